@@ -1,0 +1,46 @@
+//! The answer, and how it was reached.
+
+use crate::raw::Action;
+use serde::{Deserialize, Serialize};
+use toolgate_proto::{RuleRef, Severity, Verdict};
+
+/// A verdict that explains itself.
+#[must_use = "a judgement must be acted on"]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The decision, with its terms, question or reason.
+    pub verdict: Verdict,
+    /// How much could go wrong.
+    pub risk: Severity,
+    /// Each step of the judgement, in order; the last one decided.
+    pub steps: Vec<Step>,
+    /// The smallest change of settings that would turn an ask or a deny into an allow, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flip: Option<String>,
+}
+
+/// One step of a judgement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// What was looked at ("deny rules", "mode acceptEdits").
+    pub looked_at: String,
+    /// What came of it.
+    pub found: String,
+    /// The action it called for, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<Action>,
+    /// The rule that matched, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleRef>,
+}
+
+/// What a hook thinks of the call. It can make a judgement stricter, or answer a question that no rule asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opinion {
+    /// Whose opinion.
+    pub by: String,
+    /// What it wants.
+    pub action: Action,
+    /// Why.
+    pub reason: Option<String>,
+}

@@ -1,0 +1,32 @@
+//! Pure judgement: a compiled [`Policy`] and a [`Request`] give a [`Judgement`], always, and always the same.
+//!
+//! Nothing here reads a file, looks at a clock or waits.
+//! What must be known of the machine comes in as [`Facts`]: os resolves links, roots and kinds of the paths that
+//! [`Policy::survey`] names, and [`Policy::decide`] judges what they really are.
+//!
+//! Raw and compiled are two types: [`RawPolicy`] is what people wrote, in layers; [`RawPolicy::compile`] turns it
+//! into a [`Policy`] and a list of [`Problem`]s. A deny rule that cannot be read does not vanish: it is fatal,
+//! and a policy built around it denies everything.
+//!
+//! ```
+//! use toolgate_policy::{Layer, LayerRules, RawPolicy};
+//! use toolgate_proto::{AbsPath, Mode};
+//!
+//! let mut rules = LayerRules::new(Layer::Project, AbsPath::new("/ws").unwrap());
+//! rules.deny.push("WebSearch".into());
+//! let (policy, problems) = RawPolicy { layers: vec![rules], mode: Mode::Default, ..RawPolicy::default() }.compile();
+//! assert!(problems.is_empty() && policy.mode() == Mode::Default);
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod decide;
+mod facts;
+mod judgement;
+mod raw;
+mod rule;
+
+pub use decide::{Policy, Request, Survey};
+pub use facts::{EntryKind, Facts, PathFact, Workspace};
+pub use judgement::{Judgement, Opinion, Step};
+pub use raw::{Action, Layer, LayerRules, Problem, RawPolicy, RawRule, Weight};

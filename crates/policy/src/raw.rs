@@ -1,0 +1,166 @@
+//! What people wrote, before it is compiled.
+
+use crate::decide::Policy;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use toolgate_proto::{AbsPath, Mode, RuleRef};
+
+/// Where a setting comes from, strongest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Layer {
+    /// The organisation, by a file that users cannot write.
+    Managed,
+    /// The command line of this run.
+    Cli,
+    /// Granted during this session.
+    Session,
+    /// The person's own settings for this project.
+    Local,
+    /// The project's shared settings.
+    Project,
+    /// The person's settings for all projects.
+    User,
+    /// What toolgate ships.
+    Default,
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Managed => "managed",
+            Self::Cli => "cli",
+            Self::Session => "session",
+            Self::Local => "local",
+            Self::Project => "project",
+            Self::User => "user",
+            Self::Default => "default",
+        })
+    }
+}
+
+/// What a rule does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Let it pass.
+    Allow,
+    /// Ask a person.
+    Ask,
+    /// Refuse.
+    Deny,
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        })
+    }
+}
+
+/// A rule as written, with its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawRule {
+    /// The text.
+    pub text: String,
+    /// The line in the layer's file, from 1, where known.
+    pub line: Option<usize>,
+}
+
+impl From<&str> for RawRule {
+    fn from(text: &str) -> Self {
+        Self { text: text.to_owned(), line: None }
+    }
+}
+
+impl From<String> for RawRule {
+    fn from(text: String) -> Self {
+        Self { text, line: None }
+    }
+}
+
+/// The rules of one file, or of the command line.
+#[derive(Debug, Clone)]
+pub struct LayerRules {
+    /// Which layer.
+    pub layer: Layer,
+    /// The file, for messages.
+    pub file: Option<String>,
+    /// The directory at which `/path` patterns of this layer are anchored.
+    pub anchor: AbsPath,
+    /// `permissions.allow`.
+    pub allow: Vec<RawRule>,
+    /// `permissions.ask`.
+    pub ask: Vec<RawRule>,
+    /// `permissions.deny`.
+    pub deny: Vec<RawRule>,
+}
+
+impl LayerRules {
+    /// An empty layer.
+    pub fn new(layer: Layer, anchor: AbsPath) -> Self {
+        Self { layer, file: None, anchor, allow: Vec::new(), ask: Vec::new(), deny: Vec::new() }
+    }
+
+    /// How a message speaks of one of this layer's rules.
+    pub fn reference(&self, action: Action, rule: &RawRule) -> RuleRef {
+        RuleRef {
+            text: rule.text.clone(),
+            action: action.to_string(),
+            layer: self.layer.to_string(),
+            file: self.file.clone(),
+            line: rule.line,
+        }
+    }
+}
+
+/// All that was written, in layers.
+#[derive(Debug, Clone, Default)]
+pub struct RawPolicy {
+    /// The rules, one entry for each file or other origin.
+    pub layers: Vec<LayerRules>,
+    /// The permission mode.
+    pub mode: Mode,
+}
+
+impl RawPolicy {
+    /// Compiles the rules. A problem of weight [`Weight::Fatal`] makes the policy deny everything;
+    /// callers that can should refuse to start instead.
+    pub fn compile(self) -> (Policy, Vec<Problem>) {
+        Policy::compile(self)
+    }
+}
+
+/// How much a problem matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// Worth knowing.
+    Note,
+    /// The rule has no effect, or not the one it seems to have.
+    Warning,
+    /// A rule that would deny cannot be read: nothing may run.
+    Fatal,
+}
+
+/// Something wrong with a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// The rule.
+    pub rule: RuleRef,
+    /// How much it matters.
+    pub weight: Weight,
+    /// What is wrong, lower case, without a full stop.
+    pub message: String,
+    /// What to write instead.
+    pub fix: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; {}", self.rule, self.message, self.fix)
+    }
+}

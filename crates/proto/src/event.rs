@@ -1,0 +1,50 @@
+//! What happens, as it happens, for whoever watches.
+
+use crate::{CallId, CallRecord, Question, SessionId, Stage, ToolName};
+use serde::{Deserialize, Serialize};
+
+/// Something that happened at the boundary.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// A call arrived.
+    Opened {
+        /// The call.
+        call: CallId,
+        /// The session.
+        session: SessionId,
+        /// The name as the model spelled it.
+        tool: ToolName,
+    },
+    /// A call passed a stage.
+    Passed {
+        /// The call.
+        call: CallId,
+        /// The stage it passed.
+        stage: Stage,
+    },
+    /// A person is being asked.
+    Asked {
+        /// The call.
+        call: CallId,
+        /// What is asked.
+        question: Box<Question>,
+    },
+    /// A running tool tells how far it is.
+    Progress {
+        /// The call.
+        call: CallId,
+        /// New output, or a word on how far it is.
+        text: String,
+        /// Part done, from 0 to 1, where known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fraction: Option<f64>,
+    },
+    /// The call is over, one way or the other.
+    Closed {
+        /// Its record.
+        record: Box<CallRecord>,
+    },
+    /// The set of visible tools changed.
+    ToolsChanged,
+}

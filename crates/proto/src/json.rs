@@ -1,0 +1,305 @@
+//! Strict JSON, for whatever a model, a server or a project file sent.
+//!
+//! Two readers that take the same text differently are how a checker approves one thing and a runner does another.
+//! So a duplicate key (also one spelled with escapes), a second document, a lone surrogate, a number beyond range,
+//! excess depth and excess size are refused here, with the place named, before anything else looks at the value.
+
+use crate::{Code, Refusal, Stage};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+use std::cell::RefCell;
+use std::fmt;
+
+/// How much JSON is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes of text.
+    pub bytes: usize,
+    /// Most levels of arrays and objects.
+    pub depth: usize,
+}
+
+impl Limits {
+    /// For the input of a call: a Write of a large file must fit.
+    pub const CALL: Self = Self { bytes: 16 * 1024 * 1024, depth: 64 };
+    /// For settings files.
+    pub const SETTINGS: Self = Self { bytes: 4 * 1024 * 1024, depth: 64 };
+}
+
+/// Why a text was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Which kind of problem.
+    pub code: Code,
+    /// What is wrong, lower case, without a full stop.
+    pub message: String,
+    /// Line of the text, from 1; 0 where the whole text is meant.
+    pub line: usize,
+    /// Column of that line, from 1; 0 where the whole text is meant.
+    pub column: usize,
+}
+
+impl Problem {
+    fn whole(code: Code, message: String) -> Self {
+        Self { code, message, line: 0, column: 0 }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if self.line > 0 {
+            write!(f, " (line {}, column {})", self.line, self.column)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Refusal::new(problem.code, problem.to_string()).at(Stage::Validate)
+    }
+}
+
+/// Reads one JSON document.
+pub fn parse(text: &str, limits: Limits) -> Result<Value, Problem> {
+    if text.len() > limits.bytes {
+        return Err(Problem::whole(
+            Code::TooLarge,
+            format!("the JSON text is {} bytes, more than the {} allowed", text.len(), limits.bytes),
+        ));
+    }
+    let state = State { depth: limits.depth, trail: RefCell::new(Vec::new()), found: RefCell::new(None) };
+    let mut reader = serde_json::Deserializer::from_str(text);
+    // The depth is counted by `Strict`, which names the place; serde_json's own limit says only "recursion".
+    let seed = Strict { state: &state, level: 0 };
+    let value = seed.deserialize(&mut reader).map_err(|error| problem_of(&error, &state))?;
+    reader.end().map_err(|error| Problem {
+        code: Code::TrailingText,
+        message: "there is more text after the end of the JSON document".to_owned(),
+        line: error.line(),
+        column: error.column(),
+    })?;
+    Ok(value)
+}
+
+/// Reads one JSON document that must be an object.
+pub fn parse_object(text: &str, limits: Limits) -> Result<Map<String, Value>, Problem> {
+    match parse(text, limits)? {
+        Value::Object(map) => Ok(map),
+        other => Err(Problem::whole(
+            Code::NotAnObject,
+            format!("the input must be a JSON object, got {}", describe(&other)),
+        )),
+    }
+}
+
+/// Names a value for a person: its kind, and the value itself when that is short.
+pub fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(flag) => format!("the boolean {flag}"),
+        Value::Number(number) => format!("the number {number}"),
+        Value::String(text) if text.chars().count() <= 60 => format!("the string {value}"),
+        Value::String(text) => format!("a string of {} characters", text.chars().count()),
+        Value::Array(items) => format!("an array of {} items", items.len()),
+        Value::Object(map) => format!("an object with {} fields", map.len()),
+    }
+}
+
+/// Escapes one key for use in a JSON pointer.
+pub fn pointer_step(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+struct State {
+    depth: usize,
+    /// Keys and indexes that lead to the value being read.
+    trail: RefCell<Vec<String>>,
+    /// The first problem found by `Strict` itself; serde errors carry only text.
+    found: RefCell<Option<(Code, String)>>,
+}
+
+impl State {
+    fn pointer(&self) -> String {
+        let trail = self.trail.borrow();
+        if trail.is_empty() {
+            return "the top level".to_owned();
+        }
+        let mut out = String::from("`");
+        for step in trail.iter() {
+            out.push('/');
+            out.push_str(&pointer_step(step));
+        }
+        out.push('`');
+        out
+    }
+
+    fn fail<E: serde::de::Error>(&self, code: Code, message: String) -> E {
+        let error = E::custom(&message);
+        self.found.borrow_mut().get_or_insert((code, message));
+        error
+    }
+}
+
+fn problem_of(error: &serde_json::Error, state: &State) -> Problem {
+    let (code, message) = state.found.borrow_mut().take().unwrap_or_else(|| {
+        let text = error.to_string();
+        // serde_json ends its messages with " at line L column C": the place is kept apart here.
+        let plain = text.split(" at line ").next().unwrap_or(&text);
+        let plain = if error.is_eof() { "it ends too early" } else { plain };
+        (Code::InvalidJson, format!("not valid JSON: {plain}"))
+    });
+    Problem { code, message, line: error.line(), column: error.column() }
+}
+
+#[derive(Clone, Copy)]
+struct Strict<'s> {
+    state: &'s State,
+    level: usize,
+}
+
+impl<'s> Strict<'s> {
+    fn enter<E: serde::de::Error>(self) -> Result<Strict<'s>, E> {
+        let level = self.level + 1;
+        if level > self.state.depth {
+            return Err(self.state.fail(
+                Code::TooDeep,
+                format!("arrays and objects are nested more than {} levels deep", self.state.depth),
+            ));
+        }
+        Ok(Strict { state: self.state, level })
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Strict<'_> {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(Value::Number(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
+        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("a number is out of range"))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(Value::String(value))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let inner = self.enter()?;
+        let mut items = Vec::new();
+        loop {
+            self.state.trail.borrow_mut().push(items.len().to_string());
+            let next = access.next_element_seed(inner)?;
+            self.state.trail.borrow_mut().pop();
+            match next {
+                Some(item) => items.push(item),
+                None => return Ok(Value::Array(items)),
+            }
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let inner = self.enter()?;
+        let mut map = Map::new();
+        while let Some(key) = access.next_key::<String>()? {
+            if map.contains_key(&key) {
+                let place = self.state.pointer();
+                return Err(self
+                    .state
+                    .fail(Code::DuplicateKey, format!("the key `{key}` appears more than once in {place}")));
+            }
+            self.state.trail.borrow_mut().push(key.clone());
+            let value = access.next_value_seed(inner)?;
+            self.state.trail.borrow_mut().pop();
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> (Code, String) {
+        let problem = parse_object(text, Limits::CALL).unwrap_err();
+        (problem.code, problem.to_string())
+    }
+
+    #[test]
+    fn each_way_to_say_two_things_is_refused() {
+        for (text, code, says) in [
+            (r#"{"a":1,"a":2}"#, Code::DuplicateKey, "the key `a` appears more than once in the top level"),
+            (r#"{"a":1,"\u0061":2}"#, Code::DuplicateKey, "`a` appears more than once"),
+            (r#"{"x":[{"a~/b":{"c":1,"c":1}}]}"#, Code::DuplicateKey, "in `/x/0/a~0~1b`"),
+            (r#"{"a":1} {"a":2}"#, Code::TrailingText, "more text after the end"),
+            (r#"{"a":1}x"#, Code::TrailingText, "(line 1, column 8)"),
+            ("[1]", Code::NotAnObject, "got an array of 1 items"),
+            ("\"x\"", Code::NotAnObject, "got the string \"x\""),
+            ("{\"a\":", Code::InvalidJson, "it ends too early"),
+            ("{a:1}", Code::InvalidJson, "key must be a string"),
+            (r#"{"a":1e400}"#, Code::InvalidJson, "number out of range"),
+            (r#"{"a":"\ud800"}"#, Code::InvalidJson, "not valid JSON"),
+            ("{\"a\":\"\u{1}\"}", Code::InvalidJson, "control character"),
+            ("", Code::InvalidJson, "it ends too early"),
+            ("{\"a\":NaN}", Code::InvalidJson, "not valid JSON"),
+        ] {
+            let (got, message) = refused(text);
+            assert_eq!(got, code, "{text}");
+            assert!(message.contains(says), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn depth_and_size_are_bounded() {
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(5000), "]".repeat(5000));
+        assert_eq!(refused(&deep).0, Code::TooDeep);
+        let fits = format!("{{\"a\":{}{}}}", "[".repeat(63), "]".repeat(63));
+        assert!(parse_object(&fits, Limits::CALL).is_ok());
+        let limits = Limits { bytes: 10, depth: 4 };
+        assert_eq!(parse(r#"{"a":"123456"}"#, limits).unwrap_err().code, Code::TooLarge);
+    }
+
+    proptest::proptest! {
+        /// What the strict reader takes, it takes as the ordinary reader does.
+        #[test]
+        fn an_accepted_text_means_what_serde_json_says(text in r#"[\{\}\[\]",:a1 \\]{0,24}"#) {
+            if let Ok(value) = parse(&text, Limits::CALL) {
+                proptest::prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+            }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The nouns that cross any boundary of toolgate.
+//!
+//! A model asks for a tool: that is a [`ToolCall`], untrusted.
+//! A tool says what the call would do: that is an [`Intent`], a list of typed [`Effect`]s.
+//! Policy answers with a [`Verdict`], which carries either the [`Terms`] of the run, a [`Question`] for a person,
+//! or the [`Reason`] of the denial.
+//! What comes back is an [`Output`] or a [`Refusal`], and one [`CallRecord`] remembers all of it.
+//!
+//! This crate holds those values and how they are written down (strict JSON in, provider formats out).
+//! It knows no file system, no clock, no async runtime, and no tool.
+//!
+//! ```
+//! use toolgate_proto::{Code, Format, Refusal, json};
+//!
+//! let problem = json::parse_object(r#"{"path": "a", "p\u0061th": "b"}"#, json::Limits::CALL).unwrap_err();
+//! let refusal = Refusal::from(problem);
+//! assert_eq!(refusal.code, Code::DuplicateKey);
+//! assert!(refusal.to_string().contains("`path`"));
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod call;
+mod definition;
+mod event;
+mod intent;
+pub mod json;
+mod mode;
+mod name;
+mod output;
+mod path;
+mod record;
+mod refusal;
+mod render;
+mod verdict;
+
+pub use call::ToolCall;
+pub use definition::{Annotations, Concurrency, Format, ToolDefinition, render_definitions};
+pub use event::Event;
+pub use intent::{CommandLine, Effect, Intent, Scope, Shell, WriteKind};
+pub use mode::{Mode, UnknownMode};
+pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};
+pub use output::{Block, Modifier, Output};
+pub use path::{AbsPath, NotAbsolute};
+pub use record::{Approval, CallRecord, JudgedAs, Outcome, Principal, StageMark};
+pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
+pub use render::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text, visible};
+pub use verdict::{Network, Question, Reason, Risk, RuleRef, Severity, Suggestion, Terms, Verdict, Warning};

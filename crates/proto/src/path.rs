@@ -1,0 +1,149 @@
+//! Absolute paths, so that the process's working directory cannot leak into a decision.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+/// An absolute path as somebody spelled it: `.` and doubled separators are gone, `..` is kept,
+/// because what `..` means depends on links and only os can say.
+///
+/// Serialised as text; bytes that are no UTF-8 are shown with the replacement character.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AbsPath(PathBuf);
+
+/// The text given is not an absolute path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotAbsolute(String);
+
+impl fmt::Display for NotAbsolute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not an absolute path", self.0)
+    }
+}
+
+impl std::error::Error for NotAbsolute {}
+
+impl AbsPath {
+    /// Takes an absolute path.
+    pub fn new(path: impl AsRef<Path>) -> Result<Self, NotAbsolute> {
+        let path = path.as_ref();
+        if path.is_absolute() {
+            // Collecting components drops `.` and repeated separators, and keeps `..`.
+            Ok(Self(path.components().collect()))
+        } else {
+            Err(NotAbsolute(path.display().to_string()))
+        }
+    }
+
+    /// The root directory.
+    pub fn root() -> Self {
+        Self(PathBuf::from("/"))
+    }
+
+    /// `path` seen from this directory: an absolute `path` stands for itself.
+    pub fn join(&self, path: impl AsRef<Path>) -> Self {
+        Self(self.0.join(path).components().collect())
+    }
+
+    /// The same path with `..` removed by text alone, as an editor would show it.
+    /// Rules are matched against this *and* against what the file system says.
+    pub fn lexical(&self) -> Self {
+        let mut out = PathBuf::new();
+        for component in self.0.components() {
+            match component {
+                Component::ParentDir => {
+                    // `..` at the root stays at the root, as the kernel has it.
+                    if out.parent().is_some() {
+                        out.pop();
+                    }
+                }
+                Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::Normal(_) => {
+                    out.push(component);
+                }
+            }
+        }
+        Self(out)
+    }
+
+    /// Whether this path is `root` or lies below it, compared by components, never by text.
+    pub fn is_under(&self, root: &AbsPath) -> bool {
+        self.0.starts_with(&root.0)
+    }
+
+    /// The directory that holds this path.
+    pub fn parent(&self) -> Option<Self> {
+        self.0.parent().map(|parent| Self(parent.to_path_buf()))
+    }
+
+    /// The last component.
+    pub fn file_name(&self) -> Option<&std::ffi::OsStr> {
+        self.0.file_name()
+    }
+
+    /// As a standard path.
+    pub fn as_path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl AsRef<Path> for AbsPath {
+    fn as_ref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl fmt::Display for AbsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(f)
+    }
+}
+
+impl fmt::Debug for AbsPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+impl Serialize for AbsPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0.display())
+    }
+}
+
+impl<'de> Deserialize<'de> for AbsPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::new(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lexical(path: &str) -> String {
+        AbsPath::new(path).unwrap().lexical().to_string()
+    }
+
+    #[test]
+    fn lexical_form_removes_dots_and_never_climbs_over_the_root() {
+        assert_eq!(lexical("/a/./b//c"), "/a/b/c");
+        assert_eq!(lexical("/a/b/../c"), "/a/c");
+        assert_eq!(lexical("/../../x"), "/x");
+        assert_eq!(lexical("/a/../.."), "/");
+    }
+
+    #[test]
+    fn containment_is_by_component() {
+        let root = AbsPath::new("/ws").unwrap();
+        assert!(AbsPath::new("/ws/a").unwrap().is_under(&root));
+        assert!(AbsPath::new("/ws").unwrap().is_under(&root));
+        assert!(!AbsPath::new("/ws-evil/a").unwrap().is_under(&root));
+        assert!(!AbsPath::new("/w").unwrap().is_under(&root));
+    }
+
+    #[test]
+    fn a_relative_path_is_refused() {
+        assert_eq!(AbsPath::new("a/b").unwrap_err().to_string(), "`a/b` is not an absolute path");
+    }
+}

@@ -1,0 +1,110 @@
+//! The one record that every call leaves.
+
+use crate::{CallId, Code, Effect, Reason, SessionId, SourceId, Stage, ToolName};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// All there is to know of one call afterwards. "Why did this run?" is answered by this value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallRecord {
+    /// The call.
+    pub call: CallId,
+    /// The session.
+    pub session: SessionId,
+    /// On whose behalf.
+    pub principal: Principal,
+    /// The name as the model spelled it.
+    pub asked: ToolName,
+    /// The canonical name, once resolved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    /// Who brought the tool, once resolved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceId>,
+    /// When the call arrived: milliseconds since 1970, UTC.
+    pub at: u64,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+    /// SHA-256 of the input text as received.
+    pub input_sha256: String,
+    /// The effective input with secrets and long text replaced by hash and preview.
+    pub input: Value,
+    /// Who changed the input on the way (`hook: …`, `approver: …`), in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revisions: Vec<String>,
+    /// What the call would do, once known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<Effect>,
+    /// The stages passed, with the time each took.
+    pub stages: Vec<StageMark>,
+    /// What policy said, once it was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<JudgedAs>,
+    /// Who was asked and what they said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// On whose behalf a call is made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Principal {
+    /// The edge through which the call came (`cli`, `mcp`, `sdk`, `agent`).
+    pub edge: String,
+    /// Who, as far as the edge knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// One stage passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageMark {
+    /// The stage.
+    pub stage: Stage,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+}
+
+/// The decision, short.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgedAs {
+    /// `allow`, `ask` or `deny`.
+    pub verdict: String,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// Who was asked, and what they said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approval {
+    /// Which approver answered (`terminal`, `host`, `hook: …`).
+    pub by: String,
+    /// `once`, `session`, `always` or `no`.
+    pub answer: String,
+    /// How long the answer took, in microseconds.
+    pub micros: u64,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The tool ran and succeeded.
+    Done {
+        /// Bytes of content for the model.
+        bytes: u64,
+        /// Where the whole result was put, if it was too large.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        spilled: Option<String>,
+    },
+    /// It did not run, or failed.
+    Refused {
+        /// The code.
+        code: Code,
+        /// The stage.
+        stage: Stage,
+        /// The reason.
+        reason: String,
+    },
+}

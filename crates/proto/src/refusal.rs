@@ -1,0 +1,274 @@
+//! Every "no" and every failure, as one value with a stable code.
+
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt;
+
+/// Where on its path a call was when it stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Finding a visible tool of that name.
+    Resolve,
+    /// Checking the input.
+    Validate,
+    /// PreToolUse hooks.
+    Screen,
+    /// The policy's decision.
+    Judge,
+    /// Asking a person.
+    Settle,
+    /// The tool's own preconditions.
+    Guard,
+    /// The tool itself.
+    Run,
+    /// PostToolUse hooks and shaping of the result.
+    Finish,
+}
+
+impl Stage {
+    /// Every stage, in the order in which a call meets them.
+    pub const ALL: [Self; 8] = [
+        Self::Resolve,
+        Self::Validate,
+        Self::Screen,
+        Self::Judge,
+        Self::Settle,
+        Self::Guard,
+        Self::Run,
+        Self::Finish,
+    ];
+
+    /// The name used in records and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Validate => "validate",
+            Self::Screen => "screen",
+            Self::Judge => "judge",
+            Self::Settle => "settle",
+            Self::Guard => "guard",
+            Self::Run => "run",
+            Self::Finish => "finish",
+        }
+    }
+}
+
+impl fmt::Display for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One line of the table of codes, from which `docs/errors.md` is made.
+#[derive(Debug, Clone, Copy)]
+pub struct CodeInfo {
+    /// The code.
+    pub code: Code,
+    /// The number in `TG-nnn`. Never reused.
+    pub number: u16,
+    /// The error type name that programs may match on.
+    pub kind: &'static str,
+    /// Where it usually arises.
+    pub stage: Stage,
+    /// What happened.
+    pub meaning: &'static str,
+    /// What to do about it.
+    pub hint: &'static str,
+}
+
+macro_rules! codes {
+    ($( $name:ident = $number:literal, $kind:literal, $stage:ident, $meaning:literal, $hint:literal; )+) => {
+        /// Why a call was refused or failed. Numbers are stable and never reused.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Code {
+            $( #[doc = $meaning] $name, )+
+        }
+
+        /// Every code, in numeric order.
+        pub const CODES: &[CodeInfo] = &[
+            $( CodeInfo { code: Code::$name, number: $number, kind: $kind, stage: Stage::$stage, meaning: $meaning, hint: $hint }, )+
+        ];
+
+        impl Code {
+            /// The line of the table for this code.
+            pub fn info(self) -> CodeInfo {
+                match self {
+                    $( Self::$name => CodeInfo { code: self, number: $number, kind: $kind, stage: Stage::$stage, meaning: $meaning, hint: $hint }, )+
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    InvalidJson = 1, "InvalidJsonError", Validate, "the input is not valid JSON", "send one JSON object";
+    DuplicateKey = 2, "DuplicateKeyError", Validate, "a key appears twice in one object", "send each key once";
+    TooDeep = 3, "InputTooDeepError", Validate, "the input is nested too deeply", "flatten the input";
+    TooLarge = 4, "InputTooLargeError", Validate, "the input is too large", "send less at once";
+    NotAnObject = 5, "InvalidJsonError", Validate, "the input is not a JSON object", "send one JSON object";
+    TrailingText = 6, "InvalidJsonError", Validate, "text follows the JSON document", "send exactly one JSON object";
+
+    UnknownTool = 101, "ToolNotFoundError", Resolve, "no tool of that name is available here", "call one of the listed tools";
+
+    InvalidInput = 201, "ValidationError", Validate, "the input does not fit the tool's schema", "correct the named fields and call again";
+    BadArgument = 202, "ValidationError", Validate, "the tool does not take this combination of values", "correct the named fields and call again";
+
+    HookDenied = 301, "HookDeniedError", Screen, "a hook refused the call", "do what the hook's message says";
+    HookFailed = 302, "HookFailedError", Screen, "a hook crashed or could not be started, so the call was refused", "repair the hook, or set `onFailure: continue` on it";
+    HookTimedOut = 303, "HookTimeoutError", Screen, "a hook gave no answer in time, so the call was refused", "repair the hook or raise its timeout";
+    HookUnreadable = 304, "HookOutputError", Screen, "a hook's answer could not be read, so the call was refused", "let the hook print one JSON object, or nothing";
+    HookDeferred = 305, "HookDeferredError", Screen, "a hook put the call off", "resume the call later";
+
+    DeniedByRule = 401, "PermissionError", Judge, "a rule denies the call", "do it another way, or ask the owner of the rule";
+    DeniedByMode = 402, "PermissionError", Judge, "the permission mode denies the call", "add a rule that allows it, or change the mode";
+    ProtectedPath = 403, "PermissionError", Judge, "the path is protected", "leave this file to the person";
+    OutsideRoots = 404, "PermissionError", Judge, "the path lies outside the workspace", "work inside the workspace, or add the directory with --add-dir";
+    UnusablePolicy = 405, "PolicyError", Judge, "a rule that would deny cannot be read, so everything is denied", "repair the rule that the message names";
+    UnresolvablePath = 406, "PermissionError", Judge, "the path could not be resolved, so it was not judged safe", "check the path";
+
+    Declined = 501, "PermissionError", Settle, "the person said no", "do not repeat the call; do what the message says";
+    NobodyToAsk = 502, "ApprovalUnavailableError", Settle, "the call needs approval and nobody could be asked", "add a rule that allows it, or run where a person can answer";
+    ApprovalTimedOut = 503, "ConfirmationTimeoutError", Settle, "nobody answered the question in time", "ask again when somebody is there";
+    ApprovalLost = 504, "ApprovalLostError", Settle, "the channel to the person broke, so the answer is no", "try again";
+
+    NotRead = 601, "FileNotReadError", Guard, "the file must be read before it is changed", "read the file, then repeat the change";
+    ChangedSinceRead = 602, "FileChangedError", Guard, "the file changed since it was read", "read the file again, then repeat the change";
+    Undeclared = 603, "UndeclaredEffectError", Run, "the tool reached for something that its intent did not name", "report this: the tool's intent is wrong";
+
+    FileNotFound = 701, "FileNotFoundError", Run, "there is no such file", "check the path";
+    FileExists = 702, "FileExistsError", Run, "the file exists already", "set `overwrite`, or choose another path";
+    AccessDenied = 703, "PermissionError", Run, "the operating system refused access", "check the file's owner and mode";
+    FileRead = 704, "FileReadError", Run, "the file could not be read", "see the message";
+    FileWrite = 705, "FileWriteError", Run, "the file could not be written; it is as it was", "see the message";
+    FileEdit = 706, "FileEditError", Run, "the edit could not be made; the file is as it was", "see the message";
+    EditTargetNotFound = 707, "EditTargetNotFound", Run, "the text to replace is not in the file", "read the file again and copy the text exactly";
+    EditTargetAmbiguous = 708, "EditTargetAmbiguous", Run, "the text to replace appears more than once", "include more of the surrounding text, or replace all";
+    NotAFile = 709, "NotAFileError", Run, "the path is a directory, a device, a socket or a pipe", "name a regular file";
+    BinaryFile = 710, "BinaryFileError", Run, "the file is not text", "use a tool made for this kind of file";
+    List = 711, "LsError", Run, "the directory could not be listed", "see the message";
+    Glob = 712, "GlobError", Run, "the pattern could not be used", "correct the pattern";
+    Grep = 713, "GrepError", Run, "the search could not be made", "correct the pattern";
+    PastEnd = 714, "RangeError", Run, "the range lies after the end of the file", "ask for lines that exist";
+    ShellFailed = 720, "ShellExecutionError", Run, "the command failed", "see its output";
+    ShellTimedOut = 721, "ShellTimeoutError", Run, "the command ran out of time and was stopped", "raise the timeout or run it in the background";
+    SandboxUnavailable = 722, "SandboxError", Run, "the sandbox that the settings require is not available", "see `toolgate doctor`";
+    Fetch = 730, "FetchError", Run, "the address could not be fetched", "see the message";
+    Http = 731, "HttpError", Run, "the server answered with an error", "see the status";
+    Search = 732, "SearchError", Run, "the search service failed", "see the message";
+    Memory = 740, "MemoryError", Run, "the memory could not be used", "see the message";
+    Todo = 741, "TodoError", Run, "the to-do list could not be changed", "see the message";
+    RemoteFailed = 750, "RemoteToolError", Run, "the other server's tool failed", "see the message";
+    RemoteUnavailable = 751, "RemoteUnavailableError", Run, "the other server is not there", "see `toolgate mcp test`";
+    RemoteAuth = 752, "RemoteAuthError", Run, "the other server wants you to sign in", "sign in, then call again";
+    ToolFailed = 790, "ToolError", Run, "the tool failed", "see the message";
+    ToolPanicked = 791, "ToolPanicError", Run, "the tool crashed; toolgate caught it", "report this to the tool's author";
+
+    Cancelled = 801, "CancelledError", Run, "the call was cancelled", "call again if it is still wanted";
+    DeadlinePassed = 802, "TimeoutError", Run, "the call ran out of time", "raise the deadline or do less at once";
+
+    Internal = 901, "InternalError", Run, "toolgate itself failed, so the call was refused", "report this with the record of the call";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TG-{:03}", self.info().number)
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Code {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        CODES
+            .iter()
+            .find(|info| info.code.to_string() == text)
+            .map(|info| info.code)
+            .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no toolgate code")))
+    }
+}
+
+/// A structured "no", or a failure: for the model, the person and the log from one value.
+#[must_use = "a refusal must reach the caller"]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The stable code.
+    pub code: Code,
+    /// The error type name, from the table.
+    pub kind: String,
+    /// Where the call stopped.
+    pub stage: Stage,
+    /// What happened, with the particulars.
+    pub reason: String,
+    /// What to do next.
+    pub hint: String,
+    /// What the tool had produced before it failed (a command's output), for the model as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<Box<crate::Output>>,
+}
+
+impl Refusal {
+    /// A refusal with the table's kind, stage and hint.
+    pub fn new(code: Code, reason: impl Into<String>) -> Self {
+        let info = code.info();
+        Self {
+            code,
+            kind: info.kind.to_owned(),
+            stage: info.stage,
+            reason: reason.into(),
+            hint: info.hint.to_owned(),
+            partial: None,
+        }
+    }
+
+    /// The same, at another stage.
+    pub fn at(mut self, stage: Stage) -> Self {
+        self.stage = stage;
+        self
+    }
+
+    /// The same, with a hint that fits the case better than the table's.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = hint.into();
+        self
+    }
+
+    /// The same, with what had been produced before the failure.
+    pub fn with_partial(mut self, output: crate::Output) -> Self {
+        self.partial = Some(Box::new(output));
+        self
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{} {}]", self.reason, self.code, self.kind)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_unique_and_in_order() {
+        for pair in CODES.windows(2) {
+            assert!(pair[0].number < pair[1].number, "{} then {}", pair[0].code, pair[1].code);
+        }
+    }
+
+    #[test]
+    fn every_code_survives_a_round_trip() {
+        for info in CODES {
+            let text = serde_json::to_string(&info.code).unwrap();
+            assert_eq!(serde_json::from_str::<Code>(&text).unwrap(), info.code);
+            assert!(!info.meaning.is_empty() && !info.hint.is_empty());
+        }
+    }
+}

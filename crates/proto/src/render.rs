@@ -1,0 +1,191 @@
+//! One result, in the form that each edge takes.
+
+use crate::{Block, CallId, Output, Refusal};
+use serde_json::{Map, Value, json};
+
+/// What came of a call.
+pub type CallResult = Result<Output, Refusal>;
+
+/// An Anthropic `tool_result` block.
+pub fn anthropic_result(id: &CallId, result: &CallResult) -> Value {
+    let mut block = Map::new();
+    block.insert("type".into(), json!("tool_result"));
+    block.insert("tool_use_id".into(), json!(id));
+    let content: Vec<Value> = blocks_for_model(result)
+        .iter()
+        .map(|block| match block {
+            Block::Text { text } => json!({ "type": "text", "text": text }),
+            Block::Image { media_type, data } => json!({
+                "type": "image",
+                "source": { "type": "base64", "media_type": media_type, "data": data },
+            }),
+            Block::Resource { uri, name, .. } => {
+                json!({ "type": "text", "text": format!("{name}: {uri}") })
+            }
+        })
+        .collect();
+    block.insert("content".into(), Value::Array(content));
+    if result.is_err() {
+        block.insert("is_error".into(), json!(true));
+    }
+    Value::Object(block)
+}
+
+/// An OpenAI message with the role `tool`. It has no error flag, so an error says so in its text.
+pub fn openai_message(id: &CallId, result: &CallResult) -> Value {
+    let text = match result {
+        Ok(output) => output.model_text(),
+        Err(refusal) => format!("Error: {}", refusal_for_model(refusal)),
+    };
+    json!({ "role": "tool", "tool_call_id": id, "content": text })
+}
+
+/// An MCP `CallToolResult`. Structured content replaces the text where it says the same.
+pub fn mcp_result(result: &CallResult) -> Value {
+    let content: Vec<Value> = blocks_for_model(result)
+        .iter()
+        .map(|block| match block {
+            Block::Text { text } => json!({ "type": "text", "text": text }),
+            Block::Image { media_type, data } => {
+                json!({ "type": "image", "data": data, "mimeType": media_type })
+            }
+            Block::Resource { uri, name, media_type } => {
+                let mut link = Map::new();
+                link.insert("type".into(), json!("resource_link"));
+                link.insert("uri".into(), json!(uri));
+                link.insert("name".into(), json!(name));
+                if let Some(media_type) = media_type {
+                    link.insert("mimeType".into(), json!(media_type));
+                }
+                Value::Object(link)
+            }
+        })
+        .collect();
+    let mut out = Map::new();
+    out.insert("content".into(), Value::Array(content));
+    match result {
+        Ok(output) => {
+            if let Some(structured) = &output.structured {
+                out.insert("structuredContent".into(), structured.clone());
+            }
+            out.insert("isError".into(), json!(false));
+        }
+        Err(refusal) => {
+            out.insert("isError".into(), json!(true));
+            out.insert(
+                "_meta".into(),
+                json!({ "toolgate/refusal": {
+                    "code": refusal.code, "kind": refusal.kind, "stage": refusal.stage,
+                } }),
+            );
+        }
+    }
+    Value::Object(out)
+}
+
+/// Plain text for a terminal, with anything that could fool the eye or the terminal made visible.
+pub fn terminal_text(result: &CallResult) -> String {
+    match result {
+        Ok(output) => visible(&output.display_text()),
+        Err(refusal) => {
+            let mut out = String::new();
+            if let Some(partial) = &refusal.partial {
+                out.push_str(&visible(&partial.display_text()));
+                out.push('\n');
+            }
+            out.push_str(&visible(&refusal.to_string()));
+            out.push_str("\n  hint: ");
+            out.push_str(&visible(&refusal.hint));
+            out
+        }
+    }
+}
+
+/// Shows control characters, bidirectional overrides, invisible and tag characters as escapes.
+/// Line ends and tabs stay.
+pub fn visible(text: &str) -> String {
+    let deceives = |c: char| {
+        (c.is_control() && c != '\n' && c != '\t')
+            || matches!(c,
+                '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+                | '\u{feff}' | '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e0fff}')
+    };
+    if !text.contains(deceives) {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if deceives(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn blocks_for_model(result: &CallResult) -> Vec<Block> {
+    match result {
+        Ok(output) => output.content.clone(),
+        Err(refusal) => vec![Block::Text { text: refusal_for_model(refusal) }],
+    }
+}
+
+fn refusal_for_model(refusal: &Refusal) -> String {
+    let said = format!("{refusal}\nhint: {}", refusal.hint);
+    match &refusal.partial {
+        Some(partial) => format!("{}\n{said}", partial.model_text()),
+        None => said,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Code;
+
+    #[test]
+    fn one_refusal_in_each_form() {
+        let id = CallId::from("call_1");
+        let result = Err(Refusal::new(Code::FileNotFound, "there is no file `a.txt`"));
+        assert_eq!(
+            anthropic_result(&id, &result).to_string(),
+            r#"{"type":"tool_result","tool_use_id":"call_1","content":[{"type":"text","text":"there is no file `a.txt` [TG-701 FileNotFoundError]\nhint: check the path"}],"is_error":true}"#
+        );
+        assert_eq!(
+            openai_message(&id, &result).to_string(),
+            r#"{"role":"tool","tool_call_id":"call_1","content":"Error: there is no file `a.txt` [TG-701 FileNotFoundError]\nhint: check the path"}"#
+        );
+        assert_eq!(mcp_result(&result)["isError"], json!(true));
+        assert_eq!(
+            terminal_text(&result),
+            "there is no file `a.txt` [TG-701 FileNotFoundError]\n  hint: check the path"
+        );
+    }
+
+    #[test]
+    fn what_could_fool_the_eye_is_shown() {
+        assert_eq!(visible("a\u{202e}b\u{1b}[31m\u{e0041}\nc\t"), "a\\u{202e}b\\u{1b}[31m\\u{e0041}\nc\t");
+    }
+
+    proptest::proptest! {
+        /// Seed property 57: whatever went wrong, each form carries the message and the type.
+        #[test]
+        fn property_57_error_result_format(index in 0usize..crate::CODES.len(), reason in "[ -~]{1,40}") {
+            let info = crate::CODES[index];
+            let refusal = Refusal::new(info.code, reason.clone());
+            let result = Err(refusal.clone());
+            let id = CallId::from("x");
+            let openai = openai_message(&id, &result)["content"].as_str().unwrap().to_owned();
+            let anthropic = anthropic_result(&id, &result)["content"][0]["text"].as_str().unwrap().to_owned();
+            proptest::prop_assert!(openai.starts_with("Error: "));
+            for text in [openai, anthropic, terminal_text(&result)] {
+                proptest::prop_assert!(text.contains(&reason) && text.contains(info.kind));
+            }
+            let wire = serde_json::to_value(&refusal).unwrap();
+            proptest::prop_assert_eq!(wire["kind"].as_str(), Some(info.kind));
+            proptest::prop_assert_eq!(wire["reason"].as_str(), Some(reason.as_str()));
+        }
+    }
+}

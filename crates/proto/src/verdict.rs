@@ -1,0 +1,200 @@
+//! The answer of policy, with what it obliges to and why.
+
+use crate::{AbsPath, Code, Effect, ToolName};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The decision about one call. There is no `Default`: nothing is allowed by accident.
+#[must_use = "a verdict carries obligations"]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// It may run, on these terms.
+    Allow(Terms),
+    /// A person must be asked this first.
+    Ask(Question),
+    /// It may not run.
+    Deny(Reason),
+}
+
+impl Verdict {
+    /// The one word for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Allow(_) => "allow",
+            Self::Ask(_) => "ask",
+            Self::Deny(_) => "deny",
+        }
+    }
+
+    /// The reason given, whichever way it went.
+    pub fn reason(&self) -> &Reason {
+        match self {
+            Self::Allow(terms) => &terms.reason,
+            Self::Ask(question) => &question.reason,
+            Self::Deny(reason) => reason,
+        }
+    }
+}
+
+/// The obligations of a run that was allowed.
+#[must_use = "a run must keep to its terms"]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// Why it may run.
+    pub reason: Reason,
+    /// A command may leave the sandbox. Only ever set by a decision of its own.
+    pub unsandboxed: bool,
+    /// Directories in which a command may write.
+    pub writable: Vec<AbsPath>,
+    /// Paths that stay unwritable inside those.
+    pub protected: Vec<AbsPath>,
+    /// Paths that a command may not read, taken from the deny rules.
+    pub unreadable: Vec<AbsPath>,
+    /// What a command may reach over the network.
+    pub network: Network,
+}
+
+/// What a command may reach over the network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Nothing.
+    None,
+    /// These hosts, through the filtering proxy.
+    Hosts(Vec<String>),
+    /// Everything.
+    Full,
+}
+
+/// Why something was decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    /// In words, lower case, without a full stop.
+    pub text: String,
+    /// The code that a denial will carry.
+    pub code: Code,
+    /// The rule that decided, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleRef>,
+}
+
+impl Reason {
+    /// A reason that no rule gave.
+    pub fn new(code: Code, text: impl Into<String>) -> Self {
+        Self { text: text.into(), code, rule: None }
+    }
+
+    /// The same, naming the rule.
+    pub fn by(mut self, rule: RuleRef) -> Self {
+        self.rule = Some(rule);
+        self
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        if let Some(rule) = &self.rule {
+            write!(f, " ({rule})")?;
+        }
+        Ok(())
+    }
+}
+
+/// A rule, and where it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleRef {
+    /// The rule as written.
+    pub text: String,
+    /// `allow`, `ask` or `deny`.
+    pub action: String,
+    /// The layer it came from (`managed`, `cli`, `session`, `local`, `project`, `user`, `default`).
+    pub layer: String,
+    /// The file it stands in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line in that file, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+}
+
+impl fmt::Display for RuleRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} rule `{}` from {}", self.action, self.text, self.layer)?;
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, ", {file}:{line}"),
+            (Some(file), None) => write!(f, ", {file}"),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+/// How much could go wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Nothing is changed.
+    Low,
+    /// Something is changed that can be changed back.
+    Medium,
+    /// Programs run, or something may be lost.
+    High,
+    /// The machine or a secret is at stake.
+    Critical,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        })
+    }
+}
+
+/// The risk class of a call as a whole.
+pub type Risk = Severity;
+
+/// One particular danger that was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Which kind (`command_substitution`, `sensitive_path`, …).
+    pub kind: String,
+    /// How bad.
+    pub severity: Severity,
+    /// In words.
+    pub text: String,
+}
+
+/// What a person is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The tool that wants to run.
+    pub tool: ToolName,
+    /// What will happen, in words.
+    pub description: String,
+    /// How much could go wrong.
+    pub risk: Risk,
+    /// What it would touch.
+    pub effects: Vec<Effect>,
+    /// The places concerned, links resolved.
+    pub locations: Vec<String>,
+    /// Particular dangers.
+    pub warnings: Vec<Warning>,
+    /// Why a person is asked.
+    pub reason: Reason,
+    /// Narrow rules that would spare the question next time.
+    pub suggestions: Vec<Suggestion>,
+    /// A rule or the tool itself demands this question: neither a hook nor bypass mode may skip it.
+    pub explicit: bool,
+}
+
+/// A rule that a person may choose to remember.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suggestion {
+    /// The allow rule, in the permissions grammar.
+    pub rule: String,
+}
