@@ -23,6 +23,7 @@
 mod call;
 mod definition;
 mod event;
+mod facts;
 mod intent;
 pub mod json;
 mod mode;
@@ -37,6 +38,7 @@ mod verdict;
 pub use call::ToolCall;
 pub use definition::{Annotations, Concurrency, Format, ToolDefinition, render_definitions};
 pub use event::Event;
+pub use facts::{EntryKind, Facts, PathFact, Workspace};
 pub use intent::{CommandLine, Effect, Intent, Scope, Shell, WriteKind};
 pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};

@@ -1,0 +1,237 @@
+//! A file of lines that is only ever appended to, by several processes, and that survives a crash mid-write.
+//!
+//! What the lines mean is not known here.
+//! The caller hands in a closure that sees the last whole line and returns the next one; it runs under a lock on the
+//! directory, so that a chain from line to line cannot fork.
+
+use rustix::fs::{FlockOperation, flock};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::PathBuf;
+use toolgate_proto::AbsPath;
+
+/// One file of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: u64,
+}
+
+/// An append-only log: the newest lines in `NAME.jsonl`, older ones in `NAME-000001.jsonl` and so on.
+#[derive(Debug)]
+pub struct AppendLog {
+    dir: PathBuf,
+    name: String,
+    rotate_at: u64,
+    file: File,
+    lock: File,
+    /// How far this process has seen the current file, and the last line there.
+    seen: u64,
+    last: Option<String>,
+}
+
+impl AppendLog {
+    /// Opens or creates the log. The directory is made private to the user.
+    pub fn open(dir: &AbsPath, name: &str, rotate_at: u64) -> io::Result<Self> {
+        let dir = dir.as_path().to_path_buf();
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
+        let private = |path: PathBuf| {
+            OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)
+        };
+        let lock = private(dir.join(format!("{name}.lock")))?;
+        let file = private(dir.join(format!("{name}.jsonl")))?;
+        Ok(Self { name: name.to_owned(), dir, rotate_at, file, lock, seen: 0, last: None })
+    }
+
+    /// Appends the line that `next` makes of the last one.
+    /// `next` must not return a line with a line end in it.
+    pub fn append(&mut self, next: impl FnOnce(Option<&str>) -> String) -> io::Result<()> {
+        flock(&self.lock, FlockOperation::LockExclusive)?;
+        let result = self.append_locked(next);
+        flock(&self.lock, FlockOperation::Unlock)?;
+        result
+    }
+
+    fn append_locked(&mut self, next: impl FnOnce(Option<&str>) -> String) -> io::Result<()> {
+        let mut size = self.current_size()?;
+        if size != self.seen {
+            size = self.catch_up(size)?;
+        }
+        let mut line = next(self.last.as_deref());
+        if size > 0 && size + line.len() as u64 > self.rotate_at {
+            self.rotate()?;
+        }
+        line.push('\n');
+        // One write call: a crash leaves a torn last line, which `catch_up` ends and skips.
+        self.file.write_all(line.as_bytes())?;
+        line.pop();
+        self.seen = self.file.metadata()?.len();
+        self.last = Some(line);
+        Ok(())
+    }
+
+    /// The current file may have been rotated away by another process since.
+    fn current_size(&mut self) -> io::Result<u64> {
+        use std::os::unix::fs::MetadataExt;
+        let path = self.dir.join(format!("{}.jsonl", self.name));
+        let held = self.file.metadata()?;
+        match fs::metadata(&path) {
+            Ok(there) if there.ino() == held.ino() && there.dev() == held.dev() => Ok(there.len()),
+            Ok(_) | Err(_) => {
+                self.file =
+                    OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
+                self.seen = 0;
+                Ok(self.file.metadata()?.len())
+            }
+        }
+    }
+
+    /// Reads what others appended, and ends a line that a crash tore.
+    fn catch_up(&mut self, size: u64) -> io::Result<u64> {
+        let tail = read_tail(&mut self.file, size)?;
+        if size > 0 && !tail.ends_with('\n') {
+            self.file.write_all(b"\n")?;
+        }
+        let whole = last_whole_line(&tail);
+        self.last = match whole {
+            Some(line) => Some(line.to_owned()),
+            None => self.last_of_older()?,
+        };
+        self.file.metadata().map(|metadata| metadata.len())
+    }
+
+    fn last_of_older(&self) -> io::Result<Option<String>> {
+        let segments = self.segments()?;
+        for segment in segments.iter().rev() {
+            let mut file = File::open(&segment.path)?;
+            let tail = read_tail(&mut file, segment.bytes)?;
+            if let Some(line) = last_whole_line(&tail) {
+                return Ok(Some(line.to_owned()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn rotate(&mut self) -> io::Result<()> {
+        let number = self.segments()?.len();
+        let from = self.dir.join(format!("{}.jsonl", self.name));
+        fs::rename(&from, self.dir.join(format!("{}-{number:06}.jsonl", self.name)))?;
+        self.file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(from)?;
+        self.seen = 0;
+        Ok(())
+    }
+
+    /// Every file of the log, oldest first.
+    pub fn segments(&self) -> io::Result<Vec<Segment>> {
+        Self::segments_in(&AbsPath::new(&self.dir).map_err(io::Error::other)?, &self.name)
+    }
+
+    /// Every file of a log that need not be open, oldest first. A log that was never written has none.
+    pub fn segments_in(dir: &AbsPath, name: &str) -> io::Result<Vec<Segment>> {
+        let mut found = Vec::new();
+        let entries = match fs::read_dir(dir.as_path()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let current = format!("{name}.jsonl");
+        let older = format!("{name}-");
+        for entry in entries {
+            let entry = entry?;
+            let file_name = entry.file_name().to_string_lossy().into_owned();
+            let rank = if file_name == current {
+                u64::MAX
+            } else {
+                match file_name
+                    .strip_prefix(&older)
+                    .and_then(|rest| rest.strip_suffix(".jsonl"))
+                    .and_then(|number| number.parse().ok())
+                {
+                    Some(number) => number,
+                    None => continue,
+                }
+            };
+            found.push((rank, Segment { path: entry.path(), bytes: entry.metadata()?.len() }));
+        }
+        found.sort_by_key(|(rank, _)| *rank);
+        Ok(found.into_iter().map(|(_, segment)| segment).collect())
+    }
+
+    /// The text of one file of a log; bytes that are no UTF-8 are replaced.
+    pub fn read_segment(segment: &Segment) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        File::open(&segment.path)?.read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// The last lines of a file: at least one whole line where there is one.
+fn read_tail(file: &mut File, size: u64) -> io::Result<String> {
+    let mut window: u64 = 64 * 1024;
+    loop {
+        let start = size.saturating_sub(window);
+        file.seek(SeekFrom::Start(start))?;
+        let mut bytes = Vec::new();
+        file.take(size - start).read_to_end(&mut bytes)?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        // Two line ends: one before and one after a whole line.
+        if start == 0 || text.matches('\n').count() >= 2 {
+            return Ok(text);
+        }
+        window = window.saturating_mul(4);
+    }
+}
+
+fn last_whole_line(tail: &str) -> Option<&str> {
+    let whole = tail.rfind('\n').and_then(|end| tail.get(..end))?;
+    // A line that is no object was torn by a crash and ended by the next writer.
+    whole.rsplit('\n').find(|line| line.starts_with('{') && line.ends_with('}'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(last: Option<&str>) -> String {
+        let number: u64 = last
+            .and_then(|line| line.trim_start_matches("{\"n\":").trim_end_matches('}').parse().ok())
+            .unwrap_or(0);
+        format!("{{\"n\":{}}}", number + 1)
+    }
+
+    fn all(dir: &AbsPath) -> String {
+        let segments = AppendLog::segments_in(dir, "log").unwrap();
+        segments.iter().map(|segment| AppendLog::read_segment(segment).unwrap()).collect()
+    }
+
+    #[test]
+    fn two_writers_and_rotation_keep_one_chain() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = AbsPath::new(dir.path()).unwrap();
+        let mut one = AppendLog::open(&dir, "log", 40).unwrap();
+        let mut two = AppendLog::open(&dir, "log", 40).unwrap();
+        for _ in 0..20 {
+            one.append(count).unwrap();
+            two.append(count).unwrap();
+        }
+        let expected: String = (1..=40).map(|n| format!("{{\"n\":{n}}}\n")).collect();
+        assert_eq!(all(&dir), expected);
+        assert!(AppendLog::segments_in(&dir, "log").unwrap().len() > 3);
+    }
+
+    #[test]
+    fn a_torn_line_is_ended_and_skipped() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = AbsPath::new(dir.path()).unwrap();
+        AppendLog::open(&dir, "log", 1000).unwrap().append(count).unwrap();
+        let path = dir.join("log.jsonl");
+        let mut text = std::fs::read_to_string(&path).unwrap();
+        text.push_str("{\"n\":");
+        std::fs::write(&path, text).unwrap();
+        AppendLog::open(&dir, "log", 1000).unwrap().append(count).unwrap();
+        assert_eq!(all(&dir), "{\"n\":1}\n{\"n\":\n{\"n\":2}\n");
+    }
+}

@@ -1,0 +1,14 @@
+//! Time and fresh names.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since 1970, UTC.
+pub fn now_millis() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A name that was never used before: the prefix and a time-ordered random part.
+pub fn fresh_id(prefix: &str) -> String {
+    format!("{prefix}{}", uuid::Uuid::now_v7().simple())
+}

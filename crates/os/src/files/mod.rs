@@ -1,0 +1,9 @@
+//! Files, reached only through what a call was granted.
+
+mod open;
+mod own;
+mod reach;
+
+pub use open::FileProblem;
+pub use own::{read_settings_text, write_private};
+pub use reach::{Entry, Files, Reach};

@@ -1,0 +1,125 @@
+//! What one call may touch.
+
+use super::open::{FileProblem, open_file, open_real};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, statat};
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::ffi::OsStringExt;
+use toolgate_proto::{AbsPath, EntryKind, Scope};
+
+/// One path that a call was granted, where it really leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reach {
+    /// As the tool's intent named it.
+    pub asked: AbsPath,
+    /// Where it leads, as judged.
+    pub real: AbsPath,
+    /// Only this entry, or all below it.
+    pub scope: Scope,
+}
+
+/// The files that one call may touch: those its intent named, and nothing else.
+#[derive(Debug, Clone, Default)]
+pub struct Files {
+    reach: Vec<Reach>,
+}
+
+/// One entry of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name.
+    pub name: OsString,
+    /// What it is; a link counts as what it is, not as what it leads to.
+    pub kind: EntryKind,
+    /// It is a link.
+    pub link: bool,
+    /// Size in bytes, for files.
+    pub bytes: u64,
+}
+
+impl Files {
+    /// Hands that reach these paths.
+    pub fn new(reach: Vec<Reach>) -> Self {
+        Self { reach }
+    }
+
+    /// Where a granted path really leads.
+    pub fn real(&self, asked: &AbsPath) -> Result<AbsPath, FileProblem> {
+        for reach in &self.reach {
+            if reach.asked == *asked {
+                return Ok(reach.real.clone());
+            }
+            if reach.scope == Scope::Tree && asked.is_under(&reach.real) && asked.lexical() == *asked {
+                return Ok(asked.clone());
+            }
+        }
+        Err(FileProblem::NotGranted)
+    }
+
+    /// Opens a regular file for reading.
+    pub fn open(&self, asked: &AbsPath) -> Result<File, FileProblem> {
+        open_file(&self.real(asked)?).map(|(file, _)| file)
+    }
+
+    /// The entries of a directory, in name order.
+    pub fn list(&self, asked: &AbsPath) -> Result<Vec<Entry>, FileProblem> {
+        let real = self.real(asked)?;
+        let (fd, _) = open_real(&real, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&fd)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            let mut kind = entry.file_type();
+            let mut bytes = 0;
+            // An entry that vanishes between the two calls is simply not there any more.
+            if matches!(kind, FileType::RegularFile | FileType::Unknown) {
+                match statat(&fd, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => {
+                        kind = FileType::from_raw_mode(stat.st_mode);
+                        bytes = u64::try_from(stat.st_size).unwrap_or(0);
+                    }
+                    Err(_) => continue,
+                }
+            }
+            entries.push(Entry {
+                name: OsString::from_vec(name.to_vec()),
+                kind: match kind {
+                    FileType::Directory => EntryKind::Directory,
+                    FileType::RegularFile | FileType::Symlink => EntryKind::File,
+                    _ => EntryKind::Special,
+                },
+                link: kind == FileType::Symlink,
+                bytes,
+            });
+        }
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_granted_can_be_reached() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        std::fs::create_dir(top.join("tree").as_path()).unwrap();
+        std::fs::write(top.join("tree/a"), "a").unwrap();
+        std::fs::write(top.join("b"), "b").unwrap();
+        let files = Files::new(vec![Reach {
+            asked: top.join("tree"),
+            real: top.join("tree"),
+            scope: Scope::Tree,
+        }]);
+        assert!(files.open(&top.join("tree/a")).is_ok());
+        assert_eq!(files.open(&top.join("b")).unwrap_err(), FileProblem::NotGranted);
+        assert_eq!(files.open(&top.join("tree/../b")).unwrap_err(), FileProblem::NotGranted);
+        assert_eq!(files.list(&top).unwrap_err(), FileProblem::NotGranted);
+        assert_eq!(files.list(&top.join("tree")).unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,187 @@
+//! Where a path really leads.
+//!
+//! This is the kernel's walk done by hand, so that every link on the way can be shown and judged.
+//! Removing `..` from the text first would be shorter and wrong: after a link, `..` is the parent of the target.
+
+use rustix::fs::{AtFlags, CWD, FileType, readlinkat, statat};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Component, Path, PathBuf};
+use toolgate_proto::{AbsPath, EntryKind, PathFact};
+
+/// As many links as the kernel follows.
+const MOST_LINKS: usize = 40;
+
+enum Next {
+    Root,
+    Up,
+    Down(OsString),
+}
+
+/// Finds out what is at a path. Never fails: what cannot be resolved says so in `problem`.
+pub fn resolve(asked: &AbsPath) -> PathFact {
+    let mut fact = PathFact {
+        asked: asked.clone(),
+        real: asked.lexical(),
+        links: Vec::new(),
+        kind: EntryKind::Missing,
+        hard_linked: false,
+        problem: None,
+    };
+    match walk(asked.as_path(), &mut fact.links) {
+        Ok(Walked { real, kind, hard_linked }) => {
+            if let Ok(real) = AbsPath::new(real) {
+                fact.real = real;
+            }
+            fact.kind = kind;
+            fact.hard_linked = hard_linked;
+        }
+        Err(problem) => fact.problem = Some(problem),
+    }
+    fact
+}
+
+struct Walked {
+    real: PathBuf,
+    kind: EntryKind,
+    hard_linked: bool,
+}
+
+fn walk(path: &Path, links: &mut Vec<AbsPath>) -> Result<Walked, String> {
+    let mut ahead: VecDeque<Next> = steps(path).collect();
+    let mut real = PathBuf::from("/");
+    let mut kind = EntryKind::Directory;
+    let mut hard_linked = false;
+    while let Some(step) = ahead.pop_front() {
+        match step {
+            Next::Root => {
+                real = PathBuf::from("/");
+                kind = EntryKind::Directory;
+            }
+            // `/..` is `/`, as the kernel has it.
+            Next::Up if kind == EntryKind::Directory => {
+                real.pop();
+            }
+            Next::Up => return Err(format!("`{}` is not a directory, so `..` leads nowhere", real.display())),
+            Next::Down(name) => {
+                if kind != EntryKind::Directory {
+                    return Err(format!("`{}` is not a directory", real.display()));
+                }
+                real.push(&name);
+                let stat = match statat(CWD, &real, AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => stat,
+                    Err(Errno::NOENT) => return missing(real, ahead),
+                    Err(error) => return Err(format!("`{}`: {error}", real.display())),
+                };
+                match FileType::from_raw_mode(stat.st_mode) {
+                    FileType::Symlink => {
+                        if is_magic(&real) {
+                            return Err(format!(
+                                "`{}` is a link of the proc file system, which leads out of any directory",
+                                real.display()
+                            ));
+                        }
+                        if links.len() >= MOST_LINKS {
+                            return Err("there are too many links on the way".to_owned());
+                        }
+                        let target = readlinkat(CWD, &real, Vec::new())
+                            .map_err(|error| format!("`{}`: {error}", real.display()))?;
+                        if let Ok(link) = AbsPath::new(&real) {
+                            links.push(link);
+                        }
+                        real.pop();
+                        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+                        for next in steps(&target).collect::<Vec<_>>().into_iter().rev() {
+                            ahead.push_front(next);
+                        }
+                        kind = EntryKind::Directory;
+                    }
+                    FileType::Directory => kind = EntryKind::Directory,
+                    FileType::RegularFile => {
+                        kind = EntryKind::File;
+                        hard_linked = stat.st_nlink > 1;
+                    }
+                    _ => kind = EntryKind::Special,
+                }
+            }
+        }
+    }
+    Ok(Walked { real, kind, hard_linked: hard_linked && kind == EntryKind::File })
+}
+
+/// The rest of a path below something that does not exist yet.
+fn missing(mut real: PathBuf, rest: VecDeque<Next>) -> Result<Walked, String> {
+    for step in rest {
+        match step {
+            Next::Down(name) => real.push(name),
+            Next::Up | Next::Root => {
+                return Err(format!("`{}` does not exist, so `..` leads nowhere", real.display()));
+            }
+        }
+    }
+    Ok(Walked { real, kind: EntryKind::Missing, hard_linked: false })
+}
+
+fn steps(path: &Path) -> impl Iterator<Item = Next> + '_ {
+    path.components().filter_map(|component| match component {
+        Component::RootDir => Some(Next::Root),
+        Component::ParentDir => Some(Next::Up),
+        Component::Normal(name) => Some(Next::Down(name.to_owned())),
+        Component::CurDir | Component::Prefix(_) => None,
+    })
+}
+
+/// Links such as `/proc/self/root` and `/proc/1/fd/3` lead where their text does not say.
+/// `/proc/self` and `/proc/mounts` are ordinary ones.
+fn is_magic(link: &Path) -> bool {
+    let mut below = match link.strip_prefix("/proc") {
+        Ok(rest) => rest.components(),
+        Err(_) => return false,
+    };
+    below.next().is_some() && below.next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    fn real(path: &Path) -> PathFact {
+        resolve(&AbsPath::new(path).unwrap())
+    }
+
+    #[test]
+    fn links_are_followed_shown_and_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("a/b")).unwrap();
+        std::fs::write(top.join("a/file"), "x").unwrap();
+        symlink(top.join("a/b"), top.join("to_b")).unwrap();
+        symlink("loop", top.join("loop")).unwrap();
+
+        let fact = real(&top.join("to_b/../file"));
+        assert_eq!(fact.real.as_path(), top.join("a/file"), "`..` after a link is the target's parent");
+        assert_eq!(fact.links, [AbsPath::new(top.join("to_b")).unwrap()]);
+        assert_eq!(fact.kind, EntryKind::File);
+
+        assert_eq!(real(&top.join("new/x")).real.as_path(), top.join("new/x"));
+        assert_eq!(real(&top.join("to_b/new")).real.as_path(), top.join("a/b/new"));
+        assert!(real(&top.join("loop")).problem.unwrap().contains("too many links"));
+        assert!(real(&top.join("a/file/x")).problem.unwrap().contains("not a directory"));
+        assert!(real(&top.join("new/../x")).problem.unwrap().contains("does not exist"));
+    }
+
+    #[test]
+    fn proc_magic_is_refused_and_plain_proc_is_not() {
+        assert!(real(Path::new("/proc/self/root/etc/hosts")).problem.unwrap().contains("proc file system"));
+        assert!(real(Path::new("/proc/self/cwd")).problem.is_some());
+        assert_eq!(real(Path::new("/proc/self/status")).problem, None);
+    }
+
+    #[test]
+    fn pipes_and_devices_are_special() {
+        assert_eq!(real(Path::new("/dev/null")).kind, EntryKind::Special);
+    }
+}
