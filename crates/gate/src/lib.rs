@@ -1,1 +1,80 @@
-//! x
+//! The boundary: everything between "the model asked for a tool" and an executed action or a structured refusal.
+//!
+//! The principal type is [`Gate`].
+//! An edge (a command line, an MCP server, an agent loop) hands it a [`ToolCall`](toolgate_proto::ToolCall) and gets
+//! back a [`Closed`] call: a result for the model and one record.
+//! How that happens is one function, in `pipeline.rs`.
+//!
+//! Four things can be plugged in, each a small trait: a [`Tool`] describes and performs, a [`Hook`] watches and may
+//! object, an [`Approver`] asks somebody, a [`Sink`] remembers.
+//! Nothing can be plugged in that gets around the gate: a tool runs only with a [`Cleared`], and only the gate makes
+//! one.
+//!
+//! The gate knows no tool by name, no provider and no terminal.
+//!
+//! ```
+//! use toolgate_gate::{CallLimits, FnTool, Gate, GateParts, Session, Spec};
+//! use toolgate_policy::{Layer, LayerRules, RawPolicy};
+//! use toolgate_proto::{AbsPath, Output, Principal, SourceId, ToolCall, Workspace};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! #[serde(deny_unknown_fields)]
+//! struct Greet {
+//!     /// Whom to greet.
+//!     name: String,
+//! }
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+//! let here = AbsPath::new("/").unwrap();
+//! let mut rules = LayerRules::new(Layer::User, here.clone());
+//! rules.allow.push("greet".into());
+//! let gate = Gate::new(GateParts {
+//!     policy: RawPolicy { layers: vec![rules], ..RawPolicy::default() },
+//!     ..GateParts::default()
+//! });
+//! let greet = FnTool::new(Spec::new("greet", "Greets somebody."), |input: Greet, _cleared| async move {
+//!     Ok(Output::text(format!("hello, {}", input.name)))
+//! });
+//! gate.register(SourceId::Sdk, greet).unwrap();
+//!
+//! let workspace = Workspace { cwd: here.clone(), roots: vec![here], home: None };
+//! let session = Session::new("s1".into(), Principal { edge: "sdk".into(), name: None }, workspace);
+//! let call = ToolCall::new("call_1", "greet", r#"{"name": "world"}"#);
+//! let closed = gate.call(&session, call, CallLimits::default()).await;
+//! assert_eq!(closed.result.unwrap().model_text(), "hello, world");
+//! # });
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod pipeline;
+
+mod gate;
+pub mod permit;
+mod stage;
+mod trail;
+
+mod approve;
+mod fn_tool;
+mod hook;
+pub mod ledger;
+mod progress;
+mod registry;
+mod scene;
+pub mod schema;
+mod sink;
+mod tool;
+mod visibility;
+
+pub use approve::{Answer, ApprovalRequest, Approver};
+pub use fn_tool::FnTool;
+pub use gate::{Gate, GateParts};
+pub use hook::{Hook, HookAnswer, HookCall, HookDecision, HookFailure, Moment, OnFailure};
+pub use permit::{Cleared, Permit};
+pub use pipeline::{CallLimits, Closed};
+pub use progress::Progress;
+pub use registry::{RegisterError, Registered, Registry};
+pub use scene::{Scene, Session};
+pub use sink::{MemorySink, Sink};
+pub use tool::{Spec, Tool};
+pub use visibility::Visibility;

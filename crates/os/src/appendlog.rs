@@ -7,7 +7,7 @@
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use toolgate_proto::AbsPath;
 
@@ -27,7 +27,8 @@ pub struct AppendLog {
     name: String,
     rotate_at: u64,
     file: File,
-    lock: File,
+    /// Holds the head of the log, and is what writers lock.
+    head: File,
     /// How far this process has seen the current file, and the last line there.
     seen: u64,
     last: Option<String>,
@@ -38,29 +39,29 @@ impl AppendLog {
     pub fn open(dir: &AbsPath, name: &str, rotate_at: u64) -> io::Result<Self> {
         let dir = dir.as_path().to_path_buf();
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        let private = |path: PathBuf| {
-            OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)
-        };
-        let lock = private(dir.join(format!("{name}.lock")))?;
-        let file = private(dir.join(format!("{name}.jsonl")))?;
-        Ok(Self { name: name.to_owned(), dir, rotate_at, file, lock, seen: 0, last: None })
+        let mut options = OpenOptions::new();
+        options.create(true).mode(0o600);
+        let head = options.clone().write(true).open(dir.join(format!("{name}.head")))?;
+        let file = options.read(true).append(true).open(dir.join(format!("{name}.jsonl")))?;
+        Ok(Self { name: name.to_owned(), dir, rotate_at, file, head, seen: 0, last: None })
     }
 
-    /// Appends the line that `next` makes of the last one.
-    /// `next` must not return a line with a line end in it.
-    pub fn append(&mut self, next: impl FnOnce(Option<&str>) -> String) -> io::Result<()> {
-        flock(&self.lock, FlockOperation::LockExclusive)?;
+    /// Appends the line that `next` makes of the last one, and keeps the head it makes beside the log,
+    /// so that a line cut off the end can be missed.
+    /// Neither may have a line end in it.
+    pub fn append(&mut self, next: impl FnOnce(Option<&str>) -> (String, String)) -> io::Result<()> {
+        flock(&self.head, FlockOperation::LockExclusive)?;
         let result = self.append_locked(next);
-        flock(&self.lock, FlockOperation::Unlock)?;
+        flock(&self.head, FlockOperation::Unlock)?;
         result
     }
 
-    fn append_locked(&mut self, next: impl FnOnce(Option<&str>) -> String) -> io::Result<()> {
+    fn append_locked(&mut self, next: impl FnOnce(Option<&str>) -> (String, String)) -> io::Result<()> {
         let mut size = self.current_size()?;
         if size != self.seen {
             size = self.catch_up(size)?;
         }
-        let mut line = next(self.last.as_deref());
+        let (mut line, head) = next(self.last.as_deref());
         if size > 0 && size + line.len() as u64 > self.rotate_at {
             self.rotate()?;
         }
@@ -70,19 +71,28 @@ impl AppendLog {
         line.pop();
         self.seen = self.file.metadata()?.len();
         self.last = Some(line);
+        // After the line: a crash in between leaves the head one line behind, never one ahead.
+        self.head.write_all_at(format!("{head}\n").as_bytes(), 0)?;
         Ok(())
+    }
+
+    /// The head that the last append kept, where there is one.
+    pub fn head_in(dir: &AbsPath, name: &str) -> io::Result<Option<String>> {
+        match fs::read_to_string(dir.as_path().join(format!("{name}.head"))) {
+            Ok(text) => Ok(text.lines().next().map(str::to_owned)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The current file may have been rotated away by another process since.
     fn current_size(&mut self) -> io::Result<u64> {
-        use std::os::unix::fs::MetadataExt;
         let path = self.dir.join(format!("{}.jsonl", self.name));
         let held = self.file.metadata()?;
         match fs::metadata(&path) {
             Ok(there) if there.ino() == held.ino() && there.dev() == held.dev() => Ok(there.len()),
             Ok(_) | Err(_) => {
-                self.file =
-                    OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
+                self.file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
                 self.seen = 0;
                 Ok(self.file.metadata()?.len())
             }
@@ -195,11 +205,11 @@ fn last_whole_line(tail: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn count(last: Option<&str>) -> String {
+    fn count(last: Option<&str>) -> (String, String) {
         let number: u64 = last
             .and_then(|line| line.trim_start_matches("{\"n\":").trim_end_matches('}').parse().ok())
             .unwrap_or(0);
-        format!("{{\"n\":{}}}", number + 1)
+        (format!("{{\"n\":{}}}", number + 1), format!("{:04}", number + 1))
     }
 
     fn all(dir: &AbsPath) -> String {
@@ -219,6 +229,7 @@ mod tests {
         }
         let expected: String = (1..=40).map(|n| format!("{{\"n\":{n}}}\n")).collect();
         assert_eq!(all(&dir), expected);
+        assert_eq!(AppendLog::head_in(&dir, "log").unwrap().unwrap(), "0040");
         assert!(AppendLog::segments_in(&dir, "log").unwrap().len() > 3);
     }
 

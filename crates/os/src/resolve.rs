@@ -64,7 +64,9 @@ fn walk(path: &Path, links: &mut Vec<AbsPath>) -> Result<Walked, String> {
             Next::Up if kind == EntryKind::Directory => {
                 real.pop();
             }
-            Next::Up => return Err(format!("`{}` is not a directory, so `..` leads nowhere", real.display())),
+            Next::Up => {
+                return Err(format!("`{}` is not a directory, so `..` leads nowhere", real.display()));
+            }
             Next::Down(name) => {
                 if kind != EntryKind::Directory {
                     return Err(format!("`{}` is not a directory", real.display()));

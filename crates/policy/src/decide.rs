@@ -182,14 +182,19 @@ impl Policy {
     }
 
     fn allow(&self, request: &Request<'_>, reason: Reason) -> Verdict {
-        Verdict::Allow(Terms {
+        Verdict::Allow(Self::terms(request.workspace, reason))
+    }
+
+    /// The terms of a run that was allowed, or that a person approved.
+    pub fn terms(workspace: &Workspace, reason: Reason) -> Terms {
+        Terms {
             reason,
             unsandboxed: false,
-            writable: request.workspace.roots.clone(),
+            writable: workspace.roots.clone(),
             protected: Vec::new(),
             unreadable: Vec::new(),
             network: Network::None,
-        })
+        }
     }
 
     /// The one place where a question becomes a denial in mode `dontAsk`.

@@ -1,8 +1,8 @@
 //! What os found out about the paths of an intent, for policy to judge by.
 
+use crate::AbsPath;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use crate::AbsPath;
 
 /// Where a session may work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

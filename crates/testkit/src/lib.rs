@@ -1,1 +1,3 @@
-//! x
+//! What the tests of several crates share: fakes for people, and the laws that every extension must keep.
+
+#![forbid(unsafe_code)]

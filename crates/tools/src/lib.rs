@@ -1,1 +1,82 @@
-//! x
+//! The built-in tools, one file each, in two toolsets over one engine.
+//!
+//! A file holds everything about its tool: the documentation that models read, the input, the intent, the guard, the
+//! run, and the tests.
+//! Where the two toolsets name or shape a tool differently, the file holds both faces; behaviour is written once.
+//!
+//! To add a tool, copy `ls.rs` and add one line to [`BUILTINS`].
+//! This crate knows no policy and no terminal: it describes and performs.
+
+#![forbid(unsafe_code)]
+
+mod ls;
+mod read;
+
+mod file_words;
+
+use toolgate_gate::{Gate, RegisterError, Tool};
+use toolgate_proto::SourceId;
+
+/// Which names and shapes the tools wear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Toolset {
+    /// The names and fields that Claude's models were trained on.
+    #[default]
+    Claude,
+    /// Plain lower-case names and fields.
+    Plain,
+}
+
+impl Toolset {
+    /// Every toolset.
+    pub const ALL: [Self; 2] = [Self::Claude, Self::Plain];
+
+    /// Its name on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claude => "claude",
+            Self::Plain => "plain",
+        }
+    }
+}
+
+impl std::str::FromStr for Toolset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|set| set.as_str() == text)
+            .ok_or_else(|| format!("`{text}` is no toolset; use claude or plain"))
+    }
+}
+
+/// A tool that ships with toolgate.
+pub struct Builtin {
+    /// The toolsets it is in.
+    pub toolsets: &'static [Toolset],
+    register: fn(&Gate) -> Result<(), RegisterError>,
+}
+
+const CLAUDE: &[Toolset] = &[Toolset::Claude];
+const PLAIN: &[Toolset] = &[Toolset::Plain];
+const BOTH: &[Toolset] = &Toolset::ALL;
+
+/// Every built-in tool.
+pub const BUILTINS: &[Builtin] = &[
+    Builtin { toolsets: BOTH, register: |gate| add(gate, ls::Ls) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, read::Read) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, read::ReadFile) },
+];
+
+fn add<T: Tool>(gate: &Gate, tool: T) -> Result<(), RegisterError> {
+    gate.register(SourceId::Builtin, tool)
+}
+
+/// Registers every tool of a toolset.
+pub fn register(gate: &Gate, toolset: Toolset) -> Result<(), RegisterError> {
+    BUILTINS
+        .iter()
+        .filter(|builtin| builtin.toolsets.contains(&toolset))
+        .try_for_each(|builtin| (builtin.register)(gate))
+}

@@ -22,6 +22,8 @@ pub struct Reach {
 #[derive(Debug, Clone, Default)]
 pub struct Files {
     reach: Vec<Reach>,
+    /// Where looking around is free: the session's roots.
+    roots: Vec<AbsPath>,
 }
 
 /// One entry of a directory.
@@ -39,8 +41,8 @@ pub struct Entry {
 
 impl Files {
     /// Hands that reach these paths.
-    pub fn new(reach: Vec<Reach>) -> Self {
-        Self { reach }
+    pub fn new(reach: Vec<Reach>, roots: Vec<AbsPath>) -> Self {
+        Self { reach, roots }
     }
 
     /// Where a granted path really leads.
@@ -61,43 +63,56 @@ impl Files {
         open_file(&self.real(asked)?).map(|(file, _)| file)
     }
 
+    /// The names beside a granted path, for telling what may have been meant. Only inside the roots.
+    pub fn beside(&self, asked: &AbsPath) -> Vec<OsString> {
+        let parent = match self.real(asked).ok().and_then(|real| real.parent()) {
+            Some(parent) if self.roots.iter().any(|root| parent.is_under(root)) => parent,
+            _ => return Vec::new(),
+        };
+        let entries = list_real(&parent).unwrap_or_default();
+        entries.into_iter().map(|entry| entry.name).collect()
+    }
+
     /// The entries of a directory, in name order.
     pub fn list(&self, asked: &AbsPath) -> Result<Vec<Entry>, FileProblem> {
-        let real = self.real(asked)?;
-        let (fd, _) = open_real(&real, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let mut entries = Vec::new();
-        for entry in Dir::read_from(&fd)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if name == b"." || name == b".." {
-                continue;
-            }
-            let mut kind = entry.file_type();
-            let mut bytes = 0;
-            // An entry that vanishes between the two calls is simply not there any more.
-            if matches!(kind, FileType::RegularFile | FileType::Unknown) {
-                match statat(&fd, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => {
-                        kind = FileType::from_raw_mode(stat.st_mode);
-                        bytes = u64::try_from(stat.st_size).unwrap_or(0);
-                    }
-                    Err(_) => continue,
-                }
-            }
-            entries.push(Entry {
-                name: OsString::from_vec(name.to_vec()),
-                kind: match kind {
-                    FileType::Directory => EntryKind::Directory,
-                    FileType::RegularFile | FileType::Symlink => EntryKind::File,
-                    _ => EntryKind::Special,
-                },
-                link: kind == FileType::Symlink,
-                bytes,
-            });
-        }
-        entries.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(entries)
+        list_real(&self.real(asked)?)
     }
+}
+
+fn list_real(real: &AbsPath) -> Result<Vec<Entry>, FileProblem> {
+    let (fd, _) = open_real(real, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    let mut entries = Vec::new();
+    for entry in Dir::read_from(&fd)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name == b"." || name == b".." {
+            continue;
+        }
+        let mut kind = entry.file_type();
+        let mut bytes = 0;
+        // An entry that vanishes between the two calls is simply not there any more.
+        if matches!(kind, FileType::RegularFile | FileType::Unknown) {
+            match statat(&fd, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => {
+                    kind = FileType::from_raw_mode(stat.st_mode);
+                    bytes = u64::try_from(stat.st_size).unwrap_or(0);
+                }
+                Err(_) => continue,
+            }
+        }
+        entries.push(Entry {
+            name: OsString::from_vec(name.to_vec()),
+            kind: match kind {
+                FileType::Directory => EntryKind::Directory,
+                FileType::RegularFile | FileType::Symlink => EntryKind::File,
+                _ => EntryKind::Special,
+            },
+            link: kind == FileType::Symlink,
+            bytes,
+        });
+    }
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(entries)
 }
 
 #[cfg(test)]
@@ -111,11 +126,10 @@ mod tests {
         std::fs::create_dir(top.join("tree").as_path()).unwrap();
         std::fs::write(top.join("tree/a"), "a").unwrap();
         std::fs::write(top.join("b"), "b").unwrap();
-        let files = Files::new(vec![Reach {
-            asked: top.join("tree"),
-            real: top.join("tree"),
-            scope: Scope::Tree,
-        }]);
+        let files = Files::new(
+            vec![Reach { asked: top.join("tree"), real: top.join("tree"), scope: Scope::Tree }],
+            vec![],
+        );
         assert!(files.open(&top.join("tree/a")).is_ok());
         assert_eq!(files.open(&top.join("b")).unwrap_err(), FileProblem::NotGranted);
         assert_eq!(files.open(&top.join("tree/../b")).unwrap_err(), FileProblem::NotGranted);

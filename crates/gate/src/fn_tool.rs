@@ -1,0 +1,81 @@
+//! A tool made of a closure.
+
+use crate::permit::Cleared;
+use crate::scene::Scene;
+use crate::tool::{Spec, Tool};
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use std::future::Future;
+use std::marker::PhantomData;
+use toolgate_proto::{CallResult, Effect, Intent};
+
+type IntentFn<I> = Box<dyn Fn(&I, &Scene) -> Intent + Send + Sync>;
+
+/// A tool made of a spec and an async closure, for programs that embed the library.
+///
+/// Without [`FnTool::intent`] its effects are unknown, so policy asks before each call unless a rule allows it.
+///
+/// ```
+/// use toolgate_gate::{FnTool, Spec};
+/// use toolgate_proto::{Effect, Intent, Output};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// #[serde(deny_unknown_fields)]
+/// struct Dice {
+///     /// How many sides each die has.
+///     sides: u32,
+/// }
+///
+/// let tool = FnTool::new(Spec::new("roll", "Rolls a die.").read_only(), |input: Dice, _cleared| async move {
+///     Ok(Output::text(format!("{}", 1 + 7 % input.sides.max(1))))
+/// })
+/// .intent(|_, _| Intent::new("roll a die", [Effect::State { name: "luck".into() }]));
+/// ```
+pub struct FnTool<I, F> {
+    spec: Spec,
+    run: F,
+    intent: Option<IntentFn<I>>,
+    input: PhantomData<fn(I)>,
+}
+
+impl<I, F, Fut> FnTool<I, F>
+where
+    I: DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    F: Fn(I, Cleared) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = CallResult> + Send,
+{
+    /// A tool that runs the closure.
+    pub fn new(spec: Spec, run: F) -> Self {
+        Self { spec, run, intent: None, input: PhantomData }
+    }
+
+    /// The same, able to say what a call would do.
+    pub fn intent(mut self, intent: impl Fn(&I, &Scene) -> Intent + Send + Sync + 'static) -> Self {
+        self.intent = Some(Box::new(intent));
+        self
+    }
+}
+
+impl<I, F, Fut> Tool for FnTool<I, F>
+where
+    I: DeserializeOwned + JsonSchema + Send + Sync + 'static,
+    F: Fn(I, Cleared) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = CallResult> + Send,
+{
+    type Input = I;
+
+    fn spec(&self) -> Spec {
+        self.spec.clone()
+    }
+
+    fn intent(&self, input: &I, scene: &Scene) -> Intent {
+        match &self.intent {
+            Some(intent) => intent(input, scene),
+            None => Intent::new(format!("use {}", self.spec.name), [Effect::Opaque]),
+        }
+    }
+
+    fn run(&self, input: I, cleared: Cleared) -> impl Future<Output = CallResult> + Send {
+        (self.run)(input, cleared)
+    }
+}

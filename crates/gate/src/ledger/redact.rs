@@ -1,0 +1,111 @@
+//! What of an input may stand in a record.
+
+use super::sha256_hex;
+use serde_json::{Map, Value, json};
+
+/// Text longer than this is recorded by hash and preview.
+const LONG: usize = 256;
+const PREVIEW: usize = 80;
+
+/// The input with secrets replaced by their hash, and long text by hash and preview.
+pub fn redact(input: &Map<String, Value>) -> Value {
+    Value::Object(redact_map(input))
+}
+
+fn redact_map(map: &Map<String, Value>) -> Map<String, Value> {
+    map.iter()
+        .map(|(key, value)| {
+            let value = if names_a_secret(key) { hide(value) } else { redact_value(value) };
+            (key.clone(), value)
+        })
+        .collect()
+}
+
+fn redact_value(value: &Value) -> Value {
+    match value {
+        Value::String(text) if holds_a_secret(text) => hide(value),
+        Value::String(text) if text.len() > LONG => {
+            let preview: String = text.chars().take(PREVIEW).collect();
+            json!({ "sha256": sha256_hex(text.as_bytes()), "chars": text.chars().count(), "preview": preview })
+        }
+        Value::Array(items) => items.iter().map(redact_value).collect(),
+        Value::Object(map) => Value::Object(redact_map(map)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+fn hide(value: &Value) -> Value {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            value.to_string()
+        }
+    };
+    json!({ "secret_sha256": sha256_hex(text.as_bytes()) })
+}
+
+fn names_a_secret(key: &str) -> bool {
+    let folded: String =
+        key.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect();
+    [
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "apikey",
+        "accesskey",
+        "privatekey",
+        "authorization",
+        "credential",
+        "cookie",
+    ]
+    .iter()
+    .any(|mark| folded.contains(mark))
+}
+
+/// The well-known shapes of keys. A command line with one in it is hidden whole: its hash still tells which it was.
+fn holds_a_secret(text: &str) -> bool {
+    const PREFIXES: [&str; 14] = [
+        "sk-",
+        "ghp_",
+        "gho_",
+        "ghs_",
+        "github_pat_",
+        "glpat-",
+        "xoxb-",
+        "xoxp-",
+        "AKIA",
+        "ASIA",
+        "AIza",
+        "hf_",
+        "npm_",
+        "eyJhbGci",
+    ];
+    if text.contains("-----BEGIN ") && text.contains("PRIVATE KEY-----") {
+        return true;
+    }
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')))
+        .any(|word| word.len() >= 16 && PREFIXES.iter().any(|prefix| word.starts_with(prefix)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_go_and_the_rest_stays() {
+        let input = json!({
+            "file_path": "/a",
+            "api_key": "hunter2",
+            "nested": { "Authorization": "Bearer x", "list": ["ghp_0123456789abcdefghij", "plain"] },
+            "command": "curl -H 'x: sk-ant-REDACTED0123'",
+            "content": "y".repeat(300),
+        });
+        let out = redact(input.as_object().unwrap()).to_string();
+        for gone in ["hunter2", "Bearer", "ghp_", "sk-ant"] {
+            assert!(!out.contains(gone), "{gone} in {out}");
+        }
+        assert!(out.contains("\"/a\"") && out.contains("plain") && out.contains("\"chars\":300"));
+    }
+}

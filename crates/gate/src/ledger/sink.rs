@@ -1,0 +1,47 @@
+//! The ledger as a sink.
+
+use super::chain::next_line;
+use crate::sink::Sink;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use toolgate_os::AppendLog;
+use toolgate_proto::{AbsPath, CallRecord};
+
+/// The name of the ledger's files.
+pub const LEDGER_NAME: &str = "ledger";
+
+/// Appends records to the ledger's file.
+#[derive(Debug)]
+pub struct LedgerSink {
+    log: Mutex<AppendLog>,
+    trouble: Mutex<Option<String>>,
+}
+
+impl LedgerSink {
+    /// Opens the ledger in a directory, and starts a new file when the current one would pass `rotate_at` bytes.
+    pub fn open(dir: &AbsPath, rotate_at: u64) -> io::Result<Self> {
+        let log = AppendLog::open(dir, LEDGER_NAME, rotate_at)?;
+        Ok(Self { log: Mutex::new(log), trouble: Mutex::new(None) })
+    }
+
+    /// Why a record could not be written, if that happened.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Sink for LedgerSink {
+    fn record(&self, record: &CallRecord) {
+        let written = match serde_json::to_string(record) {
+            Ok(text) => {
+                let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+                log.append(|last| next_line(last, &text)).map_err(|error| error.to_string())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = written {
+            tracing::error!(%error, "the ledger could not be written");
+            *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The proofs that a call may run: [`Permit`] from the settle stage, [`Cleared`] from the guard stage.
+//!
+//! Neither can be made outside this crate, copied, or kept from an earlier call.
+//!
+//! ```compile_fail,E0624
+//! // A permit has no public constructor.
+//! let permit = toolgate_gate::Permit::issue(unimplemented!());
+//! ```
+//!
+//! ```compile_fail,E0451
+//! // Nor can it be put together from its parts.
+//! let permit = toolgate_gate::Permit { terms: unimplemented!() };
+//! ```
+//!
+//! ```compile_fail,E0599
+//! // One permit is for one run.
+//! fn twice(permit: toolgate_gate::Permit) -> (toolgate_gate::Permit, toolgate_gate::Permit) {
+//!     (permit.clone(), permit)
+//! }
+//! ```
+//!
+//! ```compile_fail,E0624
+//! // Only the guard stage turns a permit into a cleared call.
+//! fn clear(permit: toolgate_gate::Permit) -> toolgate_gate::Cleared {
+//!     toolgate_gate::Cleared::new(permit, unimplemented!(), unimplemented!(), unimplemented!(), unimplemented!())
+//! }
+//! ```
+//!
+//! ```compile_fail,E0308
+//! // A tool cannot be run without one.
+//! async fn around<T: toolgate_gate::Tool>(tool: &T, input: T::Input) {
+//!     let _ = tool.run(input, ()).await;
+//! }
+//! ```
+
+use crate::progress::Progress;
+use crate::scene::Scene;
+use tokio_util::sync::CancellationToken;
+use toolgate_os::Files;
+use toolgate_proto::{CallId, Terms};
+
+/// Proof that one call may run once, on certain terms.
+#[derive(Debug)]
+#[must_use = "a permit that is not used means that a granted call did not run"]
+pub struct Permit {
+    terms: Terms,
+}
+
+impl Permit {
+    pub(crate) fn issue(terms: Terms) -> Self {
+        Self { terms }
+    }
+}
+
+/// A call that passed every stage before its run: the permit, and hands that reach what was granted.
+#[derive(Debug)]
+pub struct Cleared {
+    permit: Permit,
+    call: CallId,
+    scene: Scene,
+    files: Files,
+    progress: Progress,
+    cancel: CancellationToken,
+}
+
+impl Cleared {
+    pub(crate) fn new(
+        permit: Permit,
+        call: CallId,
+        scene: Scene,
+        files: Files,
+        progress: (Progress, CancellationToken),
+    ) -> Self {
+        let (progress, cancel) = progress;
+        Self { permit, call, scene, files, progress, cancel }
+    }
+
+    /// The call's id.
+    pub fn call(&self) -> &CallId {
+        &self.call
+    }
+
+    /// The surroundings.
+    pub fn scene(&self) -> &Scene {
+        &self.scene
+    }
+
+    /// The terms the run must keep to.
+    pub fn terms(&self) -> &Terms {
+        &self.permit.terms
+    }
+
+    /// The files that the intent named, as they were judged.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// Where to tell how far it is.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Ends when the call is cancelled or out of time. Long work must look at it.
+    pub fn cancel(&self) -> &CancellationToken {
+        &self.cancel
+    }
+}

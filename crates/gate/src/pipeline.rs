@@ -1,0 +1,204 @@
+//! The path of one call. This is the file to open first.
+//!
+//! ```text
+//! ToolCall ─resolve→ Found ─validate→ Valid ─screen→ Screened ─judge→ Judged ─settle→ Granted ─guard→ Cleared ─run→ Output ─finish→ CallRecord
+//! ```
+//!
+//! Each stage takes what the one before it made and gives the next its input, or a [`Refusal`].
+//! Order is the security property, so it stands here as one function, not in a list that could be assembled
+//! otherwise.
+//! A stage cannot be skipped, because nothing else makes its result: only `settle` issues a
+//! [`Permit`](crate::Permit), only `guard` turns it into a [`Cleared`](crate::Cleared), and only that runs a tool.
+
+use crate::gate::{Current, Gate};
+use crate::hook::Moment;
+use crate::scene::{Scene, Session};
+use crate::stage::{finish, guard, judge, resolve, run, screen, settle, validate};
+use crate::trail::Trail;
+use futures_util::FutureExt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+use toolgate_policy::Judgement;
+use toolgate_proto::{CallRecord, CallResult, Code, Refusal, Stage, ToolCall};
+
+/// An approver may revise an input, which is then judged again; not for ever.
+const MOST_REVISIONS: usize = 8;
+
+/// How long a call may go on.
+#[derive(Debug, Clone, Default)]
+pub struct CallLimits {
+    /// Cancels the call.
+    pub cancel: CancellationToken,
+    /// Ends it after this long, all stages together.
+    pub timeout: Option<Duration>,
+}
+
+/// A call that is over: its result, and its record.
+#[derive(Debug, Clone)]
+pub struct Closed {
+    /// What the model gets.
+    pub result: CallResult,
+    /// What is remembered.
+    pub record: CallRecord,
+}
+
+/// One call on its way. What each stage may need beside the value it is handed.
+pub(crate) struct Walk<'g> {
+    pub(crate) gate: &'g Gate,
+    pub(crate) current: Current,
+    pub(crate) scene: Scene,
+    pub(crate) call: &'g ToolCall,
+    pub(crate) trail: Trail,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) deadline: Option<Instant>,
+    /// What hooks want the model to know beside the result.
+    pub(crate) context: Vec<String>,
+    /// Which hooks must be told of the end, and about what. Set once the input is valid.
+    pub(crate) told: Option<finish::Told>,
+}
+
+impl Gate {
+    /// Takes one call through the boundary. Returns when it is over, one way or the other, and leaves exactly one
+    /// record: also when the tool panics, runs out of time or is cancelled, or when this future is dropped.
+    pub async fn call(&self, session: &Session, call: ToolCall, limits: CallLimits) -> Closed {
+        let mut walk = Walk {
+            gate: self,
+            current: self.current(),
+            scene: Scene::of(session),
+            call: &call,
+            trail: Trail::open(self.audience.clone(), session, &call),
+            cancel: limits.cancel.child_token(),
+            deadline: limits.timeout.map(|timeout| Instant::now() + timeout),
+            context: Vec::new(),
+            told: None,
+        };
+        let result = match AssertUnwindSafe(walk.path()).catch_unwind().await {
+            Ok(result) => result,
+            Err(panic) => Err(Refusal::new(Code::Internal, format!("crashed: {}", words_of(&*panic)))
+                .at(walk.trail.stage())),
+        };
+        let record = walk.trail.close(&result);
+        Closed { result, record }
+    }
+
+    /// Judges a call without running it: resolve, validate, judge. Hooks are not told and nothing is recorded.
+    pub async fn check(&self, session: &Session, call: ToolCall) -> Result<Judgement, Refusal> {
+        let current = self.current();
+        let scene = Scene::of(session);
+        let found = resolve::resolve(&current, &call.name)?;
+        let valid = validate::validate(found, &call.input)?;
+        let screened = screen::unscreened(valid);
+        Ok(judge::judge(&current, &scene, screened)?.judgement)
+    }
+}
+
+impl Walk<'_> {
+    async fn path(&mut self) -> CallResult {
+        let result = self.to_the_run().await;
+        self.trail.enter(Stage::Finish);
+        finish::finish(self, result).await
+    }
+
+    async fn to_the_run(&mut self) -> CallResult {
+        let found = resolve::resolve(&self.current, &self.call.name)?;
+        self.trail.found(found.identity());
+
+        self.enter(Stage::Validate)?;
+        let valid = validate::validate(found, &self.call.input)?;
+        self.trail.read(valid.input());
+        self.told = Some(finish::Told::about(&valid));
+
+        self.enter(Stage::Screen)?;
+        let mut screened = if self.gate.hooks_want(Moment::PreToolUse, valid.identity()) {
+            screen::screen(self, valid).await?
+        } else {
+            screen::unscreened(valid)
+        };
+
+        let mut revisions = 0;
+        let granted = loop {
+            self.enter(Stage::Judge)?;
+            let judged = judge::judge(&self.current, &self.scene, screened)?;
+            self.trail.intends(&judged.intent.effects);
+            self.trail.judged(judged.as_recorded());
+
+            self.enter(Stage::Settle)?;
+            match settle::settle(self, judged).await? {
+                settle::Settled::Granted(granted) => break granted,
+                settle::Settled::Revised(revised) if revisions < MOST_REVISIONS => {
+                    revisions += 1;
+                    screened = revised;
+                }
+                settle::Settled::Revised(_) => {
+                    return Err(Refusal::new(Code::Declined, "the input was revised too often"));
+                }
+            }
+        };
+
+        self.enter(Stage::Guard)?;
+        let cleared = guard::guard(self, granted).await?;
+
+        self.enter(Stage::Run)?;
+        run::run(self, cleared).await
+    }
+
+    /// Goes on to the next stage, unless the call is cancelled or out of time.
+    fn enter(&mut self, next: Stage) -> Result<(), Refusal> {
+        self.trail.enter(next);
+        if self.cancel.is_cancelled() {
+            return Err(cancelled().at(next));
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(out_of_time().at(next));
+        }
+        Ok(())
+    }
+
+    /// Waits for a part of a stage, but no longer than the call may go on.
+    pub(crate) async fn within<T>(
+        &self,
+        work: impl Future<Output = Result<T, Refusal>>,
+    ) -> Result<T, Refusal> {
+        tokio::select! {
+            biased;
+            refusal = self.stopped() => Err(refusal.at(self.trail.stage())),
+            done = work => done,
+        }
+    }
+
+    /// Ends when the call is cancelled or out of time.
+    pub(crate) async fn stopped(&self) -> Refusal {
+        match self.deadline {
+            Some(deadline) => tokio::select! {
+                () = self.cancel.cancelled() => cancelled(),
+                () = sleep_until(deadline) => out_of_time(),
+            },
+            None => {
+                self.cancel.cancelled().await;
+                cancelled()
+            }
+        }
+    }
+}
+
+fn cancelled() -> Refusal {
+    Refusal::new(Code::Cancelled, "the call was cancelled")
+}
+
+fn out_of_time() -> Refusal {
+    Refusal::new(Code::DeadlinePassed, "the call ran out of time")
+}
+
+/// What a panic said.
+pub(crate) fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        text
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text
+    } else {
+        "no message"
+    }
+}

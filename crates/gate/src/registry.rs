@@ -1,0 +1,179 @@
+//! The tools there are, by name.
+//!
+//! Identity is the pair (source, name).
+//! A second tool of the same pair replaces the first; the same name from another source is refused with both owners
+//! named, because a model could not tell the two apart and a rule would hold for the wrong one.
+
+use crate::schema::{Checker, schema_of};
+use crate::tool::{Erased, ErasedTool, Spec, Tool};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use toolgate_proto::{SourceId, ToolDefinition, ToolIdentity, ToolName};
+
+/// A tool as the registry keeps it.
+pub struct Registered {
+    pub(crate) tool: Box<dyn ErasedTool>,
+    pub(crate) spec: Spec,
+    pub(crate) identity: ToolIdentity,
+    pub(crate) checker: Checker,
+    definition: ToolDefinition,
+}
+
+impl std::fmt::Debug for Registered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Registered").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+impl Registered {
+    /// Makes a tool ready: generates and compiles its schema.
+    pub fn new<T: Tool>(source: SourceId, tool: T) -> Result<Self, RegisterError> {
+        let spec = tool.spec();
+        let name = spec.name.as_str();
+        let fits = !name.is_empty()
+            && name.len() <= 128
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        if !fits {
+            return Err(RegisterError::BadName { name: name.to_owned() });
+        }
+        let input_schema = spec.input_schema.clone().unwrap_or_else(schema_of::<T::Input>);
+        let checker = Checker::new(&input_schema)
+            .map_err(|problem| RegisterError::BadSchema { name: spec.name.clone(), problem })?;
+        let identity = ToolIdentity {
+            name: spec.name.clone(),
+            also: spec.aliases.iter().chain(&spec.family).cloned().collect(),
+            source: source.clone(),
+            read_only: spec.read_only,
+            requires_interaction: spec.requires_interaction,
+        };
+        let definition = ToolDefinition {
+            name: spec.name.clone(),
+            title: spec.title.clone(),
+            description: spec.description.clone(),
+            input_schema,
+            output_schema: spec.output_schema.clone(),
+            input_examples: spec.input_examples.clone(),
+            aliases: spec.aliases.clone(),
+            source,
+            annotations: spec.annotations(),
+            concurrency: spec.concurrency,
+            max_result_chars: spec.max_result_chars,
+        };
+        Ok(Self { tool: Box::new(Erased(Arc::new(tool))), spec, identity, checker, definition })
+    }
+
+    /// Who the tool is.
+    pub fn identity(&self) -> &ToolIdentity {
+        &self.identity
+    }
+
+    /// The tool's properties.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The tool as the outside sees it.
+    pub fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+}
+
+/// Why a tool was not taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegisterError {
+    /// The name, or an alias, belongs to another tool.
+    #[error("`{name}` from {newcomer} collides with `{owner_name}` from {owner}")]
+    Collision {
+        /// The name in dispute.
+        name: String,
+        /// The tool that has it.
+        owner_name: ToolName,
+        /// Who brought that tool.
+        owner: SourceId,
+        /// Who wants it too.
+        newcomer: SourceId,
+    },
+    /// The name has characters that providers refuse.
+    #[error("`{name}` is no tool name: use 1 to 128 letters, digits, `_` and `-`")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// The schema cannot be used.
+    #[error("tool `{name}`: {problem}")]
+    BadSchema {
+        /// The tool.
+        name: ToolName,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// The tools there are. Cheap to clone; a clone does not change when the original does.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    /// By canonical name, and so in name order.
+    tools: BTreeMap<String, Arc<Registered>>,
+    /// From alias to canonical name.
+    aliases: BTreeMap<String, String>,
+}
+
+impl Registry {
+    /// An empty registry.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool, or replaces the one of the same source and name.
+    pub fn register(&mut self, newcomer: Registered) -> Result<Arc<Registered>, RegisterError> {
+        let name = newcomer.identity.name.as_str().to_owned();
+        let names = std::iter::once(&name).chain(&newcomer.spec.aliases);
+        for wanted in names {
+            if let Some(owner) = self.get(wanted) {
+                let same =
+                    owner.identity.source == newcomer.identity.source && owner.identity.name.as_str() == name;
+                if !same {
+                    return Err(RegisterError::Collision {
+                        name: wanted.clone(),
+                        owner_name: owner.identity.name.clone(),
+                        owner: owner.identity.source.clone(),
+                        newcomer: newcomer.identity.source.clone(),
+                    });
+                }
+            }
+        }
+        self.remove(&name);
+        let newcomer = Arc::new(newcomer);
+        for alias in &newcomer.spec.aliases {
+            self.aliases.insert(alias.clone(), name.clone());
+        }
+        self.tools.insert(name, Arc::clone(&newcomer));
+        Ok(newcomer)
+    }
+
+    /// Removes a tool of a source. False if that source has no tool of that name.
+    pub fn unregister(&mut self, source: &SourceId, name: &str) -> bool {
+        match self.tools.get(name) {
+            Some(tool) if tool.identity.source == *source => self.remove(name),
+            _ => false,
+        }
+    }
+
+    fn remove(&mut self, name: &str) -> bool {
+        self.aliases.retain(|_, canonical| canonical != name);
+        self.tools.remove(name).is_some()
+    }
+
+    /// Finds a tool by its name or an alias.
+    pub fn get(&self, name: &str) -> Option<&Arc<Registered>> {
+        match self.tools.get(name) {
+            Some(tool) => Some(tool),
+            None => self.tools.get(self.aliases.get(name)?),
+        }
+    }
+
+    /// Every tool, in name order.
+    pub fn list(&self) -> impl Iterator<Item = &Arc<Registered>> {
+        self.tools.values()
+    }
+}

@@ -1,0 +1,324 @@
+//! Schemas out of types, and precise words about inputs that do not fit them.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{Draft, ValidationError, Validator};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use toolgate_proto::{Code, Refusal, Stage, json};
+
+/// Foreign schemas above this are refused: some compile in exponential time.
+const MOST_SCHEMA_BYTES: usize = 256 * 1024;
+/// More problems than this in one input help nobody.
+const MOST_PROBLEMS: usize = 8;
+
+/// The schema of an input type: self-contained, closed to unknown fields, without Rust's marks.
+pub fn schema_of<T: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    // Models follow references badly, and some providers refuse them.
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    let mut schema = Value::from(schema);
+    tidy(&mut schema, true);
+    schema
+}
+
+fn tidy(schema: &mut Value, root: bool) {
+    match schema {
+        Value::Object(map) => {
+            if root || map.contains_key("properties") {
+                map.remove("title");
+            }
+            // `uint64` and the like are Rust's, and strict consumers refuse unknown formats.
+            if map.get("format").and_then(Value::as_str).is_some_and(|f| {
+                f.starts_with("uint") || f.starts_with("int") || f == "double" || f == "float"
+            }) {
+                map.remove("format");
+            }
+            // An optional field is one that may be left out, not one that may be null.
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|kind| kind != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    map.insert("type".to_owned(), only);
+                }
+            }
+            for key in ["enum", "anyOf"] {
+                if let Some(Value::Array(options)) = map.get_mut(key) {
+                    options.retain(|option| {
+                        !option.is_null() && option.get("type").is_none_or(|kind| kind != "null")
+                    });
+                }
+            }
+            let single = match map.get_mut("anyOf") {
+                Some(Value::Array(options)) if options.len() == 1 => options.pop(),
+                _ => None,
+            };
+            if let Some(Value::Object(option)) = single {
+                map.shift_remove("anyOf");
+                for (key, value) in option {
+                    map.entry(key).or_insert(value);
+                }
+            }
+            if map.get("default").is_some_and(Value::is_null) {
+                map.shift_remove("default");
+            }
+            if map.get("type").is_some_and(|kind| kind == "object") && map.contains_key("properties") {
+                map.entry("additionalProperties").or_insert(Value::Bool(false));
+            }
+            for (key, value) in map.iter_mut() {
+                // Examples and defaults are data, not schemas.
+                if !matches!(key.as_str(), "default" | "examples" | "const" | "enum") {
+                    tidy_below(key, value);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| tidy(item, false)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// The values of `properties` are schemas; its keys are field names and stay.
+fn tidy_below(key: &str, value: &mut Value) {
+    match value {
+        Value::Object(fields) if key == "properties" => {
+            fields.values_mut().for_each(|field| tidy(field, false));
+        }
+        _ => tidy(value, false),
+    }
+}
+
+/// A schema made ready for checking inputs.
+#[derive(Debug)]
+pub struct Checker {
+    schema: Value,
+    validator: Validator,
+}
+
+impl Checker {
+    /// Compiles a schema. References to other documents are never fetched.
+    pub fn new(schema: &Value) -> Result<Self, String> {
+        let size = schema.to_string().len();
+        if size > MOST_SCHEMA_BYTES {
+            return Err(format!("the schema is {size} bytes, more than the {MOST_SCHEMA_BYTES} allowed"));
+        }
+        let mut schema = schema.clone();
+        if let Value::Object(map) = &mut schema {
+            // A dialect we do not know would make the compiler fail; all that is used is in 2020-12.
+            map.shift_remove("$schema");
+        }
+        let validator = jsonschema::options()
+            .with_draft(Draft::Draft202012)
+            .build(&schema)
+            .map_err(|error| format!("the schema cannot be used: {error}"))?;
+        Ok(Self { schema, validator })
+    }
+
+    /// Checks an input, and says of each problem where it is, what was given and what is wanted.
+    pub fn check(&self, input: &Value) -> Result<(), Refusal> {
+        if self.validator.is_valid(input) {
+            return Ok(());
+        }
+        let mut said: Vec<String> = Vec::new();
+        for error in self.validator.iter_errors(input) {
+            for line in self.explain(&error) {
+                if !said.contains(&line) {
+                    said.push(line);
+                }
+            }
+            if said.len() > MOST_PROBLEMS {
+                said.truncate(MOST_PROBLEMS);
+                said.push("and more".to_owned());
+                break;
+            }
+        }
+        Err(Refusal::new(Code::InvalidInput, said.join("; ")))
+    }
+
+    fn explain(&self, error: &ValidationError<'_>) -> Vec<String> {
+        let place = error.instance_path().as_str().to_owned();
+        let at = |step: &str| format!("`{place}/{}`", json::pointer_step(step));
+        let whole = if place.is_empty() { "the input".to_owned() } else { format!("`{place}`") };
+        let given = json::describe(error.instance());
+        let wants = |what: String| vec![format!("{whole} is {given}, but must be {what}")];
+        match error.kind() {
+            ValidationErrorKind::AdditionalProperties { unexpected } => {
+                let known = self.fields_at(error.schema_path().as_str());
+                unexpected
+                    .iter()
+                    .map(|field| {
+                        let near = nearest(field, known.iter().map(String::as_str));
+                        match near {
+                            Some(near) => format!("{} is no field; did you mean `{near}`?", at(field)),
+                            None => format!("{} is no field; there are {}", at(field), listed(&known)),
+                        }
+                    })
+                    .collect()
+            }
+            ValidationErrorKind::Required { property } => {
+                let field = property.as_str().unwrap_or_default();
+                vec![format!("{} is missing", at(field))]
+            }
+            ValidationErrorKind::Type { kind } => wants(match kind {
+                TypeKind::Single(kind) => with_article(&kind.to_string()),
+                TypeKind::Multiple(kinds) => {
+                    kinds.iter().map(|kind| with_article(&kind.to_string())).collect::<Vec<_>>().join(" or ")
+                }
+            }),
+            ValidationErrorKind::Enum { options } => {
+                let options = options.as_array().cloned().unwrap_or_default();
+                let near = error.instance().as_str().and_then(|text| {
+                    nearest(text, options.iter().filter_map(Value::as_str)).map(str::to_owned)
+                });
+                let words: Vec<String> = options.iter().map(Value::to_string).collect();
+                let mut line = format!("{whole} is {given}, but must be one of {}", words.join(", "));
+                if let Some(near) = near {
+                    line.push_str(&format!("; did you mean `{near}`?"));
+                }
+                vec![line]
+            }
+            ValidationErrorKind::Minimum { limit } => wants(format!("at least {limit}")),
+            ValidationErrorKind::Maximum { limit } => wants(format!("at most {limit}")),
+            ValidationErrorKind::ExclusiveMinimum { limit } => wants(format!("more than {limit}")),
+            ValidationErrorKind::ExclusiveMaximum { limit } => wants(format!("less than {limit}")),
+            ValidationErrorKind::MinLength { limit } => wants(format!("at least {limit} characters long")),
+            ValidationErrorKind::MaxLength { limit } => wants(format!("at most {limit} characters long")),
+            ValidationErrorKind::MinItems { limit } => wants(format!("at least {limit} items long")),
+            ValidationErrorKind::MaxItems { limit } => wants(format!("at most {limit} items long")),
+            ValidationErrorKind::Pattern { pattern } => wants(format!("text that fits `{pattern}`")),
+            ValidationErrorKind::Constant { expected_value } => wants(expected_value.to_string()),
+            // Foreign schemas may use the rest; the library's words serve there.
+            _ => vec![format!("{whole}: {error}")],
+        }
+    }
+
+    /// The fields that the schema knows at the place of an `additionalProperties` error.
+    fn fields_at(&self, schema_path: &str) -> Vec<String> {
+        let parent = schema_path.rsplit_once('/').map_or("", |(parent, _)| parent);
+        self.schema
+            .pointer(parent)
+            .and_then(|schema| schema.get("properties"))
+            .and_then(Value::as_object)
+            .map(|fields| fields.keys().cloned().collect())
+            .unwrap_or_default()
+    }
+}
+
+/// Reads an input that fits the schema into its type.
+pub(crate) fn read_typed<T: DeserializeOwned>(input: &Map<String, Value>) -> Result<T, Refusal> {
+    T::deserialize(Value::Object(input.clone())).map_err(|error| {
+        Refusal::new(Code::InvalidInput, format!("the input does not fit: {error}")).at(Stage::Validate)
+    })
+}
+
+/// The candidate that was probably meant.
+pub(crate) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let folded = given.to_lowercase();
+    known
+        .map(|candidate| (strsim::jaro_winkler(&folded, &candidate.to_lowercase()), candidate))
+        .filter(|(likeness, _)| *likeness >= 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0).then_with(|| b.1.cmp(a.1)))
+        .map(|(_, candidate)| candidate)
+}
+
+fn listed(fields: &[String]) -> String {
+    if fields.is_empty() {
+        return "none".to_owned();
+    }
+    fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ")
+}
+
+fn with_article(kind: &str) -> String {
+    let article = if kind.starts_with(['a', 'i', 'o']) { "an" } else { "a" };
+    format!("{article} {kind}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only the schema is looked at")]
+    struct Sample {
+        /// Which file.
+        file_path: String,
+        /// How many lines.
+        #[schemars(range(min = 1))]
+        limit: Option<u32>,
+        /// What to give.
+        output_mode: Option<Mode>,
+        /// Changes to make.
+        #[serde(default)]
+        edits: Vec<Edit>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Mode {
+        Content,
+        Count,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only the schema is looked at")]
+    struct Edit {
+        target: String,
+    }
+
+    fn refusal(input: Value) -> String {
+        Checker::new(&schema_of::<Sample>()).unwrap().check(&input).unwrap_err().reason
+    }
+
+    #[test]
+    fn a_schema_is_plain_and_closed() {
+        let schema = schema_of::<Sample>();
+        assert_eq!(schema["additionalProperties"], json!(false));
+        assert_eq!(schema["required"], json!(["file_path"]));
+        assert_eq!(
+            schema["properties"]["limit"],
+            json!({"description": "How many lines.", "type": "integer", "minimum": 1})
+        );
+        assert_eq!(schema["properties"]["output_mode"]["enum"], json!(["content", "count"]));
+        assert!(!schema.to_string().contains("$ref") && !schema.to_string().contains("null"), "{schema}");
+    }
+
+    #[test]
+    fn a_problem_names_the_place_the_given_and_the_wanted() {
+        for (input, says) in [
+            (json!({"file_pth": "a"}), "`/file_path` is missing"),
+            (
+                json!({"file_path": "a", "file_pth": "b"}),
+                "`/file_pth` is no field; did you mean `file_path`?",
+            ),
+            (json!({"file_path": 3}), "`/file_path` is the number 3, but must be a string"),
+            (json!({"file_path": null}), "`/file_path` is null, but must be a string"),
+            (json!({"file_path": "a", "limit": -1}), "`/limit` is the number -1, but must be at least 1"),
+            (json!({"file_path": "a", "limit": "5"}), "`/limit` is the string \"5\", but must be an integer"),
+            (
+                json!({"file_path": "a", "output_mode": "contnt"}),
+                "must be one of \"content\", \"count\"; did you mean `content`?",
+            ),
+            (
+                json!({"file_path": "a", "edits": [{"target": "x"}, {"targt": "x", "target": "y"}]}),
+                "`/edits/1/targt` is no field; did you mean `target`?",
+            ),
+            (json!({"file_path": "a", "zzz": 1}), "there are `file_path`, `limit`, `output_mode`, `edits`"),
+        ] {
+            let said = refusal(input);
+            assert!(said.contains(says), "{said}");
+        }
+    }
+
+    #[test]
+    fn foreign_schemas_are_bounded_and_fetch_nothing() {
+        assert!(Checker::new(&json!({"description": "x".repeat(MOST_SCHEMA_BYTES)})).is_err());
+        assert!(Checker::new(&json!({"$ref": "http://127.0.0.1:1/schema"})).is_err());
+        assert!(Checker::new(&json!({"$schema": "urn:unknown", "type": "object"})).is_ok());
+    }
+}

@@ -1,0 +1,46 @@
+//! Somewhere for records to go.
+
+use std::sync::{Mutex, PoisonError};
+use toolgate_proto::{CallRecord, Event};
+
+/// Keeps what happens. Each call closes with exactly one record; a sink is told of it once.
+///
+/// Called on the path of the call, so it should be quick; what is slow belongs on a thread of its own.
+pub trait Sink: Send + Sync {
+    /// A call is over.
+    fn record(&self, record: &CallRecord);
+
+    /// Whether [`Sink::event`] is wanted. Most sinks do not care.
+    fn wants_events(&self) -> bool {
+        false
+    }
+
+    /// Something happened on the way.
+    fn event(&self, event: &Event) {
+        let _ = event;
+    }
+}
+
+/// Keeps records in memory, for tests and small programs.
+#[derive(Debug, Default)]
+pub struct MemorySink {
+    records: Mutex<Vec<CallRecord>>,
+}
+
+impl MemorySink {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// All records so far.
+    pub fn records(&self) -> Vec<CallRecord> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Sink for MemorySink {
+    fn record(&self, record: &CallRecord) {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner).push(record.clone());
+    }
+}

@@ -1,0 +1,58 @@
+//! guard: the tool's own preconditions, then hands that reach what was granted and nothing else.
+
+use super::settle::Granted;
+use crate::permit::Cleared;
+use crate::pipeline::Walk;
+use crate::progress::Progress;
+use crate::tool::Prepared;
+use std::time::Duration;
+use toolgate_os::{Files, Reach};
+use toolgate_proto::{AbsPath, Effect, Facts, Intent, Refusal, Scope, Stage, WriteKind};
+
+/// A call with nothing left before it.
+pub(crate) struct Ready {
+    pub(crate) prepared: Box<dyn Prepared>,
+    pub(crate) cleared: Cleared,
+    /// How long the run may take where the caller set no deadline.
+    pub(crate) timeout: Option<Duration>,
+}
+
+pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Refusal> {
+    let Granted { permit, valid, intent, facts } = granted;
+    walk.within(valid.prepared.guard(&walk.scene)).await.map_err(|refusal| refusal.at(Stage::Guard))?;
+    let progress = Progress::new(walk.call.id.clone(), walk.gate.audience.events.clone());
+    let cleared = Cleared::new(
+        permit,
+        walk.call.id.clone(),
+        walk.scene.clone(),
+        hands(&intent, &facts, &walk.scene.workspace.roots),
+        (progress, walk.cancel.clone()),
+    );
+    Ok(Ready { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout })
+}
+
+/// The paths that the intent names, as they were judged. Paths that policy inferred from a command line are the
+/// sandbox's business, not a file tool's.
+fn hands(intent: &Intent, facts: &Facts, roots: &[AbsPath]) -> Files {
+    let reach = intent.effects.iter().filter_map(|effect| {
+        let (path, scope) = match effect {
+            Effect::Read { path, scope } => (path, *scope),
+            Effect::Write { path, kind: WriteKind::Tree } => (path, Scope::Tree),
+            Effect::Write { path, kind: WriteKind::Put | WriteKind::Edit | WriteKind::Delete } => {
+                (path, Scope::Entry)
+            }
+            Effect::Exec { .. }
+            | Effect::Fetch { .. }
+            | Effect::Search { .. }
+            | Effect::Delegate { .. }
+            | Effect::Skill { .. }
+            | Effect::Remote { .. }
+            | Effect::Ask
+            | Effect::State { .. }
+            | Effect::Opaque => return None,
+        };
+        let fact = facts.get(path).filter(|fact| fact.problem.is_none())?;
+        Some(Reach { asked: path.clone(), real: fact.real.clone(), scope })
+    });
+    Files::new(reach.collect(), roots.to_vec())
+}

@@ -1,0 +1,42 @@
+//! run: the tool itself, under cancellation and deadline.
+
+use super::guard::Ready;
+use crate::pipeline::{Walk, words_of};
+use futures_util::FutureExt;
+use std::panic::AssertUnwindSafe;
+use tokio::time::{Instant, timeout};
+use toolgate_proto::{CallResult, Code, Refusal, Stage};
+
+pub(crate) async fn run(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
+    let Ready { prepared, cleared, timeout: own } = ready;
+    if let (None, Some(own)) = (walk.deadline, own) {
+        walk.deadline = Some(Instant::now() + own);
+    }
+    let mut running = AssertUnwindSafe(prepared.run(cleared)).catch_unwind();
+    let stopped = tokio::select! {
+        biased;
+        refusal = walk.stopped() => refusal,
+        ended = &mut running => return ended.unwrap_or_else(|panic| Err(crashed(&*panic))).map_err(at_run),
+    };
+    // The tool gets a moment to end by itself: it may have processes to stop and output to hand over.
+    walk.cancel.cancel();
+    let partial = match timeout(walk.gate.grace, &mut running).await {
+        Ok(Ok(Ok(output))) => Some(output),
+        Ok(Ok(Err(refusal))) => refusal.partial.map(|partial| *partial),
+        Ok(Err(_)) | Err(_) => None,
+    };
+    let refusal = stopped.at(Stage::Run);
+    Err(match partial {
+        Some(partial) => refusal.with_partial(partial),
+        None => refusal,
+    })
+}
+
+/// A refusal that a tool made without minding the stage happened here.
+fn at_run(refusal: Refusal) -> Refusal {
+    if refusal.stage < Stage::Run { refusal.at(Stage::Run) } else { refusal }
+}
+
+fn crashed(panic: &(dyn std::any::Any + Send)) -> Refusal {
+    Refusal::new(Code::ToolPanicked, format!("the tool crashed: {}", words_of(panic)))
+}

@@ -1,0 +1,201 @@
+//! What a tool is.
+//!
+//! A tool *describes*: its input, what a call would do, what must hold before it runs, and how it runs.
+//! It never decides whether it may run, and it cannot be run by anyone who has no [`Cleared`].
+
+use crate::permit::Cleared;
+use crate::scene::Scene;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use toolgate_proto::{Annotations, CallResult, Concurrency, Intent, Output, Refusal, ToolName};
+
+/// A tool, with its input as a type.
+///
+/// Implement this for a built-in or SDK tool; for a closure use [`crate::FnTool`].
+/// The schema that models see is generated from [`Tool::Input`] and its doc comments; fields that are not in it are
+/// refused.
+pub trait Tool: Send + Sync + 'static {
+    /// What a call carries. Put `#[serde(deny_unknown_fields)]` on it and a doc comment on each field.
+    type Input: DeserializeOwned + JsonSchema + Send + Sync + 'static;
+
+    /// The tool's name, description and properties. Asked once, at registration.
+    fn spec(&self) -> Spec;
+
+    /// A description that depends on where the tool is offered, in place of the spec's.
+    fn describe(&self, scene: &Scene) -> Option<String> {
+        let _ = scene;
+        None
+    }
+
+    /// Checks that a schema cannot express (two fields that exclude each other).
+    fn check(&self, input: &Self::Input) -> Result<(), Refusal> {
+        let _ = input;
+        Ok(())
+    }
+
+    /// What the call would do. Total: an input that passed the schema always has an intent.
+    /// A path that is not named here cannot be reached in [`Tool::run`].
+    fn intent(&self, input: &Self::Input, scene: &Scene) -> Intent;
+
+    /// What must hold before it runs, apart from permission (read before edit).
+    fn guard(&self, input: &Self::Input, scene: &Scene) -> impl Future<Output = Result<(), Refusal>> + Send {
+        let _ = (input, scene);
+        std::future::ready(Ok(()))
+    }
+
+    /// Does it. `cleared` is the proof that the gate let this one call through, and the tool's hands.
+    fn run(&self, input: Self::Input, cleared: Cleared) -> impl Future<Output = CallResult> + Send;
+
+    /// How a person is shown the use, in place of the intent's summary.
+    fn render_use(&self, input: &Self::Input) -> Option<String> {
+        let _ = input;
+        None
+    }
+
+    /// How a person is shown the result, in place of the output's display text.
+    fn render_result(&self, output: &Output) -> Option<String> {
+        let _ = output;
+        None
+    }
+}
+
+/// The properties of a tool.
+#[derive(Debug, Clone)]
+pub struct Spec {
+    /// The name a model calls it by.
+    pub name: ToolName,
+    /// The name for people.
+    pub title: String,
+    /// What it does and when to use it.
+    pub description: String,
+    /// Older names that are still taken.
+    pub aliases: Vec<String>,
+    /// The rule name of its family, if another than its own: the plain `shell` answers to `Bash`.
+    pub family: Option<String>,
+    /// It changes nothing.
+    pub read_only: bool,
+    /// It may remove or overwrite.
+    pub destructive: bool,
+    /// Calling it twice is as calling it once.
+    pub idempotent: bool,
+    /// It reaches beyond this machine.
+    pub open_world: bool,
+    /// A person must be asked on every call.
+    pub requires_interaction: bool,
+    /// Whether it may overlap with other calls.
+    pub concurrency: Concurrency,
+    /// Most characters of a result before it is put into a file.
+    pub max_result_chars: usize,
+    /// How long a run may take where the caller sets no deadline.
+    pub timeout: Option<Duration>,
+    /// Inputs that show how it is meant.
+    pub input_examples: Vec<Value>,
+    /// The input's schema where it is known only at run time (a tool of another server).
+    pub input_schema: Option<Value>,
+    /// The structured output's schema.
+    pub output_schema: Option<Value>,
+}
+
+impl Spec {
+    /// A spec with careful defaults: not read-only, destructive, by effect, 30 000 characters.
+    pub fn new(name: impl Into<ToolName>, description: impl Into<String>) -> Self {
+        let name = name.into();
+        Self {
+            title: name.as_str().to_owned(),
+            name,
+            description: description.into(),
+            aliases: Vec::new(),
+            family: None,
+            read_only: false,
+            destructive: true,
+            idempotent: false,
+            open_world: false,
+            requires_interaction: false,
+            concurrency: Concurrency::ByEffect,
+            max_result_chars: 30_000,
+            timeout: None,
+            input_examples: Vec::new(),
+            input_schema: None,
+            output_schema: None,
+        }
+    }
+
+    /// The same for a tool that changes nothing.
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self.destructive = false;
+        self.idempotent = true;
+        self
+    }
+
+    /// MCP's hints, which follow from the rest.
+    pub fn annotations(&self) -> Annotations {
+        Annotations {
+            read_only_hint: self.read_only,
+            destructive_hint: self.destructive,
+            idempotent_hint: self.idempotent,
+            open_world_hint: self.open_world,
+        }
+    }
+}
+
+/// A tool whose input type is erased, as the registry keeps it.
+pub(crate) trait ErasedTool: Send + Sync {
+    fn describe(&self, scene: &Scene) -> Option<String>;
+    fn read(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal>;
+    fn render_result(&self, output: &Output) -> Option<String>;
+}
+
+/// An input that was read, together with its tool.
+pub(crate) trait Prepared: Send + Sync {
+    fn intent(&self, scene: &Scene) -> Intent;
+    fn render_use(&self) -> Option<String>;
+    fn guard<'a>(&'a self, scene: &'a Scene) -> BoxFuture<'a, Result<(), Refusal>>;
+    fn run(self: Box<Self>, cleared: Cleared) -> BoxFuture<'static, CallResult>;
+}
+
+pub(crate) struct Erased<T>(pub(crate) Arc<T>);
+
+impl<T: Tool> ErasedTool for Erased<T> {
+    fn describe(&self, scene: &Scene) -> Option<String> {
+        self.0.describe(scene)
+    }
+
+    fn read(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
+        let input: T::Input = crate::schema::read_typed(input)?;
+        self.0.check(&input)?;
+        Ok(Box::new(Ready { tool: Arc::clone(&self.0), input }))
+    }
+
+    fn render_result(&self, output: &Output) -> Option<String> {
+        self.0.render_result(output)
+    }
+}
+
+struct Ready<T: Tool> {
+    tool: Arc<T>,
+    input: T::Input,
+}
+
+impl<T: Tool> Prepared for Ready<T> {
+    fn intent(&self, scene: &Scene) -> Intent {
+        self.tool.intent(&self.input, scene)
+    }
+
+    fn render_use(&self) -> Option<String> {
+        self.tool.render_use(&self.input)
+    }
+
+    fn guard<'a>(&'a self, scene: &'a Scene) -> BoxFuture<'a, Result<(), Refusal>> {
+        Box::pin(self.tool.guard(&self.input, scene))
+    }
+
+    fn run(self: Box<Self>, cleared: Cleared) -> BoxFuture<'static, CallResult> {
+        Box::pin(async move { self.tool.run(self.input, cleared).await })
+    }
+}

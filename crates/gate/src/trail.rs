@@ -1,0 +1,179 @@
+//! The trail of one call: what it passed, how long that took, and the one record it ends in.
+
+use crate::ledger::{redact, sha256_hex};
+use crate::scene::Session;
+use crate::sink::Sink;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::broadcast;
+use toolgate_proto::{
+    Approval, CallRecord, CallResult, Code, Effect, Event, JudgedAs, Outcome, Refusal, Stage, StageMark,
+    ToolCall, ToolIdentity,
+};
+
+/// Where records and events go.
+#[derive(Clone)]
+pub(crate) struct Audience {
+    pub(crate) sinks: Arc<[Arc<dyn Sink>]>,
+    pub(crate) events: broadcast::Sender<Event>,
+}
+
+impl Audience {
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        let watched = self.events.receiver_count() > 0;
+        let kept = self.sinks.iter().any(|sink| sink.wants_events());
+        if watched || kept {
+            let event = event();
+            for sink in self.sinks.iter().filter(|sink| sink.wants_events()) {
+                sink.event(&event);
+            }
+            // An error means that the last watcher has just gone.
+            let _ = self.events.send(event);
+        }
+    }
+}
+
+/// Gathers what becomes the record. If it is dropped before it is closed (the caller went away, or something
+/// panicked beyond reach), it closes itself: there is always exactly one record.
+pub(crate) struct Trail {
+    audience: Audience,
+    record: CallRecord,
+    closed: bool,
+    started: Instant,
+    stage: Stage,
+    stage_started: Instant,
+}
+
+impl Trail {
+    pub(crate) fn open(audience: Audience, session: &Session, call: &ToolCall) -> Self {
+        audience.tell(|| Event::Opened {
+            call: call.id.clone(),
+            session: session.id().clone(),
+            tool: call.name.clone(),
+        });
+        let record = CallRecord {
+            call: call.id.clone(),
+            session: session.id().clone(),
+            principal: session.principal().clone(),
+            asked: call.name.clone(),
+            tool: None,
+            source: None,
+            at: toolgate_os::now_millis(),
+            micros: 0,
+            input_sha256: sha256_hex(call.input.as_bytes()),
+            input: Value::Null,
+            revisions: Vec::new(),
+            effects: Vec::new(),
+            stages: Vec::with_capacity(Stage::ALL.len()),
+            judged: None,
+            approval: None,
+            outcome: Outcome::Refused {
+                code: Code::Cancelled,
+                stage: Stage::Resolve,
+                reason: "the caller went away".to_owned(),
+            },
+        };
+        let now = Instant::now();
+        Self { audience, record, closed: false, started: now, stage: Stage::Resolve, stage_started: now }
+    }
+
+    /// The stage that the call is in.
+    pub(crate) fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// Marks the end of the current stage and the start of the next.
+    pub(crate) fn enter(&mut self, next: Stage) {
+        let now = Instant::now();
+        let mark = StageMark { stage: self.stage, micros: micros(now - self.stage_started) };
+        self.record.stages.push(mark);
+        let (call, stage) = (&self.record.call, self.stage);
+        self.audience.tell(|| Event::Passed { call: call.clone(), stage });
+        self.stage = next;
+        self.stage_started = now;
+    }
+
+    pub(crate) fn note(&mut self, write: impl FnOnce(&mut CallRecord)) {
+        write(&mut self.record);
+    }
+
+    pub(crate) fn found(&mut self, identity: &ToolIdentity) {
+        self.note(|record| {
+            record.tool = Some(identity.name.clone());
+            record.source = Some(identity.source.clone());
+        });
+    }
+
+    pub(crate) fn read(&mut self, input: &Map<String, Value>) {
+        self.note(|record| record.input = redact(input));
+    }
+
+    pub(crate) fn intends(&mut self, effects: &[Effect]) {
+        self.note(|record| record.effects = effects.to_vec());
+    }
+
+    pub(crate) fn judged(&mut self, judged: JudgedAs) {
+        self.note(|record| record.judged = Some(judged));
+    }
+
+    pub(crate) fn answered(&mut self, approval: Approval) {
+        self.note(|record| record.approval = Some(approval));
+    }
+
+    /// Ends the trail with its one record.
+    pub(crate) fn close(mut self, result: &CallResult) -> CallRecord {
+        let outcome = match result {
+            Ok(output) => {
+                Outcome::Done { bytes: output.content.iter().map(block_bytes).sum(), spilled: None }
+            }
+            Err(refusal) => refused(refusal),
+        };
+        self.finish(outcome)
+    }
+
+    /// Completes the record and hands it to every sink, the first time; later times it only gives it back.
+    fn finish(&mut self, outcome: Outcome) -> CallRecord {
+        if self.closed {
+            return self.record.clone();
+        }
+        self.closed = true;
+        let now = Instant::now();
+        let record = &mut self.record;
+        record.stages.push(StageMark { stage: self.stage, micros: micros(now - self.stage_started) });
+        record.micros = micros(now - self.started);
+        record.outcome = outcome;
+        for sink in self.audience.sinks.iter() {
+            sink.record(record);
+        }
+        self.audience.tell(|| Event::Closed { record: Box::new(record.clone()) });
+        record.clone()
+    }
+}
+
+impl Drop for Trail {
+    fn drop(&mut self) {
+        if !self.closed {
+            let refusal = Refusal::new(Code::Cancelled, "the caller went away before the call was over");
+            let _ = self.finish(refused(&refusal.at(self.stage)));
+        }
+    }
+}
+
+fn refused(refusal: &Refusal) -> Outcome {
+    Outcome::Refused { code: refusal.code, stage: refusal.stage, reason: refusal.reason.clone() }
+}
+
+fn block_bytes(block: &toolgate_proto::Block) -> u64 {
+    use toolgate_proto::Block;
+    let bytes = match block {
+        Block::Text { text } => text.len(),
+        Block::Image { data, .. } => data.len(),
+        Block::Resource { uri, .. } => uri.len(),
+    };
+    bytes as u64
+}
+
+fn micros(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,24 @@
+//! Which tools a model is shown.
+//!
+//! A tool that is not shown is not there: a call of it gets the same refusal as a call of nonsense.
+
+use std::collections::BTreeSet;
+use toolgate_policy::Policy;
+use toolgate_proto::ToolIdentity;
+
+/// The choice of tools of one gate. Policy may hide more (a bare deny rule), never show more.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Visibility {
+    /// Only these (`--tools`); absent means all.
+    pub only: Option<BTreeSet<String>>,
+    /// Never these (`--disallowed-tools`, settings, managed policy).
+    pub hidden: BTreeSet<String>,
+}
+
+impl Visibility {
+    /// Whether a tool is shown.
+    pub fn shows(&self, tool: &ToolIdentity, policy: &Policy) -> bool {
+        let named_in = |names: &BTreeSet<String>| names.iter().any(|name| tool.answers_to(name));
+        self.only.as_ref().is_none_or(named_in) && !named_in(&self.hidden) && !policy.hides(tool)
+    }
+}
