@@ -128,6 +128,11 @@ impl Gate {
         problems
     }
 
+    /// The rules in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.current().policy
+    }
+
     /// Grants an allow rule for the rest of the session.
     pub(crate) fn grant(&self, rule: &str, anchor: &AbsPath) {
         let mut raw = self.raw.read().unwrap_or_else(PoisonError::into_inner).clone();

@@ -76,5 +76,6 @@ pub use progress::Progress;
 pub use registry::{RegisterError, Registered, Registry};
 pub use scene::{Scene, Session};
 pub use sink::{MemorySink, Sink};
+pub use stage::judge::{Intended, judge_intended};
 pub use tool::{Spec, Tool};
 pub use visibility::Visibility;

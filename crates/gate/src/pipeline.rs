@@ -13,6 +13,7 @@
 use crate::gate::{Current, Gate};
 use crate::hook::Moment;
 use crate::scene::{Scene, Session};
+use crate::stage::judge::Intended;
 use crate::stage::{finish, guard, judge, resolve, run, screen, settle, validate};
 use crate::trail::Trail;
 use futures_util::FutureExt;
@@ -85,13 +86,18 @@ impl Gate {
     }
 
     /// Judges a call without running it: resolve, validate, judge. Hooks are not told and nothing is recorded.
-    pub async fn check(&self, session: &Session, call: ToolCall) -> Result<Judgement, Refusal> {
-        let current = self.current();
-        let scene = Scene::of(session);
-        let found = resolve::resolve(&current, &call.name)?;
+    ///
+    /// A tool that a deny rule hides is judged all the same: whoever asks why wants to see the rule.
+    pub fn check(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
+        let intended = self.intend(session, call)?;
+        Ok(judge::judge_intended(&self.current().policy, &session.workspace(), &intended))
+    }
+
+    /// Says what a call would do, without judging it.
+    pub fn intend(&self, session: &Session, call: &ToolCall) -> Result<Intended, Refusal> {
+        let found = resolve::known(&self.current(), &call.name)?;
         let valid = validate::validate(found, &call.input)?;
-        let screened = screen::unscreened(valid);
-        Ok(judge::judge(&current, &scene, screened)?.judgement)
+        Ok(judge::intended(&valid, &Scene::of(session)))
     }
 }
 

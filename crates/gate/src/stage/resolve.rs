@@ -18,7 +18,15 @@ impl Found {
 }
 
 pub(crate) fn resolve(current: &Current, name: &ToolName) -> Result<Found, Refusal> {
-    let shown = |tool: &Arc<Registered>| current.visibility.shows(&tool.identity, &current.policy);
+    find(current, name, |tool| current.visibility.shows(&tool.identity, &current.policy))
+}
+
+/// The same, but a tool that only a deny rule hides is found.
+pub(crate) fn known(current: &Current, name: &ToolName) -> Result<Found, Refusal> {
+    find(current, name, |tool| current.visibility.offers(&tool.identity))
+}
+
+fn find(current: &Current, name: &ToolName, shown: impl Fn(&Registered) -> bool) -> Result<Found, Refusal> {
     match current.registry.get(name.as_str()) {
         Some(tool) if shown(tool) => Ok(Found { tool: Arc::clone(tool) }),
         // Hidden and unknown get the same words: a model is not told what it may not see.

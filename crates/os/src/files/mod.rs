@@ -4,6 +4,6 @@ mod open;
 mod own;
 mod reach;
 
-pub use open::FileProblem;
-pub use own::{read_settings_text, write_private};
+pub use open::{FileProblem, opens_beneath};
+pub use own::{open_named_file, read_settings_text, write_private};
 pub use reach::{Entry, Files, Reach};

@@ -83,6 +83,12 @@ pub(crate) fn open_real(real: &AbsPath, flags: OFlags) -> Result<(OwnedFd, Stat)
     Ok((fd, stat))
 }
 
+/// Whether the kernel itself refuses links on the way (`openat2`); tried, not looked up.
+pub fn opens_beneath() -> bool {
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).is_ok()
+}
+
 /// The same for kernels without `openat2`: from handle to handle, each component without following.
 fn descend(path: &Path, flags: OFlags) -> Result<OwnedFd, FileProblem> {
     let mut at = openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;

@@ -1,7 +1,7 @@
 //! toolgate's own files: settings in, private state out. No call of a model comes this way.
 
 use super::open::FileProblem;
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use toolgate_proto::AbsPath;
@@ -31,6 +31,11 @@ pub fn read_settings_text(path: &AbsPath, most_bytes: u64) -> Result<Option<Stri
         return Err(FileProblem::Other(format!("it is larger than {most_bytes} bytes")));
     }
     String::from_utf8(bytes).map(Some).map_err(|_| FileProblem::Other("it is not UTF-8 text".to_owned()))
+}
+
+/// Opens a file that the person named on the command line.
+pub fn open_named_file(path: &AbsPath) -> Result<File, FileProblem> {
+    Ok(File::open(path.as_path())?)
 }
 
 /// Writes a file that only this user may read, making its directory where needed.

@@ -1,0 +1,314 @@
+//! Putting a toolgate together.
+
+use crate::paper;
+use crate::settings::{Settings, SettingsError, SettingsNote, SettingsOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::broadcast;
+use toolgate_gate::{
+    Approver, CallLimits, Closed, Gate, GateParts, Hook, RegisterError, Session, Sink, Tool, Visibility,
+    judge_intended,
+};
+use toolgate_policy::{Judgement, Layer, LayerRules, Problem, RawPolicy, RawRule, Weight};
+use toolgate_proto::{
+    AbsPath, CallId, Event, Format, Mode, Principal, Refusal, SessionId, SourceId, ToolCall, ToolDefinition,
+    ToolName, Workspace, render_definitions,
+};
+use toolgate_tools::Toolset;
+
+/// Why a toolgate could not be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A directory is not there, or is none.
+    #[error("`{path}` cannot be a workspace: {problem}")]
+    Directory {
+        /// The directory.
+        path: String,
+        /// What is the matter.
+        problem: String,
+    },
+    /// A settings file cannot be used.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// A rule that would deny cannot be read.
+    #[error("{0}")]
+    Policy(String),
+    /// A tool was not taken.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+}
+
+/// Collects what a [`Toolgate`] is made of. See [`Toolgate::builder`].
+pub struct Builder {
+    root: PathBuf,
+    additional: Vec<PathBuf>,
+    settings: Option<SettingsOptions>,
+    toolset: Toolset,
+    mode: Option<Mode>,
+    cli: Rules,
+    only: Option<Vec<String>>,
+    parts: GateParts,
+    session: Option<SessionId>,
+    principal: Principal,
+    home: Option<AbsPath>,
+    register: Vec<Registration>,
+}
+
+type Registration = Box<dyn FnOnce(&Gate) -> Result<(), RegisterError> + Send>;
+
+#[derive(Default)]
+struct Rules {
+    allow: Vec<RawRule>,
+    ask: Vec<RawRule>,
+    deny: Vec<RawRule>,
+}
+
+impl Builder {
+    /// Adds a directory beside the workspace.
+    pub fn add_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.additional.push(dir.into());
+        self
+    }
+
+    /// Reads settings files. Without this no file is read, and only the builder's own rules count.
+    pub fn settings(mut self, options: SettingsOptions) -> Self {
+        self.settings = Some(options);
+        self
+    }
+
+    /// Chooses the names and shapes of the built-in tools.
+    pub fn toolset(mut self, toolset: Toolset) -> Self {
+        self.toolset = toolset;
+        self
+    }
+
+    /// Sets the permission mode, over what the settings say.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// Adds an allow rule.
+    pub fn allow(mut self, rule: impl Into<String>) -> Self {
+        self.cli.allow.push(rule.into().into());
+        self
+    }
+
+    /// Adds an ask rule.
+    pub fn ask(mut self, rule: impl Into<String>) -> Self {
+        self.cli.ask.push(rule.into().into());
+        self
+    }
+
+    /// Adds a deny rule. A bare tool name hides the tool as well.
+    pub fn deny(mut self, rule: impl Into<String>) -> Self {
+        self.cli.deny.push(rule.into().into());
+        self
+    }
+
+    /// Shows only these tools.
+    pub fn only_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.only = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Adds a tool of the embedding program.
+    pub fn tool<T: Tool>(mut self, tool: T) -> Self {
+        self.register.push(Box::new(move |gate| gate.register(SourceId::Sdk, tool)));
+        self
+    }
+
+    /// Adds a hook, after those added before.
+    pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
+        self.parts.hooks.push(Arc::new(hook));
+        self
+    }
+
+    /// Adds somebody who can be asked, after those added before.
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.parts.approvers.push(Arc::new(approver));
+        self
+    }
+
+    /// Adds a place for records.
+    pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
+        self.parts.sinks.push(sink);
+        self
+    }
+
+    /// Sets how long a question may wait for its answer.
+    pub fn approval_timeout(mut self, timeout: Duration) -> Self {
+        self.parts.approval_timeout = timeout;
+        self
+    }
+
+    /// Names the session, in place of a fresh name.
+    pub fn session(mut self, id: impl Into<SessionId>) -> Self {
+        self.session = Some(id.into());
+        self
+    }
+
+    /// Says on whose behalf calls are made.
+    pub fn principal(mut self, principal: Principal) -> Self {
+        self.principal = principal;
+        self
+    }
+
+    /// Says where home is, for `~/` in paths and rules.
+    pub fn home(mut self, home: Option<AbsPath>) -> Self {
+        self.home = home;
+        self
+    }
+
+    /// Puts it together.
+    pub fn build(self) -> Result<Toolgate, BuildError> {
+        let root = directory(&self.root)?;
+        let settings = match &self.settings {
+            Some(options) => Settings::load(options)?,
+            None => Settings::default(),
+        };
+        let mut roots = vec![root.clone()];
+        for dir in &self.additional {
+            roots.push(directory(dir)?);
+        }
+        // A directory that settings name and that is not there grants nothing.
+        roots
+            .extend(settings.additional_directories().iter().filter_map(|dir| directory(dir.as_path()).ok()));
+        let home = self.home.map(|home| toolgate_os::resolve(&home).real);
+        let workspace = Workspace { cwd: root.clone(), roots, home };
+
+        let mut policy = settings.policy(self.mode);
+        let mut cli = LayerRules::new(Layer::Cli, root);
+        (cli.allow, cli.ask, cli.deny) = (self.cli.allow, self.cli.ask, self.cli.deny);
+        policy.layers.push(cli);
+
+        let visibility = Visibility {
+            only: self.only.map(|names| names.into_iter().collect()),
+            hidden: settings.disabled_tools().into_iter().collect(),
+        };
+        let gate = Gate::new(GateParts { policy: policy.clone(), visibility, ..self.parts });
+        if let Some(fatal) = gate.problems().iter().find(|problem| problem.weight == Weight::Fatal) {
+            return Err(BuildError::Policy(fatal.to_string()));
+        }
+        toolgate_tools::register(&gate, self.toolset)?;
+        for register in self.register {
+            register(&gate)?;
+        }
+        let id = self.session.unwrap_or_else(|| toolgate_os::fresh_id("ses_").into());
+        let session = Session::new(id, self.principal, workspace);
+        Ok(Toolgate { gate: Arc::new(gate), session, policy, notes: settings.notes.clone(), settings })
+    }
+}
+
+/// One session behind one gate.
+#[derive(Debug, Clone)]
+pub struct Toolgate {
+    gate: Arc<Gate>,
+    session: Session,
+    policy: RawPolicy,
+    settings: Settings,
+    notes: Vec<SettingsNote>,
+}
+
+impl Toolgate {
+    /// Starts building a toolgate that works in a directory.
+    pub fn builder(workspace: impl Into<PathBuf>) -> Builder {
+        Builder {
+            root: workspace.into(),
+            additional: Vec::new(),
+            settings: None,
+            toolset: Toolset::default(),
+            mode: None,
+            cli: Rules::default(),
+            only: None,
+            parts: GateParts::default(),
+            session: None,
+            principal: Principal { edge: "sdk".to_owned(), name: None },
+            home: None,
+            register: Vec::new(),
+        }
+    }
+
+    /// The tools that are shown, in a provider's format. The same tools give the same bytes.
+    pub fn definitions(&self, format: Format) -> serde_json::Value {
+        render_definitions(&self.tools(), format)
+    }
+
+    /// The tools that are shown, in name order.
+    pub fn tools(&self) -> Vec<ToolDefinition> {
+        self.gate.definitions(&self.session)
+    }
+
+    /// Takes one call through the boundary. `input` is the JSON text as the model sent it.
+    pub async fn call(&self, id: impl Into<CallId>, name: impl Into<ToolName>, input: &str) -> Closed {
+        self.call_within(ToolCall::new(id, name, input), CallLimits::default()).await
+    }
+
+    /// The same, with a way to cancel it and a time limit.
+    pub async fn call_within(&self, call: ToolCall, limits: CallLimits) -> Closed {
+        self.gate.call(&self.session, call, limits).await
+    }
+
+    /// Judges a call without running it.
+    pub fn check(&self, name: impl Into<ToolName>, input: &str) -> Result<Judgement, Refusal> {
+        let intended = paper::intend(&self.gate, &self.session, &ToolCall::new("check", name, input))?;
+        Ok(judge_intended(&self.gate.policy(), &self.session.workspace(), &intended))
+    }
+
+    /// Adds a tool, or replaces the one that this program added under that name.
+    pub fn register<T: Tool>(&self, tool: T) -> Result<(), RegisterError> {
+        self.gate.register(SourceId::Sdk, tool)
+    }
+
+    /// Removes a tool that this program added.
+    pub fn unregister(&self, name: &str) -> bool {
+        self.gate.unregister(&SourceId::Sdk, name)
+    }
+
+    /// Watches what happens: calls, questions, progress, records.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.gate.events()
+    }
+
+    /// The gate.
+    pub fn gate(&self) -> &Gate {
+        &self.gate
+    }
+
+    /// The session.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The rules as they were gathered.
+    pub fn policy(&self) -> &RawPolicy {
+        &self.policy
+    }
+
+    /// The settings as they were found.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What should be known about the settings and the rules.
+    pub fn notes(&self) -> (&[SettingsNote], &[Problem]) {
+        (&self.notes, self.gate.problems())
+    }
+}
+
+/// An existing directory, links resolved.
+fn directory(path: &Path) -> Result<AbsPath, BuildError> {
+    let unusable = |problem: String| BuildError::Directory { path: path.display().to_string(), problem };
+    let asked = AbsPath::new(path).map_err(|problem| unusable(problem.to_string()))?;
+    let fact = toolgate_os::resolve(&asked);
+    match (fact.problem, fact.kind) {
+        (Some(problem), _) => Err(unusable(problem)),
+        (None, toolgate_proto::EntryKind::Directory) => Ok(fact.real),
+        (None, toolgate_proto::EntryKind::Missing) => Err(unusable("there is no such directory".to_owned())),
+        (None, toolgate_proto::EntryKind::File | toolgate_proto::EntryKind::Special) => {
+            Err(unusable("it is not a directory".to_owned()))
+        }
+    }
+}

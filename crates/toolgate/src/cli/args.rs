@@ -1,0 +1,194 @@
+//! The arguments, exactly as typed. Nothing here looks at the machine.
+
+use clap::{Parser, Subcommand, ValueEnum};
+use toolgate::{Format, Mode, Toolset};
+
+/// The tool runtime for LLM agents: every call crosses one boundary, and leaves one record.
+#[derive(Debug, Parser)]
+#[command(
+    name = "toolgate",
+    version,
+    propagate_version = true,
+    after_help = "Exit codes: 0 done or allowed, 1 the tool failed, 2 usage or settings error, 3 denied, \
+                  4 needs approval and nobody could be asked, 130 interrupted.\n\
+                  Start with `toolgate demo`."
+)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Global {
+    /// Work in this directory
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) cwd: Option<String>,
+    /// A further directory to work in (repeatable)
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(crate) add_dir: Vec<String>,
+    /// More settings: a file, or a JSON object
+    #[arg(long, global = true, value_name = "FILE-OR-JSON")]
+    pub(crate) settings: Option<String>,
+    /// Which settings files to read: user, project, local, or none
+    #[arg(long, global = true, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) setting_sources: Option<Vec<String>>,
+    /// What happens where no rule speaks: default, plan, acceptEdits, dontAsk, bypass or deny
+    #[arg(long, global = true, value_name = "MODE")]
+    pub(crate) permission_mode: Option<Mode>,
+    /// Which names and shapes the tools wear: claude or plain
+    #[arg(long, global = true, value_name = "SET", default_value = "claude")]
+    pub(crate) toolset: Toolset,
+    /// Show only these tools
+    #[arg(long, global = true, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) tools: Option<Vec<String>>,
+    /// Allow rules for this run (repeatable, or separated by commas)
+    #[arg(long, global = true, value_name = "RULES")]
+    pub(crate) allowed_tools: Vec<String>,
+    /// Deny rules for this run; a bare name hides the tool
+    #[arg(long, global = true, value_name = "RULES")]
+    pub(crate) disallowed_tools: Vec<String>,
+    /// Let the project's own settings loosen as well as tighten
+    #[arg(long, global = true)]
+    pub(crate) trust_workspace: bool,
+    /// Print JSON, for programs
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print only what was asked for: no notes, no progress
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: ColorWhen,
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWhen {
+    /// On a terminal
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List the tools, or print their definitions for a provider
+    Tools(ToolsArgs),
+    /// Make one call, through the whole boundary
+    Call(CallArgs),
+    /// Say whether a call would be allowed, and why; run nothing
+    Check(CheckArgs),
+    /// Show what was called
+    Log(LogArgs),
+    /// Look at this machine and these settings, and say what is wrong
+    Doctor,
+    /// Watch a scripted model make calls in a temporary workspace
+    Demo(DemoArgs),
+    /// Print completions for a shell
+    Completions(CompletionsArgs),
+    /// Print the reference of all commands as Markdown
+    #[command(hide = true)]
+    Reference,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ToolsArgs {
+    /// Only this tool
+    pub(crate) name: Option<String>,
+    /// Print definitions: anthropic, openai, gemini, mcp or json
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CallArgs {
+    /// The tool
+    pub(crate) name: String,
+    /// Its input as a JSON object, or `-` for standard input
+    #[arg(default_value = "{}")]
+    pub(crate) input: String,
+    /// Print the result in a provider's form: text, anthropic, openai, mcp or json
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) form: ResultForm,
+    /// Stop the call after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<f64>,
+    /// The id that the result carries
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+}
+
+/// The form of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResultForm {
+    /// For people
+    Text,
+    /// A `tool_result` block
+    Anthropic,
+    /// A message with the role `tool`
+    Openai,
+    /// A `CallToolResult`
+    Mcp,
+    /// Result and record
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// The tool
+    #[arg(required_unless_present = "batch")]
+    pub(crate) name: Option<String>,
+    /// Its input as a JSON object, or `-` for standard input
+    #[arg(default_value = "{}")]
+    pub(crate) input: String,
+    /// Judge many calls: one JSON object a line, `{"id","tool","input","settings"?,"cwd"?,"mode"?}`; `-` for
+    /// standard input
+    #[arg(long, value_name = "FILE.jsonl", conflicts_with = "name")]
+    pub(crate) batch: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogArgs {
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only calls with this verdict: allow, ask or deny
+    #[arg(long, value_name = "VERDICT")]
+    pub(crate) verdict: Option<String>,
+    /// Only calls of this session (a part of its id will do)
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only calls since then: a time such as 2026-01-31T12:00, or an age such as 90m, 12h, 7d
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+    /// Only calls until then
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) until: Option<String>,
+    /// Only the last N
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) last: Option<usize>,
+    /// Go on showing calls as they are made
+    #[arg(long, short = 'f')]
+    pub(crate) follow: bool,
+    /// Check that nothing was changed, removed or cut off
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct DemoArgs {
+    /// Keep the temporary workspace and say where it is
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}

@@ -1,0 +1,129 @@
+//! `toolgate doctor`: what this machine and these settings give, tried out.
+
+use super::out::{Out, paint, style};
+use super::world::World;
+use super::{Exit, Failure};
+use serde_json::{Value, json};
+use toolgate::ledger::{LEDGER_NAME, LedgerSink, verify};
+use toolgate::render::visible;
+use toolgate_os::AppendLog;
+
+/// One thing that was looked at.
+struct Finding {
+    what: &'static str,
+    state: State,
+    detail: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Good,
+    Note,
+    Bad,
+}
+
+pub(crate) fn run(world: &World, out: &mut Out) -> Result<Exit, Failure> {
+    let mut findings = vec![finding("version", State::Good, env!("CARGO_PKG_VERSION"))];
+    let cwd = world.cwd();
+    let fact = toolgate_os::resolve(&cwd);
+    findings.push(match &fact.problem {
+        None => finding("workspace", State::Good, &fact.real.to_string()),
+        Some(problem) => finding("workspace", State::Bad, problem),
+    });
+    settings(world, &mut findings)?;
+    ledger(world, &mut findings);
+    let confined = if toolgate_os::opens_beneath() {
+        finding("file confinement", State::Good, "openat2, links refused by the kernel")
+    } else {
+        finding("file confinement", State::Note, "no openat2 here: paths are walked handle by handle instead")
+    };
+    findings.push(confined);
+    print(world, &findings, out)?;
+    let bad = findings.iter().any(|finding| finding.state == State::Bad);
+    Ok(if bad { Exit::Usage } else { Exit::Ok })
+}
+
+fn settings(world: &World, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+    let toolgate = match world.builder()?.build() {
+        Ok(toolgate) => toolgate,
+        Err(error) => {
+            findings.push(finding("settings", State::Bad, &error.to_string()));
+            return Ok(());
+        }
+    };
+    let layers = toolgate.settings().layers();
+    if layers.is_empty() {
+        findings.push(finding("settings", State::Good, "no settings files; every default holds"));
+    }
+    for (layer, file) in layers {
+        let file = file.unwrap_or_else(|| "command line".to_owned());
+        findings.push(finding("settings", State::Good, &format!("{layer}: {file}")));
+    }
+    let (notes, problems) = toolgate.notes();
+    findings.extend(notes.iter().map(|note| finding("settings", State::Note, &note.to_string())));
+    findings.extend(problems.iter().map(|problem| finding("rules", State::Note, &problem.to_string())));
+    findings.push(finding("mode", State::Good, toolgate.gate().policy().mode().as_str()));
+    let count = toolgate.tools().len();
+    findings.push(finding("tools", State::Good, &format!("{count} shown (toolgate tools)")));
+    Ok(())
+}
+
+fn ledger(world: &World, findings: &mut Vec<Finding>) {
+    let Some(dir) = world.ledger_dir() else {
+        findings.push(finding(
+            "ledger",
+            State::Note,
+            "no home directory: set TOOLGATE_STATE_DIR to keep records",
+        ));
+        return;
+    };
+    if let Err(error) = LedgerSink::open(&dir, u64::MAX) {
+        findings.push(finding("ledger", State::Note, &format!("{dir} cannot be written: {error}")));
+        return;
+    }
+    let report = AppendLog::segments_in(&dir, LEDGER_NAME).and_then(|segments| {
+        let mut files = Vec::new();
+        for segment in &segments {
+            files.push((segment.path.display().to_string(), AppendLog::read_segment(segment)?));
+        }
+        let head = AppendLog::head_in(&dir, LEDGER_NAME)?;
+        Ok(verify(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), head.as_deref()))
+    });
+    findings.push(match report {
+        Ok(report) if report.intact() => {
+            finding("ledger", State::Good, &format!("{} records in {dir}, the chain holds", report.records))
+        }
+        Ok(_) => finding("ledger", State::Bad, "the chain is broken: see `toolgate log --verify`"),
+        Err(error) => finding("ledger", State::Bad, &format!("{dir}: {error}")),
+    });
+}
+
+fn finding(what: &'static str, state: State, detail: &str) -> Finding {
+    Finding { what, state, detail: detail.to_owned() }
+}
+
+fn print(world: &World, findings: &[Finding], out: &mut Out) -> Result<(), Failure> {
+    let word = |state| match state {
+        State::Good => "ok",
+        State::Note => "note",
+        State::Bad => "bad",
+    };
+    if world.global.json {
+        let list: Vec<Value> = findings
+            .iter()
+            .map(|f| json!({ "what": f.what, "state": word(f.state), "detail": f.detail }))
+            .collect();
+        out.line(&json!({ "findings": list }).to_string())?;
+        return Ok(());
+    }
+    for f in findings {
+        let style = match f.state {
+            State::Good => style::GOOD,
+            State::Note => style::ASK,
+            State::Bad => style::BAD,
+        };
+        let mark = paint(style, &format!("{:4}", word(f.state)));
+        out.line(&format!("{mark}  {:16}  {}", f.what, visible(&f.detail)))?;
+    }
+    Ok(())
+}

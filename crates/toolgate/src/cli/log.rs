@@ -1,0 +1,241 @@
+//! `toolgate log`: what was called, and whether the ledger is whole.
+
+use super::args::LogArgs;
+use super::out::{Out, paint, style};
+use super::world::World;
+use super::{Exit, Failure};
+use jiff::{Timestamp, ToSpan, civil::DateTime, tz::TimeZone};
+use std::time::Duration;
+use toolgate::ledger::{LEDGER_NAME, Line, verify};
+use toolgate::render::visible;
+use toolgate::{AbsPath, CallRecord};
+use toolgate_os::{AppendLog, Segment};
+use toolgate_proto::Outcome;
+
+/// How often `--follow` looks.
+const FOLLOW_EVERY: Duration = Duration::from_millis(200);
+
+pub(crate) fn run(world: &World, args: &LogArgs, out: &mut Out) -> Result<Exit, Failure> {
+    let dir = world
+        .ledger_dir()
+        .ok_or_else(|| Failure::Usage("there is no home directory; set TOOLGATE_STATE_DIR".to_owned()))?;
+    if args.verify {
+        return check_chain(world, &dir, out);
+    }
+    let filter = Filter::new(args)?;
+    let mut shown: Vec<Line> = Vec::new();
+    for segment in segments(&dir)? {
+        let text = AppendLog::read_segment(&segment)?;
+        shown.extend(lines_of(&text).filter(|line| filter.passes(&line.record)));
+    }
+    if let Some(last) = args.last {
+        shown.drain(..shown.len().saturating_sub(last));
+    }
+    if shown.is_empty() && !args.follow {
+        out.note(&format!("no calls are recorded in {dir} that fit"));
+    }
+    for line in &shown {
+        print(world, line, out)?;
+    }
+    if args.follow {
+        follow(world, &dir, &filter, out)?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn segments(dir: &AbsPath) -> Result<Vec<Segment>, Failure> {
+    AppendLog::segments_in(dir, LEDGER_NAME).map_err(|error| Failure::Usage(format!("{dir}: {error}")))
+}
+
+fn lines_of(text: &str) -> impl Iterator<Item = Line> + '_ {
+    // A line torn by a crash is skipped here and named by --verify.
+    text.lines().filter_map(|line| serde_json::from_str(line).ok())
+}
+
+/// Shows lines as they come, until interrupted.
+fn follow(world: &World, dir: &AbsPath, filter: &Filter, out: &mut Out) -> Result<(), Failure> {
+    let newest = |segments: &[Segment]| segments.last().map_or(0, |segment| segment.bytes);
+    let mut known = segments(dir)?;
+    let mut seen = newest(&known);
+    loop {
+        out.flush()?;
+        std::thread::sleep(FOLLOW_EVERY);
+        let now = segments(dir)?;
+        // The current file was put aside: what it got before that must not be missed.
+        if now.len() > known.len() {
+            for segment in now.iter().skip(known.len().saturating_sub(1)).take(now.len() - known.len()) {
+                show_from(world, segment, seen, filter, out)?;
+                seen = 0;
+            }
+        }
+        if let Some(current) = now.last()
+            && current.bytes > seen
+        {
+            seen += show_from(world, current, seen, filter, out)?;
+        }
+        known = now;
+    }
+}
+
+/// Shows the whole lines of a file from an offset on, and says how many bytes they were.
+fn show_from(
+    world: &World,
+    segment: &Segment,
+    from: u64,
+    filter: &Filter,
+    out: &mut Out,
+) -> Result<u64, Failure> {
+    let text = AppendLog::read_segment(segment)?;
+    let rest = usize::try_from(from).ok().and_then(|from| text.get(from..)).unwrap_or_default();
+    let whole = rest.rfind('\n').and_then(|end| rest.get(..=end)).unwrap_or_default();
+    for line in lines_of(whole).filter(|line| filter.passes(&line.record)) {
+        print(world, &line, out)?;
+    }
+    Ok(whole.len() as u64)
+}
+
+fn print(world: &World, line: &Line, out: &mut Out) -> Result<(), Failure> {
+    if world.global.json {
+        let text = serde_json::to_string(line).map_err(|error| Failure::Usage(error.to_string()))?;
+        out.line(&text)?;
+        return Ok(());
+    }
+    let record = &line.record;
+    let verdict = record.judged.as_ref().map_or("-", |judged| judged.verdict.as_str());
+    let tool = record.tool.as_ref().unwrap_or(&record.asked);
+    let (mark, rest) = match &record.outcome {
+        Outcome::Done { bytes, .. } => {
+            (paint(style::GOOD, "done   "), format!("{} ({bytes} bytes)", what(record)))
+        }
+        Outcome::Refused { code, reason, .. } => {
+            (paint(style::BAD, "refused"), format!("{} — {reason} [{code}]", what(record)))
+        }
+    };
+    out.line(&format!(
+        "{}  {}  {}  {:8}  {mark}  {}  {}",
+        paint(style::FAINT, &when(record.at)),
+        paint(style::FAINT, short(record.session.as_str())),
+        paint(style::verdict(verdict), &format!("{verdict:5}")),
+        visible(tool.as_str()),
+        paint(style::FAINT, &took(record.micros)),
+        visible(&rest)
+    ))?;
+    Ok(())
+}
+
+fn what(record: &CallRecord) -> String {
+    match record.effects.first() {
+        Some(effect) => effect.to_string(),
+        None => "-".to_owned(),
+    }
+}
+
+fn when(millis: u64) -> String {
+    let millis = i64::try_from(millis).unwrap_or(i64::MAX);
+    match Timestamp::from_millisecond(millis) {
+        Ok(time) => time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        Err(_) => "?".to_owned(),
+    }
+}
+
+/// The end of an id tells sessions apart better than its start, which is the time.
+fn short(session: &str) -> &str {
+    session.len().checked_sub(6).and_then(|from| session.get(from..)).unwrap_or(session)
+}
+
+fn took(micros: u64) -> String {
+    match micros {
+        0..1_000 => format!("{micros:>4} µs"),
+        1_000..1_000_000 => format!("{:>4} ms", micros / 1_000),
+        _ => format!("{:>5.1} s", Duration::from_micros(micros).as_secs_f64()),
+    }
+}
+
+fn check_chain(world: &World, dir: &AbsPath, out: &mut Out) -> Result<Exit, Failure> {
+    let mut files = Vec::new();
+    for segment in segments(dir)? {
+        let name = segment.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        files.push((name.unwrap_or_default(), AppendLog::read_segment(&segment)?));
+    }
+    let head = AppendLog::head_in(dir, LEDGER_NAME)?;
+    let report = verify(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), head.as_deref());
+    if world.global.json {
+        let text = serde_json::to_string(&report).map_err(|error| Failure::Usage(error.to_string()))?;
+        out.line(&text)?;
+    } else {
+        for fault in &report.faults {
+            out.line(&format!("  {}", visible(&fault.to_string())))?;
+        }
+        let said = if report.intact() {
+            paint(style::GOOD, "the chain holds")
+        } else {
+            paint(style::BAD, "the chain is broken")
+        };
+        out.line(&format!("{} records in {} files: {said}", report.records, files.len()))?;
+    }
+    Ok(if report.intact() { Exit::Ok } else { Exit::ToolFailed })
+}
+
+struct Filter<'a> {
+    args: &'a LogArgs,
+    since: Option<u64>,
+    until: Option<u64>,
+}
+
+impl<'a> Filter<'a> {
+    fn new(args: &'a LogArgs) -> Result<Self, Failure> {
+        if let Some(verdict) = &args.verdict
+            && !matches!(verdict.as_str(), "allow" | "ask" | "deny")
+        {
+            return Err(Failure::Usage(format!("`{verdict}` is no verdict; use allow, ask or deny")));
+        }
+        let time = |given: &Option<String>| given.as_deref().map(parse_time).transpose();
+        Ok(Self { args, since: time(&args.since)?, until: time(&args.until)? })
+    }
+
+    fn passes(&self, record: &CallRecord) -> bool {
+        let args = self.args;
+        let named = |name: &str| {
+            record.tool.as_ref().unwrap_or(&record.asked).as_str() == name || record.asked.as_str() == name
+        };
+        args.tool.as_deref().is_none_or(named)
+            && args
+                .verdict
+                .as_deref()
+                .is_none_or(|wanted| record.judged.as_ref().is_some_and(|judged| judged.verdict == wanted))
+            && args.session.as_deref().is_none_or(|part| record.session.as_str().contains(part))
+            && self.since.is_none_or(|since| record.at >= since)
+            && self.until.is_none_or(|until| record.at <= until)
+    }
+}
+
+/// A point in time, or an age such as `90m`.
+fn parse_time(given: &str) -> Result<u64, Failure> {
+    let wrong = || {
+        Failure::Usage(format!(
+            "`{given}` is no time; write 2026-01-31, 2026-01-31T12:00, or an age such as 90m, 12h, 7d"
+        ))
+    };
+    let age = given.char_indices().last().and_then(|(at, unit)| {
+        let number: i64 = given.get(..at)?.parse().ok()?;
+        Some(match unit {
+            's' => number.seconds(),
+            'm' => number.minutes(),
+            'h' => number.hours(),
+            'd' => number.checked_mul(24)?.hours(),
+            _ => return None,
+        })
+    });
+    let time = match age {
+        Some(age) => Timestamp::now().checked_sub(age).map_err(|_| wrong())?,
+        None => match given.parse::<Timestamp>() {
+            Ok(time) => time,
+            Err(_) => given
+                .parse::<DateTime>()
+                .and_then(|time| time.to_zoned(TimeZone::system()))
+                .map_err(|_| wrong())?
+                .timestamp(),
+        },
+    };
+    u64::try_from(time.as_millisecond()).map_err(|_| wrong())
+}

@@ -1,0 +1,164 @@
+//! From arguments to a toolgate: the one place where the two meet.
+
+use super::Failure;
+use super::args::Global;
+use super::out::Out;
+use std::io::Read;
+use std::sync::Arc;
+use toolgate::settings::{SettingSource, SettingsOptions};
+use toolgate::{AbsPath, Builder, LedgerSink, Toolgate};
+use toolgate_os::Ambient;
+use toolgate_policy::Weight;
+use toolgate_proto::{Principal, json::Limits};
+
+/// A new ledger file is started at this size.
+const ROTATE_AT: u64 = 16 * 1024 * 1024;
+
+/// What was typed, and where.
+pub(crate) struct World {
+    pub(crate) ambient: Ambient,
+    pub(crate) global: Global,
+}
+
+impl World {
+    /// The directory to work in.
+    pub(crate) fn cwd(&self) -> AbsPath {
+        match &self.global.cwd {
+            Some(given) => self.ambient.path(given),
+            None => self.ambient.cwd.clone(),
+        }
+    }
+
+    /// Where the ledger is.
+    pub(crate) fn ledger_dir(&self) -> Option<AbsPath> {
+        self.ambient.state_dir.as_ref().map(|dir| dir.join("ledger"))
+    }
+
+    /// A builder with everything that was typed.
+    pub(crate) fn builder(&self) -> Result<Builder, Failure> {
+        let cwd = self.cwd();
+        let mut builder = Toolgate::builder(cwd.as_path())
+            .settings(self.settings_options()?)
+            .toolset(self.global.toolset)
+            .home(self.ambient.home.clone())
+            .principal(Principal { edge: "cli".to_owned(), name: self.ambient.env.get("USER").cloned() });
+        for dir in &self.global.add_dir {
+            builder = builder.add_dir(self.ambient.path(dir).as_path());
+        }
+        if let Some(mode) = self.global.permission_mode {
+            builder = builder.mode(mode);
+        }
+        if let Some(tools) = &self.global.tools {
+            builder = builder.only_tools(tools);
+        }
+        for rule in split_rules(&self.global.allowed_tools) {
+            builder = builder.allow(rule);
+        }
+        for rule in split_rules(&self.global.disallowed_tools) {
+            builder = builder.deny(rule);
+        }
+        Ok(builder)
+    }
+
+    pub(crate) fn settings_options(&self) -> Result<SettingsOptions, Failure> {
+        let mut options = SettingsOptions::new(self.cwd());
+        options.home = self.ambient.home.clone();
+        options.config_dir = self.ambient.config_dir.clone();
+        options.extra = self.global.settings.clone();
+        options.extra_base = self.ambient.cwd.clone();
+        options.trust_workspace = self.global.trust_workspace;
+        if let Some(sources) = &self.global.setting_sources {
+            options.sources = sources
+                .iter()
+                .filter(|source| *source != "none")
+                .map(|source| source.parse::<SettingSource>())
+                .collect::<Result<_, _>>()
+                .map_err(Failure::Usage)?;
+        }
+        Ok(options)
+    }
+
+    /// A toolgate that keeps records, where they can be kept.
+    pub(crate) fn recording(&self, out: &mut Out) -> Result<(Toolgate, Option<Arc<LedgerSink>>), Failure> {
+        let ledger = match self.ledger_dir() {
+            Some(dir) => match LedgerSink::open(&dir, ROTATE_AT) {
+                Ok(ledger) => Some(Arc::new(ledger)),
+                Err(error) => {
+                    out.note(&format!(
+                        "no record is kept: {dir} cannot be written ({error}); set TOOLGATE_STATE_DIR to a \
+                         directory that can"
+                    ));
+                    None
+                }
+            },
+            None => {
+                out.note("no record is kept: there is no home directory; set TOOLGATE_STATE_DIR");
+                None
+            }
+        };
+        let mut builder = self.builder()?;
+        if let Some(ledger) = &ledger {
+            builder = builder.sink(Arc::clone(ledger) as Arc<dyn toolgate::Sink>);
+        }
+        let toolgate = builder.build()?;
+        tell_notes(&toolgate, out);
+        Ok((toolgate, ledger))
+    }
+
+    /// An argument that may stand for standard input.
+    pub(crate) fn text(&self, given: &str) -> Result<String, Failure> {
+        if given != "-" {
+            return Ok(given.to_owned());
+        }
+        let most = Limits::CALL.bytes as u64;
+        let mut bytes = Vec::new();
+        std::io::stdin().take(most + 1).read_to_end(&mut bytes)?;
+        String::from_utf8(bytes).map_err(|_| Failure::Usage("standard input is not UTF-8 text".to_owned()))
+    }
+}
+
+/// Says what should be known about settings and rules.
+pub(crate) fn tell_notes(toolgate: &Toolgate, out: &mut Out) {
+    let (notes, problems) = toolgate.notes();
+    for note in notes {
+        out.note(&note.to_string());
+    }
+    for problem in problems.iter().filter(|problem| problem.weight >= Weight::Warning) {
+        out.note(&problem.to_string());
+    }
+}
+
+/// Rules separated by commas or blanks, but not inside parentheses.
+fn split_rules(given: &[String]) -> Vec<String> {
+    let mut rules = Vec::new();
+    for text in given {
+        let mut depth = 0usize;
+        let mut rule = String::new();
+        for c in text.chars() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 && (c == ',' || c.is_whitespace()) {
+                rules.push(std::mem::take(&mut rule));
+            } else {
+                rule.push(c);
+            }
+        }
+        rules.push(rule);
+    }
+    rules.retain(|rule| !rule.is_empty());
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_rules;
+
+    #[test]
+    fn rules_are_split_outside_parentheses() {
+        let given = ["Read,Bash(git log *) Edit(a,b)".to_owned(), "ls".to_owned()];
+        assert_eq!(split_rules(&given), ["Read", "Bash(git log *)", "Edit(a,b)", "ls"]);
+    }
+}

@@ -1,0 +1,190 @@
+//! A settings file as a tree that knows its lines.
+//!
+//! Comments and trailing commas are taken, since people write these files by hand.
+//! Everything else is as strict as for calls: a duplicate key could turn a deny into an allow.
+
+use jsonc_parser::ast::{ObjectPropName, Value as Ast};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde_json::{Map, Number, Value};
+use toolgate_proto::json::Limits;
+
+/// A value and the line it starts on.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Node {
+    pub(crate) line: usize,
+    pub(crate) kind: Kind,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Kind {
+    Scalar(Value),
+    List(Vec<Node>),
+    Object(Vec<(String, Node)>),
+}
+
+/// Why a text is no settings file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    pub(crate) line: usize,
+    pub(crate) message: String,
+}
+
+impl Node {
+    pub(crate) fn parse(text: &str) -> Result<Self, Unreadable> {
+        let limits = Limits::SETTINGS;
+        if text.len() > limits.bytes {
+            return Err(Unreadable {
+                line: 1,
+                message: format!("it is {} bytes, more than the {} allowed", text.len(), limits.bytes),
+            });
+        }
+        let options = ParseOptions {
+            allow_comments: true,
+            allow_trailing_commas: true,
+            allow_loose_object_property_names: false,
+            allow_missing_commas: false,
+            allow_single_quoted_strings: false,
+            allow_hexadecimal_numbers: false,
+            allow_unary_plus_numbers: false,
+            allow_bare_decimal_point_numbers: false,
+            allow_non_finite_numbers: false,
+            allow_extended_string_escapes: false,
+        };
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
+            Unreadable { line: error.line_display(), message: format!("not valid JSON: {}", error.kind()) }
+        })?;
+        let lines = Lines::of(text);
+        match parsed.value {
+            Some(value) => convert(&value, &lines, limits.depth),
+            None => Err(Unreadable { line: 1, message: "it is empty; write at least {}".to_owned() }),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+        match &self.kind {
+            Kind::Object(fields) => fields.iter().find(|(name, _)| name == key).map(|(_, node)| node),
+            Kind::Scalar(_) | Kind::List(_) => None,
+        }
+    }
+
+    /// The plain JSON value.
+    pub(crate) fn value(&self) -> Value {
+        match &self.kind {
+            Kind::Scalar(value) => value.clone(),
+            Kind::List(items) => items.iter().map(Node::value).collect(),
+            Kind::Object(fields) => Value::Object(
+                fields.iter().map(|(key, node)| (key.clone(), node.value())).collect::<Map<_, _>>(),
+            ),
+        }
+    }
+
+    /// What it is, for messages.
+    pub(crate) fn describe(&self) -> String {
+        toolgate_proto::json::describe(&self.value())
+    }
+}
+
+fn convert(ast: &Ast<'_>, lines: &Lines, depth: usize) -> Result<Node, Unreadable> {
+    let line = lines.at(start_of(ast));
+    let deeper = || {
+        depth.checked_sub(1).ok_or_else(|| Unreadable {
+            line,
+            message: "arrays and objects are nested too deeply".to_owned(),
+        })
+    };
+    let kind = match ast {
+        Ast::StringLit(text) => Kind::Scalar(Value::String(text.value.clone().into_owned())),
+        Ast::NumberLit(number) => {
+            let number: Number = number
+                .value
+                .parse()
+                .map_err(|_| Unreadable { line, message: format!("`{}` is out of range", number.value) })?;
+            Kind::Scalar(Value::Number(number))
+        }
+        Ast::BooleanLit(flag) => Kind::Scalar(Value::Bool(flag.value)),
+        Ast::NullKeyword(_) => Kind::Scalar(Value::Null),
+        Ast::Array(array) => {
+            let depth = deeper()?;
+            Kind::List(
+                array.elements.iter().map(|item| convert(item, lines, depth)).collect::<Result<_, _>>()?,
+            )
+        }
+        Ast::Object(object) => {
+            let depth = deeper()?;
+            let mut fields: Vec<(String, Node)> = Vec::new();
+            for property in &object.properties {
+                let name = match &property.name {
+                    ObjectPropName::String(text) => text.value.clone().into_owned(),
+                    ObjectPropName::Word(word) => word.value.to_owned(),
+                };
+                if fields.iter().any(|(other, _)| *other == name) {
+                    return Err(Unreadable {
+                        line: lines.at(property.range.start),
+                        message: format!("the key `{name}` appears more than once"),
+                    });
+                }
+                fields.push((name, convert(&property.value, lines, depth)?));
+            }
+            Kind::Object(fields)
+        }
+    };
+    Ok(Node { line, kind })
+}
+
+fn start_of(ast: &Ast<'_>) -> usize {
+    match ast {
+        Ast::StringLit(node) => node.range.start,
+        Ast::NumberLit(node) => node.range.start,
+        Ast::BooleanLit(node) => node.range.start,
+        Ast::Object(node) => node.range.start,
+        Ast::Array(node) => node.range.start,
+        Ast::NullKeyword(node) => node.range.start,
+    }
+}
+
+struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self { starts: text.match_indices('\n').map(|(at, _)| at + 1).collect() }
+    }
+
+    fn at(&self, offset: usize) -> usize {
+        1 + self.starts.partition_point(|start| *start <= offset)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_known_and_comments_taken() {
+        let node = Node::parse("{\n  // why\n  \"a\": [\n    \"x\", /* y */ \"z\",\n  ],\n}").unwrap();
+        let Kind::List(items) = &node.get("a").unwrap().kind else { panic!("a list") };
+        assert_eq!(items.iter().map(|item| item.line).collect::<Vec<_>>(), [4, 4]);
+        assert_eq!(node.value().to_string(), r#"{"a":["x","z"]}"#);
+    }
+
+    #[test]
+    fn what_could_be_read_two_ways_is_refused() {
+        for (text, line, says) in [
+            ("{\n\"a\":1,\n\"\\u0061\":2}", 3, "`a` appears more than once"),
+            ("{\"a\":1}{", 1, "not valid JSON"),
+            ("{'a':1}", 1, "not valid JSON"),
+            ("{\"a\":1 \"b\":2}", 1, "not valid JSON"),
+            ("{\"permissions\":{\"deny\":[\"x\"]", 1, "not valid JSON"),
+            ("", 1, "empty"),
+        ] {
+            let problem = Node::parse(text).unwrap_err();
+            assert_eq!(problem.line, line, "{text}: {}", problem.message);
+            assert!(problem.message.contains(says), "{text}: {}", problem.message);
+        }
+        let deep = "[".repeat(5000) + &"]".repeat(5000);
+        assert!(Node::parse(&deep).is_err());
+    }
+}
