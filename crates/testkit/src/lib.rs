@@ -1,3 +1,13 @@
-//! What the tests of several crates share: fakes for people, and the laws that every extension must keep.
+//! What the tests of several crates share: fakes for people and tools, and the laws that every extension must keep.
+//!
+//! Fakes stand in for models, people and clocks only; files, shells and servers are real in our tests.
 
 #![forbid(unsafe_code)]
+
+mod approver_laws;
+mod fakes;
+mod tool_laws;
+
+pub use approver_laws::{Conduct, FakeApprover, approver_laws};
+pub use fakes::{Behaviour, Probe, ProbeInput, allow_all, gate_with, session_in, workspace_at};
+pub use tool_laws::{tool_laws, tool_names};

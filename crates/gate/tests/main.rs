@@ -1,0 +1,18 @@
+//! The gate's properties, in one binary.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "tests fail by panicking and make their own files"
+)]
+
+mod main {
+    mod approvals;
+    mod boundary;
+    mod hooks;
+    mod invocation;
+    mod ledger;
+    mod registry;
+}

@@ -1,0 +1,142 @@
+//! Hooks guard, and never loosen.
+
+use futures_util::future::BoxFuture;
+use proptest::prelude::*;
+use serde_json::json;
+use std::sync::Arc;
+use toolgate_gate::{
+    CallLimits, Gate, GateParts, Hook, HookAnswer, HookCall, HookFailure, MemorySink, Moment, OnFailure, Sink,
+};
+use toolgate_policy::RawPolicy;
+use toolgate_proto::{AbsPath, Code, SourceId, ToolCall, ToolIdentity};
+use toolgate_testkit::{Behaviour, Probe, allow_all, session_in};
+
+#[derive(Debug, Clone)]
+enum Says {
+    Answer(HookAnswer),
+    Failure(HookFailure),
+    Panic,
+}
+
+struct FakeHook {
+    says: Says,
+    on_failure: OnFailure,
+}
+
+impl Hook for FakeHook {
+    fn name(&self) -> &str {
+        "fake"
+    }
+
+    fn wants(&self, moment: Moment, _tool: &ToolIdentity) -> bool {
+        moment == Moment::PreToolUse
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        self.on_failure
+    }
+
+    fn tell<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        Box::pin(async {
+            match self.says.clone() {
+                Says::Answer(answer) => Ok(answer),
+                Says::Failure(failure) => Err(failure),
+                Says::Panic => panic!("told to panic"),
+            }
+        })
+    }
+}
+
+fn hook(says: Says, on_failure: OnFailure) -> Arc<dyn Hook> {
+    Arc::new(FakeHook { says, on_failure })
+}
+
+fn run(hooks: Vec<Arc<dyn Hook>>, policy: RawPolicy) -> (Result<String, Code>, usize, Vec<String>) {
+    let sink = Arc::new(MemorySink::new());
+    let gate = Gate::new(GateParts {
+        policy,
+        hooks,
+        sinks: vec![Arc::clone(&sink) as Arc<dyn Sink>],
+        ..GateParts::default()
+    });
+    let probe = Probe::new("probe", Behaviour::Succeed);
+    gate.register(SourceId::Sdk, probe.clone()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
+    let closed = runtime.block_on(gate.call(&session_in(&AbsPath::root()), call, CallLimits::default()));
+    let result = closed.result.map(|output| output.model_text()).map_err(|refusal| refusal.code);
+    (result, probe.runs(), closed.record.revisions)
+}
+
+#[test]
+fn each_failure_kind_denies_unless_the_hook_says_that_it_does_not_matter() {
+    for (says, code) in [
+        (Says::Failure(HookFailure::Crashed("gone".into())), Code::HookFailed),
+        (Says::Failure(HookFailure::TimedOut(5)), Code::HookTimedOut),
+        (Says::Failure(HookFailure::Unreadable("junk".into())), Code::HookUnreadable),
+        (Says::Panic, Code::HookFailed),
+    ] {
+        let (result, runs, _) =
+            run(vec![hook(says.clone(), OnFailure::Deny)], allow_all(&["probe"]));
+        assert_eq!((result, runs), (Err(code), 0), "{says:?}");
+        let (result, runs, _) = run(vec![hook(says.clone(), OnFailure::Continue)], allow_all(&["probe"]));
+        assert_eq!((result, runs), (Ok("x".to_owned()), 1), "{says:?}");
+    }
+}
+
+#[test]
+fn a_rewrite_is_seen_by_the_next_hook_checked_and_recorded() {
+    let to = |value: serde_json::Value| {
+        hook(Says::Answer(HookAnswer::rewrite(value.as_object().unwrap().clone())), OnFailure::Deny)
+    };
+    let (result, _, revisions) =
+        run(vec![to(json!({"text": "y"})), to(json!({"text": "z"}))], allow_all(&["probe"]));
+    assert_eq!(result, Ok("z".to_owned()));
+    assert_eq!(revisions, ["hook: fake", "hook: fake"]);
+    let (result, runs, _) = run(vec![to(json!({"text": 1}))], allow_all(&["probe"]));
+    assert_eq!((result, runs), (Err(Code::InvalidInput), 0));
+}
+
+fn answer() -> impl Strategy<Value = Says> {
+    prop_oneof![
+        Just(Says::Answer(HookAnswer::silent())),
+        Just(Says::Answer(HookAnswer::allow())),
+        Just(Says::Answer(HookAnswer::ask("hm"))),
+        Just(Says::Answer(HookAnswer::deny("no"))),
+        Just(Says::Failure(HookFailure::Crashed("gone".into()))),
+    ]
+}
+
+proptest! {
+    /// Deny beats ask beats allow, in whatever order the hooks stand.
+    #[test]
+    fn the_strictest_hook_decides(answers in prop::collection::vec(answer(), 0..5)) {
+        let denies = answers.iter().any(|says| match says {
+            Says::Answer(answer) => answer.decision == Some(toolgate_gate::HookDecision::Deny),
+            Says::Failure(_) | Says::Panic => true,
+        });
+        let asks = answers.iter().any(|says| {
+            matches!(says, Says::Answer(answer) if answer.decision == Some(toolgate_gate::HookDecision::Ask))
+        });
+        let hooks = answers.iter().map(|says| hook(says.clone(), OnFailure::Deny)).collect();
+        let (result, runs, _) = run(hooks, allow_all(&["probe"]));
+        prop_assert_eq!(runs, usize::from(!denies && !asks));
+        if !denies && asks {
+            prop_assert_eq!(result, Err(Code::NobodyToAsk));
+        }
+    }
+
+    #[test]
+    fn a_hook_never_lifts_a_deny_or_an_explicit_ask(answers in prop::collection::vec(answer(), 0..5), deny in any::<bool>()) {
+        let mut policy = allow_all(&["probe"]);
+        if deny {
+            policy.layers[0].deny.push("probe".into());
+        } else {
+            policy.layers[0].ask.push("probe".into());
+        }
+        let hooks = answers.iter().map(|says| hook(says.clone(), OnFailure::Deny)).collect();
+        let (result, runs, _) = run(hooks, policy);
+        prop_assert!(result.is_err());
+        prop_assert_eq!(runs, 0);
+    }
+}

@@ -1,0 +1,127 @@
+//! Seed properties 1 to 5: what is registered is what is there.
+
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::*;
+use std::sync::Arc;
+use toolgate_gate::{RegisterError, Registered, Registry};
+use toolgate_proto::{Format, SourceId, render_definitions};
+use toolgate_testkit::{Behaviour, Probe, allow_all, gate_with, session_in};
+
+fn name() -> impl Strategy<Value = String> {
+    "[A-Za-z_][A-Za-z0-9_-]{0,12}"
+}
+
+fn registered(source: SourceId, name: &str) -> Registered {
+    Registered::new(source, Probe::new(name, Behaviour::Succeed)).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn property_01_tool_registration_and_retrieval(name in name(), alias in name()) {
+        prop_assume!(name != alias);
+        let mut registry = Registry::new();
+        let probe = Probe::new(&name, Behaviour::Succeed).alias(&alias);
+        let tool = registry.register(Registered::new(SourceId::Sdk, probe).unwrap()).unwrap();
+        prop_assert!(Arc::ptr_eq(registry.get(&name).unwrap(), &tool));
+        prop_assert!(Arc::ptr_eq(registry.get(&alias).unwrap(), &tool));
+    }
+
+    #[test]
+    fn property_02_tool_replacement(name in name()) {
+        let mut registry = Registry::new();
+        registry.register(registered(SourceId::Sdk, &name)).unwrap();
+        let second = registry.register(registered(SourceId::Sdk, &name)).unwrap();
+        prop_assert!(Arc::ptr_eq(registry.get(&name).unwrap(), &second));
+        prop_assert_eq!(registry.list().count(), 1);
+    }
+
+    #[test]
+    fn property_03_tool_unregistration(names in btree_set(name(), 1..8), pick in any::<prop::sample::Index>()) {
+        let mut registry = Registry::new();
+        for name in &names {
+            registry.register(registered(SourceId::Sdk, name)).unwrap();
+        }
+        let gone = pick.get(&names.iter().cloned().collect::<Vec<_>>()).clone();
+        prop_assert!(!registry.unregister(&SourceId::Builtin, &gone), "another source's tool stays");
+        prop_assert!(registry.unregister(&SourceId::Sdk, &gone));
+        prop_assert!(registry.get(&gone).is_none());
+        prop_assert!(!registry.unregister(&SourceId::Sdk, &gone));
+        prop_assert_eq!(registry.list().count(), names.len() - 1);
+    }
+
+    #[test]
+    fn property_04_tool_list_ordering_and_consistency(names in vec(name(), 0..20)) {
+        let mut registry = Registry::new();
+        for name in &names {
+            registry.register(registered(SourceId::Sdk, name)).unwrap();
+        }
+        let list = || -> Vec<String> {
+            registry.list().map(|tool| tool.identity().name.to_string()).collect()
+        };
+        let mut expected = names;
+        expected.sort();
+        expected.dedup();
+        prop_assert_eq!(list(), expected);
+        prop_assert_eq!(list(), list());
+    }
+
+    #[test]
+    fn property_05_schema_generation_completeness(names in btree_set(name(), 0..10)) {
+        let (gate, _) = gate_with(allow_all(&[]));
+        for name in &names {
+            gate.register(SourceId::Sdk, Probe::new(name, Behaviour::Succeed)).unwrap();
+        }
+        let session = session_in(&toolgate_proto::AbsPath::root());
+        let definitions = gate.definitions(&session);
+        let listed: Vec<&str> = definitions.iter().map(|tool| tool.name.as_str()).collect();
+        prop_assert_eq!(&listed, &names.iter().map(String::as_str).collect::<Vec<_>>());
+        for format in Format::ALL {
+            let rendered = render_definitions(&definitions, format);
+            prop_assert_eq!(
+                rendered.to_string(),
+                render_definitions(&gate.definitions(&session), format).to_string(),
+                "the same tools give the same bytes"
+            );
+            for (path, index) in names.iter().zip(0usize..) {
+                let (tool, schema) = match format {
+                    Format::Anthropic => (&rendered[index], &rendered[index]["input_schema"]),
+                    Format::Openai => (&rendered[index]["function"], &rendered[index]["function"]["parameters"]),
+                    Format::Gemini => {
+                        let tool = &rendered[0]["functionDeclarations"][index];
+                        (tool, &tool["parameters"])
+                    }
+                    Format::Mcp => (&rendered["tools"][index], &rendered["tools"][index]["inputSchema"]),
+                    Format::Json => (&rendered["tools"][index], &rendered["tools"][index]["input_schema"]),
+                };
+                prop_assert_eq!(tool["name"].as_str(), Some(path.as_str()));
+                prop_assert_eq!(tool["description"].as_str().unwrap(), format!("The probe {path}."));
+                prop_assert_eq!(&schema["properties"]["text"]["type"], "string");
+                prop_assert_eq!(&schema["required"][0], "text");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_has_one_owner_whatever_the_order(name in name(), as_alias in any::<bool>()) {
+        let mut registry = Registry::new();
+        registry.register(registered(SourceId::Builtin, &name)).unwrap();
+        let server = SourceId::Mcp { server: "other".into(), tool: name.clone() };
+        let probe = if as_alias {
+            Probe::new("newcomer", Behaviour::Succeed).alias(&name)
+        } else {
+            Probe::new(&name, Behaviour::Succeed)
+        };
+        prop_assume!(name != "newcomer");
+        let error = registry.register(Registered::new(server, probe).unwrap()).unwrap_err();
+        let said = error.to_string();
+        prop_assert!(matches!(error, RegisterError::Collision { .. }), "{}", said);
+        prop_assert!(said.contains("built-in") && said.contains("MCP server `other`"), "{said}");
+    }
+}
+
+#[test]
+fn a_name_that_providers_refuse_is_refused() {
+    for name in ["", "a b", "ä", "a.b", &"x".repeat(129)] {
+        assert!(Registered::new(SourceId::Sdk, Probe::new(name, Behaviour::Succeed)).is_err(), "{name}");
+    }
+}
