@@ -1,2 +1,53 @@
-//! x
-fn main() {}
+//! `cargo xtask`: the chores of this repository.
+//!
+//! - `cargo xtask ci`: everything that must hold before a change lands.
+//! - `cargo xtask tidy`: the rules of the house, as a list of broken ones.
+//! - `cargo xtask docs`: writes the documents that are made from code.
+//! - `cargo xtask interop`: hands our definitions and results to real consumers.
+
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a chore runner talks to its user and touches files"
+)]
+
+mod docs;
+mod run;
+mod tidy;
+
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let chore = std::env::args().nth(1).unwrap_or_default();
+    let done = match chore.as_str() {
+        "ci" => run::ci(),
+        "tidy" => run::tidy(),
+        "docs" => docs::write_all(),
+        "interop" => run::interop(),
+        _ => Err(anyhow::anyhow!("usage: cargo xtask ci | tidy | docs | interop")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask {chore}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The repository.
+fn root() -> Result<PathBuf> {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    match here.parent() {
+        Some(root) => Ok(root.to_path_buf()),
+        None => bail!("the repository has no root"),
+    }
+}
+
+fn read(path: &std::path::Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}

@@ -19,6 +19,7 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![deny(clippy::wildcard_enum_match_arm)]
 
 mod decide;
 mod facts;

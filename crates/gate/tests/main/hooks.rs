@@ -76,8 +76,7 @@ fn each_failure_kind_denies_unless_the_hook_says_that_it_does_not_matter() {
         (Says::Failure(HookFailure::Unreadable("junk".into())), Code::HookUnreadable),
         (Says::Panic, Code::HookFailed),
     ] {
-        let (result, runs, _) =
-            run(vec![hook(says.clone(), OnFailure::Deny)], allow_all(&["probe"]));
+        let (result, runs, _) = run(vec![hook(says.clone(), OnFailure::Deny)], allow_all(&["probe"]));
         assert_eq!((result, runs), (Err(code), 0), "{says:?}");
         let (result, runs, _) = run(vec![hook(says.clone(), OnFailure::Continue)], allow_all(&["probe"]));
         assert_eq!((result, runs), (Ok("x".to_owned()), 1), "{says:?}");

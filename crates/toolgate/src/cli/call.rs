@@ -21,18 +21,15 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
     let id = args.id.clone().unwrap_or_else(|| toolgate_os::fresh_id("call_"));
     let call = ToolCall::new(id, args.name.clone(), input);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let closed = runtime.block_on(async {
-        let cancel = CancellationToken::new();
-        let limits = CallLimits { cancel: cancel.clone(), timeout };
-        let mut calling = std::pin::pin!(toolgate.call_within(call, limits));
-        tokio::select! {
-            closed = &mut calling => closed,
-            _ = tokio::signal::ctrl_c() => {
-                cancel.cancel();
-                calling.await
-            }
+    let cancel = CancellationToken::new();
+    let limits = CallLimits { cancel: cancel.clone(), timeout };
+    // On a task of its own: a tool that is busy must not keep the interrupt from being heard.
+    runtime.spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            cancel.cancel();
         }
     });
+    let closed = runtime.block_on(toolgate.call_within(call, limits));
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {

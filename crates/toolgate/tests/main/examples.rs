@@ -1,0 +1,13 @@
+//! The example programs run, since each is somebody's first look at an extension point.
+
+use std::process::Command;
+
+#[test]
+fn every_example_runs() {
+    // Built beside the test by `cargo test`.
+    let dir = std::path::Path::new(env!("CARGO_BIN_EXE_toolgate")).with_file_name("examples");
+    for name in ["tool", "source", "hook", "approver", "sink"] {
+        let status = Command::new(dir.join(name)).status().unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(status.success(), "{name}");
+    }
+}

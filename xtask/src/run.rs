@@ -1,0 +1,83 @@
+//! Running other programs.
+
+use crate::{root, tidy};
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+/// Everything that must hold before a change lands, cheapest first.
+pub(crate) fn ci() -> Result<()> {
+    step("tidy", tidy)?;
+    step("format", || cargo_quiet(&["fmt", "--all", "--", "--check"]))?;
+    step("lints", || {
+        cargo_quiet(&[
+            "clippy",
+            "--quiet",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ])
+    })?;
+    step("tests", || cargo_quiet(&["test", "--workspace", "--locked"]))?;
+    step("interop", interop)?;
+    println!("all is well");
+    Ok(())
+}
+
+fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    println!("== {name}");
+    let started = Instant::now();
+    work().with_context(|| format!("{name} failed"))?;
+    println!("== {name}: ok in {} s", started.elapsed().as_secs());
+    Ok(())
+}
+
+/// The rules of the house.
+pub(crate) fn tidy() -> Result<()> {
+    let broken = tidy::check(&root()?)?;
+    if broken.is_empty() {
+        return Ok(());
+    }
+    for rule in &broken {
+        eprintln!("{rule}");
+    }
+    bail!("{} rules broken", broken.len())
+}
+
+/// Hands our definitions and results to the real consumers that the registries have.
+pub(crate) fn interop() -> Result<()> {
+    let root = root()?;
+    cargo_quiet(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let status = Command::new("bash")
+        .arg(root.join("scripts/interop/run.sh"))
+        .arg(target.join("debug/toolgate"))
+        .arg(target.join("interop"))
+        .status()
+        .context("cannot start bash")?;
+    if !status.success() {
+        bail!("a consumer did not take what we gave it");
+    }
+    Ok(())
+}
+
+/// Runs cargo and gives its output.
+pub(crate) fn cargo(args: &[&str]) -> Result<String> {
+    let output = Command::new(env!("CARGO")).args(args).current_dir(root()?).output()?;
+    if !output.status.success() {
+        bail!("cargo {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn cargo_quiet(args: &[&str]) -> Result<()> {
+    let status = Command::new(env!("CARGO")).args(args).current_dir(root()?).status()?;
+    if !status.success() {
+        bail!("cargo {} failed", args.join(" "));
+    }
+    Ok(())
+}

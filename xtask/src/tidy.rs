@@ -1,0 +1,313 @@
+//! The rules of the house that no compiler knows. Run as a test, so that nobody has to remember them.
+
+use crate::{docs, read, run};
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// Which of our crates may use which (the drawing in docs/architecture.md).
+const ARROWS: &[(&str, &[&str])] = &[
+    ("toolgate-proto", &[]),
+    ("toolgate-policy", &["toolgate-proto"]),
+    ("toolgate-os", &["toolgate-proto"]),
+    ("toolgate-gate", &["toolgate-proto", "toolgate-policy", "toolgate-os"]),
+    ("toolgate-tools", &["toolgate-proto", "toolgate-os", "toolgate-gate"]),
+    ("toolgate", &["toolgate-proto", "toolgate-policy", "toolgate-os", "toolgate-gate", "toolgate-tools"]),
+    ("toolgate-testkit", &["toolgate-proto", "toolgate-policy", "toolgate-os", "toolgate-gate"]),
+    ("xtask", &["toolgate-proto"]),
+];
+
+/// What a pure crate may not pull in: runtimes and hands.
+const IMPURE: &[&str] =
+    &["tokio", "async-std", "mio", "rustix", "libc", "reqwest", "hyper", "socket2", "notify"];
+
+/// Licences that fit ours.
+const LICENCES: &[&str] = &[
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-1-Clause",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "Unicode-3.0",
+    "Unlicense",
+    "BSL-1.0",
+    "MIT-0",
+    "CC0-1.0",
+    "0BSD",
+    "CDLA-Permissive-2.0",
+    "MPL-2.0",
+];
+
+/// Lists every broken rule.
+pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
+    let mut broken = Vec::new();
+    let sources = rust_files(root)?;
+    for path in &sources {
+        let text = read(path)?;
+        let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
+        size(&name, &text, &mut broken);
+        words(&name, &text, &mut broken);
+        doors(&name, &text, &mut broken);
+    }
+    names(root, &mut broken)?;
+    crate_roots(root, &mut broken)?;
+    forgotten_tests(root, &mut broken)?;
+    let metadata = metadata()?;
+    arrows(&metadata, &mut broken);
+    purity(&metadata, &mut broken)?;
+    licences(&metadata, &mut broken);
+    documents(root, &mut broken)?;
+    Ok(broken)
+}
+
+/// I7: no file over 600 lines, tests apart.
+fn size(name: &str, text: &str, broken: &mut Vec<String>) {
+    let code = text.lines().take_while(|line| *line != "#[cfg(test)]").count();
+    if !name.contains("/tests/") && code > 600 {
+        broken.push(format!("{name}: {code} lines; no file may have more than 600 (I7)"));
+    }
+}
+
+/// The project speaks of itself only.
+fn words(name: &str, text: &str, broken: &mut Vec<String>) {
+    // Spelled in two halves, so that this file does not break its own rule.
+    for (a, b) in [("todo", "!("), ("#[igno", "re]"), ("/wor", "k/"), ("FIX", "ME"), ("#[all", "ow(")] {
+        let word = format!("{a}{b}");
+        for (index, line) in text.lines().enumerate() {
+            if line.contains(&word) {
+                broken.push(format!("{name}:{}: `{word}` does not belong here", index + 1));
+            }
+        }
+    }
+}
+
+/// I1, I10: doors that have exactly one caller.
+fn doors(name: &str, text: &str, broken: &mut Vec<String>) {
+    let doors: &[(&str, &[&str])] = &[
+        ("Permit::issue(", &["crates/gate/src/stage/settle.rs"]),
+        ("Cleared::new(", &["crates/gate/src/stage/guard.rs"]),
+        ("env::var", &["crates/os/src/ambient.rs"]),
+        ("env::current_dir", &["crates/os/src/ambient.rs"]),
+        ("Ambient::read(", &["crates/toolgate/src/cli/mod.rs"]),
+    ];
+    if name.starts_with("xtask/") || name.contains("/tests/") || name.contains("/benches/") {
+        return;
+    }
+    for (door, callers) in doors {
+        for (index, line) in text.lines().take_while(|line| *line != "#[cfg(test)]").enumerate() {
+            let line = line.trim_start();
+            if line.contains(door) && !line.starts_with("//") && !callers.contains(&name) {
+                broken.push(format!("{name}:{}: only {} may call {door}…)", index + 1, callers.join(", ")));
+            }
+        }
+    }
+}
+
+/// I7: every file is named after a noun.
+fn names(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    for path in files(root)? {
+        for part in path.strip_prefix(root).unwrap_or(&path).components() {
+            let part = part.as_os_str().to_string_lossy();
+            let stem = part.split('.').next().unwrap_or_default();
+            if matches!(stem, "util" | "utils" | "common" | "helper" | "helpers" | "misc" | "manager") {
+                broken.push(format!("{}: name the noun instead of `{stem}` (I7)", path.display()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every crate takes the one lint table, forbids unsafe code (os apart), and opens with an essay.
+fn crate_roots(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    for manifest in files(root)?.into_iter().filter(|path| path.ends_with("Cargo.toml")) {
+        let dir = manifest.parent().unwrap_or(root);
+        if dir == root || dir.ends_with("fuzz") {
+            continue;
+        }
+        let name = dir.strip_prefix(root).unwrap_or(dir).display().to_string();
+        if !read(&manifest)?.contains("[lints]\nworkspace = true") {
+            broken.push(format!("{name}/Cargo.toml: take the workspace's lints"));
+        }
+        for file in ["src/lib.rs", "src/main.rs"] {
+            let path = dir.join(file);
+            if !path.exists() {
+                continue;
+            }
+            let text = read(&path)?;
+            if name != "crates/os" && !text.contains("#![forbid(unsafe_code)]") {
+                broken.push(format!("{name}/{file}: forbid unsafe code"));
+            }
+            if !text.starts_with("//!") {
+                broken.push(format!("{name}/{file}: open with what the crate is for"));
+            }
+            let strict = matches!(name.as_str(), "crates/policy" | "crates/gate");
+            if strict && !text.contains("#![deny(clippy::wildcard_enum_match_arm)]") {
+                broken.push(format!("{name}/{file}: deny wildcard arms (I4)"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A test file that no `mod` line names would never run.
+fn forgotten_tests(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    for path in rust_files(root)? {
+        let Some(dir) = path.parent() else { continue };
+        let Some(above) = dir.parent() else { continue };
+        if !above.ends_with("tests") {
+            continue;
+        }
+        let runner = dir.with_extension("rs");
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        if runner.exists() && stem != "mod" && !read(&runner)?.contains(&format!("mod {stem};")) {
+            broken.push(format!("{}: no `mod {stem};` in {}", path.display(), runner.display()));
+        }
+    }
+    Ok(())
+}
+
+fn metadata() -> Result<Value> {
+    let text = run::cargo(&["metadata", "--format-version", "1", "--locked"])?;
+    serde_json::from_str(&text).context("cargo metadata is not JSON")
+}
+
+fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
+    metadata.get("packages").and_then(Value::as_array).into_iter().flatten()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// I6: our crates use each other as drawn.
+fn arrows(metadata: &Value, broken: &mut Vec<String>) {
+    let ours: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
+    for package in packages(metadata).filter(|package| package.get("source").is_none_or(Value::is_null)) {
+        let name = text(package, "name");
+        let Some(allowed) = ours.get(name) else {
+            broken.push(format!("{name}: a crate that is not in the drawing (xtask/src/tidy.rs)"));
+            continue;
+        };
+        let dependencies = package.get("dependencies").and_then(Value::as_array).into_iter().flatten();
+        for dependency in dependencies.filter(|d| d.get("kind").is_none_or(Value::is_null)) {
+            let to = text(dependency, "name");
+            if ours.contains_key(to) && !allowed.contains(&to) {
+                broken.push(format!("{name} may not use {to} (I6)"));
+            }
+        }
+    }
+}
+
+/// I3: policy and proto reach no runtime and no hands, not even through others.
+fn purity(metadata: &Value, broken: &mut Vec<String>) -> Result<()> {
+    let nodes: BTreeMap<&str, &Value> = metadata
+        .pointer("/resolve/nodes")
+        .and_then(Value::as_array)
+        .context("cargo metadata has no graph")?
+        .iter()
+        .map(|node| (text(node, "id"), node))
+        .collect();
+    let names: BTreeMap<&str, &str> =
+        packages(metadata).map(|package| (text(package, "id"), text(package, "name"))).collect();
+    for pure in ["toolgate-proto", "toolgate-policy"] {
+        let start = names.iter().find(|(_, name)| **name == pure).map(|(id, _)| *id);
+        let mut ahead: Vec<&str> = start.into_iter().collect();
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        while let Some(id) = ahead.pop() {
+            if !seen.insert(id) {
+                continue;
+            }
+            let name = names.get(id).copied().unwrap_or_default();
+            if IMPURE.contains(&name) {
+                broken.push(format!("{pure} reaches {name} (I3)"));
+            }
+            let deps = nodes.get(id).and_then(|node| node.get("deps")).and_then(Value::as_array);
+            for dep in deps.into_iter().flatten() {
+                let kinds = dep.get("dep_kinds").and_then(Value::as_array);
+                // Only what is linked counts: not tests, not build scripts, not other platforms.
+                let linked = kinds.into_iter().flatten().any(|kind| {
+                    kind.get("kind").is_none_or(Value::is_null)
+                        && kind.get("target").is_none_or(Value::is_null)
+                });
+                if linked {
+                    ahead.push(text(dep, "pkg"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The licence gate: what `deny.toml` says, without a tool to install.
+fn licences(metadata: &Value, broken: &mut Vec<String>) {
+    for package in packages(metadata) {
+        let licence = text(package, "license");
+        let fits = licence.replace('/', " OR ").split(" OR ").any(|choice| {
+            choice
+                .split(" AND ")
+                .all(|part| LICENCES.contains(&part.trim().trim_matches(|c| c == '(' || c == ')').trim()))
+        });
+        if !fits {
+            broken.push(format!("{}: licence `{licence}` is not on the list", text(package, "name")));
+        }
+    }
+}
+
+/// Documents made from code are fresh, and promises name tests that exist.
+fn documents(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    if read(&root.join("docs/errors.md")).unwrap_or_default() != docs::errors() {
+        broken.push("docs/errors.md is stale: run `cargo xtask docs`".to_owned());
+    }
+    let mut known = String::new();
+    for path in rust_files(root)? {
+        known.push_str(&read(&path)?);
+    }
+    for document in ["docs/specification.md", "docs/architecture.md", "docs/threats.md"] {
+        let text = read(&root.join(document)).unwrap_or_default();
+        for name in text.split('`').skip(1).step_by(2).filter_map(|code| code.strip_prefix("test ")) {
+            if !known.contains(&format!("fn {name}(")) {
+                broken.push(format!("{document} names the test `{name}`, which does not exist"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+    Ok(files(root)?.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "rs")).collect())
+}
+
+/// Every file of the repository, build results and hidden folders apart.
+fn files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut ahead = vec![root.to_path_buf()];
+    while let Some(dir) = ahead.pop() {
+        for entry in std::fs::read_dir(&dir)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name.starts_with('.') || name == "target" || name == "node_modules" {
+                continue;
+            }
+            if entry.file_type()?.is_dir() {
+                ahead.push(entry.path());
+            } else {
+                found.push(entry.path());
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_house_is_tidy() {
+        let broken = super::check(&crate::root().unwrap()).unwrap();
+        assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+    }
+}
