@@ -103,12 +103,12 @@ impl Gate {
 
 impl Walk<'_> {
     async fn path(&mut self) -> CallResult {
-        let result = self.to_the_run().await;
+        let result = self.up_to_the_run().await;
         self.trail.enter(Stage::Finish);
         finish::finish(self, result).await
     }
 
-    async fn to_the_run(&mut self) -> CallResult {
+    async fn up_to_the_run(&mut self) -> CallResult {
         let found = resolve::resolve(&self.current, &self.call.name)?;
         self.trail.found(found.identity());
 
@@ -133,7 +133,7 @@ impl Walk<'_> {
 
             self.enter(Stage::Settle)?;
             match settle::settle(self, judged).await? {
-                settle::Settled::Granted(granted) => break granted,
+                settle::Settled::Granted(granted) => break *granted,
                 settle::Settled::Revised(revised) if revisions < MOST_REVISIONS => {
                     revisions += 1;
                     screened = revised;

@@ -86,7 +86,12 @@ fn tidy_below(key: &str, value: &mut Value) {
         Value::Object(fields) if key == "properties" => {
             fields.values_mut().for_each(|field| tidy(field, false));
         }
-        _ => tidy(value, false),
+        Value::Object(_)
+        | Value::Array(_)
+        | Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_) => tidy(value, false),
     }
 }
 
@@ -137,6 +142,7 @@ impl Checker {
         Err(Refusal::new(Code::InvalidInput, said.join("; ")))
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is the library's, and open")]
     fn explain(&self, error: &ValidationError<'_>) -> Vec<String> {
         let place = error.instance_path().as_str().to_owned();
         let at = |step: &str| format!("`{place}/{}`", json::pointer_step(step));

@@ -2,8 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "tests fail by panicking, and start the real program on real files"
 )]

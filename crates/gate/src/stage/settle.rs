@@ -24,7 +24,7 @@ pub(crate) struct Granted {
 }
 
 pub(crate) enum Settled {
-    Granted(Granted),
+    Granted(Box<Granted>),
     /// The approver changed the input: judge it again.
     Revised(Screened),
 }
@@ -85,7 +85,8 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
             )
         }
     };
-    Ok(Settled::Granted(Granted { permit: Permit::issue(terms), valid: screened.valid, intent, facts }))
+    let granted = Granted { permit: Permit::issue(terms), valid: screened.valid, intent, facts };
+    Ok(Settled::Granted(Box::new(granted)))
 }
 
 async fn ask(
