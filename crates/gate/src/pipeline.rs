@@ -115,7 +115,7 @@ impl Walk<'_> {
         self.enter(Stage::Validate)?;
         let valid = validate::validate(found, &self.call.input)?;
         self.trail.read(valid.input());
-        self.told = Some(finish::Told::about(&valid));
+        self.told = Some(finish::Told::about(&valid, self.gate));
 
         self.enter(Stage::Screen)?;
         let mut screened = if self.gate.hooks_want(Moment::PreToolUse, valid.identity()) {

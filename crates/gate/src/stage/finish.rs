@@ -1,6 +1,7 @@
 //! finish: hooks are told how it ended, and what they add reaches the model.
 
 use super::validate::Valid;
+use crate::gate::Gate;
 use crate::hook::{HookCall, Moment};
 use crate::pipeline::Walk;
 use crate::registry::Registered;
@@ -13,12 +14,14 @@ use toolgate_proto::{Block, CallResult, Output, Stage};
 /// What hooks after the run are told about.
 pub(crate) struct Told {
     tool: Arc<Registered>,
-    input: Map<String, Value>,
+    /// Absent where there are no hooks to be told.
+    input: Option<Map<String, Value>>,
 }
 
 impl Told {
-    pub(crate) fn about(valid: &Valid) -> Self {
-        Self { tool: Arc::clone(&valid.tool), input: valid.input().clone() }
+    pub(crate) fn about(valid: &Valid, gate: &Gate) -> Self {
+        let input = (!gate.hooks.is_empty()).then(|| valid.input().clone());
+        Self { tool: Arc::clone(&valid.tool), input }
     }
 }
 
@@ -31,14 +34,14 @@ pub(crate) async fn finish(walk: &mut Walk<'_>, result: CallResult) -> CallResul
     };
     let gate = walk.gate;
     for hook in &gate.hooks {
-        if !hook.wants(moment, &told.tool.identity) {
+        let Some(input) = told.input.as_ref().filter(|_| hook.wants(moment, &told.tool.identity)) else {
             continue;
-        }
+        };
         let call = HookCall {
             moment,
             call: &walk.call.id,
             tool: &told.tool.identity,
-            input: &told.input,
+            input,
             scene: &walk.scene,
             result: Some(&result),
         };

@@ -80,7 +80,7 @@ pub(crate) async fn screen(walk: &mut Walk<'_>, valid: Valid) -> Result<Screened
             })?;
             walk.trail.read(screened.valid.input());
             walk.trail.note(|record| record.revisions.push(format!("hook: {}", hook.name())));
-            walk.told = Some(super::finish::Told::about(&screened.valid));
+            walk.told = Some(super::finish::Told::about(&screened.valid, gate));
         }
     }
     Ok(screened)

@@ -62,7 +62,7 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
                     walk.trail.note(|record| record.revisions.push(format!("approver: {by}")));
                     let valid = accept(screened.valid.tool, input)?;
                     walk.trail.read(valid.input());
-                    walk.told = Some(super::finish::Told::about(&valid));
+                    walk.told = Some(super::finish::Told::about(&valid, walk.gate));
                     return Ok(Settled::Revised(Screened {
                         opinions: screened.opinions,
                         ..unscreened(valid)
