@@ -25,6 +25,7 @@ mod facts;
 mod judgement;
 mod raw;
 mod rule;
+pub mod shell;
 
 pub use decide::{Policy, Request, Survey};
 pub use facts::{EntryKind, Facts, PathFact, Workspace};
