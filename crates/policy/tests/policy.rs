@@ -1,0 +1,6 @@
+//! The policy crate's integration tests, one module for each thing that is promised.
+
+#[path = "policy/cases.rs"]
+mod cases;
+#[path = "policy/world.rs"]
+mod world;
