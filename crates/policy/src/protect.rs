@@ -289,7 +289,7 @@ impl Guarded {
         let name = path.rsplit('/').next().unwrap_or(path);
         let hit = self.secrets.find(path).map(|_| format!("`{name}` may hold secrets"));
         match touch {
-            Touch::Read => hit,
+            Touch::Read => hit.filter(|_| !about_secrets(path)),
             Touch::Write => hit.or_else(|| {
                 self.changes.find(path).map(|_| format!("a change of `{name}` is felt elsewhere"))
             }),
@@ -320,6 +320,19 @@ impl Guarded {
         ];
         HELD.iter().map(|name| root.join(name)).collect()
     }
+}
+
+/// Whether a path is text or code that is only named after secrets (`docs/secrets.md`, `src/credentials.rs`).
+fn about_secrets(path: &str) -> bool {
+    const TEXTS: &[&str] = &[
+        "md", "rst", "adoc", "html", "rs", "go", "py", "ts", "tsx", "js", "jsx", "java", "kt", "c", "h",
+        "cc", "cpp", "hpp", "rb", "php", "swift", "cs", "scala", "ex", "exs",
+    ];
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let stem = name.split_once('.');
+    let directory = path.split('/').rev().skip(1).any(|name| matches!(name, "secrets" | "credentials"));
+    !directory
+        && stem.is_some_and(|(stem, rest)| matches!(stem, "secrets" | "credentials") && TEXTS.contains(&rest))
 }
 
 impl Patterns {
@@ -453,7 +466,14 @@ mod tests {
         ] {
             assert!(check(path), "{path}");
         }
-        for path in ["/ws/environment.md", "/ws/id_card.txt", "/ws/src/secrets.rs.bak/x", "/ws/monkey"] {
+        for path in [
+            "/ws/environment.md",
+            "/ws/Secrets.md",
+            "/ws/src/credentials.rs",
+            "/ws/id_card.txt",
+            "/ws/src/secrets.rs.bak/x",
+            "/ws/monkey",
+        ] {
             assert!(!check(path), "{path}");
         }
         assert!(guarded.sensitive("/ws/db/seeds/a.sql", Touch::Read).is_none());

@@ -2,5 +2,9 @@
 
 #[path = "policy/cases.rs"]
 mod cases;
+#[path = "policy/corpus.rs"]
+mod corpus;
+#[path = "policy/laws.rs"]
+mod laws;
 #[path = "policy/world.rs"]
 mod world;

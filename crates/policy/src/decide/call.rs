@@ -245,10 +245,11 @@ impl Case<'_> {
         let rule = compiled.allow.skills.find(name, args).map(Grant::Rule);
         match rule.or(self.grant) {
             Some(grant) => self.ground_of_grant(grant),
-            None => self.uncovered(
-                format!("no rule allows skill `{name}`"),
-                Some(crate::rule::grammar::write("Skill", name)),
-            ),
+            None => {
+                let content = if args.is_some() { format!("{name} *") } else { name.to_owned() };
+                let suggestion = crate::rule::grammar::write("Skill", &content);
+                self.uncovered(format!("no rule allows skill `{name}`"), Some(suggestion));
+            }
         }
     }
 

@@ -103,11 +103,11 @@ impl Case<'_> {
     fn weigh_doubt(&mut self, analysis: &Analysis, whole: Option<u32>) {
         let Some(doubt) = &analysis.doubt else { return };
         self.warn(doubt.kind.as_str(), Severity::High, doubt.text.clone());
+        self.refuse_in_plan("the command is not understood");
         if let Some(id) = whole {
             self.ground("a rule allows exactly this line", Some(id));
             return;
         }
-        self.refuse_in_plan("the command is not understood");
         let guarded = self.compiled.deny.looks_inside_commands() || self.compiled.ask.looks_inside_commands();
         let force = if guarded { Force::Explicit } else { Force::ByDefault };
         let text = format!("the command is not fully understood: {}", doubt.text);

@@ -16,8 +16,6 @@ pub(crate) enum Node {
     Link(String),
     Special,
     Shared,
-    File,
-    Directory,
 }
 
 /// The model: everything that is not listed is missing.
@@ -77,8 +75,7 @@ impl World {
         let node = self.nodes.get(&here);
         let kind = match node {
             Some(Node::Special) => EntryKind::Special,
-            Some(Node::File | Node::Shared) => EntryKind::File,
-            Some(Node::Directory) => EntryKind::Directory,
+            Some(Node::Shared) => EntryKind::File,
             Some(Node::Link(_)) | None if here.starts_with("/dev/") => EntryKind::Special,
             Some(Node::Link(_)) | None => EntryKind::Missing,
         };
@@ -199,7 +196,7 @@ pub(crate) fn identity(tool: &str) -> ToolIdentity {
 
 /// The main field of a tool, for calls that are written as one line.
 pub(crate) fn input_of(tool: &str, text: &str) -> Value {
-    if text.starts_with('{') {
+    if text == "{}" || text.starts_with("{\"") {
         return serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
     }
     let field = match tool {
