@@ -14,9 +14,26 @@ pub struct Judgement {
     pub risk: Severity,
     /// Each step of the judgement, in order; the last one decided.
     pub steps: Vec<Step>,
+    /// What was decided of each simple command, where the call runs one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartVerdict>,
     /// The smallest change of settings that would turn an ask or a deny into an allow, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flip: Option<String>,
+}
+
+/// What was decided of one simple command of a command line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartVerdict {
+    /// The command, as written.
+    pub text: String,
+    /// What it comes to by itself.
+    pub action: Action,
+    /// Why.
+    pub reason: String,
+    /// The rule that decided, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleRef>,
 }
 
 /// One step of a judgement.

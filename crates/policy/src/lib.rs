@@ -21,13 +21,27 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::wildcard_enum_match_arm)]
 
+mod book;
+pub mod cases;
+mod compile;
 mod decide;
 mod facts;
+mod filter;
+mod fold;
 mod judgement;
+mod lint;
+pub mod mcp;
+mod protect;
 mod raw;
 mod rule;
+pub mod shell;
+mod spelling;
+pub mod url;
+mod wild;
 
-pub use decide::{Policy, Request, Survey};
+pub use book::{BookContent, BookRule, Condition, OneOrMore, Operator, RawBook};
+pub use decide::{Policy, Request, Survey, SurveyedCommand};
 pub use facts::{EntryKind, Facts, PathFact, Workspace};
-pub use judgement::{Judgement, Opinion, Step};
-pub use raw::{Action, Layer, LayerRules, Problem, RawPolicy, RawRule, Weight};
+pub use filter::ReadFilter;
+pub use judgement::{Judgement, Opinion, PartVerdict, Step};
+pub use raw::{Action, Layer, LayerRules, Problem, RawPolicy, RawRule, Switches, Weight};

@@ -1,6 +1,8 @@
 //! What people wrote, before it is compiled.
 
+use crate::book::RawBook;
 use crate::decide::Policy;
+use crate::url::FetchSettings;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use toolgate_proto::{AbsPath, Mode, RuleRef};
@@ -97,12 +99,23 @@ pub struct LayerRules {
     pub ask: Vec<RawRule>,
     /// `permissions.deny`.
     pub deny: Vec<RawRule>,
+    /// Whether the person trusts where the rules come from. Allow rules of an untrusted layer do not count;
+    /// its ask and deny rules do.
+    pub trusted: bool,
 }
 
 impl LayerRules {
     /// An empty layer.
     pub fn new(layer: Layer, anchor: AbsPath) -> Self {
-        Self { layer, file: None, anchor, allow: Vec::new(), ask: Vec::new(), deny: Vec::new() }
+        Self {
+            layer,
+            file: None,
+            anchor,
+            allow: Vec::new(),
+            ask: Vec::new(),
+            deny: Vec::new(),
+            trusted: true,
+        }
     }
 
     /// How a message speaks of one of this layer's rules.
@@ -118,12 +131,69 @@ impl LayerRules {
 }
 
 /// All that was written, in layers.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct RawPolicy {
-    /// The rules, one entry for each file or other origin.
+    /// The rules of the book `permissions`, one entry for each file or other origin.
     pub layers: Vec<LayerRules>,
+    /// The books `policy`, one for each file that has one.
+    pub books: Vec<RawBook>,
     /// The permission mode.
     pub mode: Mode,
+    /// What the organisation has switched off.
+    pub managed: Switches,
+    /// How fetches are judged where no rule speaks.
+    pub fetch: FetchSettings,
+    /// `permissions.autoAllowReadOnlyCommands`: commands that only read inside the workspace need no rule.
+    pub auto_allow_read_only_commands: bool,
+    /// `permissions.blockReadsOutsideWorkingDirectories`: deny instead of ask.
+    pub block_reads_outside: bool,
+    /// `permissions.blockWritesOutsideWorkingDirectories`: deny instead of ask.
+    pub block_writes_outside: bool,
+    /// `sandbox.allowUnsandboxedCommands`: whether a person may be asked to let a command leave the sandbox at all.
+    pub allow_unsandboxed: bool,
+    /// Further paths that are never pre-approved for writing: the ledger, the journal, the settings files in use.
+    pub protected_paths: Vec<AbsPath>,
+    /// Further names that are never pre-approved for writing, wherever they lie.
+    pub protected_names: Vec<String>,
+    /// Further patterns (gitignore) of files that ask with a warning.
+    pub sensitive: Vec<String>,
+}
+
+impl Default for RawPolicy {
+    fn default() -> Self {
+        Self {
+            layers: Vec::new(),
+            books: Vec::new(),
+            mode: Mode::Default,
+            managed: Switches::default(),
+            fetch: FetchSettings::default(),
+            auto_allow_read_only_commands: true,
+            block_reads_outside: false,
+            block_writes_outside: false,
+            allow_unsandboxed: true,
+            protected_paths: Vec::new(),
+            protected_names: Vec::new(),
+            sensitive: Vec::new(),
+        }
+    }
+}
+
+/// What the organisation has switched off. Every switch can only make a policy stricter.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Switches {
+    /// Allow rules count only if they are managed. Ask and deny rules of every layer still count.
+    pub allow_managed_permission_rules_only: bool,
+    /// Mode `bypass` is not available; asking for it gives `default`.
+    pub disable_bypass_permissions_mode: bool,
+    /// Skills run no commands.
+    pub disable_skill_shell_execution: bool,
+    /// No remote control; for the host to honour.
+    pub disable_remote_control: bool,
+    /// No agent view; for the host to honour.
+    pub disable_agent_view: bool,
+    /// Tools that do not exist here.
+    pub disabled_tools: Vec<String>,
 }
 
 impl RawPolicy {

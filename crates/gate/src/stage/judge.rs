@@ -5,18 +5,32 @@ use super::validate::Valid;
 use crate::gate::Current;
 use crate::scene::Scene;
 use serde_json::{Map, Value};
-use toolgate_policy::{Judgement, Opinion, Policy, Request};
+use toolgate_policy::{Judgement, Opinion, Policy, Request, Survey};
 use toolgate_proto::{Facts, Intent, JudgedAs, Refusal, ToolIdentity, Workspace};
 
 /// A call that policy has judged.
 pub(crate) struct Judged {
     pub(crate) screened: Screened,
     pub(crate) intent: Intent,
+    pub(crate) survey: Survey,
     pub(crate) facts: Facts,
     pub(crate) judgement: Judgement,
 }
 
 impl Judged {
+    /// What was judged, for the terms that follow from it.
+    pub(crate) fn request<'a>(&'a self, workspace: &'a Workspace) -> Request<'a> {
+        Request {
+            tool: self.screened.valid.identity(),
+            input: self.screened.valid.input(),
+            intent: &self.intent,
+            survey: &self.survey,
+            workspace,
+            facts: &self.facts,
+            opinions: &self.screened.opinions,
+        }
+    }
+
     pub(crate) fn as_recorded(&self) -> JudgedAs {
         JudgedAs {
             verdict: self.judgement.verdict.word().to_owned(),
@@ -38,13 +52,13 @@ pub struct Intended {
 
 pub(crate) fn judge(current: &Current, scene: &Scene, screened: Screened) -> Result<Judged, Refusal> {
     let intent = intent_of(&screened.valid, scene);
-    let (judgement, facts) = decide(
+    let (judgement, survey, facts) = decide(
         &current.policy,
         &scene.workspace,
         (screened.valid.identity(), screened.valid.input(), &intent),
         &screened.opinions,
     );
-    Ok(Judged { screened, intent, facts, judgement })
+    Ok(Judged { screened, intent, survey, facts, judgement })
 }
 
 pub(crate) fn intended(valid: &Valid, scene: &Scene) -> Intended {
@@ -70,12 +84,12 @@ fn decide(
     workspace: &Workspace,
     (tool, input, intent): (&ToolIdentity, &Map<String, Value>, &Intent),
     opinions: &[Opinion],
-) -> (Judgement, Facts) {
+) -> (Judgement, Survey, Facts) {
     let survey = policy.survey(intent, workspace);
     let mut facts = Facts::none();
     for path in &survey.paths {
         facts.insert(toolgate_os::resolve(path));
     }
-    let judgement = policy.decide(&Request { tool, input, intent, workspace, facts: &facts, opinions });
-    (judgement, facts)
+    let request = Request { tool, input, intent, survey: &survey, workspace, facts: &facts, opinions };
+    (policy.decide(&request), survey, facts)
 }

@@ -1,7 +1,7 @@
 //! settle: an allow becomes a permit, a deny a refusal, and an ask a question to somebody.
 
 use super::judge::Judged;
-use super::screen::{Screened, unscreened};
+use super::screen::Screened;
 use super::validate::{Valid, accept};
 use crate::approve::{Answer, ApprovalRequest};
 use crate::ledger::sha256_hex;
@@ -12,8 +12,7 @@ use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 use tokio::time::timeout;
-use toolgate_policy::Policy;
-use toolgate_proto::{Approval, Code, Event, Facts, Intent, Question, Reason, Refusal, Verdict};
+use toolgate_proto::{Approval, Code, Event, Facts, Intent, Question, Reason, Refusal, Terms, Verdict};
 
 /// A call that may run.
 pub(crate) struct Granted {
@@ -30,63 +29,69 @@ pub(crate) enum Settled {
 }
 
 pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settled, Refusal> {
-    let Judged { screened, intent, facts, judgement } = judged;
-    let terms = match judgement.verdict {
-        Verdict::Allow(terms) => terms,
+    match judged.judgement.verdict.clone() {
+        Verdict::Allow(terms) => Ok(granted(judged, terms)),
         Verdict::Deny(reason) => {
-            let mut refusal = Refusal::new(reason.code, reason.to_string());
-            if let Some(flip) = judgement.flip {
-                refusal.hint = flip;
-            }
-            return Err(refusal);
+            let refusal = Refusal::new(reason.code, reason.to_string());
+            Err(with_hint(refusal, judged.judgement.flip.as_deref()))
         }
         Verdict::Ask(question) => {
-            let (by, answer, micros) =
-                ask(walk, &screened.valid, &question, judgement.flip.as_deref()).await?;
-            let mut said = |answer: &str| {
-                walk.trail.answered(Approval { by: by.clone(), answer: answer.to_owned(), micros });
-            };
-            match answer {
-                Answer::Once => said("once"),
-                Answer::Session { rule } => {
-                    // Never more than what was shown: a rule that was not offered counts for this call only.
-                    if question.suggestions.iter().any(|suggestion| suggestion.rule == rule) {
-                        said("session");
-                        walk.gate.grant(&rule, &walk.scene.workspace.cwd);
-                    } else {
-                        said("once");
-                    }
-                }
-                Answer::Revise { input } => {
-                    said("revise");
-                    walk.trail.note(|record| record.revisions.push(format!("approver: {by}")));
-                    let valid = accept(screened.valid.tool, input)?;
-                    walk.trail.read(valid.input());
-                    walk.told = Some(super::finish::Told::about(&valid, walk.gate));
-                    return Ok(Settled::Revised(Screened {
-                        opinions: screened.opinions,
-                        ..unscreened(valid)
-                    }));
-                }
-                Answer::No { message } => {
-                    said("no");
-                    let refusal = Refusal::new(Code::Declined, format!("{by} said no"));
-                    return Err(match message {
-                        Some(message) => refusal.hint(message),
-                        None => refusal,
-                    });
-                }
-                // INVARIANT: `ask` turns a chain of passes into a refusal.
-                Answer::Pass => return Err(Refusal::new(Code::NobodyToAsk, "nobody answered")),
-            }
-            Policy::terms(
-                &walk.scene.workspace,
-                Reason { text: format!("{by} approved it"), ..question.reason.clone() },
-            )
+            let flip = judged.judgement.flip.as_deref();
+            let answered = ask(walk, &judged.screened.valid, &question, flip).await?;
+            obey(walk, judged, &question, answered)
         }
+    }
+}
+
+fn granted(judged: Judged, terms: Terms) -> Settled {
+    let Judged { screened, intent, facts, .. } = judged;
+    Settled::Granted(Box::new(Granted { permit: Permit::issue(terms), valid: screened.valid, intent, facts }))
+}
+
+/// Does what somebody answered.
+fn obey(
+    walk: &mut Walk<'_>,
+    judged: Judged,
+    question: &Question,
+    Answered { by, answer, micros }: Answered,
+) -> Result<Settled, Refusal> {
+    let mut said = |answer: &str| {
+        walk.trail.answered(Approval { by: by.clone(), answer: answer.to_owned(), micros });
     };
-    let granted = Granted { permit: Permit::issue(terms), valid: screened.valid, intent, facts };
-    Ok(Settled::Granted(Box::new(granted)))
+    match answer {
+        Answer::Once => said("once"),
+        // Never more than what was shown: a rule that was not offered counts for this call only.
+        Answer::Session { rule } if question.suggestions.iter().any(|offered| offered.rule == rule) => {
+            said("session");
+            walk.gate.grant(&rule, &walk.scene.workspace.cwd);
+        }
+        Answer::Session { .. } => said("once"),
+        Answer::Revise { input } => {
+            said("revise");
+            walk.trail.note(|record| record.revisions.push(format!("approver: {by}")));
+            let valid = accept(judged.screened.valid.tool, input)?;
+            walk.trail.read(valid.input());
+            walk.told = Some(super::finish::Told::about(&valid, walk.gate));
+            return Ok(Settled::Revised(Screened { valid, opinions: judged.screened.opinions }));
+        }
+        Answer::No { message } => {
+            said("no");
+            let refusal = Refusal::new(Code::Declined, format!("{by} said no"));
+            return Err(with_hint(refusal, message.as_deref()));
+        }
+        // INVARIANT: `ask` turns a chain of passes into a refusal.
+        Answer::Pass => return Err(Refusal::new(Code::NobodyToAsk, "nobody answered")),
+    }
+    let reason = Reason { text: format!("{by} approved it"), ..question.reason.clone() };
+    let terms = walk.current.policy.terms(&judged.request(&walk.scene.workspace), reason);
+    Ok(granted(judged, terms))
+}
+
+/// Who answered, what, and how long it took.
+struct Answered {
+    by: String,
+    answer: Answer,
+    micros: u64,
 }
 
 async fn ask(
@@ -94,7 +99,7 @@ async fn ask(
     valid: &Valid,
     question: &Question,
     flip: Option<&str>,
-) -> Result<(String, Answer, u64), Refusal> {
+) -> Result<Answered, Refusal> {
     let input = valid.input().clone();
     let request = ApprovalRequest {
         id: toolgate_os::fresh_id("ask_"),
@@ -132,7 +137,7 @@ async fn ask(
             Answer::Pass => {}
             Answer::Once | Answer::Session { .. } | Answer::Revise { .. } | Answer::No { .. } => {
                 let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-                return Ok((approver.name().to_owned(), answer, micros));
+                return Ok(Answered { by: approver.name().to_owned(), answer, micros });
             }
         }
     }
@@ -140,8 +145,12 @@ async fn ask(
         Code::NobodyToAsk,
         format!("{}, so a person must be asked, and nobody can be", question.reason),
     );
-    Err(match flip {
-        Some(flip) => refusal.hint(flip),
+    Err(with_hint(refusal, flip))
+}
+
+fn with_hint(refusal: Refusal, hint: Option<&str>) -> Refusal {
+    match hint {
+        Some(hint) => refusal.hint(hint),
         None => refusal,
-    })
+    }
 }

@@ -1,34 +1,169 @@
-//! Rules, compiled.
+//! The rule book `permissions`: rules on tools, and what they speak of.
+//!
+//! A rule is `Tool` or `Tool(content)`. What the content means depends on the tool: each kind has its file here, with
+//! its pattern and the index that finds the patterns which fit.
+//! Rules of all layers are pooled; a deny beats an ask, an ask beats an allow, and neither order nor detail matters.
 
-use crate::raw::{Action, LayerRules, Problem, RawRule, Weight};
-use toolgate_proto::{RuleRef, ToolIdentity};
+pub(crate) mod agent;
+pub(crate) mod bash;
+pub(crate) mod domain;
+pub(crate) mod grammar;
+pub(crate) mod mcp;
+pub(crate) mod param;
+pub(crate) mod path;
+pub(crate) mod segment;
+pub(crate) mod skill;
+pub(crate) mod tool;
 
-/// A rule that can be matched.
-#[derive(Debug, Clone)]
-pub(crate) struct Rule {
-    pub(crate) action: Action,
-    pub(crate) tool: String,
-    pub(crate) reference: RuleRef,
+use crate::raw::Action;
+use agent::{AgentIndex, AgentPattern};
+use bash::{CommandIndex, CommandPattern};
+use domain::{DomainIndex, DomainPattern};
+use grammar::Malformed;
+use mcp::{McpIndex, McpPattern};
+use param::{Keyed, ParamIndex, ParamPattern};
+use path::{PathIndex, PathPattern, PathUse};
+use skill::{SkillIndex, SkillPattern};
+use tool::{ToolIndex, ToolPattern};
+use toolgate_proto::AbsPath;
+
+/// What a rule speaks of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// Every use of a tool.
+    Tool(ToolPattern),
+    /// A tool of another server, or all of them.
+    Mcp(McpPattern),
+    /// Commands.
+    Command(CommandPattern),
+    /// Paths.
+    Path(PathPattern),
+    /// Hosts.
+    Domain(DomainPattern),
+    /// Agents.
+    Agent(AgentPattern),
+    /// Skills.
+    Skill(SkillPattern),
+    /// A field of the input.
+    Param(ParamPattern),
+    /// Something that never happens; kept so that it can be reported.
+    Never(&'static str, &'static str),
 }
 
+/// Tools whose rules on paths are written as `Read(…)` or `Edit(…)`.
+const NO_PATH_RULES: [(&str, &str); 8] = [
+    ("Write", "write `Edit(…)`, which also covers Write"),
+    ("MultiEdit", "write `Edit(…)`, which also covers MultiEdit"),
+    ("NotebookEdit", "write `Edit(…)`, which also covers NotebookEdit"),
+    ("Glob", "write `Read(…)`, which also covers Glob"),
+    ("Grep", "write `Read(…)`, which also covers Grep"),
+    ("LS", "write `Read(…)`, which also covers LS"),
+    ("LSP", "write `Read(…)`, which also covers LSP"),
+    ("NotebookRead", "write `Read(…)`, which also covers NotebookRead"),
+];
+
 impl Rule {
-    pub(crate) fn parse(layer: &LayerRules, action: Action, raw: &RawRule) -> Result<Self, Problem> {
-        let reference = layer.reference(action, raw);
-        let bare = raw.text.strip_suffix("(*)").unwrap_or(&raw.text);
-        let well_formed =
-            !bare.is_empty() && bare.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-        if !well_formed {
-            return Err(Problem {
-                rule: reference,
-                weight: if action == Action::Allow { Weight::Warning } else { Weight::Fatal },
-                message: "the rule cannot be read".to_owned(),
-                fix: "write the name of a tool".to_owned(),
-            });
+    pub(crate) fn parse(text: &str, action: Action, anchor: &AbsPath) -> Result<Self, Malformed> {
+        let form = grammar::parse(text)?;
+        let name = form.name.as_str();
+        let Some(content) = form.content else {
+            if text.trim().ends_with(')') && name.starts_with("mcp__") {
+                return Err(no_parentheses());
+            }
+            return if name.starts_with("mcp__") {
+                McpPattern::parse(name, action).map(Self::Mcp)
+            } else {
+                ToolPattern::parse(name, action).map(Self::Tool)
+            };
+        };
+        if name.starts_with("mcp__") {
+            return Err(no_parentheses());
         }
-        Ok(Self { action, tool: bare.to_owned(), reference })
+        if name.contains('*') {
+            return Err(Malformed::new("a name with `*` takes no parentheses", "name one tool"));
+        }
+        match param::parse(name, &content) {
+            Some(Keyed::Primary(_)) if tool::family(name) != "Skill" && tool::family(name) != "Agent" => {
+                return Ok(Self::Never(
+                    "a rule on this field has no effect: its own rule kind judges it",
+                    "write `Bash(…)`, `Read(…)`, `Edit(…)` or `WebFetch(domain:…)`",
+                ));
+            }
+            Some(Keyed::Param(pattern)) => {
+                return Ok(match action {
+                    Action::Ask | Action::Deny => Self::Param(pattern),
+                    Action::Allow => Self::Never(
+                        "a rule on a field of the input can deny or ask, not allow",
+                        "move it to `deny` or `ask`, or allow the tool",
+                    ),
+                });
+            }
+            Some(Keyed::Primary(_)) | None => {}
+        }
+        match tool::family(name) {
+            "Bash" | "PowerShell" => CommandPattern::parse(&content, action).map(Self::Command),
+            "Read" => PathPattern::parse(PathUse::Read, &content, action, anchor).map(Self::Path),
+            "Edit" => PathPattern::parse(PathUse::Edit, &content, action, anchor).map(Self::Path),
+            "WebFetch" => DomainPattern::parse(&content).map(Self::Domain),
+            "Agent" => Ok(Self::Agent(AgentPattern(content.trim().to_owned()))),
+            "Skill" => SkillPattern::parse(&content).map(Self::Skill),
+            "Cd" => Ok(Self::Never(
+                "nothing here changes the working directory of the session",
+                "remove the rule",
+            )),
+            other => match NO_PATH_RULES.iter().find(|(tool, _)| *tool == other) {
+                Some((_, fix)) => Ok(Self::Never("a path rule of this name never matches", fix)),
+                None => Err(Malformed::new(
+                    format!("`{name}` takes no content of this form"),
+                    format!("write `{name}`, or `{name}(field:value)` to deny or ask"),
+                )),
+            },
+        }
+    }
+}
+
+fn no_parentheses() -> Malformed {
+    Malformed::new("a rule for another server's tool takes no parentheses", "write `mcp__server__tool`")
+}
+
+/// All rules of one action, found by what they speak of.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ActionIndex {
+    pub(crate) tools: ToolIndex,
+    pub(crate) mcp: McpIndex,
+    pub(crate) commands: CommandIndex,
+    pub(crate) reads: PathIndex,
+    pub(crate) edits: PathIndex,
+    pub(crate) domains: DomainIndex,
+    pub(crate) agents: AgentIndex,
+    pub(crate) skills: SkillIndex,
+    pub(crate) params: ParamIndex,
+}
+
+impl ActionIndex {
+    pub(crate) fn add(&mut self, id: u32, rule: &Rule) {
+        match rule {
+            Rule::Tool(pattern) => self.tools.add(id, pattern),
+            Rule::Mcp(pattern) => self.mcp.add(id, pattern),
+            Rule::Command(pattern) => self.commands.add(id, pattern),
+            Rule::Path(pattern) => match pattern.usage {
+                PathUse::Read => self.reads.add(id, pattern),
+                PathUse::Edit => self.edits.add(id, pattern),
+            },
+            Rule::Domain(pattern) => self.domains.add(id, pattern),
+            Rule::Agent(pattern) => self.agents.add(id, pattern),
+            Rule::Skill(pattern) => self.skills.add(id, pattern),
+            Rule::Param(pattern) => self.params.add(id, pattern),
+            Rule::Never(..) => {}
+        }
     }
 
-    pub(crate) fn matches(&self, tool: &ToolIdentity) -> bool {
-        tool.answers_to(&self.tool)
+    /// Whether a rule speaks of particular commands, paths or hosts, so that a command which cannot be read might
+    /// be one of them.
+    pub(crate) fn looks_inside_commands(&self) -> bool {
+        !(self.commands.is_empty()
+            && self.reads.is_empty()
+            && self.edits.is_empty()
+            && self.domains.is_empty())
     }
 }

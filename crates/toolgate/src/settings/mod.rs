@@ -6,9 +6,11 @@
 //! A file that is there but cannot be read is an error, never an empty file: it may hold a deny.
 
 mod document;
+mod judging;
 mod locate;
 mod read;
 
+pub use judging::Judging;
 pub use locate::{SettingSource, SettingsOptions};
 pub use read::SettingsFile;
 
@@ -59,10 +61,17 @@ pub struct SettingsError {
 impl Settings {
     /// The rules and the mode. A mode given on the command line comes first, then the strongest file's.
     pub fn policy(&self, mode: Option<Mode>) -> RawPolicy {
-        RawPolicy {
+        let mut policy = RawPolicy {
             layers: self.files.iter().map(|file| file.rules.clone()).collect(),
             mode: mode.or_else(|| self.files.iter().find_map(|file| file.mode)).unwrap_or_default(),
-        }
+            ..RawPolicy::default()
+        };
+        judging::gather(self.files.iter().map(|file| &file.judging), &mut policy);
+        policy.managed.disabled_tools = self.disabled_tools();
+        // Whoever can change the settings can change the answer.
+        let files = self.files.iter().filter_map(|file| file.rules.file.as_ref());
+        policy.protected_paths = files.filter_map(|file| AbsPath::new(file).ok()).collect();
+        policy
     }
 
     /// Directories beside the workspace in which the session may work.

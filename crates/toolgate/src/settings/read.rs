@@ -1,6 +1,7 @@
 //! What stands in one settings file.
 
 use super::document::{Kind, Node};
+use super::judging::Judging;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
 use toolgate_policy::{Layer, LayerRules, RawRule};
@@ -17,6 +18,8 @@ pub struct SettingsFile {
     pub additional_directories: Vec<AbsPath>,
     /// `disabledTools`.
     pub disabled_tools: Vec<String>,
+    /// What else it says about judging.
+    pub judging: Judging,
     /// All of it, unknown keys included.
     pub whole: Value,
 }
@@ -32,7 +35,7 @@ pub(super) struct Origin<'a> {
     pub(super) trusted: bool,
 }
 
-const KNOWN: [&str; 14] = [
+const KNOWN: [&str; 18] = [
     "$schema",
     "permissions",
     "policy",
@@ -47,6 +50,10 @@ const KNOWN: [&str; 14] = [
     "disabledMcpjsonServers",
     "disableAllHooks",
     "allowManagedPermissionRulesOnly",
+    "disableSkillShellExecution",
+    "disableRemoteControl",
+    "disableAgentView",
+    "webFetch",
 ];
 
 pub(super) fn read_settings(
@@ -76,8 +83,12 @@ pub(super) fn read_settings(
         mode: None,
         additional_directories: Vec::new(),
         disabled_tools: Vec::new(),
+        judging: Judging::read(&node, &reader)?,
         whole: node.value(),
     };
+    if !origin.trusted {
+        file.judging = file.judging.untrusted();
+    }
     if let Some(list) = node.get("disabledTools") {
         let tools = reader.texts(list, "`disabledTools`")?;
         file.disabled_tools = tools.into_iter().map(|rule| rule.text).collect();
@@ -88,8 +99,8 @@ pub(super) fn read_settings(
     Ok(file)
 }
 
-struct Reader<'a> {
-    origin: &'a Origin<'a>,
+pub(super) struct Reader<'a> {
+    pub(super) origin: &'a Origin<'a>,
 }
 
 impl Reader<'_> {
@@ -127,6 +138,10 @@ impl Reader<'_> {
                             directories.iter().map(|rule| self.origin.anchor.join(&rule.text)).collect();
                     }
                 }
+                "autoAllowReadOnlyCommands"
+                | "blockReadsOutsideWorkingDirectories"
+                | "blockWritesOutsideWorkingDirectories"
+                | "disableBypassPermissionsMode" => {}
                 _ => notes.push(self.note(value, format!("`permissions.{key}` is not known to toolgate"))),
             }
         }
@@ -158,7 +173,7 @@ impl Reader<'_> {
         }
     }
 
-    fn texts(&self, node: &Node, what: &str) -> Result<Vec<RawRule>, SettingsError> {
+    pub(super) fn texts(&self, node: &Node, what: &str) -> Result<Vec<RawRule>, SettingsError> {
         let Kind::List(items) = &node.kind else {
             return Err(self.wrong(node, what, "a list of strings"));
         };
@@ -175,7 +190,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn wrong(&self, node: &Node, what: &str, wanted: &str) -> SettingsError {
+    pub(super) fn wrong(&self, node: &Node, what: &str, wanted: &str) -> SettingsError {
         SettingsError {
             file: self.origin.name.to_owned(),
             line: node.line,

@@ -1,0 +1,150 @@
+//! How long a decision takes, and how that grows with the number of rules.
+//!
+//! `cargo bench -p toolgate-policy`. Each decision is measured without its survey (shell analysis has its own
+//! benchmark) and without the facts, which os gathers.
+
+use divan::{Bencher, black_box};
+use serde_json::{Map, Value, json};
+use toolgate_policy::{
+    EntryKind, Facts, Layer, LayerRules, PathFact, Policy, RawPolicy, Request, Survey, Workspace,
+};
+use toolgate_proto::{
+    AbsPath, CommandLine, Effect, Intent, Scope, Shell, SourceId, ToolIdentity, ToolName, WriteKind,
+};
+
+fn main() {
+    divan::main();
+}
+
+const COUNTS: [usize; 4] = [10, 100, 1_000, 10_000];
+
+fn abs(path: &str) -> AbsPath {
+    AbsPath::new(path).unwrap()
+}
+
+/// Rules as they stand in settings that have grown: commands, paths, hosts and servers, mostly allowed.
+fn rules(count: usize) -> RawPolicy {
+    let mut layer = LayerRules::new(Layer::Project, abs("/ws"));
+    for at in 0..count {
+        let rule = match at % 10 {
+            0 => format!("Bash(tool{at} run *)"),
+            1 => format!("Bash(tool{at} build --target x{at})"),
+            2 => format!("Bash(git log{at} * main)"),
+            3 => format!("Edit(src/module{at}/**)"),
+            4 => format!("Read(//opt/data{at}/**)"),
+            5 => format!("WebFetch(domain:host{at}.example.com)"),
+            6 => format!("mcp__server{at}__read_*"),
+            7 => format!("Read(secret{at}/**)"),
+            8 => format!("Edit(*.gen{at})"),
+            _ => format!("Bash(deploy{at} *)"),
+        };
+        match at % 10 {
+            7 | 8 => layer.deny.push(rule.into()),
+            9 => layer.ask.push(rule.into()),
+            _ => layer.allow.push(rule.into()),
+        }
+    }
+    layer.allow.push("Bash(npm run *)".into());
+    RawPolicy { layers: vec![layer], ..RawPolicy::default() }
+}
+
+/// One call with all that belongs to it.
+struct Call {
+    tool: ToolIdentity,
+    input: Map<String, Value>,
+    intent: Intent,
+    survey: Survey,
+    facts: Facts,
+    workspace: Workspace,
+}
+
+impl Call {
+    fn new(policy: &Policy, name: &str, input: Value, effect: Effect) -> Self {
+        let workspace = Workspace { cwd: abs("/ws"), roots: vec![abs("/ws")], home: Some(abs("/home/u")) };
+        let intent = Intent::new(format!("call {name}"), [effect]);
+        let survey = policy.survey(&intent, &workspace);
+        let mut facts = Facts::none();
+        for path in &survey.paths {
+            facts.insert(PathFact {
+                asked: path.clone(),
+                real: path.clone(),
+                links: Vec::new(),
+                kind: EntryKind::File,
+                hard_linked: false,
+                problem: None,
+            });
+        }
+        let tool = ToolIdentity {
+            name: ToolName::new(name),
+            also: Vec::new(),
+            source: SourceId::Builtin,
+            read_only: false,
+            requires_interaction: false,
+        };
+        Self { tool, input: input.as_object().cloned().unwrap(), intent, survey, facts, workspace }
+    }
+
+    fn request(&self) -> Request<'_> {
+        Request {
+            tool: &self.tool,
+            input: &self.input,
+            intent: &self.intent,
+            survey: &self.survey,
+            workspace: &self.workspace,
+            facts: &self.facts,
+            opinions: &[],
+        }
+    }
+}
+
+fn measure(bencher: Bencher<'_, '_>, count: usize, name: &str, input: Value, effect: Effect) {
+    let (policy, _) = rules(count).compile();
+    let call = Call::new(&policy, name, input, effect);
+    bencher.bench(|| policy.decide(black_box(&call.request())));
+}
+
+fn exec(text: &str) -> Effect {
+    Effect::Exec {
+        command: CommandLine {
+            text: text.to_owned(),
+            shell: Shell::Bash,
+            cwd: abs("/ws"),
+            unsandboxed: false,
+        },
+    }
+}
+
+#[divan::bench(args = COUNTS)]
+fn read(bencher: Bencher<'_, '_>, count: usize) {
+    let effect = Effect::Read { path: abs("/ws/crates/policy/src/lib.rs"), scope: Scope::Entry };
+    measure(bencher, count, "Read", json!({ "file_path": "/ws/crates/policy/src/lib.rs" }), effect);
+}
+
+#[divan::bench(args = COUNTS)]
+fn edit(bencher: Bencher<'_, '_>, count: usize) {
+    let effect = Effect::Write { path: abs("/ws/src/module3/a.rs"), kind: WriteKind::Edit };
+    measure(bencher, count, "Edit", json!({ "file_path": "/ws/src/module3/a.rs" }), effect);
+}
+
+#[divan::bench(args = COUNTS)]
+fn command(bencher: Bencher<'_, '_>, count: usize) {
+    let text = "npm run build -- --watch";
+    measure(bencher, count, "Bash", json!({ "command": text }), exec(text));
+}
+
+#[divan::bench(args = COUNTS)]
+fn compound(bencher: Bencher<'_, '_>, count: usize) {
+    let text = "cd src && npm run lint | grep -v warning > out.txt";
+    measure(bencher, count, "Bash", json!({ "command": text }), exec(text));
+}
+
+#[divan::bench(args = COUNTS)]
+fn fetch(bencher: Bencher<'_, '_>, count: usize) {
+    let url = "https://host5.example.com/guide/index.html";
+    measure(bencher, count, "WebFetch", json!({ "url": url }), Effect::Fetch { url: url.to_owned() });
+}
+
+#[divan::bench(args = COUNTS)]
+fn load(bencher: Bencher<'_, '_>, count: usize) {
+    bencher.with_inputs(|| rules(count)).bench_values(|raw| raw.compile());
+}

@@ -1,0 +1,333 @@
+//! The rule book `policy`: ordered rules on a tool's name and fields, with a default.
+//!
+//! Rules for a tool come before rules for `*`; among each the first whose conditions all hold decides; where none
+//! does, `defaultAction` does, and a book without one has no opinion. Several books are asked independently and the
+//! strictest answer counts, so that no layer can loosen another.
+
+use crate::raw::{Action, Layer, Problem, Weight};
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::HashMap;
+use toolgate_proto::{RuleRef, Severity, ToolIdentity};
+
+/// A book as written, and where.
+#[derive(Debug, Clone)]
+pub struct RawBook {
+    /// Which layer.
+    pub layer: Layer,
+    /// The file, for messages.
+    pub file: Option<String>,
+    /// The line where the book begins, from 1, where known.
+    pub line: Option<usize>,
+    /// The content, as JSON: `{"defaultAction": …, "rules": […]}`. What is not of this form is a fatal problem.
+    pub content: Value,
+    /// The lines of the rules, in order, where known.
+    pub rule_lines: Vec<usize>,
+}
+
+impl RawBook {
+    /// A book of a layer.
+    pub fn new(layer: Layer, content: Value) -> Self {
+        Self { layer, file: None, line: None, content, rule_lines: Vec::new() }
+    }
+}
+
+/// The content of a book.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BookContent {
+    /// What happens to a call that no rule decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_action: Option<Action>,
+    /// The rules, in order.
+    #[serde(default)]
+    pub rules: Vec<BookRule>,
+}
+
+/// One rule of a book.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BookRule {
+    /// The tool, or `*`.
+    pub tool: String,
+    /// What it does.
+    pub action: Action,
+    /// How much could go wrong with this tool: `low`, `medium`, `high` (or `critical`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risk: Option<Severity>,
+    /// What a person is told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// All of these must hold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A condition on one field of the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Condition {
+    /// The field. Absent: the condition does not hold.
+    pub param: String,
+    /// How it is compared.
+    pub operator: Operator,
+    /// With what; any one of a list.
+    pub value: OneOrMore,
+}
+
+/// How a field is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Operator {
+    /// The same text.
+    Equals,
+    /// The text is part of it.
+    Contains,
+    /// The regular expression is found in it.
+    Matches,
+    /// It begins with the text.
+    StartsWith,
+}
+
+/// One text, or several of which one must fit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum OneOrMore {
+    /// One.
+    One(String),
+    /// Several.
+    Several(Vec<String>),
+}
+
+/// Most bytes that one compiled expression may take.
+const REGEX_SIZE: usize = 1 << 20;
+
+/// All books, compiled.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Books(Vec<Book>);
+
+#[derive(Debug, Clone)]
+struct Book {
+    default: Option<(Action, RuleRef)>,
+    by_tool: HashMap<String, Vec<Compiled>>,
+    any: Vec<Compiled>,
+}
+
+#[derive(Debug, Clone)]
+struct Compiled {
+    action: Action,
+    risk: Option<Severity>,
+    message: Option<String>,
+    tests: Vec<Test>,
+    reference: RuleRef,
+}
+
+#[derive(Debug, Clone)]
+struct Test {
+    param: String,
+    how: How,
+}
+
+#[derive(Debug, Clone)]
+enum How {
+    Equals(Vec<String>),
+    Contains(Vec<String>),
+    StartsWith(Vec<String>),
+    Matches(Vec<Regex>),
+}
+
+/// What the books say of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer<'b> {
+    pub(crate) action: Action,
+    /// A rule said it, not a default.
+    pub(crate) by_rule: bool,
+    pub(crate) message: Option<&'b str>,
+    pub(crate) reference: &'b RuleRef,
+}
+
+impl Books {
+    pub(crate) fn compile(raw: &[RawBook], problems: &mut Vec<Problem>) -> Self {
+        Self(raw.iter().filter_map(|raw| Book::compile(raw, problems)).collect())
+    }
+
+    /// The strictest answer.
+    pub(crate) fn answer<'b>(
+        &'b self,
+        tool: &ToolIdentity,
+        input: &Map<String, Value>,
+    ) -> Option<Answer<'b>> {
+        let answers = self.0.iter().filter_map(|book| book.answer(tool, input));
+        // `max_by_key` would take the last of equals; the first book is the strongest layer.
+        answers.fold(None, |strictest: Option<Answer<'b>>, answer| match strictest {
+            Some(strictest) if strictest.action >= answer.action => Some(strictest),
+            Some(_) | None => Some(answer),
+        })
+    }
+
+    /// The risk that a book gives a tool, whatever its conditions.
+    pub(crate) fn risk(&self, tool: &ToolIdentity) -> Option<Severity> {
+        let own = |book: &Book| {
+            let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
+            names.filter_map(|name| book.by_tool.get(name)).flatten().find_map(|rule| rule.risk)
+        };
+        self.0.iter().filter_map(own).max()
+    }
+
+    /// Whether a book denies the tool whatever it is called with.
+    pub(crate) fn hides(&self, tool: &ToolIdentity) -> bool {
+        self.0.iter().any(|book| {
+            book.candidates(tool)
+                .next()
+                .is_some_and(|rule| rule.tests.is_empty() && rule.action == Action::Deny)
+        })
+    }
+}
+
+impl Book {
+    fn compile(raw: &RawBook, problems: &mut Vec<Problem>) -> Option<Self> {
+        let reference = |text: String, action: &str, line: Option<usize>| RuleRef {
+            text,
+            action: action.to_owned(),
+            layer: raw.layer.to_string(),
+            file: raw.file.clone(),
+            line: line.or(raw.line),
+        };
+        let content: BookContent = match serde_json::from_value(raw.content.clone()) {
+            Ok(content) => content,
+            Err(error) => {
+                problems.push(Problem {
+                    rule: reference("policy".to_owned(), "deny", None),
+                    weight: Weight::Fatal,
+                    message: format!("the policy book cannot be read: {error}"),
+                    fix: "write `{\"defaultAction\": \"ask\", \"rules\": [{\"tool\": …, \"action\": …}]}`"
+                        .to_owned(),
+                });
+                return None;
+            }
+        };
+        let mut book = Self {
+            default: content
+                .default_action
+                .map(|action| (action, reference("defaultAction".to_owned(), &action.to_string(), None))),
+            by_tool: HashMap::new(),
+            any: Vec::new(),
+        };
+        if content.default_action == Some(Action::Allow) {
+            problems.push(Problem {
+                rule: reference("defaultAction".to_owned(), "allow", None),
+                weight: Weight::Warning,
+                message: "a default of `allow` lets every tool run that no rule names".to_owned(),
+                fix: "write `ask`, and a rule for each tool that may run".to_owned(),
+            });
+        }
+        for (at, rule) in content.rules.into_iter().enumerate() {
+            let line = raw.rule_lines.get(at).copied();
+            let reference = reference(describe(&rule), &rule.action.to_string(), line);
+            let tests: Result<Vec<Test>, String> = rule.conditions.iter().map(Test::compile).collect();
+            let tests = match tests {
+                Ok(tests) => tests,
+                Err(message) => {
+                    // An allow rule that is lost leaves the call to a later rule or the default: never looser.
+                    let weight = if rule.action == Action::Allow { Weight::Warning } else { Weight::Fatal };
+                    problems.push(Problem {
+                        rule: reference,
+                        weight,
+                        message,
+                        fix: "write a shorter or simpler expression".to_owned(),
+                    });
+                    continue;
+                }
+            };
+            let compiled =
+                Compiled { action: rule.action, risk: rule.risk, message: rule.message, tests, reference };
+            if rule.tool == "*" {
+                book.any.push(compiled);
+            } else {
+                book.by_tool.entry(rule.tool).or_default().push(compiled);
+            }
+        }
+        Some(book)
+    }
+
+    /// Rules for the tool's own name, then for its other names, then for every tool.
+    fn candidates<'b>(&'b self, tool: &ToolIdentity) -> impl Iterator<Item = &'b Compiled> {
+        let own = self.by_tool.get(tool.name.as_str()).into_iter().flatten();
+        let also: Vec<&'b Compiled> =
+            tool.also.iter().filter_map(|name| self.by_tool.get(name)).flatten().collect();
+        own.chain(also).chain(&self.any)
+    }
+
+    fn answer<'b>(&'b self, tool: &ToolIdentity, input: &Map<String, Value>) -> Option<Answer<'b>> {
+        let rule = self.candidates(tool).find(|rule| rule.tests.iter().all(|test| test.holds(input)));
+        match rule {
+            Some(rule) => Some(Answer {
+                action: rule.action,
+                by_rule: true,
+                message: rule.message.as_deref(),
+                reference: &rule.reference,
+            }),
+            None => self.default.as_ref().map(|(action, reference)| Answer {
+                action: *action,
+                by_rule: false,
+                message: None,
+                reference,
+            }),
+        }
+    }
+}
+
+fn describe(rule: &BookRule) -> String {
+    let conditions: Vec<String> = rule.conditions.iter().map(|condition| condition.param.clone()).collect();
+    if conditions.is_empty() {
+        format!("tool {}", rule.tool)
+    } else {
+        format!("tool {} if {}", rule.tool, conditions.join(" and "))
+    }
+}
+
+impl Test {
+    fn compile(condition: &Condition) -> Result<Self, String> {
+        let values = match &condition.value {
+            OneOrMore::One(value) => vec![value.clone()],
+            OneOrMore::Several(values) => values.clone(),
+        };
+        if values.is_empty() {
+            return Err("a condition has an empty list of values".to_owned());
+        }
+        let how = match condition.operator {
+            Operator::Equals => How::Equals(values),
+            Operator::Contains => How::Contains(values),
+            Operator::StartsWith => How::StartsWith(values),
+            Operator::Matches => How::Matches(
+                values
+                    .iter()
+                    .map(|value| {
+                        RegexBuilder::new(value)
+                            .size_limit(REGEX_SIZE)
+                            .dfa_size_limit(REGEX_SIZE)
+                            .nest_limit(64)
+                            .build()
+                            .map_err(|_| format!("`{value}` is no expression that can be used"))
+                    })
+                    .collect::<Result<_, _>>()?,
+            ),
+        };
+        Ok(Self { param: condition.param.clone(), how })
+    }
+
+    fn holds(&self, input: &Map<String, Value>) -> bool {
+        let Some(value) = input.get(&self.param) else { return false };
+        let text = match value {
+            Value::String(text) => std::borrow::Cow::Borrowed(text.as_str()),
+            other => std::borrow::Cow::Owned(other.to_string()),
+        };
+        match &self.how {
+            How::Equals(values) => values.iter().any(|value| *value == text),
+            How::Contains(values) => values.iter().any(|value| text.contains(value.as_str())),
+            How::StartsWith(values) => values.iter().any(|value| text.starts_with(value.as_str())),
+            How::Matches(values) => values.iter().any(|value| value.is_match(&text)),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The tool as a whole: rules on its name and fields, mode, hooks, the policy book; and effects that need only those.
+
+use super::case::{Case, Force, Grant, Stage};
+use crate::fold::fold_path;
+use crate::mcp::name_problem;
+use crate::raw::Action;
+use crate::rule::ActionIndex;
+use serde_json::Value;
+use toolgate_proto::{AbsPath, Code, Effect, Mode, Reason, SourceId, ToolIdentity};
+
+/// How a name is compared with rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// Only what is certainly meant: for allow rules.
+    Strict,
+    /// Whatever could be meant: for deny and ask rules.
+    Broad,
+}
+
+/// The first rule of an action that names the tool.
+pub(crate) fn named(index: &ActionIndex, tool: &ToolIdentity, reading: Reading) -> Option<u32> {
+    let by_name = index.tools.find(tool);
+    let by_pair = match &tool.source {
+        SourceId::Mcp { server, tool } => pair(index, server, tool, reading),
+        SourceId::Builtin | SourceId::Plugin { .. } | SourceId::Skill { .. } | SourceId::Sdk => {
+            // A name of that form is no proof of a server, but it is enough to be denied.
+            match (reading, tool.name.as_str().strip_prefix("mcp__").and_then(|name| name.split_once("__"))) {
+                (Reading::Broad, Some((server, tool))) => pair(index, server, tool, reading),
+                (Reading::Strict | Reading::Broad, _) => None,
+            }
+        }
+    };
+    by_name.into_iter().chain(by_pair).min()
+}
+
+fn pair(index: &ActionIndex, server: &str, tool: &str, reading: Reading) -> Option<u32> {
+    let exact = index.mcp.find(server, tool);
+    match reading {
+        Reading::Strict => exact,
+        Reading::Broad => exact.into_iter().chain(index.mcp.find_joined(server, tool)).min(),
+    }
+}
+
+/// State whose change loosens what may happen next.
+const LOOSENING_STATE: [&str; 6] = ["mode", "settings", "config", "permissions", "trust", "hooks"];
+
+impl Case<'_> {
+    /// Everything that is decided of the call as a whole.
+    pub(crate) fn weigh_call(&mut self) {
+        let (compiled, request) = (self.compiled, self.request);
+        let tool = request.tool;
+        if let Some(reason) = &compiled.unusable {
+            self.object(Force::Deny, Stage::Usable, reason.clone());
+        }
+        if !compiled.disabled.is_empty() && compiled.disabled.iter().any(|name| tool.answers_to(name)) {
+            let text = format!("`{}` is switched off here", tool.name);
+            self.object(Force::Deny, Stage::DenyRules, Reason::new(Code::DeniedByRule, text));
+        }
+        if let Some(id) = named(&compiled.deny, tool, Reading::Broad) {
+            let text = format!("`{}` is denied", tool.name);
+            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+        }
+        if let Some(id) = compiled.deny.params.find(tool, request.input) {
+            let text = format!("`{}` is denied with this input", tool.name);
+            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+        }
+        if self.mode == Mode::Deny {
+            let reason = Reason::new(Code::DeniedByMode, "mode deny lets nothing run");
+            self.object(Force::Deny, Stage::Mode, reason);
+        }
+        self.weigh_opinions();
+        self.weigh_book();
+        if let Some(id) = named(&compiled.ask, tool, Reading::Broad) {
+            let text = "a rule wants a person to be asked".to_owned();
+            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+        }
+        if let Some(id) = compiled.ask.params.find(tool, request.input) {
+            let text = "a rule wants a person to be asked about this input".to_owned();
+            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+        }
+        if tool.requires_interaction {
+            let reason = Reason::new(Code::NobodyToAsk, "the tool needs a person");
+            self.object(Force::Explicit, Stage::AskRules, reason);
+        }
+        if let SourceId::Mcp { server, tool } = &request.tool.source
+            && let Some(problem) = name_problem(server, tool)
+        {
+            self.object(Force::Deny, Stage::Risks, Reason::new(Code::DeniedByRule, problem));
+        }
+        if let Some(id) = named(&compiled.allow, tool, Reading::Strict) {
+            self.grant = Some(Grant::Rule(id));
+        }
+        if request.intent.effects.is_empty() && tool.source != SourceId::Builtin {
+            // Only built-in tools are believed when they say that they touch nothing.
+            self.needs_grant("the tool does not say what it would do");
+        }
+    }
+
+    fn weigh_opinions(&mut self) {
+        for opinion in self.request.opinions {
+            let because = opinion.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            match opinion.action {
+                Action::Deny => {
+                    let text = format!("hook {} denies{because}", opinion.by);
+                    self.object(Force::Deny, Stage::Hooks, Reason::new(Code::HookDenied, text));
+                }
+                Action::Ask => {
+                    let text = format!("hook {} wants a person to be asked{because}", opinion.by);
+                    self.object(Force::Explicit, Stage::Hooks, Reason::new(Code::NobodyToAsk, text));
+                }
+                Action::Allow => {}
+            }
+        }
+    }
+
+    fn weigh_book(&mut self) {
+        let Some(answer) = self.compiled.books.answer(self.request.tool, self.request.input) else { return };
+        let reason = |code: Code, text: &str| {
+            Reason::new(code, answer.message.unwrap_or(text)).by(answer.reference.clone())
+        };
+        match answer.action {
+            Action::Deny => {
+                self.object(
+                    Force::Deny,
+                    Stage::Book,
+                    reason(Code::DeniedByRule, "the policy book denies it"),
+                );
+            }
+            Action::Ask => {
+                let force = if answer.by_rule { Force::Explicit } else { Force::ByDefault };
+                let text = "the policy book wants a person to be asked";
+                self.object(force, Stage::Book, reason(Code::NobodyToAsk, text));
+            }
+            Action::Allow => self.grant = self.grant.or(Some(Grant::Book)),
+        }
+    }
+
+    /// One effect that the tool itself named.
+    pub(crate) fn weigh_effect(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Read { path, scope } => self.weigh_read(path, *scope, super::paths::Via::Tool),
+            Effect::Write { path, kind } => self.weigh_write(path, *kind, super::paths::Via::Tool),
+            Effect::Exec { command } => self.weigh_command(command),
+            Effect::Fetch { url } => self.weigh_fetch(url),
+            Effect::Search { query } => {
+                let bare = self.compiled.allow.tools.find_name("WebSearch").map(Grant::Rule);
+                match self.grant.or(bare) {
+                    Some(grant) => self.ground_of_grant(grant),
+                    None => self.uncovered(
+                        format!("no rule allows to search the web for `{query}`"),
+                        Some("WebSearch".to_owned()),
+                    ),
+                }
+            }
+            Effect::Delegate { agent } => self.weigh_agent(agent),
+            Effect::Skill { name, args } => self.weigh_skill(name, args.as_deref()),
+            Effect::Remote { server, tool } => self.weigh_remote(server, tool),
+            Effect::Ask => self.ground("the tool only asks the person", None),
+            Effect::State { name } => {
+                let harmless = self.request.tool.source == SourceId::Builtin
+                    && !LOOSENING_STATE.contains(&name.as_str());
+                if harmless {
+                    self.ground("only toolgate's own state changes", None);
+                } else {
+                    self.needs_grant("the tool changes state that toolgate keeps");
+                }
+            }
+            Effect::Opaque => {
+                self.refuse_in_plan("the tool cannot say what it would do");
+                self.needs_grant("the tool cannot say what it would do");
+            }
+        }
+    }
+
+    /// Only a rule for the whole tool covers it.
+    fn needs_grant(&mut self, text: &str) {
+        match self.grant {
+            Some(grant) => self.ground_of_grant(grant),
+            None => {
+                let name = self.request.tool.name.to_string();
+                self.uncovered(format!("{text}, and no rule allows it"), Some(name));
+            }
+        }
+    }
+
+    /// In mode plan every change asks, whatever rules and hooks say.
+    pub(crate) fn refuse_in_plan(&mut self, what: &str) {
+        if self.mode == Mode::Plan {
+            let text = format!("{what}, and mode plan only reads");
+            self.object(Force::Explicit, Stage::Mode, Reason::new(Code::DeniedByMode, text));
+        }
+    }
+
+    fn weigh_agent(&mut self, agent: &str) {
+        let compiled = self.compiled;
+        if let Some(id) = compiled.deny.agents.find(agent) {
+            let text = format!("agent `{agent}` is denied");
+            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+        }
+        if let Some(id) = compiled.ask.agents.find(agent) {
+            let text = format!("a rule wants a person to be asked about agent `{agent}`");
+            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+        }
+        if let Some(mode) = self.request.input.get("mode").and_then(Value::as_str) {
+            self.weigh_agent_mode(mode);
+        }
+        let rule = compiled.allow.agents.find(agent).map(Grant::Rule);
+        match rule.or(self.grant).or(compiled.allow.tools.find_name("Agent").map(Grant::Rule)) {
+            Some(grant) => self.ground_of_grant(grant),
+            None => self.uncovered(
+                format!("no rule allows agent `{agent}`"),
+                Some(crate::rule::grammar::write("Agent", agent)),
+            ),
+        }
+    }
+
+    /// An agent gets no looser mode than the session has.
+    fn weigh_agent_mode(&mut self, mode: &str) {
+        let wanted: Result<Mode, _> = mode.parse();
+        let looser = match wanted {
+            Ok(Mode::Bypass) => self.mode != Mode::Bypass,
+            Ok(Mode::AcceptEdits) => !matches!(self.mode, Mode::AcceptEdits | Mode::Bypass),
+            Ok(Mode::Default | Mode::DontAsk | Mode::Plan | Mode::Deny) => self.mode == Mode::Plan,
+            Err(_) => false,
+        };
+        if !looser {
+            return;
+        }
+        let locked = wanted == Ok(Mode::Bypass) && self.compiled.managed.disable_bypass_permissions_mode;
+        let text = format!("the agent would run in mode {mode}, which is looser than the session's");
+        let force = if locked { Force::Deny } else { Force::Explicit };
+        self.object(force, Stage::Mode, Reason::new(Code::DeniedByMode, text));
+    }
+
+    fn weigh_skill(&mut self, name: &str, args: Option<&str>) {
+        let compiled = self.compiled;
+        if let Some(id) = compiled.deny.skills.find_any_use(name, args) {
+            let text = format!("skill `{name}` is denied");
+            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+        }
+        if let Some(id) = compiled.ask.skills.find_any_use(name, args) {
+            let text = format!("a rule wants a person to be asked about skill `{name}`");
+            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+        }
+        let rule = compiled.allow.skills.find(name, args).map(Grant::Rule);
+        match rule.or(self.grant) {
+            Some(grant) => self.ground_of_grant(grant),
+            None => {
+                let content = if args.is_some() { format!("{name} *") } else { name.to_owned() };
+                let suggestion = crate::rule::grammar::write("Skill", &content);
+                self.uncovered(format!("no rule allows skill `{name}`"), Some(suggestion));
+            }
+        }
+    }
+
+    fn weigh_remote(&mut self, server: &str, tool: &str) {
+        let compiled = self.compiled;
+        if let Some(id) = pair(&compiled.deny, server, tool, Reading::Broad) {
+            let text = format!("`{tool}` of server `{server}` is denied");
+            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+        }
+        if let Some(id) = pair(&compiled.ask, server, tool, Reading::Broad) {
+            let text = format!("a rule wants a person to be asked about `{tool}` of server `{server}`");
+            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+        }
+        self.refuse_in_plan("another server may change anything");
+        self.weigh_remote_paths();
+        let rule = pair(&compiled.allow, server, tool, Reading::Strict).map(Grant::Rule);
+        match rule.or(self.grant) {
+            Some(grant) => self.ground_of_grant(grant),
+            None => self.uncovered(
+                format!("no rule allows `{tool}` of server `{server}`"),
+                Some(crate::mcp::joined_name(server, tool)),
+            ),
+        }
+    }
+
+    /// Another server does what it likes with a path, so a path among the arguments is judged as if it were read and
+    /// written. Only its spelling can be judged: the server may see another file system.
+    fn weigh_remote_paths(&mut self) {
+        let mut texts: Vec<&str> = Vec::new();
+        let mut pending: Vec<&Value> = self.request.input.values().collect();
+        while let Some(value) = pending.pop() {
+            match value {
+                Value::String(text) => texts.push(text),
+                Value::Array(items) => pending.extend(items),
+                Value::Object(map) => pending.extend(map.values()),
+                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            }
+        }
+        for text in texts.into_iter().filter(|text| looks_like_path(text)) {
+            let path = match (text.strip_prefix("~/"), &self.request.workspace.home) {
+                (Some(rest), Some(home)) => home.join(rest),
+                (Some(_) | None, _) => {
+                    self.request.workspace.cwd.join(text.strip_prefix("file://").unwrap_or(text))
+                }
+            };
+            self.weigh_remote_path(&path);
+        }
+    }
+
+    fn weigh_remote_path(&mut self, path: &AbsPath) {
+        let text = path.lexical().to_string();
+        let folded = fold_path(&text);
+        let compiled = self.compiled;
+        let denied = [&compiled.deny.reads, &compiled.deny.edits].into_iter();
+        if let Some(id) = denied.filter_map(|index| index.find(&folded, &self.folded)).min() {
+            let text = format!("`{text}` is denied");
+            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            return;
+        }
+        let asked = [&compiled.ask.reads, &compiled.ask.edits].into_iter();
+        if let Some(id) = asked.filter_map(|index| index.find(&folded, &self.folded)).min() {
+            let text = format!("a rule wants a person to be asked about `{text}`");
+            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+        }
+        if let Some(why) = compiled.guarded.protected(&folded, self.request.workspace) {
+            let text = format!("another server may write `{text}`: {why}");
+            self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
+        }
+    }
+}
+
+fn looks_like_path(text: &str) -> bool {
+    let short = text.len() <= 4096 && !text.contains('\n');
+    let absolute = text.starts_with(['/', '~', '.']) || text.starts_with("file://");
+    short && (absolute || (text.contains('/') && !text.contains("://") && !text.contains(' ')))
+}

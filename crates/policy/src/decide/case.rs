@@ -1,0 +1,358 @@
+//! One call under judgement: the objections raised, the grounds found, and what they come to.
+
+use crate::compile::{Compiled, unreadable};
+use crate::decide::Request;
+use crate::fold::fold_path;
+use crate::judgement::{Judgement, PartVerdict, Step};
+use crate::protect::Guarded;
+use crate::raw::Action;
+use crate::rule::Rule;
+use crate::rule::path::Places;
+use std::borrow::Cow;
+use toolgate_proto::{
+    AbsPath, Code, Effect, Mode, Network, Reason, RuleRef, Severity, Terms, Verdict, Warning,
+};
+
+/// The stages of judgement, in their order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stage {
+    Usable,
+    DenyRules,
+    Mode,
+    Hooks,
+    Book,
+    Protected,
+    AskRules,
+    Risks,
+    Grants,
+}
+
+impl Stage {
+    const ALL: [Self; 9] = [
+        Self::Usable,
+        Self::DenyRules,
+        Self::Mode,
+        Self::Hooks,
+        Self::Book,
+        Self::Protected,
+        Self::AskRules,
+        Self::Risks,
+        Self::Grants,
+    ];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Usable => "rules",
+            Self::DenyRules => "deny rules",
+            Self::Mode => "mode",
+            Self::Hooks => "hooks",
+            Self::Book => "policy book",
+            Self::Protected => "protected paths",
+            Self::AskRules => "ask rules",
+            Self::Risks => "risks",
+            Self::Grants => "allow rules",
+        }
+    }
+
+    fn nothing(self) -> &'static str {
+        match self {
+            Self::Usable => "all can be read",
+            Self::DenyRules | Self::AskRules => "none matches",
+            Self::Mode => "does not decide",
+            Self::Hooks => "none objects",
+            Self::Book => "does not object",
+            Self::Protected => "none is written",
+            Self::Risks => "none",
+            Self::Grants => "everything is covered",
+        }
+    }
+}
+
+/// How strong an objection is, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Force {
+    /// A question because nothing allows it: a hook or mode bypass may answer it.
+    ByDefault,
+    /// A question that a person must answer.
+    Explicit,
+    /// No.
+    Deny,
+}
+
+/// A reason not to let a call pass.
+#[derive(Debug, Clone)]
+pub(crate) struct Objection {
+    pub(crate) force: Force,
+    pub(crate) stage: Stage,
+    pub(crate) reason: Reason,
+}
+
+/// A call under judgement.
+pub(crate) struct Case<'r> {
+    pub(crate) compiled: &'r Compiled,
+    pub(crate) mode: Mode,
+    pub(crate) request: &'r Request<'r>,
+    /// Where allow patterns start.
+    pub(crate) exact: Places<'r>,
+    /// Where deny and ask patterns start.
+    pub(crate) folded: Places<'r>,
+    pub(crate) objections: Vec<Objection>,
+    /// Why parts of the call may pass, in the order found.
+    pub(crate) grounds: Vec<(Cow<'static, str>, Option<u32>)>,
+    pub(crate) warnings: Vec<Warning>,
+    pub(crate) parts: Vec<PartVerdict>,
+    /// Narrow rules that would have covered what is not covered.
+    pub(crate) suggestions: Vec<String>,
+    /// What allows every use of the tool.
+    pub(crate) grant: Option<Grant>,
+    /// The worst danger that a command analysis saw.
+    pub(crate) danger: Option<Severity>,
+}
+
+/// What allows every use of a tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grant {
+    /// A rule with nothing but the tool's name.
+    Rule(u32),
+    /// The policy book.
+    Book,
+}
+
+impl<'r> Case<'r> {
+    pub(crate) fn new(compiled: &'r Compiled, mode: Mode, request: &'r Request<'r>) -> Self {
+        let workspace = request.workspace;
+        let text = |path: &'r AbsPath| path.as_path().to_string_lossy();
+        let exact = Places { cwd: text(&workspace.cwd), home: workspace.home.as_ref().map(text) };
+        let fold = |path: &Cow<'r, str>| match path {
+            Cow::Borrowed(path) => fold_path(path),
+            Cow::Owned(path) => Cow::Owned(fold_path(path).into_owned()),
+        };
+        let folded = Places { cwd: fold(&exact.cwd), home: exact.home.as_ref().map(fold) };
+        Self {
+            compiled,
+            mode,
+            request,
+            exact,
+            folded,
+            objections: Vec::new(),
+            grounds: Vec::new(),
+            warnings: Vec::new(),
+            parts: Vec::new(),
+            suggestions: Vec::new(),
+            grant: None,
+            danger: None,
+        }
+    }
+
+    pub(crate) fn object(&mut self, force: Force, stage: Stage, reason: Reason) {
+        self.objections.push(Objection { force, stage, reason });
+    }
+
+    /// An objection by a rule.
+    pub(crate) fn object_by(&mut self, force: Force, stage: Stage, code: Code, text: String, rule: u32) {
+        let reason = Reason { text, code, rule: self.compiled.reference(rule).cloned() };
+        self.object(force, stage, reason);
+    }
+
+    /// A question because nothing covers it, and a rule that would.
+    pub(crate) fn uncovered(&mut self, text: impl Into<String>, suggestion: Option<String>) {
+        self.object(Force::ByDefault, Stage::Grants, Reason::new(Code::NobodyToAsk, text));
+        self.suggestions.extend(suggestion);
+    }
+
+    pub(crate) fn ground(&mut self, text: impl Into<Cow<'static, str>>, rule: Option<u32>) {
+        self.grounds.push((text.into(), rule));
+    }
+
+    pub(crate) fn ground_of_grant(&mut self, grant: Grant) {
+        match grant {
+            Grant::Rule(id) => self.ground("a rule allows the tool", Some(id)),
+            Grant::Book => self.ground("the policy book allows the tool", None),
+        }
+    }
+
+    pub(crate) fn warn(&mut self, kind: &str, severity: Severity, text: String) {
+        self.warnings.push(Warning { kind: kind.to_owned(), severity, text });
+    }
+
+    pub(crate) fn reference(&self, id: u32) -> Option<RuleRef> {
+        self.compiled.reference(id).cloned()
+    }
+
+    /// What all objections come to.
+    pub(crate) fn conclude(self) -> Judgement {
+        let decisive = self.objections.iter().enumerate().max_by(|(left, a), (right, b)| {
+            // The strictest; of equals the earliest stage, and there the first raised.
+            a.force.cmp(&b.force).then(b.stage.cmp(&a.stage)).then(right.cmp(left))
+        });
+        let decisive = decisive.map(|(at, _)| at);
+        let mut steps = self.steps(decisive);
+        let decisive = decisive.and_then(|at| self.objections.get(at).cloned());
+        let risk = self.risk();
+        let mut flip = None;
+        let verdict = match decisive {
+            None => {
+                let (text, rule) =
+                    self.grounds.first().cloned().unwrap_or(("nothing is touched".into(), None));
+                let reason = Reason {
+                    text: text.into_owned(),
+                    code: Code::DeniedByRule,
+                    rule: rule.and_then(|id| self.reference(id)),
+                };
+                let last = steps.last_mut();
+                if let Some(step) = last {
+                    step.found.clone_from(&reason.text);
+                    step.action = Some(Action::Allow);
+                    step.rule.clone_from(&reason.rule);
+                }
+                Verdict::Allow(self.terms(reason, false))
+            }
+            Some(objection) => match objection.force {
+                Force::Deny => {
+                    flip = self.flip(&objection);
+                    Verdict::Deny(objection.reason)
+                }
+                Force::Explicit => {
+                    flip = self.flip(&objection);
+                    self.ask(objection, true)
+                }
+                Force::ByDefault => match self.answered(&mut steps) {
+                    Some(reason) => Verdict::Allow(self.terms(reason, false)),
+                    None => {
+                        flip = self.flip(&objection);
+                        self.ask(objection, false)
+                    }
+                },
+            },
+        };
+        Judgement { verdict, risk, steps, parts: self.parts, flip }
+    }
+
+    /// Who answers a question that no rule asked, if anybody does.
+    fn answered(&self, steps: &mut Vec<Step>) -> Option<Reason> {
+        let (looked_at, text) = match self.mode {
+            Mode::Bypass => ("mode bypass".to_owned(), "mode bypass skips questions by default".to_owned()),
+            Mode::Default | Mode::Plan | Mode::AcceptEdits | Mode::DontAsk | Mode::Deny => {
+                let opinion = self.request.opinions.iter().find(|opinion| opinion.action == Action::Allow)?;
+                ("hooks".to_owned(), format!("hook {} answers the question by default", opinion.by))
+            }
+        };
+        steps.push(Step { looked_at, found: text.clone(), action: Some(Action::Allow), rule: None });
+        Some(Reason::new(Code::DeniedByMode, text))
+    }
+
+    /// Every stage up to the one that decided; the step that decided stands last.
+    fn steps(&self, decisive: Option<usize>) -> Vec<Step> {
+        let decisive = decisive.and_then(|at| Some((at, self.objections.get(at)?)));
+        let last = decisive.map_or(Stage::Grants, |(_, objection)| objection.stage);
+        let mut steps = Vec::with_capacity(10);
+        for stage in Stage::ALL.into_iter().filter(|stage| *stage <= last) {
+            let raised = self.objections.iter().enumerate().filter(|(_, objection)| objection.stage == stage);
+            let mut silent = true;
+            for (at, objection) in raised {
+                silent = false;
+                if decisive.is_none_or(|(decisive, _)| decisive != at) {
+                    steps.push(objection.step());
+                }
+            }
+            if silent {
+                let (looked_at, found) = (stage.as_str().to_owned(), stage.nothing().to_owned());
+                steps.push(Step { looked_at, found, action: None, rule: None });
+            }
+        }
+        steps.extend(decisive.map(|(_, objection)| objection.step()));
+        steps
+    }
+
+    /// The obligations of the run.
+    pub(crate) fn terms(&self, reason: Reason, approved: bool) -> Terms {
+        let effects = &self.request.intent.effects;
+        let commands = effects.iter().filter_map(|effect| match effect {
+            Effect::Exec { command } => Some(command),
+            Effect::Read { .. }
+            | Effect::Write { .. }
+            | Effect::Fetch { .. }
+            | Effect::Search { .. }
+            | Effect::Delegate { .. }
+            | Effect::Skill { .. }
+            | Effect::Remote { .. }
+            | Effect::Ask
+            | Effect::State { .. }
+            | Effect::Opaque => None,
+        });
+        let mut commands = commands.peekable();
+        let runs = commands.peek().is_some();
+        Terms {
+            reason,
+            // Only a person lets a command out: no rule, mode or hook does.
+            unsandboxed: approved && commands.any(|command| command.unsandboxed),
+            writable: self.request.workspace.roots.clone(),
+            protected: if runs {
+                self.request.workspace.roots.iter().flat_map(Guarded::inside).collect()
+            } else {
+                Vec::new()
+            },
+            unreadable: if runs { unreadable(self.compiled, &self.exact) } else { Vec::new() },
+            network: self.network(runs),
+        }
+    }
+
+    /// The hosts that the call may reach: those it names, and for a command those that rules allow.
+    fn network(&self, runs: bool) -> Network {
+        let inferred = self.request.survey.commands.iter().flat_map(|command| &command.analysis.parts);
+        let inferred = inferred.flat_map(|part| &part.effects).map(|inferred| &inferred.effect);
+        let mut hosts: Vec<String> = self
+            .request
+            .intent
+            .effects
+            .iter()
+            .chain(inferred)
+            .filter_map(|effect| match effect {
+                Effect::Fetch { url } => crate::url::Target::parse(url).ok().map(|target| target.host_text()),
+                Effect::Read { .. }
+                | Effect::Write { .. }
+                | Effect::Exec { .. }
+                | Effect::Search { .. }
+                | Effect::Delegate { .. }
+                | Effect::Skill { .. }
+                | Effect::Remote { .. }
+                | Effect::Ask
+                | Effect::State { .. }
+                | Effect::Opaque => None,
+            })
+            .collect();
+        if runs && !self.compiled.allow.domains.is_empty() {
+            let rules = self.compiled.references.iter().zip(&self.compiled.rules);
+            hosts.extend(rules.filter(|(reference, _)| reference.action == "allow").filter_map(
+                |(_, rule)| match rule {
+                    Rule::Domain(pattern) => Some(pattern.text.clone()),
+                    Rule::Tool(_)
+                    | Rule::Mcp(_)
+                    | Rule::Command(_)
+                    | Rule::Path(_)
+                    | Rule::Agent(_)
+                    | Rule::Skill(_)
+                    | Rule::Param(_)
+                    | Rule::Never(..) => None,
+                },
+            ));
+        }
+        hosts.sort_unstable();
+        hosts.dedup();
+        if hosts.is_empty() { Network::None } else { Network::Hosts(hosts) }
+    }
+}
+
+impl Objection {
+    fn step(&self) -> Step {
+        Step {
+            looked_at: self.stage.as_str().to_owned(),
+            found: self.reason.text.clone(),
+            action: Some(match self.force {
+                Force::ByDefault | Force::Explicit => Action::Ask,
+                Force::Deny => Action::Deny,
+            }),
+            rule: self.reason.rule.clone(),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Command lines: every simple command must be covered, any may be denied or asked about.
+
+use super::case::{Case, Force, Grant, Stage};
+use super::paths::Via;
+use crate::judgement::PartVerdict;
+use crate::protect::Touch;
+use crate::raw::Action;
+use crate::rule::bash::Precision;
+use crate::rule::{ActionIndex, Rule};
+use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
+use std::borrow::Cow;
+use toolgate_proto::{Code, CommandLine, Effect, Mode, Reason, Scope, Severity, SourceId, WriteKind};
+
+/// What covers a simple command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cover {
+    /// A rule for commands.
+    Rule(u32),
+    /// A rule for the tool, or the policy book.
+    Grant(Grant),
+    /// It cannot do anything but read.
+    ReadOnly,
+    /// The mode frees changes inside the workspace.
+    AcceptEdits,
+    /// Nothing runs here.
+    Nothing,
+}
+
+impl Case<'_> {
+    /// A command line.
+    pub(crate) fn weigh_command(&mut self, line: &CommandLine) {
+        let survey = self.request.survey;
+        let analysis = match survey.analysis(line) {
+            Some(analysis) => Cow::Borrowed(analysis),
+            None => Cow::Owned(shell::analyse(line, self.request.workspace)),
+        };
+        self.weigh_line(line, &analysis);
+        let whole = self.exact_line(line);
+        for part in &analysis.parts {
+            self.weigh_part(part, whole);
+        }
+        self.weigh_doubt(&analysis, whole);
+        if analysis.parts.is_empty() && analysis.doubt.is_none() {
+            self.ground("nothing runs", None);
+        }
+    }
+
+    /// What holds for the line as a whole.
+    fn weigh_line(&mut self, line: &CommandLine, analysis: &Analysis) {
+        let compiled = self.compiled;
+        if compiled.managed.disable_skill_shell_execution
+            && matches!(self.request.tool.source, SourceId::Skill { .. })
+        {
+            let reason = Reason::new(Code::DeniedByRule, "skills may not run commands here");
+            self.object(Force::Deny, Stage::DenyRules, reason);
+        }
+        if let Some(id) = compiled.deny.tools.find_name("Bash") {
+            let text = "commands are denied".to_owned();
+            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+        }
+        if let Some(id) = compiled.ask.tools.find_name("Bash") {
+            let text = "a rule wants a person to be asked about commands".to_owned();
+            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+        }
+        // A line that cannot be taken apart is at least compared as it stands.
+        if analysis.doubt.is_some() {
+            let text = line.text.split_whitespace().collect::<Vec<_>>().join(" ");
+            self.weigh_text(&text);
+        }
+        if line.unsandboxed {
+            let (force, text) = if compiled.allow_unsandboxed {
+                (Force::Explicit, "the command wants to leave the sandbox")
+            } else {
+                (Force::Deny, "commands may not leave the sandbox here")
+            };
+            self.object(force, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+        }
+        for danger in &analysis.dangers {
+            self.danger = self.danger.max(Some(danger.severity));
+            self.warn(danger.kind.as_str(), danger.severity, danger.text.clone());
+            match (danger.standing, danger.phase) {
+                (Standing::Advisory, Phase::Ask | Phase::Deny) => {}
+                (Standing::Binding, Phase::Ask) => {
+                    let reason = Reason::new(Code::ProtectedPath, danger.text.clone());
+                    self.object(Force::Explicit, Stage::Protected, reason);
+                }
+                (Standing::Binding, Phase::Deny) => {
+                    let reason = Reason::new(Code::ProtectedPath, danger.text.clone());
+                    self.object(Force::Deny, Stage::Protected, reason);
+                }
+            }
+        }
+    }
+
+    /// A rule for exactly the text of the line.
+    fn exact_line(&self, line: &CommandLine) -> Option<u32> {
+        let text = line.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        self.compiled.allow.commands.find_exact(&text)
+    }
+
+    /// Where the line is not understood, a rule that speaks of commands, paths or hosts might be meant: then not even
+    /// mode bypass or a hook may answer.
+    fn weigh_doubt(&mut self, analysis: &Analysis, whole: Option<u32>) {
+        let Some(doubt) = &analysis.doubt else { return };
+        self.warn(doubt.kind.as_str(), Severity::High, doubt.text.clone());
+        self.refuse_in_plan("the command is not understood");
+        if let Some(id) = whole {
+            self.ground("a rule allows exactly this line", Some(id));
+            return;
+        }
+        let guarded = self.compiled.deny.looks_inside_commands() || self.compiled.ask.looks_inside_commands();
+        let force = if guarded { Force::Explicit } else { Force::ByDefault };
+        let text = format!("the command is not fully understood: {}", doubt.text);
+        self.object(force, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+    }
+
+    /// Deny and ask rules for one spelling of a command.
+    fn weigh_text(&mut self, text: &str) {
+        let find = |index: &ActionIndex| index.commands.find(text);
+        let (denied, asked) = (find(&self.compiled.deny), find(&self.compiled.ask));
+        if let Some(id) = denied {
+            let text = format!("a rule denies `{text}`");
+            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+        }
+        if let Some(id) = asked {
+            let text = format!("a rule wants a person to be asked about `{text}`");
+            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+        }
+    }
+
+    /// One simple command.
+    fn weigh_part(&mut self, part: &Part, whole: Option<u32>) {
+        let before = self.objections.len();
+        for text in &part.deny_texts {
+            self.weigh_text(text);
+        }
+        let cover = whole.map(Cover::Rule).or_else(|| self.cover(part));
+        let rule = match cover {
+            Some(Cover::Rule(id) | Cover::Grant(Grant::Rule(id))) => Some(id),
+            Some(Cover::Grant(Grant::Book) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing)
+            | None => None,
+        };
+        let exactly = match cover {
+            Some(Cover::Rule(id)) => self.is_exact(id),
+            Some(Cover::Grant(_) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing) | None => false,
+        };
+        let via = match cover {
+            Some(_) => Via::Granted { exactly },
+            None => Via::Command,
+        };
+        for inferred in &part.effects {
+            self.weigh_inferred(inferred, via, rule);
+        }
+        if !part.only_reads() && cover != Some(Cover::Nothing) {
+            self.refuse_in_plan("a command that may change something would run");
+        }
+        match cover {
+            Some(cover) => self.ground_of_cover(cover, part),
+            None => {
+                let suggestion = self.command_rule(part);
+                let text = match &part.allow_text {
+                    Some(_) => format!("no rule allows `{}`", part.text),
+                    None => format!("`{}` cannot be allowed by a rule", part.text),
+                };
+                self.uncovered(text, suggestion);
+            }
+        }
+        let worst = self.objections.get(before..).unwrap_or_default();
+        let worst = worst.iter().max_by_key(|objection| objection.force);
+        self.parts.push(match worst {
+            Some(objection) => PartVerdict {
+                text: part.text.clone(),
+                action: match objection.force {
+                    Force::ByDefault | Force::Explicit => Action::Ask,
+                    Force::Deny => Action::Deny,
+                },
+                reason: objection.reason.text.clone(),
+                rule: objection.reason.rule.clone(),
+            },
+            None => PartVerdict {
+                text: part.text.clone(),
+                action: Action::Allow,
+                reason: self.grounds.last().map_or_else(String::new, |(text, _)| text.to_string()),
+                rule: rule.and_then(|id| self.reference(id)),
+            },
+        });
+    }
+
+    fn is_exact(&self, id: u32) -> bool {
+        match self.compiled.rule(id) {
+            Some(Rule::Command(pattern)) => pattern.precision() == Precision::Exact,
+            Some(
+                Rule::Tool(_)
+                | Rule::Mcp(_)
+                | Rule::Path(_)
+                | Rule::Domain(_)
+                | Rule::Agent(_)
+                | Rule::Skill(_)
+                | Rule::Param(_)
+                | Rule::Never(..),
+            )
+            | None => false,
+        }
+    }
+
+    /// What covers a part, if anything does.
+    fn cover(&self, part: &Part) -> Option<Cover> {
+        let allow = &self.compiled.allow;
+        let text = part.allow_text.as_deref()?;
+        if text.is_empty() {
+            return Some(Cover::Nothing);
+        }
+        let exact = allow.commands.find_exact(text).or_else(|| allow.commands.find_exact(&part.text));
+        if let Some(id) = exact {
+            return Some(Cover::Rule(id));
+        }
+        // A wildcard grants the plain use of a program, not options that make it another one.
+        if part.plain {
+            if let Some(id) = allow.commands.find_open(text) {
+                return Some(Cover::Rule(id));
+            }
+            let bare = allow.tools.find_name("Bash").map(Grant::Rule);
+            if let Some(grant) = self.grant.or(bare) {
+                return Some(Cover::Grant(grant));
+            }
+        }
+        let by_itself = |inferred: &&Inferred| inferred.origin != Origin::Redirect;
+        let mut own = part.effects.iter().filter(by_itself).map(|inferred| &inferred.effect);
+        if self.compiled.auto_read_only
+            && part.read_only
+            && !part.unknown_effects
+            && own.all(|effect| matches!(effect, Effect::Read { .. }))
+        {
+            return Some(Cover::ReadOnly);
+        }
+        (self.mode == Mode::AcceptEdits && part.file_edit && !part.unknown_effects)
+            .then_some(Cover::AcceptEdits)
+    }
+
+    fn ground_of_cover(&mut self, cover: Cover, part: &Part) {
+        match cover {
+            Cover::Rule(id) => self.ground("a rule allows the command", Some(id)),
+            Cover::Grant(grant) => self.ground_of_grant(grant),
+            Cover::ReadOnly => self.ground(format!("`{}` only reads", part.text), None),
+            Cover::AcceptEdits => self.ground("mode acceptEdits allows changes inside the workspace", None),
+            Cover::Nothing => self.ground("nothing runs", None),
+        }
+    }
+
+    fn weigh_inferred(&mut self, inferred: &Inferred, via: Via, rule: Option<u32>) {
+        let via = match inferred.origin {
+            Origin::Redirect => Via::Redirect,
+            Origin::Argument | Origin::Program => via,
+        };
+        match &inferred.effect {
+            Effect::Read { path, scope } => {
+                if let Some(glob) = &inferred.glob {
+                    self.weigh_glob(glob, path, Touch::Read, *scope == Scope::Tree);
+                }
+                self.weigh_read(path, *scope, via);
+            }
+            Effect::Write { path, kind } => {
+                if let Some(glob) = &inferred.glob {
+                    self.weigh_glob(glob, path, Touch::Write, *kind == WriteKind::Tree);
+                }
+                self.weigh_write(path, *kind, via);
+            }
+            Effect::Fetch { url } => self.weigh_inferred_fetch(url, via, rule),
+            Effect::Exec { .. }
+            | Effect::Search { .. }
+            | Effect::Delegate { .. }
+            | Effect::Skill { .. }
+            | Effect::Remote { .. }
+            | Effect::Ask
+            | Effect::State { .. }
+            | Effect::Opaque => self.uncovered("the command does something that no rule speaks of", None),
+        }
+    }
+}

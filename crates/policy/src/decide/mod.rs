@@ -1,0 +1,162 @@
+//! The decision: a compiled policy, and the questions it answers.
+//!
+//! The order of judgement is kept in [`case::Stage`]: unusable rules, deny rules, mode, hooks, the policy book,
+//! protected paths, ask rules, risks, grants. Every stage may raise an objection; the strictest objection decides,
+//! and only a call without any is allowed.
+
+mod call;
+pub(crate) mod case;
+mod command;
+mod fetch;
+mod paths;
+mod question;
+
+use crate::compile::Compiled;
+use crate::facts::{Facts, Workspace};
+use crate::filter::ReadFilter;
+use crate::judgement::{Judgement, Opinion};
+use crate::raw::{Problem, RawPolicy, Switches};
+use crate::shell::{self, Analysis};
+use case::Case;
+use serde_json::{Map, Value};
+use std::sync::Arc;
+use toolgate_proto::{AbsPath, CommandLine, Effect, Intent, Mode, Reason, Terms, ToolIdentity};
+
+/// Everything there is to judge about one call.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// Which tool.
+    pub tool: &'a ToolIdentity,
+    /// Its validated input, for rules on parameters.
+    pub input: &'a Map<String, Value>,
+    /// What it would do.
+    pub intent: &'a Intent,
+    /// What [`Policy::survey`] found out about the intent, so that commands are analysed once.
+    pub survey: &'a Survey,
+    /// Where the session works.
+    pub workspace: &'a Workspace,
+    /// What is really at the paths that [`Policy::survey`] named.
+    pub facts: &'a Facts,
+    /// What hooks think.
+    pub opinions: &'a [Opinion],
+}
+
+/// What must be found out before a call can be judged.
+#[derive(Debug, Clone, Default)]
+pub struct Survey {
+    /// The paths about which facts are needed.
+    pub paths: Vec<AbsPath>,
+    /// What each command line of the intent would do, in the order of its effects.
+    pub commands: Vec<SurveyedCommand>,
+}
+
+/// A command line and what it would do.
+#[derive(Debug, Clone)]
+pub struct SurveyedCommand {
+    /// The command line.
+    pub line: CommandLine,
+    /// Its simple commands, their effects, and doubts.
+    pub analysis: Analysis,
+}
+
+impl Survey {
+    /// The analysis of a command line, if this survey made one.
+    pub fn analysis(&self, line: &CommandLine) -> Option<&Analysis> {
+        self.commands.iter().find(|command| command.line == *line).map(|command| &command.analysis)
+    }
+}
+
+/// Compiled rules and a mode. Built by [`RawPolicy::compile`]; clones share the rules.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    pub(crate) compiled: Arc<Compiled>,
+    mode: Mode,
+}
+
+impl Policy {
+    pub(crate) fn of(compiled: Arc<Compiled>, mode: Mode) -> Self {
+        Self { compiled, mode }
+    }
+
+    pub(crate) fn compile(raw: RawPolicy) -> (Self, Vec<Problem>) {
+        crate::compile::compile(raw)
+    }
+
+    /// The mode in force.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The same rules in another mode. Bypass stays off where it is switched off.
+    pub fn with_mode(&self, mode: Mode) -> Self {
+        let locked = mode == Mode::Bypass && self.compiled.managed.disable_bypass_permissions_mode;
+        Self { compiled: Arc::clone(&self.compiled), mode: if locked { Mode::Default } else { mode } }
+    }
+
+    /// What the organisation has switched off.
+    pub fn switches(&self) -> &Switches {
+        &self.compiled.managed
+    }
+
+    /// Whether a rule denies every call of this tool, so that it need not be shown to a model at all.
+    pub fn hides(&self, tool: &ToolIdentity) -> bool {
+        let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
+        call::named(&self.compiled.deny, tool, call::Reading::Broad).is_some()
+            || names.into_iter().any(|name| self.compiled.disabled.contains(name))
+            || self.compiled.books.hides(tool)
+    }
+
+    /// Analyses the commands of an intent and names every path whose facts [`Policy::decide`] will want.
+    pub fn survey(&self, intent: &Intent, workspace: &Workspace) -> Survey {
+        let mut survey = Survey::default();
+        for effect in &intent.effects {
+            if let Effect::Exec { command } = effect {
+                let analysis = shell::analyse(command, workspace);
+                survey.commands.push(SurveyedCommand { line: command.clone(), analysis });
+            }
+        }
+        let inferred = survey.commands.iter().flat_map(|command| &command.analysis.parts);
+        let inferred = inferred.flat_map(|part| &part.effects).map(|inferred| &inferred.effect);
+        let mut paths: Vec<AbsPath> =
+            intent.effects.iter().chain(inferred).filter_map(path_of).cloned().collect();
+        paths.sort_unstable();
+        paths.dedup();
+        survey.paths = paths;
+        survey
+    }
+
+    /// Judges a call.
+    pub fn decide(&self, request: &Request<'_>) -> Judgement {
+        let mut case = Case::new(&self.compiled, self.mode, request);
+        case.weigh_call();
+        for effect in &request.intent.effects {
+            case.weigh_effect(effect);
+        }
+        case.conclude()
+    }
+
+    /// The terms of a run that a person has approved.
+    pub fn terms(&self, request: &Request<'_>, reason: Reason) -> Terms {
+        Case::new(&self.compiled, self.mode, request).terms(reason, true)
+    }
+
+    /// What a search may show of the files it finds.
+    pub fn read_filter(&self, workspace: &Workspace) -> ReadFilter {
+        ReadFilter::new(Arc::clone(&self.compiled), workspace)
+    }
+}
+
+pub(crate) fn path_of(effect: &Effect) -> Option<&AbsPath> {
+    match effect {
+        Effect::Read { path, .. } | Effect::Write { path, .. } => Some(path),
+        Effect::Exec { .. }
+        | Effect::Fetch { .. }
+        | Effect::Search { .. }
+        | Effect::Delegate { .. }
+        | Effect::Skill { .. }
+        | Effect::Remote { .. }
+        | Effect::Ask
+        | Effect::State { .. }
+        | Effect::Opaque => None,
+    }
+}

@@ -1,0 +1,387 @@
+//! Reads and writes: by a tool, by a redirect, by a command.
+//!
+//! A path is judged under every form it has: as spelled, with `..` removed by text, each link on the way, and where it
+//! really leads. A deny or ask rule counts if any form fits; an allow rule only if the spelled and the real one do.
+
+use super::case::{Case, Force, Grant, Stage};
+use crate::facts::{EntryKind, PathFact};
+use crate::fold::fold_path;
+use crate::protect::{Touch, below_roots, is_under};
+use crate::rule::ActionIndex;
+use crate::rule::grammar;
+use crate::rule::path::{PathIndex, PathUse};
+use crate::rule::segment::{Segment, Shape};
+use crate::spelling;
+use std::borrow::Cow;
+use toolgate_proto::{AbsPath, Code, Mode, Reason, Scope, Severity, WriteKind};
+
+/// Who touches a path, and so what may cover it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Via {
+    /// A tool by its own intent: a rule for the tool covers it.
+    Tool,
+    /// A redirect: only a rule for the path covers it.
+    Redirect,
+    /// A command that a rule or the mode covers: it may do what it does inside the workspace.
+    Granted {
+        /// The rule is for exactly this command, so it speaks of the path itself.
+        exactly: bool,
+    },
+    /// A command that nothing covers yet: only what makes it stricter counts.
+    Command,
+}
+
+/// The forms of one path.
+struct Forms<'p> {
+    /// Every distinct form, the spelled one (without `..`) first.
+    all: Vec<Cow<'p, str>>,
+    lexical: Cow<'p, str>,
+    real: Cow<'p, str>,
+    fact: Option<&'p PathFact>,
+}
+
+impl Case<'_> {
+    fn forms<'p>(&self, path: &'p AbsPath) -> Forms<'p>
+    where
+        Self: 'p,
+    {
+        let fact = self.request.facts.get(path);
+        let spelled = path.as_path().to_string_lossy();
+        let lexical =
+            if spelled.contains("/..") { Cow::Owned(path.lexical().to_string()) } else { spelled.clone() };
+        let real = match fact {
+            Some(fact) if fact.real != *path => Cow::Owned(fact.real.to_string()),
+            Some(_) | None => lexical.clone(),
+        };
+        // A spelling with `..` names what its text says once `..` is removed, and what the links make of it.
+        let mut all = vec![lexical.clone()];
+        let links = fact.into_iter().flat_map(|fact| &fact.links);
+        let others = links.map(|link| Cow::Owned(link.to_string()));
+        for form in std::iter::once(real.clone()).chain(others) {
+            if !all.contains(&form) {
+                all.push(form);
+            }
+        }
+        Forms { all, lexical, real, fact }
+    }
+
+    /// The first deny or ask rule that fits any form.
+    fn any_form(&self, index: &PathIndex, forms: &Forms<'_>) -> Option<u32> {
+        if index.is_empty() {
+            return None;
+        }
+        forms.all.iter().filter_map(|form| index.find(&fold_path(form), &self.folded)).min()
+    }
+
+    /// An allow rule that fits both the spelled and the real path.
+    fn both_forms(&self, index: &PathIndex, forms: &Forms<'_>) -> Option<u32> {
+        let spelled = index.find(&forms.lexical, &self.exact)?;
+        index.find(&forms.real, &self.exact).map(|real| spelled.min(real))
+    }
+
+    /// An allow rule for reading: one for editing implies it.
+    fn read_rule(&self, forms: &Forms<'_>) -> Option<u32> {
+        let allow = &self.compiled.allow;
+        let rules = [self.both_forms(&allow.reads, forms), self.both_forms(&allow.edits, forms)];
+        let bare = ["Read", "Edit"].into_iter().filter_map(|name| allow.tools.find_name(name));
+        rules.into_iter().flatten().chain(bare).min()
+    }
+
+    fn edit_rule(&self, forms: &Forms<'_>) -> Option<u32> {
+        let allow = &self.compiled.allow;
+        self.both_forms(&allow.edits, forms).into_iter().chain(allow.tools.find_name("Edit")).min()
+    }
+
+    fn inside(&self, forms: &Forms<'_>) -> bool {
+        forms.fact.is_some_and(|fact| {
+            fact.problem.is_none() && self.request.workspace.roots.iter().any(|root| fact.real.is_under(root))
+        })
+    }
+
+    /// A read of one entry or of a tree.
+    pub(crate) fn weigh_read(&mut self, path: &AbsPath, scope: Scope, via: Via) {
+        let forms = self.forms(path);
+        if self.is_null(&forms) {
+            return;
+        }
+        let compiled = self.compiled;
+        self.weigh_rules(path, &forms, PathUse::Read);
+        let odd = self.weigh_form(path, &forms);
+        if scope == Scope::Tree && via != Via::Tool {
+            self.weigh_tree(path, &forms);
+        }
+        let secret = self.weigh_sensitive(&forms, Touch::Read, via);
+        if odd || secret {
+            return;
+        }
+        let inside = self.inside(&forms);
+        if inside && matches!(via, Via::Tool | Via::Redirect) {
+            self.ground("it only reads inside the workspace", None);
+        }
+        if inside {
+            return;
+        }
+        if let Some(id) = self.read_rule(&forms) {
+            self.ground("a rule allows to read the path", Some(id));
+            return;
+        }
+        if via == Via::Tool
+            && let Some(grant) = self.grant
+        {
+            self.ground_of_grant(grant);
+            return;
+        }
+        let force = if compiled.block_reads_outside { Force::Deny } else { Force::ByDefault };
+        self.outside(path, force, "Read");
+    }
+
+    /// A change of a file or a tree.
+    pub(crate) fn weigh_write(&mut self, path: &AbsPath, kind: WriteKind, via: Via) {
+        let forms = self.forms(path);
+        if self.is_null(&forms) {
+            return;
+        }
+        self.refuse_in_plan("a file would change");
+        self.weigh_rules(path, &forms, PathUse::Edit);
+        let odd = self.weigh_form(path, &forms);
+        let guarded = self.weigh_protected(path, &forms) | self.weigh_removal(path, &forms, kind);
+        let secret = self.weigh_sensitive(&forms, Touch::Write, via);
+        let shared = self.weigh_hard_link(path, &forms);
+        if odd || guarded || secret || shared {
+            return;
+        }
+        let inside = self.inside(&forms);
+        let covered = match via {
+            Via::Tool => self.grant,
+            Via::Redirect => None,
+            Via::Granted { .. } if inside => return,
+            // What the command may not do by itself is asked about once, as a command.
+            Via::Command if inside => return,
+            Via::Granted { .. } | Via::Command => None,
+        };
+        if let Some(grant) = self.edit_rule(&forms).map(Grant::Rule).or(covered) {
+            self.ground_of_grant(grant);
+            return;
+        }
+        if inside && self.mode == Mode::AcceptEdits {
+            self.ground("mode acceptEdits allows changes inside the workspace", None);
+            return;
+        }
+        if inside {
+            let suggestion = path_rule("Edit", &forms.real);
+            self.uncovered(format!("no rule allows to change `{}`", forms.real), suggestion);
+            return;
+        }
+        let force = if self.compiled.block_writes_outside { Force::Deny } else { Force::ByDefault };
+        self.outside(path, force, "Edit");
+    }
+
+    /// `/dev/null` holds nothing and keeps nothing.
+    fn is_null(&self, forms: &Forms<'_>) -> bool {
+        forms.all.iter().all(|form| form == "/dev/null")
+    }
+
+    fn outside(&mut self, path: &AbsPath, force: Force, rule: &str) {
+        let real = self.request.facts.get(path).map_or(path, |fact| &fact.real);
+        let text = format!("`{real}` lies outside the workspace");
+        let suggestion = path_rule(rule, &real.to_string());
+        self.object(force, Stage::Grants, Reason::new(Code::OutsideRoots, text));
+        self.suggestions.extend(suggestion);
+    }
+
+    /// Deny and ask rules for the path.
+    fn weigh_rules(&mut self, path: &AbsPath, forms: &Forms<'_>, usage: PathUse) {
+        let find = |index: &ActionIndex, action_denies: bool| {
+            let (rules, bare) = match usage {
+                PathUse::Read => (self.any_form(&index.reads, forms), index.tools.find_name("Read")),
+                PathUse::Edit => {
+                    let edits = self.any_form(&index.edits, forms);
+                    // What may not be read may not be changed either; a notebook is changed cell by cell, unread.
+                    let blind = !action_denies || self.request.tool.answers_to("NotebookEdit");
+                    let reads = if blind { None } else { self.any_form(&index.reads, forms) };
+                    (edits.into_iter().chain(reads).min(), index.tools.find_name("Edit"))
+                }
+            };
+            rules.into_iter().chain(bare).min()
+        };
+        let denied = find(&self.compiled.deny, true);
+        let asked = find(&self.compiled.ask, false);
+        let verb = match usage {
+            PathUse::Read => "read",
+            PathUse::Edit => "change",
+        };
+        if let Some(id) = denied {
+            let text = format!("a rule denies to {verb} `{path}`");
+            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+        }
+        if let Some(id) = asked {
+            let text = format!("a rule wants a person to be asked before it may {verb} `{path}`");
+            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+        }
+    }
+
+    /// What is wrong with the path itself; then nothing can cover it.
+    fn weigh_form(&mut self, path: &AbsPath, forms: &Forms<'_>) -> bool {
+        let problem = match forms.fact {
+            None => Some("it was not resolved".to_owned()),
+            Some(fact) => fact.problem.clone(),
+        };
+        if let Some(problem) = problem {
+            let text = format!("`{path}` cannot be judged: {problem}");
+            self.object(Force::Explicit, Stage::Risks, Reason::new(Code::UnresolvablePath, text));
+            return true;
+        }
+        let real = forms.fact.map(|fact| &fact.real);
+        let odd = spelling::oddity(path).or_else(|| real.and_then(spelling::oddity));
+        let odd = odd.or_else(|| spelling::not_text(path).then(|| "the path is not valid text".to_owned()));
+        if let Some(odd) = odd {
+            self.warn("path_spelling", Severity::High, odd.clone());
+            self.object(Force::Explicit, Stage::Risks, Reason::new(Code::UnresolvablePath, odd));
+            return true;
+        }
+        let magic =
+            |form: &Cow<'_, str>| ["/proc", "/sys", "/dev"].into_iter().any(|tree| is_under(form, tree));
+        let special = forms.fact.is_some_and(|fact| fact.kind == EntryKind::Special);
+        if special || forms.all.iter().any(magic) {
+            let text = format!("`{path}` is a device, a pipe, a socket or a window into a process");
+            self.warn("special_file", Severity::High, text.clone());
+            self.object(Force::Explicit, Stage::Risks, Reason::new(Code::ProtectedPath, text));
+            return true;
+        }
+        false
+    }
+
+    fn weigh_protected(&mut self, path: &AbsPath, forms: &Forms<'_>) -> bool {
+        let (guarded, workspace) = (&self.compiled.guarded, self.request.workspace);
+        let why = forms.all.iter().find_map(|form| guarded.protected(&fold_path(form), workspace));
+        let Some(why) = why else { return false };
+        let text = format!("`{path}` is protected: {why}");
+        self.warn("protected_path", Severity::Critical, text.clone());
+        self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
+        true
+    }
+
+    /// Removal or change of everything below a directory that holds the workspace or the home directory.
+    fn weigh_removal(&mut self, path: &AbsPath, forms: &Forms<'_>, kind: WriteKind) -> bool {
+        let workspace = self.request.workspace;
+        let held = workspace.roots.iter().chain([&workspace.cwd]).chain(&workspace.home);
+        let holds = held.into_iter().any(|held| {
+            let held = held.as_path().to_string_lossy();
+            [&forms.lexical, &forms.real].into_iter().any(|form| is_under(&held, form))
+        });
+        let removes = matches!(kind, WriteKind::Tree | WriteKind::Delete);
+        if !removes || !holds {
+            return false;
+        }
+        let text = format!("everything below `{path}` would be removed or changed");
+        self.warn("dangerous_removal", Severity::Critical, text.clone());
+        self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
+        true
+    }
+
+    fn weigh_sensitive(&mut self, forms: &Forms<'_>, touch: Touch, via: Via) -> bool {
+        let workspace = self.request.workspace;
+        let why = forms.all.iter().find_map(|form| {
+            self.compiled.guarded.sensitive(below_roots(&fold_path(form), workspace), touch)
+        });
+        let Some(why) = why else { return false };
+        self.warn("sensitive_path", Severity::High, why.clone());
+        if via == (Via::Granted { exactly: true }) {
+            return false;
+        }
+        let edits = self.both_forms(&self.compiled.frank_edits, forms);
+        let frank = match touch {
+            Touch::Read => self.both_forms(&self.compiled.frank_reads, forms).or(edits),
+            Touch::Write => edits,
+        };
+        if let Some(id) = frank {
+            self.ground("a rule that speaks of the sensitive name allows it", Some(id));
+            return false;
+        }
+        let rule = match touch {
+            Touch::Read => "Read",
+            Touch::Write => "Edit",
+        };
+        let suggestion = path_rule(rule, &forms.real);
+        self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, why));
+        self.suggestions.extend(suggestion);
+        true
+    }
+
+    /// The same file under another name may lie anywhere.
+    fn weigh_hard_link(&mut self, path: &AbsPath, forms: &Forms<'_>) -> bool {
+        let shared = forms.fact.is_some_and(|fact| fact.hard_linked && fact.kind == EntryKind::File);
+        if shared {
+            let text = format!("`{path}` is the same file as another name somewhere else");
+            self.warn("hard_link", Severity::Medium, text.clone());
+            self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+        }
+        shared
+    }
+
+    /// A command that reads a tree shows what rules keep back: nothing filters its output.
+    fn weigh_tree(&mut self, path: &AbsPath, forms: &Forms<'_>) {
+        let dir = fold_path(&forms.real);
+        let below = |index: &PathIndex| index.find_below(&dir, None, &self.folded);
+        let compiled = self.compiled;
+        let found = below(&compiled.deny.reads).or_else(|| below(&compiled.ask.reads));
+        if let Some(id) = found {
+            let text = format!("the command may read something below `{path}` that a rule keeps back");
+            self.object_by(Force::ByDefault, Stage::Risks, Code::NobodyToAsk, text, id);
+        }
+    }
+
+    /// Whatever a shell pattern names: rules, protected and sensitive names that it may meet.
+    pub(crate) fn weigh_glob(&mut self, glob: &str, dir: &AbsPath, touch: Touch, deep: bool) {
+        let folded = fold_path(glob).into_owned();
+        let dir_text = fold_path(&dir.lexical().to_string()).into_owned();
+        let rest = folded.strip_prefix(dir_text.trim_end_matches('/')).unwrap_or(&folded);
+        let shape: Option<Vec<Segment>> =
+            rest.split('/').filter(|name| !name.is_empty()).map(Segment::parse).collect();
+        let compiled = self.compiled;
+        let shape = shape.as_deref().map(|names| Shape { names, deep });
+        let meets = |index: &PathIndex| index.find_below(&dir_text, shape, &self.folded);
+        let rules = |index: &ActionIndex| {
+            let edits = match touch {
+                Touch::Read => None,
+                Touch::Write => meets(&index.edits),
+            };
+            meets(&index.reads).into_iter().chain(edits).min()
+        };
+        let found = rules(&compiled.deny).or_else(|| rules(&compiled.ask));
+        if let Some(id) = found {
+            let text = format!("`{glob}` may name something that a rule keeps back");
+            self.object_by(Force::Explicit, Stage::Risks, Code::NobodyToAsk, text, id);
+        }
+        let bare: String = folded.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).collect();
+        let workspace = self.request.workspace;
+        let spoken = [folded.as_str(), bare.as_str()];
+        if touch == Touch::Write
+            && let Some(why) = spoken.iter().find_map(|text| compiled.guarded.protected(text, workspace))
+        {
+            let text = format!("`{glob}` may name a protected path: {why}");
+            self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
+        }
+        let secret =
+            spoken.iter().find_map(|text| compiled.guarded.sensitive(below_roots(text, workspace), touch));
+        if let Some(why) = secret {
+            self.warn("sensitive_path", Severity::High, why.clone());
+            self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, why));
+        }
+    }
+}
+
+/// A rule for exactly this path.
+fn path_rule(rule: &str, path: &str) -> Option<String> {
+    if path.chars().any(char::is_control) {
+        return None;
+    }
+    let mut content = String::from("/");
+    for c in path.chars() {
+        if matches!(c, '*' | '?' | '[' | '\\') {
+            content.push('\\');
+        }
+        content.push(c);
+    }
+    Some(grammar::write(rule, &content))
+}

@@ -1,0 +1,258 @@
+//! What a person is asked, and what would have spared the question.
+
+use super::case::{Case, Force, Objection, Stage};
+use super::path_of;
+use crate::lint::{RUNS_ANYTHING, over_broad};
+use crate::raw::Action;
+use crate::rule::{Rule, grammar};
+use crate::shell::Part;
+use toolgate_proto::{AbsPath, Code, Effect, Mode, Question, Reason, Severity, Suggestion, Verdict};
+
+/// Most suggestions that a person is shown.
+const MOST_SUGGESTIONS: usize = 5;
+
+/// Programs whose second word says what they do, so that a rule for both words is narrow.
+const HAS_SUBCOMMANDS: &[&str] = &[
+    "npm",
+    "pnpm",
+    "yarn",
+    "bun",
+    "cargo",
+    "go",
+    "git",
+    "gh",
+    "glab",
+    "docker",
+    "podman",
+    "kubectl",
+    "helm",
+    "terraform",
+    "pip",
+    "pip3",
+    "uv",
+    "poetry",
+    "pdm",
+    "conda",
+    "bundle",
+    "gem",
+    "composer",
+    "mvn",
+    "gradle",
+    "dotnet",
+    "swift",
+    "rustup",
+    "apt",
+    "apt-get",
+    "brew",
+    "systemctl",
+    "aws",
+    "gcloud",
+    "az",
+    "make",
+    "just",
+    "nx",
+    "turbo",
+];
+
+/// Second words that run or change anything, so that a prefix rule for both words is not narrow.
+const OPEN_SUBCOMMANDS: &[&str] = &[
+    "run",
+    "exec",
+    "x",
+    "dlx",
+    "config",
+    "push",
+    "reset",
+    "clean",
+    "rebase",
+    "filter-branch",
+    "-c",
+    "-C",
+    "apply",
+    "delete",
+    "rm",
+    "compose",
+    "shell",
+    "eval",
+    "publish",
+    "tool",
+];
+
+impl Case<'_> {
+    /// The one place where a question becomes a denial in mode `dontAsk`.
+    pub(crate) fn ask(&self, objection: Objection, explicit: bool) -> Verdict {
+        let reason = objection.reason;
+        if self.mode == Mode::DontAsk {
+            let text = format!("{}, and mode dontAsk does not ask", reason.text);
+            return Verdict::Deny(Reason { text, code: Code::DeniedByMode, rule: reason.rule });
+        }
+        let intent = self.request.intent;
+        Verdict::Ask(Question {
+            tool: self.request.tool.name.clone(),
+            description: intent.summary.clone(),
+            risk: self.risk(),
+            effects: self.effects().cloned().collect(),
+            locations: self.locations(),
+            warnings: self.warnings.clone(),
+            reason,
+            suggestions: if explicit { Vec::new() } else { self.suggestions() },
+            explicit,
+        })
+    }
+
+    /// Everything the call would do: what the tool says, and what its commands show.
+    fn effects(&self) -> impl Iterator<Item = &Effect> {
+        let inferred = self.request.survey.commands.iter().flat_map(|command| &command.analysis.parts);
+        let inferred = inferred.flat_map(|part| &part.effects).map(|inferred| &inferred.effect);
+        self.request.intent.effects.iter().chain(inferred)
+    }
+
+    /// The places concerned. Where a path leads elsewhere, the person sees where.
+    fn locations(&self) -> Vec<String> {
+        let mut out: Vec<String> = Vec::new();
+        for effect in self.effects() {
+            let location = match path_of(effect).map(|path| (path, self.real(path))) {
+                Some((path, real)) if *path != real => format!("{path} → {real}"),
+                Some(_) | None => effect.location(),
+            };
+            if !out.contains(&location) {
+                out.push(location);
+            }
+        }
+        out
+    }
+
+    fn real(&self, path: &AbsPath) -> AbsPath {
+        self.request.facts.get(path).map_or_else(|| path.lexical(), |fact| fact.real.clone())
+    }
+
+    /// How much could go wrong.
+    pub(crate) fn risk(&self) -> Severity {
+        let own = self.request.intent.effects.iter().map(risk_of).max().unwrap_or(Severity::Low);
+        let named = self.compiled.books.risk(self.request.tool).unwrap_or(own);
+        let only_reads = !self.parts.is_empty()
+            && self.request.survey.commands.iter().all(|command| {
+                command.analysis.doubt.is_none() && command.analysis.parts.iter().all(Part::only_reads)
+            });
+        let base = if only_reads && named == Severity::High { Severity::Low } else { named };
+        base.max(self.danger.unwrap_or(Severity::Low))
+    }
+
+    fn suggestions(&self) -> Vec<Suggestion> {
+        let mut out: Vec<Suggestion> = Vec::new();
+        for rule in &self.suggestions {
+            if out.len() < MOST_SUGGESTIONS && !out.iter().any(|other| other.rule == *rule) && narrow(rule) {
+                out.push(Suggestion { rule: rule.clone() });
+            }
+        }
+        out
+    }
+
+    /// The narrowest useful rule for a simple command.
+    pub(crate) fn command_rule(&self, part: &Part) -> Option<String> {
+        let text = part.allow_text.as_deref().filter(|text| !text.is_empty())?;
+        let mut words = text.split(' ');
+        let (program, second) = (words.next()?, words.next());
+        let third = words.next();
+        let prefix = match second {
+            Some(second)
+                if part.plain
+                    && HAS_SUBCOMMANDS.contains(&program)
+                    && !second.starts_with('-')
+                    && !OPEN_SUBCOMMANDS.contains(&second)
+                    && third.is_some() =>
+            {
+                Some(format!("{program} {second} *"))
+            }
+            Some(_) | None => None,
+        };
+        let exact = (!text.contains('*') && !text.chars().any(char::is_control)).then(|| text.to_owned());
+        let content = prefix.or(exact)?;
+        let rule = grammar::write("Bash", &content);
+        narrow(&rule).then_some(rule)
+    }
+
+    /// The smallest change of settings that would let the call pass.
+    pub(crate) fn flip(&self, objection: &Objection) -> Option<String> {
+        if let Some(rule) = &objection.reason.rule
+            && objection.stage != Stage::Grants
+        {
+            return Some(match objection.stage {
+                Stage::Usable => format!("repair the {rule}"),
+                Stage::DenyRules
+                | Stage::Mode
+                | Stage::Hooks
+                | Stage::Book
+                | Stage::Protected
+                | Stage::AskRules
+                | Stage::Risks
+                | Stage::Grants => format!("remove or narrow the {rule}"),
+            });
+        }
+        match (objection.force, objection.stage) {
+            (Force::ByDefault, _) => {
+                let rules: Vec<String> = self
+                    .suggestions()
+                    .into_iter()
+                    .map(|suggestion| format!("`{}`", suggestion.rule))
+                    .collect();
+                match rules.as_slice() {
+                    [] => None,
+                    [rule] => Some(format!("add the allow rule {rule}")),
+                    rules => Some(format!("add the allow rules {}", rules.join(", "))),
+                }
+            }
+            (Force::Explicit | Force::Deny, Stage::Mode) => Some("use another mode".to_owned()),
+            (Force::Explicit | Force::Deny, Stage::Hooks) => {
+                Some("do what the hook's message says".to_owned())
+            }
+            (
+                Force::Explicit | Force::Deny,
+                Stage::Usable
+                | Stage::DenyRules
+                | Stage::Book
+                | Stage::Protected
+                | Stage::AskRules
+                | Stage::Risks
+                | Stage::Grants,
+            ) => None,
+        }
+    }
+}
+
+/// Whether a rule lets no more pass than people mean when they say yes once.
+fn narrow(rule: &str) -> bool {
+    let Ok(parsed) = Rule::parse(rule, Action::Allow, &AbsPath::root()) else { return false };
+    if over_broad(&parsed).is_some() {
+        return false;
+    }
+    let opens = match &parsed {
+        Rule::Command(crate::rule::bash::CommandPattern::Prefix(prefix)) => {
+            let mut words = prefix.split(' ');
+            let program = words.next().unwrap_or("").rsplit('/').next().unwrap_or("");
+            words.next().is_none() && RUNS_ANYTHING.contains(&program)
+        }
+        Rule::Command(_)
+        | Rule::Tool(_)
+        | Rule::Mcp(_)
+        | Rule::Path(_)
+        | Rule::Domain(_)
+        | Rule::Agent(_)
+        | Rule::Skill(_)
+        | Rule::Param(_) => false,
+        Rule::Never(..) => true,
+    };
+    !opens
+}
+
+fn risk_of(effect: &Effect) -> Severity {
+    match effect {
+        Effect::Read { .. } | Effect::Ask | Effect::State { .. } => Severity::Low,
+        Effect::Write { .. } | Effect::Search { .. } | Effect::Fetch { .. } | Effect::Skill { .. } => {
+            Severity::Medium
+        }
+        Effect::Exec { .. } | Effect::Delegate { .. } | Effect::Remote { .. } | Effect::Opaque => {
+            Severity::High
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Which files a search may show.
+
+use crate::compile::Compiled;
+use crate::facts::Workspace;
+use crate::fold::fold_path;
+use crate::protect::{Touch, below_roots};
+use crate::rule::path::Places;
+use std::sync::Arc;
+use toolgate_proto::AbsPath;
+
+/// Drops what deny and ask rules for reading cover from the results of a search.
+///
+/// A search over a tree is judged as one read of its top; a file below that a rule keeps back must not turn up in
+/// the results. A caller that follows links asks for the link and for its target.
+#[derive(Debug, Clone)]
+pub struct ReadFilter {
+    compiled: Arc<Compiled>,
+    workspace: Workspace,
+    /// For deny and ask rules.
+    places: Places<'static>,
+    /// For allow rules.
+    exact: Places<'static>,
+}
+
+impl ReadFilter {
+    pub(crate) fn new(compiled: Arc<Compiled>, workspace: &Workspace) -> Self {
+        let folded = |path: &AbsPath| fold_path(&path.to_string()).into_owned().into();
+        let places = Places { cwd: folded(&workspace.cwd), home: workspace.home.as_ref().map(folded) };
+        let plain = |path: &AbsPath| path.to_string().into();
+        let exact = Places { cwd: plain(&workspace.cwd), home: workspace.home.as_ref().map(plain) };
+        Self { compiled, workspace: workspace.clone(), places, exact }
+    }
+
+    /// Whether a rule keeps this path back.
+    pub fn hidden(&self, path: &AbsPath) -> bool {
+        let text = path.lexical().to_string();
+        let folded = fold_path(&text);
+        self.compiled.deny.reads.find(&folded, &self.places).is_some()
+            || self.compiled.ask.reads.find(&folded, &self.places).is_some()
+    }
+
+    /// Whether the content of this path may be a secret: it may be listed, not quoted.
+    pub fn sensitive(&self, path: &AbsPath) -> bool {
+        let text = path.lexical().to_string();
+        let folded = fold_path(&text);
+        self.compiled.guarded.sensitive(below_roots(&folded, &self.workspace), Touch::Read).is_some()
+            && self.compiled.frank_reads.find(&text, &self.exact).is_none()
+    }
+}

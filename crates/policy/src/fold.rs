@@ -1,0 +1,92 @@
+//! Names as file systems may take them: case, compatibility forms and invisible characters folded away.
+//!
+//! A protected name and a deny rule hold for every spelling that some file system treats as the same name, on every
+//! platform, because a tree may be copied to one that does. Allow rules never use this: they want the exact name.
+
+use std::borrow::Cow;
+use unicode_normalization::UnicodeNormalization;
+
+/// One name folded: NFKC, lower case, without code points that file systems ignore, and without the trailing dots
+/// and blanks that Windows drops.
+pub(crate) fn fold_name(name: &str) -> Cow<'_, str> {
+    if name.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase() && !b.is_ascii_control()) {
+        return trim_end(Cow::Borrowed(name));
+    }
+    let folded: String = name
+        .nfkc()
+        .filter(|c| !ignorable(*c))
+        .flat_map(char::to_lowercase)
+        // Lower case may bring back what NFKC took away (`İ` gives a combining dot).
+        .filter(|c| *c != '\u{307}')
+        .collect::<String>()
+        .nfkc()
+        .collect();
+    trim_end(Cow::Owned(folded))
+}
+
+/// A path in text form, each name folded.
+pub(crate) fn fold_path(path: &str) -> Cow<'_, str> {
+    if path
+        .split('/')
+        .all(|name| matches!(fold_name(name), Cow::Borrowed(folded) if folded.len() == name.len()))
+    {
+        return Cow::Borrowed(path);
+    }
+    let mut out = String::with_capacity(path.len());
+    for (at, name) in path.split('/').enumerate() {
+        if at > 0 {
+            out.push('/');
+        }
+        out.push_str(&fold_name(name));
+    }
+    Cow::Owned(out)
+}
+
+fn trim_end(name: Cow<'_, str>) -> Cow<'_, str> {
+    let drops = |c: char| c == '.' || c.is_whitespace();
+    if !name.ends_with(drops) || name.chars().all(|c| c == '.') {
+        return name;
+    }
+    match name {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_end_matches(drops)),
+        Cow::Owned(text) => Cow::Owned(text.trim_end_matches(drops).to_owned()),
+    }
+}
+
+/// Code points that some file systems drop when they compare names.
+pub(crate) fn ignorable(c: char) -> bool {
+    matches!(c,
+        '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+        || c.is_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_of_a_name_folds_to_it() {
+        for (spelled, name) in [
+            (".git", ".git"),
+            (".GIT", ".git"),
+            (".g\u{200c}it", ".git"),
+            ("\u{ff0e}git", ".git"),
+            (".git. .", ".git"),
+            (".env\u{a0}", ".env"),
+            ("\u{212a}ey", "key"),
+            ("\u{130}d", "id"),
+            ("...", "..."),
+            ("..", ".."),
+            ("a..b", "a..b"),
+            ("日本語.md", "日本語.md"),
+        ] {
+            assert_eq!(fold_name(spelled), name, "{spelled:?}");
+        }
+        assert_eq!(fold_path("/WS/a/.Env."), "/ws/a/.env");
+        assert!(matches!(fold_path("/ws/a.b/c"), Cow::Borrowed(_)));
+    }
+}

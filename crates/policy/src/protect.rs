@@ -1,0 +1,482 @@
+//! Paths that no rule pre-approves for writing, and paths that ask with a warning.
+//!
+//! A protected path is one that a later program trusts or runs without asking: toolgate's own settings and records,
+//! other agents' settings, version control internals, shell start-up files, editor and CI configuration, the system.
+//! It is protected whether it exists or not, under every spelling (see [`crate::fold`]).
+
+use crate::facts::Workspace;
+use crate::fold::{fold_name, fold_path};
+use crate::rule::segment::Segment;
+use std::collections::{HashMap, HashSet};
+use toolgate_proto::AbsPath;
+
+/// Directories and files that are protected wherever they lie, by name.
+const NAMES: &[&str] = &[
+    // Agents and their settings.
+    ".toolgate",
+    ".claude",
+    ".claude.json",
+    ".mcp.json",
+    ".claude-plugin",
+    ".lsp.json",
+    ".cursor",
+    ".cursorrules",
+    ".gemini",
+    ".codex",
+    ".continue",
+    ".windsurf",
+    ".aider.conf.yml",
+    ".goosehints",
+    ".roo",
+    ".cline",
+    // Version control.
+    ".git",
+    ".hg",
+    ".svn",
+    ".jj",
+    ".gitconfig",
+    ".gitmodules",
+    ".hgrc",
+    // Shells.
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".kshrc",
+    ".mkshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".logout",
+    ".inputrc",
+    ".envrc",
+    ".xprofile",
+    ".xinitrc",
+    ".xsessionrc",
+    ".pam_environment",
+    // Editors and debuggers.
+    ".vscode",
+    ".idea",
+    ".devcontainer",
+    ".devcontainer.json",
+    ".vim",
+    ".vimrc",
+    ".nvimrc",
+    ".exrc",
+    ".emacs",
+    ".emacs.d",
+    ".dir-locals.el",
+    ".gdbinit",
+    ".lldbinit",
+    ".fleet",
+    ".zed",
+    // Tools that run what their configuration names.
+    ".husky",
+    ".cargo",
+    ".yarn",
+    ".mvn",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pnpmfile.cjs",
+    ".pre-commit-config.yaml",
+    ".pre-commit-config.yml",
+    "lefthook.yml",
+    "lefthook.yaml",
+    ".lefthook.yml",
+    ".lintstagedrc",
+    ".lintstagedrc.json",
+    ".pypirc",
+    ".netrc",
+    ".curlrc",
+    ".wgetrc",
+    ".ripgreprc",
+    ".pythonrc",
+    ".irbrc",
+    ".bundle",
+    ".direnvrc",
+    // Keys that open a way in.
+    ".ssh",
+    ".gnupg",
+    // Continuous integration.
+    ".gitlab-ci.yml",
+    ".gitlab-ci.yaml",
+    "jenkinsfile",
+    ".travis.yml",
+    ".circleci",
+    ".drone.yml",
+    ".woodpecker.yml",
+    ".woodpecker",
+    ".buildkite",
+    "azure-pipelines.yml",
+    "bitbucket-pipelines.yml",
+    ".appveyor.yml",
+    "appveyor.yml",
+    ".cirrus.yml",
+];
+
+/// The same for paths of more than one name.
+const TAILS: &[&[&str]] = &[
+    &[".github", "workflows"],
+    &[".github", "actions"],
+    &[".config", "toolgate"],
+    &[".config", "fish"],
+    &[".config", "git"],
+    &[".config", "autostart"],
+    &[".config", "systemd"],
+    &[".config", "nvim"],
+    &[".config", "environment.d"],
+    &[".local", "state", "toolgate"],
+    &[".local", "share", "toolgate"],
+    &["library", "launchagents"],
+    &["library", "application support", "toolgate"],
+    &[".docker", "config.json"],
+    &[".kube", "config"],
+    &[".aws"],
+];
+
+/// Trees of the system. They count unless the workspace itself lies inside one.
+const SYSTEM: &[&str] = &[
+    "/etc",
+    "/bin",
+    "/sbin",
+    "/usr",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/boot",
+    "/sys",
+    "/proc",
+    "/dev",
+    "/var/spool/cron",
+    "/var/run",
+    "/run",
+    "/system",
+    "/library",
+    "/windows",
+    "/program files",
+    "/opt/homebrew",
+    "/private/etc",
+];
+
+/// Patterns of files that hold secrets: reading and writing asks, with a warning.
+const SECRETS: &[&str] = &[
+    ".env",
+    ".env.*",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "credentials.*",
+    "secrets.*",
+    "**/credentials/**",
+    "**/secrets/**",
+    ".ssh/*",
+    ".gnupg/*",
+    "id_rsa*",
+    "id_ed25519*",
+    "id_ecdsa*",
+    "id_dsa*",
+    "*.gpg",
+    ".aws/credentials",
+    ".aws/config",
+    ".azure/*",
+    ".gcloud/*",
+    ".kube/config",
+    ".npmrc",
+    ".pypirc",
+    ".netrc",
+    ".gem/credentials",
+    ".docker/config.json",
+    "database.yml",
+    "database.json",
+];
+
+/// Patterns of files whose change is felt elsewhere: writing asks, with a warning.
+const CHANGES: &[&str] = &["**/db/seeds/**", ".github/workflows/*.yml", ".gitlab-ci.yml", "jenkinsfile"];
+
+/// Which paths are protected or sensitive, compiled.
+#[derive(Debug, Clone)]
+pub(crate) struct Guarded {
+    names: HashSet<String>,
+    /// Tails by their last name.
+    tails: HashMap<String, Vec<Vec<String>>>,
+    system: Vec<String>,
+    /// Particular paths: the ledger, the journal, the settings files in use.
+    paths: Vec<String>,
+    secrets: Patterns,
+    changes: Patterns,
+}
+
+/// Gitignore patterns for any depth.
+#[derive(Debug, Clone, Default)]
+struct Patterns {
+    by_name: HashMap<String, Vec<Vec<Segment>>>,
+    loose: Vec<Vec<Segment>>,
+}
+
+/// Whether a path is used to read or to change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Touch {
+    Read,
+    Write,
+}
+
+impl Guarded {
+    pub(crate) fn new(paths: &[AbsPath], names: &[String], sensitive: &[String]) -> Self {
+        let mut tails: HashMap<String, Vec<Vec<String>>> = HashMap::new();
+        for tail in TAILS {
+            let tail: Vec<String> = tail.iter().map(|name| (*name).to_owned()).collect();
+            if let Some(last) = tail.last() {
+                tails.entry(last.clone()).or_default().push(tail);
+            }
+        }
+        let extra = names.iter().map(|name| fold_name(name).into_owned());
+        Self {
+            names: NAMES.iter().map(|name| (*name).to_owned()).chain(extra).collect(),
+            tails,
+            system: SYSTEM.iter().map(|path| (*path).to_owned()).collect(),
+            paths: paths.iter().map(|path| fold_path(&path.to_string()).into_owned()).collect(),
+            secrets: Patterns::new(SECRETS.iter().copied().chain(sensitive.iter().map(String::as_str))),
+            changes: Patterns::new(CHANGES.iter().copied()),
+        }
+    }
+
+    /// Why a path (in folded text form) may not be written without a person, if so.
+    pub(crate) fn protected(&self, path: &str, workspace: &Workspace) -> Option<String> {
+        if let Some(own) = self.paths.iter().find(|own| is_under(path, own)) {
+            return Some(format!("`{own}` belongs to toolgate itself"));
+        }
+        if let Some(why) = self.trusted_name(below_roots(path, workspace)) {
+            return Some(why);
+        }
+        let system = self.system.iter().find(|system| is_under(path, system))?;
+        let roots = workspace.roots.iter().map(|root| fold_path(&root.to_string()).into_owned());
+        let inside = roots.into_iter().any(|root| is_under(&root, system) && is_under(path, &root));
+        (!inside).then(|| format!("`{system}` belongs to the system"))
+    }
+
+    /// Why a path is protected by one of its names.
+    pub(crate) fn trusted_name(&self, path: &str) -> Option<String> {
+        for (at, name) in names(path) {
+            // A stream of a protected file is that file.
+            let name = name.split(':').next().unwrap_or(name);
+            if self.names.contains(name) {
+                return Some(format!("`{name}` is trusted or run by other programs"));
+            }
+            let tail = self.tails.get(name).into_iter().flatten().find(|tail| {
+                let before = path.get(..at + name.len()).unwrap_or("");
+                let mut own = before.rsplit('/');
+                tail.iter().rev().all(|name| own.next() == Some(name.as_str()))
+            });
+            if let Some(tail) = tail {
+                return Some(format!("`{}` is trusted or run by other programs", tail.join("/")));
+            }
+        }
+        None
+    }
+
+    /// Which pattern makes a path (in folded text form) sensitive, if one does.
+    pub(crate) fn sensitive(&self, path: &str, touch: Touch) -> Option<String> {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        let hit = self.secrets.find(path).map(|_| format!("`{name}` may hold secrets"));
+        match touch {
+            Touch::Read => hit.filter(|_| !about_secrets(path)),
+            Touch::Write => hit.or_else(|| {
+                self.changes.find(path).map(|_| format!("a change of `{name}` is felt elsewhere"))
+            }),
+        }
+    }
+
+    /// The protected paths inside a root that a sandbox can hold shut.
+    pub(crate) fn inside(root: &AbsPath) -> Vec<AbsPath> {
+        const HELD: &[&str] = &[
+            ".git/hooks",
+            ".git/config",
+            ".toolgate",
+            ".claude",
+            ".mcp.json",
+            ".vscode",
+            ".idea",
+            ".cursor",
+            ".gemini",
+            ".codex",
+            ".husky",
+            ".cargo",
+            ".devcontainer",
+            ".envrc",
+            ".npmrc",
+            ".github/workflows",
+            ".gitlab-ci.yml",
+            ".pre-commit-config.yaml",
+        ];
+        HELD.iter().map(|name| root.join(name)).collect()
+    }
+}
+
+/// Whether a path is text or code that is only named after secrets (`docs/secrets.md`, `src/credentials.rs`).
+fn about_secrets(path: &str) -> bool {
+    const TEXTS: &[&str] = &[
+        "md", "rst", "adoc", "html", "rs", "go", "py", "ts", "tsx", "js", "jsx", "java", "kt", "c", "h",
+        "cc", "cpp", "hpp", "rb", "php", "swift", "cs", "scala", "ex", "exs",
+    ];
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let stem = name.split_once('.');
+    let directory = path.split('/').rev().skip(1).any(|name| matches!(name, "secrets" | "credentials"));
+    !directory
+        && stem.is_some_and(|(stem, rest)| matches!(stem, "secrets" | "credentials") && TEXTS.contains(&rest))
+}
+
+impl Patterns {
+    fn new<'a>(patterns: impl Iterator<Item = &'a str>) -> Self {
+        let mut out = Self::default();
+        for pattern in patterns {
+            let folded = fold_path(pattern);
+            let segments: Vec<Segment> =
+                folded.split('/').filter(|name| !name.is_empty()).filter_map(Segment::parse).collect();
+            match segments.first() {
+                Some(Segment::Literal(name)) => {
+                    let rest = segments.get(1..).unwrap_or_default().to_vec();
+                    out.by_name.entry(name.clone()).or_default().push(rest);
+                }
+                Some(Segment::Many) => match segments.get(1) {
+                    Some(Segment::Literal(name)) => {
+                        let rest = segments.get(2..).unwrap_or_default().to_vec();
+                        out.by_name.entry(name.clone()).or_default().push(rest);
+                    }
+                    Some(Segment::Glob(_) | Segment::Many) | None => out.loose.push(segments),
+                },
+                Some(Segment::Glob(_)) => out.loose.push(segments),
+                None => {}
+            }
+        }
+        out
+    }
+
+    fn find(&self, path: &str) -> Option<()> {
+        for (at, name) in names(path) {
+            let rest = path.get(at + name.len()..).unwrap_or("").trim_start_matches('/');
+            let named = self.by_name.get(name).into_iter().flatten();
+            if named.into_iter().any(|segments| Segment::fit(segments, rest)) {
+                return Some(());
+            }
+            // A pattern such as `*.key` is about files: a directory of that name says nothing of what it holds.
+            if rest.is_empty() && self.loose.iter().any(|segments| Segment::fit(segments, name)) {
+                return Some(());
+            }
+        }
+        None
+    }
+}
+
+/// Each name of a path and where it starts.
+fn names(path: &str) -> impl Iterator<Item = (usize, &str)> {
+    let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
+    starts
+        .filter_map(|at| Some((at, path.get(at..)?.split('/').next()?)))
+        .filter(|(_, name)| !name.is_empty())
+}
+
+/// The part of a path (in folded text form) below the outermost root that holds it; the whole path if none does.
+/// Where the workspace itself lies says nothing about what is in it.
+pub(crate) fn below_roots<'p>(path: &'p str, workspace: &Workspace) -> &'p str {
+    let rests = workspace.roots.iter().filter_map(|root| {
+        let root = fold_path(root.as_path().to_str()?);
+        is_under(path, &root).then(|| path.get(root.len()..)).flatten()
+    });
+    rests.max_by_key(|rest| rest.len()).unwrap_or(path)
+}
+
+/// Whether a path in text form is `root` or lies below it.
+pub(crate) fn is_under(path: &str, root: &str) -> bool {
+    root == "/" || path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace(root: &str) -> Workspace {
+        let root = AbsPath::new(root).unwrap();
+        Workspace { cwd: root.clone(), roots: vec![root], home: None }
+    }
+
+    #[test]
+    fn what_others_trust_is_protected() {
+        let ledger = AbsPath::new("/var/lib/toolgate/ledger").unwrap();
+        let guarded = Guarded::new(&[ledger], &["deploy.toml".into()], &[]);
+        let check = |path: &str, root: &str| guarded.protected(&fold_path(path), &workspace(root)).is_some();
+        for path in [
+            "/ws/.git",
+            "/ws/.git/config",
+            "/ws/sub/.git/hooks/post-checkout",
+            "/ws/.Claude/settings.json",
+            "/ws/.g\u{200c}it/config",
+            "/ws/.github/workflows/ci.yml",
+            "/ws/.mcp.json",
+            "/home/u/.bashrc",
+            "/etc/passwd",
+            "/ws/Jenkinsfile",
+            "/var/lib/toolgate/ledger/x",
+            "/ws/DEPLOY.toml",
+            "/home/u/.ssh/authorized_keys",
+            "/ws/.git::$INDEX_ALLOCATION/config",
+            "/home/u/.config/fish/config.fish",
+        ] {
+            assert!(check(path, "/ws"), "{path}");
+        }
+        for path in [
+            "/ws/.github/ISSUE_TEMPLATE.md",
+            "/ws/docs/.claude-notes.md",
+            "/ws/src/main.rs",
+            "/ws/.gitignore",
+            "/ws/src/settings.json",
+            "/ws/workflows/a.yml",
+            "/ws/etc/passwd",
+            "/ws/Makefile",
+        ] {
+            assert!(!check(path, "/ws"), "{path}");
+        }
+        assert!(!check("/usr/src/app/a.rs", "/usr/src/app") && check("/usr/src/b.rs", "/usr/src/app"));
+        assert!(check("/etc/passwd", "/"));
+    }
+
+    #[test]
+    fn secrets_are_sensitive_and_near_misses_are_not() {
+        let guarded = Guarded::new(&[], &[], &["*.vault".into()]);
+        let check = |path: &str| guarded.sensitive(&fold_path(path), Touch::Read).is_some();
+        for path in [
+            "/ws/.env",
+            "/ws/a/.env.local",
+            "/ws/keys/server.pem",
+            "/home/u/.ssh/id_rsa",
+            "/ws/secrets/db.txt",
+            "/ws/credentials.json",
+            "/ws/x.vault",
+            "/ws/ID_RSA.pub",
+            "/home/u/.aws/credentials",
+        ] {
+            assert!(check(path), "{path}");
+        }
+        for path in [
+            "/ws/environment.md",
+            "/ws/Secrets.md",
+            "/ws/src/credentials.rs",
+            "/ws/id_card.txt",
+            "/ws/src/secrets.rs.bak/x",
+            "/ws/monkey",
+        ] {
+            assert!(!check(path), "{path}");
+        }
+        assert!(guarded.sensitive("/ws/db/seeds/a.sql", Touch::Read).is_none());
+        assert!(guarded.sensitive("/ws/db/seeds/a.sql", Touch::Write).is_some());
+    }
+}

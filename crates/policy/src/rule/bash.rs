@@ -1,0 +1,226 @@
+//! `Bash(content)`: which commands a rule speaks of.
+//!
+//! The content is an exact command, a prefix that ends at a word (`npm run *`, or the older `npm run:*`), or a text
+//! with `*` anywhere. It is compared with one simple command at a time, never with a whole line.
+
+use super::grammar::Malformed;
+use crate::raw::Action;
+use crate::wild::Wild;
+use std::collections::HashMap;
+
+/// A compiled command pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CommandPattern {
+    /// This text, and nothing else.
+    Exact(String),
+    /// This text, alone or followed by a blank and anything.
+    Prefix(String),
+    /// A text with wildcards.
+    Wild {
+        /// The whole pattern, or all but its last ` *`.
+        body: Wild,
+        /// The pattern ends in ` *`: more words may follow.
+        tail: Option<Wild>,
+    },
+}
+
+/// How much a pattern leaves open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Precision {
+    /// One text.
+    Exact,
+    /// Whatever the wildcards take.
+    Open,
+}
+
+impl CommandPattern {
+    pub(crate) fn parse(content: &str, action: Action) -> Result<Self, Malformed> {
+        let content = one_blank(content);
+        if content == ":*" {
+            return Err(Malformed::new("`:*` follows no command", "write `Bash` to mean every command"));
+        }
+        if let Some(prefix) = content.strip_suffix(":*") {
+            return Ok(Self::Prefix(prefix.trim_end().to_owned()));
+        }
+        if !content.contains('*') {
+            return Ok(Self::Exact(content));
+        }
+        let open = content.strip_suffix(" *");
+        if let Some(prefix) = open
+            && !prefix.contains('*')
+        {
+            return Ok(Self::Prefix(prefix.to_owned()));
+        }
+        let compile = |text: &str| {
+            let wild = Wild::new(text);
+            match action {
+                // `curl http://host/*` must not cover a second address or an option behind the first.
+                Action::Allow => wild.narrowed(ends_inside_an_address),
+                Action::Ask | Action::Deny => wild,
+            }
+        };
+        Ok(match open {
+            Some(body) => Self::Wild { body: compile(body), tail: Some(compile(&content)) },
+            None => Self::Wild { body: compile(&content), tail: None },
+        })
+    }
+
+    pub(crate) fn matches(&self, command: &str) -> bool {
+        match self {
+            Self::Exact(text) => command == text,
+            Self::Prefix(prefix) => starts_at_word(command, prefix),
+            Self::Wild { body, tail } => {
+                body.matches(command) || tail.as_ref().is_some_and(|tail| tail.matches(command))
+            }
+        }
+    }
+
+    pub(crate) fn precision(&self) -> Precision {
+        match self {
+            Self::Exact(_) => Precision::Exact,
+            Self::Prefix(_) | Self::Wild { .. } => Precision::Open,
+        }
+    }
+
+    /// What is odd about the pattern although it can be read.
+    pub(crate) fn caution(&self, action: Action) -> Option<(&'static str, &'static str)> {
+        let Self::Wild { body, .. } = self else { return None };
+        let head = body.head();
+        if head.split(' ').next_back().is_some_and(|word| word.contains('=')) {
+            return Some((
+                "a wildcard stands inside the value of a variable",
+                "leave the assignment out, harmless ones are looked through",
+            ));
+        }
+        if action == Action::Allow && (head.is_empty() || !head.trim_end().contains(' ')) {
+            return Some((
+                "a wildcard stands before the sub-command, so options of the program may take its place",
+                "name the sub-command before the first `*`",
+            ));
+        }
+        None
+    }
+}
+
+/// Blanks are not significant in a command outside quotes, so they are not in a rule either.
+fn one_blank(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn starts_at_word(command: &str, prefix: &str) -> bool {
+    command.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+}
+
+fn ends_inside_an_address(before: &str) -> bool {
+    let word = before.rsplit(' ').next().unwrap_or("");
+    !word.is_empty() && word.contains('/')
+}
+
+/// Patterns of one action, found by the words that begin a command.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CommandIndex {
+    exact: HashMap<String, u32>,
+    prefixes: HashMap<String, u32>,
+    /// Patterns with wildcards, by their first word where that is literal.
+    by_word: HashMap<String, Vec<(u32, CommandPattern)>>,
+    loose: Vec<(u32, CommandPattern)>,
+    any: bool,
+}
+
+impl CommandIndex {
+    pub(crate) fn add(&mut self, id: u32, pattern: &CommandPattern) {
+        self.any = true;
+        match pattern {
+            CommandPattern::Exact(text) => {
+                self.exact.entry(text.clone()).or_insert(id);
+            }
+            CommandPattern::Prefix(text) => {
+                self.prefixes.entry(text.clone()).or_insert(id);
+            }
+            CommandPattern::Wild { body, .. } => match body.head().split_once(' ') {
+                Some((word, _)) => {
+                    self.by_word.entry(word.to_owned()).or_default().push((id, pattern.clone()));
+                }
+                None => self.loose.push((id, pattern.clone())),
+            },
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.any
+    }
+
+    /// The first rule for exactly this text.
+    pub(crate) fn find_exact(&self, command: &str) -> Option<u32> {
+        self.exact.get(command).copied()
+    }
+
+    /// The first rule with a wildcard that takes this text.
+    pub(crate) fn find_open(&self, command: &str) -> Option<u32> {
+        if !self.any {
+            return None;
+        }
+        let ends = command.match_indices(' ').map(|(at, _)| at).chain([command.len()]);
+        let prefixed = (!self.prefixes.is_empty())
+            .then(|| ends.filter_map(|end| self.prefixes.get(command.get(..end)?)).min().copied())
+            .flatten();
+        let word = command.split(' ').next().unwrap_or(command);
+        let wild = self.by_word.get(word).into_iter().flatten().chain(&self.loose);
+        let wild = wild.filter(|(_, pattern)| pattern.matches(command)).map(|(id, _)| *id).min();
+        prefixed.into_iter().chain(wild).min()
+    }
+
+    /// The first rule that takes this text.
+    pub(crate) fn find(&self, command: &str) -> Option<u32> {
+        self.find_exact(command).into_iter().chain(self.find_open(command)).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(content: &str, command: &str) -> bool {
+        let pattern = CommandPattern::parse(content, Action::Allow).unwrap();
+        let mut index = CommandIndex::default();
+        index.add(7, &pattern);
+        assert_eq!(index.find(command).is_some(), pattern.matches(command), "{content} / {command}");
+        pattern.matches(command)
+    }
+
+    #[test]
+    fn patterns_end_at_words_and_stars_take_anything() {
+        for (content, command, matches) in [
+            ("npm run build", "npm run build", true),
+            ("npm  run build", "npm run build", true),
+            ("npm run build", "npm run build --watch", false),
+            ("npm run *", "npm run", true),
+            ("npm run *", "npm run t -- --ci", true),
+            ("npm run *", "npm running", false),
+            ("ls *", "lsof", false),
+            ("ls*", "lsof", true),
+            ("ls*", "ls -la", true),
+            ("ls:*", "ls -la", true),
+            ("ls:*", "lsof", false),
+            ("git:* push", "git push", false),
+            ("git:* push", "git:x push", true),
+            ("git * main", "git push origin main", true),
+            ("git * main", "git main", false),
+            ("* install", "npm install", true),
+            ("* install", "npm install x", false),
+            ("a*b:*", "a*b c", true),
+            ("a*b:*", "axb c", false),
+            ("git * main *", "git push main", true),
+            ("git * main *", "git push main now", true),
+            ("git * main *", "git push mainly", false),
+            ("curl http://localhost:3000/*", "curl http://localhost:3000/health", true),
+            ("curl http://localhost:3000/*", "curl http://localhost:3000/ http://evil.example", false),
+            ("npm run build.prod", "npm run buildXprod", false),
+        ] {
+            assert_eq!(check(content, command), matches, "{content} / {command}");
+        }
+        let deny = CommandPattern::parse("curl http://a/*", Action::Deny).unwrap();
+        assert!(deny.matches("curl http://a/ http://b"));
+        assert!(CommandPattern::parse(":*", Action::Allow).is_err());
+    }
+}

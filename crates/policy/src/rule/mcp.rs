@@ -1,0 +1,119 @@
+//! `mcp__server`, `mcp__server__tool` and globs: rules on tools of other servers.
+//!
+//! They are matched on the pair (server, tool) that a tool carries beside its joined name, so that two servers whose
+//! names join to the same text stay apart for allow rules. A deny or ask rule also counts when only the joined name
+//! fits: a name that could be meant is treated as if it were.
+
+use super::grammar::Malformed;
+use crate::raw::Action;
+use crate::wild::Wild;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+/// A compiled pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct McpPattern {
+    server: Wild,
+    /// `None`: every tool of the server.
+    tool: Option<Wild>,
+    /// The whole text after `mcp__`.
+    joined: Wild,
+}
+
+impl McpPattern {
+    pub(crate) fn parse(name: &str, action: Action) -> Result<Self, Malformed> {
+        let body = name.strip_prefix("mcp__").unwrap_or(name);
+        let (server, tool) = match body.split_once("__") {
+            Some((server, tool)) => (server, Some(tool)),
+            None => (body, None),
+        };
+        if server.is_empty() || tool.is_some_and(str::is_empty) {
+            return Err(Malformed::new(
+                "the rule names no server or no tool",
+                "write `mcp__server` or `mcp__server__tool`",
+            ));
+        }
+        let wide_server = server.contains('*');
+        let wide_tool = tool.is_none_or(|tool| tool.contains('*'));
+        if action == Action::Allow && wide_server && wide_tool {
+            return Err(Malformed::new(
+                "an allow rule cannot leave both the server and the tool open",
+                "name the server: `mcp__server__*`",
+            ));
+        }
+        Ok(Self { server: Wild::new(server), tool: tool.map(Wild::new), joined: Wild::new(body) })
+    }
+
+    fn matches_pair(&self, server: &str, tool: &str) -> bool {
+        self.server.matches(server) && self.tool.as_ref().is_none_or(|pattern| pattern.matches(tool))
+    }
+
+    /// Whether the rule would cover every tool of every server.
+    pub(crate) fn leaves_server_open(&self) -> bool {
+        !self.server.is_literal()
+    }
+}
+
+/// A server's or tool's name as rules spell it.
+pub(crate) fn normalise(name: &str) -> Cow<'_, str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if name.chars().all(plain) {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.chars().map(|c| if plain(c) { c } else { '_' }).collect())
+}
+
+/// Rules of one action on other servers' tools.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct McpIndex {
+    by_server: HashMap<String, Vec<(u32, McpPattern)>>,
+    loose: Vec<(u32, McpPattern)>,
+}
+
+impl McpIndex {
+    pub(crate) fn add(&mut self, id: u32, pattern: &McpPattern) {
+        if pattern.server.is_literal() {
+            let server = pattern.server.head().to_owned();
+            self.by_server.entry(server).or_default().push((id, pattern.clone()));
+        } else {
+            self.loose.push((id, pattern.clone()));
+        }
+    }
+
+    /// The first rule for the pair.
+    pub(crate) fn find(&self, server: &str, tool: &str) -> Option<u32> {
+        if self.by_server.is_empty() && self.loose.is_empty() {
+            return None;
+        }
+        let (server, tool) = (normalise(server), normalise(tool));
+        let own = self.by_server.get(server.as_ref()).into_iter().flatten();
+        own.chain(&self.loose)
+            .filter(|(_, pattern)| pattern.matches_pair(&server, &tool))
+            .map(|(id, _)| *id)
+            .min()
+    }
+
+    /// The first rule whose text fits the joined name, however it may be split.
+    pub(crate) fn find_joined(&self, server: &str, tool: &str) -> Option<u32> {
+        if self.by_server.is_empty() && self.loose.is_empty() {
+            return None;
+        }
+        // Only a name that holds `__` can be split in another place.
+        if !server.contains('_') && !tool.contains('_') {
+            return None;
+        }
+        let joined = format!("{}__{}", normalise(server), normalise(tool));
+        let keys = joined.match_indices("__").filter_map(|(at, _)| joined.get(..at));
+        let keyed = keys.filter_map(|key| self.by_server.get(key)).flatten();
+        keyed
+            .chain(&self.loose)
+            .filter(|(_, pattern)| match &pattern.tool {
+                Some(_) => pattern.joined.matches(&joined),
+                None => joined
+                    .match_indices("__")
+                    .any(|(at, _)| joined.get(..at).is_some_and(|server| pattern.server.matches(server))),
+            })
+            .map(|(id, _)| *id)
+            .min()
+    }
+}

@@ -1,0 +1,299 @@
+//! One name of a path pattern, and lists of them.
+
+/// One step of a pattern.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Segment {
+    /// This name.
+    Literal(String),
+    /// A name with wildcards.
+    Glob(NameGlob),
+    /// `**`: any number of names.
+    Many,
+}
+
+/// What a shell pattern names below a directory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape<'s> {
+    /// The names of the pattern.
+    pub(crate) names: &'s [Segment],
+    /// What it names is used with all that lies below.
+    pub(crate) deep: bool,
+}
+
+/// A pattern for one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NameGlob(Vec<Token>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    Char(char),
+    /// `?`.
+    One,
+    /// `*`.
+    Any,
+    /// `[…]`.
+    Class {
+        negated: bool,
+        ranges: Vec<(char, char)>,
+    },
+}
+
+/// The places in a name's pattern are counted in the bits of a word.
+const LONGEST_GLOB: usize = 127;
+
+impl Token {
+    fn char(&self) -> Option<char> {
+        match self {
+            Self::Char(c) => Some(*c),
+            Self::One | Self::Any | Self::Class { .. } => None,
+        }
+    }
+
+    fn takes(&self, c: char) -> bool {
+        match self {
+            Self::Char(own) => *own == c,
+            Self::One => true,
+            Self::Any => false,
+            Self::Class { negated, ranges } => {
+                ranges.iter().any(|(low, high)| (*low..=*high).contains(&c)) != *negated
+            }
+        }
+    }
+
+    /// Whether some character fits both. Classes are taken to meet anything: a doubt counts as yes.
+    fn may_share(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Char(own), other) | (other, Self::Char(own)) => other.takes(*own),
+            (Self::One | Self::Any | Self::Class { .. }, Self::One | Self::Any | Self::Class { .. }) => true,
+        }
+    }
+}
+
+impl Segment {
+    /// Reads one name of a pattern; `None` if a bracket is not closed or the name is too long to be one.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        if name == "**" {
+            return Some(Self::Many);
+        }
+        if !name.contains(['*', '?', '[', '\\']) {
+            return Some(Self::Literal(name.to_owned()));
+        }
+        let mut tokens = Vec::new();
+        let mut chars = name.chars().peekable();
+        while let Some(c) = chars.next() {
+            tokens.push(match c {
+                '*' => {
+                    if tokens.last() == Some(&Token::Any) {
+                        continue;
+                    }
+                    Token::Any
+                }
+                '?' => Token::One,
+                '\\' => Token::Char(chars.next().unwrap_or('\\')),
+                '[' => {
+                    let negated = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
+                    let mut ranges = Vec::new();
+                    loop {
+                        let low = match chars.next()? {
+                            ']' if !ranges.is_empty() => break,
+                            '\\' => chars.next()?,
+                            low => low,
+                        };
+                        let mut ahead = chars.clone();
+                        if ahead.next() == Some('-')
+                            && let Some(high) = ahead.next()
+                            && high != ']'
+                        {
+                            chars = ahead;
+                            ranges.push((low, high));
+                        } else {
+                            ranges.push((low, low));
+                        }
+                    }
+                    Token::Class { negated, ranges }
+                }
+                other => Token::Char(other),
+            });
+        }
+        let literal: Option<String> = tokens.iter().map(Token::char).collect();
+        if literal.is_none() && tokens.len() >= LONGEST_GLOB {
+            return None;
+        }
+        Some(literal.map_or(Self::Glob(NameGlob(tokens)), Self::Literal))
+    }
+
+    pub(crate) fn literal(name: &str) -> Self {
+        Self::Literal(name.to_owned())
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        match self {
+            Self::Literal(own) => own == name,
+            Self::Glob(glob) => glob.matches(name),
+            Self::Many => true,
+        }
+    }
+
+    /// Whether the pattern fits the path (names joined by `/`) or one of the directories that lead to it.
+    pub(crate) fn fit(segments: &[Self], path: &str) -> bool {
+        if segments.is_empty() {
+            return true;
+        }
+        let done = 1u64 << segments.len();
+        let mut at = Self::open(segments, 1);
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            at = Self::step(segments, at, name);
+            if at & done != 0 {
+                return true;
+            }
+            if at == 0 {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// The places in the pattern (as bits) that one more name leads to.
+    fn step(segments: &[Self], at: u64, name: &str) -> u64 {
+        let mut next = 0;
+        for (place, segment) in segments.iter().enumerate().filter(|(place, _)| at >> place & 1 == 1) {
+            match segment {
+                Self::Many if place + 1 == segments.len() => next |= 1 << (place + 1),
+                Self::Many => next |= 1 << place,
+                Self::Literal(_) | Self::Glob(_) if segment.takes(name) => next |= 1 << (place + 1),
+                Self::Literal(_) | Self::Glob(_) => {}
+            }
+        }
+        Self::open(segments, next)
+    }
+
+    /// `**` may span nothing, but for one at the end: `src/**` is what lies in `src`, not `src` itself.
+    fn open(segments: &[Self], mut at: u64) -> u64 {
+        for (place, segment) in segments.iter().enumerate() {
+            if *segment == Self::Many && at >> place & 1 == 1 && place + 1 < segments.len() {
+                at |= 1 << (place + 1);
+            }
+        }
+        at
+    }
+
+    /// Whether the pattern may fit something that lies below `dir`; with `shape`, something whose names below `dir`
+    /// fit the shell pattern `shape`. A doubt counts as yes.
+    pub(crate) fn may_meet(segments: &[Self], dir: &str, shape: Option<Shape<'_>>) -> bool {
+        let mut at = Self::open(segments, 1);
+        for name in dir.split('/').filter(|name| !name.is_empty()) {
+            if at >> segments.len() & 1 == 1 {
+                return true;
+            }
+            at = Self::step(segments, at, name);
+        }
+        let places = (0..=segments.len()).filter(|place| at >> place & 1 == 1);
+        let Some(shape) = shape else { return at != 0 };
+        places.filter_map(|place| segments.get(place..)).any(|rest| Self::may_share(rest, shape))
+    }
+
+    /// Whether a rule's pattern and a shell pattern may name the same path.
+    fn may_share(rule: &[Self], shape: Shape<'_>) -> bool {
+        // meets[i][j]: what is left of the rule from `i` and of the shell pattern from `j` may name the same.
+        // Where the rule ends first, it fits a directory on the way; where the shell pattern does, only what lies
+        // below could still be meant.
+        let width = shape.names.len() + 1;
+        let mut after: Vec<bool> = vec![true; width];
+        for own in rule.iter().rev() {
+            let mut row = vec![shape.deep; width];
+            for (at, other) in shape.names.iter().enumerate().rev() {
+                let here = |row: &[bool], at: usize| row.get(at).copied().unwrap_or(shape.deep);
+                let meets = match (own, other) {
+                    (Self::Many, _) => here(&after, at) || here(&row, at + 1),
+                    (_, Self::Many) => true,
+                    (own, other) => own.may_be(other) && here(&after, at + 1),
+                };
+                if let Some(place) = row.get_mut(at) {
+                    *place = meets;
+                }
+            }
+            after = row;
+        }
+        after.first().copied().unwrap_or(true)
+    }
+
+    /// Whether a name may fit both. As in bash, a wildcard does not take the dot that hides a file.
+    fn may_be(&self, shape: &Self) -> bool {
+        match (self, shape) {
+            (Self::Many, _) | (_, Self::Many) => true,
+            (Self::Literal(own), Self::Literal(other)) => own == other,
+            (Self::Literal(own), Self::Glob(other)) => {
+                (!own.starts_with('.') || other.starts_with_dot()) && other.matches(own)
+            }
+            (Self::Glob(own), Self::Literal(other)) => own.matches(other),
+            (Self::Glob(own), Self::Glob(other)) => {
+                (!own.starts_with_dot() || other.starts_with_dot()) && own.may_share(other)
+            }
+        }
+    }
+}
+
+impl NameGlob {
+    /// What follows the last dot, if the pattern is `*` and literal text with a dot in it.
+    pub(crate) fn extension(&self) -> Option<String> {
+        let (Token::Any, rest) = self.0.split_first()? else { return None };
+        let text: Option<String> = rest.iter().map(Token::char).collect();
+        text?.rsplit_once('.').map(|(_, extension)| extension.to_owned())
+    }
+
+    fn starts_with_dot(&self) -> bool {
+        self.0.first() == Some(&Token::Char('.'))
+    }
+
+    fn matches(&self, name: &str) -> bool {
+        let mut at = self.open(1);
+        for c in name.chars() {
+            let mut next = 0u128;
+            for (place, token) in self.0.iter().enumerate().filter(|(place, _)| at >> place & 1 == 1) {
+                match token {
+                    Token::Any => next |= 1 << place,
+                    Token::Char(_) | Token::One | Token::Class { .. } if token.takes(c) => {
+                        next |= 1 << (place + 1);
+                    }
+                    Token::Char(_) | Token::One | Token::Class { .. } => {}
+                }
+            }
+            at = self.open(next);
+        }
+        at >> self.0.len() & 1 == 1
+    }
+
+    /// `*` may take nothing.
+    fn open(&self, mut at: u128) -> u128 {
+        for (place, token) in self.0.iter().enumerate() {
+            if *token == Token::Any && at >> place & 1 == 1 {
+                at |= 1 << (place + 1);
+            }
+        }
+        at
+    }
+
+    /// Whether some name fits both patterns.
+    fn may_share(&self, other: &Self) -> bool {
+        let rest_is_stars = |tokens: &[Token]| tokens.iter().all(|token| *token == Token::Any);
+        let mut after: Vec<bool> =
+            (0..=other.0.len()).map(|at| other.0.get(at..).is_none_or(rest_is_stars)).collect();
+        for (place, own) in self.0.iter().enumerate().rev() {
+            let mut row = vec![self.0.get(place..).is_none_or(rest_is_stars); other.0.len() + 1];
+            for (at, token) in other.0.iter().enumerate().rev() {
+                let here = |row: &[bool], at: usize| row.get(at).copied().unwrap_or(false);
+                let meets = match (own, token) {
+                    (Token::Any, _) | (_, Token::Any) => {
+                        here(&after, at) || here(&row, at + 1) || here(&after, at + 1)
+                    }
+                    (own, token) => own.may_share(token) && here(&after, at + 1),
+                };
+                if let Some(place) = row.get_mut(at) {
+                    *place = meets;
+                }
+            }
+            after = row;
+        }
+        after.first().copied().unwrap_or(true)
+    }
+}

@@ -1,0 +1,98 @@
+//! `Tool` and `Tool*`: rules on the name of a tool.
+
+use super::grammar::Malformed;
+use crate::raw::Action;
+use crate::wild::Wild;
+use std::collections::HashMap;
+use toolgate_proto::ToolIdentity;
+
+/// Older names that settings still use.
+const ALIASES: [(&str, &str); 8] = [
+    ("Task", "Agent"),
+    ("KillShell", "TaskStop"),
+    ("KillBash", "TaskStop"),
+    ("ListPeers", "ListAgents"),
+    ("Brief", "SendUserMessage"),
+    ("ListMcpResources", "ListMcpResourcesTool"),
+    ("ReadMcpResource", "ReadMcpResourceTool"),
+    ("ReadMcpResourceDir", "ReadMcpResourceDirTool"),
+];
+
+/// The name that an alias stands for.
+pub(crate) fn canonical(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
+}
+
+/// The family whose content grammar a name uses: the plain toolset's names read like the others.
+pub(crate) fn family(name: &str) -> &str {
+    match canonical(name) {
+        "shell" | "run_shell_command" | "Monitor" => "Bash",
+        "read_file" | "read_many_files" => "Read",
+        "edit_file" | "replace" => "Edit",
+        "write_file" => "Write",
+        "web_fetch" => "WebFetch",
+        "web_search" => "WebSearch",
+        "glob" => "Glob",
+        "grep" => "Grep",
+        "ls" => "LS",
+        other => other,
+    }
+}
+
+/// A pattern for names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ToolPattern {
+    /// One name.
+    Name(String),
+    /// A name with `*`; it must fit the whole name.
+    Glob(Wild),
+}
+
+impl ToolPattern {
+    pub(crate) fn parse(name: &str, action: Action) -> Result<Self, Malformed> {
+        if !name.contains('*') {
+            return Ok(Self::Name(canonical(name).to_owned()));
+        }
+        match action {
+            Action::Ask | Action::Deny => Ok(Self::Glob(Wild::new(name))),
+            Action::Allow => Err(Malformed::new(
+                "an allow rule cannot have `*` in the name of a tool",
+                "name the tool, or write `mcp__server__*`",
+            )),
+        }
+    }
+}
+
+/// Name rules of one action.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ToolIndex {
+    names: HashMap<String, u32>,
+    globs: Vec<(u32, Wild)>,
+}
+
+impl ToolIndex {
+    pub(crate) fn add(&mut self, id: u32, pattern: &ToolPattern) {
+        match pattern {
+            ToolPattern::Name(name) => {
+                self.names.entry(name.clone()).or_insert(id);
+            }
+            ToolPattern::Glob(wild) => self.globs.push((id, wild.clone())),
+        }
+    }
+
+    /// The first rule that names this tool.
+    pub(crate) fn find(&self, tool: &ToolIdentity) -> Option<u32> {
+        if self.names.is_empty() && self.globs.is_empty() {
+            return None;
+        }
+        let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
+        names.filter_map(|name| self.find_name(name)).min()
+    }
+
+    /// The first rule for this name.
+    pub(crate) fn find_name(&self, name: &str) -> Option<u32> {
+        let named = self.names.get(canonical(name)).or_else(|| self.names.get(name)).copied();
+        let globs = self.globs.iter().filter(|(_, wild)| wild.matches(name)).map(|(id, _)| *id);
+        named.into_iter().chain(globs).min()
+    }
+}

@@ -1,0 +1,256 @@
+//! The answer of the analysis: parts, dangers, doubt.
+
+use serde::{Deserialize, Serialize};
+use toolgate_proto::{Effect, Severity};
+
+/// What a command line would do, as far as it can be known.
+///
+/// How to judge one:
+/// - a deny or ask rule matches the line if it matches any of [`Part::deny_texts`] of any part, or any effect;
+/// - while [`Analysis::doubt`] stands, only an exact rule for the whole text can allow the line;
+/// - otherwise the line is allowed if *every* part is: by a rule that matches its [`Part::allow_text`]
+///   (a wildcard rule only if the part is [`Part::plain`]), by [`Part::read_only`], or because the mode frees its
+///   [`Part::file_edit`]; and if every effect that the rule or mode does not speak for is allowed by itself;
+/// - a danger with [`Standing::Binding`] is asked about (or denied) whatever rules and modes say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// Every simple command, in the order in which the text has them; the payload of a wrapper follows its wrapper.
+    pub parts: Vec<Part>,
+    /// What a person should be warned of.
+    pub dangers: Vec<Danger>,
+    /// Why the line as a whole is not understood. The parts found nevertheless count for deny and ask rules.
+    pub doubt: Option<Doubt>,
+}
+
+/// One simple command of a command line, or a redirect or assignment that stands alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// As written, blanks normalised: for display, and for exact rules.
+    pub text: String,
+    /// What allow rules are matched against: transparent wrappers and harmless assignments removed, quotes round
+    /// plain words removed, words joined by one blank, redirects left out.
+    /// `None`: no allow rule can cover it, not even an exact one for the part
+    /// (something live picks the program, an option or a path; an assignment steers the program; …).
+    /// Empty: nothing runs here (a redirect or assignment that stands alone); only the effects need an answer.
+    pub allow_text: Option<String>,
+    /// Every spelling that deny and ask rules are matched against.
+    pub deny_texts: Vec<String>,
+    /// The program that runs after transparent wrappers, as spelled; `None` if nothing runs or it cannot be known.
+    pub program: Option<String>,
+    /// The words after expansion as far as it is certain, wrappers and assignments included, redirects left out.
+    pub argv: Vec<Word>,
+    /// What it would read, write or fetch, as far as its words tell. Redirects are always here.
+    pub effects: Vec<Inferred>,
+    /// The command itself cannot write, run other programs, reach the network or change shell state.
+    /// Says nothing about redirects: a write or fetch in [`Part::effects`] is judged apart, and so is whether the
+    /// paths it reads may be read.
+    pub read_only: bool,
+    /// `false`: a wildcard allow rule does not cover this use of the program (`find -exec`, `git -c`, …);
+    /// an exact rule still does.
+    pub plain: bool,
+    /// One of the file-changing commands that mode `acceptEdits` frees inside the workspace; all that it
+    /// changes is in [`Part::effects`].
+    pub file_edit: bool,
+    /// The command may touch paths or hosts that are not in [`Part::effects`].
+    pub unknown_effects: bool,
+    /// It goes on running after the line has ended (`&`).
+    pub background: bool,
+}
+
+impl Part {
+    /// Whether nothing but its reads stands between this part and running unasked.
+    pub fn only_reads(&self) -> bool {
+        self.read_only
+            && !self.unknown_effects
+            && self.effects.iter().all(|inferred| matches!(inferred.effect, Effect::Read { .. }))
+    }
+}
+
+/// One word of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word {
+    /// The value if it is literal, the source text if it is live.
+    pub text: String,
+    /// What makes its value unknown before it runs; `None` for a literal word.
+    pub live: Option<Live>,
+}
+
+/// Why the value of a word is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Live {
+    /// A number or name that bash itself makes up and that holds no secret (`$?`, `$#`, `$PWD`).
+    Harmless,
+    /// Names of files that exist (`*.rs`): it depends on the directory, and may be several words.
+    Glob,
+    /// A home directory or a directory of the stack that is not known here.
+    Tilde,
+    /// An arithmetic expansion.
+    Arithmetic,
+    /// The value of a variable.
+    Parameter,
+    /// The output of a command.
+    Substitution,
+}
+
+/// An effect that follows from the words of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Inferred {
+    /// A read, write or fetch. For a glob: the directory that the literal part of the pattern names.
+    pub effect: Effect,
+    /// Where it was seen.
+    pub origin: Origin,
+    /// The absolute shell pattern, if the effect is on whatever matches it.
+    /// As in bash, a leading dot is matched only by a dot that is spelled out.
+    pub glob: Option<String>,
+}
+
+/// Where an effect was seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// A redirect: a read or write of its own, which no rule for the command covers.
+    Redirect,
+    /// An argument of the command.
+    Argument,
+    /// What the program does without being told (`ls` reads the working directory).
+    Program,
+}
+
+/// Something that a person should be warned of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Danger {
+    /// Which kind.
+    pub kind: DangerKind,
+    /// How bad.
+    pub severity: Severity,
+    /// What it calls for.
+    pub phase: Phase,
+    /// Whether rules and modes can lift it.
+    pub standing: Standing,
+    /// In words, with the text concerned.
+    pub text: String,
+}
+
+/// What a danger calls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// A person decides.
+    Ask,
+    /// It is refused.
+    Deny,
+}
+
+/// Whether rules and modes can lift a danger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Shown in a prompt that happens anyway; by itself it stops nothing.
+    Advisory,
+    /// No mode and no allow rule lifts it.
+    Binding,
+}
+
+/// The kinds of danger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DangerKind {
+    /// Output of a command becomes part of another.
+    CommandSubstitution,
+    /// Which program runs is not known before it runs.
+    HiddenProgram,
+    /// A live word picks an option or a path.
+    HiddenArgument,
+    /// A string is run as code (`eval`, `sh -c`, `python -c`).
+    CodeFromText,
+    /// Removal of a root, system, home, working or parent directory.
+    DangerousRemoval,
+    /// Functions, aliases, traps, options: later words mean something else.
+    ShellState,
+    /// A variable that steers programs.
+    Environment,
+    /// Something fetched is piped into an interpreter.
+    NetworkPipeToShell,
+    /// A redirect whose target is not known, or that is a network socket.
+    Redirect,
+    /// Another user's rights.
+    Privilege,
+    /// It reaches the network.
+    Network,
+    /// It starts processes without end.
+    ForkBomb,
+    /// Characters that a prompt does not show as they are.
+    InvisibleText,
+    /// An option that makes a harmless program write or run something.
+    UnusualOption,
+    /// The directory in which later commands run is not known, or is another repository.
+    Directory,
+}
+
+impl DangerKind {
+    /// The name used in records and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CommandSubstitution => "command_substitution",
+            Self::HiddenProgram => "hidden_program",
+            Self::HiddenArgument => "hidden_argument",
+            Self::CodeFromText => "code_from_text",
+            Self::DangerousRemoval => "dangerous_removal",
+            Self::ShellState => "shell_state",
+            Self::Environment => "environment",
+            Self::NetworkPipeToShell => "network_pipe_to_shell",
+            Self::Redirect => "redirect",
+            Self::Privilege => "privilege",
+            Self::Network => "network",
+            Self::ForkBomb => "fork_bomb",
+            Self::InvisibleText => "invisible_text",
+            Self::UnusualOption => "unusual_option",
+            Self::Directory => "directory",
+        }
+    }
+}
+
+/// Why a line as a whole is not understood.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// Which kind.
+    pub kind: DoubtKind,
+    /// In words.
+    pub text: String,
+}
+
+/// The kinds of doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DoubtKind {
+    /// Not valid bash, or not readable by the parser.
+    Unparsable,
+    /// Longer than people look at, or than the parser is given.
+    TooLong,
+    /// Nested deeper than the analysis goes.
+    TooDeep,
+    /// More commands than the analysis lists.
+    TooMany,
+    /// Another shell will read it.
+    OtherShell,
+    /// Control, bidirectional or invisible characters.
+    InvisibleText,
+    /// A construct whose meaning is not known for certain.
+    Unclear,
+}
+
+impl DoubtKind {
+    /// The name used in records and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unparsable => "unparsable",
+            Self::TooLong => "too_long",
+            Self::TooDeep => "too_deep",
+            Self::TooMany => "too_many",
+            Self::OtherShell => "other_shell",
+            Self::InvisibleText => "invisible_text",
+            Self::Unclear => "unclear",
+        }
+    }
+}

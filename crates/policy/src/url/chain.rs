@@ -1,0 +1,117 @@
+//! A fetch as it really goes: the addresses that names resolve to, and the redirects that servers send.
+
+use super::{AddressClass, Target, address_class};
+use crate::decide::Policy;
+use crate::raw::Action;
+use std::net::IpAddr;
+use toolgate_proto::{Code, Reason};
+
+/// Most redirects that are followed.
+pub const MOST_HOPS: usize = 5;
+
+/// One request of a chain: where it goes, and what its name resolved to.
+#[derive(Debug, Clone, Copy)]
+pub struct Hop<'a> {
+    /// The address; for a redirect the `Location`, which may be relative to the hop before.
+    pub location: &'a str,
+    /// Every address that would be connected to. Empty means that the name has none.
+    pub addresses: &'a [IpAddr],
+}
+
+/// Why a chain of requests may not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Whether a person may be asked, or it is refused.
+    pub action: Action,
+    /// Why.
+    pub reason: Reason,
+}
+
+impl Obstacle {
+    fn refuse(text: String) -> Box<Self> {
+        Box::new(Self { action: Action::Deny, reason: Reason::new(Code::Fetch, text) })
+    }
+
+    fn ask(text: String) -> Box<Self> {
+        Box::new(Self { action: Action::Ask, reason: Reason::new(Code::NobodyToAsk, text) })
+    }
+}
+
+impl Policy {
+    /// Judges a chain of requests. The first hop is one that [`Policy::decide`] has allowed, or a person has.
+    ///
+    /// `Ok` means that every hop may be made: each address is public or named, each redirect stays with a host that
+    /// is granted, and the chain is short.
+    pub fn vet_chain(&self, hops: &[Hop<'_>]) -> Result<(), Box<Obstacle>> {
+        if hops.len() > MOST_HOPS + 1 {
+            return Err(Obstacle::refuse(format!("there are more than {MOST_HOPS} redirects")));
+        }
+        let mut before: Option<Target> = None;
+        for hop in hops {
+            let target = match &before {
+                None => Target::parse(hop.location),
+                Some(before) => Self::follow(before, hop.location),
+            };
+            let target = match target {
+                Ok(target) => target,
+                Err(why) => return Err(Obstacle::refuse(why)),
+            };
+            if let Some(before) = &before {
+                self.vet_redirect(before, &target)?;
+            }
+            self.vet_addresses(&target, hop.addresses)?;
+            before = Some(target);
+        }
+        Ok(())
+    }
+
+    /// A `Location` is resolved like any reference, but judged as the text that was sent.
+    fn follow(before: &Target, location: &str) -> Result<Target, String> {
+        match Target::parse(location) {
+            Ok(target) => Ok(target),
+            Err(why) => match url::Url::parse(location) {
+                Err(url::ParseError::RelativeUrlWithoutBase) => {
+                    let joined = before.url.join(location).map_err(|error| error.to_string())?;
+                    Target::parse(joined.as_str())
+                }
+                Ok(_) | Err(_) => Err(why),
+            },
+        }
+    }
+
+    fn vet_redirect(&self, before: &Target, target: &Target) -> Result<(), Box<Obstacle>> {
+        if let Some(odd) = target.oddities.first() {
+            return Err(Obstacle::ask(format!("it redirects to `{}`: {odd}", target.url)));
+        }
+        if before.url.scheme() == "https" && target.url.scheme() == "http" {
+            return Err(Obstacle::ask(format!("it redirects to `{}`, without encryption", target.url)));
+        }
+        if before.host == target.host && before.port == target.port {
+            return Ok(());
+        }
+        match self.judge_host(target) {
+            (Action::Allow, _) => Ok(()),
+            (action @ (Action::Ask | Action::Deny), reason) => {
+                let text = format!("it redirects to `{}`: {}", target.url, reason.text);
+                Err(Box::new(Obstacle { action, reason: Reason { text, ..reason } }))
+            }
+        }
+    }
+
+    fn vet_addresses(&self, target: &Target, addresses: &[IpAddr]) -> Result<(), Box<Obstacle>> {
+        let host = target.host_text();
+        if addresses.is_empty() {
+            return Err(Obstacle::refuse(format!("`{host}` has no address")));
+        }
+        if self.names_private(&target.host) {
+            return Ok(());
+        }
+        for address in addresses {
+            let class = address_class(*address);
+            if class != AddressClass::Public {
+                return Err(Obstacle::refuse(format!("`{host}` leads to {address}, {class}")));
+            }
+        }
+        Ok(())
+    }
+}

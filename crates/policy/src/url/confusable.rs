@@ -1,0 +1,71 @@
+//! Hosts that read like other hosts.
+
+/// Letters of other scripts that look like Latin ones in most typefaces.
+const LOOK_LATIN: &str = "абвгеѕіїјкӏмнорстухћһԁԛԝѵәɡɑοαεικνρτυχγωѡєзьᴄᴏᴠᴡᴢ";
+
+/// Whether a host has a label that mixes scripts as no language does, or that is written wholly in letters which
+/// look like Latin ones.
+pub(crate) fn looks_like_another(host: &str) -> bool {
+    if !host.split('.').any(|label| label.starts_with("xn--")) {
+        return false;
+    }
+    let (text, valid) = idna::domain_to_unicode(host);
+    valid.is_err() || text.split('.').any(suspicious)
+}
+
+fn suspicious(label: &str) -> bool {
+    if label.is_ascii() {
+        return label.starts_with("xn--");
+    }
+    let letters = || label.chars().filter(|c| c.is_alphabetic());
+    let latin = letters().any(|c| script(c) == Script::Latin);
+    let near =
+        letters().any(|c| matches!(script(c), Script::Cyrillic | Script::Greek | Script::OtherAlphabet));
+    (latin && near) || letters().all(|c| LOOK_LATIN.contains(c))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Script {
+    Latin,
+    Greek,
+    Cyrillic,
+    /// Alphabets with letters that can be taken for Latin ones.
+    OtherAlphabet,
+    /// Scripts that cannot, which some languages mix with Latin letters.
+    Other,
+}
+
+fn script(c: char) -> Script {
+    match u32::from(c) {
+        0x0041..=0x024f | 0x1e00..=0x1eff | 0xa720..=0xa7ff | 0xff21..=0xff5a => Script::Latin,
+        0x0370..=0x03ff | 0x1f00..=0x1fff => Script::Greek,
+        0x0400..=0x052f | 0x1c80..=0x1c8f | 0x2de0..=0x2dff | 0xa640..=0xa69f => Script::Cyrillic,
+        0x0250..=0x02af
+        | 0x0530..=0x058f
+        | 0x10a0..=0x10ff
+        | 0x13a0..=0x13ff
+        | 0x1400..=0x167f
+        | 0x1d00..=0x1dbf
+        | 0x2c80..=0x2cff
+        | 0xab70..=0xabbf => Script::OtherAlphabet,
+        _ => Script::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mixed_and_look_alike_labels_are_seen() {
+        let ascii = |host: &str| idna::domain_to_ascii(host).unwrap();
+        for host in ["dоcs.example.com", "аррӏе.com", "gооgle.com", "ѕсоре.example"] {
+            assert!(looks_like_another(&ascii(host)), "{host}");
+        }
+        for host in
+            ["bücher.example", "日本語.example", "пример.example", "docs.example.com", "ελλάδα.example"]
+        {
+            assert!(!looks_like_another(&ascii(host)), "{host}");
+        }
+    }
+}

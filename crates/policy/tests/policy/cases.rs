@@ -1,0 +1,79 @@
+//! Runs the Markdown files that are manual and test in one.
+
+use crate::world::{Node, World, compile, input_of, raw_policy, word};
+use serde_json::Value;
+use toolgate_policy::{RawPolicy, Weight, cases};
+
+/// Builds the world that a settings block describes: `"links": {"p/key": "~/.ssh/id"}`.
+fn world(settings: &Value) -> World {
+    let mut world = World::new("/ws");
+    for (link, to) in settings["links"].as_object().into_iter().flatten() {
+        let (link, to) = (world.path(link).to_string(), world.path(to.as_str().unwrap()).to_string());
+        world = world.with(&link, Node::Link(to));
+    }
+    world
+}
+
+fn run(name: &str, text: &str) -> usize {
+    let sections = cases::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for section in &sections {
+        let world = world(&section.settings);
+        let (policy, _) = compile(&section.settings, &world);
+        for row in &section.calls {
+            count += 1;
+            let judgement = world.judge(&policy, &row.tool, &input_of(&row.tool, &row.input));
+            if word(&judgement) != row.verdict {
+                wrong.push(format!(
+                    "{name}:{} ({}) `{} {}`: expected {}, got {} ({})",
+                    row.line,
+                    section.heading,
+                    row.tool,
+                    row.input,
+                    row.verdict,
+                    word(&judgement),
+                    judgement.verdict.reason(),
+                ));
+            }
+        }
+        for row in &section.rules {
+            count += 1;
+            let mut raw = RawPolicy { layers: Vec::new(), ..raw_policy(&section.settings, &world) };
+            let mut layer = raw_policy(&section.settings, &world).layers.remove(0);
+            (layer.allow, layer.ask, layer.deny) = (Vec::new(), Vec::new(), Vec::new());
+            match row.action.as_str() {
+                "allow" => layer.allow.push(row.rule.as_str().into()),
+                "ask" => layer.ask.push(row.rule.as_str().into()),
+                "deny" => layer.deny.push(row.rule.as_str().into()),
+                other => panic!("{name}:{}: `{other}` is no list", row.line),
+            }
+            raw.layers.push(layer);
+            let (_, problems) = raw.compile();
+            let got = match problems.iter().map(|problem| problem.weight).max() {
+                None => "fine",
+                Some(Weight::Note) => "note",
+                Some(Weight::Warning) => "warning",
+                Some(Weight::Fatal) => "fatal",
+            };
+            if got != row.weight {
+                wrong.push(format!(
+                    "{name}:{} {} `{}`: expected {}, got {got} {problems:?}",
+                    row.line, row.action, row.rule, row.weight
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count} rows are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    count
+}
+
+#[test]
+fn the_worked_examples_of_the_rule_language_hold() {
+    assert!(run("permissions.md", include_str!("../cases/permissions.md")) >= 60);
+}
+
+#[test]
+fn the_examples_of_the_manual_hold() {
+    assert!(run("policy.md", include_str!("../../../../docs/policy.md")) >= 40);
+}

@@ -1,0 +1,399 @@
+//! The corpus of known failures: every case that is a decision is judged, the rest is counted with the reason.
+
+use crate::world::{Node, World, abs, action, identity, raw_policy};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use toolgate_policy::url::{Hop, Target};
+use toolgate_policy::{Action, Opinion, Policy, RawPolicy, mcp};
+use toolgate_proto::{
+    Effect, Intent, Scope, SourceId, ToolIdentity, ToolName, WriteKind, json as strict_json,
+};
+
+/// What became of a case.
+enum Outcome {
+    Judged(Action, String),
+    /// Somebody else refuses it or sees to it.
+    Deferred(&'static str),
+}
+
+use Outcome::{Deferred, Judged};
+
+#[derive(Default)]
+struct Tally {
+    judged: usize,
+    let_through: Vec<String>,
+    not_denied: Vec<String>,
+    strict: usize,
+    must_allow: usize,
+    asked: Vec<String>,
+    deferred: BTreeMap<&'static str, Vec<String>>,
+}
+
+fn run(text: &str, judge: impl Fn(&Value, &Value) -> Outcome) -> Tally {
+    let mut tally = Tally::default();
+    for line in text.lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let id = case["id"].as_str().unwrap();
+        match judge(&case["input"], &case["policy"]) {
+            Deferred(why) => tally.deferred.entry(why).or_default().push(id.to_owned()),
+            Judged(action, reason) => {
+                tally.judged += 1;
+                let short: String = case["input"].to_string().chars().take(90).collect();
+                let say = format!("{id} {action}: {short}: {reason}");
+                if case["expect"] == "allow" {
+                    tally.must_allow += 1;
+                    if action != Action::Allow {
+                        tally.asked.push(say);
+                    }
+                } else {
+                    if action == Action::Allow {
+                        tally.let_through.push(say.clone());
+                    }
+                    if case["strict"] == "deny" {
+                        tally.strict += 1;
+                        if action != Action::Deny {
+                            tally.not_denied.push(say);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    tally
+}
+
+fn report(name: &str, tally: &Tally) {
+    println!(
+        "{name}: {} judged; {} let through; {} of {} strict cases denied; {} of {} must-allow cases asked",
+        tally.judged,
+        tally.let_through.len(),
+        tally.strict - tally.not_denied.len(),
+        tally.strict,
+        tally.asked.len(),
+        tally.must_allow,
+    );
+    for (why, ids) in &tally.deferred {
+        println!("  deferred ({why}): {} {}", ids.len(), ids.join(" "));
+    }
+    for say in &tally.asked {
+        println!("  asked: {say}");
+    }
+    assert!(tally.let_through.is_empty(), "{name} lets through:\n{}", tally.let_through.join("\n"));
+    assert!(tally.not_denied.is_empty(), "{name} does not deny:\n{}", tally.not_denied.join("\n"));
+    assert!(
+        tally.asked.len() * 100 <= tally.must_allow * 3,
+        "{name} asks needlessly:\n{}",
+        tally.asked.join("\n")
+    );
+}
+
+fn judged(judgement: &toolgate_policy::Judgement) -> Outcome {
+    Judged(action(judgement), judgement.verdict.reason().to_string())
+}
+
+fn settings(policy: &Value, world: &World) -> RawPolicy {
+    let mut raw = raw_policy(policy, world);
+    let list = |name: &str| -> Vec<String> {
+        policy[name].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    raw.auto_allow_read_only_commands = policy["readonly_auto"] == true;
+    raw.protected_names = list("protected");
+    raw.sensitive = list("sensitive");
+    raw.fetch.allow_private = list("allow_private");
+    raw
+}
+
+fn policy_of(policy: &Value, world: &World) -> Policy {
+    settings(policy, world).compile().0
+}
+
+#[test]
+fn shell_cases() {
+    let tally = run(include_str!("../corpus/shell.jsonl"), |input, policy| {
+        let world = World::new("/ws");
+        let mut call = json!({ "command": input });
+        if let Some(shell) = policy.get("shell") {
+            call["shell"] = shell.clone();
+        }
+        judged(&world.judge(&policy_of(policy, &world), "Bash", &call))
+    });
+    report("shell", &tally);
+}
+
+#[test]
+fn path_cases() {
+    let tally = run(include_str!("../corpus/paths.jsonl"), judge_path);
+    report("paths", &tally);
+}
+
+fn judge_path(input: &Value, policy: &Value) -> Outcome {
+    if policy.get("race").is_some() {
+        return Deferred(
+            "the file changes between check and use: os holds the handle, the guard knows what was read",
+        );
+    }
+    let windows = policy["platform"] == "windows";
+    let spell = |text: &str| {
+        let drive = text.as_bytes().get(1) == Some(&b':');
+        match (windows, drive) {
+            (true, true) => format!("/{}", text.replace('\\', "/")),
+            (true, false) => text.replace('\\', "/"),
+            (false, _) => text.to_owned(),
+        }
+    };
+    let root = spell(policy["root"].as_str().unwrap());
+    let mut world = World::new(&root);
+    for node in policy["fs"].as_array().into_iter().flatten() {
+        let path = node["path"].as_str().unwrap();
+        let node = match node["kind"].as_str().unwrap() {
+            "symlink" => Node::Link(node["to"].as_str().unwrap().to_owned()),
+            "hardlink" => Node::Shared,
+            "fifo" | "socket" => Node::Special,
+            "absent" => continue,
+            other => panic!("{other}"),
+        };
+        world = world.with(path, node);
+    }
+    // The root is resolved when the session starts.
+    let real = world.resolve(&abs(&root)).real;
+    world.workspace.cwd = real.clone();
+    world.workspace.roots = vec![real];
+    let text = spell(input.as_str().unwrap());
+    if text.is_empty() {
+        return Judged(Action::Deny, "an empty path is refused by the tool".to_owned());
+    }
+    let path = world.path(&text);
+    let read = |scope| Effect::Read { path: path.clone(), scope };
+    let (tool, effects) = match policy["op"].as_str().unwrap() {
+        "read" | "git_add" => ("Read", vec![read(Scope::Entry)]),
+        "list" => ("LS", vec![read(Scope::Entry)]),
+        "write" => ("Write", vec![Effect::Write { path: path.clone(), kind: WriteKind::Put }]),
+        "edit" => ("Edit", vec![Effect::Write { path: path.clone(), kind: WriteKind::Edit }]),
+        "glob" => {
+            let literal =
+                text.split('/').take_while(|name| !name.contains('*')).collect::<Vec<_>>().join("/");
+            ("Glob", vec![Effect::Read { path: world.path(&literal), scope: Scope::Tree }])
+        }
+        // Our search follows no links; one that does could not say what it reads.
+        "grep" if policy["follow_symlinks"] == true => ("Grep", vec![read(Scope::Tree), Effect::Opaque]),
+        "grep" => ("Grep", vec![read(Scope::Tree)]),
+        "git_diff_ref" => {
+            let root = world.workspace.cwd.clone();
+            ("Read", vec![Effect::Read { path: root, scope: Scope::Tree }])
+        }
+        other => panic!("{other}"),
+    };
+    let intent = Intent::new("touch a path", effects);
+    let policy = policy_of(policy, &world);
+    judged(&world.judge_intent(&policy, &identity(tool), &Map::new(), &intent, &[]))
+}
+
+#[test]
+fn url_cases() {
+    let tally = run(include_str!("../corpus/urls.jsonl"), judge_url);
+    report("urls", &tally);
+}
+
+fn judge_url(input: &Value, settings: &Value) -> Outcome {
+    let world = World::new("/ws");
+    let policy = policy_of(settings, &world);
+    let judgement = world.judge(&policy, "WebFetch", &json!({ "url": input }));
+    if action(&judgement) != Action::Allow {
+        return judged(&judgement);
+    }
+    let mut locations = vec![input.as_str().unwrap()];
+    locations.extend(settings["redirects"].as_array().into_iter().flatten().filter_map(Value::as_str));
+    // Successive look-ups of one name are judged one by one: each could be the one that is connected to.
+    for look_up in 0..2 {
+        let addresses: Vec<Vec<IpAddr>> =
+            locations.iter().map(|location| resolve(location, &settings["resolve"], look_up)).collect();
+        let hops: Vec<Hop<'_>> = locations
+            .iter()
+            .zip(&addresses)
+            .map(|(location, addresses)| Hop { location, addresses })
+            .collect();
+        if let Err(obstacle) = policy.vet_chain(&hops) {
+            return Judged(obstacle.action, obstacle.reason.to_string());
+        }
+    }
+    judged(&judgement)
+}
+
+fn resolve(location: &str, table: &Value, look_up: usize) -> Vec<IpAddr> {
+    let host = match Target::parse(location) {
+        Ok(target) => target.host_text(),
+        Err(_) => return Vec::new(),
+    };
+    if let Ok(address) = host.trim_matches(['[', ']']).parse() {
+        return vec![address];
+    }
+    let Some(answers) = table[host.as_str()].as_array() else {
+        return vec!["93.184.216.34".parse().unwrap()];
+    };
+    let answers = match answers.get(look_up).or(answers.last()) {
+        Some(Value::Array(answers)) => answers,
+        _ => answers,
+    };
+    answers.iter().map(|answer| answer.as_str().unwrap().parse().unwrap()).collect()
+}
+
+#[test]
+fn misc_cases() {
+    let tally = run(include_str!("../corpus/misc.jsonl"), judge_misc);
+    report("misc", &tally);
+    assert!(tally.judged >= 50, "only {} cases are judged", tally.judged);
+}
+
+const SCHEMA: &str = "the schema refuses it: gate, validate";
+const HOOK: &str = "a hook without a readable verdict: gate, screen";
+const EXECUTION: &str = "seen when it runs: os and tools";
+const MCP: &str = "the MCP client's and server's own checks";
+const TRUST: &str = "trust and hooks of a project: settings";
+const SETTLE: &str = "the answer of a person: gate, settle";
+
+fn judge_misc(input: &Value, policy: &Value) -> Outcome {
+    let world = World::new("/ws");
+    let compiled = policy_of(policy, &world);
+    let call = |call: &Value| judged(&world.judge(&compiled, call["tool"].as_str().unwrap(), &call["input"]));
+    match input["kind"].as_str().unwrap() {
+        "tool_call" => {
+            if let Some(visible) = policy.get("visible")
+                && !visible.as_array().unwrap().contains(&input["tool"])
+            {
+                return Deferred("the tool is not visible: gate, resolve");
+            }
+            call(input)
+        }
+        "tool_call_raw" => {
+            let raw = input["raw_json"].as_str().unwrap();
+            match strict_json::parse_object(raw, strict_json::Limits::CALL) {
+                Err(problem) => Judged(Action::Deny, problem.to_string()),
+                Ok(fields) if fits_schema(&fields) => {
+                    call(&json!({ "tool": input["tool"], "input": fields }))
+                }
+                Ok(_) => Deferred(SCHEMA),
+            }
+        }
+        "policy_text" => match strict_json::parse_object(
+            input["raw_json"].as_str().unwrap(),
+            strict_json::Limits::SETTINGS,
+        ) {
+            Err(problem) => Judged(Action::Deny, problem.to_string()),
+            Ok(settings) => {
+                let compiled = policy_of(&Value::Object(settings), &world);
+                let then = &input["then"];
+                judged(&world.judge(&compiled, then["tool"].as_str().unwrap(), &then["input"]))
+            }
+        },
+        "hook" => judge_hook(input, policy, &world, &compiled),
+        "mcp_call" => {
+            let (server, tool) = (input["server"].as_str().unwrap(), input["tool"].as_str().unwrap());
+            judge_remote(&world, &compiled, server, tool)
+        }
+        "mcp_register" => {
+            let names = input["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
+            let pairs: Vec<(&str, &str)> =
+                names.map(|name| name.trim_start_matches("mcp__").split_once("__").unwrap()).collect();
+            let refused = !mcp::collisions(pairs).is_empty();
+            Judged(if refused { Action::Deny } else { Action::Allow }, "registration".to_owned())
+        }
+        "mcp_list_changed" if input["now"].get("annotations").is_some() => {
+            judge_remote(&world, &compiled, "srv", input["now"]["tool"].as_str().unwrap())
+        }
+        "project_settings" if input["then"].get("tool").is_some() => {
+            let text =
+                strict_json::parse(input["text"].as_str().unwrap(), strict_json::Limits::SETTINGS).unwrap();
+            let mut raw = settings(policy, &world);
+            let mut project = raw_policy(&text, &world).layers.remove(0);
+            project.trusted = input["trusted"] == true;
+            raw.layers.push(project);
+            let then = &input["then"];
+            judged(&world.judge(&raw.compile().0, then["tool"].as_str().unwrap(), &then["input"]))
+        }
+        "git_config" if input["trusted"] == true => call(&input["then"]),
+        "confirmation" => match input["reply"].get("updatedInput") {
+            // What a person changed is judged again; their yes answers a question by default.
+            Some(updated) => call(&json!({ "tool": "Bash", "input": updated })),
+            None => Deferred(SETTLE),
+        },
+        "archive" => {
+            let entries = input["entries"].as_array().unwrap().iter();
+            let writes: Vec<Effect> = entries
+                .map(|entry| Effect::Write {
+                    path: world.path(entry.as_str().unwrap()),
+                    kind: WriteKind::Put,
+                })
+                .collect();
+            let intent = Intent::new("extract an archive", writes);
+            judged(&world.judge_intent(&compiled, &identity("Write"), &Map::new(), &intent, &[]))
+        }
+        "mcp_list_changed" | "mcp_tool_def" | "mcp_oauth" | "http_request" => Deferred(MCP),
+        "project_settings" | "git_config" => Deferred(TRUST),
+        "sandbox_network" | "output" | "audit_field" | "child_env" | "regex" | "glob" => Deferred(EXECUTION),
+        other => panic!("{other}"),
+    }
+}
+
+/// A stand-in for the schemas of the tools that the corpus calls.
+fn fits_schema(fields: &Map<String, Value>) -> bool {
+    fields.iter().all(|(name, value)| match name.as_str() {
+        "command" | "path" => value.is_string(),
+        "timeout" | "offset" | "limit" => value.is_u64(),
+        _ => false,
+    })
+}
+
+fn judge_remote(world: &World, policy: &Policy, server: &str, tool: &str) -> Outcome {
+    let identity = ToolIdentity {
+        name: ToolName::new(mcp::joined_name(server, tool)),
+        also: Vec::new(),
+        source: SourceId::Mcp { server: server.to_owned(), tool: tool.to_owned() },
+        read_only: true,
+        requires_interaction: false,
+    };
+    let remote = Effect::Remote { server: server.to_owned(), tool: tool.to_owned() };
+    let intent = Intent::new("call another server", [remote]);
+    judged(&world.judge_intent(policy, &identity, &Map::new(), &intent, &[]))
+}
+
+fn judge_hook(input: &Value, policy: &Value, world: &World, compiled: &Policy) -> Outcome {
+    let (tool, mut call) = (input["call"]["tool"].as_str().unwrap(), input["call"]["input"].clone());
+    let outcomes = match &input["outcome"] {
+        Value::Array(outcomes) => outcomes.clone(),
+        one => vec![one.clone()],
+    };
+    let mut opinions = Vec::new();
+    let mut compiled = compiled.clone();
+    for outcome in outcomes {
+        if input.get("matcher").is_some_and(|matcher| matcher != tool) {
+            continue;
+        }
+        let opinion = |action| Opinion { by: "h".to_owned(), action, reason: None };
+        match outcome["exit"].as_i64() {
+            Some(2) => opinions.push(opinion(Action::Deny)),
+            Some(0) => {
+                let Ok(said) = serde_json::from_str::<Value>(outcome["stdout"].as_str().unwrap_or("{}"))
+                else {
+                    return Deferred(HOOK);
+                };
+                match said["decision"].as_str() {
+                    Some("allow") => opinions.push(opinion(Action::Allow)),
+                    Some(_) => return Deferred(HOOK),
+                    None => {}
+                }
+                if let Some(updated) = said.get("updatedInput") {
+                    call = updated.clone();
+                }
+                if let Some(mode) = said["setMode"].as_str() {
+                    // A hook's wish for another mode is no order; even if it were, the lock holds.
+                    compiled = compiled.with_mode(mode.parse().unwrap());
+                    opinions.clear();
+                }
+            }
+            _ if policy["hook_required"] == true => return Deferred(HOOK),
+            _ => {}
+        }
+    }
+    judged(&world.judge_with(&compiled, tool, &call, &opinions))
+}

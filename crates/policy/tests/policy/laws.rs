@@ -1,0 +1,469 @@
+//! Laws of the decision, checked on random rules and calls.
+
+use crate::world::{World, action, compile, identity, input_of};
+use proptest::prelude::*;
+use proptest::sample::{Index, select, subsequence};
+use serde_json::{Map, Value, json};
+use toolgate_policy::{Action, Policy};
+use toolgate_proto::{Effect, Intent, Mode, SourceId, ToolIdentity, Verdict};
+
+const RULES: &[&str] = &[
+    "Bash",
+    "Bash(npm *)",
+    "Bash(npm run build)",
+    "Bash(git *)",
+    "Bash(git push *)",
+    "Bash(rm *)",
+    "Bash(cat *)",
+    "Bash(curl *)",
+    "Bash(* install)",
+    "Bash(echo *)",
+    "Read",
+    "Read(src/**)",
+    "Read(.env)",
+    "Read(//etc/**)",
+    "Read(~/.ssh/**)",
+    "Edit",
+    "Edit(src/**)",
+    "Edit(docs/**)",
+    "Edit(//tmp/**)",
+    "Edit(*.md)",
+    "WebFetch",
+    "WebFetch(domain:example.com)",
+    "WebFetch(domain:*.example.com)",
+    "WebSearch",
+    "Agent",
+    "Agent(Explore)",
+    "Skill(review)",
+    "Skill(review *)",
+    "mcp__gh",
+    "mcp__gh__get_*",
+    "mcp__gh__get_issue",
+    "mcp__fs__read",
+    "Write",
+    "Grep",
+    "TodoWrite",
+    "Monitor",
+];
+
+const CALLS: &[(&str, &str)] = &[
+    ("Bash", "npm run build"),
+    ("Bash", "npm install"),
+    ("Bash", "git push origin main"),
+    ("Bash", "git status"),
+    ("Bash", "rm -r build"),
+    ("Bash", "cat .env"),
+    ("Bash", "cat src/a.rs"),
+    ("Bash", "curl https://example.com/x"),
+    ("Bash", "echo hi > notes.md"),
+    ("Bash", "echo hi > src/a.rs"),
+    ("Bash", "cat /etc/passwd"),
+    ("Bash", "echo a; rm b"),
+    ("Bash", "eval \"$X\""),
+    ("Bash", "npm run build && git push"),
+    ("Read", "src/a.rs"),
+    ("Read", ".env"),
+    ("Read", "/etc/passwd"),
+    ("Read", "~/.ssh/id_rsa"),
+    ("Edit", "src/a.rs"),
+    ("Edit", "docs/a.md"),
+    ("Write", "/tmp/x"),
+    ("Write", ".git/config"),
+    ("Write", "src/.env"),
+    ("Grep", "src"),
+    ("WebFetch", "https://example.com/"),
+    ("WebFetch", "https://a.example.com/"),
+    ("WebFetch", "https://evil.test/"),
+    ("WebFetch", "http://localhost:3000/"),
+    ("WebSearch", "x"),
+    ("Agent", "Explore"),
+    ("Agent", "Plan"),
+    ("Skill", "review"),
+    ("Skill", "review 12"),
+    ("mcp__gh__get_issue", "{}"),
+    ("mcp__gh__delete", "{}"),
+    ("mcp__fs__read", "{}"),
+    ("TodoWrite", "{}"),
+    ("Unknown", "{}"),
+    ("Monitor", "npm run build"),
+];
+
+const MODES: &[&str] = &["default", "plan", "acceptEdits", "dontAsk", "bypass", "deny"];
+
+fn cases(count: u32) -> ProptestConfig {
+    ProptestConfig { cases: count, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+#[derive(Debug, Clone)]
+struct Rules {
+    allow: Vec<&'static str>,
+    ask: Vec<&'static str>,
+    deny: Vec<&'static str>,
+    mode: &'static str,
+}
+
+impl Rules {
+    fn settings(&self) -> Value {
+        json!({ "permissions": { "allow": self.allow, "ask": self.ask, "deny": self.deny }, "mode": self.mode })
+    }
+
+    fn judge(&self, (tool, text): (&str, &str)) -> (Action, bool) {
+        let world = World::new("/ws");
+        let (policy, _) = compile(&self.settings(), &world);
+        let judgement = world.judge(&policy, tool, &input_of(tool, text));
+        let explicit = matches!(&judgement.verdict, Verdict::Ask(question) if question.explicit);
+        (action(&judgement), explicit)
+    }
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    let pick = |most: usize| subsequence(RULES, 0..=most);
+    (pick(6), pick(3), pick(3), select(MODES)).prop_map(|(allow, ask, deny, mode)| Rules {
+        allow,
+        ask,
+        deny,
+        mode,
+    })
+}
+
+fn call() -> impl Strategy<Value = (&'static str, &'static str)> {
+    select(CALLS)
+}
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    #[test]
+    fn default_is_not_allow(call in call(), mode in select(&["default", "plan", "dontAsk", "deny"][..])) {
+        let rules = Rules { allow: vec![], ask: vec![], deny: vec![], mode };
+        let free = matches!(call.0, "TodoWrite" | "Grep")
+            || call == ("Read", "src/a.rs")
+            || call == ("Bash", "git status")
+            || call == ("Bash", "cat src/a.rs");
+        let (action, _) = rules.judge(call);
+        prop_assert!(action != Action::Allow || (free && mode != "deny"), "{:?}", call);
+    }
+
+    #[test]
+    fn deny_wins(rules in rules(), call in call()) {
+        let alone = Rules { allow: vec![], ask: vec![], deny: rules.deny.clone(), mode: "default" };
+        if alone.judge(call).0 == Action::Deny {
+            prop_assert_eq!(rules.judge(call).0, Action::Deny);
+        }
+    }
+
+    #[test]
+    fn order_and_duplicates_do_not_matter(rules in rules(), call in call(), at in any::<Index>()) {
+        let mut other = rules.clone();
+        other.allow.reverse();
+        other.deny.reverse();
+        other.ask.reverse();
+        for list in [&mut other.allow, &mut other.ask, &mut other.deny] {
+            if !list.is_empty() {
+                let again = list[at.index(list.len())];
+                list.push(again);
+            }
+        }
+        prop_assert_eq!(rules.judge(call), other.judge(call));
+    }
+
+    #[test]
+    fn adding_a_deny_never_adds_an_allow(rules in rules(), call in call(), more in select(RULES)) {
+        let mut stricter = rules.clone();
+        stricter.deny.push(more);
+        prop_assert!(stricter.judge(call).0 >= rules.judge(call).0);
+    }
+
+    #[test]
+    fn adding_an_ask_never_adds_an_allow(rules in rules(), call in call(), more in select(RULES)) {
+        let mut stricter = rules.clone();
+        stricter.ask.push(more);
+        prop_assert!(stricter.judge(call).0 >= rules.judge(call).0);
+    }
+
+    #[test]
+    fn adding_an_allow_never_lifts_a_deny_or_an_explicit_ask(rules in rules(), call in call(), more in select(RULES)) {
+        let mut looser = rules.clone();
+        looser.allow.push(more);
+        let (before, explicit) = rules.judge(call);
+        // What dontAsk denies may have been a question by default, which an allow rule answers.
+        if (before == Action::Deny && rules.mode != "dontAsk") || explicit {
+            prop_assert!(looser.judge(call).0 >= before);
+        }
+        prop_assert!(looser.judge(call).0 <= before || before == Action::Allow);
+    }
+
+    #[test]
+    fn the_mode_never_lifts_a_deny(rules in rules(), call in call(), mode in select(MODES)) {
+        let (before, _) = Rules { mode: "default", ..rules.clone() }.judge(call);
+        if before == Action::Deny {
+            prop_assert_eq!(Rules { mode, ..rules }.judge(call).0, Action::Deny);
+        }
+    }
+
+    #[test]
+    fn dont_ask_never_asks(rules in rules(), call in call()) {
+        prop_assert_ne!(Rules { mode: "dontAsk", ..rules }.judge(call).0, Action::Ask);
+    }
+
+    #[test]
+    fn an_explicit_ask_survives_bypass(rules in rules(), call in call()) {
+        let (before, explicit) = Rules { mode: "default", ..rules.clone() }.judge(call);
+        if before == Action::Ask && explicit {
+            let (after, _) = Rules { mode: "bypass", ..rules }.judge(call);
+            prop_assert!(after >= Action::Ask);
+        }
+    }
+}
+
+const PARTS: &[&str] = &[
+    "npm run build",
+    "npm install",
+    "git push origin main",
+    "git status",
+    "rm -r build",
+    "cat .env",
+    "cat src/a.rs",
+    "curl https://example.com/x",
+    "echo hi",
+    "ls",
+    "echo hi > notes.md",
+];
+
+proptest! {
+    #![proptest_config(cases(384))]
+
+    #[test]
+    fn a_compound_is_as_strict_as_its_strictest_part(
+        rules in rules(),
+        parts in proptest::collection::vec(select(PARTS), 2..4),
+        joint in select(&[" && ", "; ", " | ", " || ", "\n", " & "][..]),
+    ) {
+        let whole = parts.join(joint);
+        let strictest = parts.iter().map(|part| rules.judge(("Bash", part)).0).max().unwrap();
+        let (got, _) = rules.judge(("Bash", &whole));
+        prop_assert!(got >= strictest, "{whole}: {got} but a part is {strictest}");
+        // A pipe into or after a part may ask for reasons of its own; a list may not.
+        if matches!(joint, " && " | "; ") {
+            prop_assert_eq!(got, strictest, "{}", whole);
+        }
+    }
+
+    #[test]
+    fn harmless_respelling_changes_nothing(rules in rules(), part in select(PARTS), blanks in 1usize..4) {
+        let spaced = part.replace(' ', &" ".repeat(blanks));
+        let commented = format!("{part} # and so on");
+        let quoted = part.split(' ').enumerate().map(|(at, word)| {
+            if at == 1 && word.chars().all(|c| c.is_ascii_alphanumeric()) { format!("'{word}'") } else { word.to_owned() }
+        }).collect::<Vec<_>>().join(" ");
+        for other in [spaced, format!("  {part}  "), commented, quoted] {
+            prop_assert_eq!(rules.judge(("Bash", part)).0, rules.judge(("Bash", &other)).0, "{}", other);
+        }
+    }
+
+    #[test]
+    fn disguise_never_makes_a_refused_command_pass(rules in rules(), part in select(PARTS), how in 0usize..16) {
+        let quoted = part.replace('\'', "'\\''");
+        let disguised = match how {
+            0 => format!("env {part}"),
+            1 => format!("nohup {part}"),
+            2 => format!("timeout 5 {part}"),
+            3 => format!("sudo {part}"),
+            4 => format!("({part})"),
+            5 => format!("{{ {part}; }}"),
+            6 => format!("bash -c '{quoted}'"),
+            7 => format!("echo \"$({part})\""),
+            8 => format!("true && {part}"),
+            9 => format!("FOO=bar {part}"),
+            10 => format!("\\{part}"),
+            11 => format!("eval '{quoted}'"),
+            12 => format!("if true; then {part}; fi"),
+            13 => format!("f() {{ {part}; }}; f"),
+            14 => format!("cat <({part})"),
+            _ => format!("time {part}"),
+        };
+        let before = rules.judge(("Bash", part)).0;
+        if before != Action::Allow {
+            prop_assert_ne!(rules.judge(("Bash", &disguised)).0, Action::Allow, "{}", disguised);
+        }
+    }
+}
+
+/// A book of rules on made-up tools, and the naive reading of it.
+fn naive(book: &Value, tool: &str, input: &Map<String, Value>) -> Option<Action> {
+    let rules = book["rules"].as_array().unwrap();
+    let holds = |rule: &Value| {
+        rule["conditions"].as_array().into_iter().flatten().all(|condition| {
+            let Some(value) = input.get(condition["param"].as_str().unwrap()) else { return false };
+            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let wanted: Vec<&str> = match &condition["value"] {
+                Value::Array(values) => values.iter().filter_map(Value::as_str).collect(),
+                one => one.as_str().into_iter().collect(),
+            };
+            wanted.iter().any(|wanted| match condition["operator"].as_str().unwrap() {
+                "equals" => text == *wanted,
+                "contains" => text.contains(wanted),
+                "startsWith" => text.starts_with(wanted),
+                _ => text.contains(wanted),
+            })
+        })
+    };
+    let action = |rule: &Value| serde_json::from_value(rule["action"].clone()).unwrap();
+    let own = rules.iter().filter(|rule| rule["tool"] == tool).find(|rule| holds(rule));
+    let any = rules.iter().filter(|rule| rule["tool"] == "*").find(|rule| holds(rule));
+    own.or(any).map(action).or_else(|| serde_json::from_value(book["defaultAction"].clone()).ok())
+}
+
+fn judge_book(book: &Value, tool: &str, input: &Map<String, Value>) -> Verdict {
+    let world = World::new("/ws");
+    let (policy, _) = compile(&json!({ "policy": book }), &world);
+    let identity = ToolIdentity { source: SourceId::Sdk, ..identity(tool) };
+    let intent = Intent::new("do something", [Effect::Opaque]);
+    world.judge_intent(&policy, &identity, input, &intent, &[]).verdict
+}
+
+fn book_rule() -> impl Strategy<Value = Value> {
+    let condition = (
+        select(&["p", "q"][..]),
+        select(&["equals", "contains", "matches", "startsWith"][..]),
+        prop_oneof![Just(json!("a")), Just(json!("ab")), Just(json!(["b", "c"])), Just(json!("true"))],
+    );
+    let condition = condition
+        .prop_map(|(param, operator, value)| json!({ "param": param, "operator": operator, "value": value }));
+    (
+        select(&["one", "two", "*"][..]),
+        select(&["allow", "ask", "deny"][..]),
+        proptest::collection::vec(condition, 0..3),
+    )
+        .prop_map(
+            |(tool, action, conditions)| json!({ "tool": tool, "action": action, "conditions": conditions }),
+        )
+}
+
+fn book() -> impl Strategy<Value = Value> {
+    (proptest::collection::vec(book_rule(), 0..6), select(&["allow", "ask", "deny"][..]))
+        .prop_map(|(rules, default)| json!({ "defaultAction": default, "rules": rules }))
+}
+
+fn book_input() -> impl Strategy<Value = Map<String, Value>> {
+    let value = prop_oneof![
+        Just(json!("a")),
+        Just(json!("abc")),
+        Just(json!(true)),
+        Just(json!(12)),
+        Just(json!("c"))
+    ];
+    let value = proptest::option::of(value);
+    (value.clone(), value).prop_map(|(p, q)| {
+        [("p", p), ("q", q)].into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn property_33_policy_decision_evaluation(
+        book in book(), input in book_input(), tool in select(&["one", "two", "three"][..]),
+    ) {
+        let wanted = naive(&book, tool, &input).unwrap();
+        let got = judge_book(&book, tool, &input);
+        prop_assert_eq!(got.word(), wanted.to_string());
+    }
+
+    #[test]
+    fn property_34_policy_rule_precedence(
+        specific in select(&["allow", "ask", "deny"][..]), wildcard in select(&["allow", "ask", "deny"][..]),
+        first in any::<bool>(),
+    ) {
+        let own = json!({ "tool": "one", "action": specific });
+        let any = json!({ "tool": "*", "action": wildcard });
+        let rules = if first { vec![own, any] } else { vec![any, own] };
+        let book = json!({ "defaultAction": "ask", "rules": rules });
+        prop_assert_eq!(judge_book(&book, "one", &Map::new()).word(), specific);
+        prop_assert_eq!(judge_book(&book, "two", &Map::new()).word(), wildcard);
+    }
+
+    #[test]
+    fn property_35_policy_condition_evaluation(
+        rule in book_rule(), input in book_input(), tool in select(&["one", "two"][..]),
+    ) {
+        // The default differs from the rule, so the answer tells whether the rule was applied.
+        let default = if rule["action"] == "ask" { "deny" } else { "ask" };
+        let book = json!({ "defaultAction": default, "rules": [rule] });
+        let applies = naive(&book, tool, &input).unwrap().to_string() != default;
+        prop_assert_eq!(judge_book(&book, tool, &input).word() != default, applies);
+    }
+
+    #[test]
+    fn property_36_policy_risk_classification(
+        call in call(), risk in select(&["low", "medium", "high"][..]), named in any::<bool>(),
+    ) {
+        let rule = json!({ "tool": if named { call.0 } else { "other" }, "action": "ask", "risk": risk });
+        let world = World::new("/ws");
+        let (policy, _) = compile(&json!({ "policy": { "rules": [rule] } }), &world);
+        let judgement = world.judge(&policy, call.0, &input_of(call.0, call.1));
+        let got = judgement.risk.to_string();
+        prop_assert!(["low", "medium", "high", "critical"].contains(&got.as_str()));
+        if named && got != "critical" {
+            prop_assert!(got == risk || call.0 == "Bash" || call.0 == "Monitor", "{got} is not {risk}");
+        }
+    }
+
+    #[test]
+    fn property_37_confirmation_details_completeness(rules in rules(), call in call()) {
+        let world = World::new("/ws");
+        let (policy, _) = compile(&Rules { mode: "default", ..rules }.settings(), &world);
+        let judgement = world.judge(&policy, call.0, &input_of(call.0, call.1));
+        if let Verdict::Ask(question) = &judgement.verdict {
+            prop_assert_eq!(question.tool.as_str(), call.0);
+            prop_assert!(!question.description.is_empty());
+            prop_assert!(!question.locations.is_empty() && !question.effects.is_empty());
+            prop_assert!(!question.reason.text.is_empty());
+            if question.explicit {
+                prop_assert!(question.suggestions.is_empty());
+            }
+        }
+    }
+
+    /// A suggestion that a person takes spares the question, and lets nothing else pass than calls of its kind.
+    #[test]
+    fn suggestions_are_narrow_and_work(call in call()) {
+        let world = World::new("/ws");
+        let (policy, _) = compile(&json!({}), &world);
+        let input = input_of(call.0, call.1);
+        let judgement = world.judge(&policy, call.0, &input);
+        if let Verdict::Ask(question) = &judgement.verdict {
+            let rules: Vec<&str> = question.suggestions.iter().map(|suggestion| suggestion.rule.as_str()).collect();
+            for rule in &rules {
+                for wide in ["Bash", "Bash(bash *)", "Bash(python *)", "Bash(git *)", "Bash(sudo *)", "Bash(npm *)", "Bash(rm *)"] {
+                    prop_assert_ne!(*rule, wide);
+                }
+            }
+            if !rules.is_empty() {
+                let (after, problems) = compile(&json!({ "allow": rules }), &world);
+                prop_assert!(problems.iter().all(|problem| problem.weight == toolgate_policy::Weight::Note));
+                let again = world.judge(&after, call.0, &input);
+                let still = matches!(&again.verdict, Verdict::Ask(question) if !question.suggestions.is_empty());
+                prop_assert!(!still, "{:?} still asks: {}", rules, again.verdict.reason());
+            }
+        }
+    }
+
+    #[test]
+    fn every_judgement_explains_itself(rules in rules(), call in call()) {
+        let world = World::new("/ws");
+        let (policy, _) = compile(&rules.settings(), &world);
+        let judgement = world.judge(&policy, call.0, &input_of(call.0, call.1));
+        let last = judgement.steps.last().unwrap();
+        prop_assert!(last.action.is_some(), "{:?}", judgement.steps);
+        let strict = judgement.parts.iter().map(|part| part.action).max();
+        if let Some(strict) = strict
+            && policy.mode() == Mode::Default
+        {
+            prop_assert!(action(&judgement) >= strict);
+        }
+        let again: Policy = policy.clone();
+        prop_assert_eq!(world.judge(&again, call.0, &input_of(call.0, call.1)), judgement);
+    }
+}
