@@ -220,6 +220,8 @@ pub(crate) struct Guarded {
 #[derive(Debug, Clone, Default)]
 struct Patterns {
     by_name: HashMap<String, Vec<Vec<Segment>>>,
+    /// Patterns `*.ext`, by `ext`.
+    by_extension: HashMap<String, Vec<Vec<Segment>>>,
     loose: Vec<Vec<Segment>>,
 }
 
@@ -354,7 +356,10 @@ impl Patterns {
                     }
                     Some(Segment::Glob(_) | Segment::Many) | None => out.loose.push(segments),
                 },
-                Some(Segment::Glob(_)) => out.loose.push(segments),
+                Some(Segment::Glob(glob)) => match glob.extension().filter(|_| segments.len() == 1) {
+                    Some(extension) => out.by_extension.entry(extension).or_default().push(segments),
+                    None => out.loose.push(segments),
+                },
                 None => {}
             }
         }
@@ -369,7 +374,9 @@ impl Patterns {
                 return Some(());
             }
             // A pattern such as `*.key` is about files: a directory of that name says nothing of what it holds.
-            if rest.is_empty() && self.loose.iter().any(|segments| Segment::fit(segments, name)) {
+            let extension = name.rsplit_once('.').and_then(|(_, extension)| self.by_extension.get(extension));
+            let mut loose = extension.into_iter().flatten().chain(&self.loose);
+            if rest.is_empty() && loose.any(|segments| Segment::fit(segments, name)) {
                 return Some(());
             }
         }

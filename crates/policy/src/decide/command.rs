@@ -5,8 +5,7 @@ use super::paths::Via;
 use crate::judgement::PartVerdict;
 use crate::protect::Touch;
 use crate::raw::Action;
-use crate::rule::bash::Precision;
-use crate::rule::{ActionIndex, Rule};
+use crate::rule::ActionIndex;
 use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
 use std::borrow::Cow;
 use toolgate_proto::{Code, CommandLine, Effect, Mode, Reason, Scope, Severity, SourceId, WriteKind};
@@ -14,7 +13,9 @@ use toolgate_proto::{Code, CommandLine, Effect, Mode, Reason, Scope, Severity, S
 /// What covers a simple command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cover {
-    /// A rule for commands.
+    /// A rule for exactly this command, or this line.
+    Exact(u32),
+    /// A rule with a wildcard.
     Rule(u32),
     /// A rule for the tool, or the policy book.
     Grant(Grant),
@@ -134,16 +135,13 @@ impl Case<'_> {
         for text in &part.deny_texts {
             self.weigh_text(text);
         }
-        let cover = whole.map(Cover::Rule).or_else(|| self.cover(part));
+        let cover = whole.map(Cover::Exact).or_else(|| self.cover(part));
         let rule = match cover {
-            Some(Cover::Rule(id) | Cover::Grant(Grant::Rule(id))) => Some(id),
+            Some(Cover::Exact(id) | Cover::Rule(id) | Cover::Grant(Grant::Rule(id))) => Some(id),
             Some(Cover::Grant(Grant::Book) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing)
             | None => None,
         };
-        let exactly = match cover {
-            Some(Cover::Rule(id)) => self.is_exact(id),
-            Some(Cover::Grant(_) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing) | None => false,
-        };
+        let exactly = matches!(cover, Some(Cover::Exact(_)));
         let via = match cover {
             Some(_) => Via::Granted { exactly },
             None => Via::Command,
@@ -186,23 +184,6 @@ impl Case<'_> {
         });
     }
 
-    fn is_exact(&self, id: u32) -> bool {
-        match self.compiled.rule(id) {
-            Some(Rule::Command(pattern)) => pattern.precision() == Precision::Exact,
-            Some(
-                Rule::Tool(_)
-                | Rule::Mcp(_)
-                | Rule::Path(_)
-                | Rule::Domain(_)
-                | Rule::Agent(_)
-                | Rule::Skill(_)
-                | Rule::Param(_)
-                | Rule::Never(..),
-            )
-            | None => false,
-        }
-    }
-
     /// What covers a part, if anything does.
     fn cover(&self, part: &Part) -> Option<Cover> {
         let allow = &self.compiled.allow;
@@ -212,7 +193,7 @@ impl Case<'_> {
         }
         let exact = allow.commands.find_exact(text).or_else(|| allow.commands.find_exact(&part.text));
         if let Some(id) = exact {
-            return Some(Cover::Rule(id));
+            return Some(Cover::Exact(id));
         }
         // A wildcard grants the plain use of a program, not options that make it another one.
         if part.plain {
@@ -239,7 +220,7 @@ impl Case<'_> {
 
     fn ground_of_cover(&mut self, cover: Cover, part: &Part) {
         match cover {
-            Cover::Rule(id) => self.ground("a rule allows the command", Some(id)),
+            Cover::Exact(id) | Cover::Rule(id) => self.ground("a rule allows the command", Some(id)),
             Cover::Grant(grant) => self.ground_of_grant(grant),
             Cover::ReadOnly => self.ground(format!("`{}` only reads", part.text), None),
             Cover::AcceptEdits => self.ground("mode acceptEdits allows changes inside the workspace", None),

@@ -48,7 +48,7 @@ fn first(hits: impl Iterator<Item = DomainHit>) -> Option<DomainHit> {
 }
 
 fn with_rule(compiled: &Compiled, reason: Reason, id: u32) -> Reason {
-    Reason { rule: compiled.reference(id).cloned(), ..reason }
+    Reason { rule: compiled.reference(id), ..reason }
 }
 
 /// A deny rule or the blocked list.
@@ -176,7 +176,7 @@ impl Case<'_> {
         self.ask_about_host(&target);
         let host = target.host_text();
         let spelled =
-            rule.and_then(|id| self.compiled.reference(id)).is_some_and(|rule| rule.text.contains(&host));
+            rule.and_then(|id| self.compiled.written(id)).is_some_and(|rule| rule.text.contains(&host));
         let metadata = matches!(target.private(), Some(AddressClass::Metadata | AddressClass::LinkLocal));
         if metadata && !spelled {
             let text = format!("the command reaches `{host}`, a metadata service");

@@ -24,15 +24,6 @@ pub(crate) enum CommandPattern {
     },
 }
 
-/// How much a pattern leaves open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Precision {
-    /// One text.
-    Exact,
-    /// Whatever the wildcards take.
-    Open,
-}
-
 impl CommandPattern {
     pub(crate) fn parse(content: &str, action: Action) -> Result<Self, Malformed> {
         let content = one_blank(content);
@@ -72,13 +63,6 @@ impl CommandPattern {
             Self::Wild { body, tail } => {
                 body.matches(command) || tail.as_ref().is_some_and(|tail| tail.matches(command))
             }
-        }
-    }
-
-    pub(crate) fn precision(&self) -> Precision {
-        match self {
-            Self::Exact(_) => Precision::Exact,
-            Self::Prefix(_) | Self::Wild { .. } => Precision::Open,
         }
     }
 
@@ -128,21 +112,23 @@ pub(crate) struct CommandIndex {
 }
 
 impl CommandIndex {
-    pub(crate) fn add(&mut self, id: u32, pattern: &CommandPattern) {
+    pub(crate) fn add(&mut self, id: u32, pattern: CommandPattern) {
         self.any = true;
         match pattern {
             CommandPattern::Exact(text) => {
-                self.exact.entry(text.clone()).or_insert(id);
+                self.exact.entry(text).or_insert(id);
             }
             CommandPattern::Prefix(text) => {
-                self.prefixes.entry(text.clone()).or_insert(id);
+                self.prefixes.entry(text).or_insert(id);
             }
-            CommandPattern::Wild { body, .. } => match body.head().split_once(' ') {
-                Some((word, _)) => {
-                    self.by_word.entry(word.to_owned()).or_default().push((id, pattern.clone()));
-                }
-                None => self.loose.push((id, pattern.clone())),
-            },
+            CommandPattern::Wild { body, tail } => {
+                let word = body.head().split_once(' ').map(|(word, _)| word.to_owned());
+                let list = match word {
+                    Some(word) => self.by_word.entry(word).or_default(),
+                    None => &mut self.loose,
+                };
+                list.push((id, CommandPattern::Wild { body, tail }));
+            }
         }
     }
 
@@ -183,7 +169,7 @@ mod tests {
     fn check(content: &str, command: &str) -> bool {
         let pattern = CommandPattern::parse(content, Action::Allow).unwrap();
         let mut index = CommandIndex::default();
-        index.add(7, &pattern);
+        index.add(7, pattern.clone());
         assert_eq!(index.find(command).is_some(), pattern.matches(command), "{content} / {command}");
         pattern.matches(command)
     }

@@ -112,14 +112,14 @@ pub(crate) struct DomainHit {
 }
 
 impl DomainIndex {
-    pub(crate) fn add(&mut self, id: u32, pattern: &DomainPattern) {
+    pub(crate) fn add(&mut self, id: u32, pattern: DomainPattern) {
         self.any = true;
         let port = pattern.port;
-        match &pattern.hosts {
+        match pattern.hosts {
             Hosts::Every => self.every.push((id, port)),
-            Hosts::Exactly(host) => self.exact.entry(host.clone()).or_default().push((id, port)),
-            Hosts::Below(name) => self.below.entry(name.clone()).or_default().push((id, port)),
-            Hosts::Labels(labels) => self.labels.push((id, port, labels.clone())),
+            Hosts::Exactly(host) => self.exact.entry(host).or_default().push((id, port)),
+            Hosts::Below(name) => self.below.entry(name).or_default().push((id, port)),
+            Hosts::Labels(labels) => self.labels.push((id, port, labels)),
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
 
     fn check(rule: &str, host: &str) -> bool {
         let mut index = DomainIndex::default();
-        index.add(0, &DomainPattern::parse(rule).unwrap());
+        index.add(0, DomainPattern::parse(rule).unwrap());
         index.hits(&Host::parse(host).unwrap()).next().is_some()
     }
 
