@@ -30,8 +30,8 @@ pub(crate) struct Compiled {
     pub(crate) frank_edits: PathIndex,
     /// Patterns that deny reading and name one path: a sandbox can hold it shut.
     shut: Vec<PathPattern>,
-    /// The hosts of allow rules, as written.
-    pub(crate) hosts: Vec<String>,
+    /// An allow rule speaks of hosts.
+    pub(crate) opens_hosts: bool,
     /// What a sandbox is told, for the workspace that was last seen.
     sandbox: OnceLock<SandboxPaths>,
     pub(crate) books: Books,
@@ -89,7 +89,7 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<Problem>) {
         frank_reads: PathIndex::default(),
         frank_edits: PathIndex::default(),
         shut: Vec::new(),
-        hosts: Vec::new(),
+        opens_hosts: false,
         sandbox: OnceLock::new(),
         books: Books::compile(&raw.books, &mut problems),
         fetch: Fetch::compile(&raw.fetch, &mut problems),
@@ -203,7 +203,7 @@ impl Compiled {
             (Action::Deny, Rule::Path(pattern)) if pattern.usage == PathUse::Read && pattern.names_one() => {
                 self.shut.push(pattern.clone());
             }
-            (Action::Allow, Rule::Domain(pattern)) => self.hosts.push(pattern.text.clone()),
+            (Action::Allow, Rule::Domain(_)) => self.opens_hosts = true,
             (Action::Allow | Action::Ask | Action::Deny, _) => {}
         }
         match action {

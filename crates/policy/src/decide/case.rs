@@ -207,18 +207,19 @@ impl<'r> Case<'r> {
             }
             Some(objection) => match objection.force {
                 Force::Deny => {
-                    flip = self.flip(&objection);
+                    flip = self.flip(&objection, &[]);
                     Verdict::Deny(objection.reason)
                 }
                 Force::Explicit => {
-                    flip = self.flip(&objection);
-                    self.ask(objection, true)
+                    flip = self.flip(&objection, &[]);
+                    self.ask(objection, Vec::new())
                 }
                 Force::ByDefault => match self.answered(&mut steps) {
                     Some(reason) => Verdict::Allow(self.terms(reason, false)),
                     None => {
-                        flip = self.flip(&objection);
-                        self.ask(objection, false)
+                        let suggestions = self.suggestions();
+                        flip = self.flip(&objection, &suggestions);
+                        self.ask(objection, suggestions)
                     }
                 },
             },
@@ -302,7 +303,8 @@ impl<'r> Case<'r> {
         }
     }
 
-    /// The hosts that the call may reach: those it names, and for a command those that rules allow.
+    /// The hosts that the call names. Where rules open hosts to commands the list may be empty: then the filtering
+    /// proxy is there, and asks [`Policy::judge_target`](crate::Policy::judge_target) about every connection.
     fn network(&self, runs: bool) -> Network {
         let inferred = self.request.survey.commands.iter().flat_map(|command| &command.analysis.parts);
         let inferred = inferred.flat_map(|part| &part.effects).map(|inferred| &inferred.effect);
@@ -326,12 +328,13 @@ impl<'r> Case<'r> {
                 | Effect::Opaque => None,
             })
             .collect();
-        if runs {
-            hosts.extend(self.compiled.hosts.iter().cloned());
-        }
         hosts.sort_unstable();
         hosts.dedup();
-        if hosts.is_empty() { Network::None } else { Network::Hosts(hosts) }
+        if hosts.is_empty() && !(runs && self.compiled.opens_hosts) {
+            Network::None
+        } else {
+            Network::Hosts(hosts)
+        }
     }
 }
 

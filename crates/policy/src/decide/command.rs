@@ -2,6 +2,7 @@
 
 use super::case::{Case, Force, Grant, Stage};
 use super::paths::Via;
+use crate::facts::EntryKind;
 use crate::judgement::PartVerdict;
 use crate::protect::Touch;
 use crate::raw::Action;
@@ -37,8 +38,20 @@ impl Case<'_> {
         };
         self.weigh_line(line, &analysis);
         let whole = self.exact_line(line);
+        let mut covers: Vec<Option<Cover>> = Vec::with_capacity(analysis.parts.len());
         for part in &analysis.parts {
-            self.weigh_part(part, whole);
+            // An exact rule for a wrapper and what it runs speaks of both.
+            let runner = part.run_by.and_then(|runner| covers.get(runner).copied().flatten());
+            let spoken = match runner {
+                Some(Cover::Exact(id)) => Some(id),
+                Some(
+                    Cover::Rule(_) | Cover::Grant(_) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing,
+                )
+                | None => whole,
+            };
+            let cover = spoken.map(Cover::Exact).or_else(|| self.cover(part));
+            self.weigh_part(part, cover);
+            covers.push(cover);
         }
         self.weigh_doubt(&analysis, whole);
         if analysis.parts.is_empty() && analysis.doubt.is_none() {
@@ -130,12 +143,11 @@ impl Case<'_> {
     }
 
     /// One simple command.
-    fn weigh_part(&mut self, part: &Part, whole: Option<u32>) {
+    fn weigh_part(&mut self, part: &Part, cover: Option<Cover>) {
         let before = self.objections.len();
         for text in &part.deny_texts {
             self.weigh_text(text);
         }
-        let cover = whole.map(Cover::Exact).or_else(|| self.cover(part));
         let rule = match cover {
             Some(Cover::Exact(id) | Cover::Rule(id) | Cover::Grant(Grant::Rule(id))) => Some(id),
             Some(Cover::Grant(Grant::Book) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing)
@@ -245,6 +257,11 @@ impl Case<'_> {
                     self.weigh_glob(glob, path, Touch::Write, *kind == WriteKind::Tree);
                 }
                 self.weigh_write(path, *kind, via);
+                let directory =
+                    self.request.facts.get(path).is_some_and(|fact| fact.kind == EntryKind::Directory);
+                for entry in inferred.entries.iter().filter(|_| directory) {
+                    self.weigh_write(&path.join(entry), *kind, via);
+                }
             }
             Effect::Fetch { url } => self.weigh_inferred_fetch(url, via, rule),
             Effect::Exec { .. }

@@ -12,8 +12,9 @@ use toolgate_proto::{Code, Mode, Reason, Severity};
 use url::Host;
 
 impl Policy {
-    /// What rules and settings say of a host, leaving aside how its address is spelled.
-    pub(crate) fn judge_host(&self, target: &Target) -> (Action, Reason) {
+    /// What rules and settings say of a host, leaving aside how its address is spelled: for redirects, and for the
+    /// connections of a command that runs behind the filtering proxy.
+    pub fn judge_target(&self, target: &Target) -> (Action, Reason) {
         let compiled = &*self.compiled;
         if let Some(reason) = denied_host(compiled, target).or_else(|| private_host(compiled, target)) {
             return (Action::Deny, reason);

@@ -12,8 +12,6 @@ use url::Host;
 pub(crate) struct DomainPattern {
     pub(crate) hosts: Hosts,
     pub(crate) port: Ports,
-    /// The content as written, for terms of a run.
-    pub(crate) text: String,
 }
 
 /// Which hosts.
@@ -67,7 +65,7 @@ impl DomainPattern {
         } else {
             Hosts::Exactly(Host::parse(host).map_err(|_| bad("this is no host name"))?)
         };
-        Ok(Self { hosts, port, text: text.to_ascii_lowercase() })
+        Ok(Self { hosts, port })
     }
 }
 
