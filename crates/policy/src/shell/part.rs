@@ -169,6 +169,8 @@ impl Walk<'_> {
             return;
         }
         if let Some(runs) = wrappers::runs(name, args) {
+            // The words that `xargs` adds may be what runs.
+            draft.coverable &= !fed;
             self.wrapper(draft, name, args, runs, input, place);
             return;
         }
@@ -261,7 +263,7 @@ impl Walk<'_> {
                     }
                 }
                 draft.payloads.push(if matches!(name, "xargs" | "parallel") {
-                    placeholders(payload)
+                    fed_words(payload)
                 } else {
                     payload
                 });
@@ -575,6 +577,12 @@ fn placeholders(args: Vec<Arg>) -> Vec<Arg> {
             }
         })
         .collect()
+}
+
+/// `xargs` adds words that are not known.
+fn fed_words(args: Vec<Arg>) -> Vec<Arg> {
+    let fed = Arg { text: "…".to_owned(), live: Some(Live::Parameter), splits: true, ..Arg::default() };
+    placeholders(args).into_iter().chain([fed]).collect()
 }
 
 /// Options whose value is prose, so that a live one picks nothing.
