@@ -71,6 +71,7 @@ impl Walk<'_> {
         let mut draft =
             Draft { part: empty(spelled, place), coverable: true, payloads: Vec::new(), texts: Vec::new() };
         draft.part.effects = redirected.effects;
+        let input = redirected.input;
         draft.coverable &= !redirected.unknown;
         draft.part.unknown_effects |= redirected.unknown;
         draft.deny(draft.part.text.clone());
@@ -117,7 +118,7 @@ impl Walk<'_> {
             draft.part.unknown_effects = true;
         } else {
             draft.part.program = Some(program.text.clone());
-            self.program_use(&mut draft, program, rest, fed, redirected.input, place);
+            self.program_use(&mut draft, program, rest, fed, input.clone(), place);
         }
         if args.iter().any(|arg| arg.evaluates) {
             draft.coverable = false;
@@ -133,7 +134,9 @@ impl Walk<'_> {
         let inner = Place { run_by: Some(index), ..place.clone() };
         for words in payloads {
             let text = joined(&words);
-            self.part(text, &[], words, Redirected::default(), &inner);
+            // What it runs has its standard input.
+            let redirected = Redirected { input: input.clone(), ..Redirected::default() };
+            self.part(text, &[], words, redirected, &inner);
         }
         for text in texts {
             self.text(&text, &inner);
@@ -300,6 +303,12 @@ impl Walk<'_> {
                 }
             },
             Runs::Nothing => {
+                if is_shell
+                    && let Some(script) = args.iter().position(|arg| !arg.text.starts_with(['-', '+']))
+                {
+                    // A rule against the file holds for the shell that runs it.
+                    draft.unwrapped(args.get(script..).unwrap_or_default());
+                }
                 if name == "exec" {
                     draft.coverable = false;
                     self.warn(
