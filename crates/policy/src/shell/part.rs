@@ -71,6 +71,7 @@ impl Walk<'_> {
         let mut draft =
             Draft { part: empty(spelled, place), coverable: true, payloads: Vec::new(), texts: Vec::new() };
         draft.part.effects = redirected.effects;
+        let input = redirected.input;
         draft.coverable &= !redirected.unknown;
         draft.part.unknown_effects |= redirected.unknown;
         draft.deny(draft.part.text.clone());
@@ -117,7 +118,7 @@ impl Walk<'_> {
             draft.part.unknown_effects = true;
         } else {
             draft.part.program = Some(program.text.clone());
-            self.program_use(&mut draft, program, rest, fed, redirected.input, place);
+            self.program_use(&mut draft, program, rest, fed, input.clone(), place);
         }
         if args.iter().any(|arg| arg.evaluates) {
             draft.coverable = false;
@@ -133,7 +134,9 @@ impl Walk<'_> {
         let inner = Place { run_by: Some(index), ..place.clone() };
         for words in payloads {
             let text = joined(&words);
-            self.part(text, &[], words, Redirected::default(), &inner);
+            // What it runs has its standard input.
+            let redirected = Redirected { input: input.clone(), ..Redirected::default() };
+            self.part(text, &[], words, redirected, &inner);
         }
         for text in texts {
             self.text(&text, &inner);
@@ -169,6 +172,8 @@ impl Walk<'_> {
             return;
         }
         if let Some(runs) = wrappers::runs(name, args) {
+            // The words that `xargs` adds may be what runs.
+            draft.coverable &= !fed;
             self.wrapper(draft, name, args, runs, input, place);
             return;
         }
@@ -261,7 +266,7 @@ impl Walk<'_> {
                     }
                 }
                 draft.payloads.push(if matches!(name, "xargs" | "parallel") {
-                    placeholders(payload)
+                    fed_words(payload)
                 } else {
                     payload
                 });
@@ -298,6 +303,12 @@ impl Walk<'_> {
                 }
             },
             Runs::Nothing => {
+                if is_shell
+                    && let Some(script) = args.iter().position(|arg| !arg.text.starts_with(['-', '+']))
+                {
+                    // A rule against the file holds for the shell that runs it.
+                    draft.unwrapped(args.get(script..).unwrap_or_default());
+                }
                 if name == "exec" {
                     draft.coverable = false;
                     self.warn(
@@ -575,6 +586,12 @@ fn placeholders(args: Vec<Arg>) -> Vec<Arg> {
             }
         })
         .collect()
+}
+
+/// `xargs` adds words that are not known.
+fn fed_words(args: Vec<Arg>) -> Vec<Arg> {
+    let fed = Arg { text: "…".to_owned(), live: Some(Live::Parameter), splits: true, ..Arg::default() };
+    placeholders(args).into_iter().chain([fed]).collect()
 }
 
 /// Options whose value is prose, so that a live one picks nothing.

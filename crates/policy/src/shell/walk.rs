@@ -303,12 +303,15 @@ impl<'a> Walk<'a> {
     fn arithmetic(&mut self, pieces: &[Piece], place: &Place<'_>) {
         self.pieces(pieces, place);
         let mut part = super::part::empty("(( … ))".to_owned(), place);
-        let digits =
-            |text: &str| !text.contains(|character: char| character == '_' || character.is_alphabetic());
-        let inert = pieces.iter().all(|piece| matches!(piece, Piece::Literal { text, .. } if digits(text)));
-        // Assigning to a variable of the line is harmless; evaluating what it holds is not, if that came from outside.
-        part.read_only = inert;
-        part.allow_text = Some(String::new());
+        // What a name holds is evaluated in turn; only names that this line sets are known to hold no code.
+        let inert = |text: &str| {
+            text.split(|character: char| character != '_' && !character.is_alphanumeric())
+                .filter(|word| word.starts_with(|first: char| first == '_' || first.is_alphabetic()))
+                .all(|name| self.set_here.iter().any(|set| set == name))
+        };
+        part.read_only =
+            pieces.iter().all(|piece| matches!(piece, Piece::Literal { text, .. } if inert(text)));
+        part.allow_text = part.read_only.then(String::new);
         self.push(part);
     }
 

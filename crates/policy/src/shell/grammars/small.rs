@@ -23,7 +23,7 @@ pub(super) fn printf(args: &[Arg]) -> Use {
         {
             text_only()
         }
-        Some(_) => Use { hazard: true, text: true, ..Use::default() },
+        Some(_) => Use { hazard: true, unknown: true, text: true, ..Use::default() },
         None => Use::default(),
     }
 }
@@ -41,12 +41,12 @@ pub(super) fn test(program: &str, args: &[Arg]) -> Use {
         // A word that splits can become an operator.
         if word.splits && word.pattern.is_none() {
             used.read_only = false;
-            used.hazard = true;
+            used.unknown = true;
         }
         match word.known() {
             Some("-v" | "-R") => {
                 used.read_only = false;
-                used.hazard = true;
+                used.unknown = true;
             }
             Some(
                 "-a" | "-b" | "-c" | "-d" | "-e" | "-f" | "-g" | "-h" | "-k" | "-L" | "-N" | "-O" | "-G"

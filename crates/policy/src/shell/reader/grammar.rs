@@ -96,7 +96,13 @@ impl Reader<'_> {
                     self.blanks();
                     // With any other option, `time` is an ordinary program.
                     match self.bare_word() {
-                        Some("-p") => self.at += 2,
+                        Some("-p") => {
+                            self.at += 2;
+                            self.blanks();
+                            if self.bare_word() == Some("--") {
+                                self.at += 2;
+                            }
+                        }
                         Some(option) if option.starts_with('-') => {
                             self.at = before;
                             break;
@@ -343,6 +349,10 @@ impl Reader<'_> {
                     malformed("a test is not complete")
                 };
             }
+            if words.last().is_some_and(|last| last.source == "=~") {
+                words.push(self.regex_word()?);
+                continue;
+            }
             let operator = ["&&", "||", "(", ")", "<", ">"].into_iter().find(|operator| self.takes(operator));
             if let Some(operator) = operator {
                 open = match operator {
@@ -357,12 +367,7 @@ impl Reader<'_> {
             if matches!(self.peek(), None | Some(b';' | b'&' | b'|')) {
                 return malformed("a test is not closed");
             }
-            let word = if words.last().is_some_and(|last| last.source == "=~") {
-                self.regex_word()?
-            } else {
-                self.some_word()?
-            };
-            words.push(word);
+            words.push(self.some_word()?);
         }
     }
 

@@ -1,5 +1,6 @@
 //! Quotes and expansions: what begins with `'`, `"`, `\`, `$` or a backquote.
 
+use super::super::analysis::DoubtKind;
 use super::super::syntax::{Body, Form, List, Piece};
 use super::{Read, Reader, malformed, unclear};
 
@@ -139,7 +140,8 @@ impl Reader<'_> {
         }
     }
 
-    fn name(&mut self) -> String {
+    /// The characters of a name that come next, over continued lines.
+    pub(super) fn name(&mut self) -> String {
         let mut name = String::new();
         while let Some(byte) = self.peek() {
             if byte != b'_' && !byte.is_ascii_alphanumeric() {
@@ -297,6 +299,12 @@ impl Reader<'_> {
                 Some(b'\'' | b'"' | b'\\' | b'\n') => return unclear("a quote in an arithmetic expression"),
                 Some(byte @ (b'(' | b'[')) => {
                     open += 1;
+                    if self.depth + open > super::DEEPEST {
+                        return Err(super::Fault {
+                            kind: DoubtKind::TooDeep,
+                            what: "it is nested too deeply",
+                        });
+                    }
                     self.at += 1;
                     text.push(char::from(byte));
                 }

@@ -22,7 +22,8 @@ impl Reader<'_> {
 
     /// The right side of `=~`.
     pub(super) fn regex_word(&mut self) -> Read<Word> {
-        self.word(Extent::Regex)
+        let word = self.word(Extent::Regex)?;
+        if word.source.is_empty() { malformed("a word is missing") } else { Ok(word) }
     }
 
     fn word(&mut self, extent: Extent) -> Read<Word> {
@@ -85,12 +86,11 @@ impl Reader<'_> {
     pub(super) fn assignment(&mut self) -> Read<Option<Assignment>> {
         self.peek();
         let start = self.at;
-        let Some(rest) = self.text.get(start..) else { return Ok(None) };
-        let end = rest
-            .find(|character: char| character != '_' && !character.is_ascii_alphanumeric())
-            .unwrap_or(rest.len());
-        let Some(name) = rest.get(..end).filter(|name| is_name(name)) else { return Ok(None) };
-        self.at += end;
+        let name = self.name();
+        if !is_name(&name) {
+            self.at = start;
+            return Ok(None);
+        }
         let mut subscript = None;
         if self.raw(0) == Some(b'[') {
             // Only an assignment if `]=` or `]+=` follows; otherwise it is a word with a glob.
@@ -102,8 +102,8 @@ impl Reader<'_> {
             subscript = Some(self.arithmetic("]")?);
         }
         if !(self.takes("=") || self.takes("+=")) {
-            if self.raw(0) == Some(b'\\') || subscript.is_some() {
-                return unclear("a name goes on over a line or a subscript");
+            if subscript.is_some() {
+                return unclear("a subscript that is not assigned to");
             }
             self.at = start;
             return Ok(None);
@@ -122,13 +122,7 @@ impl Reader<'_> {
         } else {
             values.push(self.word(Extent::Argument)?);
         }
-        Ok(Some(Assignment {
-            name: name.to_owned(),
-            subscript,
-            values,
-            array,
-            source: self.since(start).to_owned(),
-        }))
+        Ok(Some(Assignment { name, subscript, values, array, source: self.since(start).to_owned() }))
     }
 
     /// Whether the bracket that is next closes before a blank and is followed by `=` or `+=`.
