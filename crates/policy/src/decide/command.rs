@@ -112,8 +112,7 @@ impl Case<'_> {
         self.compiled.allow.commands.find_exact(&text)
     }
 
-    /// Where the line is not understood, a rule that speaks of commands, paths or hosts might be meant: then not even
-    /// mode bypass or a hook may answer.
+    /// A line that is not understood asks, unless a rule is for exactly this line.
     fn weigh_doubt(&mut self, analysis: &Analysis, whole: Option<u32>) {
         let Some(doubt) = &analysis.doubt else { return };
         self.warn(doubt.kind.as_str(), Severity::High, doubt.text.clone());
@@ -122,10 +121,15 @@ impl Case<'_> {
             self.ground("a rule allows exactly this line", Some(id));
             return;
         }
-        let guarded = self.compiled.deny.looks_inside_commands() || self.compiled.ask.looks_inside_commands();
-        let force = if guarded { Force::Explicit } else { Force::ByDefault };
         let text = format!("the command is not fully understood: {}", doubt.text);
-        self.object(force, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+        self.object(self.unread(None), Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+    }
+
+    /// How strong the question about a command is that cannot be read: where a deny or ask rule might be meant,
+    /// neither mode bypass nor a hook answers it.
+    fn unread(&self, program: Option<&str>) -> Force {
+        let mut guarded = [&self.compiled.deny, &self.compiled.ask].into_iter();
+        if guarded.any(|index| index.may_speak_of(program)) { Force::Explicit } else { Force::ByDefault }
     }
 
     /// Deny and ask rules for one spelling of a command.
@@ -166,13 +170,14 @@ impl Case<'_> {
         }
         match cover {
             Some(cover) => self.ground_of_cover(cover, part),
-            None => {
+            None if part.allow_text.is_some() => {
                 let suggestion = self.command_rule(part);
-                let text = match &part.allow_text {
-                    Some(_) => format!("no rule allows `{}`", part.text),
-                    None => format!("`{}` cannot be allowed by a rule", part.text),
-                };
-                self.uncovered(text, suggestion);
+                self.uncovered(format!("no rule allows `{}`", part.text), suggestion);
+            }
+            None => {
+                let force = self.unread(part.program.as_deref());
+                let text = format!("what `{}` does cannot be known before it runs", part.text);
+                self.object(force, Stage::Grants, Reason::new(Code::NobodyToAsk, text));
             }
         }
         let worst = self.objections.get(before..).unwrap_or_default();

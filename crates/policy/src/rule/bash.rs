@@ -6,7 +6,7 @@
 use super::grammar::Malformed;
 use crate::raw::Action;
 use crate::wild::Wild;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A compiled command pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,12 +108,22 @@ pub(crate) struct CommandIndex {
     /// Patterns with wildcards, by their first word where that is literal.
     by_word: HashMap<String, Vec<(u32, CommandPattern)>>,
     loose: Vec<(u32, CommandPattern)>,
+    /// The first words of all patterns that have a literal one.
+    words: HashSet<String>,
     any: bool,
 }
 
 impl CommandIndex {
     pub(crate) fn add(&mut self, id: u32, pattern: CommandPattern) {
         self.any = true;
+        let head = match &pattern {
+            CommandPattern::Exact(text) | CommandPattern::Prefix(text) => text.as_str(),
+            CommandPattern::Wild { body, .. } => body.head(),
+        };
+        let word = head.split(' ').next().unwrap_or(head);
+        if !self.words.contains(word) {
+            self.words.insert(word.to_owned());
+        }
         match pattern {
             CommandPattern::Exact(text) => {
                 self.exact.entry(text).or_insert(id);
@@ -134,6 +144,11 @@ impl CommandIndex {
 
     pub(crate) fn is_empty(&self) -> bool {
         !self.any
+    }
+
+    /// Whether a rule could take some command of this program.
+    pub(crate) fn speaks_of(&self, program: &str) -> bool {
+        self.words.contains(program) || !self.loose.is_empty()
     }
 
     /// The first rule for exactly this text.

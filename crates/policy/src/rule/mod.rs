@@ -187,11 +187,12 @@ impl ActionIndex {
     }
 
     /// Whether a rule speaks of particular commands, paths or hosts, so that a command which cannot be read might
-    /// be one of them.
-    pub(crate) fn looks_inside_commands(&self) -> bool {
-        !(self.commands.is_empty()
-            && self.reads.is_empty()
-            && self.edits.is_empty()
-            && self.domains.is_empty())
+    /// be one of them. `program` is what runs, where that much is known.
+    pub(crate) fn may_speak_of(&self, program: Option<&str>) -> bool {
+        let commands = match program {
+            Some(program) => self.commands.speaks_of(program),
+            None => !self.commands.is_empty(),
+        };
+        commands || !(self.reads.is_empty() && self.edits.is_empty() && self.domains.is_empty())
     }
 }
