@@ -3,6 +3,8 @@
 //! `cargo bench -p toolgate-policy`. Each decision is measured without its survey (shell analysis has its own
 //! benchmark) and without the facts, which os gathers.
 
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot set itself up should stop")]
+
 use divan::{Bencher, black_box};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{

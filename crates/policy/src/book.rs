@@ -194,7 +194,12 @@ impl Book {
             file: raw.file.clone(),
             line: line.or(raw.line),
         };
-        let content: BookContent = match serde_json::from_value(raw.content.clone()) {
+        // serde would also take a list for a struct, field by field: whoever wrote one meant something else.
+        let read = match listed(&raw.content) {
+            true => Err("a list stands where an object is meant".to_owned()),
+            false => serde_json::from_value(raw.content.clone()).map_err(|error| error.to_string()),
+        };
+        let content: BookContent = match read {
             Ok(content) => content,
             Err(error) => {
                 problems.push(Problem {
@@ -276,6 +281,17 @@ impl Book {
             }),
         }
     }
+}
+
+/// Whether a list stands where the book, a rule or a condition should be.
+fn listed(content: &Value) -> bool {
+    let rules = content.get("rules").and_then(Value::as_array);
+    let conditions =
+        |rule: &Value| rule.get("conditions").and_then(Value::as_array).cloned().unwrap_or_default();
+    content.is_array()
+        || rules.is_some_and(|rules| {
+            rules.iter().any(|rule| rule.is_array() || conditions(rule).iter().any(Value::is_array))
+        })
 }
 
 fn describe(rule: &BookRule) -> String {

@@ -2,15 +2,16 @@
 
 use crate::book::Books;
 use crate::decide::Policy;
+use crate::facts::Workspace;
 use crate::lint;
 use crate::protect::{Guarded, Touch};
-use crate::raw::{Action, Layer, Problem, RawPolicy, Switches, Weight};
+use crate::raw::{Action, Layer, LayerRules, Problem, RawPolicy, RawRule, Switches, Weight};
 use crate::rule::domain::{DomainIndex, DomainPattern};
-use crate::rule::path::{PathIndex, PathUse};
-use crate::rule::{ActionIndex, Rule};
+use crate::rule::path::{PathIndex, PathPattern, PathUse, Places};
+use crate::rule::{ActionIndex, Kind, Rule};
 use crate::url::FetchSettings;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use toolgate_proto::{AbsPath, Code, Mode, Reason, RuleRef};
 use url::Host;
 
@@ -18,14 +19,21 @@ use url::Host;
 #[derive(Debug)]
 pub(crate) struct Compiled {
     /// Every rule that can be matched, strongest layer first; indexes speak of them by position.
-    pub(crate) references: Vec<RuleRef>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) written: Vec<Written>,
+    /// Where rules come from.
+    origins: Vec<(Layer, Option<String>)>,
     pub(crate) deny: ActionIndex,
     pub(crate) ask: ActionIndex,
     pub(crate) allow: ActionIndex,
     /// Allow rules whose own pattern speaks of a sensitive name: only these answer the question about it.
     pub(crate) frank_reads: PathIndex,
     pub(crate) frank_edits: PathIndex,
+    /// Patterns that deny reading and name one path: a sandbox can hold it shut.
+    shut: Vec<PathPattern>,
+    /// An allow rule speaks of hosts.
+    pub(crate) opens_hosts: bool,
+    /// What a sandbox is told, for the workspace that was last seen.
+    sandbox: OnceLock<SandboxPaths>,
     pub(crate) books: Books,
     pub(crate) fetch: Fetch,
     pub(crate) guarded: Guarded,
@@ -37,6 +45,24 @@ pub(crate) struct Compiled {
     pub(crate) allow_unsandboxed: bool,
     /// Set when a rule that would deny or ask cannot be read.
     pub(crate) unusable: Option<Reason>,
+}
+
+/// A rule as it stands in the settings.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) action: Action,
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
+    origin: u32,
+    line: Option<usize>,
+}
+
+/// Paths that a sandbox holds shut.
+#[derive(Debug, Clone)]
+pub(crate) struct SandboxPaths {
+    workspace: Workspace,
+    pub(crate) protected: Vec<AbsPath>,
+    pub(crate) unreadable: Vec<AbsPath>,
 }
 
 /// Fetch settings, compiled.
@@ -55,13 +81,16 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<Problem>) {
     let guarded = Guarded::new(&raw.protected_paths, &raw.protected_names, &raw.sensitive);
     let count = raw.layers.iter().map(|layer| layer.deny.len() + layer.ask.len() + layer.allow.len()).sum();
     let mut compiled = Compiled {
-        references: Vec::with_capacity(count),
-        rules: Vec::with_capacity(count),
+        written: Vec::with_capacity(count),
+        origins: Vec::with_capacity(raw.layers.len()),
         deny: ActionIndex::default(),
         ask: ActionIndex::default(),
         allow: ActionIndex::default(),
         frank_reads: PathIndex::default(),
         frank_edits: PathIndex::default(),
+        shut: Vec::new(),
+        opens_hosts: false,
+        sandbox: OnceLock::new(),
         books: Books::compile(&raw.books, &mut problems),
         fetch: Fetch::compile(&raw.fetch, &mut problems),
         guarded,
@@ -73,33 +102,8 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<Problem>) {
         allow_unsandboxed: raw.allow_unsandboxed,
         unusable: None,
     };
-    for layer in &raw.layers {
-        for (action, rules) in
-            [(Action::Deny, &layer.deny), (Action::Ask, &layer.ask), (Action::Allow, &layer.allow)]
-        {
-            for rule in rules {
-                let reference = layer.reference(action, rule);
-                if let Some(why) = ignored(action, layer.layer, layer.trusted, &raw.managed) {
-                    problems.push(lint::note(reference, why.0, why.1));
-                    continue;
-                }
-                match Rule::parse(&rule.text, action, &layer.anchor) {
-                    Ok(Rule::Never(message, fix)) => {
-                        problems.push(lint::warning(reference, message, fix));
-                    }
-                    Ok(rule) => compiled.add(action, rule, reference),
-                    Err(bad) => {
-                        let weight = if action == Action::Allow { Weight::Warning } else { Weight::Fatal };
-                        problems.push(Problem {
-                            rule: reference,
-                            weight,
-                            message: bad.message,
-                            fix: bad.fix,
-                        });
-                    }
-                }
-            }
-        }
+    for layer in std::mem::take(&mut raw.layers) {
+        compiled.add_layer(layer, &raw.managed, &mut problems);
     }
     lint::look_over(&compiled, &mut problems);
     let mut mode = raw.mode;
@@ -146,33 +150,99 @@ fn ignored(
 }
 
 impl Compiled {
-    fn add(&mut self, action: Action, rule: Rule, reference: RuleRef) {
-        let Ok(id) = u32::try_from(self.references.len()) else { return };
-        match action {
-            Action::Deny => self.deny.add(id, &rule),
-            Action::Ask => self.ask.add(id, &rule),
-            Action::Allow => {
-                self.allow.add(id, &rule);
-                if let Rule::Path(pattern) = &rule
-                    && self.guarded.sensitive(&pattern.spoken, Touch::Write).is_some()
-                {
-                    match pattern.usage {
-                        PathUse::Read => self.frank_reads.add(id, pattern),
-                        PathUse::Edit => self.frank_edits.add(id, pattern),
+    fn add_layer(&mut self, mut layer: LayerRules, managed: &Switches, problems: &mut Vec<Problem>) {
+        let lists = [
+            (Action::Deny, std::mem::take(&mut layer.deny)),
+            (Action::Ask, std::mem::take(&mut layer.ask)),
+            (Action::Allow, std::mem::take(&mut layer.allow)),
+        ];
+        for (action, rules) in lists {
+            let ignored = ignored(action, layer.layer, layer.trusted, managed);
+            for rule in rules {
+                if let Some((message, fix)) = ignored {
+                    problems.push(lint::note(layer.reference(action, &rule), message, fix));
+                    continue;
+                }
+                match Rule::parse(&rule.text, action, &layer.anchor) {
+                    Ok(Rule::Never(message, fix)) => {
+                        problems.push(lint::warning(layer.reference(action, &rule), message, fix));
+                    }
+                    Ok(parsed) => {
+                        for (message, fix) in lint::oddities(&parsed, action).into_iter().flatten() {
+                            problems.push(lint::note(layer.reference(action, &rule), message, fix));
+                        }
+                        self.add(action, parsed, rule);
+                    }
+                    Err(bad) => {
+                        let weight = if action == Action::Allow { Weight::Warning } else { Weight::Fatal };
+                        let rule = layer.reference(action, &rule);
+                        problems.push(Problem { rule, weight, message: bad.message, fix: bad.fix });
                     }
                 }
             }
         }
-        self.references.push(reference);
-        self.rules.push(rule);
+        self.origins.push((layer.layer, layer.file));
     }
 
-    pub(crate) fn reference(&self, id: u32) -> Option<&RuleRef> {
-        self.references.get(usize::try_from(id).ok()?)
+    fn add(&mut self, action: Action, rule: Rule, raw: RawRule) {
+        let (Ok(id), Ok(origin)) = (u32::try_from(self.written.len()), u32::try_from(self.origins.len()))
+        else {
+            return;
+        };
+        let written = Written { action, kind: rule.kind(), text: raw.text, origin, line: raw.line };
+        self.written.push(written);
+        match (action, &rule) {
+            (Action::Allow, Rule::Path(pattern)) => {
+                if self.guarded.sensitive(&pattern.spoken, Touch::Write).is_some() {
+                    match pattern.usage {
+                        PathUse::Read => self.frank_reads.add(id, pattern.clone()),
+                        PathUse::Edit => self.frank_edits.add(id, pattern.clone()),
+                    }
+                }
+            }
+            (Action::Deny, Rule::Path(pattern)) if pattern.usage == PathUse::Read && pattern.names_one() => {
+                self.shut.push(pattern.clone());
+            }
+            (Action::Allow, Rule::Domain(_)) => self.opens_hosts = true,
+            (Action::Allow | Action::Ask | Action::Deny, _) => {}
+        }
+        match action {
+            Action::Deny => self.deny.add(id, rule),
+            Action::Ask => self.ask.add(id, rule),
+            Action::Allow => self.allow.add(id, rule),
+        }
     }
 
-    pub(crate) fn rule(&self, id: u32) -> Option<&Rule> {
-        self.rules.get(usize::try_from(id).ok()?)
+    /// A rule by its position.
+    pub(crate) fn written(&self, id: u32) -> Option<&Written> {
+        self.written.get(usize::try_from(id).ok()?)
+    }
+
+    /// How a message speaks of a rule.
+    pub(crate) fn reference(&self, id: u32) -> Option<RuleRef> {
+        self.written(id).map(|written| self.reference_of(written))
+    }
+
+    pub(crate) fn reference_of(&self, written: &Written) -> RuleRef {
+        let origin = usize::try_from(written.origin).ok().and_then(|origin| self.origins.get(origin));
+        RuleRef {
+            text: written.text.clone(),
+            action: written.action.to_string(),
+            layer: origin.map(|(layer, _)| layer.to_string()).unwrap_or_default(),
+            file: origin.and_then(|(_, file)| file.clone()),
+            line: written.line,
+        }
+    }
+
+    /// What a sandbox is told. Sessions keep their workspace, so the answer is worked out once.
+    pub(crate) fn sandbox_paths(&self, workspace: &Workspace, places: &Places<'_>) -> SandboxPaths {
+        let work_out = || SandboxPaths {
+            workspace: workspace.clone(),
+            protected: workspace.roots.iter().flat_map(Guarded::inside).collect(),
+            unreadable: self.shut.iter().filter_map(|pattern| pattern.literal(places)).collect(),
+        };
+        let known = self.sandbox.get_or_init(work_out);
+        if known.workspace == *workspace { known.clone() } else { work_out() }
     }
 }
 
@@ -182,7 +252,7 @@ impl Fetch {
         let mut read = |hosts: &[String], action: Action, into: &mut DomainIndex| {
             for host in hosts {
                 match DomainPattern::parse(&format!("domain:{host}")) {
-                    Ok(pattern) => into.add(0, &pattern),
+                    Ok(pattern) => into.add(0, pattern),
                     Err(bad) => {
                         let weight = if action == Action::Allow { Weight::Warning } else { Weight::Fatal };
                         problems.push(Problem {
@@ -221,24 +291,4 @@ fn list_entry(host: &str, action: Action) -> RuleRef {
         file: None,
         line: None,
     }
-}
-
-/// The absolute paths that deny rules name without wildcards: a sandbox can hold them shut.
-pub(crate) fn unreadable(compiled: &Compiled, places: &crate::rule::path::Places<'_>) -> Vec<AbsPath> {
-    let denied = compiled.references.iter().zip(&compiled.rules);
-    denied
-        .filter(|(reference, _)| reference.action == "deny")
-        .filter_map(|(_, rule)| match rule {
-            Rule::Path(pattern) if pattern.usage == PathUse::Read => pattern.literal(places),
-            Rule::Path(_)
-            | Rule::Tool(_)
-            | Rule::Mcp(_)
-            | Rule::Command(_)
-            | Rule::Domain(_)
-            | Rule::Agent(_)
-            | Rule::Skill(_)
-            | Rule::Param(_)
-            | Rule::Never(..) => None,
-        })
-        .collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::raw::Action;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use toolgate_proto::{RuleRef, Severity, Verdict};
 
 /// A verdict that explains itself.
@@ -40,9 +41,9 @@ pub struct PartVerdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     /// What was looked at ("deny rules", "mode acceptEdits").
-    pub looked_at: String,
+    pub looked_at: Cow<'static, str>,
     /// What came of it.
-    pub found: String,
+    pub found: Cow<'static, str>,
     /// The action it called for, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<Action>,

@@ -1,11 +1,11 @@
 //! What is odd about rules that can be read: shadowed, repeated, over-broad.
 
-use crate::compile::Compiled;
+use crate::compile::{Compiled, Written};
 use crate::raw::{Action, Problem, Weight};
-use crate::rule::Rule;
 use crate::rule::bash::CommandPattern;
 use crate::rule::domain::Hosts;
 use crate::rule::tool::{ToolPattern, family};
+use crate::rule::{Kind, Rule};
 use std::collections::HashMap;
 use toolgate_proto::RuleRef;
 
@@ -100,68 +100,63 @@ pub(crate) fn warning(rule: RuleRef, message: &str, fix: &str) -> Problem {
     Problem { rule, weight: Weight::Warning, message: message.to_owned(), fix: fix.to_owned() }
 }
 
+/// What is odd about a rule by itself.
+pub(crate) fn oddities(rule: &Rule, action: Action) -> [Option<(&'static str, &'static str)>; 2] {
+    let broad = if action == Action::Allow { over_broad(rule) } else { None };
+    let caution = match rule {
+        Rule::Command(pattern) => pattern.caution(action),
+        Rule::Tool(_)
+        | Rule::Mcp(_)
+        | Rule::Path(_)
+        | Rule::Domain(_)
+        | Rule::Agent(_)
+        | Rule::Skill(_)
+        | Rule::Param(_)
+        | Rule::Never(..) => None,
+    };
+    [broad, caution]
+}
+
 /// Looks over all rules together.
 pub(crate) fn look_over(compiled: &Compiled, problems: &mut Vec<Problem>) {
-    let mut first: HashMap<(&str, &str), &RuleRef> = HashMap::with_capacity(compiled.references.len());
-    let texts = compiled.references.iter().map(|reference| (reference.text.trim(), reference));
-    for (text, reference) in texts.clone() {
-        first.entry((text, reference.action.as_str())).or_insert(reference);
+    let mut strictest: HashMap<&str, (&Written, usize)> = HashMap::with_capacity(compiled.written.len());
+    for written in &compiled.written {
+        let seen = strictest.entry(written.text.trim()).or_insert((written, 0));
+        seen.1 += 1;
+        if written.action > seen.0.action {
+            seen.0 = written;
+        }
     }
-    for (reference, rule) in compiled.references.iter().zip(&compiled.rules) {
-        let text = reference.text.trim();
-        let stricter: &[&str] = match reference.action.as_str() {
-            "allow" => &["deny", "ask"],
-            "ask" => &["deny"],
-            _ => &[],
+    for written in &compiled.written {
+        let Some((first, count)) = strictest.get(written.text.trim()) else { continue };
+        let by = if first.action > written.action {
+            Some(compiled.reference_of(first))
+        } else {
+            shadowed_by_name(compiled, written)
         };
-        if let Some(by) = stricter.iter().find_map(|action| first.get(&(text, *action))) {
-            problems.push(warning(
-                reference.clone(),
-                &format!("the rule has no effect, because of the {by}"),
-                "remove one of the two",
-            ));
-        } else if let Some(by) = shadowed_by_name(compiled, reference, rule) {
-            problems.push(warning(
-                reference.clone(),
-                &format!("the rule has no effect, because of the {by}"),
-                "remove one of the two",
-            ));
-        } else if first
-            .get(&(text, reference.action.as_str()))
-            .is_some_and(|own| !std::ptr::eq(*own, reference))
-        {
-            problems.push(note(reference.clone(), "the rule stands here twice", "remove one of the two"));
-        }
-        if reference.action == "allow"
-            && let Some((message, fix)) = over_broad(rule)
-        {
-            problems.push(note(reference.clone(), message, fix));
-        }
-        if let Rule::Command(pattern) = rule {
-            let action = if reference.action == "allow" { Action::Allow } else { Action::Deny };
-            if let Some((message, fix)) = pattern.caution(action) {
-                problems.push(note(reference.clone(), message, fix));
-            }
+        if let Some(by) = by {
+            let message = format!("the rule has no effect, because of the {by}");
+            problems.push(warning(compiled.reference_of(written), &message, "remove one of the two"));
+        } else if *count > 1 && first.action == written.action && !std::ptr::eq(*first, written) {
+            let rule = compiled.reference_of(written);
+            problems.push(note(rule, "the rule stands here twice", "remove one of the two"));
         }
     }
 }
 
 /// A bare deny for the tool makes every other rule for it idle.
-fn shadowed_by_name<'c>(compiled: &'c Compiled, reference: &RuleRef, rule: &Rule) -> Option<&'c RuleRef> {
-    if reference.action == "deny" {
+fn shadowed_by_name(compiled: &Compiled, written: &Written) -> Option<RuleRef> {
+    if written.action == Action::Deny {
         return None;
     }
-    let name = match rule {
-        Rule::Command(_) => "Bash",
-        Rule::Domain(_) => "WebFetch",
-        Rule::Agent(_) => "Agent",
-        Rule::Skill(_) => "Skill",
-        Rule::Path(pattern) => match pattern.usage {
-            crate::rule::path::PathUse::Read => "Read",
-            crate::rule::path::PathUse::Edit => "Edit",
-        },
-        Rule::Tool(ToolPattern::Name(name)) => family(name),
-        Rule::Tool(ToolPattern::Glob(_)) | Rule::Mcp(_) | Rule::Param(_) | Rule::Never(..) => return None,
+    let name = match written.kind {
+        Kind::Command => "Bash",
+        Kind::Domain => "WebFetch",
+        Kind::Agent => "Agent",
+        Kind::Skill => "Skill",
+        Kind::Read => "Read",
+        Kind::Edit => "Edit",
+        Kind::Other => return None,
     };
     compiled.deny.tools.find_name(name).and_then(|id| compiled.reference(id))
 }

@@ -8,6 +8,7 @@ use crate::facts::Workspace;
 use crate::fold::{fold_name, fold_path};
 use crate::rule::segment::Segment;
 use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 use toolgate_proto::AbsPath;
 
 /// Directories and files that are protected wherever they lie, by name.
@@ -206,20 +207,44 @@ const CHANGES: &[&str] = &["**/db/seeds/**", ".github/workflows/*.yml", ".gitlab
 /// Which paths are protected or sensitive, compiled.
 #[derive(Debug, Clone)]
 pub(crate) struct Guarded {
+    /// What settings add to [`NAMES`].
     names: HashSet<String>,
-    /// Tails by their last name.
-    tails: HashMap<String, Vec<Vec<String>>>,
-    system: Vec<String>,
     /// Particular paths: the ledger, the journal, the settings files in use.
     paths: Vec<String>,
+    /// What settings add to [`SECRETS`].
+    secrets: Patterns,
+}
+
+/// What always holds, compiled once.
+struct Always {
+    names: HashSet<&'static str>,
+    /// Tails by their last name.
+    tails: HashMap<&'static str, Vec<&'static [&'static str]>>,
     secrets: Patterns,
     changes: Patterns,
 }
+
+static ALWAYS: LazyLock<Always> = LazyLock::new(|| {
+    let mut tails: HashMap<_, Vec<_>> = HashMap::new();
+    for tail in TAILS {
+        if let Some(last) = tail.last() {
+            tails.entry(*last).or_default().push(*tail);
+        }
+    }
+    Always {
+        names: NAMES.iter().copied().collect(),
+        tails,
+        secrets: Patterns::new(SECRETS.iter().copied()),
+        changes: Patterns::new(CHANGES.iter().copied()),
+    }
+});
 
 /// Gitignore patterns for any depth.
 #[derive(Debug, Clone, Default)]
 struct Patterns {
     by_name: HashMap<String, Vec<Vec<Segment>>>,
+    /// Patterns `*.ext`, by `ext`.
+    by_extension: HashMap<String, Vec<Vec<Segment>>>,
     loose: Vec<Vec<Segment>>,
 }
 
@@ -232,21 +257,10 @@ pub(crate) enum Touch {
 
 impl Guarded {
     pub(crate) fn new(paths: &[AbsPath], names: &[String], sensitive: &[String]) -> Self {
-        let mut tails: HashMap<String, Vec<Vec<String>>> = HashMap::new();
-        for tail in TAILS {
-            let tail: Vec<String> = tail.iter().map(|name| (*name).to_owned()).collect();
-            if let Some(last) = tail.last() {
-                tails.entry(last.clone()).or_default().push(tail);
-            }
-        }
-        let extra = names.iter().map(|name| fold_name(name).into_owned());
         Self {
-            names: NAMES.iter().map(|name| (*name).to_owned()).chain(extra).collect(),
-            tails,
-            system: SYSTEM.iter().map(|path| (*path).to_owned()).collect(),
+            names: names.iter().map(|name| fold_name(name).into_owned()).collect(),
             paths: paths.iter().map(|path| fold_path(&path.to_string()).into_owned()).collect(),
-            secrets: Patterns::new(SECRETS.iter().copied().chain(sensitive.iter().map(String::as_str))),
-            changes: Patterns::new(CHANGES.iter().copied()),
+            secrets: Patterns::new(sensitive.iter().map(String::as_str)),
         }
     }
 
@@ -258,7 +272,7 @@ impl Guarded {
         if let Some(why) = self.trusted_name(below_roots(path, workspace)) {
             return Some(why);
         }
-        let system = self.system.iter().find(|system| is_under(path, system))?;
+        let system = SYSTEM.iter().find(|system| is_under(path, system))?;
         let roots = workspace.roots.iter().map(|root| fold_path(&root.to_string()).into_owned());
         let inside = roots.into_iter().any(|root| is_under(&root, system) && is_under(path, &root));
         (!inside).then(|| format!("`{system}` belongs to the system"))
@@ -269,13 +283,13 @@ impl Guarded {
         for (at, name) in names(path) {
             // A stream of a protected file is that file.
             let name = name.split(':').next().unwrap_or(name);
-            if self.names.contains(name) {
+            if ALWAYS.names.contains(name) || self.names.contains(name) {
                 return Some(format!("`{name}` is trusted or run by other programs"));
             }
-            let tail = self.tails.get(name).into_iter().flatten().find(|tail| {
+            let tail = ALWAYS.tails.get(name).into_iter().flatten().find(|tail| {
                 let before = path.get(..at + name.len()).unwrap_or("");
                 let mut own = before.rsplit('/');
-                tail.iter().rev().all(|name| own.next() == Some(name.as_str()))
+                tail.iter().rev().all(|name| own.next() == Some(*name))
             });
             if let Some(tail) = tail {
                 return Some(format!("`{}` is trusted or run by other programs", tail.join("/")));
@@ -287,11 +301,12 @@ impl Guarded {
     /// Which pattern makes a path (in folded text form) sensitive, if one does.
     pub(crate) fn sensitive(&self, path: &str, touch: Touch) -> Option<String> {
         let name = path.rsplit('/').next().unwrap_or(path);
-        let hit = self.secrets.find(path).map(|_| format!("`{name}` may hold secrets"));
+        let hit = ALWAYS.secrets.find(path).or_else(|| self.secrets.find(path));
+        let hit = hit.map(|()| format!("`{name}` may hold secrets"));
         match touch {
             Touch::Read => hit.filter(|_| !about_secrets(path)),
             Touch::Write => hit.or_else(|| {
-                self.changes.find(path).map(|_| format!("a change of `{name}` is felt elsewhere"))
+                ALWAYS.changes.find(path).map(|()| format!("a change of `{name}` is felt elsewhere"))
             }),
         }
     }
@@ -354,7 +369,10 @@ impl Patterns {
                     }
                     Some(Segment::Glob(_) | Segment::Many) | None => out.loose.push(segments),
                 },
-                Some(Segment::Glob(_)) => out.loose.push(segments),
+                Some(Segment::Glob(glob)) => match glob.extension().filter(|_| segments.len() == 1) {
+                    Some(extension) => out.by_extension.entry(extension).or_default().push(segments),
+                    None => out.loose.push(segments),
+                },
                 None => {}
             }
         }
@@ -369,7 +387,9 @@ impl Patterns {
                 return Some(());
             }
             // A pattern such as `*.key` is about files: a directory of that name says nothing of what it holds.
-            if rest.is_empty() && self.loose.iter().any(|segments| Segment::fit(segments, name)) {
+            let extension = name.rsplit_once('.').and_then(|(_, extension)| self.by_extension.get(extension));
+            let mut loose = extension.into_iter().flatten().chain(&self.loose);
+            if rest.is_empty() && loose.any(|segments| Segment::fit(segments, name)) {
                 return Some(());
             }
         }

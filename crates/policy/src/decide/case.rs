@@ -1,12 +1,10 @@
 //! One call under judgement: the objections raised, the grounds found, and what they come to.
 
-use crate::compile::{Compiled, unreadable};
+use crate::compile::Compiled;
 use crate::decide::Request;
 use crate::fold::fold_path;
 use crate::judgement::{Judgement, PartVerdict, Step};
-use crate::protect::Guarded;
 use crate::raw::Action;
-use crate::rule::Rule;
 use crate::rule::path::Places;
 use std::borrow::Cow;
 use toolgate_proto::{
@@ -150,7 +148,7 @@ impl<'r> Case<'r> {
 
     /// An objection by a rule.
     pub(crate) fn object_by(&mut self, force: Force, stage: Stage, code: Code, text: String, rule: u32) {
-        let reason = Reason { text, code, rule: self.compiled.reference(rule).cloned() };
+        let reason = Reason { text, code, rule: self.compiled.reference(rule) };
         self.object(force, stage, reason);
     }
 
@@ -176,7 +174,7 @@ impl<'r> Case<'r> {
     }
 
     pub(crate) fn reference(&self, id: u32) -> Option<RuleRef> {
-        self.compiled.reference(id).cloned()
+        self.compiled.reference(id)
     }
 
     /// What all objections come to.
@@ -201,7 +199,7 @@ impl<'r> Case<'r> {
                 };
                 let last = steps.last_mut();
                 if let Some(step) = last {
-                    step.found.clone_from(&reason.text);
+                    step.found = reason.text.clone().into();
                     step.action = Some(Action::Allow);
                     step.rule.clone_from(&reason.rule);
                 }
@@ -209,18 +207,19 @@ impl<'r> Case<'r> {
             }
             Some(objection) => match objection.force {
                 Force::Deny => {
-                    flip = self.flip(&objection);
+                    flip = self.flip(&objection, &[]);
                     Verdict::Deny(objection.reason)
                 }
                 Force::Explicit => {
-                    flip = self.flip(&objection);
-                    self.ask(objection, true)
+                    flip = self.flip(&objection, &[]);
+                    self.ask(objection, Vec::new())
                 }
                 Force::ByDefault => match self.answered(&mut steps) {
                     Some(reason) => Verdict::Allow(self.terms(reason, false)),
                     None => {
-                        flip = self.flip(&objection);
-                        self.ask(objection, false)
+                        let suggestions = self.suggestions();
+                        flip = self.flip(&objection, &suggestions);
+                        self.ask(objection, suggestions)
                     }
                 },
             },
@@ -231,13 +230,18 @@ impl<'r> Case<'r> {
     /// Who answers a question that no rule asked, if anybody does.
     fn answered(&self, steps: &mut Vec<Step>) -> Option<Reason> {
         let (looked_at, text) = match self.mode {
-            Mode::Bypass => ("mode bypass".to_owned(), "mode bypass skips questions by default".to_owned()),
+            Mode::Bypass => ("mode bypass", "mode bypass skips questions by default".to_owned()),
             Mode::Default | Mode::Plan | Mode::AcceptEdits | Mode::DontAsk | Mode::Deny => {
                 let opinion = self.request.opinions.iter().find(|opinion| opinion.action == Action::Allow)?;
-                ("hooks".to_owned(), format!("hook {} answers the question by default", opinion.by))
+                ("hooks", format!("hook {} answers the question by default", opinion.by))
             }
         };
-        steps.push(Step { looked_at, found: text.clone(), action: Some(Action::Allow), rule: None });
+        steps.push(Step {
+            looked_at: looked_at.into(),
+            found: text.clone().into(),
+            action: Some(Action::Allow),
+            rule: None,
+        });
         Some(Reason::new(Code::DeniedByMode, text))
     }
 
@@ -256,7 +260,7 @@ impl<'r> Case<'r> {
                 }
             }
             if silent {
-                let (looked_at, found) = (stage.as_str().to_owned(), stage.nothing().to_owned());
+                let (looked_at, found) = (stage.as_str().into(), stage.nothing().into());
                 steps.push(Step { looked_at, found, action: None, rule: None });
             }
         }
@@ -282,22 +286,25 @@ impl<'r> Case<'r> {
         });
         let mut commands = commands.peekable();
         let runs = commands.peek().is_some();
+        let (protected, unreadable) = if runs {
+            let paths = self.compiled.sandbox_paths(self.request.workspace, &self.exact);
+            (paths.protected, paths.unreadable)
+        } else {
+            (Vec::new(), Vec::new())
+        };
         Terms {
             reason,
             // Only a person lets a command out: no rule, mode or hook does.
             unsandboxed: approved && commands.any(|command| command.unsandboxed),
             writable: self.request.workspace.roots.clone(),
-            protected: if runs {
-                self.request.workspace.roots.iter().flat_map(Guarded::inside).collect()
-            } else {
-                Vec::new()
-            },
-            unreadable: if runs { unreadable(self.compiled, &self.exact) } else { Vec::new() },
+            protected,
+            unreadable,
             network: self.network(runs),
         }
     }
 
-    /// The hosts that the call may reach: those it names, and for a command those that rules allow.
+    /// The hosts that the call names. Where rules open hosts to commands the list may be empty: then the filtering
+    /// proxy is there, and asks [`Policy::judge_target`](crate::Policy::judge_target) about every connection.
     fn network(&self, runs: bool) -> Network {
         let inferred = self.request.survey.commands.iter().flat_map(|command| &command.analysis.parts);
         let inferred = inferred.flat_map(|part| &part.effects).map(|inferred| &inferred.effect);
@@ -321,33 +328,21 @@ impl<'r> Case<'r> {
                 | Effect::Opaque => None,
             })
             .collect();
-        if runs && !self.compiled.allow.domains.is_empty() {
-            let rules = self.compiled.references.iter().zip(&self.compiled.rules);
-            hosts.extend(rules.filter(|(reference, _)| reference.action == "allow").filter_map(
-                |(_, rule)| match rule {
-                    Rule::Domain(pattern) => Some(pattern.text.clone()),
-                    Rule::Tool(_)
-                    | Rule::Mcp(_)
-                    | Rule::Command(_)
-                    | Rule::Path(_)
-                    | Rule::Agent(_)
-                    | Rule::Skill(_)
-                    | Rule::Param(_)
-                    | Rule::Never(..) => None,
-                },
-            ));
-        }
         hosts.sort_unstable();
         hosts.dedup();
-        if hosts.is_empty() { Network::None } else { Network::Hosts(hosts) }
+        if hosts.is_empty() && !(runs && self.compiled.opens_hosts) {
+            Network::None
+        } else {
+            Network::Hosts(hosts)
+        }
     }
 }
 
 impl Objection {
     fn step(&self) -> Step {
         Step {
-            looked_at: self.stage.as_str().to_owned(),
-            found: self.reason.text.clone(),
+            looked_at: self.stage.as_str().into(),
+            found: self.reason.text.clone().into(),
             action: Some(match self.force {
                 Force::ByDefault | Force::Explicit => Action::Ask,
                 Force::Deny => Action::Deny,

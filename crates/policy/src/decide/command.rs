@@ -2,11 +2,11 @@
 
 use super::case::{Case, Force, Grant, Stage};
 use super::paths::Via;
+use crate::facts::EntryKind;
 use crate::judgement::PartVerdict;
 use crate::protect::Touch;
 use crate::raw::Action;
-use crate::rule::bash::Precision;
-use crate::rule::{ActionIndex, Rule};
+use crate::rule::ActionIndex;
 use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
 use std::borrow::Cow;
 use toolgate_proto::{Code, CommandLine, Effect, Mode, Reason, Scope, Severity, SourceId, WriteKind};
@@ -14,7 +14,9 @@ use toolgate_proto::{Code, CommandLine, Effect, Mode, Reason, Scope, Severity, S
 /// What covers a simple command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cover {
-    /// A rule for commands.
+    /// A rule for exactly this command, or this line.
+    Exact(u32),
+    /// A rule with a wildcard.
     Rule(u32),
     /// A rule for the tool, or the policy book.
     Grant(Grant),
@@ -36,8 +38,20 @@ impl Case<'_> {
         };
         self.weigh_line(line, &analysis);
         let whole = self.exact_line(line);
+        let mut covers: Vec<Option<Cover>> = Vec::with_capacity(analysis.parts.len());
         for part in &analysis.parts {
-            self.weigh_part(part, whole);
+            // An exact rule for a wrapper and what it runs speaks of both.
+            let runner = part.run_by.and_then(|runner| covers.get(runner).copied().flatten());
+            let spoken = match runner {
+                Some(Cover::Exact(id)) => Some(id),
+                Some(
+                    Cover::Rule(_) | Cover::Grant(_) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing,
+                )
+                | None => whole,
+            };
+            let cover = spoken.map(Cover::Exact).or_else(|| self.cover(part));
+            self.weigh_part(part, cover);
+            covers.push(cover);
         }
         self.weigh_doubt(&analysis, whole);
         if analysis.parts.is_empty() && analysis.doubt.is_none() {
@@ -98,8 +112,7 @@ impl Case<'_> {
         self.compiled.allow.commands.find_exact(&text)
     }
 
-    /// Where the line is not understood, a rule that speaks of commands, paths or hosts might be meant: then not even
-    /// mode bypass or a hook may answer.
+    /// A line that is not understood asks, unless a rule is for exactly this line.
     fn weigh_doubt(&mut self, analysis: &Analysis, whole: Option<u32>) {
         let Some(doubt) = &analysis.doubt else { return };
         self.warn(doubt.kind.as_str(), Severity::High, doubt.text.clone());
@@ -108,10 +121,15 @@ impl Case<'_> {
             self.ground("a rule allows exactly this line", Some(id));
             return;
         }
-        let guarded = self.compiled.deny.looks_inside_commands() || self.compiled.ask.looks_inside_commands();
-        let force = if guarded { Force::Explicit } else { Force::ByDefault };
         let text = format!("the command is not fully understood: {}", doubt.text);
-        self.object(force, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+        self.object(self.unread(None), Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+    }
+
+    /// How strong the question about a command is that cannot be read: where a deny or ask rule might be meant,
+    /// neither mode bypass nor a hook answers it.
+    fn unread(&self, program: Option<&str>) -> Force {
+        let mut guarded = [&self.compiled.deny, &self.compiled.ask].into_iter();
+        if guarded.any(|index| index.may_speak_of(program)) { Force::Explicit } else { Force::ByDefault }
     }
 
     /// Deny and ask rules for one spelling of a command.
@@ -129,21 +147,17 @@ impl Case<'_> {
     }
 
     /// One simple command.
-    fn weigh_part(&mut self, part: &Part, whole: Option<u32>) {
+    fn weigh_part(&mut self, part: &Part, cover: Option<Cover>) {
         let before = self.objections.len();
         for text in &part.deny_texts {
             self.weigh_text(text);
         }
-        let cover = whole.map(Cover::Rule).or_else(|| self.cover(part));
         let rule = match cover {
-            Some(Cover::Rule(id) | Cover::Grant(Grant::Rule(id))) => Some(id),
+            Some(Cover::Exact(id) | Cover::Rule(id) | Cover::Grant(Grant::Rule(id))) => Some(id),
             Some(Cover::Grant(Grant::Book) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing)
             | None => None,
         };
-        let exactly = match cover {
-            Some(Cover::Rule(id)) => self.is_exact(id),
-            Some(Cover::Grant(_) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing) | None => false,
-        };
+        let exactly = matches!(cover, Some(Cover::Exact(_)));
         let via = match cover {
             Some(_) => Via::Granted { exactly },
             None => Via::Command,
@@ -156,13 +170,14 @@ impl Case<'_> {
         }
         match cover {
             Some(cover) => self.ground_of_cover(cover, part),
-            None => {
+            None if part.allow_text.is_some() => {
                 let suggestion = self.command_rule(part);
-                let text = match &part.allow_text {
-                    Some(_) => format!("no rule allows `{}`", part.text),
-                    None => format!("`{}` cannot be allowed by a rule", part.text),
-                };
-                self.uncovered(text, suggestion);
+                self.uncovered(format!("no rule allows `{}`", part.text), suggestion);
+            }
+            None => {
+                let force = self.unread(part.program.as_deref());
+                let text = format!("what `{}` does cannot be known before it runs", part.text);
+                self.object(force, Stage::Grants, Reason::new(Code::NobodyToAsk, text));
             }
         }
         let worst = self.objections.get(before..).unwrap_or_default();
@@ -186,23 +201,6 @@ impl Case<'_> {
         });
     }
 
-    fn is_exact(&self, id: u32) -> bool {
-        match self.compiled.rule(id) {
-            Some(Rule::Command(pattern)) => pattern.precision() == Precision::Exact,
-            Some(
-                Rule::Tool(_)
-                | Rule::Mcp(_)
-                | Rule::Path(_)
-                | Rule::Domain(_)
-                | Rule::Agent(_)
-                | Rule::Skill(_)
-                | Rule::Param(_)
-                | Rule::Never(..),
-            )
-            | None => false,
-        }
-    }
-
     /// What covers a part, if anything does.
     fn cover(&self, part: &Part) -> Option<Cover> {
         let allow = &self.compiled.allow;
@@ -212,7 +210,7 @@ impl Case<'_> {
         }
         let exact = allow.commands.find_exact(text).or_else(|| allow.commands.find_exact(&part.text));
         if let Some(id) = exact {
-            return Some(Cover::Rule(id));
+            return Some(Cover::Exact(id));
         }
         // A wildcard grants the plain use of a program, not options that make it another one.
         if part.plain {
@@ -239,7 +237,7 @@ impl Case<'_> {
 
     fn ground_of_cover(&mut self, cover: Cover, part: &Part) {
         match cover {
-            Cover::Rule(id) => self.ground("a rule allows the command", Some(id)),
+            Cover::Exact(id) | Cover::Rule(id) => self.ground("a rule allows the command", Some(id)),
             Cover::Grant(grant) => self.ground_of_grant(grant),
             Cover::ReadOnly => self.ground(format!("`{}` only reads", part.text), None),
             Cover::AcceptEdits => self.ground("mode acceptEdits allows changes inside the workspace", None),
@@ -264,6 +262,11 @@ impl Case<'_> {
                     self.weigh_glob(glob, path, Touch::Write, *kind == WriteKind::Tree);
                 }
                 self.weigh_write(path, *kind, via);
+                let directory =
+                    self.request.facts.get(path).is_some_and(|fact| fact.kind == EntryKind::Directory);
+                for entry in inferred.entries.iter().filter(|_| directory) {
+                    self.weigh_write(&path.join(entry), *kind, via);
+                }
             }
             Effect::Fetch { url } => self.weigh_inferred_fetch(url, via, rule),
             Effect::Exec { .. }

@@ -12,8 +12,9 @@ use toolgate_proto::{Code, Mode, Reason, Severity};
 use url::Host;
 
 impl Policy {
-    /// What rules and settings say of a host, leaving aside how its address is spelled.
-    pub(crate) fn judge_host(&self, target: &Target) -> (Action, Reason) {
+    /// What rules and settings say of a host, leaving aside how its address is spelled: for redirects, and for the
+    /// connections of a command that runs behind the filtering proxy.
+    pub fn judge_target(&self, target: &Target) -> (Action, Reason) {
         let compiled = &*self.compiled;
         if let Some(reason) = denied_host(compiled, target).or_else(|| private_host(compiled, target)) {
             return (Action::Deny, reason);
@@ -48,7 +49,7 @@ fn first(hits: impl Iterator<Item = DomainHit>) -> Option<DomainHit> {
 }
 
 fn with_rule(compiled: &Compiled, reason: Reason, id: u32) -> Reason {
-    Reason { rule: compiled.reference(id).cloned(), ..reason }
+    Reason { rule: compiled.reference(id), ..reason }
 }
 
 /// A deny rule or the blocked list.
@@ -176,7 +177,7 @@ impl Case<'_> {
         self.ask_about_host(&target);
         let host = target.host_text();
         let spelled =
-            rule.and_then(|id| self.compiled.reference(id)).is_some_and(|rule| rule.text.contains(&host));
+            rule.and_then(|id| self.compiled.written(id)).is_some_and(|rule| rule.text.contains(&host));
         let metadata = matches!(target.private(), Some(AddressClass::Metadata | AddressClass::LinkLocal));
         if metadata && !spelled {
             let text = format!("the command reaches `{host}`, a metadata service");

@@ -115,10 +115,13 @@ impl Policy {
                 survey.commands.push(SurveyedCommand { line: command.clone(), analysis });
             }
         }
-        let inferred = survey.commands.iter().flat_map(|command| &command.analysis.parts);
-        let inferred = inferred.flat_map(|part| &part.effects).map(|inferred| &inferred.effect);
-        let mut paths: Vec<AbsPath> =
-            intent.effects.iter().chain(inferred).filter_map(path_of).cloned().collect();
+        let mut paths: Vec<AbsPath> = intent.effects.iter().filter_map(path_of).cloned().collect();
+        let parts = survey.commands.iter().flat_map(|command| &command.analysis.parts);
+        for inferred in parts.flat_map(|part| &part.effects) {
+            let Some(path) = path_of(&inferred.effect) else { continue };
+            paths.extend(inferred.entries.iter().map(|entry| path.join(entry)));
+            paths.push(path.clone());
+        }
         paths.sort_unstable();
         paths.dedup();
         survey.paths = paths;

@@ -80,7 +80,8 @@ const OPEN_SUBCOMMANDS: &[&str] = &[
 
 impl Case<'_> {
     /// The one place where a question becomes a denial in mode `dontAsk`.
-    pub(crate) fn ask(&self, objection: Objection, explicit: bool) -> Verdict {
+    pub(crate) fn ask(&self, objection: Objection, suggestions: Vec<Suggestion>) -> Verdict {
+        let explicit = objection.force == Force::Explicit;
         let reason = objection.reason;
         if self.mode == Mode::DontAsk {
             let text = format!("{}, and mode dontAsk does not ask", reason.text);
@@ -95,7 +96,7 @@ impl Case<'_> {
             locations: self.locations(),
             warnings: self.warnings.clone(),
             reason,
-            suggestions: if explicit { Vec::new() } else { self.suggestions() },
+            suggestions,
             explicit,
         })
     }
@@ -138,7 +139,7 @@ impl Case<'_> {
         base.max(self.danger.unwrap_or(Severity::Low))
     }
 
-    fn suggestions(&self) -> Vec<Suggestion> {
+    pub(crate) fn suggestions(&self) -> Vec<Suggestion> {
         let mut out: Vec<Suggestion> = Vec::new();
         for rule in &self.suggestions {
             if out.len() < MOST_SUGGESTIONS && !out.iter().any(|other| other.rule == *rule) && narrow(rule) {
@@ -168,12 +169,11 @@ impl Case<'_> {
         };
         let exact = (!text.contains('*') && !text.chars().any(char::is_control)).then(|| text.to_owned());
         let content = prefix.or(exact)?;
-        let rule = grammar::write("Bash", &content);
-        narrow(&rule).then_some(rule)
+        Some(grammar::write("Bash", &content))
     }
 
     /// The smallest change of settings that would let the call pass.
-    pub(crate) fn flip(&self, objection: &Objection) -> Option<String> {
+    pub(crate) fn flip(&self, objection: &Objection, suggestions: &[Suggestion]) -> Option<String> {
         if let Some(rule) = &objection.reason.rule
             && objection.stage != Stage::Grants
         {
@@ -191,11 +191,8 @@ impl Case<'_> {
         }
         match (objection.force, objection.stage) {
             (Force::ByDefault, _) => {
-                let rules: Vec<String> = self
-                    .suggestions()
-                    .into_iter()
-                    .map(|suggestion| format!("`{}`", suggestion.rule))
-                    .collect();
+                let rules: Vec<String> =
+                    suggestions.iter().map(|suggestion| format!("`{}`", suggestion.rule)).collect();
                 match rules.as_slice() {
                     [] => None,
                     [rule] => Some(format!("add the allow rule {rule}")),

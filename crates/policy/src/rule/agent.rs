@@ -11,8 +11,8 @@ pub(crate) struct AgentPattern(pub(crate) String);
 pub(crate) struct AgentIndex(HashMap<String, u32>);
 
 impl AgentIndex {
-    pub(crate) fn add(&mut self, id: u32, pattern: &AgentPattern) {
-        self.0.entry(pattern.0.clone()).or_insert(id);
+    pub(crate) fn add(&mut self, id: u32, pattern: AgentPattern) {
+        self.0.entry(pattern.0).or_insert(id);
     }
 
     pub(crate) fn find(&self, agent: &str) -> Option<u32> {

@@ -6,7 +6,7 @@
 use super::grammar::Malformed;
 use crate::raw::Action;
 use crate::wild::Wild;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A compiled command pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,15 +22,6 @@ pub(crate) enum CommandPattern {
         /// The pattern ends in ` *`: more words may follow.
         tail: Option<Wild>,
     },
-}
-
-/// How much a pattern leaves open.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Precision {
-    /// One text.
-    Exact,
-    /// Whatever the wildcards take.
-    Open,
 }
 
 impl CommandPattern {
@@ -72,13 +63,6 @@ impl CommandPattern {
             Self::Wild { body, tail } => {
                 body.matches(command) || tail.as_ref().is_some_and(|tail| tail.matches(command))
             }
-        }
-    }
-
-    pub(crate) fn precision(&self) -> Precision {
-        match self {
-            Self::Exact(_) => Precision::Exact,
-            Self::Prefix(_) | Self::Wild { .. } => Precision::Open,
         }
     }
 
@@ -124,30 +108,47 @@ pub(crate) struct CommandIndex {
     /// Patterns with wildcards, by their first word where that is literal.
     by_word: HashMap<String, Vec<(u32, CommandPattern)>>,
     loose: Vec<(u32, CommandPattern)>,
+    /// The first words of all patterns that have a literal one.
+    words: HashSet<String>,
     any: bool,
 }
 
 impl CommandIndex {
-    pub(crate) fn add(&mut self, id: u32, pattern: &CommandPattern) {
+    pub(crate) fn add(&mut self, id: u32, pattern: CommandPattern) {
         self.any = true;
+        let head = match &pattern {
+            CommandPattern::Exact(text) | CommandPattern::Prefix(text) => text.as_str(),
+            CommandPattern::Wild { body, .. } => body.head(),
+        };
+        let word = head.split(' ').next().unwrap_or(head);
+        if !self.words.contains(word) {
+            self.words.insert(word.to_owned());
+        }
         match pattern {
             CommandPattern::Exact(text) => {
-                self.exact.entry(text.clone()).or_insert(id);
+                self.exact.entry(text).or_insert(id);
             }
             CommandPattern::Prefix(text) => {
-                self.prefixes.entry(text.clone()).or_insert(id);
+                self.prefixes.entry(text).or_insert(id);
             }
-            CommandPattern::Wild { body, .. } => match body.head().split_once(' ') {
-                Some((word, _)) => {
-                    self.by_word.entry(word.to_owned()).or_default().push((id, pattern.clone()));
-                }
-                None => self.loose.push((id, pattern.clone())),
-            },
+            CommandPattern::Wild { body, tail } => {
+                let word = body.head().split_once(' ').map(|(word, _)| word.to_owned());
+                let list = match word {
+                    Some(word) => self.by_word.entry(word).or_default(),
+                    None => &mut self.loose,
+                };
+                list.push((id, CommandPattern::Wild { body, tail }));
+            }
         }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         !self.any
+    }
+
+    /// Whether a rule could take some command of this program.
+    pub(crate) fn speaks_of(&self, program: &str) -> bool {
+        self.words.contains(program) || !self.loose.is_empty()
     }
 
     /// The first rule for exactly this text.
@@ -183,7 +184,7 @@ mod tests {
     fn check(content: &str, command: &str) -> bool {
         let pattern = CommandPattern::parse(content, Action::Allow).unwrap();
         let mut index = CommandIndex::default();
-        index.add(7, &pattern);
+        index.add(7, pattern.clone());
         assert_eq!(index.find(command).is_some(), pattern.matches(command), "{content} / {command}");
         pattern.matches(command)
     }

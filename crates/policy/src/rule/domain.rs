@@ -12,8 +12,6 @@ use url::Host;
 pub(crate) struct DomainPattern {
     pub(crate) hosts: Hosts,
     pub(crate) port: Ports,
-    /// The content as written, for terms of a run.
-    pub(crate) text: String,
 }
 
 /// Which hosts.
@@ -67,7 +65,7 @@ impl DomainPattern {
         } else {
             Hosts::Exactly(Host::parse(host).map_err(|_| bad("this is no host name"))?)
         };
-        Ok(Self { hosts, port, text: text.to_ascii_lowercase() })
+        Ok(Self { hosts, port })
     }
 }
 
@@ -112,14 +110,14 @@ pub(crate) struct DomainHit {
 }
 
 impl DomainIndex {
-    pub(crate) fn add(&mut self, id: u32, pattern: &DomainPattern) {
+    pub(crate) fn add(&mut self, id: u32, pattern: DomainPattern) {
         self.any = true;
         let port = pattern.port;
-        match &pattern.hosts {
+        match pattern.hosts {
             Hosts::Every => self.every.push((id, port)),
-            Hosts::Exactly(host) => self.exact.entry(host.clone()).or_default().push((id, port)),
-            Hosts::Below(name) => self.below.entry(name.clone()).or_default().push((id, port)),
-            Hosts::Labels(labels) => self.labels.push((id, port, labels.clone())),
+            Hosts::Exactly(host) => self.exact.entry(host).or_default().push((id, port)),
+            Hosts::Below(name) => self.below.entry(name).or_default().push((id, port)),
+            Hosts::Labels(labels) => self.labels.push((id, port, labels)),
         }
     }
 
@@ -156,7 +154,7 @@ mod tests {
 
     fn check(rule: &str, host: &str) -> bool {
         let mut index = DomainIndex::default();
-        index.add(0, &DomainPattern::parse(rule).unwrap());
+        index.add(0, DomainPattern::parse(rule).unwrap());
         index.hits(&Host::parse(host).unwrap()).next().is_some()
     }
 

@@ -71,12 +71,12 @@ pub(crate) struct McpIndex {
 }
 
 impl McpIndex {
-    pub(crate) fn add(&mut self, id: u32, pattern: &McpPattern) {
+    pub(crate) fn add(&mut self, id: u32, pattern: McpPattern) {
         if pattern.server.is_literal() {
             let server = pattern.server.head().to_owned();
-            self.by_server.entry(server).or_default().push((id, pattern.clone()));
+            self.by_server.entry(server).or_default().push((id, pattern));
         } else {
-            self.loose.push((id, pattern.clone()));
+            self.loose.push((id, pattern));
         }
     }
 

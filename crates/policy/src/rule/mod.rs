@@ -50,6 +50,18 @@ pub(crate) enum Rule {
     Never(&'static str, &'static str),
 }
 
+/// What a rule speaks of, in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Command,
+    Read,
+    Edit,
+    Domain,
+    Agent,
+    Skill,
+    Other,
+}
+
 /// Tools whose rules on paths are written as `Read(…)` or `Edit(…)`.
 const NO_PATH_RULES: [(&str, &str); 8] = [
     ("Write", "write `Edit(…)`, which also covers Write"),
@@ -122,6 +134,22 @@ impl Rule {
     }
 }
 
+impl Rule {
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Command(_) => Kind::Command,
+            Self::Path(pattern) => match pattern.usage {
+                PathUse::Read => Kind::Read,
+                PathUse::Edit => Kind::Edit,
+            },
+            Self::Domain(_) => Kind::Domain,
+            Self::Agent(_) => Kind::Agent,
+            Self::Skill(_) => Kind::Skill,
+            Self::Tool(_) | Self::Mcp(_) | Self::Param(_) | Self::Never(..) => Kind::Other,
+        }
+    }
+}
+
 fn no_parentheses() -> Malformed {
     Malformed::new("a rule for another server's tool takes no parentheses", "write `mcp__server__tool`")
 }
@@ -141,7 +169,7 @@ pub(crate) struct ActionIndex {
 }
 
 impl ActionIndex {
-    pub(crate) fn add(&mut self, id: u32, rule: &Rule) {
+    pub(crate) fn add(&mut self, id: u32, rule: Rule) {
         match rule {
             Rule::Tool(pattern) => self.tools.add(id, pattern),
             Rule::Mcp(pattern) => self.mcp.add(id, pattern),
@@ -159,11 +187,12 @@ impl ActionIndex {
     }
 
     /// Whether a rule speaks of particular commands, paths or hosts, so that a command which cannot be read might
-    /// be one of them.
-    pub(crate) fn looks_inside_commands(&self) -> bool {
-        !(self.commands.is_empty()
-            && self.reads.is_empty()
-            && self.edits.is_empty()
-            && self.domains.is_empty())
+    /// be one of them. `program` is what runs, where that much is known.
+    pub(crate) fn may_speak_of(&self, program: Option<&str>) -> bool {
+        let commands = match program {
+            Some(program) => self.commands.speaks_of(program),
+            None => !self.commands.is_empty(),
+        };
+        commands || !(self.reads.is_empty() && self.edits.is_empty() && self.domains.is_empty())
     }
 }

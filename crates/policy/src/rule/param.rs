@@ -78,8 +78,8 @@ pub(crate) fn parse(tool: &str, content: &str) -> Option<Keyed> {
 pub(crate) struct ParamIndex(HashMap<String, Vec<(u32, ParamPattern)>>);
 
 impl ParamIndex {
-    pub(crate) fn add(&mut self, id: u32, pattern: &ParamPattern) {
-        self.0.entry(pattern.tool.clone()).or_default().push((id, pattern.clone()));
+    pub(crate) fn add(&mut self, id: u32, pattern: ParamPattern) {
+        self.0.entry(pattern.tool.clone()).or_default().push((id, pattern));
     }
 
     /// The first rule that a field of the input fits. A field that is absent, or no scalar, fits nothing.

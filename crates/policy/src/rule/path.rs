@@ -112,6 +112,16 @@ impl PathPattern {
         Ok(Self { usage, base, floating, segments, spoken: fold_path(&spoken).into_owned() })
     }
 
+    /// Whether the pattern names one path, or all below one.
+    pub(crate) fn names_one(&self) -> bool {
+        let literal = |segment: &Segment| matches!(segment, Segment::Literal(_));
+        let directory = match self.segments.split_last() {
+            Some((Segment::Many, before)) => before.iter().all(literal),
+            Some(_) | None => self.segments.iter().all(literal),
+        };
+        !self.floating && directory
+    }
+
     /// The one absolute path that the pattern names, if it has no wildcard: such a rule can bind a sandbox.
     pub(crate) fn literal(&self, places: &Places<'_>) -> Option<AbsPath> {
         if self.floating {
@@ -166,7 +176,7 @@ struct BaseIndex {
 }
 
 impl PathIndex {
-    pub(crate) fn add(&mut self, id: u32, pattern: &PathPattern) {
+    pub(crate) fn add(&mut self, id: u32, pattern: PathPattern) {
         self.any = true;
         let index = match pattern.base {
             Base::Root => &mut self.root,
@@ -175,9 +185,9 @@ impl PathIndex {
         };
         index.any = true;
         if pattern.floating {
-            index.add_floating(id, &pattern.segments);
+            index.add_floating(id, pattern.segments);
         } else {
-            index.add_anchored(id, &pattern.segments);
+            index.add_anchored(id, pattern.segments);
         }
     }
 
@@ -229,10 +239,10 @@ fn below<'p>(path: &'p str, base: &str) -> Option<&'p str> {
 }
 
 impl BaseIndex {
-    fn add_anchored(&mut self, id: u32, segments: &[Segment]) {
+    fn add_anchored(&mut self, id: u32, mut segments: Vec<Segment>) {
         let mut prefix = String::new();
         let mut taken = 0;
-        for segment in segments {
+        for segment in &segments {
             let Segment::Literal(name) = segment else { break };
             if !prefix.is_empty() {
                 prefix.push('/');
@@ -240,21 +250,23 @@ impl BaseIndex {
             prefix.push_str(name);
             taken += 1;
         }
-        let rest = segments.get(taken..).unwrap_or_default().to_vec();
-        self.anchored.entry(prefix).or_default().push((id, rest));
+        segments.drain(..taken);
+        self.anchored.entry(prefix).or_default().push((id, segments));
     }
 
-    fn add_floating(&mut self, id: u32, segments: &[Segment]) {
-        let Some((first, rest)) = segments.split_first() else { return };
-        match first {
-            Segment::Literal(name) => self.named.entry(name.clone()).or_default().push((id, rest.to_vec())),
-            Segment::Glob(glob) => match glob.extension() {
-                Some(extension) => {
-                    self.extensions.entry(extension).or_default().push((id, segments.to_vec()));
-                }
-                None => self.loose.push((id, segments.to_vec())),
+    fn add_floating(&mut self, id: u32, mut segments: Vec<Segment>) {
+        match segments.first() {
+            Some(Segment::Literal(name)) => {
+                let name = name.clone();
+                segments.drain(..1);
+                self.named.entry(name).or_default().push((id, segments));
+            }
+            Some(Segment::Glob(glob)) => match glob.extension() {
+                Some(extension) => self.extensions.entry(extension).or_default().push((id, segments)),
+                None => self.loose.push((id, segments)),
             },
-            Segment::Many => self.loose.push((id, segments.to_vec())),
+            Some(Segment::Many) => self.loose.push((id, segments)),
+            None => {}
         }
     }
 
@@ -335,7 +347,7 @@ mod tests {
         let anchor = AbsPath::new("/home/u/.claude").unwrap();
         let pattern = PathPattern::parse(PathUse::Read, pattern, action, &anchor).unwrap();
         let mut index = PathIndex::default();
-        index.add(0, &pattern);
+        index.add(0, pattern.clone());
         let path = if action == Action::Allow { path.into() } else { fold_path(path) };
         index.find(&path, &Places { cwd: "/ws".into(), home: Some("/home/u".into()) }).is_some()
     }
@@ -397,7 +409,7 @@ mod tests {
         ] {
             let pattern = PathPattern::parse(PathUse::Read, pattern, Action::Deny, &anchor).unwrap();
             let mut index = PathIndex::default();
-            index.add(0, &pattern);
+            index.add(0, pattern.clone());
             let rest: Option<Vec<Segment>> =
                 glob.map(|glob: &str| glob.split('/').filter_map(Segment::parse).collect());
             assert_eq!(

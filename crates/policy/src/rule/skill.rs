@@ -25,8 +25,8 @@ impl SkillPattern {
 pub(crate) struct SkillIndex(CommandIndex);
 
 impl SkillIndex {
-    pub(crate) fn add(&mut self, id: u32, pattern: &SkillPattern) {
-        self.0.add(id, &pattern.0);
+    pub(crate) fn add(&mut self, id: u32, pattern: SkillPattern) {
+        self.0.add(id, pattern.0);
     }
 
     /// The first rule for exactly this use: a rule without ` *` covers the skill without arguments.

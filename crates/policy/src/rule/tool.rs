@@ -71,12 +71,12 @@ pub(crate) struct ToolIndex {
 }
 
 impl ToolIndex {
-    pub(crate) fn add(&mut self, id: u32, pattern: &ToolPattern) {
+    pub(crate) fn add(&mut self, id: u32, pattern: ToolPattern) {
         match pattern {
             ToolPattern::Name(name) => {
-                self.names.entry(name.clone()).or_insert(id);
+                self.names.entry(name).or_insert(id);
             }
-            ToolPattern::Glob(wild) => self.globs.push((id, wild.clone())),
+            ToolPattern::Glob(wild) => self.globs.push((id, wild)),
         }
     }
 

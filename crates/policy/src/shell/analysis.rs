@@ -37,7 +37,7 @@ pub struct Part {
     pub deny_texts: Vec<String>,
     /// The program that runs after transparent wrappers, as spelled; `None` if nothing runs or it cannot be known.
     pub program: Option<String>,
-    /// The words after expansion as far as it is certain, wrappers and assignments included, redirects left out.
+    /// The words of [`Part::allow_text`]: program first, transparent wrappers, assignments and redirects left out.
     pub argv: Vec<Word>,
     /// What it would read, write or fetch, as far as its words tell. Redirects are always here.
     pub effects: Vec<Inferred>,
@@ -55,6 +55,10 @@ pub struct Part {
     pub unknown_effects: bool,
     /// It goes on running after the line has ended (`&`).
     pub background: bool,
+    /// The part that runs this one (`env`, `find -exec`, `sh -c`): an exact rule for that part covers this one too.
+    pub run_by: Option<usize>,
+    /// Read-only on the terms that the runtime sets for git: no pager, no helpers chosen by the repository.
+    pub git_reader: bool,
 }
 
 impl Part {
@@ -103,6 +107,8 @@ pub struct Inferred {
     /// The absolute shell pattern, if the effect is on whatever matches it.
     /// As in bash, a leading dot is matched only by a dot that is spelled out.
     pub glob: Option<String>,
+    /// If the path turns out to be a directory: the names under which entries are put into it (`cp a b` with `b/`).
+    pub entries: Vec<String>,
 }
 
 /// Where an effect was seen.

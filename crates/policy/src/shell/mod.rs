@@ -10,22 +10,65 @@
 //! What cannot be read for certain is a [`Doubt`] about the whole line; what cannot be told of one command leaves it
 //! without [`Part::allow_text`], so that no allow rule covers it.
 //! It is pure and total: no file is looked at, every input ends in an answer, and hostile input ends quickly.
+//!
+//! The way of a line: `screen` looks at its characters, `reader` makes a tree of it, `walk` visits every command of
+//! the tree, `expand` turns words into arguments, `part` unwraps them and looks the program up in `table`,
+//! `grammars` and `edits`, and `dirs` turns names into paths.
 
 mod analysis;
+mod assign;
+mod dirs;
+mod edits;
+mod expand;
+mod grammars;
+mod network;
+mod part;
+mod reader;
+mod removal;
+mod scan;
+mod screen;
+mod syntax;
+mod table;
+mod walk;
+mod wrappers;
 
 pub use analysis::{
     Analysis, Danger, DangerKind, Doubt, DoubtKind, Inferred, Live, Origin, Part, Phase, Standing, Word,
 };
 
 use crate::facts::Workspace;
-use toolgate_proto::CommandLine;
+use dirs::Dirs;
+use toolgate_proto::{CommandLine, Severity, Shell};
+use walk::{Place, Walk};
 
 /// Finds every simple command of a command line, and what each would do.
 pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
-    let _ = workspace;
-    Analysis {
-        parts: Vec::new(),
-        dangers: Vec::new(),
-        doubt: Some(Doubt { kind: DoubtKind::Unparsable, text: line.text.clone() }),
+    let mut walk = Walk::new(workspace, &line.cwd);
+    let place = Place {
+        bodies: &[],
+        dirs: Dirs::one(line.cwd.clone()),
+        background: false,
+        piped: false,
+        run_by: None,
+    };
+    if line.shell != Shell::Bash {
+        walk.doubt(DoubtKind::OtherShell, "another shell than bash will read it");
     }
+    match screen::screen(&line.text) {
+        Some(doubt) => {
+            if doubt.kind == DoubtKind::InvisibleText {
+                walk.warn(DangerKind::InvisibleText, Severity::High, doubt.text.clone());
+            }
+            walk.doubt(doubt.kind, &doubt.text);
+            scan::scan(&mut walk, &line.text, &place);
+        }
+        None => match reader::read(&line.text) {
+            Ok(program) => walk.program(&program, &place),
+            Err(fault) => {
+                walk.doubt(fault.kind, fault.what);
+                scan::scan(&mut walk, &line.text, &place);
+            }
+        },
+    }
+    walk.found
 }

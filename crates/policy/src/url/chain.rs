@@ -89,7 +89,7 @@ impl Policy {
         if before.host == target.host && before.port == target.port {
             return Ok(());
         }
-        match self.judge_host(target) {
+        match self.judge_target(target) {
             (Action::Allow, _) => Ok(()),
             (action @ (Action::Ask | Action::Deny), reason) => {
                 let text = format!("it redirects to `{}`: {}", target.url, reason.text);

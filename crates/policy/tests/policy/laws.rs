@@ -90,8 +90,10 @@ const CALLS: &[(&str, &str)] = &[
 
 const MODES: &[&str] = &["default", "plan", "acceptEdits", "dontAsk", "bypass", "deny"];
 
+/// At least so many cases; more with `PROPTEST_CASES`.
 fn cases(count: u32) -> ProptestConfig {
-    ProptestConfig { cases: count, failure_persistence: None, ..ProptestConfig::default() }
+    let default = ProptestConfig::default();
+    ProptestConfig { cases: default.cases.max(count), failure_persistence: None, ..default }
 }
 
 #[derive(Debug, Clone)]

@@ -1,0 +1,139 @@
+//! Variables: which may be set before a granted command without changing what it is.
+
+use super::expand::Arg;
+
+/// Variables that change how output looks or what a test run reports, and nothing that runs.
+const HARMLESS: &[&str] = &[
+    "LANG",
+    "LANGUAGE",
+    "NO_COLOR",
+    "FORCE_COLOR",
+    "CLICOLOR",
+    "CLICOLOR_FORCE",
+    "COLORTERM",
+    "TERM",
+    "COLUMNS",
+    "LINES",
+    "CI",
+    "DEBUG",
+    "VERBOSE",
+    "NODE_ENV",
+    "RUST_BACKTRACE",
+    "RUST_LOG",
+    "CARGO_TERM_COLOR",
+    "CARGO_INCREMENTAL",
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "PYTHONHASHSEED",
+    "PY_COLORS",
+    "GOOS",
+    "GOARCH",
+    "CGO_ENABLED",
+    "GO111MODULE",
+    "RAILS_ENV",
+    "RACK_ENV",
+    "MIX_ENV",
+    "APP_ENV",
+    "TZ",
+    "SOURCE_DATE_EPOCH",
+    "UV_NO_PROGRESS",
+    "NPM_CONFIG_LOGLEVEL",
+    "LOG_LEVEL",
+    "BLOCK_SIZE",
+    "POSIXLY_CORRECT",
+];
+
+/// Variables that hold no secret, so that printing them tells nothing that a prompt should guard.
+const PRINTABLE: &[&str] = &[
+    "HOME",
+    "PWD",
+    "OLDPWD",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TERM",
+    "TZ",
+    "HOSTNAME",
+    "HOSTTYPE",
+    "OSTYPE",
+    "MACHTYPE",
+    "UID",
+    "EUID",
+    "RANDOM",
+    "SECONDS",
+    "LINENO",
+    "BASH_VERSION",
+    "BASHPID",
+    "PPID",
+    "SHLVL",
+    "COLUMNS",
+    "LINES",
+    "EDITOR",
+    "PAGER",
+    "TMPDIR",
+    "NODE_ENV",
+    "VIRTUAL_ENV",
+    "CONDA_DEFAULT_ENV",
+    "GOPATH",
+    "GOROOT",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "?",
+    "#",
+    "$",
+    "!",
+    "0",
+    "-",
+    "PIPESTATUS",
+    "EPOCHSECONDS",
+    "DISPLAY",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+];
+
+/// Whether a variable may be set before a command that a rule allows.
+pub(super) fn is_harmless(name: &str, value: &Arg) -> bool {
+    let known = HARMLESS.contains(&name) || (name.starts_with("LC_") && name.len() > 3);
+    // Locales and time zones are also read as paths.
+    let plain = value.known().is_some_and(|text| {
+        !text.contains("..")
+            && !text.starts_with(['/', ':', '.'])
+            && text
+                .chars()
+                .all(|character| character.is_ascii_alphanumeric() || "_.,:=+/-@* ".contains(character))
+    });
+    known && plain && (name == "TZ" || !value.text.contains('/'))
+}
+
+/// Whether a variable that only this line uses may be set: in lower case, so that no program looks at it,
+/// and to a text that stays text wherever the shell might evaluate it.
+pub(super) fn is_local(name: &str, value: &Arg) -> bool {
+    let lower = name
+        .chars()
+        .all(|character| character == '_' || character.is_ascii_lowercase() || character.is_ascii_digit());
+    let steers = name.ends_with("_proxy")
+        || name.starts_with("npm_")
+        || name.starts_with("bash")
+        || name == "_"
+        || name == "histchars"
+        || name == "auto_resume";
+    lower && !steers && is_inert(value)
+}
+
+/// Whether a value cannot turn into code where arithmetic or a subscript looks at it.
+pub(super) fn is_inert(value: &Arg) -> bool {
+    value.live.is_none_or(|_| value.pattern.is_some()) && !value.text.contains(['$', '`', '[', '(', '\\'])
+}
+
+/// Whether a variable may be printed without a question.
+pub(super) fn is_printable(name: &str, set_here: &[String]) -> bool {
+    PRINTABLE.contains(&name) || set_here.iter().any(|set| set == name)
+}

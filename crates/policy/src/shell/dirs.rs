@@ -1,0 +1,199 @@
+//! Where commands run, and which files their words name from there.
+
+use super::analysis::{Inferred, Origin};
+use super::expand::Arg;
+use crate::facts::Workspace;
+use toolgate_proto::{AbsPath, Effect, Scope, WriteKind};
+
+/// The directories in which a command may run. Empty: it is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Dirs(Vec<AbsPath>);
+
+/// More alternatives than this and the directory counts as unknown.
+const MOST: usize = 4;
+
+impl Dirs {
+    /// Exactly this one.
+    pub(super) fn one(directory: AbsPath) -> Self {
+        Self(vec![directory])
+    }
+
+    /// Any directory.
+    pub(super) fn unknown() -> Self {
+        Self(Vec::new())
+    }
+
+    pub(super) fn is_unknown(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn all(&self) -> &[AbsPath] {
+        &self.0
+    }
+
+    /// Whether this can only be `directory`.
+    pub(super) fn is_only(&self, directory: &AbsPath) -> bool {
+        self.0.as_slice() == [directory.clone()]
+    }
+
+    /// One of either.
+    pub(super) fn or(&self, other: &Self) -> Self {
+        if self.is_unknown() || other.is_unknown() {
+            return Self::unknown();
+        }
+        let mut all = self.0.clone();
+        for directory in &other.0 {
+            if !all.contains(directory) {
+                all.push(directory.clone());
+            }
+        }
+        if all.len() > MOST { Self::unknown() } else { Self(all) }
+    }
+
+    /// Where a successful `cd` leads from here.
+    pub(super) fn after_cd(&self, args: &[Arg], workspace: &Workspace) -> Self {
+        let physical = args.iter().any(|arg| arg.text == "-P");
+        let mut operands = args.iter().filter(|arg| !matches!(arg.text.as_str(), "-L" | "-P" | "--"));
+        let target = match (operands.next(), operands.next()) {
+            (None, _) => workspace.home.clone().map(Self::one),
+            (Some(directory), None) if !directory.text.starts_with('-') => {
+                self.resolve(directory, workspace).map(|paths| {
+                    Self(paths.into_iter().map(|path| if physical { path } else { path.lexical() }).collect())
+                })
+            }
+            (Some(_), _) => None,
+        };
+        target.unwrap_or_else(Self::unknown)
+    }
+
+    /// The paths that a literal word may name; `None` if that is not known.
+    pub(super) fn resolve(&self, arg: &Arg, workspace: &Workspace) -> Option<Vec<AbsPath>> {
+        if arg.live.is_some() {
+            return None;
+        }
+        self.resolve_text(&arg.text, arg.tilde, workspace)
+    }
+
+    fn resolve_text(&self, text: &str, tilde: bool, workspace: &Workspace) -> Option<Vec<AbsPath>> {
+        if tilde {
+            let rest = text.trim_start_matches('~').trim_start_matches('/');
+            return Some(vec![workspace.home.as_ref()?.join(rest)]);
+        }
+        if text.starts_with('/') {
+            return AbsPath::new(text).ok().map(|path| vec![path]);
+        }
+        if self.is_unknown() {
+            return None;
+        }
+        Some(self.0.iter().map(|directory| directory.join(text)).collect())
+    }
+
+    /// The effects of reading what a word names; `None` if that is not known.
+    pub(super) fn reads(
+        &self,
+        arg: &Arg,
+        scope: Scope,
+        origin: Origin,
+        workspace: &Workspace,
+    ) -> Option<Vec<Inferred>> {
+        self.effects(arg, origin, workspace, |path, wide| Effect::Read {
+            path,
+            scope: if wide { Scope::Tree } else { scope },
+        })
+    }
+
+    /// The effects of writing what a word names; `None` if that is not known.
+    pub(super) fn writes(
+        &self,
+        arg: &Arg,
+        kind: WriteKind,
+        origin: Origin,
+        workspace: &Workspace,
+    ) -> Option<Vec<Inferred>> {
+        self.effects(arg, origin, workspace, |path, wide| Effect::Write {
+            path,
+            kind: if wide { WriteKind::Tree } else { kind },
+        })
+    }
+
+    fn effects(
+        &self,
+        arg: &Arg,
+        origin: Origin,
+        workspace: &Workspace,
+        effect: impl Fn(AbsPath, bool) -> Effect,
+    ) -> Option<Vec<Inferred>> {
+        if let Some(pattern) = &arg.pattern {
+            return self.glob(arg, pattern, origin, workspace, effect);
+        }
+        let paths = self.resolve(arg, workspace)?;
+        Some(
+            paths
+                .into_iter()
+                .map(|path| Inferred { effect: effect(path, false), origin, glob: None, entries: Vec::new() })
+                .collect(),
+        )
+    }
+
+    /// The directory that the literal components of a pattern name, with the pattern beside it.
+    fn glob(
+        &self,
+        arg: &Arg,
+        pattern: &str,
+        origin: Origin,
+        workspace: &Workspace,
+        effect: impl Fn(AbsPath, bool) -> Effect,
+    ) -> Option<Vec<Inferred>> {
+        let components: Vec<&str> = pattern.split('/').collect();
+        let literal: Vec<&str> = components
+            .iter()
+            .take_while(|component| !component.contains(['*', '?', '[', '\\']))
+            .copied()
+            .collect();
+        // A slash at the start is an empty first component.
+        let head = if literal == [""] { "/".to_owned() } else { literal.join("/") };
+        let rest = components.get(literal.len()..).unwrap_or_default();
+        let wide = rest.len() > 1 || rest.iter().any(|component| component.contains("**"));
+        let directories = if head.is_empty() {
+            (!self.is_unknown()).then(|| self.0.clone())?
+        } else {
+            self.resolve_text(&head, arg.tilde, workspace)?
+        };
+        let inferred = directories.into_iter().map(|directory| {
+            let glob = format!("{}/{}", directory.to_string().trim_end_matches('/'), rest.join("/"));
+            Inferred { effect: effect(directory, wide), origin, glob: Some(glob), entries: Vec::new() }
+        });
+        Some(inferred.collect())
+    }
+
+    /// What `$HOME/x` or `$PWD/x` most likely names: good enough to deny by, never to allow by.
+    pub(super) fn likely(&self, arg: &Arg, workspace: &Workspace) -> Vec<AbsPath> {
+        let bases = match arg.variables.as_slice() {
+            [name] if name == "HOME" => workspace.home.clone().into_iter().collect(),
+            [name] if name == "PWD" => self.0.clone(),
+            _ => Vec::new(),
+        };
+        let leads = arg.text.trim_start_matches('"').starts_with('$');
+        bases
+            .into_iter()
+            .filter(|_| leads)
+            .map(|base: AbsPath| base.join(arg.emptied.trim_start_matches('/')))
+            .collect()
+    }
+}
+
+/// Names that stand for no file: what is read or written there is nowhere, or the command's own streams.
+pub(super) fn is_nowhere(text: &str) -> bool {
+    matches!(text, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr" | "/dev/zero")
+        || text
+            .strip_prefix("/dev/fd/")
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The address behind a bash network redirect.
+pub(super) fn socket(text: &str) -> Option<String> {
+    let (protocol, rest) = [("tcp", "/dev/tcp/"), ("udp", "/dev/udp/")]
+        .into_iter()
+        .find_map(|(protocol, prefix)| text.strip_prefix(prefix).map(|rest| (protocol, rest)))?;
+    Some(format!("{protocol}://{}", rest.replacen('/', ":", 1)))
+}

@@ -1,0 +1,172 @@
+//! `find`: starting points, then an expression.
+
+use super::super::expand::Arg;
+use super::super::table::Use;
+use toolgate_proto::Scope;
+
+/// Tests and actions that only look, with how many words follow them.
+const HARMLESS: &[(&str, usize)] = &[
+    ("-name", 1),
+    ("-iname", 1),
+    ("-path", 1),
+    ("-ipath", 1),
+    ("-wholename", 1),
+    ("-iwholename", 1),
+    ("-regex", 1),
+    ("-iregex", 1),
+    ("-lname", 1),
+    ("-ilname", 1),
+    ("-type", 1),
+    ("-xtype", 1),
+    ("-size", 1),
+    ("-mtime", 1),
+    ("-atime", 1),
+    ("-ctime", 1),
+    ("-mmin", 1),
+    ("-amin", 1),
+    ("-cmin", 1),
+    ("-used", 1),
+    ("-perm", 1),
+    ("-user", 1),
+    ("-group", 1),
+    ("-uid", 1),
+    ("-gid", 1),
+    ("-links", 1),
+    ("-inum", 1),
+    ("-fstype", 1),
+    ("-context", 1),
+    ("-maxdepth", 1),
+    ("-mindepth", 1),
+    ("-regextype", 1),
+    ("-printf", 1),
+    ("-newermt", 1),
+    ("-newerct", 1),
+    ("-newerat", 1),
+    ("-empty", 0),
+    ("-executable", 0),
+    ("-readable", 0),
+    ("-writable", 0),
+    ("-nouser", 0),
+    ("-nogroup", 0),
+    ("-true", 0),
+    ("-false", 0),
+    ("-print", 0),
+    ("-print0", 0),
+    ("-ls", 0),
+    ("-prune", 0),
+    ("-quit", 0),
+    ("-depth", 0),
+    ("-d", 0),
+    ("-mount", 0),
+    ("-xdev", 0),
+    ("-follow", 0),
+    ("-daystart", 0),
+    ("-ignore_readdir_race", 0),
+    ("-noignore_readdir_race", 0),
+    ("-noleaf", 0),
+    ("-warn", 0),
+    ("-nowarn", 0),
+    ("-a", 0),
+    ("-and", 0),
+    ("-o", 0),
+    ("-or", 0),
+    ("-not", 0),
+    ("!", 0),
+    ("(", 0),
+    (")", 0),
+    (",", 0),
+    ("-help", 0),
+    ("--help", 0),
+    ("-version", 0),
+    ("--version", 0),
+];
+
+/// Tests that compare with a file.
+const WITH_FILE: &[&str] = &["-newer", "-anewer", "-cnewer", "-samefile"];
+
+/// Actions that run a program: `;` or `+` ends it.
+const RUN: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+
+const HAZARDS: &[&str] = &[
+    "-exec",
+    "-execdir",
+    "-ok",
+    "-okdir",
+    "-delete",
+    "-fprint",
+    "-fprint0",
+    "-fprintf",
+    "-fls",
+    "-files0-from",
+];
+
+fn begins_expression(arg: &Arg) -> bool {
+    arg.text.starts_with('-') || matches!(arg.text.as_str(), "(" | ")" | "!" | ",")
+}
+
+/// Judges the arguments.
+pub(super) fn judge(args: &[Arg]) -> Use {
+    let mut used = Use { read_only: true, ..Use::default() };
+    let mut words = args.iter().peekable();
+    while words.next_if(|arg| matches!(arg.known(), Some("-H" | "-L" | "-P"))).is_some() {}
+    let mut starts = 0;
+    while let Some(start) = words.next_if(|arg| !begins_expression(arg)) {
+        starts += 1;
+        // A live word here may turn out to be an action.
+        if start.may_be_option() {
+            used.read_only = false;
+            used.hazard = true;
+        }
+        used.reads.push((start.clone(), Scope::Tree));
+    }
+    if starts == 0 {
+        used.here = Some(Scope::Tree);
+    }
+    while let Some(word) = words.next() {
+        let Some(text) = word.known() else {
+            used.read_only = false;
+            used.hazard = true;
+            continue;
+        };
+        if let Some((_, values)) = HARMLESS.iter().find(|(name, _)| *name == text) {
+            for _ in 0..*values {
+                match words.next() {
+                    Some(value) => {
+                        if value.splits {
+                            used.read_only = false;
+                            used.hazard = true;
+                        }
+                    }
+                    None => used.read_only = false,
+                }
+            }
+        } else if WITH_FILE.contains(&text) {
+            used.reads.extend(words.next().map(|file| (file.clone(), Scope::Entry)));
+        } else {
+            used.read_only = false;
+            used.hazard |= HAZARDS.contains(&text);
+            if matches!(text, "-fprint" | "-fprint0" | "-fprintf" | "-fls") {
+                used.writes.extend(words.next().cloned());
+            }
+        }
+    }
+    if used.reads.iter().any(|(arg, _)| arg.splits && arg.pattern.is_none()) {
+        used.read_only = false;
+    }
+    used.removes = args.iter().any(|arg| arg.text == "-delete");
+    used
+}
+
+/// The commands that an expression runs, without their `;` or `+`.
+pub(in super::super) fn payloads(args: &[Arg]) -> Vec<Vec<Arg>> {
+    let mut found = Vec::new();
+    let mut words = args.iter();
+    while let Some(word) = words.next() {
+        if word.live.is_none() && RUN.contains(&word.text.as_str()) {
+            let payload: Vec<Arg> =
+                words.by_ref().take_while(|arg| arg.text != ";" && arg.text != "+").cloned().collect();
+            found.push(payload);
+        }
+    }
+    found
+}

@@ -1,0 +1,84 @@
+//! `jq`: filters cannot write or run anything, but they can print the environment and load other files.
+
+use super::super::expand::Arg;
+use super::super::table::Use;
+use toolgate_proto::Scope;
+
+/// Words of the language that reach outside the input.
+const OUTSIDE: &[&str] = &[
+    "env",
+    "ENV",
+    "import",
+    "include",
+    "modulemeta",
+    "get_search_list",
+    "input_filename",
+    "debug",
+    "stderr",
+];
+
+/// Judges the arguments.
+pub(super) fn judge(args: &[Arg]) -> Use {
+    let mut used = Use { read_only: true, ..Use::default() };
+    let mut filter: Option<&Arg> = None;
+    let mut options = true;
+    let mut positional = false;
+    let mut words = args.iter();
+    while let Some(arg) = words.next() {
+        if options && arg.may_be_option() {
+            match arg.known() {
+                Some("--") => options = false,
+                Some("--arg" | "--argjson") => {
+                    let values = (words.next(), words.next());
+                    used.read_only &=
+                        matches!(values, (Some(name), Some(value)) if name.live.is_none() && !value.splits);
+                }
+                Some("--slurpfile" | "--rawfile") => {
+                    words.next();
+                    used.reads.extend(words.next().map(|file| (file.clone(), Scope::Entry)));
+                }
+                Some("--args" | "--jsonargs") => positional = true,
+                Some("--indent") => used.read_only &= words.next().is_some_and(|value| !value.splits),
+                Some(
+                    "--null-input"
+                    | "--raw-input"
+                    | "--slurp"
+                    | "--compact-output"
+                    | "--raw-output"
+                    | "--raw-output0"
+                    | "--join-output"
+                    | "--ascii-output"
+                    | "--sort-keys"
+                    | "--color-output"
+                    | "--monochrome-output"
+                    | "--tab"
+                    | "--unbuffered"
+                    | "--stream"
+                    | "--stream-errors"
+                    | "--seq"
+                    | "--exit-status"
+                    | "--version"
+                    | "--help",
+                ) => {}
+                Some(text)
+                    if !text.starts_with("--")
+                        && text.chars().skip(1).all(|flag| "nRscrjaSCMeVh".contains(flag)) => {}
+                Some(_) | None => used.read_only = false,
+            }
+            continue;
+        }
+        if filter.is_none() {
+            filter = Some(arg);
+        } else if !positional {
+            used.reads.push((arg.clone(), Scope::Entry));
+        }
+    }
+    used.read_only &= filter.is_none_or(|filter| filter.known().is_some_and(stays_inside));
+    used
+}
+
+fn stays_inside(filter: &str) -> bool {
+    filter
+        .split(|character: char| character != '_' && !character.is_ascii_alphanumeric())
+        .all(|word| !OUTSIDE.contains(&word))
+}

@@ -1,0 +1,344 @@
+//! `sed`: which scripts only print.
+//!
+//! The script language can write files (`w`, `W`, `s///w`), read them (`r`, `R`) and run programs (`e`, `s///e`),
+//! so a script counts as harmless only if it is read to its end and holds none of these.
+
+use super::super::expand::Arg;
+use super::super::table::Use;
+use std::iter::Peekable;
+use std::str::Chars;
+use toolgate_proto::Scope;
+
+#[derive(Default)]
+struct CommandLine<'a> {
+    scripts: Vec<&'a Arg>,
+    files: Vec<&'a Arg>,
+    in_place: bool,
+    unknown: bool,
+}
+
+fn parse(args: &[Arg]) -> CommandLine<'_> {
+    let mut line = CommandLine::default();
+    let mut operands = Vec::new();
+    let mut options = true;
+    let mut given = false;
+    let mut words = args.iter();
+    while let Some(arg) = words.next() {
+        if !options || !arg.may_be_option() {
+            operands.push(arg);
+            continue;
+        }
+        if arg.live.is_some() {
+            line.unknown = true;
+            operands.push(arg);
+            continue;
+        }
+        match arg.text.as_str() {
+            "--" => options = false,
+            "--quiet" | "--silent" | "--regexp-extended" | "--separate" | "--unbuffered" | "--null-data"
+            | "--posix" | "--sandbox" | "--debug" | "--help" | "--version" => {}
+            "-e" | "--expression" => {
+                given = true;
+                line.scripts.extend(words.next());
+            }
+            "--in-place" => line.in_place = true,
+            text if text.starts_with("--in-place=") => line.in_place = true,
+            text if text.starts_with("--expression=")
+                || text.starts_with("--file")
+                || text.starts_with("--") =>
+            {
+                // An attached script is rare; it is not taken apart.
+                line.unknown = true;
+                given = true;
+            }
+            text => {
+                let mut cluster = text.chars().skip(1);
+                while let Some(flag) = cluster.next() {
+                    match flag {
+                        'n' | 'E' | 'r' | 's' | 'u' | 'z' => {}
+                        'i' => {
+                            line.in_place = true;
+                            break;
+                        }
+                        'e' => {
+                            given = true;
+                            if cluster.next().is_some() {
+                                line.unknown = true;
+                            } else {
+                                line.scripts.extend(words.next());
+                            }
+                            break;
+                        }
+                        _ => {
+                            line.unknown = true;
+                            given |= flag == 'f';
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    let mut operands = operands.into_iter();
+    if !given {
+        line.scripts.extend(operands.next());
+    }
+    line.files.extend(operands);
+    line
+}
+
+/// Judges the arguments.
+pub(super) fn judge(args: &[Arg]) -> Use {
+    let line = parse(args);
+    let text: Option<Vec<&str>> = line.scripts.iter().map(|script| script.known()).collect();
+    let harmless = !line.unknown && text.is_some_and(|scripts| is_harmless(&scripts.join("\n")));
+    Use {
+        read_only: harmless && !line.in_place,
+        hazard: !harmless,
+        reads: line.files.into_iter().map(|file| (file.clone(), Scope::Entry)).collect(),
+        ..Use::default()
+    }
+}
+
+/// The files that are changed in place, if all that happens is that.
+pub(super) fn in_place(args: &[Arg]) -> Option<Vec<Arg>> {
+    let line = parse(args);
+    line.in_place.then(|| line.files.into_iter().cloned().collect())
+}
+
+/// Whether a script only prints.
+pub(super) fn is_harmless(script: &str) -> bool {
+    let mut rest = script.chars().peekable();
+    loop {
+        match command(&mut rest) {
+            Some(Step::More) => {}
+            Some(Step::End) => return true,
+            None => return false,
+        }
+    }
+}
+
+enum Step {
+    More,
+    End,
+}
+
+fn command(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
+    while rest.next_if(|character| character.is_whitespace() || *character == ';').is_some() {}
+    if rest.peek().is_none() {
+        return Some(Step::End);
+    }
+    address(rest)?;
+    blanks(rest);
+    if rest.next_if_eq(&',').is_some() {
+        blanks(rest);
+        rest.next_if(|character| matches!(character, '+' | '~'));
+        address(rest)?;
+        blanks(rest);
+    }
+    while rest.next_if(|character| matches!(character, '!' | ' ')).is_some() {}
+    match rest.next()? {
+        '{' => Some(Step::More),
+        '}' | '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | 'z' | 'F' => {
+            end_of_command(rest)
+        }
+        'l' | 'q' | 'Q' => {
+            blanks(rest);
+            digits(rest);
+            end_of_command(rest)
+        }
+        'b' | 't' | 'T' | ':' => {
+            blanks(rest);
+            while rest.next_if(|character| character.is_ascii_alphanumeric() || *character == '_').is_some() {
+            }
+            end_of_command(rest)
+        }
+        's' => {
+            let delimiter = rest.next().filter(|delimiter| {
+                !delimiter.is_alphanumeric() && !matches!(delimiter, '\\' | '\n' | ' ')
+            })?;
+            delimited(rest, delimiter, Part::Pattern)?;
+            delimited(rest, delimiter, Part::Replacement)?;
+            while rest
+                .next_if(|flag| matches!(flag, 'g' | 'p' | 'i' | 'I' | 'm' | 'M') || flag.is_ascii_digit())
+                .is_some()
+            {}
+            end_of_command(rest)
+        }
+        'y' => {
+            let delimiter = rest.next().filter(|delimiter| {
+                !delimiter.is_alphanumeric() && !matches!(delimiter, '\\' | '\n' | ' ')
+            })?;
+            delimited(rest, delimiter, Part::Replacement)?;
+            delimited(rest, delimiter, Part::Replacement)?;
+            end_of_command(rest)
+        }
+        'a' | 'i' | 'c' => {
+            // Text to the end of the line; a line that ends with a backslash goes on.
+            loop {
+                match rest.next() {
+                    Some('\\') => {
+                        rest.next();
+                    }
+                    Some('\n') => return Some(Step::More),
+                    Some(_) => {}
+                    None => return Some(Step::End),
+                }
+            }
+        }
+        '#' => {
+            while rest.next_if(|character| *character != '\n').is_some() {}
+            Some(Step::More)
+        }
+        _ => None,
+    }
+}
+
+fn blanks(rest: &mut Peekable<Chars<'_>>) {
+    while rest.next_if(|character| matches!(character, ' ' | '\t')).is_some() {}
+}
+
+fn digits(rest: &mut Peekable<Chars<'_>>) {
+    while rest.next_if(char::is_ascii_digit).is_some() {}
+}
+
+fn end_of_command(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
+    blanks(rest);
+    match rest.peek() {
+        None => Some(Step::End),
+        Some(';' | '\n' | '}' | '#') => Some(Step::More),
+        Some(_) => None,
+    }
+}
+
+fn address(rest: &mut Peekable<Chars<'_>>) -> Option<()> {
+    match rest.peek() {
+        Some('$') => {
+            rest.next();
+        }
+        Some(digit) if digit.is_ascii_digit() => {
+            digits(rest);
+            if rest.next_if_eq(&'~').is_some() {
+                digits(rest);
+            }
+        }
+        Some('/') => {
+            rest.next();
+            delimited(rest, '/', Part::Pattern)?;
+            while rest.next_if(|flag| matches!(flag, 'I' | 'M')).is_some() {}
+        }
+        Some('\\') => {
+            rest.next();
+            let delimiter =
+                rest.next().filter(|delimiter| !delimiter.is_alphanumeric() && *delimiter != '\n')?;
+            delimited(rest, delimiter, Part::Pattern)?;
+            while rest.next_if(|flag| matches!(flag, 'I' | 'M')).is_some() {}
+        }
+        Some(_) | None => {}
+    }
+    Some(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Pattern,
+    Replacement,
+}
+
+/// Reads to the next delimiter. Whether one between brackets counts differs between programs, so there may be none.
+fn delimited(rest: &mut Peekable<Chars<'_>>, delimiter: char, part: Part) -> Option<()> {
+    loop {
+        match rest.next()? {
+            '\\' => {
+                rest.next()?;
+            }
+            character if character == delimiter => return Some(()),
+            '[' if part == Part::Pattern => super::bracket(rest, delimiter)?,
+            '\n' if part == Part::Pattern => return None,
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(script: &str, harmless: bool) {
+        assert_eq!(is_harmless(script), harmless, "{script:?}");
+    }
+
+    #[test]
+    fn scripts_that_print_are_harmless() {
+        for script in [
+            "s/foo/bar/",
+            "s/a/b/gI;p",
+            "1,5p",
+            "$p",
+            "/x/,/y/d",
+            "/w.*e/p",
+            "s/write/e w/g",
+            "s#a#b#2p",
+            "1!G;h;$!d",
+            "y/abc/xyz/",
+            ":a;N;$!ba;s/\\n/ /g",
+            "2q",
+            "/x/{p;q}",
+            "10,+3p",
+            "0~4d",
+            "a hello w x",
+            "\\,x,p",
+            "s/[0-9]+/N/g",
+            "1{\np\n}",
+            "# w x",
+            "5,$ p",
+            "s/a\\/b/c/",
+            "s|a|w x|",
+            "l 5",
+            "=",
+            "s/[[:space:]]*$//",
+            "s/[^a-z]//g",
+            "/[\\t ]x/p",
+        ] {
+            check(script, true);
+        }
+    }
+
+    #[test]
+    fn scripts_that_write_read_or_run_are_not() {
+        for script in [
+            "w x",
+            "1w x",
+            "s/a/b/w x",
+            "s/a/b/gw x",
+            "s/a/b/e",
+            "s/a/b/ge",
+            "1e date",
+            "e",
+            "r /etc/passwd",
+            "R x",
+            "W x",
+            "$!N;W x",
+            "/a/w x",
+            "p;w x",
+            "{w x\n}",
+            "a\\\nx\nw y",
+            "y/a/b/w",
+            "s/a/b/;w x",
+            "b x w y",
+            "s/[/]/w x/",
+            "v",
+            "s/a/b",
+            "1,5w x",
+            "1!w x",
+            "\\xaxw y",
+            "s a b w ",
+            "} w x",
+            "s/[]/x/;#]/y/w out",
+            "s/[[:alpha:]/]/a/w x/",
+            "s/[\\]/]/a/w x",
+        ] {
+            check(script, false);
+        }
+    }
+}

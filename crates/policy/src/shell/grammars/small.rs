@@ -1,0 +1,139 @@
+//! Small programs with odd arguments.
+
+use super::super::analysis::Live;
+use super::super::expand::Arg;
+use super::super::table::Use;
+use toolgate_proto::Scope;
+
+fn text_only() -> Use {
+    Use { read_only: true, text: true, ..Use::default() }
+}
+
+/// `echo` prints whatever it is given.
+pub(super) fn echo(_args: &[Arg]) -> Use {
+    text_only()
+}
+
+/// `printf` prints, unless `-v` makes it set a variable, whose subscript would be evaluated.
+pub(super) fn printf(args: &[Arg]) -> Use {
+    match args.split_first() {
+        Some((first, _)) if !first.may_be_option() => text_only(),
+        Some((first, rest))
+            if first.known() == Some("--") && rest.first().is_some_and(|format| format.live.is_none()) =>
+        {
+            text_only()
+        }
+        Some(_) => Use { hazard: true, unknown: true, text: true, ..Use::default() },
+        None => Use::default(),
+    }
+}
+
+/// `test` and `[`: looks at files and compares, unless `-v` or `-R` evaluate a subscript.
+pub(super) fn test(program: &str, args: &[Arg]) -> Use {
+    let args = match (program, args.split_last()) {
+        ("[", Some((last, rest))) if last.known() == Some("]") => rest,
+        ("[", _) => return Use::default(),
+        _ => args,
+    };
+    let mut used = text_only();
+    let mut words = args.iter().peekable();
+    while let Some(word) = words.next() {
+        // A word that splits can become an operator.
+        if word.splits && word.pattern.is_none() {
+            used.read_only = false;
+            used.unknown = true;
+        }
+        match word.known() {
+            Some("-v" | "-R") => {
+                used.read_only = false;
+                used.unknown = true;
+            }
+            Some(
+                "-a" | "-b" | "-c" | "-d" | "-e" | "-f" | "-g" | "-h" | "-k" | "-L" | "-N" | "-O" | "-G"
+                | "-p" | "-r" | "-s" | "-S" | "-u" | "-w" | "-x",
+            ) => {
+                if let Some(file) = words.peek() {
+                    used.reads.push(((*file).clone(), Scope::Entry));
+                }
+            }
+            Some("-nt" | "-ot" | "-ef") => used.read_only = false,
+            Some(_) | None => {}
+        }
+    }
+    // Whether a file of unknown name exists is no secret worth a question, but which file is asked for stays unknown.
+    used.reads.retain(|(file, _)| file.live.is_none());
+    used
+}
+
+/// `date` prints the time, unless a word that is no format sets the clock.
+pub(super) fn date(args: &[Arg]) -> Use {
+    let mut used = text_only();
+    let mut words = args.iter();
+    while let Some(arg) = words.next() {
+        match arg.known() {
+            Some(
+                "-u" | "--utc" | "--universal" | "-R" | "--rfc-email" | "--debug" | "--help" | "--version",
+            ) => {}
+            Some("-d" | "--date") => used.read_only &= words.next().is_some_and(|value| !value.splits),
+            Some("-r" | "--reference") => {
+                used.reads.extend(words.next().map(|file| (file.clone(), Scope::Entry)))
+            }
+            Some(text) if text.starts_with('+') || text.starts_with("-I") || text.starts_with("-d") => {}
+            Some(text)
+                if ["--date=", "--iso-8601", "--rfc-3339="].iter().any(|option| text.starts_with(option)) => {
+            }
+            Some(text) => {
+                used.read_only = false;
+                used.hazard |= text.starts_with("-s") || text.starts_with("--s");
+            }
+            None => {
+                used.read_only &= arg.emptied.starts_with('+') && !arg.splits && arg.live != Some(Live::Glob)
+            }
+        }
+    }
+    used
+}
+
+/// `ps` lists processes, unless it is told to print their environments.
+pub(super) fn ps(args: &[Arg]) -> Use {
+    let mut used = text_only();
+    let mut words = args.iter();
+    while let Some(arg) = words.next() {
+        let Some(text) = arg.known() else {
+            used.read_only = false;
+            continue;
+        };
+        let harmless = match text {
+            "-o" | "-O" | "o" | "O" | "-p" | "-u" | "-U" | "-C" | "-g" | "-G" | "-t" | "--sort"
+            | "--ppid" | "--pid" | "--user" | "-eo" | "-Ao" | "axo" | "-axo" | "--format" => {
+                words.next().and_then(Arg::known).is_some_and(|value| !value.contains("env"))
+            }
+            "--forest" | "--no-headers" | "--headers" | "--help" | "--version" => true,
+            _ if text.starts_with("--sort=") || text.starts_with("--ppid=") || text.starts_with("--pid=") => {
+                true
+            }
+            _ if text.starts_with("--") => false,
+            _ => match text.strip_prefix('-') {
+                Some(cluster) => cluster.chars().all(|flag| "AaefFlHjLNTMcwdxy".contains(flag)),
+                None => text.chars().all(|flag| "auxwflhsvjTrn".contains(flag) || flag.is_ascii_digit()),
+            },
+        };
+        used.read_only &= harmless;
+    }
+    used
+}
+
+/// `cd` changes only where the rest of the line runs, which the walk keeps track of.
+pub(super) fn cd(args: &[Arg]) -> Use {
+    let operands: Vec<&Arg> =
+        args.iter().filter(|arg| !matches!(arg.text.as_str(), "-L" | "-P" | "--")).collect();
+    match operands.as_slice() {
+        [] => Use { read_only: true, ..Use::default() },
+        [directory] if directory.live.is_none() && directory.text != "-" => Use {
+            read_only: !directory.text.starts_with('-'),
+            reads: vec![((*directory).clone(), Scope::Entry)],
+            ..Use::default()
+        },
+        _ => Use { unknown: true, ..Use::default() },
+    }
+}

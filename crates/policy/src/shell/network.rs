@@ -1,0 +1,131 @@
+//! Programs that reach the network, and the addresses their words name.
+
+use super::expand::Arg;
+
+/// Programs whose purpose is to send or fetch.
+const PROGRAMS: &[&str] = &[
+    "curl",
+    "wget",
+    "aria2c",
+    "http",
+    "https",
+    "xh",
+    "nc",
+    "ncat",
+    "netcat",
+    "socat",
+    "telnet",
+    "ftp",
+    "sftp",
+    "scp",
+    "rsync",
+    "ssh",
+    "ping",
+    "ping6",
+    "dig",
+    "host",
+    "nslookup",
+    "whois",
+    "traceroute",
+    "tracepath",
+    "mtr",
+    "drill",
+    "getent",
+    "lynx",
+    "links",
+    "w3m",
+    "nmap",
+    "openssl",
+    "mail",
+    "sendmail",
+    "mosh",
+];
+
+/// Short options of `curl` and `wget` with a value, so that a value is not taken for an address.
+const CURL_VALUED: &str = "AbcCdDeEFhHKmoPQrtTuUwxXyYz";
+
+/// Whether the program exists to reach the network.
+pub(super) fn reaches_out(program: &str) -> bool {
+    PROGRAMS.contains(&program)
+}
+
+/// The addresses that the words name.
+pub(super) fn addresses(program: &str, args: &[Arg]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut words = args.iter();
+    while let Some(arg) = words.next() {
+        let Some(text) = arg.known() else { continue };
+        if text.contains("://") && !text.starts_with('-') {
+            found.push(text.to_owned());
+            continue;
+        }
+        match program {
+            "curl" | "wget" => {
+                if let Some(address) = text.strip_prefix("--url=") {
+                    found.push(with_scheme(address));
+                } else if let Some(short) = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')) {
+                    if short.chars().last().is_some_and(|flag| CURL_VALUED.contains(flag))
+                        && program == "curl"
+                    {
+                        words.next();
+                    }
+                } else if !text.starts_with('-') {
+                    found.push(with_scheme(text));
+                }
+            }
+            "nc" | "ncat" | "netcat" | "telnet" if !text.starts_with('-') && found.is_empty() => {
+                let port = args
+                    .iter()
+                    .filter_map(Arg::known)
+                    .filter(|word| !word.starts_with('-'))
+                    .nth(1)
+                    .unwrap_or_default();
+                found.push(format!("tcp://{text}:{port}"));
+            }
+            "ping" | "dig" | "nslookup" | "host" | "whois"
+                if !text.starts_with(['-', '+', '@']) && text.contains('.') =>
+            {
+                found.push(format!("dns://{text}"));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn with_scheme(address: &str) -> String {
+    if address.contains("://") { address.to_owned() } else { format!("http://{address}") }
+}
+
+/// The files that `curl` is told to send or to take its options from.
+pub(super) fn sent_files(program: &str, args: &[Arg]) -> Vec<Arg> {
+    if program != "curl" && program != "wget" {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut words = args.iter();
+    while let Some(arg) = words.next() {
+        let (option, attached) = match arg.text.split_once('=') {
+            Some((option, value)) if option.starts_with("--") => (option, Some(value.to_owned())),
+            _ => (arg.text.as_str(), None),
+        };
+        let mut value = || attached.clone().or_else(|| words.next().and_then(Arg::known).map(str::to_owned));
+        match option {
+            "-T" | "--upload-file" | "-K" | "--config" | "--post-file" | "--body-file" | "-b"
+            | "--cookie" | "--netrc-file" => found.extend(value()),
+            "-d" | "--data" | "--data-binary" | "--data-ascii" | "--json" => {
+                found.extend(value().and_then(|value| value.strip_prefix('@').map(str::to_owned)))
+            }
+            "--data-urlencode" => {
+                found.extend(value().and_then(|value| value.split_once('@').map(|(_, file)| file.to_owned())))
+            }
+            "-F" | "--form" => {
+                let part =
+                    value().and_then(|value| value.split_once(['@', '<']).map(|(_, file)| file.to_owned()));
+                found.extend(part.and_then(|file| file.split(';').next().map(str::to_owned)));
+            }
+            _ => {}
+        }
+    }
+    found.into_iter().filter(|file| file != "-").map(Arg::literal).collect()
+}

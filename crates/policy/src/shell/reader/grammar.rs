@@ -1,0 +1,578 @@
+//! Commands, lists and redirects.
+
+use super::super::syntax::{
+    AndOr, Assignment, Body, Command, Compound, Joint, List, Pipeline, Redirect, RedirectKind, Simple, Word,
+};
+use super::{Pending, Read, Reader, malformed, unclear};
+
+/// Words that mean something else where a command may begin.
+const CLOSERS: [&str; 9] = ["then", "else", "elif", "fi", "do", "done", "esac", "}", "]]"];
+
+/// Builtins whose arguments may be array assignments.
+const DECLARATIONS: [&str; 5] = ["declare", "typeset", "local", "export", "readonly"];
+
+impl Reader<'_> {
+    /// A whole text.
+    pub(super) fn program(&mut self) -> Read<List> {
+        let list = self.list()?;
+        if self.peek().is_some() {
+            return malformed("a word or operator stands where none may");
+        }
+        if !self.pending.is_empty() {
+            return malformed("a here-document has no text");
+        }
+        Ok(list)
+    }
+
+    /// Commands up to something that ends a list: the end, `)`, `;;`, or a closing word.
+    pub(super) fn list(&mut self) -> Read<List> {
+        let mut items = Vec::new();
+        loop {
+            self.newlines()?;
+            if self.at_list_end() {
+                return Ok(List(items));
+            }
+            let mut item = self.and_or()?;
+            self.blanks_and_comment();
+            match self.raw(0) {
+                Some(b'&') => {
+                    self.at += 1;
+                    item.background = true;
+                }
+                Some(b';') if !matches!(self.raw(1), Some(b';' | b'&')) => self.at += 1,
+                Some(b'\n') | None => {}
+                Some(_) => {
+                    items.push(item);
+                    return Ok(List(items));
+                }
+            }
+            items.push(item);
+        }
+    }
+
+    /// A list that must hold a command.
+    fn some_list(&mut self) -> Read<List> {
+        let list = self.nested(Self::list)?;
+        if list.0.is_empty() { malformed("a list has no command") } else { Ok(list) }
+    }
+
+    fn at_list_end(&mut self) -> bool {
+        match self.peek() {
+            None | Some(b')') => true,
+            Some(b';') => matches!(self.raw(1), Some(b';' | b'&')),
+            Some(_) => self.bare_word().is_some_and(|word| CLOSERS.contains(&word)),
+        }
+    }
+
+    fn and_or(&mut self) -> Read<AndOr> {
+        let first = self.pipeline()?;
+        let mut rest = Vec::new();
+        loop {
+            self.blanks_and_comment();
+            let joint = if self.takes("&&") {
+                Joint::And
+            } else if self.takes("||") {
+                Joint::Or
+            } else {
+                return Ok(AndOr { first, rest, background: false });
+            };
+            self.newlines()?;
+            rest.push((joint, self.pipeline()?));
+        }
+    }
+
+    fn pipeline(&mut self) -> Read<Pipeline> {
+        let mut negated = false;
+        loop {
+            self.blanks();
+            match self.bare_word() {
+                Some("!") => {
+                    self.at += 1;
+                    negated = !negated;
+                }
+                Some("time") => {
+                    let before = self.at;
+                    self.at += 4;
+                    self.blanks();
+                    // With any other option, `time` is an ordinary program.
+                    match self.bare_word() {
+                        Some("-p") => {
+                            self.at += 2;
+                            self.blanks();
+                            if self.bare_word() == Some("--") {
+                                self.at += 2;
+                            }
+                        }
+                        Some(option) if option.starts_with('-') => {
+                            self.at = before;
+                            break;
+                        }
+                        Some(_) | None => {}
+                    }
+                }
+                Some(_) | None => break,
+            }
+        }
+        let mut commands = vec![self.command()?];
+        loop {
+            self.blanks_and_comment();
+            if self.sees("||") || !self.takes("|") {
+                return Ok(Pipeline { negated, commands });
+            }
+            self.takes("&");
+            self.newlines()?;
+            commands.push(self.command()?);
+        }
+    }
+
+    /// The next word if it is written without quotes or expansions; the reader stays before it.
+    fn bare_word(&mut self) -> Option<&str> {
+        self.peek();
+        let rest = self.text.get(self.at..)?;
+        let end = rest
+            .find([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')', '\'', '"', '\\', '$', '`'])
+            .unwrap_or(rest.len());
+        // A name that goes on with a quote is not the reserved word.
+        let next = rest.as_bytes().get(end);
+        if end == 0 || matches!(next, Some(b'\'' | b'"' | b'\\' | b'$' | b'`')) {
+            return None;
+        }
+        rest.get(..end)
+    }
+
+    /// Steps over a reserved word that must be next.
+    fn expect(&mut self, word: &'static str) -> Read<()> {
+        self.newlines()?;
+        if self.bare_word() == Some(word) {
+            self.at += word.len();
+            return Ok(());
+        }
+        malformed("a compound command is not closed as it was opened")
+    }
+
+    fn expect_byte(&mut self, byte: u8, what: &'static str) -> Read<()> {
+        if self.peek() == Some(byte) {
+            self.at += 1;
+            return Ok(());
+        }
+        malformed(what)
+    }
+
+    fn command(&mut self) -> Read<Command> {
+        self.blanks();
+        if self.peek() == Some(b'(') {
+            let compound = if self.raw(1) == Some(b'(') && self.closes_twice(2) {
+                self.at += 2;
+                Compound::Arithmetic(self.arithmetic("))")?)
+            } else {
+                self.at += 1;
+                let list = self.some_list()?;
+                self.expect_byte(b')', "a subshell is not closed")?;
+                Compound::Subshell(list)
+            };
+            return self.with_redirects(compound);
+        }
+        let compound = match self.bare_word() {
+            Some("{") => {
+                self.at += 1;
+                let list = self.some_list()?;
+                self.expect("}")?;
+                Compound::Group(list)
+            }
+            Some("if") => self.if_clause()?,
+            Some("while" | "until") => {
+                self.at += 5;
+                let condition = self.some_list()?;
+                Compound::While { condition, body: self.do_group()? }
+            }
+            Some("for") => self.for_clause(3)?,
+            Some("select") => self.for_clause(6)?,
+            Some("case") => self.case_clause()?,
+            Some("[[") => {
+                self.at += 2;
+                Compound::Test(self.nested(Self::test_words)?)
+            }
+            Some("function") => return self.function_keyword(),
+            Some("coproc") => return unclear("a coprocess is started"),
+            Some("in") => return self.simple().map(Command::Simple),
+            Some(word) if CLOSERS.contains(&word) || word == "!" => {
+                return malformed("a reserved word stands where none may");
+            }
+            Some(_) | None => return self.simple_or_function(),
+        };
+        self.with_redirects(compound)
+    }
+
+    fn with_redirects(&mut self, compound: Compound) -> Read<Command> {
+        let mut redirects = Vec::new();
+        loop {
+            self.blanks();
+            match self.redirect()? {
+                Some((redirect, _)) => redirects.push(redirect),
+                None => return Ok(Command::Compound(compound, redirects)),
+            }
+        }
+    }
+
+    fn if_clause(&mut self) -> Read<Compound> {
+        self.at += 2;
+        let mut arms = Vec::new();
+        let mut otherwise = None;
+        let condition = self.some_list()?;
+        self.expect("then")?;
+        arms.push((condition, self.some_list()?));
+        loop {
+            match self.bare_word() {
+                Some("elif") => {
+                    self.at += 4;
+                    let condition = self.some_list()?;
+                    self.expect("then")?;
+                    arms.push((condition, self.some_list()?));
+                }
+                Some("else") => {
+                    self.at += 4;
+                    otherwise = Some(self.some_list()?);
+                    self.expect("fi")?;
+                    break;
+                }
+                Some(_) | None => {
+                    self.expect("fi")?;
+                    break;
+                }
+            }
+        }
+        Ok(Compound::If { arms, otherwise })
+    }
+
+    fn do_group(&mut self) -> Read<List> {
+        self.expect("do")?;
+        let body = self.some_list()?;
+        self.expect("done")?;
+        Ok(body)
+    }
+
+    /// The body of a `for`, which may also be a group.
+    fn for_body(&mut self) -> Read<List> {
+        self.newlines()?;
+        if self.bare_word() == Some("{") {
+            self.at += 1;
+            let body = self.some_list()?;
+            self.expect("}")?;
+            return Ok(body);
+        }
+        self.do_group()
+    }
+
+    fn for_clause(&mut self, keyword: usize) -> Read<Compound> {
+        self.at += keyword;
+        self.blanks();
+        if self.sees("((") {
+            if !self.closes_twice(2) {
+                return malformed("an arithmetic loop is not closed");
+            }
+            self.at += 2;
+            let header = self.arithmetic("))")?;
+            self.blanks();
+            self.takes(";");
+            return Ok(Compound::ArithmeticFor(header, self.for_body()?));
+        }
+        let Some(name) = self.bare_word().map(str::to_owned) else {
+            return malformed("a loop has no variable");
+        };
+        if !is_name(&name) {
+            return malformed("the variable of a loop is no name");
+        }
+        self.at += name.len();
+        self.newlines()?;
+        let mut words = Vec::new();
+        if self.bare_word() == Some("in") {
+            self.at += 2;
+            loop {
+                self.blanks_and_comment();
+                if matches!(self.peek(), None | Some(b';' | b'\n')) {
+                    break;
+                }
+                words.push(self.some_word()?);
+            }
+        }
+        self.blanks();
+        self.takes(";");
+        Ok(Compound::For { name, words, body: self.for_body()? })
+    }
+
+    fn case_clause(&mut self) -> Read<Compound> {
+        self.at += 4;
+        self.blanks();
+        let subject = self.some_word()?;
+        self.expect("in")?;
+        let mut arms = Vec::new();
+        loop {
+            self.newlines()?;
+            if self.bare_word() == Some("esac") {
+                self.at += 4;
+                return Ok(Compound::Case { subject, arms });
+            }
+            self.takes("(");
+            let mut patterns = Vec::new();
+            loop {
+                self.blanks();
+                patterns.push(self.some_word()?);
+                self.blanks();
+                if !self.takes("|") {
+                    break;
+                }
+            }
+            self.expect_byte(b')', "a case pattern is not closed")?;
+            let body = self.nested(Self::list)?;
+            arms.push((patterns, body));
+            self.newlines()?;
+            if self.takes(";;&") || self.takes(";;") || self.takes(";&") {
+                continue;
+            }
+            if self.bare_word() != Some("esac") {
+                return malformed("a case is not closed");
+            }
+        }
+    }
+
+    /// The words between `[[` and `]]`; operators count as words.
+    fn test_words(&mut self) -> Read<Vec<Word>> {
+        let mut words: Vec<Word> = Vec::new();
+        let mut open = 0_usize;
+        loop {
+            self.newlines()?;
+            if self.bare_word() == Some("]]") {
+                self.at += 2;
+                return if open == 0 && !words.is_empty() {
+                    Ok(words)
+                } else {
+                    malformed("a test is not complete")
+                };
+            }
+            if words.last().is_some_and(|last| last.source == "=~") {
+                words.push(self.regex_word()?);
+                continue;
+            }
+            let operator = ["&&", "||", "(", ")", "<", ">"].into_iter().find(|operator| self.takes(operator));
+            if let Some(operator) = operator {
+                open = match operator {
+                    "(" => open + 1,
+                    ")" if open == 0 => return malformed("a test closes what was not opened"),
+                    ")" => open - 1,
+                    _ => open,
+                };
+                words.push(Word { pieces: Vec::new(), source: operator.to_owned() });
+                continue;
+            }
+            if matches!(self.peek(), None | Some(b';' | b'&' | b'|')) {
+                return malformed("a test is not closed");
+            }
+            words.push(self.some_word()?);
+        }
+    }
+
+    fn function_keyword(&mut self) -> Read<Command> {
+        self.at += 8;
+        self.blanks();
+        let name = self.some_word()?.source;
+        self.blanks();
+        if self.takes("(") {
+            self.blanks();
+            self.expect_byte(b')', "a function is not defined completely")?;
+        }
+        self.function_body(name)
+    }
+
+    fn function_body(&mut self, name: String) -> Read<Command> {
+        self.newlines()?;
+        let body = self.nested(Self::command)?;
+        match body {
+            Command::Compound(..) => Ok(Command::Function { name, body: Box::new(body) }),
+            Command::Simple(_) | Command::Function { .. } => {
+                malformed("the body of a function is no compound command")
+            }
+        }
+    }
+
+    fn simple_or_function(&mut self) -> Read<Command> {
+        let simple = self.simple()?;
+        if self.peek() != Some(b'(') {
+            return Ok(Command::Simple(simple));
+        }
+        self.at += 1;
+        self.blanks();
+        self.expect_byte(b')', "a parenthesis stands where none may")?;
+        match simple.words.as_slice() {
+            [name] if simple.spelled.len() == 1 => self.function_body(name.source.clone()),
+            _ => malformed("a parenthesis stands where none may"),
+        }
+    }
+
+    /// Words, assignments and redirects up to an operator.
+    fn simple(&mut self) -> Read<Simple> {
+        let mut simple = Simple::default();
+        loop {
+            self.blanks_and_comment();
+            if let Some((redirect, source)) = self.redirect()? {
+                simple.redirects.push(redirect);
+                simple.spelled.push(source);
+                continue;
+            }
+            let in_prefix = simple.words.is_empty();
+            let declares =
+                simple.words.first().is_some_and(|word| DECLARATIONS.contains(&word.source.as_str()));
+            match self.peek() {
+                None | Some(b'\n' | b';' | b'&' | b'|' | b')' | b'(') => break,
+                Some(_) => {}
+            }
+            if (in_prefix || declares)
+                && let Some(assignment) = self.assignment()?
+            {
+                simple.spelled.push(assignment.source.clone());
+                if in_prefix {
+                    simple.assignments.push(assignment);
+                } else if assignment.array || assignment.subscript.is_some() {
+                    // The declaration is never covered by a rule; its values only have to be found.
+                    let source = assignment.source;
+                    let pieces = assignment
+                        .values
+                        .into_iter()
+                        .flat_map(|value| value.pieces)
+                        .chain(assignment.subscript.into_iter().flatten());
+                    simple.words.push(Word { pieces: pieces.collect(), source });
+                } else {
+                    simple.words.push(assigned_word(assignment));
+                }
+                continue;
+            }
+            let word = self.some_word()?;
+            simple.spelled.push(word.source.clone());
+            simple.words.push(word);
+        }
+        if simple.spelled.is_empty() { malformed("a command is missing") } else { Ok(simple) }
+    }
+
+    /// A redirect, if one is next, and how it is spelled.
+    fn redirect(&mut self) -> Read<Option<(Redirect, String)>> {
+        let start = self.at;
+        let sets_variable = self.descriptor();
+        // The longest spelling first.
+        let kinds = [
+            ("<<<", RedirectKind::HereString),
+            ("<<-", RedirectKind::HereDocument),
+            ("<<", RedirectKind::HereDocument),
+            ("<&", RedirectKind::DuplicateInput),
+            ("<>", RedirectKind::ReadWrite),
+            (">>", RedirectKind::Append),
+            (">&", RedirectKind::DuplicateOutput),
+            (">|", RedirectKind::Write),
+            ("<", RedirectKind::Read),
+            (">", RedirectKind::Write),
+            ("&>>", RedirectKind::Both),
+            ("&>", RedirectKind::Both),
+        ];
+        if self.sees("<(") || self.sees(">(") {
+            return if self.at == start {
+                Ok(None)
+            } else {
+                unclear("a descriptor and a process substitution")
+            };
+        }
+        let Some((operator, kind)) = kinds.into_iter().find(|(operator, _)| self.takes(operator)) else {
+            self.at = start;
+            return Ok(None);
+        };
+        if self.raw(0) == Some(b'\\') && self.raw(1) == Some(b'\n') {
+            return unclear("an operator goes on with a backslash");
+        }
+        self.blanks();
+        if kind == RedirectKind::HereDocument {
+            let number = self.here_delimiter(operator == "<<-")?;
+            let source = self.since(start).to_owned();
+            let redirect = Redirect { kind, target: Word::default(), body: Some(number), sets_variable };
+            return Ok(Some((redirect, source)));
+        }
+        let target = self.some_word()?;
+        let source = self.since(start).to_owned();
+        Ok(Some((Redirect { kind, target, body: None, sets_variable }, source)))
+    }
+
+    /// Steps over `2` or `{name}` directly before a redirect; tells whether it was a name.
+    fn descriptor(&mut self) -> bool {
+        self.peek();
+        let Some(rest) = self.text.get(self.at..) else { return false };
+        let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
+        let redirects = |end: usize| matches!(rest.as_bytes().get(end), Some(b'<' | b'>'));
+        if digits > 0 {
+            if redirects(digits) {
+                self.at += digits;
+            }
+            return false;
+        }
+        let Some(end) = rest.strip_prefix('{').and_then(|inner| inner.find('}')).map(|end| end + 2) else {
+            return false;
+        };
+        let named =
+            redirects(end) && rest.get(1..end - 1).is_some_and(|name| is_name(name) || name.contains('['));
+        if named {
+            self.at += end;
+        }
+        named
+    }
+
+    /// The delimiter of a here-document, whose text comes after the next newline.
+    fn here_delimiter(&mut self, strip_tabs: bool) -> Read<usize> {
+        let start = self.at;
+        let mut delimiter = String::new();
+        let mut expands = true;
+        loop {
+            match self.raw(0) {
+                Some(byte) if byte.is_ascii_alphanumeric() || b"_-.:+,@%!".contains(&byte) => {
+                    delimiter.push(char::from(byte));
+                    self.at += 1;
+                }
+                Some(quote @ (b'\'' | b'"')) => {
+                    expands = false;
+                    self.at += 1;
+                    let inner = self.at;
+                    while self.raw(0).is_some_and(|byte| byte != quote) {
+                        self.at += 1;
+                    }
+                    let text = self.since(inner);
+                    if self.raw(0).is_none() || text.contains(['\\', '$', '`', '\n']) {
+                        return unclear("the delimiter of a here-document is not plain");
+                    }
+                    delimiter.push_str(text);
+                    self.at += 1;
+                }
+                Some(b'\\') if self.raw(1).is_some_and(|byte| byte.is_ascii_alphanumeric()) => {
+                    expands = false;
+                    self.at += 1;
+                }
+                Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b')') | None => break,
+                Some(_) => return unclear("the delimiter of a here-document is not plain"),
+            }
+        }
+        if self.at == start {
+            return malformed("a here-document has no delimiter");
+        }
+        let number = self.bodies.len();
+        self.bodies.push(Body::default());
+        self.pending.push(Pending { delimiter, expands, strip_tabs, number });
+        Ok(number)
+    }
+}
+
+/// `name=value` as an argument: a word like any other.
+fn assigned_word(assignment: Assignment) -> Word {
+    let head = super::super::syntax::Piece::Literal { text: format!("{}=", assignment.name), quoted: false };
+    let pieces = std::iter::once(head).chain(assignment.values.into_iter().flat_map(|value| value.pieces));
+    Word { pieces: pieces.collect(), source: assignment.source }
+}
+
+/// Whether a text may name a variable.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && !text.starts_with(|character: char| character.is_ascii_digit())
+        && text.chars().all(|character| character == '_' || character.is_ascii_alphanumeric())
+}

@@ -1,0 +1,334 @@
+//! The parser of bash: text in, [`Program`] out, or a [`Fault`].
+//!
+//! It goes once from left to right, never back, so that its cost grows with the text and nothing else;
+//! nesting is limited, so that no text can exhaust the stack.
+//! It reads the part of bash that it is certain of. Whatever bash might read in another way (extended globs,
+//! coprocesses, translated strings, single quotes inside `"${…}"`, …) is a fault and not a guess: to refuse what
+//! bash accepts costs a question, to misread it would cost the boundary.
+
+mod grammar;
+mod quotes;
+mod words;
+
+use super::analysis::DoubtKind;
+use super::syntax::{Body, Program};
+
+/// How deep lists, quotes and expansions may be nested in one another, all counted together.
+const DEEPEST: usize = 24;
+
+/// Why a text was not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Fault {
+    pub(super) kind: DoubtKind,
+    pub(super) what: &'static str,
+}
+
+type Read<T> = Result<T, Fault>;
+
+/// Reads a whole program.
+pub(super) fn read(text: &str) -> Read<Program> {
+    let mut reader = Reader::new(text, 0, Vec::new());
+    let list = reader.program()?;
+    Ok(Program { list, bodies: reader.bodies })
+}
+
+/// Where the reader is in the text.
+struct Reader<'a> {
+    text: &'a str,
+    /// Byte offset, always on a character boundary.
+    at: usize,
+    depth: usize,
+    /// Here-documents whose text begins after the next newline.
+    pending: Vec<Pending>,
+    bodies: Vec<Body>,
+}
+
+/// A here-document that was announced.
+struct Pending {
+    delimiter: String,
+    expands: bool,
+    strip_tabs: bool,
+    number: usize,
+}
+
+fn malformed<T>(what: &'static str) -> Read<T> {
+    Err(Fault { kind: DoubtKind::Unparsable, what })
+}
+
+fn unclear<T>(what: &'static str) -> Read<T> {
+    Err(Fault { kind: DoubtKind::Unclear, what })
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str, depth: usize, bodies: Vec<Body>) -> Self {
+        Self { text, at: 0, depth, pending: Vec::new(), bodies }
+    }
+
+    /// The character `ahead` bytes on, whatever it is.
+    fn raw(&self, ahead: usize) -> Option<u8> {
+        self.text.as_bytes().get(self.at + ahead).copied()
+    }
+
+    /// The next byte outside quotes, where a backslash before a newline vanishes together with it.
+    fn peek(&mut self) -> Option<u8> {
+        while self.raw(0) == Some(b'\\') && self.raw(1) == Some(b'\n') {
+            self.at += 2;
+        }
+        self.raw(0)
+    }
+
+    /// Whether the text goes on with `expected`. Continued lines inside it are not looked for: they would make
+    /// an operator unclear, and then [`Reader::operator_is_plain`] refuses it.
+    fn sees(&mut self, expected: &str) -> bool {
+        self.peek();
+        self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(expected.as_bytes()))
+    }
+
+    /// Steps over `expected` if it is next.
+    fn takes(&mut self, expected: &str) -> bool {
+        let seen = self.sees(expected);
+        if seen {
+            self.at += expected.len();
+        }
+        seen
+    }
+
+    /// The next whole character; steps over it.
+    fn bump(&mut self) -> Option<char> {
+        let character = self.text.get(self.at..).and_then(|rest| rest.chars().next())?;
+        self.at += character.len_utf8();
+        Some(character)
+    }
+
+    /// The text from `start` to here.
+    fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    /// Runs `inner` one level deeper.
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Read<T>) -> Read<T> {
+        if self.depth >= DEEPEST {
+            return Err(Fault { kind: DoubtKind::TooDeep, what: "it is nested too deeply" });
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Steps over blanks and continued lines.
+    fn blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// Steps over blanks and, at the start of a word, a comment.
+    fn blanks_and_comment(&mut self) {
+        self.blanks();
+        if self.raw(0) == Some(b'#') {
+            // A backslash does not continue a comment.
+            while self.raw(0).is_some_and(|byte| byte != b'\n') {
+                self.at += 1;
+            }
+        }
+    }
+
+    /// Steps over blanks, comments and newlines, and reads the here-documents that follow a newline.
+    fn newlines(&mut self) -> Read<()> {
+        loop {
+            self.blanks_and_comment();
+            if self.raw(0) != Some(b'\n') {
+                return Ok(());
+            }
+            self.at += 1;
+            self.here_documents()?;
+        }
+    }
+
+    /// Reads the texts of the here-documents announced on the line that just ended.
+    fn here_documents(&mut self) -> Read<()> {
+        for pending in std::mem::take(&mut self.pending) {
+            let mut text = String::new();
+            loop {
+                let start = self.at;
+                while self.raw(0).is_some_and(|byte| byte != b'\n') {
+                    self.at += 1;
+                }
+                let mut line = self.since(start);
+                if pending.strip_tabs {
+                    line = line.trim_start_matches('\t');
+                }
+                let ended = self.raw(0).is_none();
+                if line == pending.delimiter {
+                    self.at += usize::from(!ended);
+                    break;
+                }
+                if ended {
+                    return malformed("a here-document has no end");
+                }
+                // bash joins such a line with the next, which is then no delimiter.
+                if pending.expands && line.ends_with('\\') {
+                    return unclear("a here-document continues a line");
+                }
+                self.at += 1;
+                text.push_str(line);
+                text.push('\n');
+            }
+            let body = if pending.expands {
+                self.here_text(&text)?
+            } else {
+                Body { pieces: vec![super::syntax::Piece::Literal { text, quoted: true }] }
+            };
+            if let Some(slot) = self.bodies.get_mut(pending.number) {
+                *slot = body;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a reader over a text that is not a part of this one.
+    fn inside<T>(&mut self, text: &str, read: impl FnOnce(&mut Reader<'_>) -> Read<T>) -> Read<T> {
+        self.nested(|this| {
+            let mut reader = Reader::new(text, this.depth, std::mem::take(&mut this.bodies));
+            let result = read(&mut reader);
+            this.bodies = reader.bodies;
+            result
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Result<(), DoubtKind>) {
+        assert_eq!(read(text).map(|_| ()).map_err(|fault| fault.kind), expected, "{text:?}");
+    }
+
+    #[test]
+    fn what_bash_reads_is_read() {
+        for text in [
+            "",
+            "  # nothing",
+            "ls",
+            "a; b & c && d || e | f |& g",
+            "! a | b; ! ! a",
+            "time -p a",
+            "if a; then b; elif c; then d; else e; fi > out",
+            "while a; do b; done; until a; do b; done",
+            "for x in a b; do c; done; for x; do c; done; for x in; do c; done; for x in a\ndo\nb\ndone",
+            "for x in a; { b; }",
+            "for ((i=0;i<3;i++)); do b; done",
+            "case a in a|b) c;; (d) e;& *) ;; esac",
+            "case a in esac",
+            "case a in a) b\nesac",
+            "f() { a; }; function g { b; }; function h() ( c )",
+            "{ a; }; ( b ); ((1+2)); (( (1) ))",
+            "[[ -f a && ( b == c || ! -n $d ) ]] && e",
+            "[[ $a =~ ^(x|y)+$ ]]",
+            "echo $(case a in a) b;; esac)",
+            "echo $( (a); (b) )",
+            "echo $((a); (b))",
+            "a=1 b+=2 c[1]=3 d=(x y [2]=z) e",
+            "declare -a x=(1 2)",
+            "echo ${a} ${a:-b} ${a##*/} ${a//x/y} ${#a} ${a[@]} ${a[1]:2:3} ${!a} ${a@Q} $# $? $1",
+            "echo \"a $b ${c:-\"d\"} $(e \"f\") `g`\" 'h' $'i\\n'",
+            "cat <<A <<-'B' | c\na $(b)\nA\n\tx\n\tB\nd",
+            "echo $(cat <<E\nx\nE\n)",
+            "a <b >c >>d >|e <>f 2>&1 &>g &>>h <<<i {fd}>j 3<&- >&2",
+            "diff <(a) >(b)",
+            "ec\\\nho a\\\n  b",
+            "echo a#b # c ' d",
+            "echo {a,b} *.rs ~/x [a-z]",
+            "select x in a b; do c; done",
+        ] {
+            check(text, Ok(()));
+        }
+    }
+
+    #[test]
+    fn what_bash_refuses_is_refused() {
+        for text in [
+            "ls &&",
+            "&& ls",
+            "; ls",
+            "ls | | wc",
+            "a &&& b",
+            "a ;; b",
+            "if true; then ls",
+            "if a; fi",
+            "fi",
+            "done",
+            "( )",
+            "{ }",
+            "echo ${x",
+            "echo 'a",
+            "echo \"a",
+            "echo `a",
+            "echo $(a",
+            "cat <<E\nx",
+            "a )",
+            "}",
+            "case a in a) b",
+            "for x in a; do b",
+            "echo a (b)",
+            "f() a",
+            "a > ",
+            "a > && b",
+            "[[ a",
+            "echo $((1",
+            "ls |",
+            "! ;",
+            "then a",
+            "a=(b",
+            "esac",
+            "function",
+            "f(",
+            "for 1 in a; do b; done",
+        ] {
+            assert!(read(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_bash_may_read_otherwise_is_refused() {
+        for text in [
+            "echo \"${a:-'$(b)'}\"",
+            "echo $(( '1' ))",
+            "coproc a",
+            "ls *(e:'x':)",
+            "echo $\"a\"",
+            "echo ${ a; }",
+            "echo ${|a}",
+            "cat <<$x\n$x\n",
+            "cat <<E \"a\nE\"\nE\n",
+            "cat <<E\na\\\nE\nE\n",
+        ] {
+            check(text, Err(DoubtKind::Unclear));
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_refused_before_the_stack_is_exhausted() {
+        let nest = |open: &str, close: &str| format!("{}a{}", open.repeat(4_000), close.repeat(4_000));
+        for text in [
+            nest("( ", " )"),
+            nest("{ ", ";}"),
+            nest("$(", ")"),
+            nest("if a;then ", ";fi"),
+            nest("\"${a:-", "}\""),
+            nest("${a:-", "}"),
+            nest("case a in a) ", ";;esac"),
+            nest("f() { ", ";}"),
+            nest("$((", "))"),
+            nest("<(", ")"),
+            nest("[[ ( ", ") ]]"),
+            nest("while a;do ", ";done"),
+            nest("$[", "]"),
+            nest("${a[", "]}"),
+        ] {
+            assert!(read(&text).is_err());
+        }
+    }
+}

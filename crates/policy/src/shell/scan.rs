@@ -1,0 +1,106 @@
+//! A last look at text that could not be read: every stretch between operators counts as a command, so that deny
+//! and ask rules still see it. Nothing found here can ever be allowed.
+
+use super::expand::Arg;
+use super::walk::{Place, Redirected, Walk};
+
+/// Words before which a command begins.
+const LEADING: &[&str] = &[
+    "!", "{", "if", "then", "else", "elif", "while", "until", "do", "time", "coproc", "function", "for",
+    "case", "in", "select",
+];
+
+/// Looks through a text that is no program, twice: with quotes as the shell has them, and as if there were none.
+pub(super) fn scan(walk: &mut Walk<'_>, text: &str, place: &Place<'_>) {
+    let mut seen: std::collections::HashSet<Vec<String>> = std::collections::HashSet::new();
+    for segment in segments(text, true).into_iter().chain(segments(text, false)) {
+        let mut words: &[String] = &segment;
+        while let Some((first, rest)) = words.split_first()
+            && (LEADING.contains(&first.as_str()) || is_assignment(first))
+        {
+            words = rest;
+        }
+        if words.is_empty() || !seen.insert(words.to_vec()) {
+            continue;
+        }
+        let args: Vec<Arg> = words.iter().map(Arg::literal).collect();
+        let first = walk.found.parts.len();
+        walk.unread(words.join(" "), args, place);
+        for part in walk.found.parts.iter_mut().skip(first) {
+            part.allow_text = None;
+            part.read_only = false;
+            part.file_edit = false;
+        }
+    }
+}
+
+impl Walk<'_> {
+    fn unread(&mut self, text: String, args: Vec<Arg>, place: &Place<'_>) {
+        self.part(text, &[], args, Redirected::default(), place);
+    }
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        let name = name.trim_end_matches('+');
+        !name.is_empty()
+            && name.chars().all(|character| character == '_' || character.is_ascii_alphanumeric())
+    })
+}
+
+/// Words between operators, quotes and backslashes removed.
+fn segments(text: &str, quotes: bool) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let mut quote: Option<char> = None;
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (character, quote) {
+            ('\'' | '"', None) if quotes => quote = Some(character),
+            (_, Some(open)) if open == character => quote = None,
+            ('\\', None | Some('"')) => word.extend(characters.next().filter(|next| *next != '\n')),
+            ('\'' | '"', None) => {}
+            (' ' | '\t' | '\r', None) => end_word(&mut word, &mut words),
+            (
+                ';' | '&' | '|' | '\n' | '(' | ')' | '`' | '<' | '>' | '\u{b}' | '\u{c}' | '\u{85}'
+                | '\u{2028}' | '\u{2029}',
+                None,
+            ) => {
+                end_word(&mut word, &mut words);
+                if !words.is_empty() {
+                    all.push(std::mem::take(&mut words));
+                }
+            }
+            ('`', Some('"')) => {
+                end_word(&mut word, &mut words);
+                all.push(std::mem::take(&mut words));
+            }
+            // What is not seen in a prompt does not hide a word from a rule.
+            (
+                '\0'..='\u{1f}'
+                | '\u{7f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{202a}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{e0000}'..='\u{e0fff}',
+                _,
+            ) => {}
+            _ => word.push(character),
+        }
+    }
+    end_word(&mut word, &mut words);
+    if !words.is_empty() {
+        all.push(words);
+    }
+    all
+}
+
+fn end_word(word: &mut String, words: &mut Vec<String>) {
+    let trimmed = word.trim_start_matches('$');
+    if !trimmed.is_empty() {
+        words.push(trimmed.to_owned());
+    }
+    word.clear();
+}

@@ -1,0 +1,9 @@
+//! Programs that list or print what is packed.
+
+use super::{ENTRY, Entry};
+
+/// The family. `tar` is not here: whether it only lists depends on its mode, see [`super::super::grammars`].
+pub(in super::super) const ENTRIES: &[Entry] = &[
+    Entry { names: &["zcat", "bzcat", "xzcat", "zstdcat"], flags: "v", ..ENTRY },
+    Entry { names: &["zipinfo"], flags: "12smlvhtTzCM", ..ENTRY },
+];

@@ -1,0 +1,295 @@
+//! What is known of programs: which options leave them harmless, and which words name files.
+//!
+//! One const entry per program, one file per family. An entry lists the options under which the program only reads;
+//! an option that is not listed, in any spelling, makes the use unknown, and long options count only when written out,
+//! because a program may know longer or other names than the table does.
+
+pub(super) mod archive;
+pub(super) mod builtins;
+pub(super) mod files;
+pub(super) mod git;
+pub(super) mod search;
+pub(super) mod system;
+pub(super) mod text;
+pub(super) mod versions;
+
+use super::expand::Arg;
+use toolgate_proto::Scope;
+
+/// A program that only reads, used with the listed options.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    /// The program, or the subcommand, and others that share the entry.
+    pub(super) names: &'static [&'static str],
+    /// Short options without a value.
+    pub(super) flags: &'static str,
+    /// Short options with a value, attached or the next word.
+    pub(super) valued: &'static str,
+    /// Short options whose value, if any, is attached.
+    pub(super) attached: &'static str,
+    /// Short options whose value is a file that is read.
+    pub(super) files: &'static str,
+    /// Long options: `name`, `name=` with a value, `name?` with a value only after `=`, `name<` with a file to read.
+    pub(super) long: &'static [&'static str],
+    /// More long options, where a family shares a list.
+    pub(super) more: &'static [&'static str],
+    /// `-5` is a count.
+    pub(super) numbers: bool,
+    /// What the other words are.
+    pub(super) operands: Operands,
+    /// How many other words there may be.
+    pub(super) most: usize,
+    /// Options that give the pattern, so that the first operand is already a file.
+    pub(super) pattern: &'static str,
+    /// Flags with which directories are read with all below them.
+    pub(super) tree: &'static str,
+    /// Options that write, run or send something: a wildcard rule for the program does not speak for them.
+    /// `-x` stands for the letter in any cluster, `--name` for every abbreviation.
+    pub(super) hazards: &'static [&'static str],
+}
+
+/// What the words are that are no options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operands {
+    /// Text that the program only prints or computes with.
+    Text,
+    /// There may be none.
+    Nothing,
+    /// Files that are read.
+    Files,
+    /// Files or directories; without any, the working directory.
+    Here,
+    /// Directories with all below them; without any, the working directory.
+    Tree,
+    /// A pattern or program, then files.
+    PatternThenFiles,
+    /// A pattern, then directories with all below them; without any, the working directory.
+    PatternThenTree,
+    /// Names of revisions, or paths in a repository.
+    Revisions,
+}
+
+/// The base of every entry: nothing is allowed.
+pub(super) const ENTRY: Entry = Entry {
+    names: &[],
+    flags: "",
+    valued: "",
+    attached: "",
+    files: "",
+    long: &[],
+    more: &[],
+    numbers: false,
+    operands: Operands::Files,
+    most: usize::MAX,
+    pattern: "",
+    tree: "",
+    hazards: &[],
+};
+
+/// What an entry says of one use of its program.
+#[derive(Debug, Default)]
+pub(super) struct Use {
+    /// The program only reads.
+    pub(super) read_only: bool,
+    /// An option was seen, or may be there, that a wildcard rule does not speak for.
+    pub(super) hazard: bool,
+    /// The files named.
+    pub(super) reads: Vec<(Arg, Scope)>,
+    /// The working directory is read.
+    pub(super) here: Option<Scope>,
+    /// The files that an option makes it write.
+    pub(super) writes: Vec<Arg>,
+    /// Some word that names a file is not known.
+    pub(super) unknown: bool,
+    /// The words are only printed or compared, so that live ones are no danger.
+    pub(super) text: bool,
+    /// What it finds is removed.
+    pub(super) removes: bool,
+}
+
+/// The entry of a program by its bare name.
+pub(super) fn entry(program: &str) -> Option<&'static Entry> {
+    [builtins::ENTRIES, text::ENTRIES, files::ENTRIES, search::ENTRIES, system::ENTRIES, archive::ENTRIES]
+        .into_iter()
+        .flatten()
+        .find(|entry| entry.names.contains(&program))
+}
+
+enum Value {
+    None,
+    Plain,
+    File,
+}
+
+impl Entry {
+    /// Judges the arguments of one use.
+    pub(super) fn judge(&self, args: &[Arg]) -> Use {
+        let mut outcome = Use { read_only: true, text: self.operands == Operands::Text, ..Use::default() };
+        let mut operands: Vec<&Arg> = Vec::new();
+        let mut options = true;
+        let mut tree = self.operands == Operands::Tree || self.operands == Operands::PatternThenTree;
+        let mut pattern_given = false;
+        let mut words = args.iter().peekable();
+        while let Some(arg) = words.next() {
+            if !options || !arg.may_be_option() {
+                operands.push(arg);
+                continue;
+            }
+            if arg.live.is_some() {
+                self.live_option(arg, &mut outcome, &mut operands);
+                continue;
+            }
+            if arg.text == "--" {
+                options = false;
+                // After `--` a revision is a path.
+                if self.operands == Operands::Revisions {
+                    outcome.reads.extend(words.by_ref().map(|path| (path.clone(), Scope::Entry)));
+                }
+                continue;
+            }
+            let (value, attached) = if let Some(long) = arg.text.strip_prefix("--") {
+                let (name, attached) = match long.split_once('=') {
+                    Some((name, value)) => (name, Some(value)),
+                    None => (long, None),
+                };
+                pattern_given |= self.pattern.split(' ').any(|option| option == name);
+                self.long_option(name, attached, &mut outcome)
+            } else {
+                let cluster = arg.text.strip_prefix('-').unwrap_or_default();
+                tree |= cluster.contains(|flag| self.tree.contains(flag));
+                pattern_given |= cluster
+                    .contains(|flag: char| self.pattern.split(' ').any(|option| option == flag.to_string()));
+                self.cluster(cluster, &mut outcome)
+            };
+            match (value, attached) {
+                (Value::None, _) | (Value::Plain, Some(_)) => {}
+                (Value::File, Some(file)) => outcome.reads.push((Arg::literal(file), Scope::Entry)),
+                (Value::Plain, None) => match words.next() {
+                    Some(next) => outcome.read_only &= !next.splits,
+                    None => outcome.read_only = false,
+                },
+                (Value::File, None) => match words.next() {
+                    Some(next) => outcome.reads.push((next.clone(), Scope::Entry)),
+                    None => outcome.read_only = false,
+                },
+            }
+        }
+        self.place(&operands, tree, pattern_given, &mut outcome);
+        outcome
+    }
+
+    /// A live word that may turn out to be an option.
+    fn live_option<'a>(&self, arg: &'a Arg, outcome: &mut Use, operands: &mut Vec<&'a Arg>) {
+        operands.push(arg);
+        if self.operands == Operands::Text && self.hazards.is_empty() {
+            return;
+        }
+        // Names of files may begin with a dash; that is harmless if the program knows no harmful option.
+        if arg.pattern.is_some() && self.hazards.is_empty() {
+            return;
+        }
+        outcome.read_only = false;
+        outcome.hazard |= !self.hazards.is_empty();
+    }
+
+    fn long_option<'a>(
+        &self,
+        name: &str,
+        attached: Option<&'a str>,
+        outcome: &mut Use,
+    ) -> (Value, Option<&'a str>) {
+        let known = self.long.iter().chain(self.more).find_map(|spec| {
+            let rest = spec.strip_prefix(name)?;
+            matches!(rest, "" | "=" | "?" | "<").then_some(rest)
+        });
+        let hazard = |hazard: &&str| {
+            hazard.strip_prefix("--").is_some_and(|full| !name.is_empty() && full.starts_with(name))
+        };
+        match known {
+            Some("") if attached.is_none() => (Value::None, None),
+            Some("?") => (Value::None, None),
+            Some("=") => (Value::Plain, attached),
+            Some("<") => (Value::File, attached),
+            Some(_) | None => {
+                outcome.read_only = false;
+                outcome.hazard |= self.hazards.iter().any(hazard);
+                (Value::None, None)
+            }
+        }
+    }
+
+    fn cluster<'a>(&self, cluster: &'a str, outcome: &mut Use) -> (Value, Option<&'a str>) {
+        let is_hazard = |flag: char| {
+            self.hazards
+                .iter()
+                .any(|hazard| hazard.strip_prefix('-').is_some_and(|rest| rest.chars().eq([flag])))
+        };
+        if self.hazards.iter().any(|hazard| hazard.strip_prefix('-') == Some(cluster)) {
+            outcome.read_only = false;
+            outcome.hazard = true;
+            return (Value::None, None);
+        }
+        if self.numbers && !cluster.is_empty() && cluster.bytes().all(|byte| byte.is_ascii_digit()) {
+            return (Value::None, None);
+        }
+        let mut rest = cluster.chars();
+        while let Some(flag) = rest.next() {
+            let after = Some(rest.as_str()).filter(|after| !after.is_empty());
+            if self.flags.contains(flag) {
+                continue;
+            }
+            if self.attached.contains(flag) {
+                return (Value::None, None);
+            }
+            if self.valued.contains(flag) {
+                return (Value::Plain, after);
+            }
+            if self.files.contains(flag) {
+                return (Value::File, after);
+            }
+            outcome.read_only = false;
+            outcome.hazard |= is_hazard(flag) || rest.any(is_hazard);
+            return (Value::None, None);
+        }
+        (Value::None, None)
+    }
+
+    /// Decides what the operands are.
+    fn place(&self, operands: &[&Arg], tree: bool, pattern_given: bool, outcome: &mut Use) {
+        outcome.read_only &= operands.len() <= self.most;
+        let scope = if tree { Scope::Tree } else { Scope::Entry };
+        let mut files = operands;
+        match self.operands {
+            Operands::Text => files = &[],
+            Operands::Nothing => {
+                outcome.read_only &= operands.is_empty();
+                files = &[];
+            }
+            Operands::Files => {}
+            Operands::Here | Operands::Tree => {
+                if operands.is_empty() {
+                    outcome.here = Some(scope);
+                }
+            }
+            Operands::PatternThenFiles | Operands::PatternThenTree => {
+                if !pattern_given && let Some((pattern, rest)) = operands.split_first() {
+                    outcome.read_only &= !pattern.splits;
+                    files = rest;
+                }
+                if files.is_empty() && tree {
+                    outcome.here = Some(scope);
+                }
+            }
+            Operands::Revisions => {
+                for operand in operands {
+                    outcome.read_only &= operand.live.is_none() || operand.pattern.is_some();
+                    if operand.tilde || operand.text.starts_with(['/', '.']) || operand.text.contains("/..") {
+                        outcome.reads.push(((*operand).clone(), Scope::Entry));
+                    }
+                }
+                files = &[];
+            }
+        }
+        outcome.reads.extend(files.iter().map(|file| ((*file).clone(), scope)));
+    }
+}

@@ -1,0 +1,655 @@
+//! From the tree to the parts: every command is visited, with the directory it runs in.
+
+use super::analysis::{Analysis, Danger, DangerKind, Doubt, DoubtKind, Origin, Part, Phase, Standing};
+use super::assign;
+use super::dirs::{Dirs, is_nowhere, socket};
+use super::expand::{self, Arg};
+use super::reader;
+use super::scan;
+use super::syntax::{
+    AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Program, Redirect,
+    RedirectKind, Simple, Word,
+};
+use crate::facts::Workspace;
+use toolgate_proto::{AbsPath, Effect, Scope, Severity, WriteKind};
+
+/// How deep texts may hold programs that hold texts (`sh -c "sh -c …"`).
+const DEEPEST_TEXT: usize = 6;
+
+/// More parts than this and nobody can look them through.
+const MOST_PARTS: usize = 2_000;
+
+/// What has been found so far.
+pub(super) struct Walk<'a> {
+    pub(super) workspace: &'a Workspace,
+    /// The directory in which the line starts.
+    pub(super) start: &'a AbsPath,
+    pub(super) found: Analysis,
+    /// Variables that the line sets to something harmless.
+    pub(super) set_here: Vec<String>,
+    /// How many texts we are inside of.
+    texts: usize,
+}
+
+/// Where a command stands.
+#[derive(Clone)]
+pub(super) struct Place<'b> {
+    pub(super) bodies: &'b [Body],
+    pub(super) dirs: Dirs,
+    pub(super) background: bool,
+    /// Its input is the output of another command.
+    pub(super) piped: bool,
+    pub(super) run_by: Option<usize>,
+}
+
+/// Where the shell is after a command, by its outcome.
+struct Outcome {
+    success: Dirs,
+    failure: Dirs,
+}
+
+impl Outcome {
+    fn same(dirs: Dirs) -> Self {
+        Self { failure: dirs.clone(), success: dirs }
+    }
+
+    fn either(&self) -> Dirs {
+        self.success.or(&self.failure)
+    }
+}
+
+/// What the redirects of a command come to.
+#[derive(Default)]
+pub(super) struct Redirected {
+    pub(super) effects: Vec<super::analysis::Inferred>,
+    /// A target is not known, or the shell itself is changed.
+    pub(super) unknown: bool,
+    /// What standard input holds, if a here-document or here-string gives it; inner `None` if it is not known.
+    pub(super) input: Option<Option<String>>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(workspace: &'a Workspace, start: &'a AbsPath) -> Self {
+        let found = Analysis { parts: Vec::new(), dangers: Vec::new(), doubt: None };
+        Self { workspace, start, found, set_here: Vec::new(), texts: 0 }
+    }
+
+    /// Visits a whole program that starts in the given place.
+    pub(super) fn program(&mut self, program: &Program, place: &Place<'_>) {
+        let mut place = Place { bodies: &program.bodies, ..place.clone() };
+        self.list(&program.list, &mut place);
+    }
+
+    /// Visits a text that a command would run as a program.
+    pub(super) fn text(&mut self, text: &str, place: &Place<'_>) {
+        if self.texts >= DEEPEST_TEXT {
+            self.doubt(DoubtKind::TooDeep, "programs in texts are nested too deeply");
+            return;
+        }
+        self.texts += 1;
+        match reader::read(text) {
+            Ok(program) => self.program(&program, place),
+            Err(fault) => {
+                self.doubt(fault.kind, fault.what);
+                scan::scan(self, text, place);
+            }
+        }
+        self.texts -= 1;
+    }
+
+    pub(super) fn doubt(&mut self, kind: DoubtKind, what: &str) {
+        if self.found.doubt.is_none() {
+            self.found.doubt = Some(Doubt { kind, text: what.to_owned() });
+        }
+    }
+
+    pub(super) fn warn(&mut self, kind: DangerKind, severity: Severity, text: String) {
+        self.danger(Danger { kind, severity, phase: Phase::Ask, standing: Standing::Advisory, text });
+    }
+
+    pub(super) fn danger(&mut self, danger: Danger) {
+        if !self.found.dangers.contains(&danger) {
+            self.found.dangers.push(danger);
+        }
+    }
+
+    pub(super) fn push(&mut self, part: Part) -> usize {
+        if self.found.parts.len() >= MOST_PARTS {
+            self.doubt(DoubtKind::TooMany, "the line has too many commands");
+        }
+        self.found.parts.push(part);
+        self.found.parts.len() - 1
+    }
+
+    fn list(&mut self, list: &List, place: &mut Place<'_>) -> Outcome {
+        let mut outcome = Outcome::same(place.dirs.clone());
+        for item in &list.0 {
+            place.dirs = outcome.either();
+            outcome = self.and_or(item, place);
+        }
+        outcome
+    }
+
+    fn and_or(&mut self, item: &AndOr, place: &Place<'_>) -> Outcome {
+        let mut place = place.clone();
+        let before = place.dirs.clone();
+        place.background |= item.background;
+        let mut outcome = self.pipeline(&item.first, &place);
+        for (joint, pipeline) in &item.rest {
+            place.dirs = match joint {
+                Joint::And => outcome.success.clone(),
+                Joint::Or => outcome.failure.clone(),
+            };
+            let next = self.pipeline(pipeline, &place);
+            outcome = match joint {
+                Joint::And => Outcome { failure: outcome.failure.or(&next.failure), success: next.success },
+                Joint::Or => Outcome { success: outcome.success.or(&next.success), failure: next.failure },
+            };
+        }
+        if item.background { Outcome::same(before) } else { outcome }
+    }
+
+    fn pipeline(&mut self, pipeline: &Pipeline, place: &Place<'_>) -> Outcome {
+        if let [command] = pipeline.commands.as_slice() {
+            let outcome = self.command(command, place);
+            return if pipeline.negated {
+                Outcome { success: outcome.failure, failure: outcome.success }
+            } else {
+                outcome
+            };
+        }
+        let first = self.found.parts.len();
+        for (position, command) in pipeline.commands.iter().enumerate() {
+            let stage = Place { piped: place.piped || position > 0, ..place.clone() };
+            self.command(command, &stage);
+        }
+        self.fetched_into_shell(first);
+        // Each stage is a shell of its own.
+        Outcome::same(place.dirs.clone())
+    }
+
+    /// Warns of a fetch whose output a later stage runs.
+    fn fetched_into_shell(&mut self, first: usize) {
+        let stages = self.found.parts.get(first..).unwrap_or_default();
+        let fetch = stages.iter().position(|part| {
+            part.effects.iter().any(|inferred| matches!(inferred.effect, Effect::Fetch { .. }))
+        });
+        let Some(fetch) = fetch else { return };
+        let runner = stages.get(fetch + 1..).unwrap_or_default().iter().find(|part| {
+            part.program.as_deref().is_some_and(|program| {
+                super::wrappers::SHELLS.contains(&program)
+                    || ["python", "python3", "perl", "ruby", "node", "php"].contains(&program)
+            })
+        });
+        if let Some(runner) = runner {
+            let text = format!("what is fetched is run by `{}`", runner.text);
+            self.warn(DangerKind::NetworkPipeToShell, Severity::Critical, text);
+        }
+    }
+
+    fn command(&mut self, command: &Command, place: &Place<'_>) -> Outcome {
+        match command {
+            Command::Simple(simple) => self.simple(simple, place),
+            Command::Compound(compound, redirects) => {
+                let redirected = self.redirects(redirects, place);
+                if !redirects.is_empty() && (redirected.unknown || !redirected.effects.is_empty()) {
+                    self.bare("a redirected group".to_owned(), redirected, true, place);
+                }
+                let mut inner = place.clone();
+                inner.piped |= redirects.iter().any(|redirect| redirect.kind == RedirectKind::Read);
+                self.compound(compound, &mut inner)
+            }
+            Command::Function { name, body } => {
+                self.warn(
+                    DangerKind::ShellState,
+                    Severity::High,
+                    format!("`{name}` is defined as a function"),
+                );
+                let mut part = super::part::empty(format!("{name}()"), place);
+                part.deny_texts.push(part.text.clone());
+                self.push(part);
+                // It may be called from anywhere.
+                let inner = Place { dirs: Dirs::unknown(), ..place.clone() };
+                self.command(body, &inner);
+                Outcome::same(place.dirs.clone())
+            }
+        }
+    }
+
+    fn compound(&mut self, compound: &Compound, place: &mut Place<'_>) -> Outcome {
+        match compound {
+            Compound::Group(list) => self.list(list, place),
+            Compound::Subshell(list) => {
+                let before = place.dirs.clone();
+                self.list(list, place);
+                Outcome::same(before)
+            }
+            Compound::If { arms, otherwise } => {
+                let mut after: Option<Dirs> = None;
+                let mut join = |outcome: Dirs| {
+                    after = Some(after.as_ref().map_or(outcome.clone(), |dirs| dirs.or(&outcome)))
+                };
+                for (condition, body) in arms {
+                    let tested = self.list(condition, place);
+                    let mut inner = Place { dirs: tested.success, ..place.clone() };
+                    join(self.list(body, &mut inner).either());
+                    place.dirs = tested.failure;
+                }
+                match otherwise {
+                    Some(body) => join(self.list(body, place).either()),
+                    None => join(place.dirs.clone()),
+                }
+                Outcome::same(after.unwrap_or_else(Dirs::unknown))
+            }
+            Compound::While { condition, body } => {
+                self.loops(&[condition, body], place);
+                let tested = self.list(condition, place);
+                let mut inner = Place { dirs: tested.success.clone(), ..place.clone() };
+                let after = self.list(body, &mut inner).either();
+                Outcome::same(tested.either().or(&after))
+            }
+            Compound::For { name, words, body } => {
+                let mut values = Vec::new();
+                for word in words {
+                    self.pieces(&word.pieces, place);
+                    self.expand(word, &mut values);
+                }
+                self.variable(name, &values, place);
+                self.loops(&[body], place);
+                let before = place.dirs.clone();
+                let after = self.list(body, place).either();
+                Outcome::same(before.or(&after))
+            }
+            Compound::Case { subject, arms } => {
+                self.pieces(&subject.pieces, place);
+                let before = place.dirs.clone();
+                let mut after = before.clone();
+                for (patterns, body) in arms {
+                    for pattern in patterns {
+                        self.pieces(&pattern.pieces, place);
+                    }
+                    let mut inner = Place { dirs: before.clone(), ..place.clone() };
+                    let end = self.list(body, &mut inner).either();
+                    after = after.or(&end);
+                }
+                Outcome::same(after)
+            }
+            Compound::Test(words) => {
+                self.test(words, place);
+                Outcome::same(place.dirs.clone())
+            }
+            Compound::Arithmetic(pieces) => {
+                self.arithmetic(pieces, place);
+                Outcome::same(place.dirs.clone())
+            }
+            Compound::ArithmeticFor(pieces, body) => {
+                self.arithmetic(pieces, place);
+                self.loops(&[body], place);
+                let before = place.dirs.clone();
+                let after = self.list(body, place).either();
+                Outcome::same(before.or(&after))
+            }
+        }
+    }
+
+    /// A loop that changes directory may be anywhere from its second turn on.
+    fn loops(&mut self, bodies: &[&List], place: &mut Place<'_>) {
+        if bodies.iter().any(|body| moves(body)) {
+            place.dirs = Dirs::unknown();
+        }
+    }
+
+    /// `(( … ))`: names in it are evaluated, and may be assigned to.
+    fn arithmetic(&mut self, pieces: &[Piece], place: &Place<'_>) {
+        self.pieces(pieces, place);
+        let mut part = super::part::empty("(( … ))".to_owned(), place);
+        // What a name holds is evaluated in turn; only names that this line sets are known to hold no code.
+        let inert = |text: &str| {
+            text.split(|character: char| character != '_' && !character.is_alphanumeric())
+                .filter(|word| word.starts_with(|first: char| first == '_' || first.is_alphabetic()))
+                .all(|name| self.set_here.iter().any(|set| set == name))
+        };
+        part.read_only =
+            pieces.iter().all(|piece| matches!(piece, Piece::Literal { text, .. } if inert(text)));
+        part.allow_text = part.read_only.then(String::new);
+        self.push(part);
+    }
+
+    /// `[[ … ]]`.
+    fn test(&mut self, words: &[Word], place: &Place<'_>) {
+        let mut args = Vec::new();
+        for word in words {
+            self.pieces(&word.pieces, place);
+            if word.pieces.is_empty() {
+                args.push(Arg::literal(word.source.clone()));
+            } else {
+                args.push(expand::single(&word.pieces, &word.source));
+            }
+        }
+        let arithmetic =
+            |arg: &Arg| matches!(arg.text.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
+        let number = |arg: &Arg| {
+            arg.live == Some(super::analysis::Live::Harmless)
+                || arg.known().is_some_and(|text| text.parse::<i64>().is_ok())
+        };
+        let mut unsafe_test =
+            args.iter().any(|arg| arg.evaluates || matches!(arg.known(), Some("-v" | "-R")));
+        for (position, arg) in args.iter().enumerate() {
+            if arithmetic(arg) {
+                let sides = [position.checked_sub(1), position.checked_add(1)];
+                unsafe_test |= !sides.into_iter().flatten().filter_map(|side| args.get(side)).all(number);
+            }
+        }
+        let spelled: Vec<&str> = words.iter().map(|word| word.source.as_str()).collect();
+        let text = format!("[[ {} ]]", spelled.join(" "));
+        let mut part = super::part::empty(text, place);
+        part.program = Some("[[".to_owned());
+        part.argv = args.iter().map(Arg::shown).collect();
+        part.deny_texts.push(part.text.clone());
+        if !unsafe_test {
+            part.allow_text = Some(part.text.clone());
+            part.read_only = true;
+        }
+        let files = args.windows(2).filter_map(|pair| match pair {
+            [test, file]
+                if matches!(
+                    test.known(),
+                    Some(
+                        "-a" | "-b"
+                            | "-c"
+                            | "-d"
+                            | "-e"
+                            | "-f"
+                            | "-g"
+                            | "-h"
+                            | "-k"
+                            | "-L"
+                            | "-N"
+                            | "-O"
+                            | "-G"
+                            | "-p"
+                            | "-r"
+                            | "-s"
+                            | "-S"
+                            | "-u"
+                            | "-w"
+                            | "-x"
+                    )
+                ) =>
+            {
+                Some(file)
+            }
+            _ => None,
+        });
+        for file in files {
+            part.effects.extend(
+                place.dirs.reads(file, Scope::Entry, Origin::Argument, self.workspace).unwrap_or_default(),
+            );
+        }
+        self.push(part);
+    }
+
+    /// Visits the commands inside pieces of words.
+    pub(super) fn pieces(&mut self, pieces: &[Piece], place: &Place<'_>) {
+        for piece in pieces {
+            match piece {
+                Piece::Literal { .. } => {}
+                Piece::Parameter { operands, .. } => {
+                    for operand in operands {
+                        self.pieces(operand, place);
+                    }
+                }
+                Piece::Arithmetic { pieces, .. } => self.pieces(pieces, place),
+                Piece::Command { list, .. } => {
+                    if !list.0.is_empty() {
+                        let text = "the output of a command becomes part of another".to_owned();
+                        self.warn(DangerKind::CommandSubstitution, Severity::Medium, text);
+                    }
+                    self.list(list, &mut Place { piped: false, ..place.clone() });
+                }
+                Piece::Process { list } => {
+                    self.list(list, &mut Place { piped: true, ..place.clone() });
+                }
+            }
+        }
+    }
+
+    fn expand(&mut self, word: &Word, out: &mut Vec<Arg>) {
+        if expand::expand(word, out).is_none() {
+            self.doubt(DoubtKind::TooMany, "braces stand for too many words");
+            out.push(Arg::literal(word.source.clone()));
+        }
+    }
+
+    /// Notes a variable of the line; one that something might evaluate leaves a part that no rule covers.
+    fn variable(&mut self, name: &str, values: &[Arg], place: &Place<'_>) {
+        let harmless =
+            values.iter().all(|value| assign::is_local(name, value) || assign::is_harmless(name, value));
+        if harmless {
+            self.set_here.push(name.to_owned());
+            return;
+        }
+        let mut part = super::part::empty(format!("{name}=…"), place);
+        // Live values are fine for a name that nobody looks at; they only must not be code.
+        let local = assign::is_local(name, &Arg::literal("x"));
+        let inert =
+            values.iter().all(|value| value.live.is_some() && !value.evaluates || assign::is_inert(value));
+        if local && inert {
+            part.allow_text = Some(String::new());
+        }
+        self.push(part);
+    }
+
+    fn simple(&mut self, simple: &Simple, place: &Place<'_>) -> Outcome {
+        for assignment in &simple.assignments {
+            self.assignment_pieces(assignment, place);
+        }
+        let mut args = Vec::new();
+        for word in &simple.words {
+            self.pieces(&word.pieces, place);
+            self.expand(word, &mut args);
+        }
+        let redirected = self.redirects(&simple.redirects, place);
+        let spelled = simple.spelled.join(" ");
+        let outcome = self.moved(&args, place);
+        if args.is_empty() {
+            let values: Vec<(&Assignment, Arg)> =
+                simple.assignments.iter().map(|assignment| (assignment, value_of(assignment))).collect();
+            let harmless = values.iter().all(|(assignment, value)| {
+                assignment.subscript.is_none()
+                    && !assignment.array
+                    && (assign::is_local(&assignment.name, value)
+                        || assign::is_harmless(&assignment.name, value))
+            });
+            if harmless {
+                self.set_here.extend(values.iter().map(|(assignment, _)| assignment.name.clone()));
+            } else {
+                for (assignment, _) in &values {
+                    self.warn(
+                        DangerKind::Environment,
+                        Severity::Medium,
+                        format!("`{}` is set for what follows", assignment.name),
+                    );
+                }
+            }
+            // A value from a command is text; it only must not go to a name that steers something.
+            let local = values.iter().all(|(assignment, value)| {
+                assignment.subscript.is_none()
+                    && assign::is_local(&assignment.name, &Arg::literal("x"))
+                    && !value.evaluates
+                    && (value.live.is_some() || assign::is_inert(value))
+            });
+            self.bare(spelled, redirected, harmless || local, place);
+            return outcome;
+        }
+        let assignments: Vec<(&str, Arg)> = simple
+            .assignments
+            .iter()
+            .map(|assignment| (assignment.name.as_str(), value_of(assignment)))
+            .collect();
+        self.part(spelled, &assignments, args, redirected, place);
+        outcome
+    }
+
+    fn assignment_pieces(&mut self, assignment: &Assignment, place: &Place<'_>) {
+        for value in &assignment.values {
+            self.pieces(&value.pieces, place);
+        }
+        if let Some(subscript) = &assignment.subscript {
+            self.pieces(subscript, place);
+        }
+    }
+
+    /// Where the shell is after a simple command.
+    fn moved(&self, args: &[Arg], place: &Place<'_>) -> Outcome {
+        let mut words = args;
+        while let Some((first, rest)) = words.split_first() {
+            match first.text.as_str() {
+                "command" | "builtin" => words = rest,
+                "cd" => {
+                    return Outcome {
+                        success: place.dirs.after_cd(rest, self.workspace),
+                        failure: place.dirs.clone(),
+                    };
+                }
+                "pushd" | "popd" | "eval" | "source" | "." | "trap" => return Outcome::same(Dirs::unknown()),
+                _ if first.live.is_some() => return Outcome::same(Dirs::unknown()),
+                _ => break,
+            }
+        }
+        Outcome::same(place.dirs.clone())
+    }
+
+    /// What redirects read and write.
+    pub(super) fn redirects(&mut self, redirects: &[Redirect], place: &Place<'_>) -> Redirected {
+        let mut outcome = Redirected::default();
+        for redirect in redirects {
+            self.pieces(&redirect.target.pieces, place);
+            outcome.unknown |= redirect.sets_variable;
+            let target = expand::single(&redirect.target.pieces, &redirect.target.source);
+            match redirect.kind {
+                RedirectKind::HereDocument => {
+                    let body = redirect.body.and_then(|number| place.bodies.get(number));
+                    let pieces = body.map(|body| body.pieces.as_slice()).unwrap_or_default();
+                    self.pieces(pieces, place);
+                    let arg = expand::single(pieces, "");
+                    outcome.unknown |= arg.evaluates;
+                    outcome.input = Some(arg.known().map(str::to_owned));
+                }
+                RedirectKind::HereString => {
+                    outcome.unknown |= target.evaluates;
+                    outcome.input = Some(target.known().map(str::to_owned));
+                }
+                RedirectKind::Read => self.redirect(&target, &[Direction::In], place, &mut outcome),
+                RedirectKind::Write | RedirectKind::Append | RedirectKind::Both => {
+                    self.redirect(&target, &[Direction::Out], place, &mut outcome);
+                }
+                RedirectKind::ReadWrite => {
+                    self.redirect(&target, &[Direction::In, Direction::Out], place, &mut outcome)
+                }
+                RedirectKind::DuplicateInput | RedirectKind::DuplicateOutput => {
+                    let descriptor = target
+                        .known()
+                        .is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
+                    if !descriptor {
+                        let way = if redirect.kind == RedirectKind::DuplicateInput {
+                            Direction::In
+                        } else {
+                            Direction::Out
+                        };
+                        self.redirect(&target, &[way], place, &mut outcome);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
+        if target.known().is_some_and(is_nowhere)
+            || (target.live == Some(super::analysis::Live::Harmless) && target.emptied.is_empty())
+        {
+            return;
+        }
+        if let Some(url) = target.known().and_then(socket) {
+            self.warn(DangerKind::Network, Severity::High, format!("a redirect opens `{url}`"));
+            outcome.effects.push(super::part::inferred(Effect::Fetch { url }, Origin::Redirect));
+            outcome.unknown = true;
+            return;
+        }
+        for way in ways {
+            // A glob that matches several files is an error, one that matches one is that file.
+            let effects = match way {
+                Direction::In => place.dirs.reads(target, Scope::Entry, Origin::Redirect, self.workspace),
+                Direction::Out => place.dirs.writes(target, WriteKind::Put, Origin::Redirect, self.workspace),
+            };
+            let glob = target.pattern.is_some();
+            if effects.is_none() || glob {
+                outcome.unknown = true;
+                self.warn(
+                    DangerKind::Redirect,
+                    Severity::High,
+                    format!("the target of the redirect `{}` is not known", target.text),
+                );
+                for path in place.dirs.likely(target, self.workspace) {
+                    let effect = match way {
+                        Direction::In => Effect::Read { path, scope: Scope::Entry },
+                        Direction::Out => Effect::Write { path, kind: WriteKind::Put },
+                    };
+                    outcome.effects.push(super::part::inferred(effect, Origin::Redirect));
+                }
+            }
+            outcome.effects.extend(effects.unwrap_or_default());
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    In,
+    Out,
+}
+
+fn value_of(assignment: &Assignment) -> Arg {
+    match assignment.values.as_slice() {
+        [value] if !assignment.array => expand::single(&value.pieces, &value.source),
+        _ => Arg {
+            text: assignment.source.clone(),
+            live: Some(super::analysis::Live::Parameter),
+            evaluates: true,
+            ..Arg::default()
+        },
+    }
+}
+
+/// Whether a list may change the directory of the shell that runs it.
+fn moves(list: &List) -> bool {
+    fn command(command: &Command) -> bool {
+        match command {
+            Command::Simple(simple) => simple.words.iter().take(3).any(|word| {
+                matches!(
+                    word.source.trim_matches(['"', '\'', '\\']),
+                    "cd" | "pushd" | "popd" | "eval" | "source" | "." | "trap"
+                ) || word.source.contains(['$', '\\', '"', '\''])
+                    && std::ptr::eq(word, simple.words.first().unwrap_or(word))
+            }),
+            Command::Compound(compound, _) => match compound {
+                Compound::Group(list) => moves(list),
+                Compound::Subshell(_) | Compound::Test(_) | Compound::Arithmetic(_) => false,
+                Compound::If { arms, otherwise } => {
+                    arms.iter().any(|(condition, body)| moves(condition) || moves(body))
+                        || otherwise.as_ref().is_some_and(moves)
+                }
+                Compound::While { condition, body } => moves(condition) || moves(body),
+                Compound::For { body, .. } | Compound::ArithmeticFor(_, body) => moves(body),
+                Compound::Case { arms, .. } => arms.iter().any(|(_, body)| moves(body)),
+            },
+            Command::Function { .. } => false,
+        }
+    }
+    list.0.iter().any(|item| {
+        std::iter::once(&item.first)
+            .chain(item.rest.iter().map(|(_, pipeline)| pipeline))
+            .any(|pipeline| pipeline.commands.iter().any(command))
+    })
+}

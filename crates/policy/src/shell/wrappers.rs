@@ -1,0 +1,278 @@
+//! Programs that run other programs: what they run, and whether they change what a grant means.
+
+use super::expand::Arg;
+
+/// Shells, whose `-c` takes a program and which read one from standard input.
+pub(super) const SHELLS: &[&str] =
+    &["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "rbash", "fish", "csh", "tcsh", "yash", "posh"];
+
+/// Programs of which a wildcard rule never speaks, because what matters is what they run.
+pub(super) const NEVER_BY_WILDCARD: &[&str] =
+    &["watch", "setsid", "ionice", "flock", "sudo", "doas", "su", "pkexec", "exec", "source", "."];
+
+/// What a wrapper runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Runs {
+    /// The words from this position on.
+    Words(usize),
+    /// A text, read as a shell program; `None` if it is not known.
+    Text(Option<String>),
+    /// Nothing that can be seen.
+    Nothing,
+}
+
+/// How many words after a transparent wrapper its command begins; such a wrapper leaves a grant as it is.
+/// Only options that are known leave it transparent.
+pub(super) fn transparent(name: &str, args: &[Arg]) -> Option<usize> {
+    let literal: Vec<&str> = args.iter().map_while(Arg::known).collect();
+    let skip = match name {
+        "nohup" | "builtin" | "noglob" => usize::from(literal.first() == Some(&"--")),
+        "command" => literal.iter().take_while(|word| matches!(**word, "-p" | "--")).count(),
+        "time" => literal.iter().take_while(|word| matches!(**word, "-p" | "--")).count(),
+        "nice" => options(&literal, "n", &["--adjustment="], true)?,
+        "timeout" => {
+            options(
+                &literal,
+                "ks",
+                &["--kill-after=", "--signal=", "--foreground", "--preserve-status", "--verbose", "-v"],
+                false,
+            )? + 1
+        }
+        "stdbuf" => options(&literal, "ioe", &["--input=", "--output=", "--error="], false)?,
+        "xargs" => 0,
+        _ => return None,
+    };
+    let command = args.get(skip)?;
+    (!command.may_be_option() || command.live.is_some()).then_some(skip)
+}
+
+/// Counts leading options: short ones with a value, the listed long ones, and `-5` if `numbers`.
+fn options(words: &[&str], valued: &str, known: &[&str], numbers: bool) -> Option<usize> {
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        if !word.starts_with('-') || *word == "-" {
+            break;
+        }
+        if *word == "--" {
+            return Some(at + 1);
+        }
+        let is_known = known
+            .iter()
+            .any(|option| if option.ends_with('=') { word.starts_with(option) } else { word == option });
+        let mut letters = word.chars().skip(1);
+        let takes_value = letters.next().is_some_and(|flag| valued.contains(flag));
+        at += if is_known || (numbers && word.bytes().skip(1).all(|byte| byte.is_ascii_digit())) {
+            1
+        } else if takes_value {
+            if letters.next().is_some() { 1 } else { 2 }
+        } else {
+            return None;
+        };
+    }
+    Some(at)
+}
+
+/// A program that runs others: its short options with a value, and how many words come before the command.
+struct Wrapper {
+    names: &'static [&'static str],
+    valued: &'static str,
+    before: usize,
+}
+
+const WRAPPERS: &[Wrapper] = &[
+    Wrapper { names: &["env"], valued: "uC", before: 0 },
+    Wrapper { names: &["sudo", "doas", "pkexec"], valued: "ugpCTUrtDRh", before: 0 },
+    Wrapper { names: &["exec"], valued: "a", before: 0 },
+    Wrapper {
+        names: &[
+            "setsid",
+            "nohup",
+            "command",
+            "builtin",
+            "noglob",
+            "fakeroot",
+            "unbuffer",
+            "catchsegv",
+            "caffeinate",
+            "dbus-run-session",
+            "eatmydata",
+        ],
+        valued: "",
+        before: 0,
+    },
+    Wrapper { names: &["busybox", "toybox"], valued: "", before: 0 },
+    Wrapper { names: &["time"], valued: "fo", before: 0 },
+    Wrapper { names: &["nice"], valued: "n", before: 0 },
+    Wrapper { names: &["ionice"], valued: "cnpPu", before: 0 },
+    Wrapper { names: &["timeout"], valued: "ks", before: 1 },
+    Wrapper { names: &["stdbuf"], valued: "ioe", before: 0 },
+    Wrapper { names: &["xargs", "parallel"], valued: "aEILPdnsjSN", before: 0 },
+    Wrapper { names: &["taskset", "chrt", "chroot", "gosu", "su-exec", "setarch"], valued: "TPD", before: 1 },
+    Wrapper { names: &["linux64", "linux32", "i386", "x86_64"], valued: "", before: 0 },
+    Wrapper {
+        names: &["unshare", "nsenter", "setpriv", "prlimit", "systemd-run", "systemd-inhibit"],
+        valued: "tSGpEuGH",
+        before: 0,
+    },
+    Wrapper { names: &["strace", "ltrace", "perf", "valgrind"], valued: "eopPsuEabIOSUX", before: 0 },
+    Wrapper { names: &["flock"], valued: "wE", before: 1 },
+    Wrapper {
+        names: &[
+            "xvfb-run",
+            "rlwrap",
+            "firejail",
+            "proot",
+            "bwrap",
+            "numactl",
+            "cpulimit",
+            "trickle",
+            "torsocks",
+            "proxychains",
+            "proxychains4",
+        ],
+        valued: "nsefpwalru",
+        before: 0,
+    },
+    Wrapper { names: &["ssh"], valued: "BbcDEeFIiJLlmOopQRSWw", before: 1 },
+    Wrapper { names: &["entr"], valued: "", before: 0 },
+];
+
+/// What a program runs, as far as its words tell; `None` if it is no wrapper.
+pub(super) fn runs(name: &str, args: &[Arg]) -> Option<Runs> {
+    if SHELLS.contains(&name) {
+        return Some(shell_text(args));
+    }
+    match name {
+        "eval" => return Some(Runs::Text(joined(args))),
+        // The words are joined and handed to a shell.
+        "watch" => {
+            let at = match words(&Wrapper { names: &[], valued: "nq", before: 0 }, name, args) {
+                Runs::Words(at) => at,
+                Runs::Text(_) | Runs::Nothing => return Some(Runs::Nothing),
+            };
+            return Some(Runs::Text(joined(args.get(at..).unwrap_or_default())));
+        }
+        "trap" => {
+            return Some(Runs::Text(
+                args.iter().find(|arg| !arg.text.starts_with('-')).and_then(Arg::known).map(str::to_owned),
+            ));
+        }
+        "su" | "runuser" | "script" => {
+            return Some(
+                after_option(args, &["-c", "--command", "-qc", "-ec"]).map_or(Runs::Nothing, Runs::Text),
+            );
+        }
+        "mapfile" | "readarray" | "compgen" | "complete" => {
+            return after_option(args, &["-C"]).map(Runs::Text);
+        }
+        "flock" => {
+            if let Some(text) = after_option(args, &["-c", "--command"]) {
+                return Some(Runs::Text(text));
+            }
+        }
+        "emulate" => return after_option(args, &["-c"]).map(Runs::Text),
+        "env" => {
+            if let Some(text) = after_option(args, &["-S", "--split-string"]) {
+                return Some(Runs::Text(text));
+            }
+        }
+        _ => {}
+    }
+    let loader = Wrapper { names: &[], valued: "", before: 0 };
+    let wrapper = if name.starts_with("ld-linux") || name == "ld.so" || name.starts_with("ld-musl") {
+        &loader
+    } else {
+        WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name))?
+    };
+    Some(words(wrapper, name, args))
+}
+
+fn words(wrapper: &Wrapper, name: &str, args: &[Arg]) -> Runs {
+    let mut before = wrapper.before;
+    let mut at = 0;
+    while let Some(arg) = args.get(at) {
+        let text = arg.text.as_str();
+        if text == "--" {
+            at += 1;
+            break;
+        }
+        if arg.live.is_none() && text.starts_with('-') && text.len() > 1 {
+            let mut letters = text.chars().skip(1);
+            let valued = !text.starts_with("--")
+                && letters.next().is_some_and(|flag| wrapper.valued.contains(flag))
+                && letters.next().is_none();
+            at += if valued { 2 } else { 1 };
+            continue;
+        }
+        let assigns = matches!(name, "env" | "sudo")
+            && text.split_once('=').is_some_and(|(name, _)| !name.contains('/'));
+        if assigns {
+            at += 1;
+            continue;
+        }
+        if before == 0 {
+            break;
+        }
+        before -= 1;
+        at += 1;
+    }
+    at += before;
+    if at < args.len() { Runs::Words(at) } else { Runs::Nothing }
+}
+
+/// The program text of `sh -c`; nothing if a file or standard input is run.
+fn shell_text(args: &[Arg]) -> Runs {
+    let mut words = args.iter();
+    let mut from_text = false;
+    while let Some(arg) = words.next() {
+        if arg.live.is_some() {
+            return if from_text || arg.may_be_option() { Runs::Text(None) } else { Runs::Nothing };
+        }
+        match arg.text.as_str() {
+            "--" | "-" => {}
+            "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" => {
+                words.next();
+            }
+            text if text.starts_with("--") => {}
+            text if text.starts_with(['-', '+']) => {
+                from_text |= text.contains('c');
+                // `-co pipefail` takes its value from the next word.
+                if text.contains(['o', 'O']) {
+                    words.next();
+                }
+            }
+            text => return if from_text { Runs::Text(Some(text.to_owned())) } else { Runs::Nothing },
+        }
+    }
+    if from_text { Runs::Text(None) } else { Runs::Nothing }
+}
+
+/// Whether a shell is given neither a text nor a file, so that it runs what it reads.
+pub(super) fn reads_program(args: &[Arg]) -> bool {
+    args.iter().all(|arg| arg.text == "-" || arg.text.starts_with(['-', '+']))
+        || args.iter().any(|arg| matches!(arg.text.as_str(), "-s" | "/dev/stdin"))
+}
+
+/// The value of the first of these options; inner `None` if it is not known.
+fn after_option(args: &[Arg], options: &[&str]) -> Option<Option<String>> {
+    let mut words = args.iter();
+    while let Some(arg) = words.next() {
+        if options.contains(&arg.text.as_str()) {
+            return Some(words.next().and_then(Arg::known).map(str::to_owned));
+        }
+        let attached = options.iter().find_map(|option| {
+            let rest = arg.text.strip_prefix(option)?;
+            let rest = if option.starts_with("--") { rest.strip_prefix('=')? } else { rest };
+            (!rest.is_empty()).then_some(rest)
+        });
+        if let Some(text) = attached {
+            return Some(arg.known().map(|_| text.to_owned()));
+        }
+    }
+    None
+}
+
+fn joined(args: &[Arg]) -> Option<String> {
+    let words: Option<Vec<&str>> = args.iter().map(Arg::known).collect();
+    words.map(|words| words.join(" "))
+}

@@ -1,0 +1,436 @@
+//! What a judgement says besides its verdict: steps, parts, the question, the terms, what would flip it.
+
+use crate::world::{Node, World, abs, action, compile, identity, input_of, raw_policy, word};
+use serde_json::{Map, Value, json};
+use toolgate_policy::{
+    Action, Facts, Judgement, Layer, LayerRules, Opinion, Policy, RawPolicy, RawRule, Request, Survey, Weight,
+};
+use toolgate_proto::{Code, Effect, Intent, Network, Question, SourceId, ToolIdentity, ToolName, Verdict};
+
+fn judge(settings: &Value, tool: &str, text: &str) -> Judgement {
+    let world = World::new("/ws");
+    world.judge(&compile(settings, &world).0, tool, &input_of(tool, text))
+}
+
+fn question(judgement: Judgement) -> Question {
+    match judgement.verdict {
+        Verdict::Ask(question) => question,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_rule_is_named_with_its_layer_file_and_line() {
+    let mut rules = LayerRules::new(Layer::Local, abs("/ws"));
+    rules.file = Some(".claude/settings.local.json".to_owned());
+    rules.deny.push(RawRule { text: "Bash(rm *)".to_owned(), line: Some(7) });
+    let (policy, problems) = RawPolicy { layers: vec![rules], ..RawPolicy::default() }.compile();
+    assert!(problems.is_empty());
+    let judgement = World::new("/ws").judge(&policy, "Bash", &json!({ "command": "ls && rm x" }));
+    assert_eq!(
+        judgement.verdict.reason().to_string(),
+        "a rule denies `rm x` (deny rule `Bash(rm *)` from local, .claude/settings.local.json:7)"
+    );
+    let steps: Vec<String> =
+        judgement.steps.iter().map(|step| format!("{}: {}", step.looked_at, step.found)).collect();
+    assert_eq!(steps, ["rules: all can be read", "deny rules: a rule denies `rm x`"]);
+    let parts: Vec<(String, Action)> =
+        judgement.parts.iter().map(|part| (part.text.clone(), part.action)).collect();
+    assert_eq!(parts, [("ls".to_owned(), Action::Allow), ("rm x".to_owned(), Action::Deny)]);
+    assert_eq!(judgement.parts[1].rule.as_ref().unwrap().line, Some(7));
+    assert_eq!(
+        judgement.flip.as_deref(),
+        Some("remove or narrow the deny rule `Bash(rm *)` from local, .claude/settings.local.json:7")
+    );
+}
+
+#[test]
+fn an_allowed_call_says_every_step() {
+    let judgement = judge(&json!({ "allow": ["Bash(npm run *)"] }), "Bash", "npm run lint");
+    let steps: Vec<String> = judgement.steps.iter().map(|step| step.looked_at.to_string()).collect();
+    assert_eq!(
+        steps,
+        [
+            "rules",
+            "deny rules",
+            "mode",
+            "hooks",
+            "policy book",
+            "protected paths",
+            "ask rules",
+            "risks",
+            "allow rules"
+        ]
+    );
+    let last = judgement.steps.last().unwrap();
+    assert_eq!(last.action, Some(Action::Allow));
+    assert_eq!(last.rule.as_ref().unwrap().text, "Bash(npm run *)");
+    assert_eq!(judgement.flip, None);
+}
+
+#[test]
+fn what_would_flip_it() {
+    for (settings, tool, text, flip) in [
+        (json!({}), "Bash", "npm install vite", "add the allow rule `Bash(npm install *)`"),
+        (
+            json!({}),
+            "Bash",
+            "npm test && npm install vite",
+            "add the allow rules `Bash(npm test)`, `Bash(npm install *)`",
+        ),
+        (json!({}), "Edit", "src/a.rs", "add the allow rule `Edit(//ws/src/a.rs)`"),
+        (json!({}), "Read", "/srv/x(1).txt", r"add the allow rule `Read(//srv/x\(1\).txt)`"),
+        (
+            json!({}),
+            "WebFetch",
+            "https://docs.example.com/x",
+            "add the allow rule `WebFetch(domain:docs.example.com)`",
+        ),
+        (json!({}), "mcp__gh__get", "{}", "add the allow rule `mcp__gh__get`"),
+        (json!({}), "Agent", "Explore", "add the allow rule `Agent(Explore)`"),
+        (json!({ "mode": "dontAsk" }), "Agent", "Explore", "add the allow rule `Agent(Explore)`"),
+        (
+            json!({ "ask": ["WebSearch"] }),
+            "WebSearch",
+            "x",
+            "remove or narrow the ask rule `WebSearch` from project",
+        ),
+        (json!({ "deny": ["Bash("] }), "WebSearch", "x", "repair the deny rule `Bash(` from project"),
+        (json!({ "mode": "deny" }), "Read", "a", "use another mode"),
+    ] {
+        let judgement = judge(&settings, tool, text);
+        assert_eq!(judgement.flip.as_deref(), Some(flip), "{tool} {text}");
+    }
+    assert_eq!(judge(&json!({}), "Write", ".git/config").flip, None);
+}
+
+#[test]
+fn broad_rules_are_never_suggested() {
+    for command in [
+        "bash x.sh",
+        "python3 x.py",
+        "git push --force",
+        "sudo ls",
+        "rm -r x",
+        "npx thing",
+        "git -C x log",
+        "docker run x y",
+    ] {
+        let question = question(judge(&json!({}), "Bash", command));
+        for suggestion in &question.suggestions {
+            assert!(!suggestion.rule.contains('*'), "{command}: {}", suggestion.rule);
+        }
+    }
+}
+
+#[test]
+fn a_person_sees_where_a_path_leads() {
+    let world =
+        World::new("/ws").with("/ws/README.md", Node::Link("/home/u/.ssh/authorized_keys".to_owned()));
+    let (policy, _) = compile(&json!({ "mode": "acceptEdits" }), &world);
+    let question = question(world.judge(&policy, "Write", &json!({ "file_path": "README.md" })));
+    assert_eq!(question.locations, ["/ws/README.md → /home/u/.ssh/authorized_keys"]);
+    assert!(question.explicit && question.suggestions.is_empty());
+    let kinds: Vec<&str> = question.warnings.iter().map(|warning| warning.kind.as_str()).collect();
+    assert!(kinds.contains(&"protected_path"), "{kinds:?}");
+    assert_eq!(question.reason.code, Code::ProtectedPath);
+}
+
+#[test]
+fn a_question_about_a_command_shows_its_effects() {
+    let question = question(judge(&json!({}), "Bash", "cp a.txt /srv/b.txt"));
+    let effects: Vec<String> = question.effects.iter().map(ToString::to_string).collect();
+    assert!(effects.contains(&"read /ws/a.txt".to_owned()), "{effects:?}");
+    assert!(effects.contains(&"write /srv/b.txt".to_owned()), "{effects:?}");
+    assert!(question.locations.contains(&"/srv/b.txt".to_owned()));
+}
+
+#[test]
+fn hooks_answer_only_what_no_rule_asks() {
+    let world = World::new("/ws");
+    let hook = |action| [Opinion { by: "h".to_owned(), action, reason: Some("because".to_owned()) }];
+    for (settings, tool, text, action_of_hook, wanted) in [
+        (json!({}), "Edit", "a.rs", Action::Allow, "allow"),
+        (json!({ "deny": ["Edit"] }), "Edit", "a.rs", Action::Allow, "deny"),
+        (json!({ "ask": ["Edit"] }), "Edit", "a.rs", Action::Allow, "ask"),
+        (json!({}), "Edit", ".git/config", Action::Allow, "ask"),
+        (json!({ "mode": "plan" }), "Edit", "a.rs", Action::Allow, "ask"),
+        (json!({ "mode": "dontAsk" }), "Edit", "a.rs", Action::Allow, "allow"),
+        (json!({ "allow": ["Edit"] }), "Edit", "a.rs", Action::Deny, "deny"),
+        (json!({ "allow": ["Edit"] }), "Edit", "a.rs", Action::Ask, "ask"),
+        (json!({ "mode": "bypass" }), "Edit", "a.rs", Action::Ask, "ask"),
+        (json!({ "deny": ["Edit"] }), "Edit", "a.rs", Action::Ask, "deny"),
+    ] {
+        let (policy, _) = compile(&settings, &world);
+        let judgement = world.judge_with(&policy, tool, &input_of(tool, text), &hook(action_of_hook));
+        assert_eq!(word(&judgement), wanted, "{settings} {tool} {text} {action_of_hook}");
+    }
+}
+
+#[test]
+fn leaving_the_sandbox_is_a_question_of_its_own() {
+    let world = World::new("/ws");
+    let call = json!({ "command": "touch x", "dangerouslyDisableSandbox": true });
+    for (settings, wanted) in [
+        (json!({ "allow": ["Bash(touch *)"] }), "ask"),
+        (json!({ "allow": ["Bash"], "mode": "bypass" }), "ask"),
+        (json!({ "allow": ["Bash"], "mode": "dontAsk" }), "deny"),
+    ] {
+        let (policy, _) = compile(&settings, &world);
+        assert_eq!(word(&world.judge(&policy, "Bash", &call)), wanted, "{settings}");
+    }
+    let raw = RawPolicy { allow_unsandboxed: false, ..RawPolicy::default() };
+    assert_eq!(word(&world.judge(&raw.compile().0, "Bash", &call)), "deny");
+}
+
+#[test]
+fn the_terms_hold_a_command_to_its_bounds() {
+    let settings = json!({
+        "allow": ["Bash(curl *)", "WebFetch(domain:docs.example.com)"],
+        "deny": ["Read(//srv/secret/**)", "Read(~/keys)", "Read(*.pem)"],
+    });
+    let judgement = judge(&settings, "Bash", "curl https://api.example.com/x");
+    let Verdict::Allow(terms) = judgement.verdict else { panic!("{judgement:?}") };
+    assert!(!terms.unsandboxed);
+    assert_eq!(terms.writable, [abs("/ws")]);
+    assert!(terms.protected.contains(&abs("/ws/.git/hooks")));
+    assert_eq!(terms.unreadable, [abs("/srv/secret"), abs("/home/u/keys")]);
+    assert_eq!(terms.network, Network::Hosts(vec!["api.example.com".to_owned()]));
+    let judgement = judge(&json!({ "allow": ["Bash(make *)"] }), "Bash", "make all");
+    let Verdict::Allow(terms) = judgement.verdict else { panic!("{judgement:?}") };
+    assert_eq!(terms.network, Network::None);
+}
+
+#[test]
+fn a_search_shows_nothing_that_rules_keep_back() {
+    let world = World::new("/ws");
+    let settings = json!({ "deny": ["Read(.env)", "Read(vault/**)"], "ask": ["Read(//ws/notes/**)"] });
+    let (policy, _) = compile(&settings, &world);
+    let filter = policy.read_filter(&world.workspace);
+    for hidden in ["/ws/.env", "/ws/a/.ENV", "/ws/a/vault/x", "/ws/notes/x", "/ws/a/../.env"] {
+        assert!(filter.hidden(&abs(hidden)), "{hidden}");
+    }
+    for shown in ["/ws/a.rs", "/ws/vault.md", "/ws/environment"] {
+        assert!(!filter.hidden(&abs(shown)), "{shown}");
+    }
+    assert!(filter.sensitive(&abs("/ws/x.pem")) && !filter.sensitive(&abs("/ws/x.rs")));
+    assert_eq!(word(&world.judge(&policy, "Grep", &json!({ "path": "." }))), "allow");
+    assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "grep -r x ." }))), "ask");
+    assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "cat v*" }))), "allow");
+    assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "cat v*/*" }))), "ask");
+}
+
+#[test]
+fn denied_tools_are_hidden() {
+    let world = World::new("/ws");
+    let settings = json!({
+        "deny": ["Bash", "mcp__evil", "Task", "Web*", "Read(.env)"],
+        "managed": { "disabledTools": ["LSP"] },
+        "policy": { "rules": [{ "tool": "Skill", "action": "deny" }] },
+    });
+    let (policy, _) = compile(&settings, &world);
+    for (tool, hidden) in [
+        ("Bash", true),
+        ("Monitor", true),
+        ("mcp__evil__x", true),
+        ("mcp__good__x", false),
+        ("Agent", true),
+        ("WebFetch", true),
+        ("WebSearch", true),
+        ("LSP", true),
+        ("Skill", true),
+        ("Read", false),
+    ] {
+        assert_eq!(policy.hides(&identity(tool)), hidden, "{tool}");
+    }
+}
+
+#[test]
+fn an_agent_gets_no_looser_mode_than_the_session() {
+    for (settings, mode, wanted) in [
+        (json!({ "allow": ["Agent"] }), "default", "allow"),
+        (json!({ "allow": ["Agent"] }), "bypassPermissions", "ask"),
+        (json!({ "allow": ["Agent"] }), "acceptEdits", "ask"),
+        (json!({ "allow": ["Agent"], "mode": "bypass" }), "bypassPermissions", "allow"),
+        (json!({ "allow": ["Agent"], "mode": "plan" }), "default", "ask"),
+        (
+            json!({ "allow": ["Agent"], "managed": { "disableBypassPermissionsMode": true } }),
+            "bypassPermissions",
+            "deny",
+        ),
+    ] {
+        let call = json!({ "subagent_type": "Explore", "mode": mode }).to_string();
+        assert_eq!(word(&judge(&settings, "Agent", &call)), wanted, "{settings} {mode}");
+    }
+}
+
+#[test]
+fn paths_given_to_other_servers_are_looked_at() {
+    let settings = json!({ "allow": ["mcp__fs"], "deny": ["Read(private/**)"], "ask": ["Edit(/conf/**)"] });
+    for (call, wanted) in [
+        (json!({ "path": "/ws/src/a.rs" }), "allow"),
+        (json!({ "path": "/ws/.git/config" }), "ask"),
+        (json!({ "files": [{ "path": "x/../.claude/settings.json" }] }), "ask"),
+        (json!({ "path": "private/key" }), "deny"),
+        (json!({ "path": "~/.bashrc" }), "ask"),
+        (json!({ "path": "conf/a.toml" }), "ask"),
+        (json!({ "text": "see https://example.com/.git/ for more" }), "allow"),
+    ] {
+        let world = World::new("/ws");
+        let (policy, _) = compile(&settings, &world);
+        assert_eq!(word(&world.judge(&policy, "mcp__fs__write", &call)), wanted, "{call}");
+    }
+}
+
+#[test]
+fn only_built_in_tools_are_believed() {
+    let world = World::new("/ws");
+    let (policy, _) = compile(&json!({}), &world);
+    let tool = |source| ToolIdentity {
+        name: ToolName::new("Counter"),
+        also: Vec::new(),
+        source,
+        read_only: true,
+        requires_interaction: false,
+    };
+    let nothing = Intent::new("count", []);
+    let state = Intent::new("count", [Effect::State { name: "mode".to_owned() }]);
+    let judge = |tool: &ToolIdentity, intent: &Intent| {
+        action(&world.judge_intent(&policy, tool, &Map::new(), intent, &[]))
+    };
+    assert_eq!(judge(&tool(SourceId::Builtin), &nothing), Action::Allow);
+    assert_eq!(judge(&tool(SourceId::Sdk), &nothing), Action::Ask);
+    assert_eq!(judge(&tool(SourceId::Builtin), &state), Action::Ask);
+}
+
+#[test]
+fn what_was_not_surveyed_or_resolved_is_never_allowed() {
+    let world = World::new("/ws");
+    let (policy, _) = compile(&json!({ "allow": ["Read", "Edit", "Bash"], "mode": "bypass" }), &world);
+    let (survey, facts) = (Survey::default(), Facts::none());
+    for (tool, text) in [("Read", "src/a.rs"), ("Edit", "src/a.rs"), ("Bash", "cat src/a.rs")] {
+        let (tool, input) = (identity(tool), input_of(tool, text));
+        let input = input.as_object().unwrap();
+        let intent = world.intent(&tool, input);
+        let workspace = &world.workspace;
+        let judgement = policy.decide(&Request {
+            tool: &tool,
+            input,
+            intent: &intent,
+            survey: &survey,
+            workspace,
+            facts: &facts,
+            opinions: &[],
+        });
+        assert_eq!(word(&judgement), "ask", "{text}");
+    }
+}
+
+#[test]
+fn an_untrusted_project_can_only_tighten() {
+    let mut raw =
+        raw_policy(&json!({ "allow": ["Bash(make *)"], "deny": ["Bash(rm *)"] }), &World::new("/ws"));
+    raw.layers[0].trusted = false;
+    let (policy, problems) = raw.compile();
+    assert_eq!(problems.iter().map(|problem| problem.weight).collect::<Vec<_>>(), [Weight::Note]);
+    let world = World::new("/ws");
+    assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "make all" }))), "ask");
+    assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "rm x" }))), "deny");
+}
+
+#[test]
+fn locked_bypass_stays_locked() {
+    let world = World::new("/ws");
+    let settings = json!({ "mode": "bypass", "managed": { "disableBypassPermissionsMode": true } });
+    let (policy, problems) = compile(&settings, &world);
+    assert_eq!(policy.mode().as_str(), "default");
+    assert_eq!(problems.len(), 1);
+    assert_eq!(policy.with_mode(toolgate_proto::Mode::Bypass).mode().as_str(), "default");
+    assert_eq!(policy.with_mode(toolgate_proto::Mode::Plan).mode().as_str(), "plan");
+    assert!(policy.switches().disable_bypass_permissions_mode);
+}
+
+#[test]
+fn idle_and_repeated_rules_are_reported() {
+    let world = World::new("/ws");
+    let settings = json!({
+        "deny": ["Bash(rm *)", "WebFetch", "Edit(a)"],
+        "ask": ["Bash(rm *)"],
+        "allow": ["Bash(rm *)", "WebFetch(domain:x.test)", "Read(a)", "Read(a)", "Edit(b)"],
+    });
+    let (_, problems) = compile(&settings, &world);
+    let said: Vec<String> = problems
+        .iter()
+        .map(|problem| {
+            format!("{:?} {} {}: {}", problem.weight, problem.rule.action, problem.rule.text, problem.message)
+        })
+        .collect();
+    let idle = "the rule has no effect, because of the deny rule";
+    assert_eq!(
+        said,
+        [
+            "Note allow Bash(rm *): the program can run or change anything".to_owned(),
+            format!("Warning ask Bash(rm *): {idle} `Bash(rm *)` from project"),
+            format!("Warning allow Bash(rm *): {idle} `Bash(rm *)` from project"),
+            format!("Warning allow WebFetch(domain:x.test): {idle} `WebFetch` from project"),
+            "Note allow Read(a): the rule stands here twice".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn a_book_that_cannot_be_read_denies_everything() {
+    let world = World::new("/ws");
+    for (book, weight) in [
+        (json!({ "rules": [{ "tool": "x" }] }), Some(Weight::Fatal)),
+        (json!({ "rules": [{ "tool": "x", "action": "refuse" }] }), Some(Weight::Fatal)),
+        (json!({ "rules": [], "extra": 1 }), Some(Weight::Fatal)),
+        (json!([]), Some(Weight::Fatal)),
+        (json!({ "rules": [["x", "allow"]] }), Some(Weight::Fatal)),
+        (
+            json!({ "rules": [{ "tool": "x", "action": "deny", "conditions": [{ "param": "p", "operator": "matches", "value": "(" }] }] }),
+            Some(Weight::Fatal),
+        ),
+        (
+            json!({ "rules": [{ "tool": "x", "action": "ask", "conditions": [{ "param": "p", "operator": "matches", "value": "(x{1000}){1000}" }] }] }),
+            Some(Weight::Fatal),
+        ),
+        (
+            json!({ "rules": [{ "tool": "x", "action": "allow", "conditions": [{ "param": "p", "operator": "matches", "value": "(" }] }] }),
+            Some(Weight::Warning),
+        ),
+        (json!({ "defaultAction": "allow" }), Some(Weight::Warning)),
+        (json!({ "defaultAction": "ask" }), None),
+    ] {
+        let (policy, problems) = compile(&json!({ "policy": book }), &world);
+        assert_eq!(problems.iter().map(|problem| problem.weight).max(), weight, "{book}");
+        let denied = word(&world.judge(&policy, "Read", &json!({ "path": "a" }))) == "deny";
+        assert_eq!(denied, weight == Some(Weight::Fatal), "{book}");
+    }
+}
+
+#[test]
+fn the_stricter_book_wins() {
+    let rule = |action: &str| json!({ "rules": [{ "tool": "Edit", "action": action }] });
+    for (list, book, wanted) in [
+        ("allow", "allow", "allow"),
+        ("allow", "ask", "ask"),
+        ("allow", "deny", "deny"),
+        ("ask", "allow", "ask"),
+        ("ask", "ask", "ask"),
+        ("ask", "deny", "deny"),
+        ("deny", "allow", "deny"),
+        ("deny", "ask", "deny"),
+        ("deny", "deny", "deny"),
+        ("none", "allow", "allow"),
+        ("none", "ask", "ask"),
+        ("none", "deny", "deny"),
+    ] {
+        let settings = json!({ list: ["Edit(src/**)"], "policy": rule(book) });
+        assert_eq!(word(&judge(&settings, "Edit", "src/a.rs")), wanted, "{list} {book}");
+    }
+    let settings = json!({ "allow": ["Edit"], "policy": { "defaultAction": "ask" } });
+    assert_eq!(word(&judge(&settings, "Edit", "src/a.rs")), "ask");
+    let policy: Policy = compile(&json!({ "policy": rule("allow") }), &World::new("/ws")).0;
+    assert_eq!(word(&World::new("/ws").judge(&policy, "Edit", &json!({ "path": ".git/config" }))), "ask");
+}

@@ -1,0 +1,14 @@
+//! The shell analysis against the corpus, against real bash, and against itself.
+
+#![expect(clippy::disallowed_methods, reason = "these tests run a real shell on real files")]
+
+#[path = "shell/corpus.rs"]
+mod corpus;
+#[path = "shell/dice.rs"]
+mod dice;
+#[path = "shell/effects.rs"]
+mod effects;
+#[path = "shell/law.rs"]
+mod law;
+#[path = "shell/programs.rs"]
+mod programs;

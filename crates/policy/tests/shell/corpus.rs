@@ -1,0 +1,70 @@
+//! The corpus of known failures, judged by the stand-in law.
+
+use super::law::{Answer, Rules, judge, workspace};
+use serde_json::Value;
+use toolgate_policy::shell::analyse;
+use toolgate_proto::{CommandLine, Shell};
+
+fn strings(value: &Value, key: &str) -> Vec<String> {
+    let list = value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
+    list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn specifiers(rules: &[String], tool: &str) -> Vec<String> {
+    rules
+        .iter()
+        .filter_map(|rule| rule.strip_prefix(tool)?.strip_prefix('(')?.strip_suffix(')'))
+        .map(str::to_owned)
+        .collect()
+}
+
+pub(crate) fn cases() -> Vec<(Value, Rules, CommandLine)> {
+    include_str!("../corpus/shell.jsonl")
+        .lines()
+        .map(|line| {
+            let case: Value = serde_json::from_str(line).unwrap();
+            let policy = &case["policy"];
+            let deny = strings(policy, "deny");
+            let rules = Rules {
+                allow: specifiers(&strings(policy, "allow"), "Bash"),
+                deny: specifiers(&deny, "Bash"),
+                denied_reads: specifiers(&deny, "Read"),
+                protected: strings(policy, "protected"),
+                read_only: policy["readonly_auto"] == Value::Bool(true),
+            };
+            let shell = if policy["shell"] == "zsh" { Shell::Other } else { Shell::Bash };
+            let text = case["input"].as_str().unwrap().to_owned();
+            let line = CommandLine { text, shell, cwd: workspace().cwd, unsandboxed: false };
+            (case, rules, line)
+        })
+        .collect()
+}
+
+#[test]
+fn known_failures_do_not_pass_and_ordinary_lines_do() {
+    let mut wrong = Vec::new();
+    let mut needless = 0;
+    for (case, rules, line) in cases() {
+        let analysis = analyse(&line, &workspace());
+        let answer = judge(&analysis, &rules);
+        let right = match (case["expect"].as_str(), case["strict"].as_str()) {
+            (Some("allow"), _) if line.shell == Shell::Other => true,
+            (Some("allow"), _) => answer == Answer::Allow,
+            (_, Some("deny")) => answer == Answer::Deny,
+            _ => answer != Answer::Allow,
+        };
+        if !right {
+            needless += usize::from(case["expect"] == "allow");
+            wrong.push(format!(
+                "{} {:?} {answer:?} (expected {}): {analysis:#?}",
+                case["id"], line.text, case["expect"]
+            ));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} wrong, {needless} of them needless questions\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
