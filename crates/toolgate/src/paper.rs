@@ -8,8 +8,8 @@
 use serde_json::{Map, Value};
 use toolgate_gate::{Gate, Intended, Scene, Session};
 use toolgate_proto::{
-    Code, CommandLine, Effect, Intent, Refusal, Scope, Shell, SourceId, ToolCall, ToolIdentity, WriteKind,
-    json,
+    AbsPath, Code, CommandLine, Effect, Intent, Refusal, Scope, Shell, SourceId, ToolCall, ToolIdentity,
+    WriteKind, json,
 };
 
 /// What a call would do: by the registered tool where there is one, else by what is known of the name.
@@ -129,10 +129,52 @@ fn tree(path: &str, scene: &Scene) -> Effect {
     Effect::Read { path: scene.path(if path.is_empty() { "." } else { path }), scope: Scope::Tree }
 }
 
+/// The input that a tool's main field alone makes: `Bash ls` is `{"command": "ls"}`. A relative path is seen from
+/// `cwd`.
+pub fn short_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
+    let field = SHEETS.iter().find(|sheet| sheet.names.contains(&name)).map_or("input", |sheet| sheet.field);
+    let is_path = matches!(field, "file_path" | "notebook_path" | "path" | "directory");
+    let value =
+        if is_path && !value.starts_with('~') { cwd.join(value).to_string() } else { value.to_owned() };
+    let mut input = Map::new();
+    if !value.is_empty() {
+        input.insert(field.to_owned(), Value::String(value));
+    }
+    Value::Object(input)
+}
+
+/// Tools that keep something of toolgate's or the host's own; nothing in their input names a file or an address.
+const STATEFUL: &[&str] = &[
+    "AskUserQuestion",
+    "Config",
+    "EnterPlanMode",
+    "EnterWorktree",
+    "ExitPlanMode",
+    "ExitWorktree",
+    "KillBash",
+    "KillShell",
+    "ListMcpResourcesTool",
+    "ReadMcpResourceTool",
+    "TaskCreate",
+    "TaskGet",
+    "TaskList",
+    "TaskOutput",
+    "TaskStop",
+    "TaskUpdate",
+    "TodoWrite",
+    "ToolSearch",
+    "memory",
+    "write_todos",
+];
+
 /// `None` where nothing is known of the name.
 fn on_paper(name: &str, input: Map<String, Value>, scene: &Scene) -> Option<Result<Intended, Refusal>> {
     if name.starts_with("mcp__") {
         return Some(remote(name, input));
+    }
+    if STATEFUL.contains(&name) {
+        let effect = Effect::State { name: name.to_owned() };
+        return Some(Ok(Intended { tool: identity(name, Vec::new(), false), intent: summed(effect), input }));
     }
     let sheet = SHEETS.iter().find(|sheet| sheet.names.contains(&name))?;
     let value = match input.get(sheet.field) {
@@ -147,20 +189,23 @@ fn on_paper(name: &str, input: Map<String, Value>, scene: &Scene) -> Option<Resu
         }
     };
     let effect = (sheet.effect)(value, &input, scene);
-    let tool = ToolIdentity {
+    let also = sheet.names.iter().filter(|other| **other != name).chain(&sheet.family);
+    let also = also.map(|other| (*other).to_owned()).collect();
+    Some(Ok(Intended { tool: identity(name, also, sheet.read_only), intent: summed(effect), input }))
+}
+
+fn identity(name: &str, also: Vec<String>, read_only: bool) -> ToolIdentity {
+    ToolIdentity {
         name: name.into(),
-        also: sheet
-            .names
-            .iter()
-            .filter(|other| **other != name)
-            .chain(&sheet.family)
-            .map(|other| (*other).to_owned())
-            .collect(),
+        also,
         source: SourceId::Builtin,
-        read_only: sheet.read_only,
+        read_only,
         requires_interaction: false,
-    };
-    Some(Ok(Intended { tool, intent: Intent::new(effect.to_string(), [effect]), input }))
+    }
+}
+
+fn summed(effect: Effect) -> Intent {
+    Intent::new(effect.to_string(), [effect])
 }
 
 /// A tool of a server, by the joined name. The pair is only clear where the name has exactly one place to split.

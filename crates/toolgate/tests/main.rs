@@ -13,6 +13,7 @@ mod main {
     mod documents;
     mod examples;
     mod logging;
+    mod policy;
     mod settings;
     mod tools;
 }

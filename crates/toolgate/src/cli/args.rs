@@ -83,6 +83,8 @@ pub(crate) enum Command {
     Call(CallArgs),
     /// Say whether a call would be allowed, and why; run nothing
     Check(CheckArgs),
+    /// Look over the rules, or put them to the test
+    Policy(PolicyArgs),
     /// Show what was called
     Log(LogArgs),
     /// Look at this machine and these settings, and say what is wrong
@@ -150,6 +152,28 @@ pub(crate) struct CheckArgs {
     /// standard input
     #[arg(long, value_name = "FILE.jsonl", conflicts_with = "name")]
     pub(crate) batch: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PolicyArgs {
+    #[command(subcommand)]
+    pub(crate) command: PolicyCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PolicyCommand {
+    /// Say which rules never match, are shadowed or reach too far
+    Lint,
+    /// Run Markdown files of settings and expected verdicts
+    #[command(
+        after_help = "A file holds prose, fenced blocks marked `json settings`, and tables headed `call | verdict` \
+                            that list calls and what must come of them. See docs/policy.md for one."
+    )]
+    Test {
+        /// The files
+        #[arg(required = true, value_name = "FILE.md")]
+        files: Vec<String>,
+    },
 }
 
 #[derive(Debug, clap::Args)]

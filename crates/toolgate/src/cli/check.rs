@@ -66,6 +66,18 @@ fn explain(name: &str, judgement: &Judgement, out: &mut Out) -> Result<(), Failu
     for step in &judgement.steps {
         out.line(&format!("    {:width$}  {}", visible(&step.looked_at), visible(&step.found)))?;
     }
+    if judgement.parts.len() > 1 {
+        out.line(&paint(style::FAINT, "  its parts"))?;
+        for part in &judgement.parts {
+            let word = part.action.to_string();
+            let word = paint(style::verdict(&word), &format!("{word:5}"));
+            out.line(&format!(
+                "    {word}  {}  {}",
+                visible(&part.text),
+                paint(style::FAINT, &visible(&part.reason))
+            ))?;
+        }
+    }
     if let Some(flip) = &judgement.flip {
         out.line(&format!("  to let it pass: {}", visible(flip)))?;
     }

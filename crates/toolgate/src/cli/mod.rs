@@ -12,9 +12,11 @@ mod call;
 mod check;
 mod check_batch;
 mod completions;
+mod court;
 mod demo;
 mod doctor;
 mod log;
+mod policy;
 mod tools;
 
 use args::{Args, Command};
@@ -112,6 +114,7 @@ fn run(args: Args, ambient: Ambient, out: &mut Out) -> Result<Exit, Failure> {
         Command::Tools(args) => tools::run(&world, &args, out),
         Command::Call(args) => call::run(&world, &args, out),
         Command::Check(args) => check::run(&world, &args, out),
+        Command::Policy(args) => policy::run(&world, &args, out),
         Command::Log(args) => log::run(&world, &args, out),
         Command::Doctor => doctor::run(&world, out),
         Command::Demo(args) => demo::run(&world, &args, out),

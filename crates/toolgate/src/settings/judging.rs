@@ -29,13 +29,13 @@ pub struct Judging {
     pub disable_remote_control: Option<bool>,
     /// `disableAgentView`.
     pub disable_agent_view: Option<bool>,
-    /// `webFetch.allowedDomains`.
+    /// `preApproval.allowedDomains`.
     pub allowed_domains: Vec<String>,
-    /// `webFetch.blockedDomains`.
+    /// `preApproval.blockedDomains`.
     pub blocked_domains: Vec<String>,
-    /// `webFetch.allowPrivate`.
+    /// `preApproval.allowPrivate`.
     pub allow_private: Vec<String>,
-    /// `webFetch.autoApproveHttps`.
+    /// `preApproval.autoApproveHttps`.
     pub auto_approve_https: Option<bool>,
 }
 
@@ -43,7 +43,9 @@ impl Judging {
     pub(super) fn read(root: &Node, reader: &Reader<'_>) -> Result<Self, SettingsError> {
         let permissions = |key: &str| root.get("permissions").and_then(|node| node.get(key));
         let sandbox = |key: &str| root.get("sandbox").and_then(|node| node.get(key));
-        let fetch = |key: &str| root.get("webFetch").and_then(|node| node.get(key));
+        // Switches may stand at the top, as other products have them, or together under `managed`.
+        let switch = |key: &str| root.get(key).or_else(|| root.get("managed")?.get(key));
+        let fetch = |key: &str| root.get("preApproval").and_then(|node| node.get(key));
         let list = |node: Option<&Node>, name: &str| match node {
             Some(node) => Ok(reader.texts(node, name)?.into_iter().map(|rule| rule.text).collect()),
             None => Ok::<Vec<String>, SettingsError>(Vec::new()),
@@ -54,14 +56,17 @@ impl Judging {
             block_reads_outside: reader.flag(permissions("blockReadsOutsideWorkingDirectories"))?,
             block_writes_outside: reader.flag(permissions("blockWritesOutsideWorkingDirectories"))?,
             allow_unsandboxed: reader.flag(sandbox("allowUnsandboxedCommands"))?,
-            disable_bypass: reader.flag(permissions("disableBypassPermissionsMode"))?,
-            managed_rules_only: reader.flag(root.get("allowManagedPermissionRulesOnly"))?,
-            disable_skill_shell: reader.flag(root.get("disableSkillShellExecution"))?,
-            disable_remote_control: reader.flag(root.get("disableRemoteControl"))?,
-            disable_agent_view: reader.flag(root.get("disableAgentView"))?,
-            allowed_domains: list(fetch("allowedDomains"), "`webFetch.allowedDomains`")?,
-            blocked_domains: list(fetch("blockedDomains"), "`webFetch.blockedDomains`")?,
-            allow_private: list(fetch("allowPrivate"), "`webFetch.allowPrivate`")?,
+            disable_bypass: reader.flag(
+                permissions("disableBypassPermissionsMode")
+                    .or_else(|| switch("disableBypassPermissionsMode")),
+            )?,
+            managed_rules_only: reader.flag(switch("allowManagedPermissionRulesOnly"))?,
+            disable_skill_shell: reader.flag(switch("disableSkillShellExecution"))?,
+            disable_remote_control: reader.flag(switch("disableRemoteControl"))?,
+            disable_agent_view: reader.flag(switch("disableAgentView"))?,
+            allowed_domains: list(fetch("allowedDomains"), "`preApproval.allowedDomains`")?,
+            blocked_domains: list(fetch("blockedDomains"), "`preApproval.blockedDomains`")?,
+            allow_private: list(fetch("allowPrivate"), "`preApproval.allowPrivate`")?,
             auto_approve_https: reader.flag(fetch("autoApproveHttps"))?,
         })
     }

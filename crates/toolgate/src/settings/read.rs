@@ -35,7 +35,7 @@ pub(super) struct Origin<'a> {
     pub(super) trusted: bool,
 }
 
-const KNOWN: [&str; 18] = [
+const KNOWN: [&str; 19] = [
     "$schema",
     "permissions",
     "policy",
@@ -53,7 +53,8 @@ const KNOWN: [&str; 18] = [
     "disableSkillShellExecution",
     "disableRemoteControl",
     "disableAgentView",
-    "webFetch",
+    "preApproval",
+    "managed",
 ];
 
 pub(super) fn read_settings(
@@ -89,7 +90,8 @@ pub(super) fn read_settings(
     if !origin.trusted {
         file.judging = file.judging.untrusted();
     }
-    if let Some(list) = node.get("disabledTools") {
+    let managed = |key: &str| node.get("managed").and_then(|managed| managed.get(key));
+    if let Some(list) = node.get("disabledTools").or_else(|| managed("disabledTools")) {
         let tools = reader.texts(list, "`disabledTools`")?;
         file.disabled_tools = tools.into_iter().map(|rule| rule.text).collect();
     }
