@@ -104,6 +104,7 @@ fn everyday_reading_is_free() {
         "md5sum a.txt",
         "sha256sum a b",
         "xxd a.bin | head",
+        "xxd -p -l 16 a.bin",
         "od -c a.bin",
         "hexdump -C a.bin | head -5",
         "strings a.bin",

@@ -127,6 +127,7 @@ fn subcommand_use(name: &str, args: &[Arg]) -> Use {
         },
         "submodule" => Use {
             read_only: matches!(words.as_slice(), ["status"] | ["status", "--recursive"]),
+            hazard: words.first() == Some(&"foreach"),
             ..Use::default()
         },
         "notes" => Use { read_only: matches!(words.as_slice(), ["list"] | ["show"]), ..Use::default() },

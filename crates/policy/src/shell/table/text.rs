@@ -153,7 +153,6 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         long: "canonical length= skip= no-squeezing",
         ..ENTRY
     },
-    Entry { names: &["xxd"], flags: "abeipuC", valued: "cglo", most: 1, hazards: &["-r"], ..ENTRY },
     Entry {
         names: &["strings"],
         flags: "afwo",
