@@ -81,7 +81,8 @@ impl Walk<'_> {
         if name == "find" || name == "gfind" {
             draft.payloads.extend(grammars::find_payloads(args).into_iter().map(placeholders));
         }
-        let edit = edits::edit(name, args);
+        let only_reads = known.as_ref().is_some_and(|used| used.read_only);
+        let edit = if only_reads { None } else { edits::edit(name, args) };
         let is_known = known.is_some();
         if let Some(used) = known {
             if fed

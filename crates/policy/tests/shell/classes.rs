@@ -905,7 +905,6 @@ fn a_rule_covers_the_plain_use() {
             "PATH=. npm run x",
             "FOO=bar npm run x",
             "npm_config_x=y npm run x",
-            "env | npm run x",
             "./npm run x",
             "npmx run x",
             "npm run x; f() { :; }",
