@@ -265,7 +265,7 @@ impl Walk<'_> {
             );
         }
         if used.text {
-            self.printed(draft, args, place);
+            self.printed(draft, args, used.silent, place);
         } else {
             let name = draft.part.program.clone().unwrap_or_default();
             self.live_arguments(draft, &name, args);
@@ -273,12 +273,12 @@ impl Walk<'_> {
     }
 
     /// Words that are only printed: what they tell must be no secret.
-    fn printed(&mut self, draft: &mut Draft, args: &[Arg], place: &Place<'_>) {
+    fn printed(&mut self, draft: &mut Draft, args: &[Arg], silent: bool, place: &Place<'_>) {
         for arg in args {
             if arg.pattern.is_some() {
                 self.reads(draft, arg, Scope::Entry, place);
             }
-            if !arg.variables.iter().all(|name| assign::is_printable(name, &self.set_here)) {
+            if !silent && !arg.variables.iter().all(|name| assign::is_printable(name, &self.set_here)) {
                 draft.part.unknown_effects = true;
             }
         }
@@ -377,7 +377,11 @@ impl Walk<'_> {
             _ => edits::edit(name, args).map(|edit| edit.removed).unwrap_or_default(),
         };
         for file in removed {
-            if removal::is_critical(&file, &place.dirs, self.start, self.workspace) {
+            let likely = place.dirs.likely(&file, self.workspace);
+            let likely = likely
+                .iter()
+                .any(|path| removal::holds_too_much(&path.lexical(), self.start, self.workspace));
+            if likely || removal::is_critical(&file, &place.dirs, self.start, self.workspace) {
                 self.danger(Danger {
                     kind: DangerKind::DangerousRemoval,
                     severity: Severity::Critical,
@@ -430,22 +434,16 @@ fn harmless_state(name: &str, args: &[Arg]) -> bool {
                         arg.known(),
                         Some(
                             "-e" | "-u"
-                                | "-x"
                                 | "-o"
                                 | "-eu"
-                                | "-ex"
-                                | "-eux"
                                 | "-euo"
-                                | "-euxo"
                                 | "-eo"
                                 | "-uo"
                                 | "+e"
-                                | "+x"
                                 | "+u"
                                 | "pipefail"
                                 | "errexit"
                                 | "nounset"
-                                | "xtrace"
                         )
                     )
                 })

@@ -513,7 +513,11 @@ impl<'a> Walk<'a> {
 
 fn value_of(assignment: &Assignment) -> Arg {
     match assignment.values.as_slice() {
-        [value] if !assignment.array => expand::single(&value.pieces, &value.source),
+        [value] if !assignment.array => {
+            let value = expand::single(&value.pieces, &value.source);
+            // Nothing is matched in an assignment.
+            if value.pattern.is_some() { Arg::literal(value.emptied) } else { value }
+        }
         _ => Arg {
             text: assignment.source.clone(),
             live: Some(super::analysis::Live::Parameter),

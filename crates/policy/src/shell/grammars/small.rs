@@ -35,7 +35,7 @@ pub(super) fn test(program: &str, args: &[Arg]) -> Use {
         ("[", _) => return Use::default(),
         _ => args,
     };
-    let mut used = text_only();
+    let mut used = Use { silent: true, ..text_only() };
     let mut words = args.iter().peekable();
     while let Some(word) = words.next() {
         // A word that splits can become an operator.

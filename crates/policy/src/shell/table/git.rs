@@ -135,7 +135,8 @@ fn subcommand_use(name: &str, args: &[Arg]) -> Use {
             let mut used = CONFIG.judge(args);
             used.read_only &= words.iter().any(|word| {
                 matches!(*word, "--get" | "--get-all" | "--get-regexp" | "--get-urlmatch" | "--list" | "-l")
-            }) || matches!(words.as_slice(), ["get", _] | ["list"]);
+            }) || matches!(words.as_slice(), ["get", _] | ["list"])
+                || matches!(words.as_slice(), [name] if name.contains('.') && !name.starts_with('-'));
             used
         }
         "symbolic-ref" => Use {

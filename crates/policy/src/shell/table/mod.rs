@@ -104,6 +104,8 @@ pub(super) struct Use {
     pub(super) unknown: bool,
     /// The words are only printed or compared, so that live ones are no danger.
     pub(super) text: bool,
+    /// Nothing of the words is printed.
+    pub(super) silent: bool,
     /// What it finds is removed.
     pub(super) removes: bool,
 }
