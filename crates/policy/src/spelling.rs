@@ -45,6 +45,9 @@ fn odd_name(name: &str, on_drive: bool) -> Option<&'static str> {
     if name.contains("::") || name.contains(":$") || (on_drive && name.len() != 2 && name.contains(':')) {
         return Some("names a stream of a file");
     }
+    if name.ends_with(':') && !(on_drive && name.len() == 2) {
+        return Some("looks like the start of an address or of a drive");
+    }
     let dots_only = name.chars().all(|c| c == '.');
     if (!dots_only || on_drive) && name.ends_with(|c: char| c == '.' || c.is_whitespace()) {
         return Some("ends in a dot or a blank, which other platforms drop");
@@ -105,6 +108,8 @@ mod tests {
             "/C:/ws/com1",
             "/C:/ws/a:b",
             "/ws/a../b",
+            "/ws/file:/etc/passwd",
+            "/ws/C:/x",
         ] {
             assert!(oddity(&AbsPath::new(odd).unwrap()).is_some(), "{odd:?}");
         }

@@ -1,7 +1,15 @@
 //! The shell analysis against the corpus, against real bash, and against itself.
 
 #![expect(clippy::disallowed_methods, reason = "these tests run a real shell on real files")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a test that meets what it did not expect should stop"
+)]
 
+#[path = "shell/classes.rs"]
+mod classes;
 #[path = "shell/corpus.rs"]
 mod corpus;
 #[path = "shell/dice.rs"]

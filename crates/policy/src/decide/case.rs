@@ -103,6 +103,8 @@ pub(crate) struct Case<'r> {
     pub(crate) suggestions: Vec<String>,
     /// What allows every use of the tool.
     pub(crate) grant: Option<Grant>,
+    /// The command being weighed does not look at names that begin with a dot.
+    pub(crate) skips_hidden: bool,
     /// The worst danger that a command analysis saw.
     pub(crate) danger: Option<Severity>,
 }
@@ -138,6 +140,7 @@ impl<'r> Case<'r> {
             parts: Vec::new(),
             suggestions: Vec::new(),
             grant: None,
+            skips_hidden: false,
             danger: None,
         }
     }

@@ -162,6 +162,7 @@ impl Case<'_> {
             Some(_) => Via::Granted { exactly },
             None => Via::Command,
         };
+        self.skips_hidden = skips_hidden(part);
         for inferred in &part.effects {
             self.weigh_inferred(inferred, via, rule);
         }
@@ -279,4 +280,20 @@ impl Case<'_> {
             | Effect::Opaque => self.uncovered("the command does something that no rule speaks of", None),
         }
     }
+}
+
+/// Whether a search program leaves out names that begin with a dot, because no option tells it not to.
+fn skips_hidden(part: &Part) -> bool {
+    let letters = match part.program.as_deref() {
+        Some("rg") => "u.",
+        Some("fd") => "uH",
+        Some("ag") => "uat",
+        Some("tree") => "a",
+        Some(_) | None => return false,
+    };
+    let shows = |word: &str| match word.strip_prefix("--") {
+        Some(long) => ["h", "u", "a"].into_iter().any(|start| long.starts_with(start)),
+        None => word.strip_prefix('-').is_some_and(|flags| flags.contains(|c| letters.contains(c))),
+    };
+    part.argv.iter().all(|word| word.live.is_none() && !shows(&word.text))
 }

@@ -10,7 +10,7 @@ use crate::protect::{Touch, below_roots, is_under};
 use crate::rule::ActionIndex;
 use crate::rule::grammar;
 use crate::rule::path::{PathIndex, PathUse};
-use crate::rule::segment::{Segment, Shape};
+use crate::rule::segment::{Reach, Segment, Shape};
 use crate::spelling;
 use std::borrow::Cow;
 use toolgate_proto::{AbsPath, Code, Mode, Reason, Scope, Severity, WriteKind};
@@ -101,7 +101,7 @@ impl Case<'_> {
     /// A read of one entry or of a tree.
     pub(crate) fn weigh_read(&mut self, path: &AbsPath, scope: Scope, via: Via) {
         let forms = self.forms(path);
-        if self.is_null(&forms) {
+        if self.is_null(&forms, via) {
             return;
         }
         let compiled = self.compiled;
@@ -138,7 +138,7 @@ impl Case<'_> {
     /// A change of a file or a tree.
     pub(crate) fn weigh_write(&mut self, path: &AbsPath, kind: WriteKind, via: Via) {
         let forms = self.forms(path);
-        if self.is_null(&forms) {
+        if self.is_null(&forms, via) {
             return;
         }
         self.refuse_in_plan("a file would change");
@@ -176,9 +176,10 @@ impl Case<'_> {
         self.outside(path, force, "Edit");
     }
 
-    /// `/dev/null` holds nothing and keeps nothing.
-    fn is_null(&self, forms: &Forms<'_>) -> bool {
-        forms.all.iter().all(|form| form == "/dev/null")
+    /// `/dev/null` holds nothing and keeps nothing; a command's output streams are its own.
+    fn is_null(&self, forms: &Forms<'_>, via: Via) -> bool {
+        let stream = matches!(&*forms.lexical, "/dev/stdout" | "/dev/stderr");
+        (via == Via::Redirect && stream) || forms.all.iter().all(|form| form == "/dev/null")
     }
 
     fn outside(&mut self, path: &AbsPath, force: Force, rule: &str) {
@@ -322,7 +323,8 @@ impl Case<'_> {
     /// A command that reads a tree shows what rules keep back: nothing filters its output.
     fn weigh_tree(&mut self, path: &AbsPath, forms: &Forms<'_>) {
         let dir = fold_path(&forms.real);
-        let below = |index: &PathIndex| index.find_below(&dir, None, &self.folded);
+        let reach = if self.skips_hidden { Reach::Visible } else { Reach::All };
+        let below = |index: &PathIndex| index.find_below(&dir, reach, &self.folded);
         let compiled = self.compiled;
         let found = below(&compiled.deny.reads).or_else(|| below(&compiled.ask.reads));
         if let Some(id) = found {
@@ -339,8 +341,8 @@ impl Case<'_> {
         let shape: Option<Vec<Segment>> =
             rest.split('/').filter(|name| !name.is_empty()).map(Segment::parse).collect();
         let compiled = self.compiled;
-        let shape = shape.as_deref().map(|names| Shape { names, deep });
-        let meets = |index: &PathIndex| index.find_below(&dir_text, shape, &self.folded);
+        let reach = shape.as_deref().map_or(Reach::All, |names| Reach::Shape(Shape { names, deep }));
+        let meets = |index: &PathIndex| index.find_below(&dir_text, reach, &self.folded);
         let rules = |index: &ActionIndex| {
             let edits = match touch {
                 Touch::Read => None,

@@ -6,10 +6,10 @@
 //! Deny and ask patterns are compared with folded names (see [`crate::fold`]), allow patterns with exact ones.
 
 use super::grammar::Malformed;
-use super::segment::{Segment, Shape};
+use super::segment::{Reach, Segment};
 use crate::fold::fold_path;
 use crate::raw::Action;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use toolgate_proto::AbsPath;
 
 /// Which use of a path.
@@ -39,6 +39,8 @@ pub(crate) struct PathPattern {
     base: Base,
     /// It fits at any depth below its base.
     floating: bool,
+    /// It is spelled with `./`: where it is only a guess whether it is meant, the one in the base is.
+    dotted: bool,
     segments: Vec<Segment>,
     /// The pattern without its anchor, folded: to see whether it speaks of a sensitive name itself.
     pub(crate) spoken: String,
@@ -109,7 +111,14 @@ impl PathPattern {
                 }
             };
         let spoken = names.join("/");
-        Ok(Self { usage, base, floating, segments, spoken: fold_path(&spoken).into_owned() })
+        Ok(Self {
+            usage,
+            base,
+            floating,
+            dotted: content.starts_with("./"),
+            segments,
+            spoken: fold_path(&spoken).into_owned(),
+        })
     }
 
     /// Whether the pattern names one path, or all below one.
@@ -172,6 +181,8 @@ struct BaseIndex {
     extensions: HashMap<String, Vec<(u32, Vec<Segment>)>>,
     /// Any other pattern for any depth.
     loose: Vec<(u32, Vec<Segment>)>,
+    /// Patterns for any depth that are spelled with `./`.
+    dotted: HashSet<u32>,
     any: bool,
 }
 
@@ -184,6 +195,9 @@ impl PathIndex {
             Base::Cwd => &mut self.cwd,
         };
         index.any = true;
+        if pattern.floating && pattern.dotted {
+            index.dotted.insert(id);
+        }
         if pattern.floating {
             index.add_floating(id, pattern.segments);
         } else {
@@ -207,20 +221,20 @@ impl PathIndex {
     }
 
     /// The first rule that could fit something below a directory, or that a shell pattern could name.
-    /// `shape` is the pattern below `dir`; none means everything below.
-    pub(crate) fn find_below(&self, dir: &str, shape: Option<Shape<'_>>, places: &Places<'_>) -> Option<u32> {
+    /// `reach` says what is visited there.
+    pub(crate) fn find_below(&self, dir: &str, reach: Reach<'_>, places: &Places<'_>) -> Option<u32> {
         if !self.any {
             return None;
         }
-        let root = self.root.find_below(dir.strip_prefix('/').unwrap_or(dir), shape);
+        let root = self.root.find_below(dir.strip_prefix('/').unwrap_or(dir), reach);
         let mut least = root;
         let bases = [(places.home.as_deref(), &self.home), (Some(&*places.cwd), &self.cwd)];
         for (base, index) in bases {
             let Some(base) = base else { continue };
             let found = match below(dir, base) {
-                Some(inside) => index.find_below(inside, shape),
+                Some(inside) => index.find_below(inside, reach),
                 // The directory holds the base: everything that starts there lies below it.
-                None if below(base, dir).is_some() => index.find_below("", None),
+                None if below(base, dir).is_some() => index.find_below("", Reach::All),
                 None => None,
             };
             least = least.into_iter().chain(found).min();
@@ -311,7 +325,7 @@ impl BaseIndex {
         least
     }
 
-    fn find_below(&self, dir: &str, shape: Option<Shape<'_>>) -> Option<u32> {
+    fn find_below(&self, dir: &str, reach: Reach<'_>) -> Option<u32> {
         if !self.any {
             return None;
         }
@@ -319,21 +333,20 @@ impl BaseIndex {
             patterns.iter().filter(move |(_, segments)| {
                 let literal = prefix.split('/').filter(|name| !name.is_empty()).map(Segment::literal);
                 let whole: Vec<Segment> = literal.chain(segments.iter().cloned()).collect();
-                Segment::may_meet(&whole, dir, shape)
+                Segment::may_meet(&whole, dir, reach)
             })
         });
         let floating = self.named.iter().flat_map(|(name, patterns)| {
-            patterns.iter().filter(move |(_, segments)| {
-                let whole: Vec<Segment> = [Segment::Many, Segment::literal(name)]
-                    .into_iter()
-                    .chain(segments.iter().cloned())
-                    .collect();
-                Segment::may_meet(&whole, dir, shape)
+            patterns.iter().filter(move |(id, segments)| {
+                let depth = (!self.dotted.contains(id)).then_some(Segment::Many).into_iter();
+                let whole: Vec<Segment> =
+                    depth.chain([Segment::literal(name)]).chain(segments.iter().cloned()).collect();
+                Segment::may_meet(&whole, dir, reach)
             })
         });
         let other = self.extensions.values().flatten().chain(&self.loose).filter(|(_, segments)| {
             let whole: Vec<Segment> = [Segment::Many].into_iter().chain(segments.iter().cloned()).collect();
-            Segment::may_meet(&whole, dir, shape)
+            Segment::may_meet(&whole, dir, reach)
         });
         anchored.chain(floating).chain(other).map(|(id, _)| *id).min()
     }
@@ -342,6 +355,7 @@ impl BaseIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rule::segment::Shape;
 
     fn check(action: Action, pattern: &str, path: &str) -> bool {
         let anchor = AbsPath::new("/home/u/.claude").unwrap();
@@ -399,6 +413,8 @@ mod tests {
             ("/secrets/**", "/ws/src", None, false),
             ("/secrets/**", "/ws", None, true),
             (".env", "/ws/src", None, true),
+            ("./.env", "/ws/src", None, false),
+            ("./.env", "/ws", None, true),
             ("~/.ssh/**", "/home", None, true),
             ("~/.ssh/**", "/ws", None, false),
             ("/a/secret.txt", "/ws/a", Some("sec*"), true),
@@ -412,13 +428,9 @@ mod tests {
             index.add(0, pattern.clone());
             let rest: Option<Vec<Segment>> =
                 glob.map(|glob: &str| glob.split('/').filter_map(Segment::parse).collect());
-            assert_eq!(
-                index
-                    .find_below(dir, rest.as_deref().map(|names| Shape { names, deep: false }), &places)
-                    .is_some(),
-                may,
-                "{pattern:?} {dir} {glob:?}"
-            );
+            let reach =
+                rest.as_deref().map_or(Reach::All, |names| Reach::Shape(Shape { names, deep: false }));
+            assert_eq!(index.find_below(dir, reach, &places).is_some(), may, "{pattern:?} {dir} {glob:?}");
         }
     }
 }

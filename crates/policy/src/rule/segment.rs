@@ -20,6 +20,17 @@ pub(crate) struct Shape<'s> {
     pub(crate) deep: bool,
 }
 
+/// What is visited below a directory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reach<'s> {
+    /// Everything.
+    All,
+    /// Everything but names that begin with a dot, as some search programs have it.
+    Visible,
+    /// What a shell pattern names.
+    Shape(Shape<'s>),
+}
+
 /// A pattern for one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NameGlob(Vec<Token>);
@@ -126,6 +137,14 @@ impl Segment {
         Self::Literal(name.to_owned())
     }
 
+    fn is_hidden(&self) -> bool {
+        match self {
+            Self::Literal(name) => name.starts_with('.'),
+            Self::Glob(glob) => glob.starts_with_dot(),
+            Self::Many => false,
+        }
+    }
+
     fn takes(&self, name: &str) -> bool {
         match self {
             Self::Literal(own) => own == name,
@@ -177,9 +196,8 @@ impl Segment {
         at
     }
 
-    /// Whether the pattern may fit something that lies below `dir`; with `shape`, something whose names below `dir`
-    /// fit the shell pattern `shape`. A doubt counts as yes.
-    pub(crate) fn may_meet(segments: &[Self], dir: &str, shape: Option<Shape<'_>>) -> bool {
+    /// Whether the pattern may fit something below `dir` that is visited. A doubt counts as yes.
+    pub(crate) fn may_meet(segments: &[Self], dir: &str, reach: Reach<'_>) -> bool {
         let mut at = Self::open(segments, 1);
         for name in dir.split('/').filter(|name| !name.is_empty()) {
             if at >> segments.len() & 1 == 1 {
@@ -188,8 +206,12 @@ impl Segment {
             at = Self::step(segments, at, name);
         }
         let places = (0..=segments.len()).filter(|place| at >> place & 1 == 1);
-        let Some(shape) = shape else { return at != 0 };
-        places.filter_map(|place| segments.get(place..)).any(|rest| Self::may_share(rest, shape))
+        let mut rests = places.filter_map(|place| segments.get(place..));
+        match reach {
+            Reach::All => rests.next().is_some(),
+            Reach::Visible => rests.any(|rest| !rest.iter().any(Self::is_hidden)),
+            Reach::Shape(shape) => rests.any(|rest| Self::may_share(rest, shape)),
+        }
     }
 
     /// Whether a rule's pattern and a shell pattern may name the same path.

@@ -135,5 +135,8 @@ pub(super) fn is_inert(value: &Arg) -> bool {
 
 /// Whether a variable may be printed without a question.
 pub(super) fn is_printable(name: &str, set_here: &[String]) -> bool {
-    PRINTABLE.contains(&name) || set_here.iter().any(|set| set == name)
+    // A line has no arguments of its own.
+    let positional =
+        matches!(name, "@" | "*") || name.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty();
+    positional || PRINTABLE.contains(&name) || set_here.iter().any(|set| set == name)
 }

@@ -204,7 +204,7 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
             raise(arg, Live::Harmless);
             arg.starts |= arg.emptied.is_empty();
         }
-        Piece::Arithmetic { pieces, .. } => {
+        Piece::Arithmetic { pieces } => {
             let names = pieces.iter().any(|piece| match piece {
                 Piece::Literal { text, .. } => {
                     text.contains(|character: char| character == '_' || character.is_alphabetic())

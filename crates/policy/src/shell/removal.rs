@@ -44,7 +44,7 @@ pub(super) fn is_critical(arg: &Arg, dirs: &Dirs, start: &AbsPath, workspace: &W
     from.iter().map(AbsPath::lexical).any(|path| holds_too_much(&path, start, workspace))
 }
 
-fn holds_too_much(path: &AbsPath, start: &AbsPath, workspace: &Workspace) -> bool {
+pub(super) fn holds_too_much(path: &AbsPath, start: &AbsPath, workspace: &Workspace) -> bool {
     let kept = [start, &workspace.cwd].into_iter().chain(&workspace.roots).chain(&workspace.home);
     if kept.clone().any(|directory| directory.is_under(path)) {
         return true;

@@ -2,7 +2,8 @@
 //! and ask rules still see it. Nothing found here can ever be allowed.
 
 use super::expand::Arg;
-use super::walk::{Place, Redirected, Walk};
+use super::redirects::Redirected;
+use super::walk::{Place, Walk};
 
 /// Words before which a command begins.
 const LEADING: &[&str] = &[

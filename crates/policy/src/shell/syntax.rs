@@ -130,7 +130,7 @@ pub(super) enum Piece {
     /// `<(…)` or `>(…)`.
     Process { list: List },
     /// `$((…))`, `$[…]`.
-    Arithmetic { pieces: Vec<Piece>, quoted: bool },
+    Arithmetic { pieces: Vec<Piece> },
 }
 
 /// How a parameter is expanded.

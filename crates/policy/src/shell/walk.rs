@@ -2,16 +2,16 @@
 
 use super::analysis::{Analysis, Danger, DangerKind, Doubt, DoubtKind, Origin, Part, Phase, Standing};
 use super::assign;
-use super::dirs::{Dirs, is_nowhere, socket};
+use super::dirs::Dirs;
 use super::expand::{self, Arg};
 use super::reader;
 use super::scan;
 use super::syntax::{
-    AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Program, Redirect,
-    RedirectKind, Simple, Word,
+    AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Program, RedirectKind, Simple,
+    Word,
 };
 use crate::facts::Workspace;
-use toolgate_proto::{AbsPath, Effect, Scope, Severity, WriteKind};
+use toolgate_proto::{AbsPath, Effect, Scope, Severity};
 
 /// How deep texts may hold programs that hold texts (`sh -c "sh -c …"`).
 const DEEPEST_TEXT: usize = 6;
@@ -56,16 +56,6 @@ impl Outcome {
     fn either(&self) -> Dirs {
         self.success.or(&self.failure)
     }
-}
-
-/// What the redirects of a command come to.
-#[derive(Default)]
-pub(super) struct Redirected {
-    pub(super) effects: Vec<super::analysis::Inferred>,
-    /// A target is not known, or the shell itself is changed.
-    pub(super) unknown: bool,
-    /// What standard input holds, if a here-document or here-string gives it; inner `None` if it is not known.
-    pub(super) input: Option<Option<String>>,
 }
 
 impl<'a> Walk<'a> {
@@ -399,7 +389,7 @@ impl<'a> Walk<'a> {
                         self.pieces(operand, place);
                     }
                 }
-                Piece::Arithmetic { pieces, .. } => self.pieces(pieces, place),
+                Piece::Arithmetic { pieces } => self.pieces(pieces, place),
                 Piece::Command { list, .. } => {
                     if !list.0.is_empty() {
                         let text = "the output of a command becomes part of another".to_owned();
@@ -519,100 +509,15 @@ impl<'a> Walk<'a> {
         }
         Outcome::same(place.dirs.clone())
     }
-
-    /// What redirects read and write.
-    pub(super) fn redirects(&mut self, redirects: &[Redirect], place: &Place<'_>) -> Redirected {
-        let mut outcome = Redirected::default();
-        for redirect in redirects {
-            self.pieces(&redirect.target.pieces, place);
-            outcome.unknown |= redirect.sets_variable;
-            let target = expand::single(&redirect.target.pieces, &redirect.target.source);
-            match redirect.kind {
-                RedirectKind::HereDocument => {
-                    let body = redirect.body.and_then(|number| place.bodies.get(number));
-                    let pieces = body.map(|body| body.pieces.as_slice()).unwrap_or_default();
-                    self.pieces(pieces, place);
-                    let arg = expand::single(pieces, "");
-                    outcome.unknown |= arg.evaluates;
-                    outcome.input = Some(arg.known().map(str::to_owned));
-                }
-                RedirectKind::HereString => {
-                    outcome.unknown |= target.evaluates;
-                    outcome.input = Some(target.known().map(str::to_owned));
-                }
-                RedirectKind::Read => self.redirect(&target, &[Direction::In], place, &mut outcome),
-                RedirectKind::Write | RedirectKind::Append | RedirectKind::Both => {
-                    self.redirect(&target, &[Direction::Out], place, &mut outcome);
-                }
-                RedirectKind::ReadWrite => {
-                    self.redirect(&target, &[Direction::In, Direction::Out], place, &mut outcome)
-                }
-                RedirectKind::DuplicateInput | RedirectKind::DuplicateOutput => {
-                    let descriptor = target
-                        .known()
-                        .is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
-                    if !descriptor {
-                        let way = if redirect.kind == RedirectKind::DuplicateInput {
-                            Direction::In
-                        } else {
-                            Direction::Out
-                        };
-                        self.redirect(&target, &[way], place, &mut outcome);
-                    }
-                }
-            }
-        }
-        outcome
-    }
-
-    fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
-        if target.known().is_some_and(is_nowhere)
-            || (target.live == Some(super::analysis::Live::Harmless) && target.emptied.is_empty())
-        {
-            return;
-        }
-        if let Some(url) = target.known().and_then(socket) {
-            self.warn(DangerKind::Network, Severity::High, format!("a redirect opens `{url}`"));
-            outcome.effects.push(super::part::inferred(Effect::Fetch { url }, Origin::Redirect));
-            outcome.unknown = true;
-            return;
-        }
-        for way in ways {
-            // A glob that matches several files is an error, one that matches one is that file.
-            let effects = match way {
-                Direction::In => place.dirs.reads(target, Scope::Entry, Origin::Redirect, self.workspace),
-                Direction::Out => place.dirs.writes(target, WriteKind::Put, Origin::Redirect, self.workspace),
-            };
-            let glob = target.pattern.is_some();
-            if effects.is_none() || glob {
-                outcome.unknown = true;
-                self.warn(
-                    DangerKind::Redirect,
-                    Severity::High,
-                    format!("the target of the redirect `{}` is not known", target.text),
-                );
-                for path in place.dirs.likely(target, self.workspace) {
-                    let effect = match way {
-                        Direction::In => Effect::Read { path, scope: Scope::Entry },
-                        Direction::Out => Effect::Write { path, kind: WriteKind::Put },
-                    };
-                    outcome.effects.push(super::part::inferred(effect, Origin::Redirect));
-                }
-            }
-            outcome.effects.extend(effects.unwrap_or_default());
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Direction {
-    In,
-    Out,
 }
 
 fn value_of(assignment: &Assignment) -> Arg {
     match assignment.values.as_slice() {
-        [value] if !assignment.array => expand::single(&value.pieces, &value.source),
+        [value] if !assignment.array => {
+            let value = expand::single(&value.pieces, &value.source);
+            // Nothing is matched in an assignment.
+            if value.pattern.is_some() { Arg::literal(value.emptied) } else { value }
+        }
         _ => Arg {
             text: assignment.source.clone(),
             live: Some(super::analysis::Live::Parameter),

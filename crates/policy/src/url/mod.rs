@@ -20,12 +20,16 @@ use url::{Host, Url};
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct FetchSettings {
     /// Hosts that may be fetched from without asking, in the form of domain rules (`docs.rs`, `*.example.com`).
+    #[serde(alias = "allowed_domains")]
     pub allowed_domains: Vec<String>,
     /// Hosts that may not be fetched from.
+    #[serde(alias = "blocked_domains")]
     pub blocked_domains: Vec<String>,
     /// Every public host may be fetched from over https.
+    #[serde(alias = "auto_approve_https")]
     pub auto_approve_https: bool,
     /// Private hosts and addresses that may be reached.
+    #[serde(alias = "allow_private")]
     pub allow_private: Vec<String>,
 }
 

@@ -216,6 +216,27 @@ fn a_search_shows_nothing_that_rules_keep_back() {
     assert!(filter.sensitive(&abs("/ws/x.pem")) && !filter.sensitive(&abs("/ws/x.rs")));
     assert_eq!(word(&world.judge(&policy, "Grep", &json!({ "path": "." }))), "allow");
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "grep -r x ." }))), "ask");
+    let (dotted, _) = compile(&json!({ "deny": ["Read(./.env)", "Read(./vault/**)"] }), &world);
+    for (command, wanted) in [
+        ("rg x src", "allow"),
+        ("rg x", "ask"),
+        ("grep -r x src", "allow"),
+        ("grep -r x .", "ask"),
+        ("cat .env", "deny"),
+        ("cat src/.env", "deny"),
+    ] {
+        assert_eq!(word(&world.judge(&dotted, "Bash", &json!({ "command": command }))), wanted, "{command}");
+    }
+    let (hidden, _) = compile(&json!({ "deny": ["Read(.env)"] }), &world);
+    for (command, wanted) in [
+        ("rg x", "allow"),
+        ("rg -n x src", "allow"),
+        ("rg --hidden x", "ask"),
+        ("rg -uu x", "ask"),
+        ("grep -r x src", "ask"),
+    ] {
+        assert_eq!(word(&world.judge(&hidden, "Bash", &json!({ "command": command }))), wanted, "{command}");
+    }
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "cat v*" }))), "allow");
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "cat v*/*" }))), "ask");
 }

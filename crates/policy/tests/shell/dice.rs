@@ -23,6 +23,12 @@ impl Dice {
         self.below(sides) == 0
     }
 
+    /// One of the words of a text.
+    pub(crate) fn word<'a>(&mut self, from: &'a str) -> &'a str {
+        let words: Vec<&str> = from.split_whitespace().collect();
+        self.pick(&words)
+    }
+
     pub(crate) fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len())]
     }

@@ -27,6 +27,7 @@ pub(super) fn judge(program: &str, args: &[Arg]) -> Option<Use> {
         "test" | "[" => small::test(program, args),
         "date" => small::date(args),
         "ps" => small::ps(args),
+        "xxd" => small::xxd(args),
         "cd" => small::cd(args),
         _ => return None,
     })

@@ -11,7 +11,7 @@ use toolgate_proto::Scope;
 
 #[derive(Default)]
 struct CommandLine<'a> {
-    scripts: Vec<&'a Arg>,
+    scripts: Vec<Arg>,
     files: Vec<&'a Arg>,
     in_place: bool,
     unknown: bool,
@@ -39,17 +39,18 @@ fn parse(args: &[Arg]) -> CommandLine<'_> {
             | "--posix" | "--sandbox" | "--debug" | "--help" | "--version" => {}
             "-e" | "--expression" => {
                 given = true;
-                line.scripts.extend(words.next());
+                line.scripts.extend(words.next().cloned());
             }
             "--in-place" => line.in_place = true,
             text if text.starts_with("--in-place=") => line.in_place = true,
-            text if text.starts_with("--expression=")
-                || text.starts_with("--file")
-                || text.starts_with("--") =>
-            {
-                // An attached script is rare; it is not taken apart.
-                line.unknown = true;
+            text if text.starts_with("--expression=") => {
                 given = true;
+                line.scripts.extend(text.strip_prefix("--expression=").map(Arg::literal));
+            }
+            text if text.starts_with("--") => {
+                line.unknown = true;
+                given |= text.starts_with("--f") || text.starts_with("--e");
+                line.in_place |= text.starts_with("--i");
             }
             text => {
                 let mut cluster = text.chars().skip(1);
@@ -62,10 +63,11 @@ fn parse(args: &[Arg]) -> CommandLine<'_> {
                         }
                         'e' => {
                             given = true;
-                            if cluster.next().is_some() {
-                                line.unknown = true;
+                            let attached: String = cluster.collect();
+                            if attached.is_empty() {
+                                line.scripts.extend(words.next().cloned());
                             } else {
-                                line.scripts.extend(words.next());
+                                line.scripts.push(Arg::literal(attached));
                             }
                             break;
                         }
@@ -81,7 +83,7 @@ fn parse(args: &[Arg]) -> CommandLine<'_> {
     }
     let mut operands = operands.into_iter();
     if !given {
-        line.scripts.extend(operands.next());
+        line.scripts.extend(operands.next().cloned());
     }
     line.files.extend(operands);
     line

@@ -35,7 +35,7 @@ pub(super) fn test(program: &str, args: &[Arg]) -> Use {
         ("[", _) => return Use::default(),
         _ => args,
     };
-    let mut used = text_only();
+    let mut used = Use { silent: true, ..text_only() };
     let mut words = args.iter().peekable();
     while let Some(word) = words.next() {
         // A word that splits can become an operator.
@@ -136,4 +136,31 @@ pub(super) fn cd(args: &[Arg]) -> Use {
         },
         _ => Use { unknown: true, ..Use::default() },
     }
+}
+
+/// `xxd` has a way of its own with options: none after the first file, and the second file is written.
+pub(super) fn xxd(args: &[Arg]) -> Use {
+    let mut used = Use::default();
+    let mut words = args.iter().peekable();
+    while let Some(option) = words.next_if(|arg| arg.text.starts_with('-') && arg.text.len() > 1) {
+        match option.known() {
+            Some("-a" | "-b" | "-e" | "-i" | "-p" | "-ps" | "-plain" | "-u" | "-C" | "-h" | "-v") => {}
+            Some("-c" | "-g" | "-l" | "-o" | "-s") => {
+                let number = |text: &str| {
+                    text.chars().all(|character| character.is_ascii_hexdigit() || "x+-".contains(character))
+                };
+                if !words.next().and_then(Arg::known).is_some_and(number) {
+                    return used;
+                }
+            }
+            Some(_) | None => {
+                used.hazard = option.text.starts_with("-r");
+                return used;
+            }
+        }
+    }
+    let files: Vec<&Arg> = words.collect();
+    used.read_only = matches!(files.as_slice(), [] | [_]) && files.iter().all(|file| !file.splits);
+    used.reads = files.into_iter().map(|file| (file.clone(), Scope::Entry)).collect();
+    used
 }

@@ -114,14 +114,14 @@ impl Reader<'_> {
             Some(b'(') => {
                 if self.raw(1) == Some(b'(') && self.closes_twice(2) {
                     self.at += 2;
-                    return Ok(Piece::Arithmetic { pieces: self.arithmetic("))")?, quoted });
+                    return Ok(Piece::Arithmetic { pieces: self.arithmetic("))")? });
                 }
                 self.at += 1;
                 Ok(Piece::Command { list: self.substitution()?, quoted })
             }
             Some(b'[') => {
                 self.at += 1;
-                Ok(Piece::Arithmetic { pieces: self.arithmetic("]")?, quoted })
+                Ok(Piece::Arithmetic { pieces: self.arithmetic("]")? })
             }
             Some(b'{') => {
                 self.at += 1;

@@ -8,6 +8,7 @@ pub(super) mod archive;
 pub(super) mod builtins;
 pub(super) mod files;
 pub(super) mod git;
+mod git_readers;
 pub(super) mod search;
 pub(super) mod system;
 pub(super) mod text;
@@ -29,10 +30,10 @@ pub(super) struct Entry {
     pub(super) attached: &'static str,
     /// Short options whose value is a file that is read.
     pub(super) files: &'static str,
-    /// Long options: `name`, `name=` with a value, `name?` with a value only after `=`, `name<` with a file to read.
-    pub(super) long: &'static [&'static str],
+    /// Long options, separated by blanks: `name`, `name=` with a value, `name?` with a value only after `=`, `name<` with a file to read.
+    pub(super) long: &'static str,
     /// More long options, where a family shares a list.
-    pub(super) more: &'static [&'static str],
+    pub(super) more: &'static str,
     /// `-5` is a count.
     pub(super) numbers: bool,
     /// What the other words are.
@@ -76,8 +77,8 @@ pub(super) const ENTRY: Entry = Entry {
     valued: "",
     attached: "",
     files: "",
-    long: &[],
-    more: &[],
+    long: "",
+    more: "",
     numbers: false,
     operands: Operands::Files,
     most: usize::MAX,
@@ -103,6 +104,8 @@ pub(super) struct Use {
     pub(super) unknown: bool,
     /// The words are only printed or compared, so that live ones are no danger.
     pub(super) text: bool,
+    /// Nothing of the words is printed.
+    pub(super) silent: bool,
     /// What it finds is removed.
     pub(super) removes: bool,
 }
@@ -198,10 +201,11 @@ impl Entry {
         attached: Option<&'a str>,
         outcome: &mut Use,
     ) -> (Value, Option<&'a str>) {
-        let known = self.long.iter().chain(self.more).find_map(|spec| {
-            let rest = spec.strip_prefix(name)?;
-            matches!(rest, "" | "=" | "?" | "<").then_some(rest)
-        });
+        let known =
+            self.long.split_ascii_whitespace().chain(self.more.split_ascii_whitespace()).find_map(|spec| {
+                let rest = spec.strip_prefix(name)?;
+                matches!(rest, "" | "=" | "?" | "<").then_some(rest)
+            });
         let hazard = |hazard: &&str| {
             hazard.strip_prefix("--").is_some_and(|full| !name.is_empty() && full.starts_with(name))
         };
@@ -256,7 +260,9 @@ impl Entry {
 
     /// Decides what the operands are.
     fn place(&self, operands: &[&Arg], tree: bool, pattern_given: bool, outcome: &mut Use) {
-        outcome.read_only &= operands.len() <= self.most;
+        // A word that may be several may be one too many.
+        let countable = self.most == usize::MAX || !operands.iter().any(|operand| operand.splits);
+        outcome.read_only &= countable && operands.len() <= self.most;
         let scope = if tree { Scope::Tree } else { Scope::Entry };
         let mut files = operands;
         match self.operands {

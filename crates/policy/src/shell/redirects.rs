@@ -1,0 +1,110 @@
+//! Redirects: reads and writes of their own, which no rule for a command covers.
+
+use super::analysis::{DangerKind, Inferred, Live, Origin};
+use super::dirs::{is_nowhere, socket};
+use super::expand::{self, Arg};
+use super::part::inferred;
+use super::syntax::{Redirect, RedirectKind};
+use super::walk::{Place, Walk};
+use toolgate_proto::{Effect, Scope, Severity, WriteKind};
+
+/// What the redirects of a command come to.
+#[derive(Default)]
+pub(super) struct Redirected {
+    pub(super) effects: Vec<Inferred>,
+    /// A target is not known, or the shell itself is changed.
+    pub(super) unknown: bool,
+    /// What standard input holds, if a here-document or here-string gives it; inner `None` if it is not known.
+    pub(super) input: Option<Option<String>>,
+}
+
+impl Walk<'_> {
+    /// What redirects read and write.
+    pub(super) fn redirects(&mut self, redirects: &[Redirect], place: &Place<'_>) -> Redirected {
+        let mut outcome = Redirected::default();
+        for redirect in redirects {
+            self.pieces(&redirect.target.pieces, place);
+            outcome.unknown |= redirect.sets_variable;
+            let target = expand::single(&redirect.target.pieces, &redirect.target.source);
+            match redirect.kind {
+                RedirectKind::HereDocument => {
+                    let body = redirect.body.and_then(|number| place.bodies.get(number));
+                    let pieces = body.map(|body| body.pieces.as_slice()).unwrap_or_default();
+                    self.pieces(pieces, place);
+                    let arg = expand::single(pieces, "");
+                    outcome.unknown |= arg.evaluates;
+                    outcome.input = Some(arg.known().map(str::to_owned));
+                }
+                RedirectKind::HereString => {
+                    outcome.unknown |= target.evaluates;
+                    outcome.input = Some(target.known().map(str::to_owned));
+                }
+                RedirectKind::Read => self.redirect(&target, &[Direction::In], place, &mut outcome),
+                RedirectKind::Write | RedirectKind::Append | RedirectKind::Both => {
+                    self.redirect(&target, &[Direction::Out], place, &mut outcome);
+                }
+                RedirectKind::ReadWrite => {
+                    self.redirect(&target, &[Direction::In, Direction::Out], place, &mut outcome)
+                }
+                RedirectKind::DuplicateInput | RedirectKind::DuplicateOutput => {
+                    let descriptor = target
+                        .known()
+                        .is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
+                    if !descriptor {
+                        let way = if redirect.kind == RedirectKind::DuplicateInput {
+                            Direction::In
+                        } else {
+                            Direction::Out
+                        };
+                        self.redirect(&target, &[way], place, &mut outcome);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
+        if target.known().is_some_and(is_nowhere)
+            || (target.live == Some(Live::Harmless) && target.emptied.is_empty())
+        {
+            return;
+        }
+        if let Some(url) = target.known().and_then(socket) {
+            self.warn(DangerKind::Network, Severity::High, format!("a redirect opens `{url}`"));
+            outcome.effects.push(inferred(Effect::Fetch { url }, Origin::Redirect));
+            outcome.unknown = true;
+            return;
+        }
+        for way in ways {
+            // A glob that matches several files is an error, one that matches one is that file.
+            let effects = match way {
+                Direction::In => place.dirs.reads(target, Scope::Entry, Origin::Redirect, self.workspace),
+                Direction::Out => place.dirs.writes(target, WriteKind::Put, Origin::Redirect, self.workspace),
+            };
+            let glob = target.pattern.is_some();
+            if effects.is_none() || glob {
+                outcome.unknown = true;
+                self.warn(
+                    DangerKind::Redirect,
+                    Severity::High,
+                    format!("the target of the redirect `{}` is not known", target.text),
+                );
+                for path in place.dirs.likely(target, self.workspace) {
+                    let effect = match way {
+                        Direction::In => Effect::Read { path, scope: Scope::Entry },
+                        Direction::Out => Effect::Write { path, kind: WriteKind::Put },
+                    };
+                    outcome.effects.push(inferred(effect, Origin::Redirect));
+                }
+            }
+            outcome.effects.extend(effects.unwrap_or_default());
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Direction {
+    In,
+    Out,
+}
