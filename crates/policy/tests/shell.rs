@@ -18,5 +18,7 @@ mod dice;
 mod effects;
 #[path = "shell/law.rs"]
 mod law;
+#[path = "shell/laws.rs"]
+mod laws;
 #[path = "shell/programs.rs"]
 mod programs;

@@ -198,9 +198,8 @@ impl<'a> Walk<'a> {
                 let mut part = super::part::empty(format!("{name}()"), place);
                 part.deny_texts.push(part.text.clone());
                 self.push(part);
-                // It may be called from anywhere.
-                let inner = Place { dirs: Dirs::unknown(), ..place.clone() };
-                self.command(body, &inner);
+                // It may be called from anywhere; it is never allowed, but what it does here is still known.
+                self.command(body, place);
                 Outcome::same(place.dirs.clone())
             }
         }

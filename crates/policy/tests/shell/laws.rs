@@ -1,0 +1,204 @@
+//! What must hold of every line.
+
+use super::classes::lines;
+use super::corpus::cases;
+use super::law::{Answer, Rules, analysed, judge};
+use proptest::prelude::*;
+use toolgate_policy::shell::Analysis;
+
+/// Ways to put a line into another without changing what it runs.
+const WRAPPINGS: &[(&str, &str)] = &[
+    ("( ", "\n)"),
+    ("{ ", "\n}"),
+    ("true; ", ""),
+    ("true && ", ""),
+    ("true\n", ""),
+    ("if true\nthen ", "\nfi"),
+    ("for i in a\ndo ", "\ndone"),
+    ("case a in a) ", "\n;; esac"),
+    ("echo $(", "\n)"),
+    ("echo \"$(", "\n)\""),
+    ("cat <(", "\n)"),
+    ("echo ${x:-$(", "\n)}"),
+    ("f() { ", "\n}"),
+    ("while ", "\ndo break; done"),
+    ("", "\ntrue"),
+    ("a=$(", "\n)"),
+];
+
+/// Words that may stand before a simple command.
+const PREFIXES: &[&str] = &[
+    "time ",
+    "nohup ",
+    "nice -n 5 ",
+    "timeout 9 ",
+    "command ",
+    "env ",
+    "sudo ",
+    "LC_ALL=C ",
+    "A=b ",
+    "! ",
+    "exec ",
+    "\\\n",
+    "  ",
+];
+
+fn refused() -> Vec<(String, Rules, Answer)> {
+    let mut all = Vec::new();
+    for (case, rules, line) in cases() {
+        let answer = judge(&analysed(&line.text), &rules);
+        if case["expect"] != "allow" {
+            all.push((line.text, rules, answer));
+        }
+    }
+    let read_only = Rules { read_only: true, ..Rules::default() };
+    for text in
+        lines(include_str!("cases/asked.txt")).into_iter().chain(lines(include_str!("cases/asked-git.txt")))
+    {
+        all.push((text, read_only.clone(), Answer::Ask));
+    }
+    let deny = ["curl *", "curl", "rm *", "git push *"].map(str::to_owned).to_vec();
+    let rules = Rules { allow: vec!["*".to_owned()], deny, read_only: true, ..Rules::default() };
+    for text in lines(include_str!("cases/denied.txt")) {
+        all.push((text, rules.clone(), Answer::Deny));
+    }
+    all
+}
+
+/// A line that is not whole, or that ends in a comment, is another line once something is added to it.
+fn is_whole(analysis: &Analysis, text: &str) -> bool {
+    analysis.doubt.is_none() && !text.contains('#')
+}
+
+#[test]
+fn wrapping_a_refused_line_never_lets_it_pass() {
+    let mut tried = 0;
+    for (text, rules, answer) in refused() {
+        // What is not whole may be made whole by what is put round it.
+        let whole = is_whole(&analysed(&text), &text);
+        for (before, after) in WRAPPINGS.iter().filter(|_| whole) {
+            let wrapped = format!("{before}{text}{after}");
+            let now = judge(&analysed(&wrapped), &rules);
+            tried += 1;
+            assert!(now != Answer::Allow, "{wrapped:?} passes with {rules:?}");
+            if answer == Answer::Deny {
+                assert_eq!(now, Answer::Deny, "{wrapped:?} with {rules:?}");
+            }
+        }
+        let simple = !text.contains(['\n', ';', '|', '&', '(', '{', '!', '='])
+            && whole
+            && !text.starts_with(['>', '<']);
+        for before in PREFIXES.iter().filter(|_| simple) {
+            let prefixed = format!("{before}{}", text.trim_start());
+            let now = judge(&analysed(&prefixed), &rules);
+            tried += 1;
+            let words = ["if ", "while ", "case ", "for ", "f()", "function ", "select ", "[["];
+            if words.iter().any(|word| text.contains(word)) {
+                continue;
+            }
+            assert!(now != Answer::Allow, "{prefixed:?} passes with {rules:?}");
+            if answer == Answer::Deny {
+                assert_eq!(now, Answer::Deny, "{prefixed:?} with {rules:?}");
+            }
+        }
+        let quoted = format!("sh -c '{}'", text.replace('\'', "'\\''"));
+        let now = judge(&analysed(&quoted), &Rules { read_only: false, ..rules.clone() });
+        assert!(now != Answer::Allow, "{quoted:?} passes with {rules:?}");
+    }
+    println!("{tried} wrapped lines");
+}
+
+#[test]
+fn harmless_respelling_changes_nothing() {
+    let read_only = Rules { read_only: true, ..Rules::default() };
+    let allowed = lines(include_str!("cases/free.txt")).into_iter().map(|text| (text, read_only.clone()));
+    let corpus = cases().into_iter().map(|(_, rules, line)| (line.text, rules));
+    for (text, rules) in allowed.chain(corpus) {
+        let analysis = analysed(&text);
+        let answer = judge(&analysis, &rules);
+        let respelled = [format!("  {text}"), format!("\n{text}"), format!("{text}  "), format!("{text}\n")];
+        for other in respelled.into_iter().filter(|_| !text.contains("<<")) {
+            assert_eq!(judge(&analysed(&other), &rules), answer, "{other:?}");
+        }
+        // Quotes round plain words, and more blanks between them.
+        let plain = |word: &str| {
+            !word.is_empty()
+                && word
+                    .chars()
+                    .all(|character| character.is_alphanumeric() || "-_./,:@%+".contains(character))
+        };
+        if analysis.parts.len() == 1 && analysis.doubt.is_none() && text.split(' ').all(plain) {
+            for quote in ["'", "\""] {
+                let words: Vec<String> =
+                    text.split(' ').map(|word| format!("{quote}{word}{quote}")).collect();
+                let other = words.join("   ");
+                assert_eq!(judge(&analysed(&other), &rules), answer, "{other:?}");
+            }
+        }
+    }
+}
+
+/// Every spelling that deny rules would see.
+fn spellings(analysis: &Analysis) -> Vec<String> {
+    analysis.parts.iter().flat_map(|part| part.deny_texts.clone()).collect()
+}
+
+fn simple_command() -> impl Strategy<Value = String> {
+    let word = prop_oneof![
+        Just("a".to_owned()),
+        Just("-x".to_owned()),
+        Just("'b c'".to_owned()),
+        Just("\"$x\"".to_owned()),
+        Just("$(inner y)".to_owned()),
+        Just("src/*.rs".to_owned()),
+        Just("> out".to_owned()),
+        "[a-z]{1,4}",
+    ];
+    ("[a-z]{3,6}x", proptest::collection::vec(word, 0..4))
+        .prop_map(|(program, words)| format!("{program} {}", words.join(" ")))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn nesting_never_removes_a_part(command in simple_command(), nest in proptest::collection::vec(0..WRAPPINGS.len(), 0..4)) {
+        let mut text = command.clone();
+        for wrapping in nest {
+            let (before, after) = WRAPPINGS[wrapping];
+            text = format!("{before}{text}{after}");
+        }
+        let wanted = spellings(&analysed(&command));
+        let found = spellings(&analysed(&text));
+        for spelling in wanted {
+            prop_assert!(found.contains(&spelling), "{spelling:?} is missing in {text:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn every_text_has_one_answer(text in "[ -~\n\t]{0,60}") {
+        prop_assert_eq!(analysed(&text), analysed(&text));
+    }
+
+    #[test]
+    fn signs_thrown_together_have_an_answer(pieces in proptest::collection::vec(proptest::sample::select(vec![
+        "'", "\"", "\\", "`", "$", "$(", "${", "$((", "((", "(", ")", "{", "}", "[[", "]]", ";", "&", "|", "<", ">", "<<", "<<<", "<(", "#", "\n", " ",
+        "if", "then", "fi", "for", "in", "do", "done", "case", "esac", "while", "!", "time", "a", "rm", "=", "*", "~", "a=", "x[", "]", "é", "\u{0}", "\r", ";;", "&&", "||", "}", "))", "EOF", "-c", "sh", "env", "{a,b}", "{1..9}",
+    ]), 0..40)) {
+        let text = pieces.concat();
+        let analysis = analysed(&text);
+        prop_assert_eq!(&analysis, &analysed(&text));
+        // Nothing that is doubted or hidden may look harmless.
+        for part in &analysis.parts {
+            prop_assert!(!part.read_only || part.allow_text.is_some());
+        }
+    }
+
+    #[test]
+    fn a_list_is_as_strict_as_its_strictest_part(first in simple_command(), second in simple_command()) {
+        let rules = Rules { allow: vec!["a*".to_owned(), "b*".to_owned(), "inner *".to_owned()], deny: vec!["*zx *".to_owned()], read_only: true, ..Rules::default() };
+        let whole = judge(&analysed(&format!("{first}; {second}")), &rules);
+        let parts = judge(&analysed(&first), &rules).max(judge(&analysed(&second), &rules));
+        prop_assert_eq!(whole, parts);
+    }
+}
