@@ -337,7 +337,10 @@ impl Test {
         let Some(value) = input.get(&self.param) else { return false };
         let text = match value {
             Value::String(text) => std::borrow::Cow::Borrowed(text.as_str()),
-            other => std::borrow::Cow::Owned(other.to_string()),
+            other
+            @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                std::borrow::Cow::Owned(other.to_string())
+            }
         };
         match &self.how {
             How::Equals(values) => values.iter().any(|value| *value == text),

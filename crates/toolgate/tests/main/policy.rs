@@ -34,10 +34,8 @@ fn a_markdown_file_is_manual_and_test_in_one() {
 #[test]
 fn lint_names_the_rule_the_file_and_what_to_write() {
     let desk = Desk::new();
-    let file = desk.write(
-        ".toolgate/settings.json",
-        "{\n\"permissions\": {\n\"deny\": [\n\"Write(docs/**)\"\n]}}",
-    );
+    let file =
+        desk.write(".toolgate/settings.json", "{\n\"permissions\": {\n\"deny\": [\n\"Write(docs/**)\"\n]}}");
     let said = desk.run(&["policy", "lint"]);
     assert_eq!(said.code, 1, "{}", said.out);
     assert!(said.out.contains(&format!("{}:4", file.display())), "{}", said.out);
