@@ -107,9 +107,9 @@ fn doors(name: &str, text: &str, broken: &mut Vec<String>) {
     }
 }
 
-/// I7: every file is named after a noun.
+/// I7: every source file and its folders are named after a noun.
 fn names(root: &Path, broken: &mut Vec<String>) -> Result<()> {
-    for path in files(root)? {
+    for path in rust_files(root)? {
         for part in path.strip_prefix(root).unwrap_or(&path).components() {
             let part = part.as_os_str().to_string_lossy();
             let stem = part.split('.').next().unwrap_or_default();
@@ -161,7 +161,8 @@ fn forgotten_tests(root: &Path, broken: &mut Vec<String>) -> Result<()> {
         if !above.ends_with("tests") {
             continue;
         }
-        let runner = dir.with_extension("rs");
+        let runner =
+            if above.join("main.rs").exists() { above.join("main.rs") } else { dir.with_extension("rs") };
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if runner.exists() && stem != "mod" && !read(&runner)?.contains(&format!("mod {stem};")) {
             broken.push(format!("{}: no `mod {stem};` in {}", path.display(), runner.display()));

@@ -1,6 +1,6 @@
 //! Runs the Markdown files that are manual and test in one.
 
-use crate::world::{Node, World, compile, input_of, raw_policy, word};
+use super::world::{Node, World, compile, input_of, raw_policy, word};
 use serde_json::Value;
 use toolgate_policy::{RawPolicy, Weight, cases};
 

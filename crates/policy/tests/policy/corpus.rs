@@ -1,6 +1,6 @@
 //! The corpus of known failures: every case that is a decision is judged, the rest is counted with the reason.
 
-use crate::world::{Node, World, abs, action, identity, raw_policy};
+use super::world::{Node, World, abs, action, identity, raw_policy};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;

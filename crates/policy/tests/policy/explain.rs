@@ -1,6 +1,6 @@
 //! What a judgement says besides its verdict: steps, parts, the question, the terms, what would flip it.
 
-use crate::world::{Node, World, abs, action, compile, identity, input_of, raw_policy, word};
+use super::world::{Node, World, abs, action, compile, identity, input_of, raw_policy, word};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{
     Action, Facts, Judgement, Layer, LayerRules, Opinion, Policy, RawPolicy, RawRule, Request, Survey, Weight,

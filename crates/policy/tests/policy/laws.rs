@@ -1,6 +1,6 @@
 //! Laws of the decision, checked on random rules and calls.
 
-use crate::world::{World, action, compile, identity, input_of};
+use super::world::{World, action, compile, identity, input_of};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Map, Value, json};
