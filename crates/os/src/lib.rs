@@ -25,9 +25,10 @@ mod appendlog;
 mod clock;
 mod files;
 mod resolve;
+pub mod search;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
 pub use clock::{fresh_id, now_millis};
-pub use files::{Entry, FileProblem, Files, Reach, read_settings_text, write_private};
+pub use files::{Entry, FileProblem, Files, Hidden, Reach, read_settings_text, write_private};
 pub use resolve::resolve;
