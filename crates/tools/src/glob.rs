@@ -8,8 +8,10 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::Instant;
 use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_os::FileProblem;
 use toolgate_os::search::{
-    Bare, NameAnswer, NameOrder, NamePattern, Need, Selection, Selector, find_names, split_literal_directories,
+    Bare, Dotted, NameAnswer, NameOrder, NamePattern, Need, Selection, Selector, find_names,
+    split_literal_directories,
 };
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, Refusal, Scope};
 
@@ -47,7 +49,8 @@ impl Tool for Glob {
         .read_only();
         spec.title = "Find files".to_owned();
         spec.max_result_chars = MOST_CHARS;
-        spec.input_examples = vec![json!({ "pattern": "**/*.{ts,tsx}" }), json!({ "pattern": "*.toml", "path": "/project" })];
+        spec.input_examples =
+            vec![json!({ "pattern": "**/*.{ts,tsx}" }), json!({ "pattern": "*.toml", "path": "/project" })];
         spec
     }
 
@@ -64,7 +67,7 @@ impl Tool for Glob {
         let place = place(cleared.scene(), input.path.as_deref(), &input.pattern);
         let selection = Selection {
             ignored: true,
-            dotted: true,
+            dotted: Dotted::Take,
             never: if input.pattern.contains(".git/") { &[] } else { REPOSITORY },
             ..Selection::default()
         };
@@ -146,16 +149,22 @@ impl Tool for PlainGlob {
     }
 
     fn intent(&self, input: &PlainGlobInput, scene: &Scene) -> Intent {
-        looking(&input.pattern, &place(scene, input.directory.as_deref(), &input.pattern))
+        looking(&input.pattern, &plain_place(scene, input.directory.as_deref(), &input.pattern))
     }
 
     async fn run(&self, input: PlainGlobInput, cleared: Cleared) -> CallResult {
-        let place = place(cleared.scene(), input.directory.as_deref(), &input.pattern);
-        let selection =
-            Selection { dotted: input.include_hidden, never: REPOSITORY_AND_PACKAGES, ..Selection::default() };
+        let place = plain_place(cleared.scene(), input.directory.as_deref(), &input.pattern);
+        let (below, _) = split_literal_directories(&place.pattern);
+        let selection = Selection {
+            dotted: if input.include_hidden { Dotted::Take } else { Dotted::Leave },
+            never: REPOSITORY_AND_PACKAGES,
+            below: (!below.is_empty()).then(|| below.to_owned()),
+            ..Selection::default()
+        };
         let offset = input.offset as usize;
         let limit = input.max_results.map_or(usize::MAX, |most| most as usize);
-        let need = Need { units: offset.saturating_add(limit).saturating_add(1), bytes: bytes_needed(offset) };
+        let need =
+            Need { units: offset.saturating_add(limit).saturating_add(1), bytes: bytes_needed(offset) };
         let answer = find(&cleared, &place, Bare::Here, selection, NameOrder::Path(need)).await?;
         let paths = PathWords::new(&place.directory, &cleared.scene().workspace.cwd, input.absolute_paths);
         let page = Page::of(answer.files.iter().map(|file| paths.of(file)), offset, limit, MOST_CHARS);
@@ -165,7 +174,13 @@ impl Tool for PlainGlob {
         if files.is_empty() {
             lines = vec![format!("no files match `{}`", input.pattern)];
             if !input.pattern.contains('/') && answer.total == Some(0) {
-                lines.push(format!("[only the directory itself was searched; use `**/{}` for all below]", input.pattern));
+                lines.push(format!(
+                    "[only the directory itself was searched; use `**/{}` for all below]",
+                    input.pattern
+                ));
+            }
+            if !input.include_hidden && input.pattern.split('/').any(|name| name.starts_with('.')) {
+                lines.push("[hidden files were left out; set `includeHidden` to find them]".to_owned());
             }
         }
         lines.extend(page.notice("files", offset, answer.total, "offset"));
@@ -175,7 +190,7 @@ impl Tool for PlainGlob {
     }
 }
 
-/// Where to look, and for what: the directories that a pattern names literally are a part of where.
+/// Where to look, and for what.
 struct Place {
     directory: AbsPath,
     pattern: String,
@@ -183,6 +198,7 @@ struct Place {
     anchored: bool,
 }
 
+/// The directories that a pattern names literally are a part of where.
 fn place(scene: &Scene, directory: Option<&str>, pattern: &str) -> Place {
     let base = scene.path(directory.unwrap_or("."));
     let (literal, rest) = split_literal_directories(pattern);
@@ -191,6 +207,19 @@ fn place(scene: &Scene, directory: Option<&str>, pattern: &str) -> Place {
         None => base.join(literal),
     };
     Place { directory, pattern: rest.to_owned(), anchored: !literal.is_empty() }
+}
+
+/// The same for a search that minds ignore files and hidden directories: those on the way count as well, so it starts
+/// where it was told to, unless the pattern leads elsewhere.
+fn plain_place(scene: &Scene, directory: Option<&str>, pattern: &str) -> Place {
+    let (literal, _) = split_literal_directories(pattern);
+    let leads_elsewhere = literal.starts_with('/')
+        || literal.starts_with("~/")
+        || literal.split('/').any(|name| name == "." || name == "..");
+    if leads_elsewhere {
+        return place(scene, directory, pattern);
+    }
+    Place { directory: scene.path(directory.unwrap_or(".")), pattern: pattern.to_owned(), anchored: false }
 }
 
 fn looking(pattern: &str, place: &Place) -> Intent {
@@ -214,10 +243,18 @@ async fn find(
     order: NameOrder,
 ) -> Result<NameAnswer, Refusal> {
     let bare = if place.anchored { Bare::Here } else { bare };
-    let pattern = NamePattern::new(&place.pattern, bare).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
+    let pattern =
+        NamePattern::new(&place.pattern, bare).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
     let selector = Selector::new(&selection).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
     let failed = |problem| search_refusal(cleared, &place.directory, problem, Code::Glob);
-    let tree = cleared.files().tree(&place.directory, Scope::Tree).map_err(|problem| failed(problem.into()))?;
+    let tree = match cleared.files().tree(&place.directory, Scope::Tree) {
+        Err(FileProblem::Missing | FileProblem::NotDirectory) if place.anchored => None,
+        tree => Some(tree.map_err(|problem| failed(problem.into()))?),
+    };
+    let Some(tree) = tree.filter(|tree| tree.is_directory() || !place.anchored) else {
+        // A directory that only the pattern names is not there: nothing matches, which is an answer.
+        return Ok(NameAnswer { total: Some(0), ..NameAnswer::default() });
+    };
     off_thread(cleared, move |stop| find_names(&tree, &selector, &pattern, order, stop)).await.map_err(failed)
 }
 

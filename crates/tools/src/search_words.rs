@@ -46,7 +46,12 @@ pub(crate) fn bytes_needed(offset: usize) -> usize {
 }
 
 /// The refusal for a search that has no answer.
-pub(crate) fn search_refusal(cleared: &Cleared, path: &AbsPath, problem: SearchProblem, code: Code) -> Refusal {
+pub(crate) fn search_refusal(
+    cleared: &Cleared,
+    path: &AbsPath,
+    problem: SearchProblem,
+    code: Code,
+) -> Refusal {
     match problem {
         SearchProblem::Stopped => Refusal::new(Code::Cancelled, "the search was cancelled"),
         SearchProblem::File(FileProblem::Missing) => missing(cleared.files(), path),
@@ -58,8 +63,9 @@ pub(crate) fn search_refusal(cleared: &Cleared, path: &AbsPath, problem: SearchP
 pub(crate) fn selection_refusal(problem: &SelectionProblem, code: Code) -> Refusal {
     match problem {
         SelectionProblem::Glob { glob, words } => {
-            Refusal::new(code, format!("`{glob}` is not a glob: {words}"))
-                .hint("use `*`, `**`, `?`, `[abc]`, `{a,b}`; put `\\` before such a character to mean it literally")
+            Refusal::new(code, format!("`{glob}` is not a glob: {words}")).hint(
+                "use `*`, `**`, `?`, `[abc]`, `{a,b}`; put `\\` before such a character to mean it literally",
+            )
         }
         SelectionProblem::Type { name, known } => {
             let mut near: Vec<(f64, &String)> = known
@@ -69,7 +75,8 @@ pub(crate) fn selection_refusal(problem: &SelectionProblem, code: Code) -> Refus
                 .collect();
             near.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
             let near: Vec<_> = near.iter().take(3).map(|(_, known)| format!("`{known}`")).collect();
-            let meant = if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(" or ")) };
+            let meant =
+                if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(" or ")) };
             Refusal::new(code, format!("there is no file type `{name}`"))
                 .hint(format!("{meant}use a `glob` such as `*.{name}` for files that have no type"))
         }
@@ -176,7 +183,13 @@ impl Page {
     }
 
     /// How to go on, where there is more.
-    pub(crate) fn notice(&self, what: &str, offset: usize, total: Option<u64>, field: &str) -> Option<String> {
+    pub(crate) fn notice(
+        &self,
+        what: &str,
+        offset: usize,
+        total: Option<u64>,
+        field: &str,
+    ) -> Option<String> {
         let total = total.map_or_else(String::new, |total| format!(" of {total}"));
         let next = offset + self.shown;
         self.has_more().then(|| {

@@ -2,7 +2,7 @@
 
 use crate::files::FileProblem;
 use crate::search::directory::{Directory, Kind, NamedEntry};
-use crate::search::select::{LeftOut, Selection, Selector};
+use crate::search::select::{Dotted, LeftOut, Selection, Selector};
 use crate::search::{SearchProblem, Stop, Tree};
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
@@ -69,7 +69,8 @@ pub fn list_tree(tree: &Tree, options: ListOptions, stop: &Stop) -> Result<ListA
     if !tree.is_directory {
         return Err(FileProblem::NotDirectory.into());
     }
-    let selection = Selection { ignored: options.ignored, dotted: options.dotted, ..Selection::default() };
+    let dotted = if options.dotted { Dotted::Take } else { Dotted::Leave };
+    let selection = Selection { ignored: options.ignored, dotted, ..Selection::default() };
     // INVARIANT: a selection without globs and types has nothing in it that could be wrong.
     let Ok(selector) = Selector::new(&selection) else { return Ok(ListAnswer::default()) };
     let mut buffer = vec![MaybeUninit::uninit(); ENTRIES_BUFFER];

@@ -30,7 +30,7 @@ pub use lines::{FileHits, Line, LineKind, LinesShown, Show};
 pub use list::{ListAnswer, ListOptions, Listed, list_tree};
 pub use names::{Bare, NameAnswer, NameOrder, NamePattern, find_names, split_literal_directories};
 pub use pattern::{Case, Lines, Pattern, PatternProblem};
-pub use select::{Selection, SelectionProblem, Selector};
+pub use select::{Dotted, Selection, SelectionProblem, Selector};
 pub use walk::Aside;
 
 use crate::files::{FileProblem, Hidden};

@@ -7,6 +7,7 @@ use crate::search::select::{SelectionProblem, Selector};
 use crate::search::walk::{Aside, FileAt, Visit, path_of, walk};
 use crate::search::{SearchProblem, Stop, Tree};
 use globset::{GlobBuilder, GlobMatcher};
+use std::path::Path;
 
 /// A glob over paths below a directory: `*` and `?` stay inside one name, `**` crosses any number of directories,
 /// `{a,b}` is either, `[a-z]` and `[!a]` are one character.
@@ -46,8 +47,8 @@ impl NamePattern {
         Ok(Self { glob: matcher, all: matches!(glob.as_str(), "**" | "**/*") })
     }
 
-    fn matches(&self, relative: &[u8]) -> bool {
-        self.all || self.glob.is_match(as_path(relative))
+    pub(crate) fn matches(&self, relative: &Path) -> bool {
+        self.all || self.glob.is_match(relative)
     }
 }
 
@@ -153,7 +154,7 @@ impl Visit for Names<'_, true> {
     }
 
     fn wants(&self, file: &FileAt<'_>) -> bool {
-        self.pattern.matches(file.relative)
+        self.pattern.matches(as_path(file.relative))
     }
 
     fn file(&self, (): &mut (), file: &FileAt<'_>) -> Result<Option<Changed>, FileProblem> {
@@ -173,7 +174,7 @@ impl Visit for Names<'_, false> {
     }
 
     fn wants(&self, file: &FileAt<'_>) -> bool {
-        self.pattern.matches(file.relative)
+        self.pattern.matches(as_path(file.relative))
     }
 
     fn file(&self, (): &mut (), file: &FileAt<'_>) -> Result<Option<Named>, FileProblem> {

@@ -4,25 +4,45 @@
 //! and a name with a dot is left out unless one of them asked for it.
 
 use crate::search::directory::{Directory, as_path};
+use crate::search::names::{Bare, NamePattern};
 use crate::search::rules::{Rules, Said};
 use ignore::Match;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
 use std::ffi::CStr;
+use std::path::PathBuf;
 
 /// Which files to look at, as asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Take files that ignore files leave out.
     pub ignored: bool,
-    /// Take files and directories whose name starts with a dot.
-    pub dotted: bool,
+    /// What becomes of files and directories whose name starts with a dot.
+    pub dotted: Dotted,
     /// Directories of these names are not entered.
     pub never: &'static [&'static str],
+    /// Only what lies below this directory, seen from where the search starts, is wanted: nothing beside the way to
+    /// it is entered.
+    pub below: Option<String>,
+    /// Of the files that are taken, only those that match this glob; unlike `globs`, it asks for nothing that ignore
+    /// files leave out. Without a separator it matches names at any depth.
+    pub only: Option<String>,
     /// Globs as in an ignore file; with `!` before it, what to leave out. Seen from where the search starts.
     pub globs: Vec<String>,
     /// File types such as `rust` and `py`.
     pub types: Vec<String>,
+}
+
+/// What becomes of names that start with a dot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dotted {
+    /// They are taken where a glob, an ignore file's exception or a file type asks for them, as in ripgrep.
+    #[default]
+    WhereAskedFor,
+    /// They are taken like any other.
+    Take,
+    /// They are left out, whatever asks for them.
+    Leave,
 }
 
 /// Why a selection cannot be used.
@@ -48,8 +68,10 @@ pub enum SelectionProblem {
 #[derive(Debug)]
 pub struct Selector {
     pub(crate) respects_ignore_files: bool,
-    dotted: bool,
+    dotted: Dotted,
     never: &'static [&'static str],
+    below: Option<PathBuf>,
+    only: Option<NamePattern>,
     globs: Override,
     types: Types,
 }
@@ -73,6 +95,8 @@ impl Selector {
             respects_ignore_files: !selection.ignored,
             dotted: selection.dotted,
             never: selection.never,
+            below: selection.below.as_ref().map(PathBuf::from),
+            only: selection.only.as_deref().map(|only| NamePattern::new(only, Bare::Anywhere)).transpose()?,
             globs,
             types,
         })
@@ -90,8 +114,26 @@ impl Selector {
         if is_dir && self.never.iter().any(|never| never.as_bytes() == name) {
             return false;
         }
+        let is_dotted = name.first() == Some(&b'.');
+        if is_dotted && self.dotted == Dotted::Leave {
+            return false;
+        }
+        let relative = as_path(path.get(from..).unwrap_or_default());
+        if is_dir
+            && let Some(below) = &self.below
+            && !below.starts_with(relative)
+            && !relative.starts_with(below)
+        {
+            return false;
+        }
+        if !is_dir
+            && let Some(only) = &self.only
+            && !only.matches(relative)
+        {
+            return false;
+        }
         if !self.globs.is_empty() {
-            match self.globs.matched(as_path(path.get(from..).unwrap_or_default()), is_dir) {
+            match self.globs.matched(relative, is_dir) {
                 Match::Ignore(_) => return false,
                 Match::Whitelist(_) => return true,
                 Match::None => {}
@@ -112,7 +154,7 @@ impl Selector {
                 Match::None => {}
             }
         }
-        asked_for || self.dotted || name.first() != Some(&b'.')
+        asked_for || self.dotted == Dotted::Take || !is_dotted
     }
 
     /// The ignore files that count in a directory.
@@ -143,7 +185,7 @@ impl Selector {
         };
         match said {
             Said::Ignore => Err(LeftOut::Ignored),
-            Said::Nothing | Said::Take if dotted && !self.dotted => Err(LeftOut::Dotted),
+            Said::Nothing | Said::Take if dotted && self.dotted != Dotted::Take => Err(LeftOut::Dotted),
             Said::Nothing | Said::Take => Ok(()),
         }
     }
