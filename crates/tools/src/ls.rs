@@ -110,10 +110,11 @@ fn render(path: &AbsPath, answer: &ListAnswer, offset: u64) -> Output {
         text.push('\n');
         shown += 1;
     }
-    let files = answer.total - answer.directories;
+    let others = answer.total - answer.directories - answer.files;
     let counts: Vec<_> = [
         counted(answer.directories, "directory", "directories"),
-        counted(files, "other entry", "other entries"),
+        counted(answer.files, "file", "files"),
+        counted(others, "other", "others"),
     ]
     .into_iter()
     .flatten()

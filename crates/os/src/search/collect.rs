@@ -54,9 +54,10 @@ impl<F: Size> InOrder<F> {
         units >= self.need.units || bytes >= self.need.bytes
     }
 
-    /// Whether this is all there is.
+    /// Whether this is all there is. Where enough is held there may be more, and whether some thread happened to
+    /// see that there is not must not change the answer.
     pub(crate) fn is_complete(&self) -> bool {
-        !self.cut
+        !self.cut && !self.suffices(self.units, self.bytes)
     }
 
     pub(crate) fn into_held(self) -> BTreeMap<Key, F> {

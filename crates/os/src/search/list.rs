@@ -54,6 +54,8 @@ pub struct ListAnswer {
     pub total: u64,
     /// Directories among them.
     pub directories: u64,
+    /// Regular files among them.
+    pub files: u64,
     /// There are more than were counted.
     pub uncounted: bool,
     /// Entries left out because their name starts with a dot.
@@ -144,6 +146,7 @@ impl Listing<'_> {
         let place = self.answer.total;
         self.answer.total += 1;
         self.answer.directories += u64::from(is_dir);
+        self.answer.files += u64::from(entry.kind == Kind::File);
         if place >= self.options.offset && place - self.options.offset < self.options.limit {
             self.answer.entries.push(listed(directory, name, entry.kind, problem));
         }

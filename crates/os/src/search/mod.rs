@@ -24,6 +24,9 @@ mod rules;
 mod select;
 mod walk;
 
+#[cfg(test)]
+mod tests;
+
 pub use collect::Need;
 pub use content::{ContentAnswer, search_content};
 pub use lines::{FileHits, Line, LineKind, LinesShown, Show};

@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_is_told_where_and_how_to_escape() {
-        check("interface{}", "repetition", "    interface{}\n             ^^", "`interface\\{\\}`");
+        check("interface{}", "repetition", "    interface{}\n              ^", "`interface\\{\\}`");
         check("foo(", "unclosed group", "    foo(\n       ^", "`foo\\(`");
         check("a[b", "unclosed character class", "    a[b\n     ^", "`a\\[b`");
         check("*x", "repetition operator missing", "    *x\n    ^", "`\\*x`");
