@@ -26,12 +26,14 @@ mod clock;
 mod files;
 mod resolve;
 mod scratch;
+pub mod search;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
 pub use clock::{fresh_id, now_millis};
 pub use files::{
-    Entry, FileProblem, Files, Reach, open_named_file, opens_beneath, read_settings_text, write_private,
+    Entry, FileProblem, Files, Hidden, Reach, open_named_file, opens_beneath, read_settings_text,
+    write_private,
 };
 pub use resolve::resolve;
 pub use scratch::Scratch;

@@ -7,7 +7,9 @@
 mod approver_laws;
 mod fakes;
 mod tool_laws;
+mod workplace;
 
 pub use approver_laws::{Conduct, FakeApprover, approver_laws};
 pub use fakes::{Behaviour, Probe, ProbeInput, allow_all, gate_with, session_in, workspace_at};
 pub use tool_laws::{tool_laws, tool_names};
+pub use workplace::{Workplace, plain_gate};

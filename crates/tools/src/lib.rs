@@ -9,10 +9,13 @@
 
 #![forbid(unsafe_code)]
 
+mod glob;
+mod grep;
 mod ls;
 mod read;
 
 mod file_words;
+mod search_words;
 
 use toolgate_gate::{Gate, RegisterError, Tool};
 use toolgate_proto::SourceId;
@@ -65,6 +68,10 @@ const BOTH: &[Toolset] = &Toolset::ALL;
 /// Every built-in tool.
 pub const BUILTINS: &[Builtin] = &[
     Builtin { toolsets: BOTH, register: |gate| add(gate, ls::Ls) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, glob::Glob) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, glob::PlainGlob) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, grep::Grep) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, grep::PlainGrep) },
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, read::Read) },
     Builtin { toolsets: PLAIN, register: |gate| add(gate, read::ReadFile) },
 ];

@@ -1,24 +1,23 @@
 //! `ls`: what is in a directory.
 
-use crate::file_words::refusal;
+use crate::search_words::{counted, off_thread, search_refusal, words_of_name};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use std::ffi::OsStr;
 use toolgate_gate::{Cleared, Scene, Spec, Tool};
-use toolgate_os::Entry;
+use toolgate_os::search::{ListAnswer, ListOptions, Listed, list_tree};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, Scope};
 
-/// More entries than this are counted but not shown.
-const MOST_ENTRIES: usize = 1_000;
+const DEFAULT_LIMIT: u32 = 1_000;
 const DEFAULT_DEPTH: u32 = 3;
+const MOST_CHARS: usize = 30_000;
 
 /// Lists the entries of a directory.
 pub(crate) struct Ls;
 
 /// Input of [`Ls`].
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
     /// The directory; the working directory where absent.
     path: Option<String>,
@@ -26,12 +25,20 @@ pub(crate) struct Input {
     #[serde(default)]
     recursive: bool,
     /// Show entries whose name starts with a dot.
-    #[serde(default, rename = "includeHidden")]
+    #[serde(default)]
     include_hidden: bool,
+    /// Show entries that .gitignore leaves out.
+    #[serde(default)]
+    include_ignored: bool,
     /// How many levels to go down when recursive; 3 where absent.
-    #[serde(rename = "maxDepth")]
     #[schemars(range(min = 1, max = 64))]
     max_depth: Option<u32>,
+    /// How many entries to give; 1000 where absent.
+    #[schemars(range(min = 1, max = 10_000))]
+    limit: Option<u32>,
+    /// How many entries to pass over, for going on after a page.
+    #[serde(default)]
+    offset: u32,
 }
 
 impl Tool for Ls {
@@ -41,42 +48,43 @@ impl Tool for Ls {
         let mut spec = Spec::new(
             "ls",
             "Lists a directory: one entry a line, directories marked `d`, files `-` with their size, links `l`. \
-             Set `recursive` to see what is below, indented by level. Use Glob or Grep to find something by name or \
-             content.",
+             Set `recursive` to see what is below, indented by level. Hidden entries and what .gitignore leaves out \
+             are counted, and shown on request. Use Glob or Grep to find something by name or content.",
         )
         .read_only();
         spec.title = "List directory".to_owned();
         spec.aliases = vec!["LS".to_owned()];
         spec.family = Some("Read".to_owned());
+        spec.max_result_chars = MOST_CHARS;
         spec.input_examples = vec![json!({ "path": "src", "recursive": true, "maxDepth": 2 })];
         spec
     }
 
     fn intent(&self, input: &Input, scene: &Scene) -> Intent {
         let path = directory(input, scene);
-        let scope = if input.recursive { Scope::Tree } else { Scope::Entry };
-        Intent::new(format!("list {path}"), [Effect::Read { path, scope }])
+        Intent::new(format!("list {path}"), [Effect::Read { path, scope: scope(input) }])
     }
 
     async fn run(&self, input: Input, cleared: Cleared) -> CallResult {
         let path = directory(&input, cleared.scene());
-        let real = cleared.files().real(&path).map_err(|problem| refusal(&path, &problem, Code::List))?;
-        let depth = if input.recursive { input.max_depth.unwrap_or(DEFAULT_DEPTH) } else { 1 };
-        let mut listing = Listing { input: &input, cleared: &cleared, lines: Vec::new(), omitted: 0 };
-        listing.directory(&path, 0, depth, Some(&real))?;
-        let Listing { lines, omitted, .. } = listing;
-        let count = lines.len() + omitted;
-        let mut text = lines.join("\n");
-        if omitted > 0 {
-            text.push_str(&format!(
-                "\n[{omitted} more entries not shown; list a directory below, or use a pattern]"
+        let options = ListOptions {
+            depth: if input.recursive { input.max_depth.unwrap_or(DEFAULT_DEPTH) } else { 1 },
+            dotted: input.include_hidden,
+            ignored: input.include_ignored,
+            offset: u64::from(input.offset),
+            limit: u64::from(input.limit.unwrap_or(DEFAULT_LIMIT)),
+        };
+        let failed = |problem| search_refusal(&cleared, &path, problem, Code::List);
+        let tree = cleared.files().tree(&path, scope(&input)).map_err(|problem| failed(problem.into()))?;
+        let answer =
+            off_thread(&cleared, move |stop| list_tree(&tree, options, stop)).await.map_err(failed)?;
+        if answer.entries.is_empty() && options.offset > 0 && answer.total > 0 {
+            return Err(Refusal::new(
+                Code::PastEnd,
+                format!("`{path}` has {} entries, so there are none after {}", answer.total, options.offset),
             ));
         }
-        if count == 0 {
-            text = format!("`{path}` is empty");
-        }
-        let said = if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
-        Ok(Output::text(text.clone()).display(format!("{path}: {said}\n{text}")))
+        Ok(render(&path, &answer, options.offset))
     }
 }
 
@@ -84,64 +92,96 @@ fn directory(input: &Input, scene: &Scene) -> AbsPath {
     scene.path(input.path.as_deref().unwrap_or("."))
 }
 
-struct Listing<'a> {
-    input: &'a Input,
-    cleared: &'a Cleared,
-    lines: Vec<String>,
-    omitted: usize,
+fn scope(input: &Input) -> Scope {
+    if input.recursive { Scope::Tree } else { Scope::Entry }
 }
 
-impl Listing<'_> {
-    fn directory(
-        &mut self,
-        path: &AbsPath,
-        level: usize,
-        depth: u32,
-        real: Option<&AbsPath>,
-    ) -> Result<(), Refusal> {
-        if self.cleared.cancel().is_cancelled() {
-            return Err(Refusal::new(Code::Cancelled, "the listing was cancelled"));
+fn render(path: &AbsPath, answer: &ListAnswer, offset: u64) -> Output {
+    let mut text = String::new();
+    let mut shown = 0_u64;
+    let mut chars = 0;
+    for entry in &answer.entries {
+        let line = format!("{}{}", "  ".repeat(entry.level), describe(entry));
+        chars += line.chars().count() + 1;
+        if chars > MOST_CHARS && shown > 0 {
+            break;
         }
-        let entries = match self.cleared.files().list(path) {
-            Ok(entries) => entries,
-            Err(problem) if level == 0 => return Err(refusal(path, &problem, Code::List)),
-            Err(problem) => {
-                self.line(level, format!("! {problem}"));
-                return Ok(());
-            }
-        };
-        for entry in entries {
-            if hidden(&entry.name) && !self.input.include_hidden {
-                continue;
-            }
-            self.line(level, describe(&entry));
-            if entry.kind == EntryKind::Directory && depth > 1 {
-                let below = real.unwrap_or(path).join(&entry.name);
-                self.directory(&below, level + 1, depth - 1, None)?;
-            }
-        }
-        Ok(())
+        text.push_str(&line);
+        text.push('\n');
+        shown += 1;
     }
+    let others = answer.total - answer.directories - answer.files;
+    let counts: Vec<_> = [
+        counted(answer.directories, "directory", "directories"),
+        counted(answer.files, "file", "files"),
+        counted(others, "other", "others"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let more = if answer.uncounted { "more than " } else { "" };
+    let counts =
+        if counts.is_empty() { "no entries".to_owned() } else { format!("{more}{}", counts.join(", ")) };
+    let left_out: Vec<_> = [
+        counted(answer.dotted, "hidden", "hidden"),
+        counted(answer.ignored, "left out by .gitignore", "left out by .gitignore"),
+        counted(answer.withheld, "not shown by policy", "not shown by policy"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
 
-    fn line(&mut self, level: usize, text: String) {
-        if self.lines.len() < MOST_ENTRIES {
-            self.lines.push(format!("{}{text}", "  ".repeat(level)));
-        } else {
-            self.omitted += 1;
-        }
+    if answer.total == 0 && left_out.is_empty() {
+        text = format!("`{path}` is empty");
+    } else if left_out.is_empty() {
+        text.push_str(&format!("[{counts}]"));
+    } else {
+        text.push_str(&format!("[{counts}; {}]", left_out.join(", ")));
     }
+    let next = offset + shown;
+    if next < answer.total || answer.uncounted {
+        text.push_str(&format!(
+            "\n[entries {} to {next}; there are more: go on with `offset` {next}]",
+            offset + 1
+        ));
+    }
+    let structured = json!({
+        "path": path,
+        "entries": answer.entries.iter().take(usize::try_from(shown).unwrap_or(usize::MAX)).map(structured).collect::<Vec<_>>(),
+        "total": answer.total,
+        "directories": answer.directories,
+        "hidden": answer.dotted,
+        "ignored": answer.ignored,
+        "withheld": answer.withheld,
+        "truncated": next < answer.total || answer.uncounted,
+    });
+    Output::text(text.clone()).display(format!("{path}: {counts}\n{text}")).structured(structured)
 }
 
-fn hidden(name: &OsStr) -> bool {
-    name.as_encoded_bytes().starts_with(b".")
-}
-
-fn describe(entry: &Entry) -> String {
-    let name = entry.name.to_string_lossy();
-    match (entry.kind, entry.link) {
+fn describe(entry: &Listed) -> String {
+    let name = words_of_name(&entry.name);
+    let line = match (entry.kind, entry.link) {
         (_, true) => format!("l {name}"),
         (EntryKind::Directory, false) => format!("d {name}/"),
         (EntryKind::File, false) => format!("- {name} ({} bytes)", entry.bytes),
         (EntryKind::Special | EntryKind::Missing, false) => format!("? {name}"),
+    };
+    match &entry.problem {
+        Some(problem) => format!("{line} [not listed: {problem}]"),
+        None => line,
     }
+}
+
+fn structured(entry: &Listed) -> serde_json::Value {
+    let kind = match (entry.kind, entry.link) {
+        (_, true) => "link",
+        (EntryKind::Directory, false) => "directory",
+        (EntryKind::File, false) => "file",
+        (EntryKind::Special | EntryKind::Missing, false) => "special",
+    };
+    let mut value = json!({ "name": words_of_name(&entry.name), "type": kind, "level": entry.level });
+    if let (serde_json::Value::Object(fields), "file") = (&mut value, kind) {
+        fields.insert("bytes".to_owned(), json!(entry.bytes));
+    }
+    value
 }

@@ -6,8 +6,8 @@ use crate::pipeline::Walk;
 use crate::progress::Progress;
 use crate::tool::Prepared;
 use std::time::Duration;
-use toolgate_os::{Files, Reach};
-use toolgate_proto::{AbsPath, Effect, Facts, Intent, Refusal, Scope, Stage, WriteKind};
+use toolgate_os::{Files, Hidden, Reach};
+use toolgate_proto::{Effect, Facts, Intent, Refusal, Scope, Stage, WriteKind};
 
 /// A call with nothing left before it.
 pub(crate) struct Ready {
@@ -25,15 +25,15 @@ pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Re
         permit,
         walk.call.id.clone(),
         walk.scene.clone(),
-        hands(&intent, &facts, &walk.scene.workspace.roots),
+        hands(walk, &intent, &facts),
         (progress, walk.cancel.clone()),
     );
     Ok(Ready { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout })
 }
 
 /// The paths that the intent names, as they were judged. Paths that policy inferred from a command line are the
-/// sandbox's business, not a file tool's.
-fn hands(intent: &Intent, facts: &Facts, roots: &[AbsPath]) -> Files {
+/// sandbox's business, not a file tool's. Files that a rule denies to be read are not found below a granted tree.
+fn hands(walk: &Walk<'_>, intent: &Intent, facts: &Facts) -> Files {
     let reach = intent.effects.iter().filter_map(|effect| {
         let (path, scope) = match effect {
             Effect::Read { path, scope } => (path, *scope),
@@ -54,5 +54,9 @@ fn hands(intent: &Intent, facts: &Facts, roots: &[AbsPath]) -> Files {
         let fact = facts.get(path).filter(|fact| fact.problem.is_none())?;
         Some(Reach { asked: path.clone(), real: fact.real.clone(), scope })
     });
-    Files::new(reach.collect(), roots.to_vec())
+    let filter = walk.current.policy.read_filter(&walk.scene.workspace);
+    let secrets = filter.clone();
+    Files::new(reach.collect(), walk.scene.workspace.roots.clone()).with_hidden(
+        Hidden::new(move |path| filter.hidden(path)).withholding(move |path| secrets.sensitive(path)),
+    )
 }

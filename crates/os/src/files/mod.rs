@@ -5,5 +5,6 @@ mod own;
 mod reach;
 
 pub use open::{FileProblem, opens_beneath};
+pub(crate) use open::{open_file, open_real};
 pub use own::{open_named_file, read_settings_text, write_private};
-pub use reach::{Entry, Files, Reach};
+pub use reach::{Entry, Files, Hidden, Reach};

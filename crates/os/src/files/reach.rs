@@ -1,10 +1,12 @@
 //! What one call may touch.
 
 use super::open::{FileProblem, open_file, open_real};
+use crate::search::Tree;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, statat};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 use toolgate_proto::{AbsPath, EntryKind, Scope};
 
 /// One path that a call was granted, where it really leads.
@@ -24,6 +26,48 @@ pub struct Files {
     reach: Vec<Reach>,
     /// Where looking around is free: the session's roots.
     roots: Vec<AbsPath>,
+    /// What policy keeps out of sight inside a tree that was granted.
+    hidden: Option<Hidden>,
+}
+
+/// Says which files below a granted directory are kept out of sight: those a deny rule for reading names.
+/// A call for such a file by its own path is refused before it runs; this is for calls that name only the directory.
+#[derive(Clone)]
+pub struct Hidden {
+    hides: Judge,
+    withholds: Option<Judge>,
+}
+
+type Judge = Arc<dyn Fn(&AbsPath) -> bool + Send + Sync>;
+
+impl Hidden {
+    /// Hides the paths for which `hides` is true. It is asked from several threads, for each file of a walk.
+    pub fn new(hides: impl Fn(&AbsPath) -> bool + Send + Sync + 'static) -> Self {
+        Self { hides: Arc::new(hides), withholds: None }
+    }
+
+    /// The same, and files for which `withholds` is true may be listed but not quoted: they may hold secrets.
+    pub fn withholding(mut self, withholds: impl Fn(&AbsPath) -> bool + Send + Sync + 'static) -> Self {
+        self.withholds = Some(Arc::new(withholds));
+        self
+    }
+
+    /// The same for whoever would quote what it finds.
+    pub(crate) fn for_content(&self) -> Self {
+        let (hides, withholds) = (Arc::clone(&self.hides), self.withholds.clone());
+        Self::new(move |path| hides(path) || withholds.as_ref().is_some_and(|withholds| withholds(path)))
+    }
+
+    /// Whether this path is kept out of sight.
+    pub fn hides(&self, path: &AbsPath) -> bool {
+        (self.hides)(path)
+    }
+}
+
+impl std::fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Hidden")
+    }
 }
 
 /// One entry of a directory.
@@ -42,7 +86,13 @@ pub struct Entry {
 impl Files {
     /// Hands that reach these paths.
     pub fn new(reach: Vec<Reach>, roots: Vec<AbsPath>) -> Self {
-        Self { reach, roots }
+        Self { reach, roots, hidden: None }
+    }
+
+    /// The same hands, with some files kept out of sight.
+    pub fn with_hidden(mut self, hidden: Hidden) -> Self {
+        self.hidden = Some(hidden);
+        self
     }
 
     /// Where a granted path really leads.
@@ -52,7 +102,7 @@ impl Files {
                 return Ok(reach.real.clone());
             }
             if reach.scope == Scope::Tree && asked.is_under(&reach.real) && asked.lexical() == *asked {
-                return Ok(asked.clone());
+                return if self.hides(asked) { Err(FileProblem::NotGranted) } else { Ok(asked.clone()) };
             }
         }
         Err(FileProblem::NotGranted)
@@ -70,12 +120,40 @@ impl Files {
             _ => return Vec::new(),
         };
         let entries = list_real(&parent).unwrap_or_default();
-        entries.into_iter().map(|entry| entry.name).collect()
+        entries.into_iter().map(|entry| entry.name).filter(|name| !self.hides(&parent.join(name))).collect()
+    }
+
+    /// A file or directory to search: all below it, if the call was granted the tree; else for a listing of the
+    /// directory alone.
+    pub fn tree(&self, asked: &AbsPath, scope: Scope) -> Result<Tree, FileProblem> {
+        let granted = |reach: &&Reach| {
+            reach.asked == *asked || (reach.scope == Scope::Tree && asked.is_under(&reach.real))
+        };
+        if scope == Scope::Tree && !self.reach.iter().filter(granted).any(|reach| reach.scope == Scope::Tree)
+        {
+            return Err(FileProblem::NotGranted);
+        }
+        let start = self.real(asked)?;
+        let (_, stat) = open_real(&start, OFlags::RDONLY)?;
+        let is_directory = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => true,
+            FileType::RegularFile => false,
+            _ => return Err(FileProblem::Special),
+        };
+        let root = self.roots.iter().filter(|root| start.is_under(root)).max().cloned();
+        Ok(Tree { start, is_directory, root, hidden: self.hidden.clone() })
+    }
+
+    fn hides(&self, path: &AbsPath) -> bool {
+        self.hidden.as_ref().is_some_and(|hidden| hidden.hides(path))
     }
 
     /// The entries of a directory, in name order.
     pub fn list(&self, asked: &AbsPath) -> Result<Vec<Entry>, FileProblem> {
-        list_real(&self.real(asked)?)
+        let real = self.real(asked)?;
+        let mut entries = list_real(&real)?;
+        entries.retain(|entry| !self.hides(&real.join(&entry.name)));
+        Ok(entries)
     }
 }
 

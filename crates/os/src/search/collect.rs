@@ -1,0 +1,140 @@
+//! What is kept of what a walk finds: as much as the answer needs, however large the tree is.
+
+use std::collections::{BTreeMap, BinaryHeap};
+
+/// A place in the order of a walk. See [`super::directory::Directory`].
+pub(crate) type Key = Box<[u8]>;
+
+/// Where results go. Called under the walk's lock, in whatever order they are found.
+pub(crate) trait Collect<F>: Send {
+    /// Whether results are wanted in the order of the walk.
+    const IN_ORDER: bool;
+
+    fn add(&mut self, key: Key, found: F);
+
+    /// Once enough is held: the last place that matters. Later additions can only move it towards the start.
+    fn end(&self) -> Option<&Key>;
+
+    /// Something that lies after the end was left undone.
+    fn cut(&mut self);
+}
+
+/// How large one result is.
+pub(crate) trait Size {
+    /// In what the caller counts: lines, files.
+    fn units(&self) -> usize;
+    fn bytes(&self) -> usize;
+}
+
+/// How much of an answer is wanted. When either is reached, the search is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// Lines or files, whichever the answer consists of.
+    pub units: usize,
+    /// Bytes of text.
+    pub bytes: usize,
+}
+
+/// The first results in the order of the walk.
+#[derive(Debug)]
+pub(crate) struct InOrder<F> {
+    need: Need,
+    held: BTreeMap<Key, F>,
+    units: usize,
+    bytes: usize,
+    cut: bool,
+}
+
+impl<F: Size> InOrder<F> {
+    pub(crate) fn new(need: Need) -> Self {
+        Self { need, held: BTreeMap::new(), units: 0, bytes: 0, cut: false }
+    }
+
+    fn suffices(&self, units: usize, bytes: usize) -> bool {
+        units >= self.need.units || bytes >= self.need.bytes
+    }
+
+    /// Whether this is all there is. Where enough is held there may be more, and whether some thread happened to
+    /// see that there is not must not change the answer.
+    pub(crate) fn is_complete(&self) -> bool {
+        !self.cut && !self.suffices(self.units, self.bytes)
+    }
+
+    pub(crate) fn into_held(self) -> BTreeMap<Key, F> {
+        self.held
+    }
+}
+
+impl<F: Size + Send> Collect<F> for InOrder<F> {
+    const IN_ORDER: bool = true;
+
+    fn add(&mut self, key: Key, found: F) {
+        self.units += found.units();
+        self.bytes += found.bytes();
+        self.held.insert(key, found);
+        while let Some(last) = self.held.last_entry() {
+            let (units, bytes) = (self.units - last.get().units(), self.bytes - last.get().bytes());
+            if units < self.need.units && bytes < self.need.bytes {
+                break;
+            }
+            last.remove();
+            (self.units, self.bytes, self.cut) = (units, bytes, true);
+        }
+    }
+
+    fn end(&self) -> Option<&Key> {
+        if self.suffices(self.units, self.bytes) {
+            self.held.last_key_value().map(|(key, _)| key)
+        } else {
+            None
+        }
+    }
+
+    fn cut(&mut self) {
+        self.cut = true;
+    }
+}
+
+/// When a file was changed last: seconds and nanoseconds.
+pub(crate) type Changed = (i64, u64);
+
+/// The files that were changed last, and how many there are in all.
+#[derive(Debug)]
+pub(crate) struct Newest {
+    most: usize,
+    /// The oldest that is kept is on top; of two equally old ones, the later name.
+    kept: BinaryHeap<(std::cmp::Reverse<Changed>, Key)>,
+    total: u64,
+}
+
+impl Newest {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, kept: BinaryHeap::new(), total: 0 }
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub(crate) fn into_sorted(self) -> Vec<Key> {
+        self.kept.into_sorted_vec().into_iter().map(|(_, key)| key).collect()
+    }
+}
+
+impl Collect<Changed> for Newest {
+    const IN_ORDER: bool = false;
+
+    fn add(&mut self, key: Key, changed: Changed) {
+        self.total += 1;
+        self.kept.push((std::cmp::Reverse(changed), key));
+        if self.kept.len() > self.most {
+            self.kept.pop();
+        }
+    }
+
+    fn end(&self) -> Option<&Key> {
+        None
+    }
+
+    fn cut(&mut self) {}
+}

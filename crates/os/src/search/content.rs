@@ -1,0 +1,141 @@
+//! Search in the content of files.
+
+use crate::files::{FileProblem, open_file};
+use crate::search::collect::{InOrder, Key, Need, Size};
+use crate::search::lines::{FileHits, Gather, Show};
+use crate::search::pattern::{Lines, Pattern};
+use crate::search::select::Selector;
+use crate::search::walk::{Aside, FileAt, Visit, path_of, walk};
+use crate::search::{SearchProblem, Stop, Tree};
+use grep_regex::RegexMatcher;
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
+use std::fs::File;
+use std::io::{self, Read};
+
+/// A longer line, or with matches over several lines a longer file, is not searched.
+const MOST_BUFFERED: usize = 256 * 1024 * 1024;
+
+/// The files with matches, in the order of their paths.
+#[derive(Debug, Default)]
+pub struct ContentAnswer {
+    /// Each file with something to show. Paths are from the start of the search; empty where that is a file.
+    pub files: Vec<(Vec<u8>, FileHits)>,
+    /// Whether this is all there is, and not only as much as was asked for.
+    pub complete: bool,
+    /// What the search met beside.
+    pub aside: Aside,
+}
+
+/// Searches the files of a tree, or the one file that the tree is.
+pub fn search_content(
+    tree: &Tree,
+    selector: &Selector,
+    pattern: &Pattern,
+    show: &Show,
+    need: Need,
+    stop: &Stop,
+) -> Result<ContentAnswer, SearchProblem> {
+    let content = Content { pattern, show, need, stop, named: !tree.is_directory };
+    if content.named {
+        return content.named_file(tree);
+    }
+    // A file that was named was judged by itself; one that a walk comes upon may be a secret.
+    let tree = &Tree { hidden: tree.hidden.as_ref().map(Hidden::for_content), ..tree.clone() };
+    let (held, notes) = walk(tree, selector, &content, InOrder::<FileHits>::new(need), stop)?;
+    if stop.is_stopped() {
+        return Err(SearchProblem::Stopped);
+    }
+    let complete = held.is_complete();
+    let held = held.into_held();
+    let end: Option<&Key> = if complete { None } else { held.last_key_value().map(|(key, _)| key) };
+    let aside = notes.aside(end);
+    let files = held.into_iter().map(|(key, hits)| (path_of(&key), hits)).collect();
+    Ok(ContentAnswer { files, complete, aside })
+}
+
+struct Content<'s> {
+    pattern: &'s Pattern,
+    show: &'s Show,
+    need: Need,
+    stop: &'s Stop,
+    /// The one file was named, so it is searched even where it holds binary data.
+    named: bool,
+}
+
+/// What one thread searches with. The matcher is the thread's own: its caches are not shared.
+struct Engine {
+    matcher: RegexMatcher,
+    searcher: Searcher,
+}
+
+impl Content<'_> {
+    fn engine(&self) -> Engine {
+        let mut builder = SearcherBuilder::new();
+        builder
+            .line_number(self.show.numbers())
+            .multi_line(self.pattern.lines == Lines::Many)
+            .heap_limit(Some(MOST_BUFFERED))
+            .binary_detection(if self.named {
+                BinaryDetection::convert(0)
+            } else {
+                BinaryDetection::quit(0)
+            });
+        if let Show::Lines(lines) = self.show {
+            builder.before_context(lines.before).after_context(lines.after);
+        }
+        Engine { matcher: self.pattern.matcher.clone(), searcher: builder.build() }
+    }
+
+    fn search(&self, engine: &mut Engine, file: File) -> Result<Option<FileHits>, FileProblem> {
+        let Engine { matcher, searcher } = engine;
+        let mut gather = Gather::new(matcher, self.show, self.need, self.named);
+        let reader = Stoppable { file, stop: self.stop };
+        searcher.search_reader(&*matcher, reader, &mut gather)?;
+        Ok(gather.hits())
+    }
+
+    fn named_file(&self, tree: &Tree) -> Result<ContentAnswer, SearchProblem> {
+        let (file, _) = open_file(&tree.start)?;
+        let found = self.search(&mut self.engine(), file);
+        if self.stop.is_stopped() {
+            return Err(SearchProblem::Stopped);
+        }
+        let files: Vec<_> = found?.map(|hits| (Vec::new(), hits)).into_iter().collect();
+        let held: (usize, usize) =
+            files.iter().map(|(_, hits)| (hits.units(), hits.bytes())).next().unwrap_or_default();
+        let complete = held.0 < self.need.units && held.1 < self.need.bytes;
+        Ok(ContentAnswer { files, complete, aside: Aside::default() })
+    }
+}
+
+impl Visit for Content<'_> {
+    type Scratch = Engine;
+    type Found = FileHits;
+
+    fn scratch(&self) -> Engine {
+        self.engine()
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
+    fn file(&self, engine: &mut Engine, file: &FileAt<'_>) -> Result<Option<FileHits>, FileProblem> {
+        self.search(engine, file.directory.open_file(file.name)?)
+    }
+}
+
+/// A file that can no longer be read once the search is stopped, so that a huge one does not hold it up.
+struct Stoppable<'s> {
+    file: File,
+    stop: &'s Stop,
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_stopped() {
+            return Err(io::Error::other("the search was stopped"));
+        }
+        self.file.read(buffer)
+    }
+}

@@ -1,0 +1,174 @@
+//! A listing of a directory and what is below it, in the order of a tree.
+
+use crate::files::FileProblem;
+use crate::search::directory::{Directory, Kind, NamedEntry};
+use crate::search::select::{Dotted, LeftOut, Selection, Selector};
+use crate::search::{SearchProblem, Stop, Tree};
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use toolgate_proto::EntryKind;
+
+/// Entries are counted up to here; a listing that goes on says so.
+const MOST_COUNTED: u64 = 200_000;
+const ENTRIES_BUFFER: usize = 32 * 1024;
+
+/// What to list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ListOptions {
+    /// How many levels; 1 is the directory alone.
+    pub depth: u32,
+    /// Entries whose name starts with a dot as well.
+    pub dotted: bool,
+    /// Entries that ignore files leave out as well.
+    pub ignored: bool,
+    /// Entries to pass over.
+    pub offset: u64,
+    /// Entries to give.
+    pub limit: u64,
+}
+
+/// One entry of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// How far below the directory that was asked for.
+    pub level: usize,
+    /// Its name.
+    pub name: Vec<u8>,
+    /// What it is; a link counts as a file.
+    pub kind: EntryKind,
+    /// It is a link.
+    pub link: bool,
+    /// Size in bytes, for files.
+    pub bytes: u64,
+    /// Why what is below is not listed.
+    pub problem: Option<FileProblem>,
+}
+
+/// A page of a listing, and what there is in all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ListAnswer {
+    /// The page.
+    pub entries: Vec<Listed>,
+    /// All entries.
+    pub total: u64,
+    /// Directories among them.
+    pub directories: u64,
+    /// Regular files among them.
+    pub files: u64,
+    /// There are more than were counted.
+    pub uncounted: bool,
+    /// Entries left out because their name starts with a dot.
+    pub dotted: u64,
+    /// Entries left out because of an ignore file.
+    pub ignored: u64,
+    /// Entries left out by policy.
+    pub withheld: u64,
+}
+
+/// Lists a directory.
+pub fn list_tree(tree: &Tree, options: ListOptions, stop: &Stop) -> Result<ListAnswer, SearchProblem> {
+    if !tree.is_directory {
+        return Err(FileProblem::NotDirectory.into());
+    }
+    let dotted = if options.dotted { Dotted::Take } else { Dotted::Leave };
+    let selection = Selection { ignored: options.ignored, dotted, ..Selection::default() };
+    // INVARIANT: a selection without globs and types has nothing in it that could be wrong.
+    let Ok(selector) = Selector::new(&selection) else { return Ok(ListAnswer::default()) };
+    let mut buffer = vec![MaybeUninit::uninit(); ENTRIES_BUFFER];
+    let mut start = Directory::start(&tree.start, buffer.as_mut_slice())?;
+    if selector.respects_ignore_files {
+        start.rules = tree.rules_above();
+    }
+    let mut listing = Listing { tree, options, selector, buffer, answer: ListAnswer::default() };
+    // Directories that are being listed, with how far each has come.
+    let mut way = vec![listing.open(start)];
+    while let Some((directory, next)) = way.last_mut() {
+        if stop.is_stopped() {
+            return Err(SearchProblem::Stopped);
+        }
+        let Some(&entry) = directory.names.entries().get(*next) else {
+            way.pop();
+            continue;
+        };
+        *next += 1;
+        if listing.answer.total >= MOST_COUNTED {
+            listing.answer.uncounted = true;
+            break;
+        }
+        let directory = Arc::clone(directory);
+        way.extend(listing.entry(&directory, entry));
+    }
+    Ok(listing.answer)
+}
+
+struct Listing<'t> {
+    tree: &'t Tree,
+    options: ListOptions,
+    selector: Selector,
+    buffer: Vec<MaybeUninit<u8>>,
+    answer: ListAnswer,
+}
+
+impl Listing<'_> {
+    fn open(&self, mut directory: Directory) -> (Arc<Directory>, usize) {
+        self.selector.settle_rules(&mut directory);
+        directory.names.sort();
+        (Arc::new(directory), 0)
+    }
+
+    /// Lists one entry, and opens it where what is below is wanted too.
+    fn entry(&mut self, directory: &Directory, entry: NamedEntry) -> Option<(Arc<Directory>, usize)> {
+        let name = directory.names.name(entry);
+        let is_dir = entry.kind == Kind::Directory;
+        match self.selector.lists(directory, name, is_dir) {
+            Ok(()) => {}
+            Err(LeftOut::Dotted) => {
+                self.answer.dotted += 1;
+                return None;
+            }
+            Err(LeftOut::Ignored) => {
+                self.answer.ignored += 1;
+                return None;
+            }
+        }
+        if self.tree.hidden.as_ref().is_some_and(|hidden| hidden.hides(&directory.join(name))) {
+            self.answer.withheld += 1;
+            return None;
+        }
+        let below = (is_dir && directory.depth() + 1 < self.options.depth as usize)
+            .then(|| directory.enter(name, self.buffer.as_mut_slice()));
+        let (below, problem) = match below {
+            Some(Ok(below)) => (Some(below), None),
+            Some(Err(problem)) => (None, Some(problem)),
+            None => (None, None),
+        };
+        let place = self.answer.total;
+        self.answer.total += 1;
+        self.answer.directories += u64::from(is_dir);
+        self.answer.files += u64::from(entry.kind == Kind::File);
+        if place >= self.options.offset && place - self.options.offset < self.options.limit {
+            self.answer.entries.push(listed(directory, name, entry.kind, problem));
+        }
+        below.map(|below| self.open(below))
+    }
+}
+
+fn listed(directory: &Directory, name: &CStr, kind: Kind, problem: Option<FileProblem>) -> Listed {
+    let bytes = match kind {
+        Kind::File => directory.stat(name).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)),
+        Kind::Directory | Kind::Link | Kind::Special => 0,
+    };
+    Listed {
+        level: directory.depth(),
+        name: name.to_bytes().to_vec(),
+        kind: match kind {
+            Kind::File | Kind::Link => EntryKind::File,
+            Kind::Directory => EntryKind::Directory,
+            Kind::Special => EntryKind::Special,
+        },
+        link: kind == Kind::Link,
+        bytes,
+        problem,
+    }
+}

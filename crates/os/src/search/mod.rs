@@ -1,0 +1,96 @@
+//! Search: contents, names and listings of a tree that a call was granted.
+//!
+//! The principal type is [`Tree`], which only [`Files::tree`](crate::Files::tree) makes: a place to start, as it was
+//! judged.
+//! A walk goes down from there by handles ([`directory`]), under the ignore files that count ([`rules`]), in one
+//! order however many threads take part ([`walk`]), and keeps no more than the answer needs ([`collect`]).
+//! What is looked for is one of three things: text ([`content`]), files ([`names`]) or the entries themselves
+//! ([`list`]).
+//!
+//! The engine is ripgrep's, taken as libraries; its own walker is not used.
+//! That one opens everything by path, so a directory that is swapped for a link leads it out of the tree; it probes
+//! every directory for ignore files that the listing shows not to be there; and its order is that of its threads.
+//!
+//! Everything here blocks: callers use a thread where that matters, and [`Stop`] to end it early.
+
+mod collect;
+mod content;
+mod directory;
+mod lines;
+mod list;
+mod names;
+mod pattern;
+mod rules;
+mod select;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+pub use collect::Need;
+pub use content::{ContentAnswer, search_content};
+pub use lines::{FileHits, Line, LineKind, LinesShown, Show};
+pub use list::{ListAnswer, ListOptions, Listed, list_tree};
+pub use names::{Bare, NameAnswer, NameOrder, NamePattern, find_names, split_literal_directories};
+pub use pattern::{Case, Lines, Pattern, PatternProblem};
+pub use select::{Dotted, Selection, SelectionProblem, Selector};
+pub use walk::Aside;
+
+use crate::files::{FileProblem, Hidden};
+use rules::Rules;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use toolgate_proto::AbsPath;
+
+/// A file, or a directory with all below it, that a call may search.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    pub(crate) start: AbsPath,
+    pub(crate) is_directory: bool,
+    /// The root of the session that holds it, where there is one: ignore files count from there on.
+    pub(crate) root: Option<AbsPath>,
+    pub(crate) hidden: Option<Hidden>,
+}
+
+impl Tree {
+    /// Whether it is a directory, and not a file.
+    pub fn is_directory(&self) -> bool {
+        self.is_directory
+    }
+
+    fn rules_above(&self) -> Option<Arc<Rules>> {
+        let top = rules::top(self.root.as_ref().unwrap_or(&self.start));
+        Rules::above(&self.start, &top)
+    }
+}
+
+/// Ends a search early, from another thread. Clones end the same search.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Ends the search.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is to end.
+    pub fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SearchProblem {
+    /// It was stopped.
+    Stopped,
+    /// Where it was to start cannot be used.
+    File(FileProblem),
+}
+
+impl From<FileProblem> for SearchProblem {
+    fn from(problem: FileProblem) -> Self {
+        Self::File(problem)
+    }
+}

@@ -1,0 +1,142 @@
+//! Which ignore files count in a directory, and what they say.
+//!
+//! The order is ripgrep's: `.rgignore` before `.ignore` before `.gitignore` before `.git/info/exclude`, and within
+//! each kind the nearest directory first.
+//! `.gitignore` counts outside of a repository as well.
+//! An ignore file is read from the handle of its directory; one that is a link or no regular file does not count.
+
+use crate::files::open_real;
+use crate::search::directory::{Directory, as_path};
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{AtFlags, CWD, OFlags, statat};
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+use toolgate_proto::AbsPath;
+
+/// More of an ignore file is not read.
+const MOST_BYTES: u64 = 1024 * 1024;
+/// Strongest first.
+const FILES: [&CStr; 3] = [c".rgignore", c".ignore", c".gitignore"];
+const EXCLUDE: [&CStr; 3] = [c".git", c"info", c"exclude"];
+const KINDS: usize = FILES.len() + 1;
+
+/// The ignore files of one directory, on top of those above it.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    above: Option<Arc<Rules>>,
+    /// Where in an absolute path the part begins that these files speak of.
+    from: usize,
+    kinds: [Gitignore; KINDS],
+}
+
+/// What the ignore files say about an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    Nothing,
+    Ignore,
+    Take,
+}
+
+impl Rules {
+    /// The rules of the directories above where a walk starts, from `top` down.
+    pub(crate) fn above(start: &AbsPath, top: &AbsPath) -> Option<Arc<Self>> {
+        let mut way: Vec<AbsPath> = Vec::new();
+        let mut at = start.parent();
+        while let Some(directory) = at.filter(|directory| directory.is_under(top)) {
+            at = directory.parent();
+            way.push(directory);
+        }
+        way.iter().rev().fold(None, |above, directory| {
+            let read = |names: &[&CStr]| {
+                let names = names.iter().map(|name| as_path(name.to_bytes()));
+                let path = names.fold(directory.clone(), |path, name| path.join(name));
+                open_real(&path, OFlags::RDONLY).ok().map(|(handle, _)| File::from(handle))
+            };
+            let from = directory.as_path().as_os_str().len() + usize::from(directory.parent().is_some());
+            Self::extend(above, from, read)
+        })
+    }
+
+    /// The rules in a directory whose entries are known.
+    pub(crate) fn of(directory: &Directory) -> Option<Arc<Self>> {
+        let above = directory.rules.clone();
+        let names = &directory.names;
+        let present = FILES.iter().chain(EXCLUDE.iter().take(1)).any(|name| names.has(name.to_bytes()));
+        if !present {
+            return above;
+        }
+        Self::extend(above, directory.path().len(), |names| match names {
+            [name] => directory.open_file(name).ok(),
+            names => {
+                let path = names.iter().fold(AbsPath::new(as_path(directory.path())).ok()?, |path, name| {
+                    path.join(as_path(name.to_bytes()))
+                });
+                open_real(&path, OFlags::RDONLY).ok().map(|(handle, _)| File::from(handle))
+            }
+        })
+    }
+
+    fn extend(
+        above: Option<Arc<Self>>,
+        from: usize,
+        read: impl Fn(&[&CStr]) -> Option<File>,
+    ) -> Option<Arc<Self>> {
+        let [custom, ignore, git] = FILES.map(|name| read(&[name]).map_or_else(Gitignore::empty, parse));
+        let exclude = read(&EXCLUDE).map_or_else(Gitignore::empty, parse);
+        let kinds = [custom, ignore, git, exclude];
+        if kinds.iter().all(Gitignore::is_empty) {
+            return above;
+        }
+        Some(Arc::new(Self { above, from, kinds }))
+    }
+
+    /// What these rules and those above say about an absolute path.
+    pub(crate) fn say(&self, path: &[u8], is_dir: bool) -> Said {
+        let mut said = [Said::Nothing; KINDS];
+        let mut at = Some(self);
+        while let Some(rules) = at {
+            let relative = as_path(path.get(rules.from..).unwrap_or_default());
+            for (said, kind) in said.iter_mut().zip(&rules.kinds) {
+                if *said == Said::Nothing && !kind.is_empty() {
+                    *said = match kind.matched(relative, is_dir) {
+                        Match::None => Said::Nothing,
+                        Match::Ignore(_) => Said::Ignore,
+                        Match::Whitelist(_) => Said::Take,
+                    };
+                }
+            }
+            at = rules.above.as_deref();
+        }
+        said.into_iter().find(|said| *said != Said::Nothing).unwrap_or(Said::Nothing)
+    }
+}
+
+/// How far up ignore files count: to the top of the repository that holds `base`, or to `base` where there is none.
+pub(crate) fn top(base: &AbsPath) -> AbsPath {
+    let mut at = Some(base.clone());
+    while let Some(directory) = at {
+        if statat(CWD, directory.join(".git").as_path(), AtFlags::SYMLINK_NOFOLLOW).is_ok() {
+            return directory;
+        }
+        at = directory.parent();
+    }
+    base.clone()
+}
+
+/// A line that cannot be used is left out and the others count, as in git.
+fn parse(file: File) -> Gitignore {
+    // Paths are handed in relative to the directory of the file, so the root is empty.
+    let mut builder = GitignoreBuilder::new("");
+    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return Gitignore::empty();
+    }
+    for (index, line) in BufReader::new(file.take(MOST_BYTES)).lines().enumerate() {
+        let Ok(line) = line else { break };
+        let line = if index == 0 { line.trim_start_matches('\u{feff}') } else { &line };
+        let _ = builder.add_line(None, line);
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}

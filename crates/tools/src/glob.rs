@@ -1,0 +1,268 @@
+//! `Glob` and `glob`: files by name.
+
+use crate::search_words::{
+    Page, PathWords, aside_notices, bytes_needed, counted, off_thread, search_refusal, selection_refusal,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::time::Instant;
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_os::FileProblem;
+use toolgate_os::search::{
+    Bare, Dotted, NameAnswer, NameOrder, NamePattern, Need, Selection, Selector, find_names,
+    split_literal_directories,
+};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, Refusal, Scope};
+
+/// Files that the claude face gives.
+const MOST_FILES: usize = 100;
+const MOST_CHARS: usize = 30_000;
+/// What nobody looks for by name, and what would fill every answer.
+const REPOSITORY: &[&str] = &[".git"];
+const REPOSITORY_AND_PACKAGES: &[&str] = &[".git", "node_modules"];
+
+/// The claude face: newest first, everything that is there.
+pub(crate) struct Glob;
+
+/// Input of [`Glob`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GlobInput {
+    /// The glob that paths must match, such as `**/*.rs` or `src/**/test_*.py`. Without a `/`, file names at any
+    /// depth are matched.
+    pattern: String,
+    /// The directory to search; the working directory where absent.
+    path: Option<String>,
+}
+
+impl Tool for Glob {
+    type Input = GlobInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "Glob",
+            "Finds files by name. Takes globs with `*`, `**`, `?`, `{a,b}` and `[a-z]`, and gives the paths of \
+             matching files, those changed last first, 100 at most. Files that .gitignore leaves out and hidden \
+             files are found as well; only what is inside `.git` is not. Use Grep to search in the content of files.",
+        )
+        .read_only();
+        spec.title = "Find files".to_owned();
+        spec.max_result_chars = MOST_CHARS;
+        spec.input_examples =
+            vec![json!({ "pattern": "**/*.{ts,tsx}" }), json!({ "pattern": "*.toml", "path": "/project" })];
+        spec
+    }
+
+    fn check(&self, input: &GlobInput) -> Result<(), Refusal> {
+        some_pattern(&input.pattern)
+    }
+
+    fn intent(&self, input: &GlobInput, scene: &Scene) -> Intent {
+        looking(&input.pattern, &place(scene, input.path.as_deref(), &input.pattern))
+    }
+
+    async fn run(&self, input: GlobInput, cleared: Cleared) -> CallResult {
+        let began = Instant::now();
+        let place = place(cleared.scene(), input.path.as_deref(), &input.pattern);
+        let selection = Selection {
+            ignored: true,
+            dotted: Dotted::Take,
+            never: if input.pattern.contains(".git/") { &[] } else { REPOSITORY },
+            ..Selection::default()
+        };
+        let order = NameOrder::Newest { most: MOST_FILES };
+        let answer = find(&cleared, &place, Bare::Anywhere, selection, order).await?;
+        let paths = PathWords::new(&place.directory, &cleared.scene().workspace.cwd, false);
+        let total = answer.total.unwrap_or_default();
+        let filenames: Vec<String> = answer.files.iter().map(|file| paths.of(file)).collect();
+        let truncated = total > filenames.len() as u64;
+
+        let mut lines = filenames.clone();
+        if lines.is_empty() {
+            lines.push(format!("no files match `{}`", input.pattern));
+        }
+        if truncated {
+            lines.push(format!(
+                "[the {} files changed last, of {total} in all; use a narrower pattern or path to see others]",
+                filenames.len()
+            ));
+        }
+        lines.extend(aside_notices(&answer.aside, &paths));
+        let structured = json!({
+            "durationMs": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "numFiles": filenames.len(),
+            "filenames": filenames,
+            "truncated": truncated,
+            "totalMatches": total,
+            "countIsComplete": true,
+        });
+        Ok(Output::text(lines.join("\n")).display(found(filenames.len(), Some(total))).structured(structured))
+    }
+}
+
+/// The plain face: by name, what a person would want to see.
+pub(crate) struct PlainGlob;
+
+/// Input of [`PlainGlob`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct PlainGlobInput {
+    /// The glob that paths must match, seen from the directory: `*.ts` are files in it, `**/*.ts` files at any depth.
+    pattern: String,
+    /// The directory to search; the working directory where absent.
+    directory: Option<String>,
+    /// How many files to give at most.
+    #[schemars(range(min = 1))]
+    max_results: Option<u32>,
+    /// Find files and directories whose name starts with a dot as well.
+    #[serde(default)]
+    include_hidden: bool,
+    /// How many files to pass over, for going on after a page.
+    #[serde(default)]
+    offset: u32,
+    /// Give absolute paths.
+    #[serde(default)]
+    absolute_paths: bool,
+}
+
+impl Tool for PlainGlob {
+    type Input = PlainGlobInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "glob",
+            "Finds files by name. Takes globs with `*`, `**`, `?`, `{a,b}` and `[a-z]`, seen from the directory, and \
+             gives the paths of matching files in the order of their names. What .gitignore leaves out is not found, \
+             nor is anything inside `.git` and `node_modules`: name such a directory as `directory` to look into it.",
+        )
+        .read_only();
+        spec.title = "Find files".to_owned();
+        spec.family = Some("Glob".to_owned());
+        spec.max_result_chars = MOST_CHARS;
+        spec.input_examples = vec![json!({ "pattern": "**/*.ts", "directory": "src", "maxResults": 50 })];
+        spec
+    }
+
+    fn check(&self, input: &PlainGlobInput) -> Result<(), Refusal> {
+        some_pattern(&input.pattern)
+    }
+
+    fn intent(&self, input: &PlainGlobInput, scene: &Scene) -> Intent {
+        looking(&input.pattern, &plain_place(scene, input.directory.as_deref(), &input.pattern))
+    }
+
+    async fn run(&self, input: PlainGlobInput, cleared: Cleared) -> CallResult {
+        let place = plain_place(cleared.scene(), input.directory.as_deref(), &input.pattern);
+        let (below, _) = split_literal_directories(&place.pattern);
+        let selection = Selection {
+            dotted: if input.include_hidden { Dotted::Take } else { Dotted::Leave },
+            never: REPOSITORY_AND_PACKAGES,
+            below: (!below.is_empty()).then(|| below.to_owned()),
+            ..Selection::default()
+        };
+        let offset = input.offset as usize;
+        let limit = input.max_results.map_or(usize::MAX, |most| most as usize);
+        let need =
+            Need { units: offset.saturating_add(limit).saturating_add(1), bytes: bytes_needed(offset) };
+        let answer = find(&cleared, &place, Bare::Here, selection, NameOrder::Path(need)).await?;
+        let paths = PathWords::new(&place.directory, &cleared.scene().workspace.cwd, input.absolute_paths);
+        let page = Page::of(answer.files.iter().map(|file| paths.of(file)), offset, limit, MOST_CHARS);
+
+        let files: Vec<&str> = if page.shown > 0 { page.text.split('\n').collect() } else { Vec::new() };
+        let mut lines = vec![page.text.clone()];
+        if files.is_empty() {
+            lines = vec![format!("no files match `{}`", input.pattern)];
+            if !input.pattern.contains('/') && answer.total == Some(0) {
+                lines.push(format!(
+                    "[only the directory itself was searched; use `**/{}` for all below]",
+                    input.pattern
+                ));
+            }
+            if !input.include_hidden && input.pattern.split('/').any(|name| name.starts_with('.')) {
+                lines.push("[hidden files were left out; set `includeHidden` to find them]".to_owned());
+            }
+        }
+        lines.extend(page.notice("files", offset, answer.total, "offset"));
+        lines.extend(aside_notices(&answer.aside, &paths));
+        let structured = json!({ "files": files, "truncated": page.has_more(), "total": answer.total });
+        Ok(Output::text(lines.join("\n")).display(found(page.shown, answer.total)).structured(structured))
+    }
+}
+
+/// Where to look, and for what.
+struct Place {
+    directory: AbsPath,
+    pattern: String,
+    /// The pattern named directories, so what is left of it speaks of that directory only.
+    anchored: bool,
+}
+
+/// The directories that a pattern names literally are a part of where.
+fn place(scene: &Scene, directory: Option<&str>, pattern: &str) -> Place {
+    let base = scene.path(directory.unwrap_or("."));
+    let (literal, rest) = split_literal_directories(pattern);
+    let directory = match literal.strip_prefix("~/").zip(scene.workspace.home.as_ref()) {
+        Some((below, home)) => home.join(below),
+        None => base.join(literal),
+    };
+    Place { directory, pattern: rest.to_owned(), anchored: !literal.is_empty() }
+}
+
+/// The same for a search that minds ignore files and hidden directories: those on the way count as well, so it starts
+/// where it was told to, unless the pattern leads elsewhere.
+fn plain_place(scene: &Scene, directory: Option<&str>, pattern: &str) -> Place {
+    let (literal, _) = split_literal_directories(pattern);
+    let leads_elsewhere = literal.starts_with('/')
+        || literal.starts_with("~/")
+        || literal.split('/').any(|name| name == "." || name == "..");
+    if leads_elsewhere {
+        return place(scene, directory, pattern);
+    }
+    Place { directory: scene.path(directory.unwrap_or(".")), pattern: pattern.to_owned(), anchored: false }
+}
+
+fn looking(pattern: &str, place: &Place) -> Intent {
+    let path = place.directory.clone();
+    Intent::new(format!("find files matching `{pattern}`"), [Effect::Read { path, scope: Scope::Tree }])
+}
+
+fn some_pattern(pattern: &str) -> Result<(), Refusal> {
+    if pattern.is_empty() || pattern.ends_with('/') {
+        return Err(Refusal::new(Code::BadArgument, format!("`/pattern` must name files, got `{pattern}`"))
+            .hint(format!("use `{pattern}**` for all files in a directory")));
+    }
+    Ok(())
+}
+
+async fn find(
+    cleared: &Cleared,
+    place: &Place,
+    bare: Bare,
+    selection: Selection,
+    order: NameOrder,
+) -> Result<NameAnswer, Refusal> {
+    let bare = if place.anchored { Bare::Here } else { bare };
+    let pattern =
+        NamePattern::new(&place.pattern, bare).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
+    let selector = Selector::new(&selection).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
+    let failed = |problem| search_refusal(cleared, &place.directory, problem, Code::Glob);
+    let tree = match cleared.files().tree(&place.directory, Scope::Tree) {
+        Err(FileProblem::Missing | FileProblem::NotDirectory) if place.anchored => None,
+        tree => Some(tree.map_err(|problem| failed(problem.into()))?),
+    };
+    let Some(tree) = tree.filter(|tree| tree.is_directory() || !place.anchored) else {
+        // A directory that only the pattern names is not there: nothing matches, which is an answer.
+        return Ok(NameAnswer { total: Some(0), ..NameAnswer::default() });
+    };
+    off_thread(cleared, move |stop| find_names(&tree, &selector, &pattern, order, stop)).await.map_err(failed)
+}
+
+fn found(shown: usize, total: Option<u64>) -> String {
+    let files = counted(shown as u64, "file", "files").unwrap_or_else(|| "no files".to_owned());
+    match total {
+        Some(total) if total > shown as u64 => format!("found {total} files (showing {shown})"),
+        Some(_) => format!("found {files}"),
+        None => format!("found {files} and there are more"),
+    }
+}

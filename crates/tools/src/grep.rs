@@ -1,0 +1,449 @@
+//! `Grep` and `grep`: text in files.
+
+use crate::search_words::{
+    Page, PathWords, aside_notices, bytes_needed, counted, off_thread, search_refusal, selection_refusal,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_os::search::{
+    Case, ContentAnswer, Dotted, FileHits, Line, LineKind, Lines, LinesShown, Need, Pattern, PatternProblem,
+    Selection, Selector, Show, search_content,
+};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, Refusal, Scope};
+
+const MOST_CHARS: usize = 20_000;
+const DEFAULT_LIMIT: usize = 250;
+/// What the plain face does not look into unless it is told to.
+const REPOSITORY_AND_PACKAGES: &[&str] = &[".git", "node_modules"];
+
+/// The claude face: ripgrep's fields.
+pub(crate) struct Grep;
+
+/// Input of [`Grep`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct GrepInput {
+    /// The regular expression to search for, in ripgrep's syntax: braces and parentheses that are meant literally
+    /// need a backslash (`interface\{\}`).
+    pattern: String,
+    /// The file or directory to search; the working directory where absent.
+    path: Option<String>,
+    /// Search only files that match this glob, such as `*.js` or `src/**/*.{ts,tsx}`; with `!` before it, leave them
+    /// out. Several may be given, with spaces between.
+    glob: Option<String>,
+    /// What to give: `files_with_matches` (paths, the default), `content` (matching lines) or `count` (matching lines
+    /// of each file).
+    output_mode: Option<OutputMode>,
+    /// Lines to show before each match. Only with `content`.
+    #[serde(rename = "-B")]
+    #[schemars(range(min = 0, max = 10_000))]
+    before: Option<u32>,
+    /// Lines to show after each match. Only with `content`.
+    #[serde(rename = "-A")]
+    #[schemars(range(min = 0, max = 10_000))]
+    after: Option<u32>,
+    /// Lines to show before and after each match. Only with `content`.
+    #[serde(rename = "-C")]
+    #[schemars(range(min = 0, max = 10_000))]
+    around: Option<u32>,
+    /// The same as `-C`.
+    #[schemars(range(min = 0, max = 10_000))]
+    context: Option<u32>,
+    /// Show line numbers; true where absent. Only with `content`.
+    #[serde(rename = "-n")]
+    numbers: Option<bool>,
+    /// Ignore case.
+    #[serde(default, rename = "-i")]
+    ignore_case: bool,
+    /// Show only the part of each line that matches. Only with `content`; with `count`, count each match.
+    #[serde(default, rename = "-o")]
+    only_matching: bool,
+    /// Search only files of this type: `js`, `py`, `rust`, `go`, `java` and so on.
+    #[serde(rename = "type")]
+    file_type: Option<String>,
+    /// How many lines, files or counts to give; 250 where absent, 0 for all.
+    #[schemars(range(min = 0))]
+    head_limit: Option<u32>,
+    /// How many lines, files or counts to pass over, for going on after a page.
+    #[schemars(range(min = 0))]
+    offset: Option<u32>,
+    /// Let matches span lines, with `.` matching the end of a line as well.
+    #[serde(default)]
+    multiline: bool,
+}
+
+/// What a search gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OutputMode {
+    /// Matching lines.
+    Content,
+    /// Paths of files with a match.
+    FilesWithMatches,
+    /// How many lines match in each file.
+    Count,
+}
+
+impl Tool for Grep {
+    type Input = GrepInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "Grep",
+            "Searches in the content of files with a regular expression. Gives the paths of files with a match, or \
+             with `output_mode` the matching lines or their number; results are in the order of paths, and `offset` \
+             goes on where a page ended. What .gitignore leaves out, hidden files and binary files are not searched. \
+             Look-around and backreferences are not supported.",
+        )
+        .read_only();
+        spec.title = "Search files".to_owned();
+        spec.max_result_chars = MOST_CHARS;
+        spec.input_examples = vec![
+            json!({ "pattern": "fn\\s+main", "type": "rust" }),
+            json!({ "pattern": "TODO", "path": "src", "output_mode": "content", "-C": 2, "head_limit": 50 }),
+        ];
+        spec
+    }
+
+    fn intent(&self, input: &GrepInput, scene: &Scene) -> Intent {
+        searching(&input.pattern, scene.path(input.path.as_deref().unwrap_or(".")))
+    }
+
+    async fn run(&self, input: GrepInput, cleared: Cleared) -> CallResult {
+        let mode = input.output_mode.unwrap_or(OutputMode::FilesWithMatches);
+        let around = input.context.or(input.around).unwrap_or(0);
+        let show = match (mode, input.only_matching) {
+            (OutputMode::FilesWithMatches, _) => Show::Files,
+            (OutputMode::Count, false) => Show::LineCounts,
+            (OutputMode::Count, true) => Show::MatchCounts,
+            (OutputMode::Content, only_matching) => Show::Lines(LinesShown {
+                before: input.before.unwrap_or(around) as usize,
+                after: input.after.unwrap_or(around) as usize,
+                numbers: input.numbers.unwrap_or(true),
+                only_matching,
+            }),
+        };
+        let limit = match input.head_limit {
+            None => DEFAULT_LIMIT,
+            Some(0) => usize::MAX,
+            Some(limit) => limit as usize,
+        };
+        let offset = input.offset.unwrap_or(0) as usize;
+        let path = cleared.scene().path(input.path.as_deref().unwrap_or("."));
+        let asked = Asked {
+            case: if input.ignore_case { Case::Insensitive } else { Case::Sensitive },
+            lines: if input.multiline { Lines::Many } else { Lines::One },
+            selection: Selection {
+                globs: input.glob.as_deref().map(split_globs).unwrap_or_default(),
+                types: input.file_type.clone().into_iter().collect(),
+                ..Selection::default()
+            },
+            show: show.clone(),
+            need: Need { units: offset.saturating_add(limit).saturating_add(1), bytes: bytes_needed(offset) },
+            pattern: input.pattern,
+        };
+        let answer = search(&cleared, &path, asked).await?;
+        let paths = PathWords::new(&path, &cleared.scene().workspace.cwd, false);
+        let rendered = Rendered { answer: &answer, paths: &paths, show: &show, offset, limit };
+        Ok(rendered.output(mode))
+    }
+}
+
+/// The plain face: matching lines.
+pub(crate) struct PlainGrep;
+
+/// Input of [`PlainGrep`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct PlainGrepInput {
+    /// The regular expression to search for.
+    pattern: String,
+    /// The directory to search; the working directory where absent.
+    directory: Option<String>,
+    /// Search only files that match this glob. Without a `/`, file names at any depth are matched.
+    file_pattern: Option<String>,
+    /// Mind the case of letters; false where absent.
+    #[serde(default)]
+    case_sensitive: bool,
+    /// How many matching lines to give at most.
+    #[schemars(range(min = 1))]
+    max_results: Option<u32>,
+    /// How many matching lines to pass over, for going on after a page.
+    #[serde(default)]
+    offset: u32,
+    /// Give absolute paths.
+    #[serde(default)]
+    absolute_paths: bool,
+}
+
+impl Tool for PlainGrep {
+    type Input = PlainGrepInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "grep",
+            "Searches in the content of files with a regular expression, and gives each matching line as \
+             `path:line: text`, in the order of paths. What .gitignore leaves out, hidden files, binary files and \
+             anything inside `node_modules` are not searched: name such a directory as `directory` to look into it.",
+        )
+        .read_only();
+        spec.title = "Search files".to_owned();
+        spec.family = Some("Grep".to_owned());
+        spec.max_result_chars = MOST_CHARS;
+        spec.input_examples = vec![
+            json!({ "pattern": "TODO|FIXME", "directory": "src", "filePattern": "*.ts", "maxResults": 50 }),
+        ];
+        spec
+    }
+
+    fn intent(&self, input: &PlainGrepInput, scene: &Scene) -> Intent {
+        searching(&input.pattern, scene.path(input.directory.as_deref().unwrap_or(".")))
+    }
+
+    async fn run(&self, input: PlainGrepInput, cleared: Cleared) -> CallResult {
+        let offset = input.offset as usize;
+        let limit = input.max_results.map_or(usize::MAX, |most| most as usize);
+        let path = cleared.scene().path(input.directory.as_deref().unwrap_or("."));
+        let asked = Asked {
+            pattern: input.pattern,
+            case: if input.case_sensitive { Case::Sensitive } else { Case::Insensitive },
+            lines: Lines::One,
+            selection: Selection {
+                dotted: Dotted::Leave,
+                never: REPOSITORY_AND_PACKAGES,
+                only: input.file_pattern,
+                ..Selection::default()
+            },
+            show: Show::Lines(LinesShown { numbers: true, ..LinesShown::default() }),
+            need: Need { units: offset.saturating_add(limit).saturating_add(1), bytes: bytes_needed(offset) },
+        };
+        let answer = search(&cleared, &path, asked).await?;
+        let paths = PathWords::new(&path, &cleared.scene().workspace.cwd, input.absolute_paths);
+        let matches: Vec<(String, &Line)> = answer
+            .files
+            .iter()
+            .flat_map(|(file, hits)| hits.lines.iter().map(|line| (paths.of(file), line)))
+            .collect();
+        let lines = matches.iter().map(|(file, line)| format!("{file}:{}: {}", number(line), line.text));
+        let page = Page::of(lines, offset, limit, MOST_CHARS);
+
+        let mut text = vec![page.text.clone()];
+        if page.shown == 0 {
+            text = vec!["no matches found".to_owned()];
+        }
+        let total = answer.complete.then_some(matches.len() as u64);
+        text.extend(page.notice("matches", offset, total, "offset"));
+        text.extend(aside_notices(&answer.aside, &paths));
+        let shown: Vec<Value> = matches
+            .iter()
+            .skip(offset)
+            .take(page.shown)
+            .map(|(file, line)| json!({ "path": file, "line": line.number, "text": line.text }))
+            .collect();
+        let structured = json!({ "matches": shown, "truncated": page.has_more() || !answer.complete });
+        let display =
+            counted(page.shown as u64, "match", "matches").unwrap_or_else(|| "no matches".to_owned());
+        Ok(Output::text(text.join("\n")).display(format!("found {display}")).structured(structured))
+    }
+}
+
+/// A search, whichever face asked for it.
+struct Asked {
+    pattern: String,
+    case: Case,
+    lines: Lines,
+    selection: Selection,
+    show: Show,
+    need: Need,
+}
+
+async fn search(cleared: &Cleared, path: &AbsPath, asked: Asked) -> Result<ContentAnswer, Refusal> {
+    let Asked { pattern, case, lines, selection, show, need } = asked;
+    let selector = Selector::new(&selection).map_err(|problem| selection_refusal(&problem, Code::Grep))?;
+    let failed = |problem| search_refusal(cleared, path, problem, Code::Grep);
+    let tree = cleared.files().tree(path, Scope::Tree).map_err(|problem| failed(problem.into()))?;
+    let pattern = Pattern::new(&pattern, case, lines).map_err(pattern_refusal)?;
+    off_thread(cleared, move |stop| search_content(&tree, &selector, &pattern, &show, need, stop))
+        .await
+        .map_err(failed)
+}
+
+fn searching(pattern: &str, path: AbsPath) -> Intent {
+    let summary = format!("search for `{pattern}` in {path}");
+    Intent::new(summary, [Effect::Read { path, scope: Scope::Tree }])
+}
+
+fn pattern_refusal(problem: PatternProblem) -> Refusal {
+    let PatternProblem { reason, picture, hint } = problem;
+    let picture = picture.map_or_else(String::new, |picture| format!("\n{picture}"));
+    Refusal::new(Code::Grep, format!("{reason}{picture}")).hint(hint)
+}
+
+/// Globs with spaces or commas between them, where those are not inside of braces.
+fn split_globs(text: &str) -> Vec<String> {
+    let mut globs = vec![String::new()];
+    let (mut braces, mut escaped) = (0_usize, false);
+    for letter in text.chars() {
+        match letter {
+            '{' if !escaped => braces += 1,
+            '}' if !escaped => braces = braces.saturating_sub(1),
+            _ => {}
+        }
+        let between = braces == 0 && !escaped && (letter == ',' || letter.is_whitespace());
+        escaped = letter == '\\' && !escaped;
+        match globs.last_mut() {
+            Some(glob) if !between => glob.push(letter),
+            _ => globs.push(String::new()),
+        }
+    }
+    globs.retain(|glob| !glob.is_empty());
+    globs
+}
+
+fn number(line: &Line) -> u64 {
+    line.number.unwrap_or_default()
+}
+
+/// An answer in the shape of the claude face.
+struct Rendered<'a> {
+    answer: &'a ContentAnswer,
+    paths: &'a PathWords,
+    show: &'a Show,
+    offset: usize,
+    limit: usize,
+}
+
+impl Rendered<'_> {
+    fn output(&self, mode: OutputMode) -> Output {
+        let page = Page::of(self.lines(), self.offset, self.limit, MOST_CHARS);
+        let total: Option<usize> = self.answer.complete.then(|| self.lines().count());
+        let what = match mode {
+            OutputMode::Content => "lines",
+            OutputMode::FilesWithMatches => "files",
+            OutputMode::Count => "counts",
+        };
+        let mut text = vec![page.text.clone()];
+        if page.shown == 0 {
+            text = vec![match total {
+                Some(total) if total > 0 => format!("[there are only {total} {what}]"),
+                _ => "no matches found".to_owned(),
+            }];
+        }
+        text.extend(page.notice(what, self.offset, total.map(|total| total as u64), "offset"));
+        text.extend(aside_notices(&self.answer.aside, self.paths));
+
+        let files = self.files_of(&page);
+        let mut structured = json!({ "mode": mode, "numFiles": files.len(), "filenames": files });
+        if let Value::Object(fields) = &mut structured {
+            let mut put = |name: &str, value: Value| {
+                fields.insert(name.to_owned(), value);
+            };
+            match mode {
+                OutputMode::FilesWithMatches => {
+                    put("totalFiles", json!(total));
+                }
+                OutputMode::Content => {
+                    put("content", json!(page.text));
+                    put("numLines", json!(page.shown));
+                    put("totalLines", json!(total));
+                }
+                OutputMode::Count => {
+                    let counts = self.answer.files.iter().skip(self.offset).take(page.shown);
+                    put("content", json!(page.text));
+                    put("numMatches", json!(counts.map(|(_, hits)| hits.count).sum::<u64>()));
+                    put("totalFiles", json!(total));
+                }
+            }
+            if page.has_more() {
+                put("appliedLimit", json!(page.shown));
+            }
+            if self.offset > 0 {
+                put("appliedOffset", json!(self.offset));
+            }
+            fields.retain(|_, value| !value.is_null());
+        }
+        let display = match counted(files.len() as u64, "file", "files") {
+            Some(files) if mode == OutputMode::Content => format!("found {} lines in {files}", page.shown),
+            Some(files) => format!("found {files}"),
+            None => "found nothing".to_owned(),
+        };
+        Output::text(text.join("\n")).display(display).structured(structured)
+    }
+
+    /// Every line of the answer, of which a page is shown.
+    fn lines(&self) -> impl Iterator<Item = String> {
+        let gaps = matches!(self.show, Show::Lines(lines) if lines.before > 0 || lines.after > 0);
+        self.answer.files.iter().enumerate().flat_map(move |(index, (file, hits))| {
+            let path = self.paths.of(file);
+            let gap = (gaps && index > 0).then(|| "--".to_owned());
+            gap.into_iter().chain(self.lines_of_file(path, hits))
+        })
+    }
+
+    fn lines_of_file(&self, path: String, hits: &FileHits) -> Vec<String> {
+        match self.show {
+            Show::Files => vec![path],
+            Show::LineCounts | Show::MatchCounts => vec![format!("{path}:{}", hits.count)],
+            Show::Lines(_) => {
+                let mut lines: Vec<String> =
+                    hits.lines.iter().map(|line| content_line(&path, line)).collect();
+                if hits.binary {
+                    lines.push(format!("[{path} is a binary file with matches; the rest is not shown]"));
+                }
+                lines
+            }
+        }
+    }
+
+    /// The files that a page speaks of.
+    fn files_of(&self, page: &Page) -> Vec<String> {
+        let gaps = matches!(self.show, Show::Lines(lines) if lines.before > 0 || lines.after > 0);
+        let shown = self.offset..self.offset + page.shown;
+        let mut at = 0;
+        let mut files = Vec::new();
+        for (index, (file, hits)) in self.answer.files.iter().enumerate() {
+            at += usize::from(gaps && index > 0);
+            let start = at;
+            at += match self.show {
+                Show::Files | Show::LineCounts | Show::MatchCounts => 1,
+                Show::Lines(_) => hits.lines.len() + usize::from(hits.binary),
+            };
+            if start < shown.end && at > shown.start {
+                files.push(self.paths.of(file));
+            }
+        }
+        files
+    }
+}
+
+fn content_line(path: &str, line: &Line) -> String {
+    let mark = match line.kind {
+        LineKind::Match => ':',
+        LineKind::Context => '-',
+        LineKind::Gap => return "--".to_owned(),
+    };
+    match line.number {
+        Some(number) => format!("{path}{mark}{number}{mark}{}", line.text),
+        None => format!("{path}{mark}{}", line.text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn globs_are_split_outside_of_braces() {
+        for (text, expected) in [
+            ("*.js", vec!["*.js"]),
+            ("*.js *.ts", vec!["*.js", "*.ts"]),
+            ("*.{js,ts}, !x.js", vec!["*.{js,ts}", "!x.js"]),
+            (r"a\ b c", vec![r"a\ b", "c"]),
+            ("  ", vec![]),
+        ] {
+            assert_eq!(split_globs(text), expected, "{text}");
+        }
+    }
+}
