@@ -1,6 +1,6 @@
 //! Search in the content of files.
 
-use crate::files::{FileProblem, open_file};
+use crate::files::{FileProblem, Hidden, open_file};
 use crate::search::collect::{InOrder, Key, Need, Size};
 use crate::search::lines::{FileHits, Gather, Show};
 use crate::search::pattern::{Lines, Pattern};
