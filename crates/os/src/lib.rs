@@ -24,10 +24,20 @@ mod ambient;
 mod appendlog;
 mod clock;
 mod files;
+mod journal;
 mod resolve;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
 pub use clock::{fresh_id, now_millis};
-pub use files::{Entry, FileProblem, Files, Reach, read_settings_text, write_private};
+#[cfg(any(test, feature = "faults"))]
+pub use files::faults;
+pub use files::{
+    Access, ChangeProblem, Entry, FileProblem, Files, Hash, Held, Made, Mark, Reach, Version, blocking,
+    read_settings_text, write_private,
+};
+pub use journal::{
+    Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,
+    UndoProblem, Which,
+};
 pub use resolve::resolve;

@@ -1,9 +1,34 @@
 //! Files, reached only through what a call was granted.
+//!
+//! Reading order: [`reach`] is what a call may touch, [`place`] is a directory held open, [`replace`] changes a file
+//! wholly or not at all, [`held`] is what tools get to see of that.
 
-mod open;
-mod own;
 mod reach;
 
+mod held;
+mod lock;
+mod open;
+mod own;
+pub(crate) mod place;
+pub(crate) mod replace;
+mod version;
+
+#[cfg(not(any(test, feature = "faults")))]
+mod faults;
+#[cfg(any(test, feature = "faults"))]
+pub mod faults;
+pub(crate) mod sys;
+
+pub(crate) use held::read_at;
+pub use held::{Held, Made, blocking};
+pub(crate) use lock::lock_thread;
 pub use open::FileProblem;
 pub use own::{read_settings_text, write_private};
-pub use reach::{Entry, Files, Reach};
+pub use reach::{Access, Entry, Files, Reach};
+pub use replace::ChangeProblem;
+pub use version::{Hash, Mark, Version};
+
+#[cfg(test)]
+mod race;
+#[cfg(test)]
+pub(crate) mod torture;

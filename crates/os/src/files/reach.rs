@@ -1,6 +1,8 @@
 //! What one call may touch.
 
 use super::open::{FileProblem, open_file, open_real};
+use super::version::Mark;
+use crate::journal::Recorder;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, statat};
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,6 +18,17 @@ pub struct Reach {
     pub real: AbsPath,
     /// Only this entry, or all below it.
     pub scope: Scope,
+    /// What may be done there.
+    pub access: Access,
+}
+
+/// What may be done at a path. Who may write may also read: an edit has to know what it changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Look.
+    Read,
+    /// Look, and change.
+    Write,
 }
 
 /// The files that one call may touch: those its intent named, and nothing else.
@@ -24,6 +37,8 @@ pub struct Files {
     reach: Vec<Reach>,
     /// Where looking around is free: the session's roots.
     roots: Vec<AbsPath>,
+    /// Where changes are recorded before they are made.
+    recorder: Option<Recorder>,
 }
 
 /// One entry of a directory.
@@ -42,12 +57,31 @@ pub struct Entry {
 impl Files {
     /// Hands that reach these paths.
     pub fn new(reach: Vec<Reach>, roots: Vec<AbsPath>) -> Self {
-        Self { reach, roots }
+        Self { reach, roots, recorder: None }
+    }
+
+    /// The same, with every change recorded.
+    pub fn recorded_by(mut self, recorder: Option<Recorder>) -> Self {
+        self.recorder = recorder;
+        self
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
     }
 
     /// Where a granted path really leads.
     pub fn real(&self, asked: &AbsPath) -> Result<AbsPath, FileProblem> {
-        for reach in &self.reach {
+        self.find(asked, |_| true)
+    }
+
+    /// The same for a path that was granted for writing.
+    pub(crate) fn writable(&self, asked: &AbsPath) -> Result<AbsPath, FileProblem> {
+        self.find(asked, |access| access == Access::Write)
+    }
+
+    fn find(&self, asked: &AbsPath, fits: impl Fn(Access) -> bool) -> Result<AbsPath, FileProblem> {
+        for reach in self.reach.iter().filter(|reach| fits(reach.access)) {
             if reach.asked == *asked {
                 return Ok(reach.real.clone());
             }
@@ -61,6 +95,11 @@ impl Files {
     /// Opens a regular file for reading.
     pub fn open(&self, asked: &AbsPath) -> Result<File, FileProblem> {
         open_file(&self.real(asked)?).map(|(file, _)| file)
+    }
+
+    /// The same, with the file's outward signs.
+    pub fn open_marked(&self, asked: &AbsPath) -> Result<(File, Mark), FileProblem> {
+        open_file(&self.real(asked)?).map(|(file, stat)| (file, Mark::of(&stat)))
     }
 
     /// The names beside a granted path, for telling what may have been meant. Only inside the roots.
@@ -127,7 +166,12 @@ mod tests {
         std::fs::write(top.join("tree/a"), "a").unwrap();
         std::fs::write(top.join("b"), "b").unwrap();
         let files = Files::new(
-            vec![Reach { asked: top.join("tree"), real: top.join("tree"), scope: Scope::Tree }],
+            vec![Reach {
+                asked: top.join("tree"),
+                real: top.join("tree"),
+                scope: Scope::Tree,
+                access: Access::Read,
+            }],
             vec![],
         );
         assert!(files.open(&top.join("tree/a")).is_ok());
@@ -135,5 +179,6 @@ mod tests {
         assert_eq!(files.open(&top.join("tree/../b")).unwrap_err(), FileProblem::NotGranted);
         assert_eq!(files.list(&top).unwrap_err(), FileProblem::NotGranted);
         assert_eq!(files.list(&top.join("tree")).unwrap().len(), 1);
+        assert_eq!(files.writable(&top.join("tree/a")).unwrap_err(), FileProblem::NotGranted);
     }
 }
