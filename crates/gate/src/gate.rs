@@ -11,7 +11,7 @@ use crate::visibility::Visibility;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::broadcast;
-use toolgate_os::Journal;
+use toolgate_os::{ContentCheck, Journal};
 use toolgate_policy::{Layer, LayerRules, Policy, Problem, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Event, SourceId, ToolDefinition};
 
@@ -29,6 +29,8 @@ pub struct GateParts {
     pub sinks: Vec<Arc<dyn Sink>>,
     /// Where changes of files are recorded, so that they can be undone. Without one nothing is.
     pub journal: Option<Arc<Journal>>,
+    /// What new contents of files must pass before they are put in place.
+    pub content_checks: Vec<Arc<dyn ContentCheck>>,
     /// How long a question may wait for its answer.
     pub approval_timeout: Duration,
     /// How long a cancelled tool may take to end by itself.
@@ -44,6 +46,7 @@ impl Default for GateParts {
             approvers: Vec::new(),
             sinks: Vec::new(),
             journal: None,
+            content_checks: Vec::new(),
             approval_timeout: Duration::from_secs(300),
             grace: Duration::from_secs(2),
         }
@@ -67,6 +70,7 @@ pub struct Gate {
     pub(crate) approvers: Vec<Arc<dyn Approver>>,
     pub(crate) audience: Audience,
     pub(crate) journal: Option<Arc<Journal>>,
+    pub(crate) content_checks: Arc<[Arc<dyn ContentCheck>]>,
     pub(crate) approval_timeout: Duration,
     pub(crate) grace: Duration,
     problems: Vec<Problem>,
@@ -89,6 +93,7 @@ impl Gate {
             approvers: parts.approvers,
             audience: Audience { sinks: parts.sinks.into(), events },
             journal: parts.journal,
+            content_checks: parts.content_checks.into(),
             approval_timeout: parts.approval_timeout,
             grace: parts.grace,
             problems,

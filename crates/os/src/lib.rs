@@ -33,8 +33,8 @@ pub use clock::{fresh_id, now_millis};
 #[cfg(any(test, feature = "faults"))]
 pub use files::faults;
 pub use files::{
-    Access, ChangeProblem, Entry, FileProblem, Files, Hash, Held, Made, Mark, Reach, Version, blocking,
-    read_settings_text, write_private,
+    Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Made, Mark, Reach, Version,
+    blocking, read_settings_text, write_private,
 };
 pub use journal::{
     Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,

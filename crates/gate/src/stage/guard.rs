@@ -5,6 +5,7 @@ use crate::permit::Cleared;
 use crate::pipeline::Walk;
 use crate::progress::Progress;
 use crate::tool::Prepared;
+use std::sync::Arc;
 use std::time::Duration;
 use toolgate_os::{Access, Files, Reach};
 use toolgate_proto::{AbsPath, Effect, Facts, Intent, Refusal, Scope, Stage, WriteKind};
@@ -30,7 +31,9 @@ pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Re
         permit,
         walk.call.id.clone(),
         walk.scene.clone(),
-        hands(&intent, &facts, &walk.scene.workspace.roots).recorded_by(recorder),
+        hands(&intent, &facts, &walk.scene.workspace.roots)
+            .recorded_by(recorder)
+            .checked_by(Arc::clone(&walk.gate.content_checks)),
         (progress, walk.cancel.clone()),
     );
     Ok(Ready { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout })

@@ -7,7 +7,7 @@
 #[cfg(any(test, feature = "faults"))]
 pub use armed::{Fault, Plan, with};
 #[cfg(any(test, feature = "faults"))]
-pub(crate) use armed::{carry, install, point};
+pub(crate) use armed::{carried, point};
 
 /// How a call may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +25,11 @@ pub(crate) fn point(_call: &'static str) -> Result<Go, rustix::io::Errno> {
     Ok(Go::On)
 }
 
-/// A plan to take to another thread.
+/// The work, with this thread's plan wherever it runs.
 #[cfg(not(any(test, feature = "faults")))]
-pub(crate) fn carry() {}
-
-#[cfg(not(any(test, feature = "faults")))]
-pub(crate) fn install((): ()) {}
+pub(crate) fn carried<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    work
+}
 
 #[cfg(any(test, feature = "faults"))]
 mod armed {
@@ -80,22 +79,27 @@ mod armed {
 
     /// Does something under a plan. Work that is handed to other threads by this crate is under it too.
     pub fn with<T>(plan: &Arc<Plan>, work: impl FnOnce() -> T) -> T {
-        install(Some(Arc::clone(plan)));
+        let former = PLAN.replace(Some(Arc::clone(plan)));
         let out = work();
-        install(None);
+        PLAN.set(former);
         out
     }
 
-    pub(crate) fn carry() -> Option<Arc<Plan>> {
+    /// The work, with this thread's plan wherever it runs.
+    pub(crate) fn carried<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+        let plan = current();
+        move || match plan {
+            Some(plan) => with(&plan, work),
+            None => work(),
+        }
+    }
+
+    fn current() -> Option<Arc<Plan>> {
         PLAN.with_borrow(Clone::clone)
     }
 
-    pub(crate) fn install(plan: Option<Arc<Plan>>) {
-        PLAN.set(plan);
-    }
-
     pub(crate) fn point(call: &'static str) -> Result<Go, Errno> {
-        let Some(plan) = carry() else { return Ok(Go::On) };
+        let Some(plan) = current() else { return Ok(Go::On) };
         plan.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         if plan.seen.fetch_add(1, Ordering::SeqCst) != plan.at {
             return Ok(Go::On);

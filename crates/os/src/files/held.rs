@@ -1,5 +1,6 @@
 //! A file that one call holds for changing.
 
+use super::check::ContentCheck;
 use super::faults;
 use super::lock::lock;
 use super::open::FileProblem;
@@ -8,6 +9,7 @@ use super::reach::Files;
 use super::replace::{ChangeProblem, put, take_away, temporary_name};
 use super::version::{Hash, Mark, Version};
 use crate::journal::{Draft, Kept, Recorder, Undo};
+use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 use toolgate_proto::AbsPath;
 
@@ -16,6 +18,7 @@ use toolgate_proto::AbsPath;
 pub struct Held {
     real: AbsPath,
     recorder: Option<Recorder>,
+    checks: Arc<[Arc<dyn ContentCheck>]>,
     _turn: OwnedMutexGuard<()>,
 }
 
@@ -42,7 +45,8 @@ impl Files {
         work: impl FnOnce(&Held) -> T + Send + 'static,
     ) -> Result<T, FileProblem> {
         let real = self.writable(asked)?;
-        let held = Held { _turn: lock(&real).await, real, recorder: self.recorder().cloned() };
+        let turn = lock(&real).await;
+        let held = Held { real, recorder: self.recorder().cloned(), checks: self.checks(), _turn: turn };
         blocking(move || work(&held)).await
     }
 }
@@ -51,13 +55,7 @@ impl Files {
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, FileProblem> {
-    let plan = faults::carry();
-    let done = tokio::task::spawn_blocking(move || {
-        faults::install(plan);
-        let out = work();
-        faults::install(Default::default());
-        out
-    });
+    let done = tokio::task::spawn_blocking(faults::carried(work));
     match done.await {
         Ok(out) => Ok(out),
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
@@ -78,6 +76,9 @@ impl Held {
 
     /// Puts `content` in the place of `before`, which must still be there. `None` stands for nothing.
     pub fn put(&self, before: Option<&Version>, content: &[u8]) -> Result<Made, ChangeProblem> {
+        for check in self.checks.iter() {
+            check.check(&self.real, content).map_err(ChangeProblem::Unfit)?;
+        }
         let hash = Hash::of(content);
         let mode = before.map_or(0, |before| before.mode);
         let after = Kept { hash, bytes: content.len() as u64, mode, stored: false };

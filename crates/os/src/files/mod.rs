@@ -5,6 +5,7 @@
 
 mod reach;
 
+mod check;
 mod held;
 mod lock;
 mod open;
@@ -19,6 +20,7 @@ mod faults;
 pub mod faults;
 pub(crate) mod sys;
 
+pub use check::ContentCheck;
 pub(crate) use held::read_at;
 pub use held::{Held, Made, blocking};
 pub(crate) use lock::lock_thread;

@@ -1,5 +1,6 @@
 //! What one call may touch.
 
+use super::check::ContentCheck;
 use super::open::{FileProblem, open_file, open_real};
 use super::version::Mark;
 use crate::journal::Recorder;
@@ -7,6 +8,7 @@ use rustix::fs::{AtFlags, Dir, FileType, OFlags, statat};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
 use toolgate_proto::{AbsPath, EntryKind, Scope};
 
 /// One path that a call was granted, where it really leads.
@@ -39,6 +41,8 @@ pub struct Files {
     roots: Vec<AbsPath>,
     /// Where changes are recorded before they are made.
     recorder: Option<Recorder>,
+    /// What contents must pass before they are put in place.
+    checks: Arc<[Arc<dyn ContentCheck>]>,
 }
 
 /// One entry of a directory.
@@ -57,13 +61,23 @@ pub struct Entry {
 impl Files {
     /// Hands that reach these paths.
     pub fn new(reach: Vec<Reach>, roots: Vec<AbsPath>) -> Self {
-        Self { reach, roots, recorder: None }
+        Self { reach, roots, ..Self::default() }
     }
 
     /// The same, with every change recorded.
     pub fn recorded_by(mut self, recorder: Option<Recorder>) -> Self {
         self.recorder = recorder;
         self
+    }
+
+    /// The same, with every new content checked.
+    pub fn checked_by(mut self, checks: Arc<[Arc<dyn ContentCheck>]>) -> Self {
+        self.checks = checks;
+        self
+    }
+
+    pub(crate) fn checks(&self) -> Arc<[Arc<dyn ContentCheck>]> {
+        Arc::clone(&self.checks)
     }
 
     pub(crate) fn recorder(&self) -> Option<&Recorder> {

@@ -30,6 +30,8 @@ pub enum ChangeProblem {
     Changed,
     /// The change could not be recorded, so it was not made.
     Unrecorded(String),
+    /// The new content is not what a file of that name must hold.
+    Unfit(Vec<String>),
 }
 
 impl std::fmt::Display for ChangeProblem {
@@ -37,6 +39,7 @@ impl std::fmt::Display for ChangeProblem {
         match self {
             Self::File(problem) => problem.fmt(f),
             Self::Changed => f.write_str("somebody else has changed it in the meantime"),
+            Self::Unfit(words) => write!(f, "its new content would not be valid: {}", words.join("; ")),
             Self::Unrecorded(words) => write!(f, "the change could not be recorded for undo: {words}"),
         }
     }
