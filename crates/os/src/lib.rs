@@ -26,6 +26,7 @@ mod clock;
 mod files;
 mod journal;
 mod resolve;
+mod watch;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
@@ -41,3 +42,4 @@ pub use journal::{
     UndoProblem, Which,
 };
 pub use resolve::resolve;
+pub use watch::FileWatcher;

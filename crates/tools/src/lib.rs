@@ -16,6 +16,7 @@ mod read;
 mod write;
 
 mod change_words;
+mod changed_files;
 mod diff;
 mod file_words;
 mod notebook;
@@ -23,6 +24,7 @@ mod read_state;
 mod settings_check;
 mod text;
 
+pub use changed_files::{ChangedFile, FileChange, changed_files, changed_since, watch_reads};
 pub use diff::unified_diff;
 pub use read_state::{ReadState, seed_read_state};
 pub use settings_check::SchemaCheck;

@@ -11,9 +11,9 @@
 use crate::diff::unified_diff;
 use crate::read::LineIndex;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use toolgate_gate::Session;
-use toolgate_os::{Hash, Mark, Version};
+use toolgate_os::{FileWatcher, Hash, Mark, Version};
 use toolgate_proto::AbsPath;
 
 /// Content up to this size is kept, for telling what changed.
@@ -28,6 +28,8 @@ const MOST_DIFF_LINES: usize = 100;
 pub struct ReadState {
     files: Mutex<HashMap<AbsPath, Seen>>,
     lines: LineIndex,
+    /// Hears of changes, where the host wants to know of them.
+    watcher: OnceLock<FileWatcher>,
 }
 
 /// What was seen of one file.
@@ -83,6 +85,9 @@ impl ReadState {
         if seen.content.as_ref().is_some_and(|text| text.len() + total > MOST_KEPT_TOTAL) {
             seen.content = None;
         }
+        if let Some(watcher) = self.watcher.get() {
+            watcher.watch(&real);
+        }
         files.insert(real, seen);
     }
 
@@ -96,6 +101,19 @@ impl ReadState {
         whole: bool,
     ) {
         self.saw(real, Seen { mark, hash, whole, content: kept(content) });
+    }
+
+    pub(crate) fn forget(&self, real: &AbsPath) {
+        self.files().remove(real);
+    }
+
+    /// The first watcher stays.
+    pub(crate) fn set_watcher(&self, watcher: FileWatcher) {
+        let _ = self.watcher.set(watcher);
+    }
+
+    pub(crate) fn watcher(&self) -> Option<&FileWatcher> {
+        self.watcher.get()
     }
 
     /// What was seen of a file.

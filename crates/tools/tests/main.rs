@@ -30,5 +30,7 @@ mod files_read;
 mod files_torture;
 #[path = "main/files_undo.rs"]
 mod files_undo;
+#[path = "main/files_watch.rs"]
+mod files_watch;
 #[path = "main/files_write.rs"]
 mod files_write;

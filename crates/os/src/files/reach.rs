@@ -2,11 +2,12 @@
 
 use super::check::ContentCheck;
 use super::open::{FileProblem, open_file, open_real};
-use super::version::Mark;
+use super::version::{Mark, Version};
 use crate::journal::Recorder;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, statat};
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 use toolgate_proto::{AbsPath, EntryKind, Scope};
@@ -114,6 +115,12 @@ impl Files {
     /// The same, with the file's outward signs.
     pub fn open_marked(&self, asked: &AbsPath) -> Result<(File, Mark), FileProblem> {
         open_file(&self.real(asked)?).map(|(file, stat)| (file, Mark::of(&stat)))
+    }
+
+    /// Reads all of a regular file, up to so many bytes.
+    pub fn read(&self, asked: &AbsPath, most: u64) -> Result<Version, FileProblem> {
+        let (file, _) = open_file(&self.real(asked)?)?;
+        Version::read(file.as_fd(), most)
     }
 
     /// The names beside a granted path, for telling what may have been meant. Only inside the roots.
