@@ -20,6 +20,9 @@ mod files_room;
 mod files_edit;
 #[path = "main/files_notebook.rs"]
 mod files_notebook;
+#[cfg(feature = "pdf")]
+#[path = "main/files_pdf.rs"]
+mod files_pdf;
 #[path = "main/files_properties.rs"]
 mod files_properties;
 #[path = "main/files_race.rs"]

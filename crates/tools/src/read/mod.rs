@@ -5,6 +5,8 @@ mod line_index;
 mod many;
 mod notebook;
 mod page;
+#[cfg(feature = "pdf")]
+mod pdf;
 
 use crate::file_words::{missing, must_be_absolute, refusal};
 use crate::read_state::ReadState;
@@ -329,6 +331,12 @@ impl Page {
     }
 }
 
+#[cfg(feature = "pdf")]
+async fn read_pdf(opened: Opened<'_>, pages: Option<&str>) -> CallResult {
+    pdf::read(opened, pages).await
+}
+
+#[cfg(not(feature = "pdf"))]
 async fn read_pdf(opened: Opened<'_>, _pages: Option<&str>) -> CallResult {
     Err(Refusal::new(
         Code::BinaryFile,
