@@ -11,6 +11,7 @@ use crate::visibility::Visibility;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::broadcast;
+use toolgate_os::{ContentCheck, Journal};
 use toolgate_policy::{Layer, LayerRules, Policy, Problem, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Event, SourceId, ToolDefinition};
 
@@ -26,6 +27,10 @@ pub struct GateParts {
     pub approvers: Vec<Arc<dyn Approver>>,
     /// Where records go.
     pub sinks: Vec<Arc<dyn Sink>>,
+    /// Where changes of files are recorded, so that they can be undone. Without one nothing is.
+    pub journal: Option<Arc<Journal>>,
+    /// What new contents of files must pass before they are put in place.
+    pub content_checks: Vec<Arc<dyn ContentCheck>>,
     /// How long a question may wait for its answer.
     pub approval_timeout: Duration,
     /// How long a cancelled tool may take to end by itself.
@@ -40,6 +45,8 @@ impl Default for GateParts {
             hooks: Vec::new(),
             approvers: Vec::new(),
             sinks: Vec::new(),
+            journal: None,
+            content_checks: Vec::new(),
             approval_timeout: Duration::from_secs(300),
             grace: Duration::from_secs(2),
         }
@@ -62,6 +69,8 @@ pub struct Gate {
     pub(crate) hooks: Vec<Arc<dyn Hook>>,
     pub(crate) approvers: Vec<Arc<dyn Approver>>,
     pub(crate) audience: Audience,
+    pub(crate) journal: Option<Arc<Journal>>,
+    pub(crate) content_checks: Arc<[Arc<dyn ContentCheck>]>,
     pub(crate) approval_timeout: Duration,
     pub(crate) grace: Duration,
     problems: Vec<Problem>,
@@ -83,6 +92,8 @@ impl Gate {
             hooks: parts.hooks,
             approvers: parts.approvers,
             audience: Audience { sinks: parts.sinks.into(), events },
+            journal: parts.journal,
+            content_checks: parts.content_checks.into(),
             approval_timeout: parts.approval_timeout,
             grace: parts.grace,
             problems,

@@ -24,16 +24,25 @@ mod ambient;
 mod appendlog;
 mod clock;
 mod files;
+mod journal;
 mod resolve;
 mod scratch;
 pub mod search;
+mod watch;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
 pub use clock::{fresh_id, now_millis};
+#[cfg(any(test, feature = "faults"))]
+pub use files::faults;
 pub use files::{
-    Entry, FileProblem, Files, Hidden, Reach, open_named_file, opens_beneath, read_settings_text,
-    write_private,
+    Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, Reach,
+    Version, blocking, open_named_file, opens_beneath, read_settings_text, write_private,
+};
+pub use journal::{
+    Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,
+    UndoProblem, Which,
 };
 pub use resolve::resolve;
 pub use scratch::Scratch;
+pub use watch::FileWatcher;

@@ -30,6 +30,18 @@ pub(crate) fn refusal(path: &AbsPath, problem: &FileProblem, otherwise: Code) ->
     }
 }
 
+/// Checks that a path of the claude face is absolute.
+pub(crate) fn must_be_absolute(field: &str, path: &str) -> Result<(), Refusal> {
+    if AbsPath::new(path).is_err() && !path.starts_with("~/") {
+        return Err(Refusal::new(
+            Code::BadArgument,
+            format!("`/{field}` must be an absolute path, got `{path}`"),
+        )
+        .hint("put the workspace directory before it"));
+    }
+    Ok(())
+}
+
 /// The same for a missing file, with names beside it that may have been meant.
 pub(crate) fn missing(files: &Files, path: &AbsPath) -> Refusal {
     let refusal = refusal(path, &FileProblem::Missing, Code::FileNotFound);

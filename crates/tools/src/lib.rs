@@ -9,13 +9,28 @@
 
 #![forbid(unsafe_code)]
 
+mod edit;
 mod glob;
 mod grep;
 mod ls;
+mod notebook_edit;
 mod read;
+mod write;
 
+mod change_words;
+mod changed_files;
+mod diff;
 mod file_words;
+mod notebook;
+mod read_state;
 mod search_words;
+mod settings_check;
+mod text;
+
+pub use changed_files::{ChangedFile, FileChange, changed_files, changed_since, watch_reads};
+pub use diff::unified_diff;
+pub use read_state::{ReadState, seed_read_state};
+pub use settings_check::SchemaCheck;
 
 use toolgate_gate::{Gate, RegisterError, Tool};
 use toolgate_proto::SourceId;
@@ -74,6 +89,13 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin { toolsets: PLAIN, register: |gate| add(gate, grep::PlainGrep) },
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, read::Read) },
     Builtin { toolsets: PLAIN, register: |gate| add(gate, read::ReadFile) },
+    Builtin { toolsets: BOTH, register: |gate| add(gate, read::ReadManyFiles) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, write::Write) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, write::WriteFile) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, edit::Edit) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, edit::MultiEdit) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, edit::EditFile) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, notebook_edit::NotebookEdit) },
 ];
 
 fn add<T: Tool>(gate: &Gate, tool: T) -> Result<(), RegisterError> {

@@ -1,4 +1,4 @@
-//! The tools, called through the gate.
+//! The built-in tools through the real gate, on real files.
 
 #![expect(clippy::disallowed_methods, reason = "tests are made of real files")]
 #![expect(
@@ -6,11 +6,28 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    reason = "a test that cannot go on fails"
+)]
+#![expect(
+    clippy::string_slice,
+    clippy::print_stdout,
     clippy::print_stderr,
-    reason = "tests may"
+    reason = "tests cut texts they know, and tell their figures"
 )]
 
 mod main {
+    mod files_edit;
+    mod files_notebook;
+    #[cfg(feature = "pdf")]
+    mod files_pdf;
+    mod files_properties;
+    mod files_race;
+    mod files_read;
+    mod files_room;
+    mod files_torture;
+    mod files_undo;
+    mod files_watch;
+    mod files_write;
     mod search_behaviour;
     mod search_properties;
     mod search_rg;

@@ -5,8 +5,9 @@ use crate::permit::Cleared;
 use crate::pipeline::Walk;
 use crate::progress::Progress;
 use crate::tool::Prepared;
+use std::sync::Arc;
 use std::time::Duration;
-use toolgate_os::{Files, Hidden, Reach};
+use toolgate_os::{Access, Files, Hidden, Reach};
 use toolgate_proto::{Effect, Facts, Intent, Refusal, Scope, Stage, WriteKind};
 
 /// A call with nothing left before it.
@@ -21,11 +22,16 @@ pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Re
     let Granted { permit, valid, intent, facts } = granted;
     walk.within(valid.prepared.guard(&walk.scene)).await.map_err(|refusal| refusal.at(Stage::Guard))?;
     let progress = Progress::new(walk.call.id.clone(), walk.gate.audience.events.clone());
+    let recorder = walk
+        .gate
+        .journal
+        .as_ref()
+        .map(|journal| journal.recorder(walk.call.id.clone(), walk.scene.session.id().clone()));
     let cleared = Cleared::new(
         permit,
         walk.call.id.clone(),
         walk.scene.clone(),
-        hands(walk, &intent, &facts),
+        hands(walk, &intent, &facts).recorded_by(recorder).checked_by(Arc::clone(&walk.gate.content_checks)),
         (progress, walk.cancel.clone()),
     );
     Ok(Ready { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout })
@@ -35,11 +41,11 @@ pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Re
 /// sandbox's business, not a file tool's. Files that a rule denies to be read are not found below a granted tree.
 fn hands(walk: &Walk<'_>, intent: &Intent, facts: &Facts) -> Files {
     let reach = intent.effects.iter().filter_map(|effect| {
-        let (path, scope) = match effect {
-            Effect::Read { path, scope } => (path, *scope),
-            Effect::Write { path, kind: WriteKind::Tree } => (path, Scope::Tree),
+        let (path, scope, access) = match effect {
+            Effect::Read { path, scope } => (path, *scope, Access::Read),
+            Effect::Write { path, kind: WriteKind::Tree } => (path, Scope::Tree, Access::Write),
             Effect::Write { path, kind: WriteKind::Put | WriteKind::Edit | WriteKind::Delete } => {
-                (path, Scope::Entry)
+                (path, Scope::Entry, Access::Write)
             }
             Effect::Exec { .. }
             | Effect::Fetch { .. }
@@ -52,7 +58,7 @@ fn hands(walk: &Walk<'_>, intent: &Intent, facts: &Facts) -> Files {
             | Effect::Opaque => return None,
         };
         let fact = facts.get(path).filter(|fact| fact.problem.is_none())?;
-        Some(Reach { asked: path.clone(), real: fact.real.clone(), scope })
+        Some(Reach { asked: path.clone(), real: fact.real.clone(), scope, access })
     });
     let filter = walk.current.policy.read_filter(&walk.scene.workspace);
     let secrets = filter.clone();

@@ -1,10 +1,37 @@
 //! Files, reached only through what a call was granted.
+//!
+//! Reading order: [`reach`] is what a call may touch, [`place`] is a directory held open, [`replace`] changes a file
+//! wholly or not at all, [`held`] is what tools get to see of that.
 
-mod open;
-mod own;
 mod reach;
 
+mod check;
+mod held;
+mod lock;
+mod open;
+mod own;
+pub(crate) mod place;
+pub(crate) mod replace;
+mod version;
+
+#[cfg(not(any(test, feature = "faults")))]
+mod faults;
+#[cfg(any(test, feature = "faults"))]
+pub mod faults;
+pub(crate) mod sys;
+
+pub use check::ContentCheck;
+pub(crate) use held::read_at;
+pub use held::{Held, Made, blocking};
+pub(crate) use lock::lock_thread;
 pub use open::{FileProblem, opens_beneath};
 pub(crate) use open::{open_file, open_real};
 pub use own::{open_named_file, read_settings_text, write_private};
-pub use reach::{Entry, Files, Hidden, Reach};
+pub use reach::{Access, Entry, Files, Hidden, Reach};
+pub use replace::ChangeProblem;
+pub use version::{Hash, Mark, Version};
+
+#[cfg(test)]
+mod race;
+#[cfg(test)]
+pub(crate) mod torture;

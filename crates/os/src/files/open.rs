@@ -1,10 +1,11 @@
 //! Opening a resolved path without following any link.
 
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat, openat2};
+use super::sys;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat};
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path};
 use toolgate_proto::AbsPath;
 
@@ -74,19 +75,19 @@ pub(crate) fn open_real(real: &AbsPath, flags: OFlags) -> Result<(OwnedFd, Stat)
     // Without NONBLOCK the open of a pipe would wait for its other end.
     let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    let fd = match openat2(CWD, real.as_path(), flags, Mode::empty(), resolve) {
+    let fd = match sys::openat2(real.as_path(), flags, resolve) {
         Ok(fd) => fd,
         Err(Errno::NOSYS) => descend(real.as_path(), flags)?,
         Err(error) => return Err(error.into()),
     };
-    let stat = fstat(&fd)?;
+    let stat = sys::fstat(fd.as_fd())?;
     Ok((fd, stat))
 }
 
 /// Whether the kernel itself refuses links on the way (`openat2`); tried, not looked up.
 pub fn opens_beneath() -> bool {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    openat2(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).is_ok()
+    rustix::fs::openat2(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).is_ok()
 }
 
 /// The same for kernels without `openat2`: from handle to handle, each component without following.

@@ -1,10 +1,14 @@
 //! What one call may touch.
 
+use super::check::ContentCheck;
 use super::open::{FileProblem, open_file, open_real};
+use super::version::{Mark, Version};
+use crate::journal::Recorder;
 use crate::search::Tree;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, statat};
 use std::ffi::OsString;
 use std::fs::File;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 use toolgate_proto::{AbsPath, EntryKind, Scope};
@@ -18,6 +22,17 @@ pub struct Reach {
     pub real: AbsPath,
     /// Only this entry, or all below it.
     pub scope: Scope,
+    /// What may be done there.
+    pub access: Access,
+}
+
+/// What may be done at a path. Who may write may also read: an edit has to know what it changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Look.
+    Read,
+    /// Look, and change.
+    Write,
 }
 
 /// The files that one call may touch: those its intent named, and nothing else.
@@ -28,6 +43,10 @@ pub struct Files {
     roots: Vec<AbsPath>,
     /// What policy keeps out of sight inside a tree that was granted.
     hidden: Option<Hidden>,
+    /// Where changes are recorded before they are made.
+    recorder: Option<Recorder>,
+    /// What contents must pass before they are put in place.
+    checks: Arc<[Arc<dyn ContentCheck>]>,
 }
 
 /// Says which files below a granted directory are kept out of sight: those a deny rule for reading names.
@@ -86,7 +105,27 @@ pub struct Entry {
 impl Files {
     /// Hands that reach these paths.
     pub fn new(reach: Vec<Reach>, roots: Vec<AbsPath>) -> Self {
-        Self { reach, roots, hidden: None }
+        Self { reach, roots, ..Self::default() }
+    }
+
+    /// The same, with every change recorded.
+    pub fn recorded_by(mut self, recorder: Option<Recorder>) -> Self {
+        self.recorder = recorder;
+        self
+    }
+
+    /// The same, with every new content checked.
+    pub fn checked_by(mut self, checks: Arc<[Arc<dyn ContentCheck>]>) -> Self {
+        self.checks = checks;
+        self
+    }
+
+    pub(crate) fn checks(&self) -> Arc<[Arc<dyn ContentCheck>]> {
+        Arc::clone(&self.checks)
+    }
+
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_ref()
     }
 
     /// The same hands, with some files kept out of sight.
@@ -97,7 +136,16 @@ impl Files {
 
     /// Where a granted path really leads.
     pub fn real(&self, asked: &AbsPath) -> Result<AbsPath, FileProblem> {
-        for reach in &self.reach {
+        self.find(asked, |_| true)
+    }
+
+    /// The same for a path that was granted for writing.
+    pub(crate) fn writable(&self, asked: &AbsPath) -> Result<AbsPath, FileProblem> {
+        self.find(asked, |access| access == Access::Write)
+    }
+
+    fn find(&self, asked: &AbsPath, fits: impl Fn(Access) -> bool) -> Result<AbsPath, FileProblem> {
+        for reach in self.reach.iter().filter(|reach| fits(reach.access)) {
             if reach.asked == *asked {
                 return Ok(reach.real.clone());
             }
@@ -111,6 +159,17 @@ impl Files {
     /// Opens a regular file for reading.
     pub fn open(&self, asked: &AbsPath) -> Result<File, FileProblem> {
         open_file(&self.real(asked)?).map(|(file, _)| file)
+    }
+
+    /// The same, with the file's outward signs.
+    pub fn open_marked(&self, asked: &AbsPath) -> Result<(File, Mark), FileProblem> {
+        open_file(&self.real(asked)?).map(|(file, stat)| (file, Mark::of(&stat)))
+    }
+
+    /// Reads all of a regular file, up to so many bytes.
+    pub fn read(&self, asked: &AbsPath, most: u64) -> Result<Version, FileProblem> {
+        let (file, _) = open_file(&self.real(asked)?)?;
+        Version::read(file.as_fd(), most)
     }
 
     /// The names beside a granted path, for telling what may have been meant. Only inside the roots.
@@ -205,7 +264,12 @@ mod tests {
         std::fs::write(top.join("tree/a"), "a").unwrap();
         std::fs::write(top.join("b"), "b").unwrap();
         let files = Files::new(
-            vec![Reach { asked: top.join("tree"), real: top.join("tree"), scope: Scope::Tree }],
+            vec![Reach {
+                asked: top.join("tree"),
+                real: top.join("tree"),
+                scope: Scope::Tree,
+                access: Access::Read,
+            }],
             vec![],
         );
         assert!(files.open(&top.join("tree/a")).is_ok());
@@ -213,5 +277,6 @@ mod tests {
         assert_eq!(files.open(&top.join("tree/../b")).unwrap_err(), FileProblem::NotGranted);
         assert_eq!(files.list(&top).unwrap_err(), FileProblem::NotGranted);
         assert_eq!(files.list(&top.join("tree")).unwrap().len(), 1);
+        assert_eq!(files.writable(&top.join("tree/a")).unwrap_err(), FileProblem::NotGranted);
     }
 }

@@ -1,0 +1,420 @@
+//! Putting new content in a file's place, wholly or not at all.
+//!
+//! The new content is written to a file that has no name, made lasting, given a temporary name, and then the two
+//! names are *exchanged* in one step.
+//! What the temporary name holds after that is exactly what the new content displaced, so it can be compared with
+//! what the caller meant to displace: if somebody else was faster, the names are exchanged back and nothing of
+//! theirs is lost.
+//! A check before a plain rename, which is the usual way, has a gap in which an update can be lost; it is what is
+//! left on file systems that cannot exchange names.
+//!
+//! Until the very last step the old file is there in full, so a failure at any step can be taken back.
+//! A process that is killed between two steps may leave the temporary name behind; the journal knows it and removes
+//! it when it is next opened.
+
+use super::open::FileProblem;
+use super::place::{Place, open_regular, remove};
+use super::sys;
+use super::version::{Mark, Version};
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use std::ffi::{CStr, OsStr, OsString};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Why a change was not made. The file is as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeProblem {
+    /// The file could not be used.
+    File(FileProblem),
+    /// What is there now is not what the change was meant for.
+    Changed,
+    /// The change could not be recorded, so it was not made.
+    Unrecorded(String),
+    /// The new content is not what a file of that name must hold.
+    Unfit(Vec<String>),
+}
+
+impl std::fmt::Display for ChangeProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(problem) => problem.fmt(f),
+            Self::Changed => f.write_str("somebody else has changed it in the meantime"),
+            Self::Unfit(words) => write!(f, "its new content would not be valid: {}", words.join("; ")),
+            Self::Unrecorded(words) => write!(f, "the change could not be recorded for undo: {words}"),
+        }
+    }
+}
+
+impl std::error::Error for ChangeProblem {}
+
+impl<E: Into<FileProblem>> From<E> for ChangeProblem {
+    fn from(error: E) -> Self {
+        Self::File(error.into())
+    }
+}
+
+/// A name for a file that is there only during a change.
+pub(crate) fn temporary_name() -> OsString {
+    OsString::from(format!(".toolgate-{}.tmp", uuid::Uuid::now_v7().simple()))
+}
+
+/// Puts `content` in the place of `before`; where that is `None`, there must be nothing.
+/// A mode is for a file that was removed and comes back.
+pub(crate) fn put(
+    place: &mut Place,
+    temp: &OsStr,
+    before: Option<&Version>,
+    content: &[u8],
+    mode: Option<u32>,
+) -> Result<Mark, ChangeProblem> {
+    let done = Draft::write(place, temp, before, content, mode).and_then(|draft| {
+        let done = match before {
+            Some(before) => draft.displace(place, before),
+            None => draft.appear(place),
+        };
+        if done.is_err() {
+            draft.drop_name(place);
+        }
+        done
+    });
+    if done.is_err() {
+        place.unmake();
+    }
+    done
+}
+
+/// Removes the file that holds `before`.
+pub(crate) fn take_away(place: &Place, temp: &OsStr, before: &Version) -> Result<(), ChangeProblem> {
+    let dir = place.dir();
+    may_write(place)?;
+    match sys::rename_new(dir, place.name(), temp) {
+        Ok(()) => {}
+        Err(Errno::NOENT) => return Err(ChangeProblem::Changed),
+        Err(error) => return Err(error.into()),
+    }
+    let checked = match holds(place, temp, before) {
+        Ok(true) => place.sync().map_err(ChangeProblem::from),
+        Ok(false) => Err(ChangeProblem::Changed),
+        Err(problem) => Err(problem.into()),
+    };
+    let done = checked.and_then(|()| Ok(remove(dir, temp, AtFlags::empty())?));
+    if done.is_err() {
+        let back = || sys::rename_new(dir, temp, place.name());
+        back().or_else(|_| back()).map_err(|error| stranded(temp, error))?;
+    }
+    done
+}
+
+/// New content on its way.
+struct Draft<'t> {
+    fd: OwnedFd,
+    temp: &'t OsStr,
+    /// The system made us give it a name from the start.
+    named: bool,
+}
+
+impl<'t> Draft<'t> {
+    fn write(
+        place: &Place,
+        temp: &'t OsStr,
+        before: Option<&Version>,
+        content: &[u8],
+        mode: Option<u32>,
+    ) -> Result<Self, ChangeProblem> {
+        if before.is_some() {
+            may_write(place)?;
+        }
+        // What replaces a file gets that file's mode later and must not be readable by more people until then.
+        let first_mode = Mode::from_raw_mode(if before.is_some() { 0o600 } else { 0o666 });
+        let draft = Self::open(place, temp, first_mode)?;
+        let filled = draft.fill(place, before, content, mode);
+        if let Err(problem) = filled {
+            draft.drop_name(place);
+            return Err(problem);
+        }
+        Ok(draft)
+    }
+
+    fn open(place: &Place, temp: &'t OsStr, mode: Mode) -> Result<Self, ChangeProblem> {
+        match sys::openat(place.dir(), OsStr::new("."), OFlags::TMPFILE | OFlags::RDWR, mode) {
+            Ok(fd) => Ok(Self { fd, temp, named: false }),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW;
+                Ok(Self { fd: sys::openat(place.dir(), temp, flags, mode)?, temp, named: true })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn fill(
+        &self,
+        place: &Place,
+        before: Option<&Version>,
+        content: &[u8],
+        mode: Option<u32>,
+    ) -> Result<(), ChangeProblem> {
+        sys::write_all(&self.fd, content)?;
+        if before.is_some() {
+            let old = match place.open() {
+                Ok(old) => old,
+                Err(FileProblem::Missing) => return Err(ChangeProblem::Changed),
+                Err(problem) => return Err(problem.into()),
+            };
+            take_over(&old, &self.fd)?;
+        } else if let Some(mode) = mode {
+            sys::fchmod(self.fd.as_fd(), Mode::from_raw_mode(mode & 0o777))?;
+        }
+        sys::fsync(self.fd.as_fd())?;
+        Ok(())
+    }
+
+    /// Takes the name where there was nothing.
+    fn appear(&self, place: &Place) -> Result<Mark, ChangeProblem> {
+        let dir = place.dir();
+        let named = if self.named {
+            sys::rename_new(dir, self.temp, place.name())
+        } else {
+            sys::name_it(self.fd.as_fd(), dir, place.name())
+        };
+        match named {
+            Ok(()) => {}
+            Err(Errno::EXIST) => return Err(ChangeProblem::Changed),
+            Err(error) => return Err(error.into()),
+        }
+        match place.sync().map_err(ChangeProblem::from).and_then(|()| self.mark()) {
+            Ok(mark) => Ok(mark),
+            Err(problem) => {
+                let _ = remove(dir, place.name(), AtFlags::empty());
+                Err(problem)
+            }
+        }
+    }
+
+    /// Takes the name from the version that has it.
+    fn displace(&self, place: &Place, before: &Version) -> Result<Mark, ChangeProblem> {
+        let dir = place.dir();
+        if !self.named {
+            sys::name_it(self.fd.as_fd(), dir, self.temp)?;
+        }
+        match sys::exchange(dir, self.temp, place.name()) {
+            Ok(()) => {}
+            Err(Errno::NOENT) => return Err(ChangeProblem::Changed),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                return self.displace_plainly(place, before);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        let checked = match holds(place, self.temp, before) {
+            Ok(true) => place.sync().map_err(ChangeProblem::from).and_then(|()| self.mark()),
+            Ok(false) => Err(ChangeProblem::Changed),
+            Err(problem) => Err(problem.into()),
+        };
+        let done = checked.and_then(|mark| {
+            remove(dir, self.temp, AtFlags::empty())?;
+            Ok(mark)
+        });
+        if done.is_err() {
+            self.give_back(place)?;
+        }
+        done
+    }
+
+    /// The names change back. Where somebody has meanwhile put a newer file in our place, theirs stays.
+    fn give_back(&self, place: &Place) -> Result<(), ChangeProblem> {
+        let dir = place.dir();
+        let exchange = || sys::exchange(dir, self.temp, place.name());
+        let exchange = || exchange().or_else(|_| exchange()).map_err(|error| stranded(self.temp, error));
+        exchange()?;
+        let ours = sys::fstat(self.fd.as_fd())?;
+        let theirs = open_regular(dir, self.temp).and_then(|fd| Ok(sys::fstat(fd.as_fd())?));
+        if theirs.is_ok_and(|theirs| (theirs.st_dev, theirs.st_ino) != (ours.st_dev, ours.st_ino)) {
+            exchange()?;
+        }
+        Ok(())
+    }
+
+    /// For file systems that cannot exchange two names.
+    fn displace_plainly(&self, place: &Place, before: &Version) -> Result<Mark, ChangeProblem> {
+        if !holds(place, place.name(), before)? {
+            return Err(ChangeProblem::Changed);
+        }
+        let mark = self.mark()?;
+        sys::rename(place.dir(), self.temp, place.name())?;
+        place.sync()?;
+        Ok(mark)
+    }
+
+    fn mark(&self) -> Result<Mark, ChangeProblem> {
+        Ok(Mark::of(&sys::fstat(self.fd.as_fd())?))
+    }
+
+    /// No litter. The name may never have been given.
+    fn drop_name(&self, place: &Place) {
+        let _ = remove(place.dir(), self.temp, AtFlags::empty());
+    }
+}
+
+/// Whether a name in the place's directory is a regular file with this version in it.
+fn holds(place: &Place, name: &OsStr, before: &Version) -> Result<bool, FileProblem> {
+    match open_regular(place.dir(), name) {
+        Ok(fd) => before.is_in(fd),
+        Err(FileProblem::Missing | FileProblem::Moved | FileProblem::IsDirectory | FileProblem::Special) => {
+            Ok(false)
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+/// A rename does not ask whether the file itself may be written to. People who took the right away meant it.
+fn may_write(place: &Place) -> Result<(), ChangeProblem> {
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    match sys::openat(place.dir(), place.name(), flags, Mode::empty()) {
+        Ok(_) | Err(Errno::TXTBSY) => Ok(()),
+        Err(Errno::NOENT) => Err(ChangeProblem::Changed),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Mode, owner and extended attributes go over to the new file, as far as the system lets us.
+fn take_over(old: &OwnedFd, new: &OwnedFd) -> Result<(), ChangeProblem> {
+    let (old, new) = (old.as_fd(), new.as_fd());
+    let (was, is) = (sys::fstat(old)?, sys::fstat(new)?);
+    let mut mode = was.st_mode & 0o7777;
+    if (was.st_uid, was.st_gid) != (is.st_uid, is.st_gid) {
+        match sys::fchown(new, was.st_uid, was.st_gid) {
+            Ok(()) => {}
+            // The new file is ours now: it must not run as us.
+            Err(Errno::PERM) => mode &= 0o777,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let names = match sys::list_xattrs(old) {
+        Ok(names) => names,
+        Err(Errno::OPNOTSUPP | Errno::PERM | Errno::RANGE) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    for name in names.split_inclusive(|byte| *byte == 0) {
+        let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
+        let copied = sys::get_xattr(old, name).and_then(|value| sys::set_xattr(new, name, &value));
+        match copied {
+            Ok(()) | Err(Errno::OPNOTSUPP | Errno::PERM | Errno::ACCESS | Errno::NODATA) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // Last, because a change of owner takes away the bits that let a program run as its owner.
+    sys::fchmod(new, Mode::from_raw_mode(mode))?;
+    Ok(())
+}
+
+fn stranded(temp: &OsStr, error: Errno) -> ChangeProblem {
+    let temp = temp.display();
+    ChangeProblem::File(FileProblem::Other(format!(
+        "the change could not be taken back ({error}); the former content is beside it in `{temp}`"
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::read_at;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::Path;
+    use toolgate_proto::AbsPath;
+
+    /// Reads a file, lets somebody else do something, and then tries to change it.
+    fn check(others: impl FnOnce(&Path), expected: Result<&str, ChangeProblem>, left: &str) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = AbsPath::new(dir.path().canonicalize().unwrap().join("f")).unwrap();
+        std::fs::write(&path, "old content").unwrap();
+        let before = read_at(&path, 1000).unwrap().unwrap();
+        others(path.as_path());
+        let mut place = Place::find(&path).unwrap();
+        let made = put(&mut place, &temporary_name(), Some(&before), b"new content", None);
+        assert_eq!(made.map(|_| "made"), expected);
+        assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), left);
+        let names: Vec<_> =
+            std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert!(names.iter().all(|name| !name.to_string_lossy().starts_with(".toolgate")), "{names:?}");
+    }
+
+    #[test]
+    fn what_somebody_else_did_meanwhile_is_never_overwritten() {
+        check(|_| {}, Ok("made"), "new content");
+        check(
+            |path| std::fs::write(path, "OLD CONTENT").unwrap(),
+            Err(ChangeProblem::Changed),
+            "OLD CONTENT",
+        );
+        check(
+            |path| {
+                std::fs::write(path.with_extension("new"), "theirs").unwrap();
+                std::fs::rename(path.with_extension("new"), path).unwrap();
+            },
+            Err(ChangeProblem::Changed),
+            "theirs",
+        );
+        check(|path| std::fs::remove_file(path).unwrap(), Err(ChangeProblem::Changed), "");
+        check(
+            |path| {
+                std::fs::write(path.with_extension("target"), "elsewhere").unwrap();
+                std::fs::remove_file(path).unwrap();
+                symlink(path.with_extension("target"), path).unwrap();
+            },
+            Err(ChangeProblem::File(FileProblem::Moved)),
+            "elsewhere",
+        );
+        check(
+            |path| {
+                std::fs::remove_file(path).unwrap();
+                std::fs::create_dir(path).unwrap();
+            },
+            Err(ChangeProblem::File(FileProblem::IsDirectory)),
+            "",
+        );
+    }
+
+    #[test]
+    fn a_touch_or_the_same_content_again_is_no_change() {
+        check(
+            |path| {
+                let file = std::fs::File::options().write(true).open(path).unwrap();
+                file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+            },
+            Ok("made"),
+            "new content",
+        );
+        check(
+            |path| {
+                std::fs::remove_file(path).unwrap();
+                std::fs::write(path, "old content").unwrap();
+            },
+            Ok("made"),
+            "new content",
+        );
+    }
+
+    #[test]
+    fn mode_and_attributes_go_over_to_the_new_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = AbsPath::new(dir.path().canonicalize().unwrap().join("f")).unwrap();
+        std::fs::write(&path, "old").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
+        rustix::fs::setxattr(path.as_path(), "user.note", b"kept", rustix::fs::XattrFlags::empty()).unwrap();
+        let before = read_at(&path, 1000).unwrap();
+        put(&mut Place::find(&path).unwrap(), &temporary_name(), before.as_ref(), b"new", None).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o751);
+        let mut value = [0; 16];
+        let got = rustix::fs::getxattr(path.as_path(), "user.note", &mut value).unwrap();
+        assert_eq!(&value[..got], b"kept");
+    }
+
+    #[test]
+    fn a_new_file_does_not_take_a_name_that_somebody_took_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = AbsPath::new(dir.path().canonicalize().unwrap().join("f")).unwrap();
+        std::fs::write(&path, "theirs").unwrap();
+        let made = put(&mut Place::make(&path).unwrap(), &temporary_name(), None, b"ours", None);
+        assert_eq!(made.unwrap_err(), ChangeProblem::Changed);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
+    }
+}

@@ -1,0 +1,145 @@
+//! What a file held at some moment, and how to tell whether it still does.
+
+use super::open::FileProblem;
+use super::sys;
+use rustix::fs::Stat;
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A file's outward signs: if they are the same, its content very probably is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    dev: u64,
+    ino: u64,
+    /// Its size in bytes.
+    pub bytes: u64,
+    mtime: (i64, i64),
+    /// The file was changed so shortly before it was looked at that a further change might bear the same time.
+    fresh: bool,
+}
+
+/// Time stamps come from a clock that ticks every few milliseconds.
+const TICK_NANOS: i128 = 50_000_000;
+
+impl Mark {
+    pub(crate) fn of(stat: &Stat) -> Self {
+        let mtime = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let then = i128::from(mtime.0) * 1_000_000_000 + i128::from(mtime.1);
+        Self {
+            dev: stat.st_dev,
+            ino: stat.st_ino,
+            bytes: u64::try_from(stat.st_size).unwrap_or(0),
+            mtime,
+            fresh: i128::try_from(now).unwrap_or(i128::MAX) - then < TICK_NANOS,
+        }
+    }
+
+    /// Whether two looks at a file surely saw the same content. False means only that one must look closer.
+    pub fn surely_same(&self, later: &Self) -> bool {
+        !self.fresh && self.looks_same(later)
+    }
+
+    pub(crate) fn looks_same(&self, later: &Self) -> bool {
+        (self.dev, self.ino, self.bytes, self.mtime) == (later.dev, later.ino, later.bytes, later.mtime)
+    }
+}
+
+/// The SHA-256 of some content.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash([u8; 32]);
+
+impl Hash {
+    /// Of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// From its 64 hexadecimal digits.
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let digits = text.as_bytes();
+        if digits.len() != 64 {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+            *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+        }
+        Some(Self(bytes))
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// The content of a file, as it was read in one piece.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Version {
+    /// The content.
+    pub bytes: Vec<u8>,
+    /// Its hash.
+    pub hash: Hash,
+    /// The outward signs at that moment.
+    pub mark: Mark,
+    /// How many names the file has.
+    pub names: u64,
+    /// Permission bits.
+    pub mode: u32,
+}
+
+impl Version {
+    /// Reads all of an open file. A file that changes meanwhile is read again.
+    pub(crate) fn read(fd: BorrowedFd<'_>, most: u64) -> Result<Self, FileProblem> {
+        let mut stat = sys::fstat(fd)?;
+        for _ in 0..3 {
+            let mark = Mark::of(&stat);
+            if mark.bytes > most {
+                return Err(too_large(mark.bytes, most));
+            }
+            let bytes = sys::read_all(fd, mark.bytes, most)?;
+            if bytes.len() as u64 > most {
+                return Err(too_large(bytes.len() as u64, most));
+            }
+            stat = sys::fstat(fd)?;
+            let after = Mark::of(&stat);
+            if mark.looks_same(&after) && bytes.len() as u64 == after.bytes {
+                return Ok(Self {
+                    hash: Hash::of(&bytes),
+                    bytes,
+                    // The earlier look: a change during the read must not hide behind it.
+                    mark,
+                    names: stat.st_nlink,
+                    mode: stat.st_mode & 0o7777,
+                });
+            }
+        }
+        Err(FileProblem::Other("it keeps changing while it is read".to_owned()))
+    }
+
+    /// Whether this open file still holds this version.
+    pub(crate) fn is_in(&self, fd: impl AsFd) -> Result<bool, FileProblem> {
+        let now = Mark::of(&sys::fstat(fd.as_fd())?);
+        if self.mark.surely_same(&now) {
+            return Ok(true);
+        }
+        if now.bytes != self.mark.bytes {
+            return Ok(false);
+        }
+        Ok(Self::read(fd.as_fd(), now.bytes)?.hash == self.hash)
+    }
+}
+
+fn too_large(bytes: u64, most: u64) -> FileProblem {
+    FileProblem::Other(format!("it has {bytes} bytes, more than the {most} that can be changed at once"))
+}

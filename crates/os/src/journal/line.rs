@@ -1,0 +1,138 @@
+//! The lines of the journal.
+
+use super::{Change, Kept};
+use crate::files::Hash;
+use serde::{Deserialize, Serialize};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use toolgate_proto::{AbsPath, CallId, SessionId};
+
+/// What became of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Announced. Only a crash leaves it so.
+    Begun,
+    /// Made.
+    Done,
+    /// Not made.
+    Failed,
+    /// Made, and undone.
+    Undone,
+}
+
+/// One line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub(super) enum Line {
+    /// A change is about to be made.
+    Begin {
+        id: u64,
+        call: CallId,
+        session: SessionId,
+        at: u64,
+        path: PathText,
+        before: Option<KeptText>,
+        after: Option<KeptText>,
+        temp: PathText,
+    },
+    /// Changes are about to be undone or redone, all of them of one file.
+    Moving {
+        ids: Vec<u64>,
+        /// What they will be afterwards.
+        to: State,
+        /// What the file will hold then.
+        target: Option<String>,
+        temp: PathText,
+        /// What the changes made is now in the blobs as well.
+        stored: bool,
+    },
+    /// So it is.
+    State { ids: Vec<u64>, state: State },
+}
+
+/// A path, also one that is no UTF-8.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum PathText {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl PathText {
+    pub(super) fn of(path: &AbsPath) -> Self {
+        Self::of_name(path.as_path().as_os_str())
+    }
+
+    pub(super) fn of_name(name: &OsStr) -> Self {
+        match name.to_str() {
+            Some(text) => Self::Text(text.to_owned()),
+            None => Self::Bytes(name.as_bytes().to_vec()),
+        }
+    }
+
+    pub(super) fn name(&self) -> OsString {
+        match self {
+            Self::Text(text) => OsString::from(text),
+            Self::Bytes(bytes) => OsString::from_vec(bytes.clone()),
+        }
+    }
+
+    pub(super) fn path(&self) -> Option<AbsPath> {
+        AbsPath::new(self.name()).ok()
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct KeptText {
+    sha256: String,
+    bytes: u64,
+    mode: u32,
+    stored: bool,
+}
+
+impl From<Kept> for KeptText {
+    fn from(kept: Kept) -> Self {
+        Self { sha256: kept.hash.to_string(), bytes: kept.bytes, mode: kept.mode, stored: kept.stored }
+    }
+}
+
+impl KeptText {
+    fn read(&self) -> Option<Kept> {
+        let hash = Hash::from_hex(&self.sha256)?;
+        Some(Kept { hash, bytes: self.bytes, mode: self.mode, stored: self.stored })
+    }
+}
+
+/// A change as a line told it, with the temporary name it used. `None` where the line makes no sense.
+pub(super) fn read_begin(line: &Line) -> Option<(Change, OsString)> {
+    let Line::Begin { id, call, session, at, path, before, after, temp } = line else { return None };
+    let read = |kept: &Option<KeptText>| match kept {
+        Some(kept) => kept.read().map(Some),
+        None => Some(None),
+    };
+    let change = Change {
+        id: *id,
+        call: call.clone(),
+        session: session.clone(),
+        at_millis: *at,
+        path: path.path()?,
+        before: read(before)?,
+        after: read(after)?,
+        state: State::Begun,
+    };
+    Some((change, temp.name()))
+}
+
+pub(super) fn write_begin(change: &Change) -> Line {
+    Line::Begin {
+        id: change.id,
+        call: change.call.clone(),
+        session: change.session.clone(),
+        at: change.at_millis,
+        path: PathText::of(&change.path),
+        before: change.before.map(Into::into),
+        after: change.after.map(Into::into),
+        temp: PathText::Text(String::new()),
+    }
+}

@@ -1,0 +1,290 @@
+//! The journal: what every change displaced, so that it can be undone.
+//!
+//! A change is written down in three steps: the displaced content goes to a store of blobs, a line says what is
+//! about to happen, and after the change another line says that it did.
+//! A crash between any two of them is settled when the journal is next opened, by looking at what the file holds.
+//! What a change *made* is not stored: it is in the file, and is stored only when it is about to be undone.
+//!
+//! Blobs are named by the hash of their content and compressed; their total size is capped, and the oldest changes
+//! are forgotten first.
+//! Lines and blobs are not forced to the disk at every change: a power cut may cost the last seconds of undo, never
+//! a file, and it would double the price of every edit to promise more.
+//!
+//! Several processes may use one journal.
+//! Whoever writes to it holds the lock; whoever is between the first and the last step of a change holds a shared
+//! lock on `live`, so that nobody takes a change under way for a crashed one.
+
+mod blobs;
+mod line;
+mod log;
+mod recover;
+mod undo;
+
+use crate::files::place::Place;
+use crate::files::{FileProblem, Hash, Version, sys};
+use blobs::Blobs;
+use line::{Line, PathText};
+use log::{Book, Log};
+use rustix::fs::FlockOperation;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use toolgate_proto::{AbsPath, CallId, SessionId};
+
+pub use line::State;
+pub use undo::{Conflict, How, Moved, Plan, Restore, UndoProblem, Which};
+
+/// How much the journal keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JournalLimits {
+    /// All blobs together, compressed. Past it the oldest changes are forgotten.
+    pub total_bytes: u64,
+    /// The largest file whose former content is kept. A change of a larger one is made, and cannot be undone.
+    pub file_bytes: u64,
+}
+
+impl Default for JournalLimits {
+    fn default() -> Self {
+        Self { total_bytes: 512 << 20, file_bytes: 64 << 20 }
+    }
+}
+
+/// Content that a change displaced or made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Its hash.
+    pub hash: Hash,
+    /// Its size.
+    pub bytes: u64,
+    /// The file's permission bits.
+    pub mode: u32,
+    /// Whether the content is in the journal.
+    pub stored: bool,
+}
+
+/// One change of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Its number, ever rising.
+    pub id: u64,
+    /// The call that made it.
+    pub call: CallId,
+    /// The session of that call.
+    pub session: SessionId,
+    /// When, in milliseconds since 1970.
+    pub at_millis: u64,
+    /// The file, links resolved.
+    pub path: AbsPath,
+    /// What was there; `None` where the change created the file.
+    pub before: Option<Kept>,
+    /// What came there; `None` where the change removed the file.
+    pub after: Option<Kept>,
+    /// What became of it.
+    pub state: State,
+}
+
+/// Whether a change can be undone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undo {
+    /// Yes, as the journal's change of this number.
+    Recorded(u64),
+    /// No: the file was too large to be kept.
+    TooLarge,
+    /// No: there is no journal.
+    Off,
+}
+
+/// The record of all changes. Cheap to share.
+#[derive(Debug)]
+pub struct Journal {
+    dir: OwnedFd,
+    /// Whoever writes holds a lock on this.
+    lock: OwnedFd,
+    limits: JournalLimits,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    log: Log,
+    blobs: Blobs,
+    book: Book,
+}
+
+impl Journal {
+    /// Opens or creates the journal in a directory, which is made private to the user, and settles what a crash left
+    /// unsettled.
+    pub fn open(dir: &AbsPath, limits: JournalLimits) -> Result<Self, FileProblem> {
+        let place = Place::make(&dir.join("journal"))?;
+        let dir = log::private_dir(place.dir(), OsStr::new("journal"))?;
+        let lock = log::private_file(dir.as_fd(), OsStr::new("lock"))?;
+        let log = Log::open(dir.as_fd())?;
+        let blobs = Blobs::open(dir.as_fd())?;
+        let inner = Mutex::new(Inner { log, blobs, book: Book::default() });
+        let journal = Self { dir, lock, limits, inner };
+        journal.recover()?;
+        Ok(journal)
+    }
+
+    /// Every change that is remembered, newest first.
+    pub fn list(&self) -> Result<Vec<Change>, FileProblem> {
+        self.locked(|inner| Ok(inner.book.changes.values().rev().cloned().collect()))
+    }
+
+    /// The stored content of a change.
+    pub fn content(&self, kept: &Kept) -> Result<Vec<u8>, FileProblem> {
+        self.locked(|inner| inner.blobs.load(kept))
+    }
+
+    /// Does something while nobody else writes, knowing all that others wrote.
+    fn locked<T>(&self, work: impl FnOnce(&mut Inner) -> Result<T, FileProblem>) -> Result<T, FileProblem> {
+        let mut inner = self.inner();
+        sys::flock(self.lock.as_fd(), FlockOperation::LockExclusive)?;
+        let caught_up = inner.catch_up(self.dir.as_fd());
+        let done = caught_up.and_then(|()| work(&mut inner));
+        // Closing the descriptor would release it as well; until then others wait, so it is tried twice.
+        let release = || sys::flock(self.lock.as_fd(), FlockOperation::Unlock);
+        let released = release().or_else(|_| release());
+        let out = done?;
+        released?;
+        Ok(out)
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says that a change is under way in this process, until the result is dropped.
+    fn live(&self) -> Result<Live, FileProblem> {
+        let live = log::private_file(self.dir.as_fd(), OsStr::new("live"))?;
+        sys::flock(live.as_fd(), FlockOperation::LockShared)?;
+        Ok(Live(live))
+    }
+
+    /// What the undo of a session's or a call's changes is asked through.
+    pub fn recorder(self: &Arc<Self>, call: CallId, session: SessionId) -> Recorder {
+        Recorder { journal: Arc::clone(self), call, session }
+    }
+}
+
+impl Inner {
+    fn catch_up(&mut self, dir: std::os::fd::BorrowedFd<'_>) -> Result<(), FileProblem> {
+        let Self { log, book, .. } = self;
+        log.catch_up(dir, book)
+    }
+
+    fn append(&mut self, line: Line) -> Result<(), FileProblem> {
+        self.log.append(&line)?;
+        self.book.apply(line);
+        Ok(())
+    }
+}
+
+/// A sign that a change is under way. Closing alone would not take it away while a process that is just being
+/// started still has a copy of the descriptor.
+#[derive(Debug)]
+struct Live(OwnedFd);
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Records the changes of one call.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    journal: Arc<Journal>,
+    call: CallId,
+    session: SessionId,
+}
+
+/// A change about to be made.
+#[derive(Debug)]
+pub(crate) struct Draft<'a> {
+    pub(crate) path: &'a AbsPath,
+    pub(crate) before: Option<&'a Version>,
+    pub(crate) after: Option<Kept>,
+    pub(crate) temp: &'a OsStr,
+}
+
+/// A change that was announced. It must be told how it ended.
+#[derive(Debug)]
+#[must_use = "an announced change must be ended"]
+pub(crate) struct Begun {
+    journal: Arc<Journal>,
+    id: u64,
+    undo: Undo,
+    _live: Live,
+}
+
+impl Recorder {
+    /// Keeps what will be displaced and announces the change.
+    pub(crate) fn begin(&self, draft: &Draft<'_>) -> Result<Begun, String> {
+        self.try_begin(draft).map_err(|problem| problem.to_string())
+    }
+
+    fn try_begin(&self, draft: &Draft<'_>) -> Result<Begun, FileProblem> {
+        let live = self.journal.live()?;
+        let small = draft.before.is_none_or(|before| before.mark.bytes <= self.journal.limits.file_bytes);
+        let id = self.journal.locked(|inner| {
+            let before = match draft.before {
+                Some(before) => Some(inner.blobs.keep(before, small)?),
+                None => None,
+            };
+            let id = inner.book.next_id();
+            inner.append(Line::Begin {
+                id,
+                call: self.call.clone(),
+                session: self.session.clone(),
+                at: crate::now_millis(),
+                path: PathText::of(draft.path),
+                before: before.map(Into::into),
+                after: draft.after.map(Into::into),
+                temp: PathText::of_name(draft.temp),
+            })?;
+            Ok(id)
+        })?;
+        let undo = if small { Undo::Recorded(id) } else { Undo::TooLarge };
+        Ok(Begun { journal: Arc::clone(&self.journal), id, undo, _live: live })
+    }
+}
+
+impl Begun {
+    /// Writes down how it ended. If that fails, the next opening finds out by itself, so it is no reason to take
+    /// back a change that was made.
+    pub(crate) fn end(self, made: bool) -> Undo {
+        let state = if made { State::Done } else { State::Failed };
+        let journal = &self.journal;
+        let ended = journal.locked(|inner| inner.append(Line::State { ids: vec![self.id], state }));
+        if ended.is_ok() {
+            let _ = journal.forget_oldest();
+        }
+        self.undo
+    }
+}
+
+impl Journal {
+    /// Forgets the oldest changes while the blobs take more room than they may.
+    fn forget_oldest(&self) -> Result<(), FileProblem> {
+        let most = self.limits.total_bytes;
+        if self.inner().blobs.bytes() <= most {
+            return Ok(());
+        }
+        self.locked(|inner| {
+            let Inner { log, blobs, book } = inner;
+            // Some more than needed, so that it does not happen again at once.
+            let goal = most / 5 * 4;
+            while blobs.bytes() > goal {
+                let Some(oldest) = book.oldest_settled() else { break };
+                book.changes.remove(&oldest);
+                let kept = book.hashes();
+                blobs.retain(|hash| kept.contains(hash))?;
+            }
+            log.rewrite(self.dir.as_fd(), book)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

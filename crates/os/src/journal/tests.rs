@@ -1,0 +1,158 @@
+//! Tests of the journal: what is undone, what is refused, what is forgotten.
+
+use super::*;
+use crate::files::torture::World;
+
+fn world() -> (tempfile::TempDir, World) {
+    let dir = tempfile::tempdir().unwrap();
+    let world = World::open(dir.path());
+    (dir, world)
+}
+
+#[test]
+fn three_files_of_one_call_come_back_together_and_go_again() {
+    let (_dir, world) = world();
+    std::fs::write(world.path("a"), "a1").unwrap();
+    std::fs::write(world.path("c"), "c1").unwrap();
+    world.change("call", "a", Some("a2")).unwrap();
+    world.change("call", "a", Some("a3")).unwrap();
+    world.change("call", "new/b", Some("b1")).unwrap();
+    world.change("call", "c", None).unwrap();
+    let plan = world.journal.plan_undo(&Which::Last(None)).unwrap();
+    assert_eq!(plan.conflicts, []);
+    assert_eq!(plan.restores.len(), 3);
+    assert_eq!(plan.restores[0].now.as_deref(), Some(&b"a3"[..]));
+    assert_eq!(plan.restores[0].then.as_deref(), Some(&b"a1"[..]));
+    assert_eq!(world.text("a").unwrap(), "a3", "a plan touches nothing");
+    for _ in 0..3 {
+        world.journal.undo(&Which::Call("call".into()), How::Careful).unwrap();
+        assert_eq!(
+            [world.text("a"), world.text("new/b"), world.text("c")],
+            [Some("a1".into()), None, Some("c1".into())]
+        );
+        world.journal.redo(&Which::Call("call".into()), How::Careful).unwrap();
+        assert_eq!(
+            [world.text("a"), world.text("new/b"), world.text("c")],
+            [Some("a3".into()), Some("b1".into()), None]
+        );
+    }
+}
+
+#[test]
+fn steps_and_sessions_choose_calls_from_the_newest() {
+    let (_dir, world) = world();
+    for (call, name) in [("1", "a"), ("2", "b"), ("3", "c")] {
+        world.change(call, name, Some("x")).unwrap();
+    }
+    let there = |world: &World| ["a", "b", "c"].map(|name| world.text(name).is_some());
+    world.journal.undo(&Which::Steps(2, None), How::Careful).unwrap();
+    assert_eq!(there(&world), [true, false, false]);
+    world.journal.redo(&Which::Last(Some("s".into())), How::Careful).unwrap();
+    assert_eq!(there(&world), [true, true, false], "redo starts with what was undone last");
+    world.journal.undo(&Which::Session("s".into()), How::Careful).unwrap();
+    assert_eq!(there(&world), [false, false, false]);
+    assert_eq!(world.journal.undo(&Which::Last(None), How::Careful), Err(UndoProblem::Nothing));
+    assert_eq!(world.journal.undo(&Which::Session("other".into()), How::Careful), Err(UndoProblem::Nothing));
+}
+
+#[test]
+fn work_of_others_is_not_overwritten_unless_forced_and_then_can_be_had_back() {
+    let (_dir, world) = world();
+    std::fs::write(world.path("a"), "old").unwrap();
+    std::fs::write(world.path("b"), "old").unwrap();
+    world.change("call", "a", Some("new")).unwrap();
+    world.change("call", "b", Some("new")).unwrap();
+    std::fs::write(world.path("b"), "by a person").unwrap();
+    let Err(UndoProblem::Conflicts(conflicts)) = world.journal.undo(&Which::Last(None), How::Careful) else {
+        panic!("a conflict was expected")
+    };
+    assert_eq!(conflicts[0].reason, "has been changed since by someone else");
+    assert_eq!(world.text("a").unwrap(), "new", "all or none");
+    world.journal.undo(&Which::Last(None), How::Force).unwrap();
+    assert_eq!([world.text("a").unwrap(), world.text("b").unwrap()], ["old", "old"]);
+    world.journal.undo(&Which::Call("forced-undo".into()), How::Careful).unwrap();
+    assert_eq!(world.text("b").unwrap(), "by a person");
+}
+
+#[test]
+fn an_earlier_call_is_not_undone_from_under_a_later_one() {
+    let (_dir, world) = world();
+    world.change("1", "a", Some("one")).unwrap();
+    world.change("2", "a", Some("two")).unwrap();
+    assert!(matches!(
+        world.journal.undo(&Which::Call("1".into()), How::Careful),
+        Err(UndoProblem::Conflicts(_))
+    ));
+    world.journal.undo(&Which::Steps(2, None), How::Careful).unwrap();
+    assert_eq!(world.text("a"), None);
+}
+
+#[test]
+fn the_oldest_changes_are_forgotten_when_the_room_is_used_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path());
+    let limits = JournalLimits { total_bytes: 20_000, file_bytes: 20_000 };
+    world.journal = Arc::new(Journal::open(&world.top.join("small"), limits).unwrap());
+    for round in 0..20_u32 {
+        // Content that does not compress: one hash after the other.
+        let noise: Vec<u8> = (0..200)
+            .flat_map(|n| Hash::of(&[round as u8, n]).to_string().into_bytes().into_iter().take(32))
+            .collect();
+        std::fs::write(world.path("a"), noise).unwrap();
+        world.change(&round.to_string(), "a", Some("new")).unwrap();
+    }
+    let left = world.journal.list().unwrap();
+    assert!(left.len() < 8 && !left.is_empty(), "{} changes are left", left.len());
+    assert!(world.journal.inner().blobs.bytes() <= 20_000);
+    assert_eq!(left[0].call.as_str(), "19");
+    // Another opening sees the same, and the newest change can still be undone.
+    let again = Journal::open(&world.top.join("small"), limits).unwrap();
+    assert_eq!(again.list().unwrap(), left);
+    again.undo(&Which::Last(None), How::Careful).unwrap();
+    assert_eq!(std::fs::read(world.path("a")).unwrap().len(), 6400);
+
+    std::fs::write(world.path("big"), "x".repeat(30_000)).unwrap();
+    world.change("big", "big", Some("new")).unwrap();
+    let Err(UndoProblem::Conflicts(conflicts)) = world.journal.undo(&Which::Last(None), How::Force) else {
+        panic!("a conflict was expected")
+    };
+    assert_eq!(conflicts[0].reason, "cannot come back: its content was not kept");
+}
+
+#[test]
+fn two_openings_share_one_journal() {
+    let (_dir, world) = world();
+    let other = World {
+        top: world.top.clone(),
+        journal: Arc::new(Journal::open(&world.top.join("state"), JournalLimits::default()).unwrap()),
+    };
+    world.change("1", "a", Some("one")).unwrap();
+    other.change("2", "a", Some("two")).unwrap();
+    world.change("3", "a", Some("three")).unwrap();
+    let ids: Vec<u64> = other.journal.list().unwrap().iter().map(|change| change.id).collect();
+    assert_eq!(ids, [3, 2, 1]);
+    other.journal.undo(&Which::Steps(2, None), How::Careful).unwrap();
+    assert_eq!(world.text("a").unwrap(), "one");
+    assert_eq!(world.journal.list().unwrap(), other.journal.list().unwrap());
+}
+
+#[test]
+fn a_damaged_line_or_blob_is_noticed_and_harms_nothing_else() {
+    let (_dir, world) = world();
+    std::fs::write(world.path("a"), "old a").unwrap();
+    world.change("1", "a", Some("new a")).unwrap();
+    let lines = world.top.join("state/journal/changes.jsonl");
+    let mut text = std::fs::read_to_string(&lines).unwrap();
+    text.push_str("{\"op\":\"beg");
+    std::fs::write(&lines, text).unwrap();
+    let again = World::open(world.top.as_path());
+    again.change("2", "b", Some("new b")).unwrap();
+    assert_eq!(again.journal.list().unwrap().len(), 2);
+    let blob = world.top.join("state/journal/blobs").join(Hash::of(b"old a").to_string());
+    std::fs::write(blob, zstd::bulk::compress(b"evil!", 1).unwrap()).unwrap();
+    let Err(UndoProblem::Conflicts(conflicts)) = again.journal.undo(&Which::Call("1".into()), How::Force)
+    else {
+        panic!("a conflict was expected")
+    };
+    assert_eq!(conflicts[0].reason, "cannot come back: its content in the journal is damaged");
+}

@@ -1,0 +1,381 @@
+//! Undo and redo.
+//!
+//! Changes are undone file by file: what the newest one made must still be there, and what the oldest one displaced
+//! comes back in one step.
+//! Everything is looked at before anything is touched, and if one file fails the others go back to what they were.
+
+use super::line::{Line, PathText, State};
+use super::{Change, Journal, Kept};
+use crate::files::place::Place;
+use crate::files::replace::{ChangeProblem, put, take_away, temporary_name};
+use crate::files::{FileProblem, Hash, Version, lock_thread, read_at};
+use std::collections::BTreeMap;
+use toolgate_proto::{AbsPath, CallId, SessionId};
+
+/// Which changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// Those of the last call that changed something, in one session or in any.
+    Last(Option<SessionId>),
+    /// Those of one call.
+    Call(CallId),
+    /// Those of the last so many calls, in one session or in any.
+    Steps(usize, Option<SessionId>),
+    /// Those of a whole session.
+    Session(SessionId),
+}
+
+/// Whether to mind that somebody else has changed a file since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    /// Refuse then.
+    Careful,
+    /// Overwrite it.
+    Force,
+}
+
+/// What undo or redo would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Each file.
+    pub restores: Vec<Restore>,
+    /// Why it would be refused.
+    pub conflicts: Vec<Conflict>,
+    to: State,
+}
+
+/// What would happen to one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restore {
+    /// The file.
+    pub path: AbsPath,
+    /// The changes that are moved over.
+    pub changes: Vec<u64>,
+    /// What is there now; `None` for nothing.
+    pub now: Option<Vec<u8>>,
+    /// What will be there; `None` where the file will be removed.
+    pub then: Option<Vec<u8>>,
+    current: Option<Version>,
+    target: Option<Kept>,
+    /// What is there now is nobody's change that is known here.
+    foreign: bool,
+    session: SessionId,
+}
+
+/// Why a file cannot be restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conflict {
+    /// The file.
+    pub path: AbsPath,
+    /// Why, for people.
+    pub reason: String,
+    /// Whether force would help.
+    pub forcible: bool,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moved {
+    /// Each file, with what was there and what is there now.
+    pub restores: Vec<Restore>,
+}
+
+/// Why nothing was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum UndoProblem {
+    /// No such change is remembered.
+    Nothing,
+    /// Files have changed since, or their content was not kept.
+    Conflicts(Vec<Conflict>),
+    /// A file could not be restored; all are as they were.
+    Failed {
+        /// The file.
+        path: AbsPath,
+        /// Why.
+        problem: ChangeProblem,
+    },
+    /// The journal could not be used.
+    Journal(FileProblem),
+}
+
+impl std::fmt::Display for UndoProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("there is no such change to move over"),
+            Self::Conflicts(conflicts) => {
+                let words: Vec<String> = conflicts
+                    .iter()
+                    .map(|conflict| format!("`{}` {}", conflict.path, conflict.reason))
+                    .collect();
+                f.write_str(&words.join("; "))
+            }
+            Self::Failed { path, problem } => write!(f, "`{path}`: {problem}"),
+            Self::Journal(problem) => write!(f, "the journal: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for UndoProblem {}
+
+impl From<FileProblem> for UndoProblem {
+    fn from(problem: FileProblem) -> Self {
+        Self::Journal(problem)
+    }
+}
+
+/// One of the two contents of a change.
+type Side = fn(&Change) -> Option<Kept>;
+
+impl Journal {
+    /// What an undo would do. Touches nothing.
+    pub fn plan_undo(&self, which: &Which) -> Result<Plan, UndoProblem> {
+        self.plan(which, State::Undone)
+    }
+
+    /// What a redo would do. Touches nothing.
+    pub fn plan_redo(&self, which: &Which) -> Result<Plan, UndoProblem> {
+        self.plan(which, State::Done)
+    }
+
+    /// Undoes changes: all of them or none.
+    pub fn undo(&self, which: &Which, how: How) -> Result<Moved, UndoProblem> {
+        self.carry_out(self.plan_undo(which)?, how)
+    }
+
+    /// Makes changes that were undone once more: all of them or none.
+    pub fn redo(&self, which: &Which, how: How) -> Result<Moved, UndoProblem> {
+        self.carry_out(self.plan_redo(which)?, how)
+    }
+
+    fn plan(&self, which: &Which, to: State) -> Result<Plan, UndoProblem> {
+        let chosen = choose(self.list()?, which, to);
+        if chosen.is_empty() {
+            return Err(UndoProblem::Nothing);
+        }
+        // In the order in which they are moved over: undo newest first, redo oldest first.
+        let mut by_path: BTreeMap<std::path::PathBuf, Vec<Change>> = BTreeMap::new();
+        for change in chosen {
+            by_path.entry(change.path.as_path().to_path_buf()).or_default().push(change);
+        }
+        let mut plan = Plan { restores: Vec::new(), conflicts: Vec::new(), to };
+        for changes in by_path.into_values() {
+            self.plan_file(&changes, &mut plan)?;
+        }
+        Ok(plan)
+    }
+
+    fn plan_file(&self, changes: &[Change], plan: &mut Plan) -> Result<(), UndoProblem> {
+        let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return Ok(()) };
+        let (from, into): (Side, Side) = match plan.to {
+            State::Done => (|change| change.before, |change| change.after),
+            State::Undone | State::Begun | State::Failed => (|change| change.after, |change| change.before),
+        };
+        let path = first.path.clone();
+        let conflict = |reason: String, forcible| Conflict { path: path.clone(), reason, forcible };
+        let current = match read_at(&path, u64::MAX) {
+            Ok(current) => current,
+            Err(problem) => {
+                plan.conflicts.push(conflict(problem.to_string(), false));
+                return Ok(());
+            }
+        };
+        let now = current.as_ref().map(|version| version.hash);
+        let foreign = now != hash(from(first));
+        if foreign {
+            plan.conflicts.push(conflict(differs(now, hash(from(first))), true));
+        }
+        let chain = changes.windows(2).all(|pair| match pair {
+            [one, next] => hash(into(one)) == hash(from(next)),
+            _ => true,
+        });
+        if !chain {
+            plan.conflicts.push(conflict("was also changed by other calls in between".to_owned(), true));
+        }
+        let target = into(last);
+        let then = match target {
+            None => None,
+            Some(kept) => match self.content(&kept) {
+                Ok(bytes) => Some(bytes),
+                Err(problem) => {
+                    plan.conflicts.push(conflict(format!("cannot come back: {problem}"), false));
+                    return Ok(());
+                }
+            },
+        };
+        plan.restores.push(Restore {
+            path,
+            changes: changes.iter().map(|change| change.id).collect(),
+            now: current.as_ref().map(|version| version.bytes.clone()),
+            then,
+            current,
+            target,
+            foreign,
+            session: first.session.clone(),
+        });
+        Ok(())
+    }
+
+    fn carry_out(&self, plan: Plan, how: How) -> Result<Moved, UndoProblem> {
+        let stopping = |conflict: &&Conflict| how == How::Careful || !conflict.forcible;
+        if plan.conflicts.iter().any(|conflict| stopping(&conflict)) {
+            return Err(UndoProblem::Conflicts(plan.conflicts));
+        }
+        let _live = self.live()?;
+        for (index, restore) in plan.restores.iter().enumerate() {
+            if let Err(problem) = self.restore(restore, plan.to) {
+                for done in plan.restores.iter().take(index).rev() {
+                    self.take_back(done, plan.to);
+                }
+                return Err(UndoProblem::Failed { path: restore.path.clone(), problem });
+            }
+        }
+        Ok(Moved { restores: plan.restores })
+    }
+
+    fn restore(&self, restore: &Restore, to: State) -> Result<(), ChangeProblem> {
+        let _turn = lock_thread(&restore.path);
+        let temp = temporary_name();
+        // What is there now is what the opposite move will need.
+        let unrecorded = |problem: FileProblem| ChangeProblem::Unrecorded(problem.to_string());
+        let overwriting = self
+            .locked(|inner| {
+                let small = |version: &Version| version.mark.bytes <= self.limits.file_bytes;
+                let stored = match restore.current.as_ref().filter(|current| small(current)) {
+                    Some(current) => {
+                        let kept = inner.blobs.keep(current, true)?;
+                        let newest = restore.changes.iter().max().and_then(|id| inner.book.changes.get(id));
+                        hash(newest.and_then(|change| change.after)) == Some(kept.hash)
+                    }
+                    None => false,
+                };
+                inner.append(Line::Moving {
+                    ids: restore.changes.clone(),
+                    to,
+                    target: restore.target.map(|kept| kept.hash.to_string()),
+                    temp: PathText::of_name(&temp),
+                    stored: stored && to == State::Undone,
+                })?;
+                if !restore.foreign {
+                    return Ok(None);
+                }
+                // Forced over somebody's work: that is a change of its own, and can be undone like any other.
+                let id = inner.book.next_id();
+                let kept = |version: &Version| Kept {
+                    hash: version.hash,
+                    bytes: version.mark.bytes,
+                    mode: version.mode,
+                    stored: small(version),
+                };
+                inner.append(Line::Begin {
+                    id,
+                    call: CallId::new("forced-undo"),
+                    session: restore.session.clone(),
+                    at: crate::now_millis(),
+                    path: PathText::of(&restore.path),
+                    before: restore.current.as_ref().map(kept).map(Into::into),
+                    after: restore.target.map(Into::into),
+                    temp: PathText::of_name(&temp),
+                })?;
+                Ok(Some(id))
+            })
+            .map_err(unrecorded)?;
+        let made = exchange(restore, &temp);
+        let ended = if made.is_ok() { to } else { opposite(to) };
+        // Where this fails, the next opening finds out by itself.
+        let _ = self.locked(|inner| {
+            if let Some(id) = overwriting {
+                let state = if made.is_ok() { State::Done } else { State::Failed };
+                inner.append(Line::State { ids: vec![id], state })?;
+            }
+            inner.append(Line::State { ids: restore.changes.clone(), state: ended })
+        });
+        made
+    }
+
+    /// Another file failed: this one goes back to what it was, as far as that can be done.
+    fn take_back(&self, restore: &Restore, to: State) {
+        let current = restore.current.clone();
+        let there = read_at(&restore.path, u64::MAX).ok().flatten();
+        let back = Restore {
+            then: restore.now.clone(),
+            now: restore.then.clone(),
+            target: current.map(|version| Kept {
+                hash: version.hash,
+                bytes: version.mark.bytes,
+                mode: version.mode,
+                stored: true,
+            }),
+            current: there,
+            foreign: false,
+            ..restore.clone()
+        };
+        let _ = self.restore(&back, opposite(to));
+    }
+}
+
+fn exchange(restore: &Restore, temp: &std::ffi::OsStr) -> Result<(), ChangeProblem> {
+    match (&restore.then, &restore.current) {
+        (Some(then), current) => {
+            let mode = restore.target.map(|kept| kept.mode).filter(|mode| *mode != 0);
+            let mut place = Place::make(&restore.path)?;
+            put(&mut place, temp, current.as_ref(), then, mode).map(drop)
+        }
+        (None, Some(current)) => take_away(&Place::find(&restore.path)?, temp, current),
+        (None, None) => Ok(()),
+    }
+}
+
+/// The changes in the order in which they are moved over.
+fn choose(newest_first: Vec<Change>, which: &Which, to: State) -> Vec<Change> {
+    let mut movable: Vec<Change> =
+        newest_first.into_iter().filter(|change| change.state == opposite(to)).collect();
+    if to == State::Done {
+        movable.reverse();
+    }
+    let of = |session: &Option<SessionId>, change: &Change| {
+        session.as_ref().is_none_or(|it| *it == change.session)
+    };
+    match which {
+        Which::Call(call) => movable.retain(|change| change.call == *call),
+        Which::Session(session) => movable.retain(|change| change.session == *session),
+        Which::Last(session) => return first_calls(movable, 1, |change| of(session, change)),
+        Which::Steps(count, session) => return first_calls(movable, *count, |change| of(session, change)),
+    }
+    movable
+}
+
+fn first_calls(changes: Vec<Change>, count: usize, fits: impl Fn(&Change) -> bool) -> Vec<Change> {
+    let mut calls: Vec<(SessionId, CallId)> = Vec::new();
+    let mut chosen = Vec::new();
+    for change in changes.into_iter().filter(fits) {
+        let call = (change.session.clone(), change.call.clone());
+        if !calls.contains(&call) {
+            if calls.len() == count {
+                continue;
+            }
+            calls.push(call);
+        }
+        chosen.push(change);
+    }
+    chosen
+}
+
+fn opposite(state: State) -> State {
+    match state {
+        State::Undone => State::Done,
+        State::Done | State::Begun | State::Failed => State::Undone,
+    }
+}
+
+fn hash(kept: Option<Kept>) -> Option<Hash> {
+    kept.map(|kept| kept.hash)
+}
+
+fn differs(now: Option<Hash>, expected: Option<Hash>) -> String {
+    match (now, expected) {
+        (None, _) => "has been removed since",
+        (Some(_), None) => "has been created again since",
+        (Some(_), Some(_)) => "has been changed since by someone else",
+    }
+    .to_owned()
+}

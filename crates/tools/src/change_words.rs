@@ -1,0 +1,92 @@
+//! What models are told when a file is changed, or is not.
+
+use crate::diff::{Hunk, render, tally};
+use crate::file_words::refusal;
+use toolgate_os::{ChangeProblem, Made, Undo};
+use toolgate_proto::{AbsPath, Code, Refusal};
+
+/// Lines of a diff that a result shows.
+const MOST_DIFF_LINES: usize = 60;
+/// Original content up to this size goes into the structured output.
+pub(crate) const MOST_ORIGINAL: usize = 256 * 1024;
+
+/// The refusal for a change that could not be made.
+pub(crate) fn not_made(path: &AbsPath, problem: &ChangeProblem, otherwise: Code) -> Refusal {
+    match problem {
+        ChangeProblem::File(problem) => refusal(path, problem, otherwise),
+        ChangeProblem::Changed => Refusal::new(
+            Code::ChangedSinceRead,
+            format!("`{path}` was changed by somebody else at the same moment; theirs was kept"),
+        ),
+        ChangeProblem::Unfit(words) => {
+            let mut words = words.clone();
+            let more = words.len().saturating_sub(10);
+            words.truncate(10);
+            if more > 0 {
+                words.push(format!("and {more} more"));
+            }
+            Refusal::new(
+                otherwise,
+                format!("`{path}` is as it was: its new content is not valid: {}", words.join("; ")),
+            )
+            .hint("make the content valid, then repeat the change")
+        }
+        ChangeProblem::Unrecorded(words) => Refusal::new(
+            otherwise,
+            format!("`{path}` is as it was: the change could not be recorded for undo ({words})"),
+        )
+        .hint("make room for the journal, or switch it off in the settings"),
+    }
+}
+
+/// The refusal for a file that was not read before.
+pub(crate) fn not_read(path: &AbsPath) -> Refusal {
+    Refusal::new(Code::NotRead, format!("`{path}` exists and was not read in this session"))
+}
+
+/// The refusal for a file of which only a part was read.
+pub(crate) fn only_partly_read(path: &AbsPath) -> Refusal {
+    Refusal::new(Code::NotRead, format!("only a part of `{path}` was read, and all of it would be replaced"))
+        .hint("read the whole file first, or change only the part you know with an edit")
+}
+
+/// The refusal for a file that is not what was read.
+pub(crate) fn changed(path: &AbsPath, diff: Option<String>) -> Refusal {
+    let refusal = Refusal::new(Code::ChangedSinceRead, format!("`{path}` has changed since it was read"));
+    match diff {
+        Some(diff) => refusal.with_partial(toolgate_proto::Output::text(format!("what changed:\n{diff}"))),
+        None => refusal,
+    }
+}
+
+/// A result: what happened, what is worth knowing, and the diff.
+pub(crate) fn made(head: String, notes: &[String], hunks: &[Hunk]) -> String {
+    let mut out = head;
+    for note in notes {
+        out.push_str(&format!("\n[{note}]"));
+    }
+    if !hunks.is_empty() {
+        out.push('\n');
+        out.push_str(&render(hunks, MOST_DIFF_LINES));
+    }
+    out
+}
+
+/// `+3 -1 lines`.
+pub(crate) fn tally_words(hunks: &[Hunk]) -> String {
+    let (added, removed) = tally(hunks);
+    format!("+{added} -{removed} lines")
+}
+
+/// What is worth knowing about how a change was made.
+pub(crate) fn notes_of(made: &Made) -> Vec<String> {
+    let mut notes = Vec::new();
+    if made.other_names > 0 {
+        let names = if made.other_names == 1 { "another name" } else { "other names" };
+        notes.push(format!("the file has {names} elsewhere, which keeps the former content"));
+    }
+    if made.undo == Undo::TooLarge {
+        notes.push("the file is too large for the journal: this change cannot be undone".to_owned());
+    }
+    notes
+}

@@ -1,0 +1,105 @@
+//! What others did to files that the model knows.
+//!
+//! A host that wants to know calls [`watch_reads`] once for a session, and [`changed_files`] before each turn.
+//! What is told then counts as seen, as far as the diff shows all of it.
+
+use crate::diff::unified_diff;
+use crate::read_state::{ReadState, Seen, kept};
+use std::time::Duration;
+use toolgate_gate::Session;
+use toolgate_os::{Access, FileProblem, FileWatcher, Files, Mark, Reach, Version};
+use toolgate_proto::{AbsPath, Scope};
+
+/// A save is often several events; they are over after this long.
+const QUIET: Duration = Duration::from_millis(100);
+/// Lines of one diff.
+const MOST_DIFF_LINES: usize = 100;
+/// A larger file is only named.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// A file that somebody else changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedFile {
+    /// The file, links resolved.
+    pub path: AbsPath,
+    /// What happened.
+    pub what: FileChange,
+}
+
+/// What happened to a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileChange {
+    /// It has other content. The diff is there where the former content is known.
+    Modified {
+        /// At most 100 lines.
+        diff: Option<String>,
+    },
+    /// It is gone.
+    Deleted,
+}
+
+/// Watches every file that the session reads from now on, and those it has read.
+pub fn watch_reads(session: &Session) -> Result<(), String> {
+    let watcher = FileWatcher::new()?;
+    let state = ReadState::of(session);
+    for path in state.paths() {
+        watcher.watch(&path);
+    }
+    state.set_watcher(watcher);
+    Ok(())
+}
+
+/// The files that others have changed since the model saw them, or since this was last asked.
+/// What the session's own tools wrote is not among them.
+pub fn changed_files(session: &Session) -> Vec<ChangedFile> {
+    changed_since(session, QUIET)
+}
+
+/// The same with another time of quiet.
+pub fn changed_since(session: &Session, quiet: Duration) -> Vec<ChangedFile> {
+    let state = ReadState::of(session);
+    let touched = state.watcher().map(|watcher| watcher.settled(quiet)).unwrap_or_default();
+    touched.into_iter().filter_map(|path| Some(ChangedFile { what: look(&state, &path)?, path })).collect()
+}
+
+/// What happened to a file that was touched. `None` where nothing did.
+fn look(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
+    let seen = state.get(path)?;
+    let reach = Reach { asked: path.clone(), real: path.clone(), scope: Scope::Entry, access: Access::Read };
+    let files = Files::new(vec![reach], Vec::new());
+    match files.read(path, MOST_BYTES) {
+        Ok(now) => modified(state, path, &seen, now),
+        Err(FileProblem::Missing) => {
+            state.forget(path);
+            Some(FileChange::Deleted)
+        }
+        // Too large to compare, or no file any more: what was seen is not what is there.
+        Err(_) => {
+            let same = |mark: Mark| files.open_marked(path).is_ok_and(|(_, now)| mark.surely_same(&now));
+            if seen.mark.is_some_and(same) {
+                return None;
+            }
+            state.forget(path);
+            Some(FileChange::Modified { diff: None })
+        }
+    }
+}
+
+fn modified(state: &ReadState, path: &AbsPath, seen: &Seen, now: Version) -> Option<FileChange> {
+    let same = match seen.hash {
+        Some(hash) => hash == now.hash,
+        None => seen.mark.is_some_and(|mark| mark.surely_same(&now.mark)),
+    };
+    if same {
+        return None;
+    }
+    let diff = seen
+        .content
+        .as_ref()
+        .map(|content| unified_diff(&path.to_string(), Some(content), Some(&now.bytes), MOST_DIFF_LINES));
+    let shown = diff.as_ref().is_some_and(|diff| !diff.ends_with("not shown]"));
+    let whole = seen.whole && shown;
+    let content = kept(&now.bytes);
+    state.saw(path.clone(), Seen { mark: Some(now.mark), hash: Some(now.hash), whole, content });
+    Some(FileChange::Modified { diff })
+}

@@ -1,0 +1,209 @@
+//! Replacing text exactly.
+
+use crate::text::{LineEnds, count_lines, to_crlf};
+use memchr::memmem;
+
+/// One replacement.
+#[derive(Debug, Clone)]
+pub(crate) struct Replacement {
+    pub(crate) old: String,
+    pub(crate) new: String,
+    /// All places, not the only one.
+    pub(crate) all: bool,
+    /// Near which line, where several places are equal.
+    pub(crate) line_hint: Option<u64>,
+}
+
+/// All replacements, made.
+#[derive(Debug)]
+pub(crate) struct Applied {
+    pub(crate) text: Vec<u8>,
+    /// How many places changed.
+    pub(crate) places: usize,
+    /// Each replacement had exactly one place it could mean.
+    pub(crate) unique: bool,
+    /// What was taken differently from how it was written.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Why a replacement could not be made.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Miss {
+    /// The text is not there.
+    NotFound,
+    /// It is there more than once, at these lines.
+    Ambiguous(Vec<u64>),
+}
+
+/// A replacement that could not be made: which one, why, and in what text it was looked for.
+#[derive(Debug)]
+pub(crate) struct Missed {
+    pub(crate) index: usize,
+    pub(crate) miss: Miss,
+    pub(crate) text: Vec<u8>,
+}
+
+/// Makes all replacements, each in what the ones before it left, or none.
+pub(crate) fn apply(text: &[u8], replacements: &[Replacement]) -> Result<Applied, Missed> {
+    let mut applied = Applied { text: text.to_vec(), places: 0, unique: true, notes: Vec::new() };
+    for (index, replacement) in replacements.iter().enumerate() {
+        if let Err(miss) = replace(&mut applied, replacement) {
+            return Err(Missed { index, miss, text: applied.text });
+        }
+    }
+    Ok(applied)
+}
+
+fn replace(applied: &mut Applied, replacement: &Replacement) -> Result<(), Miss> {
+    let Aligned { old, new, note } = align(&applied.text, replacement).ok_or(Miss::NotFound)?;
+    let places = places(&applied.text, old.as_bytes());
+    let chosen: Vec<usize> = match (places.as_slice(), replacement.all, replacement.line_hint) {
+        ([], _, _) => return Err(Miss::NotFound),
+        ([one], _, _) => vec![*one],
+        (_, true, _) => memmem::find_iter(&applied.text, &old).collect(),
+        (several, false, Some(hint)) => vec![nearest(&applied.text, several, hint)?],
+        (several, false, None) => return Err(Miss::Ambiguous(lines(&applied.text, several))),
+    };
+    applied.unique &= places.len() == 1;
+    applied.places += chosen.len();
+    applied.notes.extend(note);
+    let mut out = Vec::with_capacity(applied.text.len() + new.len());
+    let mut at = 0;
+    for place in chosen {
+        out.extend_from_slice(applied.text.get(at..place).unwrap_or_default());
+        out.extend_from_slice(new.as_bytes());
+        at = place + old.len();
+    }
+    out.extend_from_slice(applied.text.get(at..).unwrap_or_default());
+    applied.text = out;
+    Ok(())
+}
+
+/// Old and new text with the line ends of the file.
+struct Aligned {
+    old: String,
+    new: String,
+    note: Option<String>,
+}
+
+/// Models write line feeds whatever a file has. A text that is there with other line ends is there.
+fn align(text: &[u8], replacement: &Replacement) -> Option<Aligned> {
+    let Replacement { old, new, .. } = replacement;
+    let there = |old: &str| memmem::find(text, old.as_bytes()).is_some();
+    if there(old) {
+        let one_line = !old.contains('\n');
+        // Nothing in the old text says how lines end here; the file does.
+        let new = if one_line && new.contains('\n') && LineEnds::of(text) == LineEnds::Crlf {
+            to_crlf(new)
+        } else {
+            new.clone()
+        };
+        return Some(Aligned { old: old.clone(), new, note: None });
+    }
+    if !old.contains('\n') {
+        return None;
+    }
+    let crlf = to_crlf(old);
+    if there(&crlf) {
+        let note = "the file's line ends (CRLF) were kept".to_owned();
+        return Some(Aligned { old: crlf, new: to_crlf(new), note: Some(note) });
+    }
+    let lf = old.replace("\r\n", "\n");
+    if there(&lf) {
+        let note = "the file's line ends (LF) were kept".to_owned();
+        return Some(Aligned { old: lf, new: new.replace("\r\n", "\n"), note: Some(note) });
+    }
+    None
+}
+
+/// Every place where the text begins, overlapping ones too: `aa` is in `aaa` twice.
+fn places(text: &[u8], old: &[u8]) -> Vec<usize> {
+    let finder = memmem::Finder::new(old);
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(next) = text.get(at..).and_then(|rest| finder.find(rest)) {
+        found.push(at + next);
+        at += next + 1;
+    }
+    found
+}
+
+fn lines(text: &[u8], places: &[usize]) -> Vec<u64> {
+    let mut line = 1;
+    let mut from = 0;
+    let mut out = Vec::new();
+    for place in places {
+        line += count_ends(text.get(from..*place).unwrap_or_default());
+        from = *place;
+        out.push(line);
+    }
+    out
+}
+
+fn count_ends(text: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', text).count() as u64
+}
+
+/// The place nearest to a line. Two that are equally near are ambiguous.
+fn nearest(text: &[u8], places: &[usize], hint: u64) -> Result<usize, Miss> {
+    let lines = lines(text, places);
+    let hint = hint.min(count_lines(text).max(1));
+    let mut by_distance: Vec<(u64, usize)> =
+        lines.iter().map(|line| line.abs_diff(hint)).zip(places.iter().copied()).collect();
+    by_distance.sort_unstable();
+    match by_distance.as_slice() {
+        [(_, place)] => Ok(*place),
+        [(one, place), (other, _), ..] if one < other => Ok(*place),
+        _ => Err(Miss::Ambiguous(lines)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(old: &str, new: &str) -> Replacement {
+        Replacement { old: old.into(), new: new.into(), all: false, line_hint: None }
+    }
+
+    fn check(text: &str, replacements: &[Replacement], expected: Result<&str, (usize, Miss)>) {
+        let got = apply(text.as_bytes(), replacements);
+        let got = got.map(|applied| String::from_utf8(applied.text).unwrap());
+        assert_eq!(got.map_err(|missed| (missed.index, missed.miss)), expected.map(str::to_owned));
+    }
+
+    #[test]
+    fn text_is_replaced_exactly_once_or_everywhere() {
+        check("a b c", &[one("b", "x")], Ok("a x c"));
+        check("a b c", &[one("d", "x")], Err((0, Miss::NotFound)));
+        check("a\nb\na", &[one("a", "x")], Err((0, Miss::Ambiguous(vec![1, 3]))));
+        check("aaa", &[one("aa", "x")], Err((0, Miss::Ambiguous(vec![1, 1]))));
+        check("aaa", &[Replacement { all: true, ..one("aa", "x") }], Ok("xa"));
+        check("a\nb\na", &[Replacement { all: true, ..one("a", "x") }], Ok("x\nb\nx"));
+        check("abc", &[one("abc", "")], Ok(""));
+    }
+
+    #[test]
+    fn several_are_made_one_in_the_result_of_the_other_or_not_at_all() {
+        check("a b", &[one("a", "b2"), one("b2", "c")], Ok("c b"));
+        check("a b", &[one("a", "x"), one("a", "y")], Err((1, Miss::NotFound)));
+    }
+
+    #[test]
+    fn a_line_hint_chooses_among_equals() {
+        let at = |hint| Replacement { line_hint: Some(hint), ..one("a", "x") };
+        check("a\n\n\n\na", &[at(1)], Ok("x\n\n\n\na"));
+        check("a\n\n\n\na", &[at(4)], Ok("a\n\n\n\nx"));
+        check("a\n\n\n\na", &[at(900)], Ok("a\n\n\n\nx"));
+        check("a\n\n\n\na", &[at(3)], Err((0, Miss::Ambiguous(vec![1, 5]))));
+        check("b\na", &[at(900)], Ok("b\nx"));
+    }
+
+    #[test]
+    fn line_ends_of_the_file_are_kept() {
+        check("a\r\nb\r\nc\r\n", &[one("a\nb", "x\ny")], Ok("x\r\ny\r\nc\r\n"));
+        check("a\r\nb\r\n", &[one("b", "x\ny")], Ok("a\r\nx\r\ny\r\n"));
+        check("a\nb\n", &[one("a\r\nb", "x\r\ny")], Ok("x\ny\n"));
+        check("a\r\nb\nc", &[one("b", "x\ny")], Ok("a\r\nx\ny\nc"));
+    }
+}

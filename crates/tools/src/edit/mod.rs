@@ -1,0 +1,406 @@
+//! `Edit` and `edit_file`: replacing text in a file, exactly.
+
+mod engine;
+mod multi;
+mod near;
+
+use crate::change_words::{MOST_ORIGINAL, changed, made, not_made, not_read, notes_of, tally_words};
+use crate::diff::{Hunk, hunks};
+use crate::file_words::{missing, must_be_absolute, refusal};
+use crate::read_state::{Freshness, ReadState};
+use crate::text::{Encoding, NoText, decode};
+use engine::{Applied, Miss, Missed, Replacement, apply};
+pub(crate) use multi::MultiEdit;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_os::{Held, Version, resolve};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
+
+/// Larger files are not edited as text.
+const MOST_BYTES: u64 = 256 << 20;
+/// Places that an ambiguous answer lists.
+const MOST_PLACES: usize = 20;
+
+/// The claude face: one replacement.
+pub(crate) struct Edit;
+
+/// Input of [`Edit`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EditInput {
+    /// The absolute path of the file.
+    file_path: String,
+    /// The text to replace, exactly as it is in the file.
+    old_string: String,
+    /// The text to put in its place; must differ.
+    new_string: String,
+    /// Replace every occurrence, not the only one.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+impl Tool for Edit {
+    type Input = EditInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "Edit",
+            "Replaces text in a file. `old_string` must be exactly what the file has, indentation included and \
+             without the line numbers that Read shows, and must occur once; give more of the surrounding text to make \
+             it so, or set `replace_all`. Read the file first. An empty `old_string` creates a file that does not \
+             exist yet.",
+        );
+        spec.title = "Edit file".to_owned();
+        spec.input_examples = vec![json!({
+            "file_path": "/project/src/main.rs", "old_string": "let retries = 3;", "new_string": "let retries = 5;"
+        })];
+        spec
+    }
+
+    fn check(&self, input: &EditInput) -> Result<(), Refusal> {
+        must_be_absolute("file_path", &input.file_path)?;
+        must_differ("new_string", &input.old_string, &input.new_string)
+    }
+
+    fn intent(&self, input: &EditInput, scene: &Scene) -> Intent {
+        editing(scene.path(&input.file_path))
+    }
+
+    async fn guard(&self, input: &EditInput, scene: &Scene) -> Result<(), Refusal> {
+        must_be_read(scene, &scene.path(&input.file_path))
+    }
+
+    async fn run(&self, input: EditInput, cleared: Cleared) -> CallResult {
+        let path = cleared.scene().path(&input.file_path);
+        let replacement = Replacement {
+            old: input.old_string.clone(),
+            new: input.new_string.clone(),
+            all: input.replace_all,
+            line_hint: None,
+        };
+        let edited = edit(&cleared, &path, vec![replacement], Rule::ReadFirst).await?;
+        let structured = json!({
+            "filePath": path,
+            "oldString": input.old_string,
+            "newString": input.new_string,
+            "originalFile": edited.original(),
+            "structuredPatch": edited.hunks,
+            "userModified": false,
+            "replaceAll": input.replace_all,
+        });
+        Ok(edited.output(&path).structured(structured))
+    }
+}
+
+/// The plain face: several replacements, all or none.
+pub(crate) struct EditFile;
+
+/// Input of [`EditFile`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EditFileInput {
+    /// The path of the file, absolute or from the working directory.
+    path: String,
+    /// The replacements, made one after the other; if one cannot be made, none is.
+    #[schemars(length(min = 1))]
+    edits: Vec<TargetedEdit>,
+}
+
+/// One replacement of the plain face.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TargetedEdit {
+    /// The text to find, exactly as it is in the file.
+    target: String,
+    /// The text to put in its place.
+    replacement: String,
+    /// Near which line, where the target occurs more than once.
+    #[serde(rename = "lineHint")]
+    #[schemars(range(min = 1))]
+    line_hint: Option<u64>,
+}
+
+impl Tool for EditFile {
+    type Input = EditFileInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "edit_file",
+            "Replaces text in a file: each `target` must be exactly what the file has and occur once, or be chosen by \
+             `lineHint`. All edits are made or none.",
+        );
+        spec.title = "Edit file".to_owned();
+        spec.family = Some("Edit".to_owned());
+        spec.input_examples = vec![json!({
+            "path": "src/main.rs",
+            "edits": [{ "target": "let retries = 3;", "replacement": "let retries = 5;", "lineHint": 12 }],
+        })];
+        spec
+    }
+
+    fn check(&self, input: &EditFileInput) -> Result<(), Refusal> {
+        for (index, edit) in input.edits.iter().enumerate() {
+            must_not_be_empty(&format!("edits/{index}/target"), &edit.target)?;
+            must_differ(&format!("edits/{index}/replacement"), &edit.target, &edit.replacement)?;
+        }
+        Ok(())
+    }
+
+    fn intent(&self, input: &EditFileInput, scene: &Scene) -> Intent {
+        editing(scene.path(&input.path))
+    }
+
+    async fn run(&self, input: EditFileInput, cleared: Cleared) -> CallResult {
+        let path = cleared.scene().path(&input.path);
+        let replacements = input
+            .edits
+            .into_iter()
+            .map(|edit| Replacement {
+                old: edit.target,
+                new: edit.replacement,
+                all: false,
+                line_hint: edit.line_hint,
+            })
+            .collect();
+        // The exact text of what it replaces shows that the model knows it; but what it has read must not be stale.
+        let edited = edit(&cleared, &path, replacements, Rule::ReadOrNot).await?;
+        let structured = json!({
+            "filePath": path,
+            "originalFile": edited.original(),
+            "structuredPatch": edited.hunks,
+            "replacements": edited.places,
+        });
+        Ok(edited.output(&path).structured(structured))
+    }
+}
+
+fn editing(path: AbsPath) -> Intent {
+    Intent::new(format!("edit {path}"), [Effect::Write { path, kind: WriteKind::Edit }])
+}
+
+fn must_differ(field: &str, old: &str, new: &str) -> Result<(), Refusal> {
+    if old == new {
+        return Err(Refusal::new(
+            Code::BadArgument,
+            format!("`/{field}` is the same as the text it replaces, so nothing would change"),
+        ));
+    }
+    Ok(())
+}
+
+fn must_not_be_empty(field: &str, old: &str) -> Result<(), Refusal> {
+    if old.is_empty() {
+        return Err(Refusal::new(Code::BadArgument, format!("`/{field}` is empty, so it is everywhere")));
+    }
+    Ok(())
+}
+
+/// Whether a file must have been read before it is edited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    ReadFirst,
+    ReadOrNot,
+}
+
+/// The early answer. What counts is looked at again when the file is held.
+fn must_be_read(scene: &Scene, path: &AbsPath) -> Result<(), Refusal> {
+    let fact = resolve(path);
+    if fact.kind == EntryKind::File && ReadState::of(&scene.session).get(&fact.real).is_none() {
+        return Err(not_read(path));
+    }
+    Ok(())
+}
+
+/// An edit that was made.
+struct Edited {
+    before: Vec<u8>,
+    existed: bool,
+    hunks: Vec<Hunk>,
+    places: usize,
+    notes: Vec<String>,
+}
+
+impl Edited {
+    fn original(&self) -> Option<String> {
+        let known = self.existed && self.before.len() <= MOST_ORIGINAL;
+        known.then(|| String::from_utf8_lossy(&self.before).into_owned())
+    }
+
+    fn output(&self, path: &AbsPath) -> Output {
+        let verb = if self.existed { "edited" } else { "created" };
+        let times = if self.places == 1 {
+            "1 replacement".to_owned()
+        } else {
+            format!("{} replacements", self.places)
+        };
+        let head = format!("{verb} {path}: {times}, {}", tally_words(&self.hunks));
+        Output::text(made(head.clone(), &self.notes, &self.hunks)).display(made(head, &[], &self.hunks))
+    }
+}
+
+async fn edit(
+    cleared: &Cleared,
+    path: &AbsPath,
+    replacements: Vec<Replacement>,
+    rule: Rule,
+) -> Result<Edited, Refusal> {
+    let state = ReadState::of(&cleared.scene().session);
+    let cancel = cleared.cancel().clone();
+    let asked = path.clone();
+    let work = move |held: &Held| {
+        let change = EditOne { held, path: &asked, state: &state, replacements: &replacements, rule };
+        let before = held.read(MOST_BYTES).map_err(|problem| refusal(&asked, &problem, Code::FileEdit))?;
+        if cancel.is_cancelled() {
+            return Err(Refusal::new(Code::Cancelled, "the edit was cancelled; the file is as it was"));
+        }
+        change.make(before)
+    };
+    let done = cleared.files().change(path, work).await;
+    let done = done.map_err(|problem| refusal(path, &problem, Code::FileEdit))?;
+    done.map_err(|refusal| match refusal.code {
+        Code::FileNotFound => missing(cleared.files(), path),
+        _ => refusal,
+    })
+}
+
+struct EditOne<'a> {
+    held: &'a Held,
+    path: &'a AbsPath,
+    state: &'a Arc<ReadState>,
+    replacements: &'a [Replacement],
+    rule: Rule,
+}
+
+impl EditOne<'_> {
+    fn make(&self, before: Option<Version>) -> Result<Edited, Refusal> {
+        let Some(before) = before else { return self.create() };
+        let freshness = self.state.compare(self.held.real(), &before);
+        if freshness == Freshness::Unseen && self.rule == Rule::ReadFirst {
+            return Err(not_read(self.path));
+        }
+        let (text, encoding) = self.text_of(&before)?;
+        let result = match self.creation() {
+            Some(content) if text.is_empty() => {
+                Ok(Applied { text: content.as_bytes().to_vec(), places: 1, unique: true, notes: Vec::new() })
+            }
+            Some(_) => return Err(self.not_empty()),
+            None => apply(&text, self.replacements),
+        };
+        let applied = match (result, &freshness) {
+            // What the model knew is gone: that is the thing to tell, not that its text is not there.
+            (Err(_), Freshness::Changed { diff }) => return Err(changed(self.path, diff.clone())),
+            (Ok(applied), Freshness::Changed { diff }) if !applied.unique => {
+                return Err(changed(self.path, diff.clone()));
+            }
+            (Err(missed), Freshness::Unseen | Freshness::Same { .. }) => return Err(self.missed(&missed)),
+            (Ok(applied), _) => applied,
+        };
+        let mut notes = applied.notes;
+        let whole = match freshness {
+            Freshness::Changed { .. } => {
+                notes.push(
+                    "the file had changed since it was read, but the text was still there once".to_owned(),
+                );
+                false
+            }
+            Freshness::Same { whole } => whole,
+            Freshness::Unseen => false,
+        };
+        let hunks = hunks(&text, &applied.text);
+        let content = encoding.encode(applied.text);
+        let put = self.held.put(Some(&before), &content);
+        let put = put.map_err(|problem| not_made(self.path, &problem, Code::FileEdit))?;
+        notes.extend(notes_of(&put));
+        self.state.wrote(self.held.real().clone(), put.mark, &content, put.hash, whole);
+        Ok(Edited { before: text, existed: true, hunks, places: applied.places, notes })
+    }
+
+    /// The one form in which an edit makes a file: an empty old text.
+    fn creation(&self) -> Option<&str> {
+        match self.replacements {
+            [Replacement { old, new, .. }] if old.is_empty() => Some(new),
+            _ => None,
+        }
+    }
+
+    fn create(&self) -> Result<Edited, Refusal> {
+        let Some(content) = self.creation() else {
+            return Err(Refusal::new(Code::FileNotFound, format!("there is no file `{}`", self.path)));
+        };
+        let put = self.held.put(None, content.as_bytes());
+        let put = put.map_err(|problem| not_made(self.path, &problem, Code::FileEdit))?;
+        self.state.wrote(self.held.real().clone(), put.mark, content.as_bytes(), put.hash, true);
+        let hunks = hunks(b"", content.as_bytes());
+        Ok(Edited { before: Vec::new(), existed: false, hunks, places: 1, notes: notes_of(&put) })
+    }
+
+    fn text_of(&self, before: &Version) -> Result<(Vec<u8>, Encoding), Refusal> {
+        decode(before.bytes.clone()).map_err(|problem| match problem {
+            NoText::Binary => {
+                Refusal::new(Code::BinaryFile, format!("`{}` is a binary file, not text", self.path))
+            }
+            NoText::BrokenUtf16 => Refusal::new(
+                Code::BinaryFile,
+                format!("`{}` is marked as UTF-16 but is not valid, so an edit might damage it", self.path),
+            ),
+        })
+    }
+
+    fn not_empty(&self) -> Refusal {
+        Refusal::new(
+            Code::EditTargetAmbiguous,
+            format!("the text to replace is empty, and `{}` is not", self.path),
+        )
+        .hint("give the text to replace; to replace the whole file, write it")
+    }
+
+    fn missed(&self, missed: &Missed) -> Refusal {
+        let which = match self.replacements.len() {
+            1 => String::new(),
+            _ => format!("edit {} of {}: ", missed.index + 1, self.replacements.len()),
+        };
+        let old = self.replacements.get(missed.index).map_or("", |replacement| replacement.old.as_str());
+        match &missed.miss {
+            Miss::Ambiguous(lines) => self.ambiguous(&which, lines, &missed.text),
+            Miss::NotFound => self.not_found(&which, old, &missed.text),
+        }
+    }
+
+    fn ambiguous(&self, which: &str, lines: &[u64], text: &[u8]) -> Refusal {
+        let mut numbers: Vec<u64> = lines.to_vec();
+        numbers.dedup();
+        let shown: Vec<String> = numbers.iter().take(MOST_PLACES).map(u64::to_string).collect();
+        let more = if numbers.len() > MOST_PLACES { ", …" } else { "" };
+        let word = if numbers.len() == 1 { "line" } else { "lines" };
+        let text = String::from_utf8_lossy(text);
+        let places: Vec<String> = text
+            .split('\n')
+            .enumerate()
+            .map(|(at, line)| (at as u64 + 1, line))
+            .filter(|(number, _)| numbers.iter().take(MOST_PLACES).any(|line| line == number))
+            .map(|(number, line)| format!("{number:>6}\t{}", line.trim_end()))
+            .collect();
+        Refusal::new(
+            Code::EditTargetAmbiguous,
+            format!(
+                "{which}the text to replace is in `{}` {} times, at {word} {}{more}",
+                self.path,
+                lines.len(),
+                shown.join(", "),
+            ),
+        )
+        .with_partial(Output::text(places.join("\n")))
+    }
+
+    fn not_found(&self, which: &str, old: &str, text: &[u8]) -> Refusal {
+        let reason = format!("{which}the text to replace is not in `{}`", self.path);
+        match near::nearest(text, old) {
+            Some(near) => Refusal::new(Code::EditTargetNotFound, format!("{reason}; {}", near.difference))
+                .with_partial(Output::text(format!("nearest:\n{}", near::excerpt(text, near.lines)))),
+            None => Refusal::new(Code::EditTargetNotFound, reason),
+        }
+    }
+}

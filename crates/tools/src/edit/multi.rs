@@ -1,0 +1,101 @@
+//! `MultiEdit`: several replacements in one file, all or none.
+
+use super::{Replacement, Rule, edit, editing, must_be_read, must_differ, must_not_be_empty};
+use crate::file_words::must_be_absolute;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_proto::{CallResult, Intent, Refusal};
+
+/// The tool.
+pub(crate) struct MultiEdit;
+
+/// Input of [`MultiEdit`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The absolute path of the file.
+    file_path: String,
+    /// The replacements, made one after the other; if one cannot be made, none is.
+    #[schemars(length(min = 1))]
+    edits: Vec<OneEdit>,
+}
+
+/// One replacement.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OneEdit {
+    /// The text to replace, exactly as it is in the file after the edits before this one.
+    old_string: String,
+    /// The text to put in its place; must differ.
+    new_string: String,
+    /// Replace every occurrence, not the only one.
+    #[serde(default)]
+    replace_all: bool,
+}
+
+impl Tool for MultiEdit {
+    type Input = Input;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "MultiEdit",
+            "Makes several replacements in one file, in order, each in what the one before it left. If one cannot be \
+             made, none is. For each the same holds as for Edit. Read the file first. To create a file, give one \
+             edit with an empty `old_string`.",
+        );
+        spec.title = "Edit file in several places".to_owned();
+        spec.family = Some("Edit".to_owned());
+        spec.input_examples = vec![json!({
+            "file_path": "/project/src/main.rs",
+            "edits": [
+                { "old_string": "let retries = 3;", "new_string": "let retries = 5;" },
+                { "old_string": "sleep", "new_string": "wait", "replace_all": true },
+            ],
+        })];
+        spec
+    }
+
+    fn check(&self, input: &Input) -> Result<(), Refusal> {
+        must_be_absolute("file_path", &input.file_path)?;
+        for (index, edit) in input.edits.iter().enumerate() {
+            if input.edits.len() > 1 {
+                must_not_be_empty(&format!("edits/{index}/old_string"), &edit.old_string)?;
+            }
+            must_differ(&format!("edits/{index}/new_string"), &edit.old_string, &edit.new_string)?;
+        }
+        Ok(())
+    }
+
+    fn intent(&self, input: &Input, scene: &Scene) -> Intent {
+        editing(scene.path(&input.file_path))
+    }
+
+    async fn guard(&self, input: &Input, scene: &Scene) -> Result<(), Refusal> {
+        must_be_read(scene, &scene.path(&input.file_path))
+    }
+
+    async fn run(&self, input: Input, cleared: Cleared) -> CallResult {
+        let path = cleared.scene().path(&input.file_path);
+        let replacements = input
+            .edits
+            .iter()
+            .map(|edit| Replacement {
+                old: edit.old_string.clone(),
+                new: edit.new_string.clone(),
+                all: edit.replace_all,
+                line_hint: None,
+            })
+            .collect();
+        let edited = edit(&cleared, &path, replacements, Rule::ReadFirst).await?;
+        let structured = json!({
+            "filePath": path,
+            "edits": input.edits,
+            "originalFile": edited.original(),
+            "structuredPatch": edited.hunks,
+            "userModified": false,
+        });
+        Ok(edited.output(&path).structured(structured))
+    }
+}

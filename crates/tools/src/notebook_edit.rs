@@ -1,0 +1,281 @@
+//! `NotebookEdit`: changing one cell of a notebook.
+
+use crate::change_words::{MOST_ORIGINAL, changed, made, not_made, not_read, notes_of, tally_words};
+use crate::diff::hunks;
+use crate::file_words::{missing, must_be_absolute, refusal};
+use crate::notebook::{Notebook, lines_of, text_of};
+use crate::read_state::{Freshness, ReadState};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_os::{Hash, Held, Version, resolve};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
+
+const MOST_BYTES: u64 = 100 << 20;
+
+/// The tool.
+pub(crate) struct NotebookEdit;
+
+/// Input of [`NotebookEdit`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// The absolute path of the notebook.
+    notebook_path: String,
+    /// The new source of the cell; ignored when a cell is deleted.
+    new_source: String,
+    /// The cell, by the id that Read shows. A new cell is put after it; without it, at the start.
+    cell_id: Option<String>,
+    /// What the cell is; needed for a new cell.
+    cell_type: Option<CellType>,
+    /// What to do; `replace` where absent.
+    edit_mode: Option<EditMode>,
+}
+
+/// A kind of cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum CellType {
+    /// Runs.
+    Code,
+    /// Is read.
+    Markdown,
+}
+
+/// A kind of change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum EditMode {
+    /// Gives the cell a new source.
+    Replace,
+    /// Adds a cell.
+    Insert,
+    /// Removes the cell.
+    Delete,
+}
+
+impl CellType {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Markdown => "markdown",
+        }
+    }
+}
+
+impl Tool for NotebookEdit {
+    type Input = Input;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "NotebookEdit",
+            "Changes one cell of a notebook (.ipynb): replaces its source, inserts a new cell after it, or deletes \
+             it. Cells go by the ids that Read shows. The outputs of a code cell are removed when its source is \
+             replaced. Read the notebook first.",
+        );
+        spec.title = "Edit notebook".to_owned();
+        spec.family = Some("Edit".to_owned());
+        spec.input_examples = vec![json!({
+            "notebook_path": "/project/a.ipynb", "cell_id": "cell-2", "new_source": "print(1)"
+        })];
+        spec
+    }
+
+    fn check(&self, input: &Input) -> Result<(), Refusal> {
+        must_be_absolute("notebook_path", &input.notebook_path)?;
+        if !input.notebook_path.ends_with(".ipynb") {
+            return Err(Refusal::new(Code::BadArgument, "`/notebook_path` must name a `.ipynb` file")
+                .hint("use Edit for other files"));
+        }
+        let mode = input.edit_mode.unwrap_or(EditMode::Replace);
+        match mode {
+            EditMode::Insert if input.cell_type.is_none() => {
+                Err(Refusal::new(Code::BadArgument, "`/cell_type` is needed for a new cell"))
+            }
+            EditMode::Replace | EditMode::Delete if input.cell_id.is_none() => {
+                Err(Refusal::new(Code::BadArgument, "`/cell_id` is needed: it says which cell"))
+            }
+            EditMode::Insert | EditMode::Replace | EditMode::Delete => Ok(()),
+        }
+    }
+
+    fn intent(&self, input: &Input, scene: &Scene) -> Intent {
+        let path = scene.path(&input.notebook_path);
+        Intent::new(format!("edit {path}"), [Effect::Write { path, kind: WriteKind::Edit }])
+    }
+
+    async fn guard(&self, input: &Input, scene: &Scene) -> Result<(), Refusal> {
+        let path = scene.path(&input.notebook_path);
+        let fact = resolve(&path);
+        if fact.kind == EntryKind::File && ReadState::of(&scene.session).get(&fact.real).is_none() {
+            return Err(not_read(&path));
+        }
+        Ok(())
+    }
+
+    async fn run(&self, input: Input, cleared: Cleared) -> CallResult {
+        let path = cleared.scene().path(&input.notebook_path);
+        let state = ReadState::of(&cleared.scene().session);
+        let asked = path.clone();
+        let work = move |held: &Held| {
+            let before =
+                held.read(MOST_BYTES).map_err(|problem| refusal(&asked, &problem, Code::FileEdit))?;
+            let Some(before) = before else { return Ok(None) };
+            change(held, &asked, &before, &input, &state).map(Some)
+        };
+        let done = cleared.files().change(&path, work).await;
+        match done.map_err(|problem| refusal(&path, &problem, Code::FileEdit))?? {
+            Some(output) => Ok(output),
+            None => Err(missing(cleared.files(), &path)),
+        }
+    }
+}
+
+/// What happened to the cell.
+struct Done {
+    id: String,
+    kind: String,
+    old_source: Option<String>,
+}
+
+fn change(held: &Held, path: &AbsPath, before: &Version, input: &Input, state: &ReadState) -> CallResult {
+    let whole = match state.compare(held.real(), before) {
+        Freshness::Unseen => return Err(not_read(path)),
+        // Cells go by ids and numbers: in a notebook that changed, those may mean another cell.
+        Freshness::Changed { diff } => return Err(changed(path, diff)),
+        Freshness::Same { whole } => whole,
+    };
+    let mut notebook = Notebook::parse(&before.bytes)
+        .map_err(|words| Refusal::new(Code::FileEdit, format!("`{path}` is no valid notebook: {words}")))?;
+    let mode = input.edit_mode.unwrap_or(EditMode::Replace);
+    let done = edit(&mut notebook, path, input, mode, before)?;
+    let content = notebook.render(&before.bytes).map_err(|words| Refusal::new(Code::FileEdit, words))?;
+    let put = held.put(Some(before), &content);
+    let put = put.map_err(|problem| not_made(path, &problem, Code::FileEdit))?;
+    state.wrote(held.real().clone(), put.mark, &content, put.hash, whole);
+    let hunks = hunks(&before.bytes, &content);
+    let verb = match mode {
+        EditMode::Replace => "replaced",
+        EditMode::Insert => "inserted",
+        EditMode::Delete => "deleted",
+    };
+    let head = format!("{verb} cell `{}` of {path}: {}", done.id, tally_words(&hunks));
+    let text =
+        |bytes: &[u8]| (bytes.len() <= MOST_ORIGINAL).then(|| String::from_utf8_lossy(bytes).into_owned());
+    let structured = json!({
+        "new_source": input.new_source,
+        "old_source": done.old_source,
+        "cell_id": done.id,
+        "cell_type": done.kind,
+        "language": notebook.language(),
+        "edit_mode": mode,
+        "notebook_path": path,
+        "original_file": text(&before.bytes),
+        "updated_file": text(&content),
+    });
+    Ok(Output::text(made(head.clone(), &notes_of(&put), &hunks)).display(head).structured(structured))
+}
+
+fn edit(
+    notebook: &mut Notebook,
+    path: &AbsPath,
+    input: &Input,
+    mode: EditMode,
+    before: &Version,
+) -> Result<Done, Refusal> {
+    let at = match &input.cell_id {
+        Some(id) => Some(notebook.position(id).ok_or_else(|| no_cell(notebook, path, id))?),
+        None => None,
+    };
+    let fresh = notebook.has_ids().then(|| fresh_id(notebook, before));
+    let broken = || Refusal::new(Code::FileEdit, format!("`{path}` is no valid notebook"));
+    let cells = notebook.cells_mut().ok_or_else(broken)?;
+    match mode {
+        EditMode::Insert => {
+            let kind = input.cell_type.unwrap_or(CellType::Code);
+            let index = at.map_or(0, |at| at + 1);
+            cells.insert(index, new_cell(kind, &input.new_source, fresh.as_deref()));
+            let id = fresh.unwrap_or_else(|| format!("cell-{index}"));
+            Ok(Done { id, kind: kind.as_str().to_owned(), old_source: None })
+        }
+        EditMode::Delete => {
+            let at = at.filter(|at| *at < cells.len()).ok_or_else(broken)?;
+            let id = Notebook::id_of(cells.get(at).ok_or_else(broken)?, at);
+            let cell = cells.remove(at);
+            let kind = text_of(cell.get("cell_type"));
+            Ok(Done { id, kind, old_source: Some(text_of(cell.get("source"))) })
+        }
+        EditMode::Replace => {
+            let at = at.ok_or_else(broken)?;
+            let cell = cells.get_mut(at).ok_or_else(broken)?;
+            let id = Notebook::id_of(cell, at);
+            let cell = cell.as_object_mut().ok_or_else(broken)?;
+            let old_source = Some(text_of(cell.get("source")));
+            let kind = replace(cell, input);
+            Ok(Done { id, kind, old_source })
+        }
+    }
+}
+
+/// A new source, and what the format wants for the kind of cell it is then.
+fn replace(cell: &mut Map<String, Value>, input: &Input) -> String {
+    cell.insert("source".to_owned(), lines_of(&input.new_source));
+    let kind = match input.cell_type {
+        Some(kind) => kind.as_str().to_owned(),
+        None => text_of(cell.get("cell_type")),
+    };
+    cell.insert("cell_type".to_owned(), json!(kind));
+    if kind == "code" {
+        cell.insert("outputs".to_owned(), json!([]));
+        cell.insert("execution_count".to_owned(), Value::Null);
+    } else {
+        cell.shift_remove("outputs");
+        cell.shift_remove("execution_count");
+    }
+    kind
+}
+
+fn new_cell(kind: CellType, source: &str, id: Option<&str>) -> Value {
+    let mut cell = Map::new();
+    cell.insert("cell_type".to_owned(), json!(kind.as_str()));
+    if kind == CellType::Code {
+        cell.insert("execution_count".to_owned(), Value::Null);
+    }
+    if let Some(id) = id {
+        cell.insert("id".to_owned(), json!(id));
+    }
+    cell.insert("metadata".to_owned(), json!({}));
+    if kind == CellType::Code {
+        cell.insert("outputs".to_owned(), json!([]));
+    }
+    cell.insert("source".to_owned(), lines_of(source));
+    Value::Object(cell)
+}
+
+/// An id that no cell has, made from the content so that the same edit gives the same file.
+fn fresh_id(notebook: &Notebook, before: &Version) -> String {
+    let mut hash = Hash::of(before.hash.to_string().as_bytes()).to_string();
+    loop {
+        let id: String = hash.chars().take(8).collect();
+        if notebook.position(&id).is_none() {
+            return id;
+        }
+        hash = Hash::of(hash.as_bytes()).to_string();
+    }
+}
+
+fn no_cell(notebook: &Notebook, path: &AbsPath, id: &str) -> Refusal {
+    let ids: Vec<String> = notebook
+        .cells()
+        .iter()
+        .enumerate()
+        .take(20)
+        .map(|(index, cell)| format!("`{}`", Notebook::id_of(cell, index)))
+        .collect();
+    Refusal::new(Code::EditTargetNotFound, format!("`{path}` has no cell `{id}`")).hint(if ids.is_empty() {
+        "the notebook has no cells".to_owned()
+    } else {
+        format!("its cells are {}", ids.join(", "))
+    })
+}

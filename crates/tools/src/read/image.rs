@@ -1,0 +1,166 @@
+//! Pictures, for models that can see.
+//!
+//! A picture is told by its first bytes, not by its name.
+//! What is larger than models look at is made smaller first; what claims to be enormous is refused before anything
+//! of that size is allocated.
+
+use super::Opened;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
+use std::os::unix::fs::FileExt;
+use toolgate_proto::{AbsPath, Block, Code, Output, Refusal};
+
+/// Providers make anything larger smaller themselves.
+const MOST_SIDE: u32 = 1568;
+/// Raw bytes that go out as they are; base64 adds a third, and providers take 5 MB.
+const MOST_BYTES: usize = 3_700_000;
+/// Larger files are not opened as pictures.
+const MOST_FILE: u64 = 64 << 20;
+
+/// Formats that models take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Png,
+    Jpeg,
+    Gif,
+    Webp,
+}
+
+impl Format {
+    fn of(start: &[u8]) -> Option<Self> {
+        match start {
+            [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some(Self::Png),
+            [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
+            [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some(Self::Gif),
+            [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some(Self::Webp),
+            _ => None,
+        }
+    }
+
+    fn media_type(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
+            Self::Webp => "image/webp",
+        }
+    }
+}
+
+/// The picture in a file. `None` where it is none; then nothing has been read away.
+pub(super) async fn read(opened: &Opened<'_>) -> Result<Option<Output>, Refusal> {
+    let mut start = [0; 16];
+    let got = opened.file.read_at(&mut start, 0).unwrap_or(0);
+    let Some(format) = Format::of(start.get(..got).unwrap_or_default()) else { return Ok(None) };
+    let path = opened.path.clone();
+    let again = Opened::new(opened.cleared, &path)?;
+    let (bytes, path) = again
+        .bytes(MOST_FILE, |path| {
+            Refusal::new(
+                Code::FileRead,
+                format!("the picture `{path}` is larger than {} MB", MOST_FILE >> 20),
+            )
+        })
+        .await?;
+    let made = toolgate_os::blocking(move || show(&path, format, bytes)).await;
+    let made = made.map_err(|problem| crate::file_words::refusal(&opened.path, &problem, Code::FileRead))?;
+    made.map(Some)
+}
+
+fn show(path: &AbsPath, format: Format, bytes: Vec<u8>) -> Result<Output, Refusal> {
+    let size = imagesize::blob_size(&bytes).map_err(|_| damaged(path))?;
+    let (width, height) = (size.width, size.height);
+    let original_size = bytes.len();
+    let fits = width.max(height) <= MOST_SIDE as usize && bytes.len() <= MOST_BYTES;
+    let (media_type, data, shown) = if fits {
+        (format.media_type(), bytes, (width, height))
+    } else {
+        let smaller = shrink(path, format, &bytes)?;
+        (smaller.media_type, smaller.bytes, smaller.size)
+    };
+    let data = STANDARD.encode(data);
+    let mut words = format!("{path}: {width}×{height} pixels, {original_size} bytes");
+    if !fits {
+        words.push_str(&format!(", shown at {}×{}", shown.0, shown.1));
+    }
+    let structured = json!({
+        "type": "image",
+        "file": {
+            "base64": data,
+            "type": media_type,
+            "originalSize": original_size,
+            "dimensions": {
+                "originalWidth": width, "originalHeight": height,
+                "displayWidth": shown.0, "displayHeight": shown.1,
+            },
+        },
+    });
+    let mut output =
+        Output::text(words.clone()).display(format!("read picture {words}")).structured(structured);
+    output.content.insert(0, Block::Image { media_type: media_type.to_owned(), data });
+    Ok(output)
+}
+
+fn damaged(path: &AbsPath) -> Refusal {
+    Refusal::new(Code::FileRead, format!("the picture `{path}` is damaged"))
+}
+
+struct Smaller {
+    media_type: &'static str,
+    bytes: Vec<u8>,
+    size: (usize, usize),
+}
+
+#[cfg(feature = "images")]
+fn shrink(path: &AbsPath, format: Format, bytes: &[u8]) -> Result<Smaller, Refusal> {
+    use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+    let coded = match format {
+        Format::Png => ImageFormat::Png,
+        Format::Jpeg => ImageFormat::Jpeg,
+        Format::Gif => ImageFormat::Gif,
+        Format::Webp => ImageFormat::WebP,
+    };
+    let mut limits = Limits::default();
+    limits.max_image_width = Some(16_384);
+    limits.max_image_height = Some(16_384);
+    limits.max_alloc = Some(256 << 20);
+    let mut reader = ImageReader::with_format(std::io::Cursor::new(bytes), coded);
+    reader.limits(limits);
+    let too_much = |error: image::ImageError| {
+        Refusal::new(Code::FileRead, format!("the picture `{path}` cannot be made smaller: {error}"))
+    };
+    let mut decoder = reader.into_decoder().map_err(too_much)?;
+    let turned = decoder.orientation().map_err(too_much)?;
+    let mut picture = DynamicImage::from_decoder(decoder).map_err(too_much)?;
+    picture.apply_orientation(turned);
+    let mut side = MOST_SIDE;
+    loop {
+        let smaller = picture.thumbnail(side, side);
+        let mut out = std::io::Cursor::new(Vec::new());
+        let (media_type, written) = match format {
+            // A photograph as PNG would be larger than before.
+            Format::Jpeg => ("image/jpeg", smaller.to_rgb8().write_to(&mut out, ImageFormat::Jpeg)),
+            Format::Png | Format::Gif | Format::Webp => {
+                ("image/png", smaller.write_to(&mut out, ImageFormat::Png))
+            }
+        };
+        written.map_err(too_much)?;
+        let bytes = out.into_inner();
+        if bytes.len() <= MOST_BYTES || side < 256 {
+            let size = (smaller.width() as usize, smaller.height() as usize);
+            return Ok(Smaller { media_type, bytes, size });
+        }
+        side = side / 3 * 2;
+    }
+}
+
+#[cfg(not(feature = "images"))]
+fn shrink(path: &AbsPath, _format: Format, _bytes: &[u8]) -> Result<Smaller, Refusal> {
+    Err(Refusal::new(
+        Code::FileRead,
+        format!(
+            "the picture `{path}` is too large for models, and this build of toolgate cannot make it smaller"
+        ),
+    ))
+}

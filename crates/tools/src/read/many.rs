@@ -1,0 +1,277 @@
+//! `read_many_files`: several files at once.
+
+use super::page::{Wanted, read_page};
+use super::{MOST_CHARS, no_page};
+use crate::file_words::{missing, refusal};
+use crate::read_state::ReadState;
+use globset::GlobBuilder;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::path::{Component, Path};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_os::{FileProblem, Files, blocking};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, Scope};
+
+/// Characters of everything.
+const MOST_TOTAL: usize = 500_000;
+/// Files that patterns may stand for.
+const MOST_FILES: usize = 2_000;
+/// Entries that are looked at for one pattern.
+const MOST_ENTRIES: usize = 100_000;
+const THREADS: usize = 8;
+
+/// The tool.
+pub(crate) struct ReadManyFiles;
+
+/// Input of [`ReadManyFiles`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Input {
+    /// Paths and patterns (`src/**/*.rs`), absolute or from the working directory.
+    #[schemars(length(min = 1))]
+    paths: Vec<String>,
+}
+
+impl Tool for ReadManyFiles {
+    type Input = Input;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "read_many_files",
+            "Reads several text files at once. `paths` may hold patterns such as `src/**/*.rs`; files whose name \
+             starts with a dot are left out unless the pattern names the dot. Each file stands under a line \
+             `=== path ===`, in the order asked for; one that cannot be read says why in its place.",
+        )
+        .read_only();
+        spec.title = "Read several files".to_owned();
+        spec.family = Some("Read".to_owned());
+        spec.max_result_chars = MOST_TOTAL + 100_000;
+        spec.input_examples = vec![json!({ "paths": ["Cargo.toml", "src/**/*.rs"] })];
+        spec
+    }
+
+    fn intent(&self, input: &Input, scene: &Scene) -> Intent {
+        let mut effects = Vec::new();
+        for given in &input.paths {
+            let path = scene.path(given);
+            if let Some(base) = pattern_base(&path) {
+                effects.push(Effect::Read { path: base, scope: Scope::Tree });
+            }
+            effects.push(Effect::Read { path, scope: Scope::Entry });
+        }
+        let count = input.paths.len();
+        let files = if count == 1 { "1 path".to_owned() } else { format!("{count} paths") };
+        Intent::new(format!("read {files}"), effects)
+    }
+
+    async fn run(&self, input: Input, cleared: Cleared) -> CallResult {
+        let work = move || read_many(&input, &cleared);
+        match blocking(work).await {
+            Ok(done) => done,
+            Err(problem) => Err(Refusal::new(Code::FileRead, problem.to_string())),
+        }
+    }
+}
+
+/// The directory below which a pattern is looked for. `None` where the path is no pattern.
+fn pattern_base(path: &AbsPath) -> Option<AbsPath> {
+    let mut base = AbsPath::root();
+    for component in path.as_path().components() {
+        let text = component.as_os_str().to_string_lossy();
+        if text.contains(['*', '?', '[', '{']) {
+            return Some(base);
+        }
+        if component != Component::RootDir {
+            base = base.join(component);
+        }
+    }
+    None
+}
+
+/// One file of the answer.
+struct Item {
+    shown: String,
+    path: AbsPath,
+}
+
+fn read_many(input: &Input, cleared: &Cleared) -> CallResult {
+    let mut items = Vec::new();
+    let mut notes = Vec::new();
+    for given in &input.paths {
+        let path = cleared.scene().path(given);
+        match pattern_base(&path) {
+            // A name with brackets in it may be just that.
+            Some(base) if cleared.files().open(&path).is_err() => {
+                expand(given, &path, &base, cleared, &mut items, &mut notes)?;
+            }
+            _ => items.push(Item { shown: given.clone(), path }),
+        }
+    }
+    let results = read_all(&items, cleared);
+    let mut text = String::new();
+    let mut failed = 0;
+    let mut left_out = 0;
+    for (item, result) in items.iter().zip(&results) {
+        let body = match result {
+            Ok(body) => body.clone(),
+            Err(refusal) => {
+                failed += 1;
+                format!("Error: {} [{}]", refusal.reason, refusal.kind)
+            }
+        };
+        if text.len() + body.len() > MOST_TOTAL && !text.is_empty() {
+            left_out += 1;
+            continue;
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&format!("=== {} ===\n{body}\n", item.shown));
+    }
+    if left_out > 0 {
+        notes.push(format!("the result is full: {left_out} files are left out; read them by themselves"));
+    }
+    for note in notes {
+        text.push_str(&format!("\n[{note}]"));
+    }
+    let count = items.len();
+    let files: Vec<_> = items
+        .iter()
+        .zip(&results)
+        .map(|(item, result)| json!({ "path": item.path, "error": result.as_ref().err().map(|it| &it.kind) }))
+        .collect();
+    let display = format!("read {} of {count} files", count - failed);
+    Ok(Output::text(text).display(display).structured(json!({ "files": files })))
+}
+
+/// Reads all of them, some at a time; the order stays.
+fn read_all(items: &[Item], cleared: &Cleared) -> Vec<Result<String, Refusal>> {
+    let state = ReadState::of(&cleared.scene().session);
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<(usize, Result<String, Refusal>)>> = Mutex::new(Vec::with_capacity(items.len()));
+    let work = || {
+        let mut mine = Vec::new();
+        while let Some((index, item)) = {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            items.get(index).map(|item| (index, item))
+        } {
+            mine.push((index, read_one(item, cleared, &state)));
+        }
+        done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(mine);
+    };
+    // Threads cost more than a few small files.
+    let threads = if items.len() < 16 { 1 } else { THREADS.min(cores() * 2) };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(work);
+        }
+        work();
+    });
+    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+fn read_one(item: &Item, cleared: &Cleared, state: &ReadState) -> Result<String, Refusal> {
+    let (files, path) = (cleared.files(), &item.path);
+    let wanted = Wanted { first: 1, count: u64::MAX, line_chars: None, bytes: MOST_CHARS };
+    let opened = files.real(path).and_then(|real| Ok((real, files.open_marked(path)?)));
+    let (real, opened) = match opened {
+        Ok(opened) => opened,
+        Err(FileProblem::Missing) => return Err(missing(files, path)),
+        Err(problem) => return Err(refusal(path, &problem, Code::FileRead)),
+    };
+    if cleared.terms().unreadable.iter().any(|denied| real.is_under(denied)) {
+        return Err(Refusal::new(Code::DeniedByRule, format!("a rule denies reading `{path}`")));
+    }
+    let page = read_page(opened, &real, wanted, state, &|| cleared.cancel().is_cancelled());
+    let page = page.map_err(|problem| no_page(path, problem, 1))?;
+    let mut text = page.raw(u64::MAX);
+    if page.full || page.cut {
+        let next = page.lines.len() + 1;
+        text.push_str(&format!("\n[there is more: read the file by itself from line {next}]"));
+    }
+    Ok(text)
+}
+
+/// The files that a pattern stands for, in name order.
+fn expand(
+    given: &str,
+    path: &AbsPath,
+    base: &AbsPath,
+    cleared: &Cleared,
+    items: &mut Vec<Item>,
+    notes: &mut Vec<String>,
+) -> Result<(), Refusal> {
+    let pattern = path.as_path().strip_prefix(base.as_path()).unwrap_or(path.as_path());
+    let pattern = pattern.to_string_lossy();
+    let glob = GlobBuilder::new(&pattern)
+        .literal_separator(true)
+        .build()
+        .map_err(|error| Refusal::new(Code::Glob, format!("`{given}` is no pattern: {}", error.kind())))?;
+    let real = cleared.files().real(base).map_err(|problem| refusal(base, &problem, Code::FileRead))?;
+    let mut walk = Walk {
+        files: cleared.files(),
+        glob: glob.compile_matcher(),
+        dots: pattern.split('/').any(|part| part.starts_with('.')),
+        base: &real,
+        found: Vec::new(),
+        looked_at: 0,
+    };
+    walk.directory(&real, Path::new(""));
+    let (found, over) = (walk.found, walk.looked_at >= MOST_ENTRIES);
+    if found.is_empty() {
+        notes.push(format!("no file matches `{given}`"));
+    }
+    if over || items.len() + found.len() > MOST_FILES {
+        notes.push(format!("`{given}` stands for too many files; only the first are here"));
+    }
+    let cwd = &cleared.scene().workspace.cwd;
+    for path in found.into_iter().take(MOST_FILES.saturating_sub(items.len())) {
+        let shown = match path.as_path().strip_prefix(cwd.as_path()) {
+            Ok(short) if !Path::new(given).is_absolute() => short.display().to_string(),
+            _ => path.to_string(),
+        };
+        items.push(Item { shown, path });
+    }
+    Ok(())
+}
+
+struct Walk<'a> {
+    files: &'a Files,
+    glob: globset::GlobMatcher,
+    dots: bool,
+    base: &'a AbsPath,
+    found: Vec<AbsPath>,
+    looked_at: usize,
+}
+
+impl Walk<'_> {
+    fn directory(&mut self, at: &AbsPath, below: &Path) {
+        for entry in self.files.list(at).unwrap_or_default() {
+            self.looked_at += 1;
+            if self.looked_at >= MOST_ENTRIES || self.found.len() > MOST_FILES {
+                return;
+            }
+            let hidden = entry.name.as_encoded_bytes().starts_with(b".");
+            if entry.link || entry.name == ".git" || (hidden && !self.dots) {
+                continue;
+            }
+            let relative = below.join(&entry.name);
+            match entry.kind {
+                EntryKind::Directory => self.directory(&at.join(&entry.name), &relative),
+                EntryKind::File if self.glob.is_match(&relative) => {
+                    self.found.push(self.base.join(&relative))
+                }
+                EntryKind::File | EntryKind::Special | EntryKind::Missing => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! `Read` and `read_file`: what is in a file.
+
+mod image;
+mod line_index;
+mod many;
+mod notebook;
+mod page;
+#[cfg(feature = "pdf")]
+mod pdf;
+
+use crate::file_words::{missing, must_be_absolute, refusal};
+use crate::read_state::ReadState;
+use crate::text::{LineEnds, NoText};
+pub(crate) use line_index::LineIndex;
+pub(crate) use many::ReadManyFiles;
+use page::{NoPage, Page, Wanted, read_page};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::fmt::Write;
+use std::fs::File;
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_os::{FileProblem, Mark, blocking};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Modifier, Output, Refusal, Scope};
+
+/// Lines given where no limit is asked for.
+const DEFAULT_LINES: u64 = 2_000;
+/// Characters of a line that are given; the rest is cut.
+const MOST_LINE_CHARS: usize = 2_000;
+/// Characters of a whole result.
+const MOST_CHARS: usize = 100_000;
+/// Up to this size a file is read without going to another thread, which would take longer than the read.
+const READ_AT_ONCE: u64 = 256 * 1024;
+
+/// The claude face: absolute path, offset and limit, numbered lines.
+pub(crate) struct Read;
+
+/// Input of [`Read`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadInput {
+    /// The absolute path of the file.
+    file_path: String,
+    /// The line to start at, from 1.
+    #[schemars(range(min = 0))]
+    offset: Option<u64>,
+    /// How many lines to give; 2000 where absent.
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+    /// Which pages of a PDF: `3`, `1-5` or `10-`; at most 20 at once.
+    pages: Option<String>,
+}
+
+impl Tool for Read {
+    type Input = ReadInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "Read",
+            "Reads a file. Text is given as numbered lines, as `cat -n` does; up to 2000 lines are given unless \
+             `limit` says otherwise, and you go on with `offset`. Lines longer than 2000 characters are cut. Images \
+             (PNG, JPEG, GIF, WebP) are shown, notebooks (.ipynb) are given cell by cell with their outputs, and PDF \
+             files page by page. The path must be absolute. Read a file before you change it.",
+        )
+        .read_only();
+        spec.title = "Read file".to_owned();
+        spec.max_result_chars = MOST_CHARS + 4_000;
+        spec.input_examples =
+            vec![json!({ "file_path": "/project/src/main.rs", "offset": 100, "limit": 50 })];
+        spec
+    }
+
+    fn check(&self, input: &ReadInput) -> Result<(), Refusal> {
+        must_be_absolute("file_path", &input.file_path)
+    }
+
+    fn intent(&self, input: &ReadInput, scene: &Scene) -> Intent {
+        reading(scene.path(&input.file_path))
+    }
+
+    async fn run(&self, input: ReadInput, cleared: Cleared) -> CallResult {
+        let path = cleared.scene().path(&input.file_path);
+        let opened = Opened::new(&cleared, &path)?;
+        if let Some(picture) = image::read(&opened).await? {
+            return Ok(picture);
+        }
+        if has_extension(&path, "ipynb") && input.offset.is_none() && input.limit.is_none() {
+            return notebook::read(opened).await;
+        }
+        if has_extension(&path, "pdf") || input.pages.is_some() {
+            return read_pdf(opened, input.pages.as_deref()).await;
+        }
+        let wanted = Wanted {
+            first: input.offset.unwrap_or(1).max(1),
+            count: input.limit.unwrap_or(DEFAULT_LINES),
+            line_chars: Some(MOST_LINE_CHARS),
+            bytes: MOST_CHARS,
+        };
+        let page = opened.page(wanted).await?;
+        let mut text = String::with_capacity(page.lines.iter().map(|line| line.len() + 8).sum());
+        let crlf = page.line_ends == LineEnds::Crlf;
+        for (number, line) in (wanted.first..).zip(&page.lines) {
+            let line = if crlf { line.strip_suffix(b"\r").unwrap_or(line) } else { line };
+            let _ = writeln!(text, "{number:>6}\t{}", String::from_utf8_lossy(line));
+        }
+        for note in page.notes("offset") {
+            let _ = writeln!(text, "[{note}]");
+        }
+        Ok(page.output(text, &path))
+    }
+}
+
+/// The plain face: a range of lines, given as they are.
+pub(crate) struct ReadFile;
+
+/// Input of [`ReadFile`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadFileInput {
+    /// The path of the file, absolute or from the working directory.
+    path: String,
+    /// The first line to give, from 1.
+    #[serde(rename = "startLine")]
+    #[schemars(range(min = 1))]
+    start_line: Option<u64>,
+    /// The last line to give.
+    #[serde(rename = "endLine")]
+    #[schemars(range(min = 1))]
+    end_line: Option<u64>,
+}
+
+impl Tool for ReadFile {
+    type Input = ReadFileInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "read_file",
+            "Reads a file, whole or from `startLine` to `endLine`, and gives its text as it is. Images (PNG, JPEG, \
+             GIF, WebP) are shown.",
+        )
+        .read_only();
+        spec.title = "Read file".to_owned();
+        spec.family = Some("Read".to_owned());
+        spec.max_result_chars = MOST_CHARS + 4_000;
+        spec.input_examples = vec![json!({ "path": "src/main.rs", "startLine": 100, "endLine": 150 })];
+        spec
+    }
+
+    fn check(&self, input: &ReadFileInput) -> Result<(), Refusal> {
+        match (input.start_line, input.end_line) {
+            (Some(start), Some(end)) if end < start => Err(Refusal::new(
+                Code::BadArgument,
+                format!("`/endLine` ({end}) lies before `/startLine` ({start})"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn intent(&self, input: &ReadFileInput, scene: &Scene) -> Intent {
+        reading(scene.path(&input.path))
+    }
+
+    async fn run(&self, input: ReadFileInput, cleared: Cleared) -> CallResult {
+        let path = cleared.scene().path(&input.path);
+        let opened = Opened::new(&cleared, &path)?;
+        if let Some(picture) = image::read(&opened).await? {
+            return Ok(picture);
+        }
+        let first = input.start_line.unwrap_or(1);
+        let count = input.end_line.map_or(u64::MAX, |end| (end + 1).saturating_sub(first));
+        let page = opened.page(Wanted { first, count, line_chars: None, bytes: MOST_CHARS }).await?;
+        let text = page.raw(count);
+        let mut output = page.output(text, &path);
+        for note in page.notes("startLine") {
+            // The text stays exactly what is in the file; what is to be said about it stands apart.
+            if page.full || page.cut || page.lossy {
+                output.content.push(toolgate_proto::Block::Text { text: format!("[{note}]") });
+            }
+        }
+        Ok(output)
+    }
+}
+
+fn reading(path: AbsPath) -> Intent {
+    Intent::new(format!("read {path}"), [Effect::Read { path, scope: Scope::Entry }])
+}
+
+fn has_extension(path: &AbsPath, extension: &str) -> bool {
+    path.as_path().extension().is_some_and(|it| it.eq_ignore_ascii_case(extension))
+}
+
+/// A file that is open for reading, and the call that opened it.
+struct Opened<'c> {
+    cleared: &'c Cleared,
+    path: AbsPath,
+    real: AbsPath,
+    file: File,
+    mark: Mark,
+}
+
+impl<'c> Opened<'c> {
+    fn new(cleared: &'c Cleared, path: &AbsPath) -> Result<Self, Refusal> {
+        let files = cleared.files();
+        let opened = files.real(path).and_then(|real| Ok((real, files.open_marked(path)?)));
+        match opened {
+            Ok((real, (file, mark))) => Ok(Self { cleared, path: path.clone(), real, file, mark }),
+            Err(FileProblem::Missing) => Err(missing(files, path)),
+            Err(problem) => Err(refusal(path, &problem, Code::FileRead)),
+        }
+    }
+
+    async fn page(self, wanted: Wanted) -> Result<Page, Refusal> {
+        let Self { cleared, path, real, file, mark } = self;
+        let state = ReadState::of(&cleared.scene().session);
+        let cancel = cleared.cancel().clone();
+        let work = move || read_page((file, mark), &real, wanted, &state, &|| cancel.is_cancelled());
+        let page = if mark.bytes <= READ_AT_ONCE {
+            work()
+        } else {
+            blocking(work).await.map_err(|problem| refusal(&path, &problem, Code::FileRead))?
+        };
+        page.map_err(|problem| no_page(&path, problem, wanted.first))
+    }
+
+    /// All bytes of the file, where it is not larger than this.
+    async fn bytes(
+        self,
+        most: u64,
+        too_large: impl FnOnce(&AbsPath) -> Refusal,
+    ) -> Result<(Vec<u8>, AbsPath), Refusal> {
+        if self.mark.bytes > most {
+            return Err(too_large(&self.path));
+        }
+        let path = self.path;
+        let file = self.file;
+        let read = blocking(move || {
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut std::io::Read::take(file, most), &mut bytes)?;
+            Ok(bytes)
+        });
+        let read = read.await.and_then(|read: std::io::Result<Vec<u8>>| Ok(read?));
+        match read {
+            Ok(bytes) => Ok((bytes, path)),
+            Err(problem) => Err(refusal(&path, &problem, Code::FileRead)),
+        }
+    }
+}
+
+fn no_page(path: &AbsPath, problem: NoPage, first: u64) -> Refusal {
+    match problem {
+        NoPage::File(problem) => refusal(path, &problem, Code::FileRead),
+        NoPage::NotText(NoText::Binary) => {
+            Refusal::new(Code::BinaryFile, format!("`{path}` is a binary file, not text"))
+        }
+        NoPage::NotText(NoText::BrokenUtf16) => {
+            Refusal::new(Code::BinaryFile, format!("`{path}` is marked as UTF-16 text but is not valid"))
+        }
+        NoPage::PastEnd(total) => {
+            let lines = if total == 1 { "1 line".to_owned() } else { format!("{total} lines") };
+            Refusal::new(Code::PastEnd, format!("`{path}` has {lines}, so there is no line {first}"))
+        }
+        NoPage::Cancelled => Refusal::new(Code::Cancelled, "the read was cancelled"),
+    }
+}
+
+impl Page {
+    /// The text as it is in the file. A range that ends before the file does has no line end at its end.
+    fn raw(&self, count: u64) -> String {
+        let lines: Vec<_> = self.lines.iter().map(|line| String::from_utf8_lossy(line)).collect();
+        let mut text = lines.join("\n");
+        if self.ends && self.reached_end && (self.lines.len() as u64) < count {
+            text.push('\n');
+        }
+        text
+    }
+
+    /// What is worth knowing beside the text.
+    fn notes(&self, field: &str) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.lines.is_empty() {
+            notes.push("the file is empty".to_owned());
+        }
+        if !self.reached_end {
+            let next = self.first + self.lines.len() as u64;
+            let of = self.total.map(|total| format!(" of {total} lines")).unwrap_or_default();
+            let why = if self.full { "the result is full" } else { "there is more" };
+            notes.push(format!("{why}: this is only a part{of}; go on with `{field}` {next}"));
+        }
+        if self.cut {
+            notes.push("long lines are cut, so this counts as a partial view".to_owned());
+        }
+        if let Some(name) = self.encoding.name() {
+            notes.push(format!("the file is {name}; edits keep that"));
+        }
+        match self.line_ends {
+            LineEnds::Lf => {}
+            LineEnds::Crlf => notes.push("lines end in CRLF; edits keep that".to_owned()),
+            LineEnds::Mixed => notes.push("some lines end in CRLF and some in LF".to_owned()),
+        }
+        if self.lossy {
+            notes.push("bytes that are no UTF-8 are shown as �; edits elsewhere leave them alone".to_owned());
+        }
+        notes
+    }
+
+    fn output(&self, text: String, path: &AbsPath) -> Output {
+        let count = self.lines.len();
+        let lines = if count == 1 { "1 line".to_owned() } else { format!("{count} lines") };
+        let content: Vec<_> = self.lines.iter().map(|line| String::from_utf8_lossy(line)).collect();
+        let mut file = json!({
+            "filePath": path,
+            "content": content.join("\n"),
+            "numLines": count,
+            "startLine": self.first,
+            "totalLines": self.total,
+        });
+        if let (true, Some(file)) = (self.full, file.as_object_mut()) {
+            file.insert("truncatedByTokenCap".to_owned(), json!(true));
+        }
+        let output = Output::text(text)
+            .display(format!("read {lines} of {path}"))
+            .structured(json!({ "type": "text", "file": file }));
+        match self.hash {
+            Some(hash) => output.modifier(Modifier::FileRead {
+                path: self.real.clone(),
+                sha256: hash.to_string(),
+                whole: self.is_whole(),
+            }),
+            None => output,
+        }
+    }
+}
+
+#[cfg(feature = "pdf")]
+async fn read_pdf(opened: Opened<'_>, pages: Option<&str>) -> CallResult {
+    pdf::read(opened, pages).await
+}
+
+#[cfg(not(feature = "pdf"))]
+async fn read_pdf(opened: Opened<'_>, _pages: Option<&str>) -> CallResult {
+    Err(Refusal::new(
+        Code::BinaryFile,
+        format!("`{}` is a PDF file, and this build of toolgate cannot read those", opened.path),
+    )
+    .hint("turn it into text first, for example with `pdftotext`"))
+}

@@ -1,0 +1,312 @@
+//! Some lines of a file, in constant memory however large it is.
+//!
+//! A file of ordinary size is read as a whole: then its hash is known, and with it whether it changes later.
+//! Of a large one only the part that was asked for is kept; the lines before it are counted at the speed of memory,
+//! and where they are is remembered, so that going on does not count them again.
+
+use super::line_index::{LineIndex, Start};
+use crate::read_state::{ReadState, Seen, kept};
+use crate::text::{Encoding, Kind, LineEnds, NoText, count_lines, decode};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use toolgate_os::{FileProblem, Hash, Mark};
+use toolgate_proto::AbsPath;
+
+/// Up to this size a file is read and hashed as a whole.
+const MOST_WHOLE: u64 = 8 << 20;
+/// UTF-16 cannot be counted by bytes, so it is always read as a whole.
+const MOST_UTF16: u64 = 64 << 20;
+const BUFFER: usize = 256 * 1024;
+
+/// Which lines, and how much of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// From 1.
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+    /// Characters of a line, where there is such a limit.
+    pub(crate) line_chars: Option<usize>,
+    /// Bytes of everything.
+    pub(crate) bytes: usize,
+}
+
+/// Lines of a file.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) first: u64,
+    /// Without their ends; a carriage return stays.
+    pub(crate) lines: Vec<Vec<u8>>,
+    /// The last line of the file is among them, or the file is empty.
+    pub(crate) reached_end: bool,
+    /// The last of these lines ends.
+    pub(crate) ends: bool,
+    /// There was no room for more.
+    pub(crate) full: bool,
+    /// Some line was cut.
+    pub(crate) cut: bool,
+    /// How many lines the file has, where that is known.
+    pub(crate) total: Option<u64>,
+    pub(crate) encoding: Encoding,
+    pub(crate) line_ends: LineEnds,
+    /// Some bytes are no UTF-8.
+    pub(crate) lossy: bool,
+    /// Hash of the whole file, where it was read.
+    pub(crate) hash: Option<Hash>,
+    /// Where the file really is.
+    pub(crate) real: AbsPath,
+}
+
+/// Why there is no page.
+#[derive(Debug)]
+pub(crate) enum NoPage {
+    File(FileProblem),
+    NotText(NoText),
+    /// The file has only so many lines.
+    PastEnd(u64),
+    Cancelled,
+}
+
+impl From<std::io::Error> for NoPage {
+    fn from(error: std::io::Error) -> Self {
+        Self::File(error.into())
+    }
+}
+
+impl Page {
+    /// All of the file is here, uncut.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.first == 1 && self.reached_end && !self.full && !self.cut
+    }
+}
+
+/// Reads a page and remembers that it was seen.
+pub(crate) fn read_page(
+    (mut file, mark): (File, Mark),
+    real: &AbsPath,
+    wanted: Wanted,
+    state: &ReadState,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Page, NoPage> {
+    let mut start = Vec::new();
+    if mark.bytes > MOST_WHOLE {
+        (&mut file).take(8192).read_to_end(&mut start)?;
+        let encoding = Encoding::detect(&start).ok_or(NoPage::NotText(NoText::Binary))?;
+        if encoding.kind == Kind::Utf8 {
+            let page = read_part(&mut file, mark, encoding, wanted, state.lines(), real, cancelled)?;
+            state.saw(
+                real.clone(),
+                Seen { mark: Some(mark), hash: None, whole: page.is_whole(), content: None },
+            );
+            return Ok(page);
+        }
+        if mark.bytes > MOST_UTF16 {
+            return Err(NoPage::File(FileProblem::Other("it is too large for UTF-16 text".to_owned())));
+        }
+    }
+    file.read_to_end(&mut start)?;
+    let bytes = start;
+    let hash = Hash::of(&bytes);
+    let content = kept(&bytes);
+    let (text, encoding) = decode(bytes).map_err(NoPage::NotText)?;
+    let mut page = cut_out(&text, real, wanted)?;
+    page.encoding = encoding;
+    page.line_ends = LineEnds::of(&text);
+    page.hash = Some(hash);
+    state.saw(real.clone(), Seen { mark: Some(mark), hash: Some(hash), whole: page.is_whole(), content });
+    Ok(page)
+}
+
+fn empty(real: &AbsPath, wanted: Wanted) -> Page {
+    Page {
+        real: real.clone(),
+        first: wanted.first,
+        lines: Vec::new(),
+        reached_end: false,
+        ends: false,
+        full: false,
+        cut: false,
+        total: None,
+        encoding: Encoding::UTF8,
+        line_ends: LineEnds::Lf,
+        lossy: false,
+        hash: None,
+    }
+}
+
+/// The page of a text that is all here.
+fn cut_out(text: &[u8], real: &AbsPath, wanted: Wanted) -> Result<Page, NoPage> {
+    let mut page = empty(real, wanted);
+    let total = count_lines(text);
+    page.total = Some(total);
+    if wanted.first > total.max(1) {
+        return Err(NoPage::PastEnd(total));
+    }
+    let mut from = 0;
+    for _ in 1..wanted.first {
+        from += memchr::memchr(b'\n', text.get(from..).unwrap_or_default()).map_or(0, |end| end + 1);
+    }
+    let mut collector = Collector { page: &mut page, wanted, used: 0, line: Vec::new(), dropped: 0 };
+    let rest = text.get(from..).unwrap_or_default();
+    if collector.take(rest).is_none() {
+        collector.end_of_file();
+    }
+    page.reached_end = page.first - 1 + page.lines.len() as u64 >= total;
+    Ok(page)
+}
+
+/// The page of a file that is too large to be held.
+fn read_part(
+    file: &mut File,
+    mark: Mark,
+    encoding: Encoding,
+    wanted: Wanted,
+    index: &LineIndex,
+    real: &AbsPath,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<Page, NoPage> {
+    let mut page = empty(real, wanted);
+    page.encoding = encoding;
+    let Start { mut line, byte } = index.before(real, &mark, wanted.first, encoding.bom_len() as u64);
+    let mut at = file.seek(SeekFrom::Start(byte))?;
+    let mut buffer = vec![0; BUFFER];
+    let mut ended = true;
+    let mut collector = Collector { page: &mut page, wanted, used: 0, line: Vec::new(), dropped: 0 };
+    loop {
+        if cancelled() {
+            return Err(NoPage::Cancelled);
+        }
+        let got = file.read(&mut buffer)?;
+        let mut piece = buffer.get(..got).unwrap_or_default();
+        if got == 0 {
+            collector.end_of_file();
+            if page.lines.is_empty() {
+                return Err(NoPage::PastEnd(line - 1 + u64::from(!ended)));
+            }
+            page.total = Some(wanted.first - 1 + page.lines.len() as u64);
+            page.reached_end = true;
+            break;
+        }
+        ended = piece.ends_with(b"\n");
+        if line < wanted.first {
+            match skip(piece, &mut line, wanted.first) {
+                Some(rest) => {
+                    let start = at + (got - rest.len()) as u64;
+                    index.note(real, &mark, Start { line, byte: start });
+                    piece = rest;
+                }
+                None => {
+                    at += got as u64;
+                    continue;
+                }
+            }
+        }
+        at += got as u64;
+        if let Some(rest) = collector.take(piece) {
+            if !page.full {
+                let line = wanted.first + page.lines.len() as u64;
+                index.note(real, &mark, Start { line, byte: at - rest.len() as u64 });
+            }
+            break;
+        }
+    }
+    if page.lines.iter().any(|line| memchr::memchr(0, line).is_some()) {
+        return Err(NoPage::NotText(NoText::Binary));
+    }
+    let crlf = page.lines.iter().filter(|line| line.ends_with(b"\r")).count();
+    page.line_ends = match crlf {
+        0 => LineEnds::Lf,
+        all if all == page.lines.len() => LineEnds::Crlf,
+        _ => LineEnds::Mixed,
+    };
+    Ok(page)
+}
+
+/// Goes on to a line. What is left of the piece begins there; `None` where the piece ends before it.
+fn skip<'p>(piece: &'p [u8], line: &mut u64, wanted: u64) -> Option<&'p [u8]> {
+    let ends = memchr::memchr_iter(b'\n', piece).count() as u64;
+    if *line + ends < wanted {
+        *line += ends;
+        return None;
+    }
+    let nth = usize::try_from(wanted - *line - 1).unwrap_or(usize::MAX);
+    let end = memchr::memchr_iter(b'\n', piece).nth(nth)?;
+    *line = wanted;
+    piece.get(end + 1..)
+}
+
+/// Gathers lines until there are enough.
+struct Collector<'p> {
+    page: &'p mut Page,
+    wanted: Wanted,
+    used: usize,
+    line: Vec<u8>,
+    /// Bytes of the line that are not kept.
+    dropped: usize,
+}
+
+impl Collector<'_> {
+    /// Takes lines from a piece. What it leaves is `None` while more is wanted.
+    fn take<'b>(&mut self, mut piece: &'b [u8]) -> Option<&'b [u8]> {
+        while !piece.is_empty() {
+            if self.page.lines.len() as u64 >= self.wanted.count {
+                return Some(piece);
+            }
+            let end = memchr::memchr(b'\n', piece);
+            let part = end.and_then(|end| piece.get(..end)).unwrap_or(piece);
+            self.add(part);
+            match end {
+                Some(end) => {
+                    piece = piece.get(end + 1..).unwrap_or_default();
+                    if !self.end_line(true) {
+                        return Some(piece);
+                    }
+                }
+                None => return None,
+            }
+        }
+        None
+    }
+
+    fn add(&mut self, part: &[u8]) {
+        // Four bytes hold any character; what is beyond is only counted.
+        let most = self.wanted.line_chars.map_or(self.wanted.bytes, |chars| chars * 4);
+        let room = most.saturating_sub(self.line.len()).min(part.len());
+        self.line.extend_from_slice(part.get(..room).unwrap_or(part));
+        self.dropped += part.len() - room;
+    }
+
+    /// True while there is room.
+    fn end_line(&mut self, ends: bool) -> bool {
+        let mut line = std::mem::take(&mut self.line);
+        let dropped = std::mem::take(&mut self.dropped);
+        if std::str::from_utf8(&line).is_err() {
+            self.page.lossy = true;
+        }
+        if let Some(most) = self.wanted.line_chars {
+            let text = String::from_utf8_lossy(&line).into_owned();
+            if let Some((at, _)) = text.char_indices().nth(most) {
+                let more = text.chars().count() - most + dropped;
+                line = format!("{}… [{more} more characters]", text.get(..at).unwrap_or(&text)).into_bytes();
+                self.page.cut = true;
+            }
+        } else if dropped > 0 {
+            self.page.cut = true;
+        }
+        // A number and a tab before each line count as well.
+        let size = line.len() + 8;
+        if self.used + size > self.wanted.bytes && !self.page.lines.is_empty() {
+            self.page.full = true;
+            return false;
+        }
+        self.used += size;
+        self.page.lines.push(line);
+        self.page.ends = ends;
+        true
+    }
+
+    fn end_of_file(&mut self) {
+        if !self.line.is_empty() || self.dropped > 0 {
+            self.end_line(false);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What a session has seen of each file.
+//!
+//! A file must have been read before it is changed, and must still be what was read.
+//! Whether it is, is told by its content (a hash); time and size are only the fast way to know that nothing
+//! happened, so a `touch` is no change.
+//!
+//! The state belongs to one session.
+//! A subagent is a session of its own and shares nothing: what its parent has read is not in its context, so it
+//! cannot know what it would overwrite.
+
+use crate::diff::unified_diff;
+use crate::read::LineIndex;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use toolgate_gate::Session;
+use toolgate_os::{FileWatcher, Hash, Mark, Version};
+use toolgate_proto::AbsPath;
+
+/// Content up to this size is kept, for telling what changed.
+const MOST_KEPT: usize = 256 * 1024;
+/// All kept contents together.
+const MOST_KEPT_TOTAL: usize = 32 * 1024 * 1024;
+/// Lines of a diff in a refusal.
+const MOST_DIFF_LINES: usize = 100;
+
+/// What a session has seen, by real path.
+#[derive(Debug, Default)]
+pub struct ReadState {
+    files: Mutex<HashMap<AbsPath, Seen>>,
+    lines: LineIndex,
+    /// Hears of changes, where the host wants to know of them.
+    watcher: OnceLock<FileWatcher>,
+}
+
+/// What was seen of one file.
+#[derive(Debug, Clone)]
+pub(crate) struct Seen {
+    /// Its outward signs then; a host that seeds the state may not know them.
+    pub(crate) mark: Option<Mark>,
+    /// Hash of its content; not taken of files so large that reading them twice would be felt.
+    pub(crate) hash: Option<Hash>,
+    /// All of it was seen.
+    pub(crate) whole: bool,
+    /// The content, where small.
+    pub(crate) content: Option<Arc<[u8]>>,
+}
+
+/// How what is there compares with what was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Freshness {
+    /// Never seen.
+    Unseen,
+    /// The same; `whole` says whether all of it was seen.
+    Same { whole: bool },
+    /// Different. The diff says how, where the former content is known.
+    Changed { diff: Option<String> },
+}
+
+impl ReadState {
+    /// The state of a session.
+    pub(crate) fn of(session: &Session) -> Arc<Self> {
+        session.state::<Self>()
+    }
+
+    fn files(&self) -> MutexGuard<'_, HashMap<AbsPath, Seen>> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where lines of large files begin.
+    pub(crate) fn lines(&self) -> &LineIndex {
+        &self.lines
+    }
+
+    /// Remembers what was seen. Seeing a part of an unchanged file does not make one forget that all was seen.
+    pub(crate) fn saw(&self, real: AbsPath, mut seen: Seen) {
+        let mut files = self.files();
+        if let Some(former) = files.get(&real)
+            && former.hash.is_some()
+            && former.hash == seen.hash
+        {
+            seen.whole |= former.whole;
+        }
+        let total: usize =
+            files.values().filter_map(|seen| seen.content.as_ref()).map(|text| text.len()).sum();
+        if seen.content.as_ref().is_some_and(|text| text.len() + total > MOST_KEPT_TOTAL) {
+            seen.content = None;
+        }
+        if let Some(watcher) = self.watcher.get() {
+            watcher.watch(&real);
+        }
+        files.insert(real, seen);
+    }
+
+    /// Remembers what the session itself has written.
+    pub(crate) fn wrote(
+        &self,
+        real: AbsPath,
+        mark: Option<Mark>,
+        content: &[u8],
+        hash: Option<Hash>,
+        whole: bool,
+    ) {
+        self.saw(real, Seen { mark, hash, whole, content: kept(content) });
+    }
+
+    pub(crate) fn forget(&self, real: &AbsPath) {
+        self.files().remove(real);
+    }
+
+    /// The first watcher stays.
+    pub(crate) fn set_watcher(&self, watcher: FileWatcher) {
+        let _ = self.watcher.set(watcher);
+    }
+
+    pub(crate) fn watcher(&self) -> Option<&FileWatcher> {
+        self.watcher.get()
+    }
+
+    /// What was seen of a file.
+    pub(crate) fn get(&self, real: &AbsPath) -> Option<Seen> {
+        self.files().get(real).cloned()
+    }
+
+    /// Every file that was seen.
+    pub fn paths(&self) -> Vec<AbsPath> {
+        self.files().keys().cloned().collect()
+    }
+
+    /// Compares what is there with what was seen.
+    pub(crate) fn compare(&self, real: &AbsPath, now: &Version) -> Freshness {
+        let Some(seen) = self.get(real) else { return Freshness::Unseen };
+        let same = match seen.hash {
+            Some(hash) => hash == now.hash,
+            None => seen.mark.is_some_and(|mark| mark.surely_same(&now.mark)),
+        };
+        if same {
+            return Freshness::Same { whole: seen.whole };
+        }
+        let diff = seen.content.map(|content| {
+            unified_diff(&real.to_string(), Some(&content), Some(&now.bytes), MOST_DIFF_LINES)
+        });
+        Freshness::Changed { diff }
+    }
+}
+
+/// Content to keep, where it is small.
+pub(crate) fn kept(content: &[u8]) -> Option<Arc<[u8]>> {
+    (content.len() <= MOST_KEPT).then(|| Arc::from(content))
+}
+
+/// Tells a session that its model has seen this content of a file, as when a host put it into the prompt.
+/// The path must be real: links resolved.
+pub fn seed_read_state(session: &Session, real: &AbsPath, content: &[u8]) {
+    let seen = Seen { mark: None, hash: Some(Hash::of(content)), whole: true, content: kept(content) };
+    ReadState::of(session).saw(real.clone(), seen);
+}

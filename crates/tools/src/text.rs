@@ -1,0 +1,197 @@
+//! Text in files: how it is encoded, how its lines end, and how to give it back the same way.
+//!
+//! Inside, text is UTF-8 bytes.
+//! A file that is nearly UTF-8 (one stray Latin-1 letter) stays bytes, so that an edit elsewhere in it changes
+//! nothing but what it was asked to.
+
+/// How a file's text is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Encoding {
+    pub(crate) kind: Kind,
+    /// The file starts with a byte order mark.
+    pub(crate) bom: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Utf8,
+    Utf16Le,
+    Utf16Be,
+}
+
+/// Why bytes are not text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoText {
+    /// Something else altogether.
+    Binary,
+    /// Said to be UTF-16, and is not.
+    BrokenUtf16,
+}
+
+/// As much of a file as is looked at to tell what it is.
+const PROBE: usize = 8192;
+const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
+
+impl Encoding {
+    pub(crate) const UTF8: Self = Self { kind: Kind::Utf8, bom: false };
+
+    /// Tells from the start of a file how it is encoded. `None` where it is no text.
+    pub(crate) fn detect(start: &[u8]) -> Option<Self> {
+        if start.starts_with(UTF8_BOM) {
+            return Some(Self { kind: Kind::Utf8, bom: true });
+        }
+        if start.starts_with(b"\xff\xfe") && !start.starts_with(b"\xff\xfe\0\0") {
+            return Some(Self { kind: Kind::Utf16Le, bom: true });
+        }
+        if start.starts_with(b"\xfe\xff") {
+            return Some(Self { kind: Kind::Utf16Be, bom: true });
+        }
+        let probe = start.get(..PROBE).unwrap_or(start);
+        if memchr::memchr(0, probe).is_none() {
+            return Some(Self::UTF8);
+        }
+        // UTF-16 without a mark: most letters have a zero in the same half.
+        let zeros = |half: usize| probe.iter().skip(half).step_by(2).filter(|byte| **byte == 0).count();
+        let (even, odd, pairs) = (zeros(0), zeros(1), probe.len() / 2);
+        let mostly = |many: usize, few: usize| pairs >= 4 && many * 10 >= pairs * 7 && few == 0;
+        if mostly(odd, even) {
+            return Some(Self { kind: Kind::Utf16Le, bom: false });
+        }
+        if mostly(even, odd) {
+            return Some(Self { kind: Kind::Utf16Be, bom: false });
+        }
+        None
+    }
+
+    /// How many bytes the mark has.
+    pub(crate) fn bom_len(self) -> usize {
+        match (self.bom, self.kind) {
+            (false, _) => 0,
+            (true, Kind::Utf8) => 3,
+            (true, Kind::Utf16Le | Kind::Utf16Be) => 2,
+        }
+    }
+
+    /// Its name for people; nothing for plain UTF-8.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        match (self.kind, self.bom) {
+            (Kind::Utf8, false) => None,
+            (Kind::Utf8, true) => Some("UTF-8 with a byte order mark"),
+            (Kind::Utf16Le, _) => Some("UTF-16 (little-endian)"),
+            (Kind::Utf16Be, _) => Some("UTF-16 (big-endian)"),
+        }
+    }
+
+    /// The text of a file, without the mark.
+    pub(crate) fn decode(self, bytes: Vec<u8>) -> Result<Vec<u8>, NoText> {
+        let body = bytes.get(self.bom_len()..).unwrap_or_default();
+        match self.kind {
+            Kind::Utf8 if self.bom => Ok(body.to_vec()),
+            Kind::Utf8 => Ok(bytes),
+            Kind::Utf16Le => utf16(body, u16::from_le_bytes),
+            Kind::Utf16Be => utf16(body, u16::from_be_bytes),
+        }
+    }
+
+    /// The bytes of a file with this text.
+    pub(crate) fn encode(self, text: Vec<u8>) -> Vec<u8> {
+        let to_bytes = match self.kind {
+            Kind::Utf8 if self.bom => return [UTF8_BOM, &text].concat(),
+            Kind::Utf8 => return text,
+            Kind::Utf16Le => u16::to_le_bytes,
+            Kind::Utf16Be => u16::to_be_bytes,
+        };
+        let mark = self.bom.then_some(0xfeff);
+        let text = String::from_utf8_lossy(&text);
+        mark.into_iter().chain(text.encode_utf16()).flat_map(to_bytes).collect()
+    }
+}
+
+/// The text of a whole file and how to give it back.
+pub(crate) fn decode(bytes: Vec<u8>) -> Result<(Vec<u8>, Encoding), NoText> {
+    let encoding = Encoding::detect(&bytes).ok_or(NoText::Binary)?;
+    Ok((encoding.decode(bytes)?, encoding))
+}
+
+fn utf16(bytes: &[u8], to_unit: fn([u8; 2]) -> u16) -> Result<Vec<u8>, NoText> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    if !rest.is_empty() {
+        return Err(NoText::BrokenUtf16);
+    }
+    let units = pairs.iter().map(|pair| to_unit(*pair));
+    let text: Result<String, _> = char::decode_utf16(units).collect();
+    text.map(String::into_bytes).map_err(|_| NoText::BrokenUtf16)
+}
+
+/// How the lines of a text end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineEnds {
+    /// There is only one line, or each ends in a line feed.
+    Lf,
+    /// Each ends in carriage return and line feed.
+    Crlf,
+    /// Some so, some so.
+    Mixed,
+}
+
+impl LineEnds {
+    pub(crate) fn of(text: &[u8]) -> Self {
+        let (mut crlf, mut lf) = (false, false);
+        for end in memchr::memchr_iter(b'\n', text) {
+            match end.checked_sub(1).and_then(|before| text.get(before)) {
+                Some(b'\r') => crlf = true,
+                _ => lf = true,
+            }
+            if crlf && lf {
+                return Self::Mixed;
+            }
+        }
+        if crlf { Self::Crlf } else { Self::Lf }
+    }
+}
+
+/// The same text with every line ending in carriage return and line feed.
+pub(crate) fn to_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\n', "\r\n")
+}
+
+/// How many lines a text has; the last need not end.
+pub(crate) fn count_lines(text: &[u8]) -> u64 {
+    let ends = memchr::memchr_iter(b'\n', text).count() as u64;
+    ends + u64::from(!text.is_empty() && !text.ends_with(b"\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(bytes: &[u8], expected: Result<(&str, Option<&str>), NoText>) {
+        let got = decode(bytes.to_vec());
+        let got = got.map(|(text, encoding)| (String::from_utf8(text).unwrap(), encoding.name()));
+        assert_eq!(got, expected.map(|(text, name)| (text.to_owned(), name)));
+    }
+
+    #[test]
+    fn files_are_what_they_look_like() {
+        check(b"plain", Ok(("plain", None)));
+        check(b"", Ok(("", None)));
+        check(b"\xef\xbb\xbfmarked", Ok(("marked", Some("UTF-8 with a byte order mark"))));
+        check(b"\xff\xfeh\0i\0", Ok(("hi", Some("UTF-16 (little-endian)"))));
+        check(b"\xfe\xff\0h\0i", Ok(("hi", Some("UTF-16 (big-endian)"))));
+        check(b"h\0e\0l\0l\0o\0", Ok(("hello", Some("UTF-16 (little-endian)"))));
+        check(b"\xff\xfeh\0\0\xd8", Err(NoText::BrokenUtf16));
+        check(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0", Err(NoText::Binary));
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_survives_every_encoding(text in "\\PC{0,40}", bom in any::<bool>()) {
+            for kind in [Kind::Utf8, Kind::Utf16Le, Kind::Utf16Be] {
+                let encoding = Encoding { kind, bom };
+                let bytes = encoding.encode(text.clone().into_bytes());
+                prop_assert_eq!(encoding.decode(bytes).unwrap(), text.clone().into_bytes());
+            }
+        }
+    }
+}

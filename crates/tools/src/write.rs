@@ -1,0 +1,238 @@
+//! `Write` and `write_file`: putting a whole file in place.
+
+use crate::change_words::{
+    MOST_ORIGINAL, changed, made, not_made, not_read, notes_of, only_partly_read, tally_words,
+};
+use crate::diff::{Hunk, hunks};
+use crate::file_words::{must_be_absolute, refusal};
+use crate::read_state::{Freshness, ReadState};
+use crate::text::{count_lines, decode};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_os::{Held, Version, resolve};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
+
+/// What a larger file held is not compared with what comes.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// The claude face: an existing file must have been read as a whole.
+pub(crate) struct Write;
+
+/// Input of [`Write`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WriteInput {
+    /// The absolute path of the file.
+    file_path: String,
+    /// The whole content.
+    content: String,
+}
+
+impl Tool for Write {
+    type Input = WriteInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "Write",
+            "Writes a whole file, and the directories it needs. A file that exists is replaced, and must have been \
+             read before as a whole; to change a part of it use Edit. The path must be absolute.",
+        );
+        spec.title = "Write file".to_owned();
+        spec.idempotent = true;
+        spec.input_examples = vec![json!({ "file_path": "/project/notes.md", "content": "# Notes\n" })];
+        spec
+    }
+
+    fn check(&self, input: &WriteInput) -> Result<(), Refusal> {
+        must_be_absolute("file_path", &input.file_path)
+    }
+
+    fn intent(&self, input: &WriteInput, scene: &Scene) -> Intent {
+        writing(scene.path(&input.file_path))
+    }
+
+    async fn guard(&self, input: &WriteInput, scene: &Scene) -> Result<(), Refusal> {
+        // The early answer. What counts is looked at again when the file is held.
+        let path = scene.path(&input.file_path);
+        let fact = resolve(&path);
+        if fact.kind != EntryKind::File {
+            return Ok(());
+        }
+        match ReadState::of(&scene.session).get(&fact.real) {
+            None => Err(not_read(&path)),
+            Some(seen) if !seen.whole => Err(only_partly_read(&path)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    async fn run(&self, input: WriteInput, cleared: Cleared) -> CallResult {
+        let path = cleared.scene().path(&input.file_path);
+        let written = write(&cleared, &path, input.content.clone(), Rule::ReadFirst).await?;
+        Ok(written.output(&path, &input.content))
+    }
+}
+
+/// The plain face: an existing file is replaced where `overwrite` says so.
+pub(crate) struct WriteFile;
+
+/// Input of [`WriteFile`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WriteFileInput {
+    /// The path of the file, absolute or from the working directory.
+    path: String,
+    /// The whole content.
+    content: String,
+    /// Replace the file if it exists.
+    #[serde(default)]
+    overwrite: bool,
+}
+
+impl Tool for WriteFile {
+    type Input = WriteFileInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "write_file",
+            "Writes a whole file, and the directories it needs. A file that exists is replaced only if `overwrite` is \
+             set.",
+        );
+        spec.title = "Write file".to_owned();
+        spec.family = Some("Write".to_owned());
+        spec.input_examples = vec![json!({ "path": "notes.md", "content": "# Notes\n" })];
+        spec
+    }
+
+    fn intent(&self, input: &WriteFileInput, scene: &Scene) -> Intent {
+        writing(scene.path(&input.path))
+    }
+
+    async fn run(&self, input: WriteFileInput, cleared: Cleared) -> CallResult {
+        let path = cleared.scene().path(&input.path);
+        let rule = if input.overwrite { Rule::Overwrite } else { Rule::NewOnly };
+        let written = write(&cleared, &path, input.content.clone(), rule).await?;
+        Ok(written.output(&path, &input.content))
+    }
+}
+
+fn writing(path: AbsPath) -> Intent {
+    Intent::new(format!("write {path}"), [Effect::Write { path, kind: WriteKind::Put }])
+}
+
+/// When a file that exists may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// When all of it was read, and it is still the same.
+    ReadFirst,
+    /// When the call says so; but what was read must not be stale.
+    Overwrite,
+    /// Never.
+    NewOnly,
+}
+
+/// A file that was written.
+struct Written {
+    original: Option<Vec<u8>>,
+    hunks: Vec<Hunk>,
+    notes: Vec<String>,
+    same: bool,
+}
+
+impl Written {
+    fn output(self, path: &AbsPath, content: &str) -> Output {
+        let lines = count_lines(content.as_bytes());
+        let word = if lines == 1 { "line" } else { "lines" };
+        let size = format!("{lines} {word}, {} bytes", content.len());
+        let (kind, head) = match (&self.original, self.same) {
+            (_, true) => ("update", format!("{path} has this content already: {size}")),
+            (Some(_), false) => ("update", format!("updated {path}: {size} ({})", tally_words(&self.hunks))),
+            (None, false) => ("create", format!("created {path}: {size}")),
+        };
+        // A new file's diff is its content, which the model has just written.
+        let shown: &[Hunk] = if self.original.is_some() { &self.hunks } else { &[] };
+        let original = self.original.as_ref().filter(|original| original.len() <= MOST_ORIGINAL);
+        let structured = json!({
+            "type": kind,
+            "filePath": path,
+            "content": content,
+            "structuredPatch": if self.original.is_some() { self.hunks.as_slice() } else { &[] },
+            "originalFile": original.map(|original| String::from_utf8_lossy(original)),
+            "userModified": false,
+        });
+        let display = made(head.clone(), &[], &self.hunks);
+        Output::text(made(head, &self.notes, shown)).display(display).structured(structured)
+    }
+}
+
+async fn write(cleared: &Cleared, path: &AbsPath, content: String, rule: Rule) -> Result<Written, Refusal> {
+    let state = ReadState::of(&cleared.scene().session);
+    let cancel = cleared.cancel().clone();
+    let asked = path.clone();
+    let work = move |held: &Held| {
+        let before = held.read(MOST_BYTES).map_err(|problem| refusal(&asked, &problem, Code::FileWrite))?;
+        if cancel.is_cancelled() {
+            return Err(Refusal::new(Code::Cancelled, "the write was cancelled; the file is as it was"));
+        }
+        replace(held, &asked, before, content.as_bytes(), &state, rule)
+    };
+    let done = cleared.files().change(path, work).await;
+    done.map_err(|problem| refusal(path, &problem, Code::FileWrite))?
+}
+
+fn replace(
+    held: &Held,
+    path: &AbsPath,
+    before: Option<Version>,
+    content: &[u8],
+    state: &Arc<ReadState>,
+    rule: Rule,
+) -> Result<Written, Refusal> {
+    if let Some(before) = &before {
+        may_replace(held, path, before, state, rule)?;
+    }
+    let same = before.as_ref().is_some_and(|before| before.bytes == content);
+    let old = before.as_ref().map(|before| decode(before.bytes.clone()));
+    let mut notes = Vec::new();
+    let original = match &old {
+        Some(Ok((text, encoding))) => {
+            if let Some(name) = encoding.name() {
+                notes.push(format!("the file was {name}; it is plain UTF-8 now"));
+            }
+            Some(text.clone())
+        }
+        Some(Err(_)) => Some(Vec::new()),
+        None => None,
+    };
+    let hunks = match &old {
+        Some(Err(_)) => Vec::new(),
+        _ => hunks(original.as_deref().unwrap_or_default(), content),
+    };
+    if !same {
+        let put = held.put(before.as_ref(), content);
+        let put = put.map_err(|problem| not_made(path, &problem, Code::FileWrite))?;
+        notes.extend(notes_of(&put));
+        state.wrote(held.real().clone(), put.mark, content, put.hash, true);
+    }
+    Ok(Written { original, hunks, notes, same })
+}
+
+fn may_replace(
+    held: &Held,
+    path: &AbsPath,
+    before: &Version,
+    state: &ReadState,
+    rule: Rule,
+) -> Result<(), Refusal> {
+    if rule == Rule::NewOnly {
+        return Err(Refusal::new(Code::FileExists, format!("`{path}` exists already")));
+    }
+    match (state.compare(held.real(), before), rule) {
+        (Freshness::Changed { diff }, _) => Err(changed(path, diff)),
+        (Freshness::Unseen, Rule::ReadFirst) => Err(not_read(path)),
+        (Freshness::Same { whole: false }, Rule::ReadFirst) => Err(only_partly_read(path)),
+        (Freshness::Same { .. } | Freshness::Unseen, _) => Ok(()),
+    }
+}

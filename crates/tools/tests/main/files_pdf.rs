@@ -1,0 +1,71 @@
+//! PDF files, with the feature that reads them.
+
+use super::files_room::Room;
+use serde_json::json;
+
+/// A PDF with one line on each page.
+fn pdf(pages: usize) -> Vec<u8> {
+    let mut objects = vec![
+        "<< /Type /Catalog /Pages 2 0 R >>".to_owned(),
+        String::new(),
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>".to_owned(),
+    ];
+    let mut kids = Vec::new();
+    for page in 1..=pages {
+        let content = format!("BT /F1 12 Tf 72 700 Td (This is page {page}) Tj ET");
+        let at = objects.len() + 1;
+        kids.push(format!("{at} 0 R"));
+        objects.push(format!(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents {} 0 R >>",
+            at + 1
+        ));
+        objects.push(format!("<< /Length {} >>\nstream\n{content}\nendstream", content.len()));
+    }
+    objects[1] = format!("<< /Type /Pages /Kids [{}] /Count {pages} >>", kids.join(" "));
+    let mut out = b"%PDF-1.4\n".to_vec();
+    let mut offsets = Vec::new();
+    for (index, object) in objects.iter().enumerate() {
+        offsets.push(out.len());
+        out.extend(format!("{} 0 obj\n{object}\nendobj\n", index + 1).into_bytes());
+    }
+    let start = out.len();
+    out.extend(format!("xref\n0 {}\n0000000000 65535 f \n", objects.len() + 1).into_bytes());
+    for offset in offsets {
+        out.extend(format!("{offset:010} 00000 n \n").into_bytes());
+    }
+    out.extend(
+        format!("trailer\n<< /Size {} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n", objects.len() + 1)
+            .into_bytes(),
+    );
+    out
+}
+
+#[test]
+fn pages_are_read_by_range_and_damaged_files_refused() {
+    let room = Room::new();
+    let path = room.put("book.pdf", pdf(300));
+    let read = |pages: &str| room.call("Read", json!({ "file_path": path, "pages": pages }));
+    let said = read("3").unwrap().model_text();
+    assert_eq!(said, "--- page 3 of 300 ---\nThis is page 3\n");
+    let said = read("299-").unwrap().model_text();
+    assert_eq!(
+        said,
+        "--- page 299 of 300 ---\nThis is page 299\n--- page 300 of 300 ---\nThis is page 300\n"
+    );
+    let said = room.said("Read", json!({ "file_path": path }));
+    assert!(said.ends_with("This is page 20\n[there is more: go on with `pages` \"21-40\"]\n"), "{said}");
+    for (pages, words) in
+        [("1-21", "more than 20 pages"), ("5-2", "ends before"), ("x", "no page"), ("0", "no page")]
+    {
+        assert!(read(pages).unwrap_err().reason.contains(words), "{pages}");
+    }
+    assert_eq!(read("301").unwrap_err().kind, "RangeError");
+    let whole = pdf(3);
+    for end in (0..whole.len()).step_by(40) {
+        let path = room.put("broken.pdf", &whole[..end]);
+        // Whatever is left of it is either read or refused, and never takes the process down.
+        if let Err(refusal) = room.call("Read", json!({ "file_path": path })) {
+            assert_eq!(refusal.kind, "FileReadError", "{end}: {refusal}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! A workspace with a gate over it.
+
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use toolgate_gate::{CallLimits, Gate, GateParts, Session};
+use toolgate_os::{ContentCheck, Journal, JournalLimits};
+use toolgate_policy::RawPolicy;
+use toolgate_proto::{AbsPath, CallResult, Mode, Principal, Refusal, ToolCall, Workspace};
+use toolgate_tools::{Toolset, register};
+
+pub(crate) struct Room {
+    /// The workspace.
+    pub(crate) top: AbsPath,
+    pub(crate) gate: Gate,
+    pub(crate) session: Session,
+    pub(crate) journal: Arc<Journal>,
+    calls: AtomicUsize,
+    runtime: tokio::runtime::Runtime,
+    _dir: Option<tempfile::TempDir>,
+}
+
+impl Room {
+    pub(crate) fn new() -> Self {
+        Self::with(Mode::Bypass, Vec::new())
+    }
+
+    pub(crate) fn with(mode: Mode, checks: Vec<Arc<dyn ContentCheck>>) -> Self {
+        Self::within(tempfile::tempdir().unwrap(), mode, checks)
+    }
+
+    /// A room that takes its directory with it when it goes.
+    pub(crate) fn within(dir: tempfile::TempDir, mode: Mode, checks: Vec<Arc<dyn ContentCheck>>) -> Self {
+        let mut room = Self::at(dir.path(), mode, checks);
+        room._dir = Some(dir);
+        room
+    }
+
+    /// A room in a directory that may have been one before.
+    pub(crate) fn at(dir: &Path, mode: Mode, content_checks: Vec<Arc<dyn ContentCheck>>) -> Self {
+        let outer = AbsPath::new(dir.canonicalize().unwrap()).unwrap();
+        let top = outer.join("ws");
+        std::fs::create_dir_all(&top).unwrap();
+        let journal = Arc::new(Journal::open(&outer.join("state"), JournalLimits::default()).unwrap());
+        let gate = Gate::new(GateParts {
+            policy: RawPolicy { mode, ..RawPolicy::default() },
+            journal: Some(Arc::clone(&journal)),
+            content_checks,
+            ..GateParts::default()
+        });
+        register(&gate, Toolset::Claude).unwrap();
+        register(&gate, Toolset::Plain).unwrap();
+        let session = session(&top, "one");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { top, gate, session, journal, calls: AtomicUsize::new(0), runtime, _dir: None }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.top.join(name).to_string()
+    }
+
+    pub(crate) fn put(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub(crate) fn bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        String::from_utf8(self.bytes(name)).unwrap()
+    }
+
+    pub(crate) fn call(&self, tool: &str, input: Value) -> CallResult {
+        self.call_in(&self.session, tool, input)
+    }
+
+    pub(crate) fn call_in(&self, session: &Session, tool: &str, input: Value) -> CallResult {
+        let id = format!("call-{}", self.calls.fetch_add(1, Ordering::Relaxed));
+        self.call_as(session, &id, tool, input)
+    }
+
+    pub(crate) fn call_as(&self, session: &Session, id: &str, tool: &str, input: Value) -> CallResult {
+        let call = ToolCall::new(id, tool, input.to_string());
+        self.runtime.block_on(self.gate.call(session, call, CallLimits::default())).result
+    }
+
+    /// The text that the model gets of a call that works.
+    pub(crate) fn said(&self, tool: &str, input: Value) -> String {
+        self.call(tool, input).unwrap_or_else(|refusal| panic!("{tool}: {refusal:?}")).model_text()
+    }
+
+    pub(crate) fn refused(&self, tool: &str, input: Value) -> Refusal {
+        match self.call(tool, input) {
+            Ok(output) => panic!("{tool} was expected to be refused, and said {}", output.model_text()),
+            Err(refusal) => refusal,
+        }
+    }
+}
+
+pub(crate) fn session(top: &AbsPath, id: &str) -> Session {
+    let workspace = Workspace { cwd: top.clone(), roots: vec![top.clone()], home: None };
+    Session::new(id.into(), Principal { edge: "test".into(), name: None }, workspace)
+}
+
+/// Everything below a directory whose name says that it should be gone.
+pub(crate) fn litter(top: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(top).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_name().to_string_lossy().starts_with(".toolgate-") {
+            found.push(entry.path());
+        }
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(litter(&entry.path()));
+        }
+    }
+    found
+}
