@@ -23,7 +23,8 @@ fn forest(directories: usize) -> TempDir {
 
 fn granted(at: &Path, hidden: Option<Hidden>) -> Tree {
     let real = AbsPath::new(at.canonicalize().unwrap()).unwrap();
-    let reach = Reach { asked: real.clone(), real: real.clone(), scope: Scope::Tree };
+    let reach =
+        Reach { asked: real.clone(), real: real.clone(), scope: Scope::Tree, access: crate::Access::Read };
     let mut files = Files::new(vec![reach], vec![real.clone()]);
     if let Some(hidden) = hidden {
         files = files.with_hidden(hidden);
@@ -117,7 +118,8 @@ fn what_policy_hides_is_counted_and_not_found() {
     assert_eq!((list.total, list.withheld), (3 + 3 * 49, 4));
 
     let real = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
-    let reach = Reach { asked: real.clone(), real: real.clone(), scope: Scope::Tree };
+    let reach =
+        Reach { asked: real.clone(), real: real.clone(), scope: Scope::Tree, access: crate::Access::Read };
     let files = Files::new(vec![reach], vec![real.clone()]).with_hidden(hidden());
     assert_eq!(files.list(&real).unwrap().len(), 3);
     assert_eq!(files.beside(&real.join("dir001/none")).len(), 49);

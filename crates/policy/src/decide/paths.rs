@@ -240,8 +240,11 @@ impl Case<'_> {
             self.object(Force::Explicit, Stage::Risks, Reason::new(Code::UnresolvablePath, odd));
             return true;
         }
-        let magic =
-            |form: &Cow<'_, str>| ["/proc", "/sys", "/dev"].into_iter().any(|tree| is_under(form, tree));
+        // Shared memory is a directory of ordinary files that happens to lie among the devices.
+        let magic = |form: &Cow<'_, str>| {
+            ["/proc", "/sys", "/dev"].into_iter().any(|tree| is_under(form, tree))
+                && !is_under(form, "/dev/shm")
+        };
         let special = forms.fact.is_some_and(|fact| fact.kind == EntryKind::Special);
         if special || forms.all.iter().any(magic) {
             let text = format!("`{path}` is a device, a pipe, a socket or a window into a process");

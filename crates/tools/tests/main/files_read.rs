@@ -84,8 +84,9 @@ fn what_is_no_file_is_told_apart() {
     assert_eq!(refusal.hint, format!("did you mean `{}`?", room.path("src/main.rs")));
     let refusal = room.refused("Read", json!({ "file_path": "src/main.rs" }));
     assert!(refusal.reason.contains("must be an absolute path"), "{refusal}");
+    // A device never comes to the tool: policy asks first, and here nobody can be asked.
     let refusal = room.refused("Read", json!({ "file_path": "/dev/zero" }));
-    assert_eq!(refusal.kind, "NotAFileError");
+    assert_eq!(refusal.kind, "ApprovalUnavailableError");
     let pdf = room.put("a.pdf", "%PDF-1.4 broken");
     assert!(room.call("Read", json!({ "file_path": pdf })).is_err());
 }

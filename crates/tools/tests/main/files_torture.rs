@@ -105,7 +105,7 @@ fn a_kill_before_each_call_leaves_the_old_or_the_new_and_no_litter() {
         for at in 0.. {
             let dir = tempfile::tempdir().unwrap();
             let status = std::process::Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "files_torture::dies_when_told_to", "--nocapture"])
+                .args(["--exact", "main::files_torture::dies_when_told_to", "--nocapture"])
                 .env("TORTURE", format!("{index} {at} {}", dir.path().display()))
                 .stdout(std::process::Stdio::null())
                 .status()

@@ -247,7 +247,7 @@ fn ls_shows_a_tree_with_counts() {
     let empty = place.root.join("empty");
     check(&place, "ls", &json!({ "path": "empty" }), &format!("`{empty}` is empty"));
     check_refused(&place, "ls", &json!({ "offset": 50 }), Code::PastEnd, "4 entries", "");
-    check_refused(&place, "ls", &json!({ "path": ".env" }), Code::List, "not a directory", "");
+    check_refused(&place, "ls", &json!({ "path": "src/main.rs" }), Code::List, "not a directory", "");
 }
 
 #[test]
