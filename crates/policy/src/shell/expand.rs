@@ -22,7 +22,7 @@ pub(super) struct Arg {
     pub(super) variables: Vec<String>,
     /// An expansion in it sets a variable or expands a value once more (`${x:=y}`, `${x@P}`, `${!x}`).
     pub(super) evaluates: bool,
-    /// The value with every live piece empty: what `rm -rf "$unset/"` comes to.
+    /// The value with every live piece empty, if it is live.
     pub(super) emptied: String,
     /// The shell pattern, quoted characters escaped, if only a glob makes it live.
     pub(super) pattern: Option<String>,
@@ -31,13 +31,17 @@ pub(super) struct Arg {
 impl Arg {
     /// A literal argument.
     pub(super) fn literal(text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self { emptied: text.clone(), starts: true, text, ..Self::default() }
+        Self { text: text.into(), starts: true, ..Self::default() }
     }
 
     /// The value, if it is known for certain.
     pub(super) fn known(&self) -> Option<&str> {
         (self.live.is_none() && !self.tilde).then_some(self.text.as_str())
+    }
+
+    /// The value with every live piece empty: what `rm -rf "$unset/"` comes to.
+    pub(super) fn emptied(&self) -> &str {
+        if self.live.is_some() { &self.emptied } else { &self.text }
     }
 
     /// Whether the program might take it for an option, whatever it turns out to be.
@@ -111,7 +115,7 @@ pub(super) fn single(pieces: &[Piece], source: &str) -> Arg {
     if let [Piece::Literal { text, quoted: false }] = pieces
         && !text.contains(['*', '?', '[', '~'])
     {
-        return Arg { text: text.clone(), emptied: text.clone(), starts: true, ..Arg::default() };
+        return Arg::literal(text.clone());
     }
     let atoms: Vec<Atom<'_>> = atoms(pieces).collect();
     let mut arg = from_atoms(&atoms, Some(source));
@@ -168,7 +172,7 @@ fn from_atoms(atoms: &[Atom<'_>], source: Option<&str>) -> Arg {
     arg.text = match (arg.live, source) {
         (Some(_), Some(source)) => source.to_owned(),
         (Some(_), None) => spelled,
-        (None, _) => arg.emptied.clone(),
+        (None, _) => std::mem::take(&mut arg.emptied),
     };
     arg
 }

@@ -14,6 +14,9 @@ use super::walk::{Place, Walk};
 use super::wrappers::{self, Runs};
 use toolgate_proto::{Effect, Scope, Severity, WriteKind};
 
+/// How many places are tried for the command of a wrapper whose options are not known.
+const MOST_GUESSES: usize = 8;
+
 impl Walk<'_> {
     /// Looks up what is known of the program.
     pub(super) fn program_use(
@@ -134,7 +137,7 @@ impl Walk<'_> {
                 let payload: Vec<Arg> = args.get(at..).unwrap_or_default().to_vec();
                 // With an option of unknown meaning the command may begin later than it seems.
                 if args.iter().take(at).any(|arg| arg.text.starts_with("--") || arg.live.is_some()) {
-                    for later in at..args.len() {
+                    for later in (at..args.len()).take(MOST_GUESSES) {
                         draft.deny(joined(args.get(later..).unwrap_or_default()));
                     }
                 }
@@ -374,7 +377,10 @@ impl Walk<'_> {
                 }
                 Some(_) | None => Vec::new(),
             },
-            _ => edits::edit(name, args).map(|edit| edit.removed).unwrap_or_default(),
+            "rm" | "rmdir" | "unlink" | "shred" => {
+                edits::edit(name, args).map(|edit| edit.removed).unwrap_or_default()
+            }
+            _ => return,
         };
         for file in removed {
             let likely = place.dirs.likely(&file, self.workspace);

@@ -1,12 +1,15 @@
 //! One simple command becomes a [`Part`]: unwrapped, matched with what is known of its program, resolved to effects.
 
-use super::analysis::{DangerKind, Inferred, Live, Origin, Part};
+use super::analysis::{DangerKind, DoubtKind, Inferred, Live, Origin, Part};
 use super::assign;
 use super::expand::Arg;
 use super::redirects::Redirected;
 use super::walk::{Place, Walk};
-use super::wrappers;
+use super::wrappers::{self, Runs};
 use toolgate_proto::{Effect, Severity};
+
+/// How many wrappers round one command are looked at one by one.
+const MOST_LAYERS: usize = 8;
 
 /// A part of which nothing good is known yet.
 pub(super) fn empty(text: String, place: &Place<'_>) -> Part {
@@ -70,14 +73,16 @@ impl Walk<'_> {
         draft.coverable &= !redirected.unknown;
         draft.part.unknown_effects |= redirected.unknown;
         draft.deny(draft.part.text.clone());
-        draft.deny(
-            assignments
-                .iter()
-                .map(|(name, value)| format!("{name}={}", value.text))
-                .chain([joined(&args)])
-                .collect::<Vec<_>>()
-                .join(" "),
-        );
+        if !assignments.is_empty() {
+            draft.deny(
+                assignments
+                    .iter()
+                    .map(|(name, value)| format!("{name}={}", value.text))
+                    .chain([joined(&args)])
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            );
+        }
         draft.deny(joined(&args));
         for (name, value) in assignments {
             if !assign::is_harmless(name, value) {
@@ -91,13 +96,17 @@ impl Walk<'_> {
         }
         let mut current = args.as_slice();
         let mut fed = false;
+        let mut layers = 0;
         while let Some((name, rest)) = current.split_first()
             && let Some(skip) = name.known().map(base_name).and_then(|name| wrappers::transparent(name, rest))
         {
             // A wrapper with a path is another program of that name, as far as a grant goes.
             draft.coverable &= !name.text.contains('/');
             fed |= name.known().map(base_name) == Some("xargs");
-            draft.unwrapped(current);
+            if layers < MOST_LAYERS {
+                draft.unwrapped(current);
+            }
+            layers += 1;
             current = rest.get(skip..).unwrap_or_default();
         }
         draft.unwrapped(current);
@@ -127,15 +136,33 @@ impl Walk<'_> {
         let Draft { part, payloads, texts, .. } = draft;
         let index = self.push(part);
         let inner = Place { run_by: Some(index), ..place.clone() };
+        self.wrappers += 1;
         for words in payloads {
+            let words = if self.wrappers < MOST_LAYERS { words } else { self.innermost(words) };
             let text = joined(&words);
             // What it runs has its standard input.
             let redirected = Redirected { input: input.clone(), ..Redirected::default() };
             self.part(text, &[], words, redirected, &inner);
         }
+        self.wrappers -= 1;
         for text in texts {
             self.text(&text, &inner);
         }
+    }
+}
+
+impl Walk<'_> {
+    /// The command inside all further wrappers: too deep to list each, but what runs in the end still counts.
+    fn innermost(&mut self, words: Vec<Arg>) -> Vec<Arg> {
+        self.doubt(DoubtKind::TooDeep, "wrappers are nested too deeply");
+        let mut rest = words.as_slice();
+        while let Some((name, args)) = rest.split_first()
+            && let Some(Runs::Words(at)) = wrappers::runs(base_name(&name.text), args)
+            && let Some(inner) = args.get(at..)
+        {
+            rest = inner;
+        }
+        rest.to_vec()
     }
 }
 
@@ -151,7 +178,7 @@ impl Draft {
     pub(super) fn unwrapped(&mut self, words: &[Arg]) {
         self.deny(joined(words));
         let Some((program, rest)) = words.split_first() else { return };
-        let name = base_name(&program.emptied);
+        let name = base_name(program.emptied());
         // `=curl` is how zsh spells the path of a program.
         let name = name.strip_prefix('=').unwrap_or(name);
         if name != program.text {
@@ -174,7 +201,7 @@ pub(super) fn joined(args: &[Arg]) -> String {
 
 /// The name of a pipe that a process substitution makes.
 pub(super) fn is_pipe(arg: &Arg) -> bool {
-    arg.live == Some(Live::Harmless) && arg.emptied.is_empty() && arg.variables.is_empty()
+    arg.live == Some(Live::Harmless) && arg.emptied().is_empty() && arg.variables.is_empty()
 }
 
 /// `{}` stands for names that are not known.
@@ -182,7 +209,12 @@ pub(super) fn placeholders(args: Vec<Arg>) -> Vec<Arg> {
     args.into_iter()
         .map(|arg| {
             if arg.text.contains("{}") {
-                Arg { live: Some(Live::Parameter), splits: arg.text == "{}", ..arg }
+                Arg {
+                    live: Some(Live::Parameter),
+                    splits: arg.text == "{}",
+                    emptied: arg.text.clone(),
+                    ..arg
+                }
             } else {
                 arg
             }

@@ -66,7 +66,7 @@ impl Walk<'_> {
 
     fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
         if target.known().is_some_and(is_nowhere)
-            || (target.live == Some(Live::Harmless) && target.emptied.is_empty())
+            || (target.live == Some(Live::Harmless) && target.emptied().is_empty())
         {
             return;
         }

@@ -11,10 +11,14 @@ use super::syntax::{
     Word,
 };
 use crate::facts::Workspace;
+use std::collections::HashSet;
 use toolgate_proto::{AbsPath, Effect, Scope, Severity};
 
 /// How deep texts may hold programs that hold texts (`sh -c "sh -c …"`).
 const DEEPEST_TEXT: usize = 6;
+
+/// More warnings than this are not listed.
+const MOST_WARNINGS: usize = 32;
 
 /// More parts than this and nobody can look them through.
 const MOST_PARTS: usize = 2_000;
@@ -26,9 +30,11 @@ pub(super) struct Walk<'a> {
     pub(super) start: &'a AbsPath,
     pub(super) found: Analysis,
     /// Variables that the line sets to something harmless.
-    pub(super) set_here: Vec<String>,
+    pub(super) set_here: HashSet<String>,
     /// How many texts we are inside of.
     texts: usize,
+    /// How many wrappers we are inside of.
+    pub(super) wrappers: usize,
 }
 
 /// Where a command stands.
@@ -61,7 +67,7 @@ impl Outcome {
 impl<'a> Walk<'a> {
     pub(super) fn new(workspace: &'a Workspace, start: &'a AbsPath) -> Self {
         let found = Analysis { parts: Vec::new(), dangers: Vec::new(), doubt: None };
-        Self { workspace, start, found, set_here: Vec::new(), texts: 0 }
+        Self { workspace, start, found, set_here: HashSet::new(), texts: 0, wrappers: 0 }
     }
 
     /// Visits a whole program that starts in the given place.
@@ -98,7 +104,9 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn danger(&mut self, danger: Danger) {
-        if !self.found.dangers.contains(&danger) {
+        // Nobody reads more warnings than these; what binds is always kept.
+        let room = self.found.dangers.len() < MOST_WARNINGS || danger.standing == Standing::Binding;
+        if room && !self.found.dangers.contains(&danger) {
             self.found.dangers.push(danger);
         }
     }
@@ -296,7 +304,7 @@ impl<'a> Walk<'a> {
         let inert = |text: &str| {
             text.split(|character: char| character != '_' && !character.is_alphanumeric())
                 .filter(|word| word.starts_with(|first: char| first == '_' || first.is_alphabetic()))
-                .all(|name| self.set_here.iter().any(|set| set == name))
+                .all(|name| self.set_here.contains(name))
         };
         part.read_only =
             pieces.iter().all(|piece| matches!(piece, Piece::Literal { text, .. } if inert(text)));
@@ -415,7 +423,7 @@ impl<'a> Walk<'a> {
         let harmless =
             values.iter().all(|value| assign::is_local(name, value) || assign::is_harmless(name, value));
         if harmless {
-            self.set_here.push(name.to_owned());
+            self.set_here.insert(name.to_owned());
             return;
         }
         let mut part = super::part::empty(format!("{name}=…"), place);
@@ -515,7 +523,7 @@ fn value_of(assignment: &Assignment) -> Arg {
         [value] if !assignment.array => {
             let value = expand::single(&value.pieces, &value.source);
             // Nothing is matched in an assignment.
-            if value.pattern.is_some() { Arg::literal(value.emptied) } else { value }
+            if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
         }
         _ => Arg {
             text: assignment.source.clone(),
