@@ -35,7 +35,9 @@ impl Walk<'_> {
         draft.part.plain &= !wrappers::NEVER_BY_WILDCARD.contains(&name);
         self.removals(draft, name, args, place);
         if matches!(name, "sudo" | "doas" | "su" | "pkexec") {
-            self.warn(DangerKind::Privilege, Severity::High, format!("`{}` changes rights", draft.part.text));
+            self.warn(DangerKind::Privilege, Severity::High, || {
+                format!("`{}` changes rights", draft.part.text)
+            });
         }
         if self.lookup_only(name, args) {
             draft.part.read_only = bare;
@@ -54,19 +56,15 @@ impl Walk<'_> {
         }
         if builtins::STATE.contains(&name) && !harmless_state(name, args) {
             draft.coverable = false;
-            self.warn(
-                DangerKind::ShellState,
-                Severity::Medium,
-                format!("`{}` changes the shell", draft.part.text),
-            );
+            self.warn(DangerKind::ShellState, Severity::Medium, || {
+                format!("`{}` changes the shell", draft.part.text)
+            });
             return;
         }
         if matches!(name, "source" | ".") {
-            self.warn(
-                DangerKind::CodeFromText,
-                Severity::High,
-                format!("`{}` runs a file in the shell", draft.part.text),
-            );
+            self.warn(DangerKind::CodeFromText, Severity::High, || {
+                format!("`{}` runs a file in the shell", draft.part.text)
+            });
             let files = args.first().map(|file| (file.clone(), Scope::Entry)).into_iter().collect();
             self.apply(draft, Use { reads: files, ..Use::default() }, args, place);
             draft.part.unknown_effects = true;
@@ -148,19 +146,15 @@ impl Walk<'_> {
                 });
             }
             Runs::Text(Some(text)) => {
-                self.warn(
-                    DangerKind::CodeFromText,
-                    Severity::High,
-                    format!("`{name}` runs a text as a program"),
-                );
+                self.warn(DangerKind::CodeFromText, Severity::High, || {
+                    format!("`{name}` runs a text as a program")
+                });
                 draft.texts.push(text);
             }
             Runs::Text(None) => {
-                self.warn(
-                    DangerKind::HiddenProgram,
-                    Severity::High,
-                    format!("what `{}` runs cannot be known", draft.part.text),
-                );
+                self.warn(DangerKind::HiddenProgram, Severity::High, || {
+                    format!("what `{}` runs cannot be known", draft.part.text)
+                });
                 draft.coverable = false;
             }
             Runs::Nothing if is_shell && wrappers::reads_program(args) => match input {
@@ -170,11 +164,9 @@ impl Walk<'_> {
                     // What comes through a pipe is a program that nobody has seen.
                     if place.piped {
                         draft.part.plain = false;
-                        self.warn(
-                            DangerKind::CodeFromText,
-                            Severity::High,
-                            format!("`{}` runs what it is sent", draft.part.text),
-                        );
+                        self.warn(DangerKind::CodeFromText, Severity::High, || {
+                            format!("`{}` runs what it is sent", draft.part.text)
+                        });
                     }
                 }
             },
@@ -187,11 +179,9 @@ impl Walk<'_> {
                 }
                 if name == "exec" {
                     draft.coverable = false;
-                    self.warn(
-                        DangerKind::ShellState,
-                        Severity::Medium,
-                        "`exec` changes the shell's own streams".to_owned(),
-                    );
+                    self.warn(DangerKind::ShellState, Severity::Medium, || {
+                        "`exec` changes the shell's own streams".to_owned()
+                    });
                 }
             }
         }
@@ -214,19 +204,15 @@ impl Walk<'_> {
         }
         let mut read_only = judged.used.read_only && bare;
         if judged.used.hazard {
-            self.warn(
-                DangerKind::UnusualOption,
-                Severity::High,
-                format!("`{}` carries an option that can run or write something", draft.part.text),
-            );
+            self.warn(DangerKind::UnusualOption, Severity::High, || {
+                format!("`{}` carries an option that can run or write something", draft.part.text)
+            });
         }
         if read_only && !place.dirs.is_only(self.start) {
             read_only = false;
-            self.warn(
-                DangerKind::Directory,
-                Severity::Medium,
-                "git runs in another directory, which may be another repository".to_owned(),
-            );
+            self.warn(DangerKind::Directory, Severity::Medium, || {
+                "git runs in another directory, which may be another repository".to_owned()
+            });
         }
         draft.part.git_reader = read_only;
         let known = judged.used.read_only;
@@ -256,16 +242,14 @@ impl Walk<'_> {
         draft.part.plain &= !used.hazard;
         if used.hazard {
             let text = format!("`{}` can write or run something", draft.part.text);
-            self.warn(DangerKind::UnusualOption, Severity::Medium, text);
+            self.warn(DangerKind::UnusualOption, Severity::Medium, || text);
         }
         if unknown {
             draft.coverable = false;
             draft.part.unknown_effects = true;
-            self.warn(
-                DangerKind::HiddenArgument,
-                Severity::Medium,
-                format!("which files `{}` means cannot be known", draft.part.text),
-            );
+            self.warn(DangerKind::HiddenArgument, Severity::Medium, || {
+                format!("which files `{}` means cannot be known", draft.part.text)
+            });
         }
         if used.text {
             self.printed(draft, args, used.silent, place);
@@ -298,11 +282,9 @@ impl Walk<'_> {
                 before.and_then(Arg::known).is_some_and(|option| takes_text(name, option)) && !arg.splits;
             if arg.live.is_some() && arg.pattern.is_none() && arg.may_be_option() && !is_value {
                 draft.coverable = false;
-                self.warn(
-                    DangerKind::HiddenArgument,
-                    Severity::Medium,
-                    format!("`{}` may turn out to be an option", arg.text),
-                );
+                self.warn(DangerKind::HiddenArgument, Severity::Medium, || {
+                    format!("`{}` may turn out to be an option", arg.text)
+                });
             }
             before = Some(arg);
         }
@@ -361,11 +343,9 @@ impl Walk<'_> {
         draft.part.unknown_effects |= unknown || !edit.complete;
         if unknown {
             draft.coverable = false;
-            self.warn(
-                DangerKind::HiddenArgument,
-                Severity::High,
-                format!("which files `{}` changes cannot be known", draft.part.text),
-            );
+            self.warn(DangerKind::HiddenArgument, Severity::High, || {
+                format!("which files `{}` changes cannot be known", draft.part.text)
+            });
         }
     }
 
@@ -404,11 +384,9 @@ impl Walk<'_> {
             return;
         }
         draft.part.unknown_effects = true;
-        self.warn(
-            DangerKind::Network,
-            Severity::Medium,
-            format!("`{}` reaches the network", draft.part.text),
-        );
+        self.warn(DangerKind::Network, Severity::Medium, || {
+            format!("`{}` reaches the network", draft.part.text)
+        });
         for url in network::addresses(name, args) {
             draft.part.effects.push(inferred(Effect::Fetch { url }, Origin::Argument));
         }

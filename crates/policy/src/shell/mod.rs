@@ -59,7 +59,7 @@ pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
     match screen::screen(&line.text) {
         Some(doubt) => {
             if doubt.kind == DoubtKind::InvisibleText {
-                walk.warn(DangerKind::InvisibleText, Severity::High, doubt.text.clone());
+                walk.warn(DangerKind::InvisibleText, Severity::High, || doubt.text.clone());
             }
             walk.doubt(doubt.kind, &doubt.text);
             scan::scan(&mut walk, &line.text, &place);

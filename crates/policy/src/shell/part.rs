@@ -11,6 +11,9 @@ use toolgate_proto::{Effect, Severity};
 /// How many wrappers round one command are looked at one by one.
 const MOST_LAYERS: usize = 8;
 
+/// A wrapper with more words than this is looked through at once.
+const MOST_WORDS: usize = 500;
+
 /// A part of which nothing good is known yet.
 pub(super) fn empty(text: String, place: &Place<'_>) -> Part {
     Part {
@@ -87,11 +90,9 @@ impl Walk<'_> {
         for (name, value) in assignments {
             if !assign::is_harmless(name, value) {
                 draft.coverable = false;
-                self.warn(
-                    DangerKind::Environment,
-                    Severity::High,
-                    format!("`{name}` is set for the command"),
-                );
+                self.warn(DangerKind::Environment, Severity::High, || {
+                    format!("`{name}` is set for the command")
+                });
             }
         }
         let mut current = args.as_slice();
@@ -110,14 +111,14 @@ impl Walk<'_> {
             current = rest.get(skip..).unwrap_or_default();
         }
         draft.unwrapped(current);
-        draft.part.argv = current.iter().map(Arg::shown).collect();
+        if !self.brief {
+            draft.part.argv = current.iter().map(Arg::shown).collect();
+        }
         let Some((program, rest)) = current.split_first() else { return };
         if program.live.is_some() {
-            self.warn(
-                DangerKind::HiddenProgram,
-                Severity::High,
-                format!("which program `{}` is cannot be known", program.text),
-            );
+            self.warn(DangerKind::HiddenProgram, Severity::High, || {
+                format!("which program `{}` is cannot be known", program.text)
+            });
             draft.coverable = false;
             draft.part.unknown_effects = true;
         } else {
@@ -138,7 +139,8 @@ impl Walk<'_> {
         let inner = Place { run_by: Some(index), ..place.clone() };
         self.wrappers += 1;
         for words in payloads {
-            let words = if self.wrappers < MOST_LAYERS { words } else { self.innermost(words) };
+            let deep = self.wrappers >= MOST_LAYERS || words.len() > MOST_WORDS;
+            let words = if deep { self.innermost(words) } else { words };
             let text = joined(&words);
             // What it runs has its standard input.
             let redirected = Redirected { input: input.clone(), ..Redirected::default() };
@@ -154,7 +156,7 @@ impl Walk<'_> {
 impl Walk<'_> {
     /// The command inside all further wrappers: too deep to list each, but what runs in the end still counts.
     fn innermost(&mut self, words: Vec<Arg>) -> Vec<Arg> {
-        self.doubt(DoubtKind::TooDeep, "wrappers are nested too deeply");
+        self.doubt(DoubtKind::TooDeep, "wrappers are nested too deeply or have too many words");
         let mut rest = words.as_slice();
         while let Some((name, args)) = rest.split_first()
             && let Some(Runs::Words(at)) = wrappers::runs(base_name(&name.text), args)

@@ -71,7 +71,7 @@ impl Walk<'_> {
             return;
         }
         if let Some(url) = target.known().and_then(socket) {
-            self.warn(DangerKind::Network, Severity::High, format!("a redirect opens `{url}`"));
+            self.warn(DangerKind::Network, Severity::High, || format!("a redirect opens `{url}`"));
             outcome.effects.push(inferred(Effect::Fetch { url }, Origin::Redirect));
             outcome.unknown = true;
             return;
@@ -85,11 +85,9 @@ impl Walk<'_> {
             let glob = target.pattern.is_some();
             if effects.is_none() || glob {
                 outcome.unknown = true;
-                self.warn(
-                    DangerKind::Redirect,
-                    Severity::High,
-                    format!("the target of the redirect `{}` is not known", target.text),
-                );
+                self.warn(DangerKind::Redirect, Severity::High, || {
+                    format!("the target of the redirect `{}` is not known", target.text)
+                });
                 for path in place.dirs.likely(target, self.workspace) {
                     let effect = match way {
                         Direction::In => Effect::Read { path, scope: Scope::Entry },

@@ -15,10 +15,12 @@ const LEADING: &[&str] = &[
 /// Looks through a text that is no program: with quotes as the shell has them, and as if there were none.
 pub(super) fn scan(walk: &mut Walk<'_>, text: &str, place: &Place<'_>) {
     let mut seen: HashSet<String> = HashSet::new();
+    let before = std::mem::replace(&mut walk.brief, true);
     segments(text, true, |words| unread(walk, words, &mut seen, place));
     if text.contains(['\'', '"']) {
         segments(text, false, |words| unread(walk, words, &mut seen, place));
     }
+    walk.brief = before;
 }
 
 /// Lists one stretch of words.

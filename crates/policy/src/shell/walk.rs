@@ -17,7 +17,7 @@ use toolgate_proto::{AbsPath, Effect, Scope, Severity};
 /// How deep texts may hold programs that hold texts (`sh -c "sh -c …"`).
 const DEEPEST_TEXT: usize = 6;
 
-/// More warnings than this are not listed.
+/// Nobody reads more warnings than these; what binds is always kept.
 const MOST_WARNINGS: usize = 32;
 
 /// More parts than this and nobody can look them through.
@@ -33,6 +33,8 @@ pub(super) struct Walk<'a> {
     pub(super) set_here: HashSet<String>,
     /// How many texts we are inside of.
     texts: usize,
+    /// The text could not be read: what is found only has to be matched, not shown.
+    pub(super) brief: bool,
     /// How many wrappers we are inside of.
     pub(super) wrappers: usize,
 }
@@ -67,7 +69,7 @@ impl Outcome {
 impl<'a> Walk<'a> {
     pub(super) fn new(workspace: &'a Workspace, start: &'a AbsPath) -> Self {
         let found = Analysis { parts: Vec::new(), dangers: Vec::new(), doubt: None };
-        Self { workspace, start, found, set_here: HashSet::new(), texts: 0, wrappers: 0 }
+        Self { workspace, start, found, set_here: HashSet::new(), texts: 0, brief: false, wrappers: 0 }
     }
 
     /// Visits a whole program that starts in the given place.
@@ -99,14 +101,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn warn(&mut self, kind: DangerKind, severity: Severity, text: String) {
-        self.danger(Danger { kind, severity, phase: Phase::Ask, standing: Standing::Advisory, text });
+    pub(super) fn warn(&mut self, kind: DangerKind, severity: Severity, text: impl FnOnce() -> String) {
+        if self.found.dangers.len() < MOST_WARNINGS {
+            let text = text();
+            self.danger(Danger { kind, severity, phase: Phase::Ask, standing: Standing::Advisory, text });
+        }
     }
 
     pub(super) fn danger(&mut self, danger: Danger) {
-        // Nobody reads more warnings than these; what binds is always kept.
-        let room = self.found.dangers.len() < MOST_WARNINGS || danger.standing == Standing::Binding;
-        if room && !self.found.dangers.contains(&danger) {
+        if !self.found.dangers.contains(&danger) {
             self.found.dangers.push(danger);
         }
     }
@@ -181,7 +184,7 @@ impl<'a> Walk<'a> {
         });
         if let Some(runner) = runner {
             let text = format!("what is fetched is run by `{}`", runner.text);
-            self.warn(DangerKind::NetworkPipeToShell, Severity::Critical, text);
+            self.warn(DangerKind::NetworkPipeToShell, Severity::Critical, || text);
         }
     }
 
@@ -198,11 +201,9 @@ impl<'a> Walk<'a> {
                 self.compound(compound, &mut inner)
             }
             Command::Function { name, body } => {
-                self.warn(
-                    DangerKind::ShellState,
-                    Severity::High,
-                    format!("`{name}` is defined as a function"),
-                );
+                self.warn(DangerKind::ShellState, Severity::High, || {
+                    format!("`{name}` is defined as a function")
+                });
                 let mut part = super::part::empty(format!("{name}()"), place);
                 part.deny_texts.push(part.text.clone());
                 self.push(part);
@@ -400,7 +401,7 @@ impl<'a> Walk<'a> {
                 Piece::Command { list, .. } => {
                     if !list.0.is_empty() {
                         let text = "the output of a command becomes part of another".to_owned();
-                        self.warn(DangerKind::CommandSubstitution, Severity::Medium, text);
+                        self.warn(DangerKind::CommandSubstitution, Severity::Medium, || text);
                     }
                     self.list(list, &mut Place { piped: false, ..place.clone() });
                 }
@@ -462,11 +463,9 @@ impl<'a> Walk<'a> {
                 self.set_here.extend(values.iter().map(|(assignment, _)| assignment.name.clone()));
             } else {
                 for (assignment, _) in &values {
-                    self.warn(
-                        DangerKind::Environment,
-                        Severity::Medium,
-                        format!("`{}` is set for what follows", assignment.name),
-                    );
+                    self.warn(DangerKind::Environment, Severity::Medium, || {
+                        format!("`{}` is set for what follows", assignment.name)
+                    });
                 }
             }
             // A value from a command is text; it only must not go to a name that steers something.

@@ -259,7 +259,7 @@ pub(super) fn reads_program(args: &[Arg]) -> bool {
 
 /// The value of the first of these options; inner `None` if it is not known.
 fn after_option(args: &[Arg], options: &[&str]) -> Option<Option<String>> {
-    let mut words = args.iter();
+    let mut words = args.iter().take(MOST_OPTIONS);
     while let Some(arg) = words.next() {
         if options.contains(&arg.text.as_str()) {
             return Some(words.next().and_then(Arg::known).map(str::to_owned));
