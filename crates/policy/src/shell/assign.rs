@@ -135,9 +135,9 @@ pub(super) fn is_inert(value: &Arg) -> bool {
 }
 
 /// Whether a variable may be printed without a question.
-pub(super) fn is_printable(name: &str, set_here: &HashSet<String>) -> bool {
+pub(super) fn is_printable(name: &str, set_here: &HashSet<String>, text_here: &HashSet<String>) -> bool {
     // A line has no arguments of its own.
     let positional =
         matches!(name, "@" | "*") || name.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty();
-    positional || PRINTABLE.contains(&name) || set_here.contains(name)
+    positional || PRINTABLE.contains(&name) || set_here.contains(name) || text_here.contains(name)
 }

@@ -39,7 +39,7 @@ impl Walk<'_> {
                 format!("`{}` changes rights", draft.part.text)
             });
         }
-        if self.lookup_only(name, args) {
+        if looks_up(name, args) {
             draft.part.read_only = bare;
             return;
         }
@@ -106,17 +106,6 @@ impl Walk<'_> {
         }
         draft.part.unknown_effects |= fed;
         self.network(draft, name, args, place);
-    }
-
-    /// `command -v`, `bash -n` and the like look something up and run nothing.
-    fn lookup_only(&self, name: &str, args: &[Arg]) -> bool {
-        let first = args.first().and_then(Arg::known);
-        let literal = args.iter().all(|arg| arg.live.is_none());
-        match name {
-            "command" => literal && matches!(first, Some("-v" | "-V")),
-            "hash" | "umask" | "ulimit" | "alias" | "history" | "set" | "shopt" => false,
-            _ => false,
-        }
     }
 
     fn wrapper(
@@ -265,7 +254,12 @@ impl Walk<'_> {
             if arg.pattern.is_some() {
                 self.reads(draft, arg, Scope::Entry, place);
             }
-            if !silent && !arg.variables.iter().all(|name| assign::is_printable(name, &self.set_here)) {
+            if !silent
+                && !arg
+                    .variables
+                    .iter()
+                    .all(|name| assign::is_printable(name, &self.set_here, &self.text_here))
+            {
                 draft.part.unknown_effects = true;
             }
         }
@@ -444,4 +438,10 @@ fn harmless_state(name: &str, args: &[Arg]) -> bool {
         "ulimit" => matches!(args, [] | [_]) && args.iter().all(|arg| arg.known() == Some("-a")),
         _ => false,
     }
+}
+
+/// `command -v` finds a program and runs nothing.
+fn looks_up(name: &str, args: &[Arg]) -> bool {
+    let asks = matches!(args.first().and_then(Arg::known), Some("-v" | "-V"));
+    name == "command" && asks && args.iter().all(|arg| arg.live.is_none())
 }

@@ -17,6 +17,7 @@
 
 mod analysis;
 mod assign;
+mod conditions;
 mod dirs;
 mod edits;
 mod expand;
@@ -72,5 +73,5 @@ pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
             }
         },
     }
-    walk.found
+    walk.finish()
 }

@@ -49,7 +49,13 @@ pub(super) struct Draft {
 
 impl Walk<'_> {
     /// A redirect or assignment that stands alone.
-    pub(super) fn bare(&mut self, text: String, redirected: Redirected, harmless: bool, place: &Place<'_>) {
+    pub(super) fn bare(
+        &mut self,
+        text: String,
+        redirected: Redirected,
+        harmless: bool,
+        place: &Place<'_>,
+    ) -> usize {
         let mut part = empty(text, place);
         part.deny_texts.push(part.text.clone());
         let known = harmless && !redirected.unknown;
@@ -57,7 +63,7 @@ impl Walk<'_> {
         part.unknown_effects = redirected.unknown;
         part.allow_text = known.then(String::new);
         part.effects = redirected.effects;
-        self.push(part);
+        self.push(part)
     }
 
     /// A command with at least one word.
@@ -125,7 +131,7 @@ impl Walk<'_> {
             draft.part.program = Some(program.text.clone());
             self.program_use(&mut draft, program, rest, fed, input.clone(), place);
         }
-        if args.iter().any(|arg| arg.evaluates) {
+        if args.iter().any(|arg| self.evaluates(arg)) {
             draft.coverable = false;
             draft.part.read_only = false;
         }

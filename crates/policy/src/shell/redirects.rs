@@ -32,11 +32,11 @@ impl Walk<'_> {
                     let pieces = body.map(|body| body.pieces.as_slice()).unwrap_or_default();
                     self.pieces(pieces, place);
                     let arg = expand::single(pieces, "");
-                    outcome.unknown |= arg.evaluates;
+                    outcome.unknown |= self.evaluates(&arg);
                     outcome.input = Some(arg.known().map(str::to_owned));
                 }
                 RedirectKind::HereString => {
-                    outcome.unknown |= target.evaluates;
+                    outcome.unknown |= self.evaluates(&target);
                     outcome.input = Some(target.known().map(str::to_owned));
                 }
                 RedirectKind::Read => self.redirect(&target, &[Direction::In], place, &mut outcome),
