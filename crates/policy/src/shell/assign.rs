@@ -1,6 +1,7 @@
 //! Variables: which may be set before a granted command without changing what it is.
 
 use super::expand::Arg;
+use std::collections::HashSet;
 
 /// Variables that change how output looks or what a test run reports, and nothing that runs.
 const HARMLESS: &[&str] = &[
@@ -134,9 +135,9 @@ pub(super) fn is_inert(value: &Arg) -> bool {
 }
 
 /// Whether a variable may be printed without a question.
-pub(super) fn is_printable(name: &str, set_here: &[String]) -> bool {
+pub(super) fn is_printable(name: &str, set_here: &HashSet<String>, text_here: &HashSet<String>) -> bool {
     // A line has no arguments of its own.
     let positional =
         matches!(name, "@" | "*") || name.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty();
-    positional || PRINTABLE.contains(&name) || set_here.iter().any(|set| set == name)
+    positional || PRINTABLE.contains(&name) || set_here.contains(name) || text_here.contains(name)
 }

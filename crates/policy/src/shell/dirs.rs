@@ -3,11 +3,12 @@
 use super::analysis::{Inferred, Origin};
 use super::expand::Arg;
 use crate::facts::Workspace;
+use std::rc::Rc;
 use toolgate_proto::{AbsPath, Effect, Scope, WriteKind};
 
 /// The directories in which a command may run. Empty: it is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Dirs(Vec<AbsPath>);
+pub(super) struct Dirs(Rc<[AbsPath]>);
 
 /// More alternatives than this and the directory counts as unknown.
 const MOST: usize = 4;
@@ -15,12 +16,12 @@ const MOST: usize = 4;
 impl Dirs {
     /// Exactly this one.
     pub(super) fn one(directory: AbsPath) -> Self {
-        Self(vec![directory])
+        Self(Rc::new([directory]))
     }
 
     /// Any directory.
     pub(super) fn unknown() -> Self {
-        Self(Vec::new())
+        Self(Rc::new([]))
     }
 
     pub(super) fn is_unknown(&self) -> bool {
@@ -33,7 +34,7 @@ impl Dirs {
 
     /// Whether this can only be `directory`.
     pub(super) fn is_only(&self, directory: &AbsPath) -> bool {
-        self.0.as_slice() == [directory.clone()]
+        matches!(&*self.0, [only] if only == directory)
     }
 
     /// One of either.
@@ -41,13 +42,16 @@ impl Dirs {
         if self.is_unknown() || other.is_unknown() {
             return Self::unknown();
         }
-        let mut all = self.0.clone();
-        for directory in &other.0 {
+        if Rc::ptr_eq(&self.0, &other.0) {
+            return self.clone();
+        }
+        let mut all = self.0.to_vec();
+        for directory in other.0.iter() {
             if !all.contains(directory) {
                 all.push(directory.clone());
             }
         }
-        if all.len() > MOST { Self::unknown() } else { Self(all) }
+        if all.len() > MOST { Self::unknown() } else { Self(all.into()) }
     }
 
     /// Where a successful `cd` leads from here.
@@ -155,7 +159,7 @@ impl Dirs {
         let rest = components.get(literal.len()..).unwrap_or_default();
         let wide = rest.len() > 1 || rest.iter().any(|component| component.contains("**"));
         let directories = if head.is_empty() {
-            (!self.is_unknown()).then(|| self.0.clone())?
+            (!self.is_unknown()).then(|| self.0.to_vec())?
         } else {
             self.resolve_text(&head, arg.tilde, workspace)?
         };
@@ -170,14 +174,14 @@ impl Dirs {
     pub(super) fn likely(&self, arg: &Arg, workspace: &Workspace) -> Vec<AbsPath> {
         let bases = match arg.variables.as_slice() {
             [name] if name == "HOME" => workspace.home.clone().into_iter().collect(),
-            [name] if name == "PWD" => self.0.clone(),
+            [name] if name == "PWD" => self.0.to_vec(),
             _ => Vec::new(),
         };
         let leads = arg.text.trim_start_matches('"').starts_with('$');
         bases
             .into_iter()
             .filter(|_| leads)
-            .map(|base: AbsPath| base.join(arg.emptied.trim_start_matches('/')))
+            .map(|base: AbsPath| base.join(arg.emptied().trim_start_matches('/')))
             .collect()
     }
 }

@@ -12,8 +12,6 @@ pub(super) struct Arg {
     pub(super) live: Option<Live>,
     /// Begins with a tilde that stands for a home directory.
     pub(super) tilde: bool,
-    /// Some quotes were removed that a plain word does not need.
-    pub(super) quoted: bool,
     /// Live and unquoted: it may become several words, or none.
     pub(super) splits: bool,
     /// Its first character is known, so that a live word cannot turn out to be an option.
@@ -22,7 +20,9 @@ pub(super) struct Arg {
     pub(super) variables: Vec<String>,
     /// An expansion in it sets a variable or expands a value once more (`${x:=y}`, `${x@P}`, `${!x}`).
     pub(super) evaluates: bool,
-    /// The value with every live piece empty: what `rm -rf "$unset/"` comes to.
+    /// Names whose values are evaluated as arithmetic, which can run commands; empty for what is not a name.
+    pub(super) evaluated: Vec<String>,
+    /// The value with every live piece empty, if it is live.
     pub(super) emptied: String,
     /// The shell pattern, quoted characters escaped, if only a glob makes it live.
     pub(super) pattern: Option<String>,
@@ -31,13 +31,17 @@ pub(super) struct Arg {
 impl Arg {
     /// A literal argument.
     pub(super) fn literal(text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self { emptied: text.clone(), starts: true, text, ..Self::default() }
+        Self { text: text.into(), starts: true, ..Self::default() }
     }
 
     /// The value, if it is known for certain.
     pub(super) fn known(&self) -> Option<&str> {
         (self.live.is_none() && !self.tilde).then_some(self.text.as_str())
+    }
+
+    /// The value with every live piece empty: what `rm -rf "$unset/"` comes to.
+    pub(super) fn emptied(&self) -> &str {
+        if self.live.is_some() { &self.emptied } else { &self.text }
     }
 
     /// Whether the program might take it for an option, whatever it turns out to be.
@@ -111,12 +115,10 @@ pub(super) fn single(pieces: &[Piece], source: &str) -> Arg {
     if let [Piece::Literal { text, quoted: false }] = pieces
         && !text.contains(['*', '?', '[', '~'])
     {
-        return Arg { text: text.clone(), emptied: text.clone(), starts: true, ..Arg::default() };
+        return Arg::literal(text.clone());
     }
     let atoms: Vec<Atom<'_>> = atoms(pieces).collect();
-    let mut arg = from_atoms(&atoms, Some(source));
-    arg.quoted = pieces.iter().any(|piece| matches!(piece, Piece::Literal { quoted: true, .. }));
-    arg
+    from_atoms(&atoms, Some(source))
 }
 
 fn atoms(pieces: &[Piece]) -> impl Iterator<Item = Atom<'_>> {
@@ -168,7 +170,7 @@ fn from_atoms(atoms: &[Atom<'_>], source: Option<&str>) -> Arg {
     arg.text = match (arg.live, source) {
         (Some(_), Some(source)) => source.to_owned(),
         (Some(_), None) => spelled,
-        (None, _) => arg.emptied.clone(),
+        (None, _) => std::mem::take(&mut arg.emptied),
     };
     arg
 }
@@ -191,6 +193,9 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
             }
             // A subscript is evaluated as arithmetic.
             let subscripted = *form == Form::Value && operands.iter().any(|pieces| !is_index(pieces));
+            for subscript in operands.iter().filter(|pieces| subscripted && !is_index(pieces)) {
+                evaluated_names(subscript, &mut arg.evaluated);
+            }
             let evaluated = matches!(form, Form::Evaluated | Form::Assigned);
             arg.evaluates |= evaluated;
             arg.variables.push(if subscripted || evaluated { String::new() } else { name.clone() });
@@ -205,19 +210,36 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
             arg.starts |= arg.emptied.is_empty();
         }
         Piece::Arithmetic { pieces } => {
-            let names = pieces.iter().any(|piece| match piece {
-                Piece::Literal { text, .. } => {
-                    text.contains(|character: char| character == '_' || character.is_alphabetic())
-                }
-                Piece::Parameter { .. }
-                | Piece::Command { .. }
-                | Piece::Process { .. }
-                | Piece::Arithmetic { .. } => true,
-            });
+            let before = arg.evaluated.len();
+            evaluated_names(pieces, &mut arg.evaluated);
+            let names = arg.evaluated.len() > before;
             raise(arg, if names { Live::Arithmetic } else { Live::Harmless });
-            // A negative number looks like an option, and a name may hold anything.
+            // A name may hold anything.
             arg.splits |= names;
             arg.variables.push(if names { String::new() } else { "#".to_owned() });
+        }
+    }
+}
+
+/// The names whose values arithmetic evaluates in turn; an empty name stands for the output of a command.
+pub(super) fn evaluated_names(pieces: &[Piece], names: &mut Vec<String>) {
+    for piece in pieces {
+        match piece {
+            Piece::Literal { text, .. } => names.extend(
+                text.split(|character: char| character != '_' && !character.is_alphanumeric())
+                    .filter(|word| word.starts_with(|first: char| first == '_' || first.is_alphabetic()))
+                    .map(str::to_owned),
+            ),
+            Piece::Parameter { name, form: Form::Value, operands, .. } if operands.is_empty() => {
+                if !matches!(name.as_str(), "?" | "#" | "$" | "!") {
+                    names.push(name.clone());
+                }
+            }
+            Piece::Parameter { form: Form::Length, .. } => {}
+            Piece::Parameter { .. } | Piece::Command { .. } | Piece::Process { .. } => {
+                names.push(String::new())
+            }
+            Piece::Arithmetic { pieces } => evaluated_names(pieces, names),
         }
     }
 }

@@ -14,6 +14,9 @@ use super::walk::{Place, Walk};
 use super::wrappers::{self, Runs};
 use toolgate_proto::{Effect, Scope, Severity, WriteKind};
 
+/// How many places are tried for the command of a wrapper whose options are not known.
+const MOST_GUESSES: usize = 8;
+
 impl Walk<'_> {
     /// Looks up what is known of the program.
     pub(super) fn program_use(
@@ -32,9 +35,11 @@ impl Walk<'_> {
         draft.part.plain &= !wrappers::NEVER_BY_WILDCARD.contains(&name);
         self.removals(draft, name, args, place);
         if matches!(name, "sudo" | "doas" | "su" | "pkexec") {
-            self.warn(DangerKind::Privilege, Severity::High, format!("`{}` changes rights", draft.part.text));
+            self.warn(DangerKind::Privilege, Severity::High, || {
+                format!("`{}` changes rights", draft.part.text)
+            });
         }
-        if self.lookup_only(name, args) {
+        if looks_up(name, args) {
             draft.part.read_only = bare;
             return;
         }
@@ -51,19 +56,15 @@ impl Walk<'_> {
         }
         if builtins::STATE.contains(&name) && !harmless_state(name, args) {
             draft.coverable = false;
-            self.warn(
-                DangerKind::ShellState,
-                Severity::Medium,
-                format!("`{}` changes the shell", draft.part.text),
-            );
+            self.warn(DangerKind::ShellState, Severity::Medium, || {
+                format!("`{}` changes the shell", draft.part.text)
+            });
             return;
         }
         if matches!(name, "source" | ".") {
-            self.warn(
-                DangerKind::CodeFromText,
-                Severity::High,
-                format!("`{}` runs a file in the shell", draft.part.text),
-            );
+            self.warn(DangerKind::CodeFromText, Severity::High, || {
+                format!("`{}` runs a file in the shell", draft.part.text)
+            });
             let files = args.first().map(|file| (file.clone(), Scope::Entry)).into_iter().collect();
             self.apply(draft, Use { reads: files, ..Use::default() }, args, place);
             draft.part.unknown_effects = true;
@@ -107,17 +108,6 @@ impl Walk<'_> {
         self.network(draft, name, args, place);
     }
 
-    /// `command -v`, `bash -n` and the like look something up and run nothing.
-    fn lookup_only(&self, name: &str, args: &[Arg]) -> bool {
-        let first = args.first().and_then(Arg::known);
-        let literal = args.iter().all(|arg| arg.live.is_none());
-        match name {
-            "command" => literal && matches!(first, Some("-v" | "-V")),
-            "hash" | "umask" | "ulimit" | "alias" | "history" | "set" | "shopt" => false,
-            _ => false,
-        }
-    }
-
     fn wrapper(
         &mut self,
         draft: &mut Draft,
@@ -134,7 +124,7 @@ impl Walk<'_> {
                 let payload: Vec<Arg> = args.get(at..).unwrap_or_default().to_vec();
                 // With an option of unknown meaning the command may begin later than it seems.
                 if args.iter().take(at).any(|arg| arg.text.starts_with("--") || arg.live.is_some()) {
-                    for later in at..args.len() {
+                    for later in (at..args.len()).take(MOST_GUESSES) {
                         draft.deny(joined(args.get(later..).unwrap_or_default()));
                     }
                 }
@@ -145,19 +135,15 @@ impl Walk<'_> {
                 });
             }
             Runs::Text(Some(text)) => {
-                self.warn(
-                    DangerKind::CodeFromText,
-                    Severity::High,
-                    format!("`{name}` runs a text as a program"),
-                );
+                self.warn(DangerKind::CodeFromText, Severity::High, || {
+                    format!("`{name}` runs a text as a program")
+                });
                 draft.texts.push(text);
             }
             Runs::Text(None) => {
-                self.warn(
-                    DangerKind::HiddenProgram,
-                    Severity::High,
-                    format!("what `{}` runs cannot be known", draft.part.text),
-                );
+                self.warn(DangerKind::HiddenProgram, Severity::High, || {
+                    format!("what `{}` runs cannot be known", draft.part.text)
+                });
                 draft.coverable = false;
             }
             Runs::Nothing if is_shell && wrappers::reads_program(args) => match input {
@@ -167,11 +153,9 @@ impl Walk<'_> {
                     // What comes through a pipe is a program that nobody has seen.
                     if place.piped {
                         draft.part.plain = false;
-                        self.warn(
-                            DangerKind::CodeFromText,
-                            Severity::High,
-                            format!("`{}` runs what it is sent", draft.part.text),
-                        );
+                        self.warn(DangerKind::CodeFromText, Severity::High, || {
+                            format!("`{}` runs what it is sent", draft.part.text)
+                        });
                     }
                 }
             },
@@ -184,11 +168,9 @@ impl Walk<'_> {
                 }
                 if name == "exec" {
                     draft.coverable = false;
-                    self.warn(
-                        DangerKind::ShellState,
-                        Severity::Medium,
-                        "`exec` changes the shell's own streams".to_owned(),
-                    );
+                    self.warn(DangerKind::ShellState, Severity::Medium, || {
+                        "`exec` changes the shell's own streams".to_owned()
+                    });
                 }
             }
         }
@@ -211,19 +193,15 @@ impl Walk<'_> {
         }
         let mut read_only = judged.used.read_only && bare;
         if judged.used.hazard {
-            self.warn(
-                DangerKind::UnusualOption,
-                Severity::High,
-                format!("`{}` carries an option that can run or write something", draft.part.text),
-            );
+            self.warn(DangerKind::UnusualOption, Severity::High, || {
+                format!("`{}` carries an option that can run or write something", draft.part.text)
+            });
         }
         if read_only && !place.dirs.is_only(self.start) {
             read_only = false;
-            self.warn(
-                DangerKind::Directory,
-                Severity::Medium,
-                "git runs in another directory, which may be another repository".to_owned(),
-            );
+            self.warn(DangerKind::Directory, Severity::Medium, || {
+                "git runs in another directory, which may be another repository".to_owned()
+            });
         }
         draft.part.git_reader = read_only;
         let known = judged.used.read_only;
@@ -253,16 +231,14 @@ impl Walk<'_> {
         draft.part.plain &= !used.hazard;
         if used.hazard {
             let text = format!("`{}` can write or run something", draft.part.text);
-            self.warn(DangerKind::UnusualOption, Severity::Medium, text);
+            self.warn(DangerKind::UnusualOption, Severity::Medium, || text);
         }
         if unknown {
             draft.coverable = false;
             draft.part.unknown_effects = true;
-            self.warn(
-                DangerKind::HiddenArgument,
-                Severity::Medium,
-                format!("which files `{}` means cannot be known", draft.part.text),
-            );
+            self.warn(DangerKind::HiddenArgument, Severity::Medium, || {
+                format!("which files `{}` means cannot be known", draft.part.text)
+            });
         }
         if used.text {
             self.printed(draft, args, used.silent, place);
@@ -278,7 +254,12 @@ impl Walk<'_> {
             if arg.pattern.is_some() {
                 self.reads(draft, arg, Scope::Entry, place);
             }
-            if !silent && !arg.variables.iter().all(|name| assign::is_printable(name, &self.set_here)) {
+            if !silent
+                && !arg
+                    .variables
+                    .iter()
+                    .all(|name| assign::is_printable(name, &self.set_here, &self.text_here))
+            {
                 draft.part.unknown_effects = true;
             }
         }
@@ -295,11 +276,9 @@ impl Walk<'_> {
                 before.and_then(Arg::known).is_some_and(|option| takes_text(name, option)) && !arg.splits;
             if arg.live.is_some() && arg.pattern.is_none() && arg.may_be_option() && !is_value {
                 draft.coverable = false;
-                self.warn(
-                    DangerKind::HiddenArgument,
-                    Severity::Medium,
-                    format!("`{}` may turn out to be an option", arg.text),
-                );
+                self.warn(DangerKind::HiddenArgument, Severity::Medium, || {
+                    format!("`{}` may turn out to be an option", arg.text)
+                });
             }
             before = Some(arg);
         }
@@ -358,11 +337,9 @@ impl Walk<'_> {
         draft.part.unknown_effects |= unknown || !edit.complete;
         if unknown {
             draft.coverable = false;
-            self.warn(
-                DangerKind::HiddenArgument,
-                Severity::High,
-                format!("which files `{}` changes cannot be known", draft.part.text),
-            );
+            self.warn(DangerKind::HiddenArgument, Severity::High, || {
+                format!("which files `{}` changes cannot be known", draft.part.text)
+            });
         }
     }
 
@@ -374,7 +351,10 @@ impl Walk<'_> {
                 }
                 Some(_) | None => Vec::new(),
             },
-            _ => edits::edit(name, args).map(|edit| edit.removed).unwrap_or_default(),
+            "rm" | "rmdir" | "unlink" | "shred" => {
+                edits::edit(name, args).map(|edit| edit.removed).unwrap_or_default()
+            }
+            _ => return,
         };
         for file in removed {
             let likely = place.dirs.likely(&file, self.workspace);
@@ -398,11 +378,9 @@ impl Walk<'_> {
             return;
         }
         draft.part.unknown_effects = true;
-        self.warn(
-            DangerKind::Network,
-            Severity::Medium,
-            format!("`{}` reaches the network", draft.part.text),
-        );
+        self.warn(DangerKind::Network, Severity::Medium, || {
+            format!("`{}` reaches the network", draft.part.text)
+        });
         for url in network::addresses(name, args) {
             draft.part.effects.push(inferred(Effect::Fetch { url }, Origin::Argument));
         }
@@ -460,4 +438,10 @@ fn harmless_state(name: &str, args: &[Arg]) -> bool {
         "ulimit" => matches!(args, [] | [_]) && args.iter().all(|arg| arg.known() == Some("-a")),
         _ => false,
     }
+}
+
+/// `command -v` finds a program and runs nothing.
+fn looks_up(name: &str, args: &[Arg]) -> bool {
+    let asks = matches!(args.first().and_then(Arg::known), Some("-v" | "-V"));
+    name == "command" && asks && args.iter().all(|arg| arg.live.is_none())
 }

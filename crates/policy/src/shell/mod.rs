@@ -17,6 +17,7 @@
 
 mod analysis;
 mod assign;
+mod conditions;
 mod dirs;
 mod edits;
 mod expand;
@@ -59,7 +60,7 @@ pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
     match screen::screen(&line.text) {
         Some(doubt) => {
             if doubt.kind == DoubtKind::InvisibleText {
-                walk.warn(DangerKind::InvisibleText, Severity::High, doubt.text.clone());
+                walk.warn(DangerKind::InvisibleText, Severity::High, || doubt.text.clone());
             }
             walk.doubt(doubt.kind, &doubt.text);
             scan::scan(&mut walk, &line.text, &place);
@@ -72,5 +73,5 @@ pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
             }
         },
     }
-    walk.found
+    walk.finish()
 }

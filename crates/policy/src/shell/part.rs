@@ -1,12 +1,18 @@
 //! One simple command becomes a [`Part`]: unwrapped, matched with what is known of its program, resolved to effects.
 
-use super::analysis::{DangerKind, Inferred, Live, Origin, Part};
+use super::analysis::{DangerKind, DoubtKind, Inferred, Live, Origin, Part};
 use super::assign;
 use super::expand::Arg;
 use super::redirects::Redirected;
 use super::walk::{Place, Walk};
-use super::wrappers;
+use super::wrappers::{self, Runs};
 use toolgate_proto::{Effect, Severity};
+
+/// How many wrappers round one command are looked at one by one.
+const MOST_LAYERS: usize = 8;
+
+/// A wrapper with more words than this is looked through at once.
+const MOST_WORDS: usize = 500;
 
 /// A part of which nothing good is known yet.
 pub(super) fn empty(text: String, place: &Place<'_>) -> Part {
@@ -43,7 +49,13 @@ pub(super) struct Draft {
 
 impl Walk<'_> {
     /// A redirect or assignment that stands alone.
-    pub(super) fn bare(&mut self, text: String, redirected: Redirected, harmless: bool, place: &Place<'_>) {
+    pub(super) fn bare(
+        &mut self,
+        text: String,
+        redirected: Redirected,
+        harmless: bool,
+        place: &Place<'_>,
+    ) -> usize {
         let mut part = empty(text, place);
         part.deny_texts.push(part.text.clone());
         let known = harmless && !redirected.unknown;
@@ -51,7 +63,7 @@ impl Walk<'_> {
         part.unknown_effects = redirected.unknown;
         part.allow_text = known.then(String::new);
         part.effects = redirected.effects;
-        self.push(part);
+        self.push(part)
     }
 
     /// A command with at least one word.
@@ -70,52 +82,56 @@ impl Walk<'_> {
         draft.coverable &= !redirected.unknown;
         draft.part.unknown_effects |= redirected.unknown;
         draft.deny(draft.part.text.clone());
-        draft.deny(
-            assignments
-                .iter()
-                .map(|(name, value)| format!("{name}={}", value.text))
-                .chain([joined(&args)])
-                .collect::<Vec<_>>()
-                .join(" "),
-        );
+        if !assignments.is_empty() {
+            draft.deny(
+                assignments
+                    .iter()
+                    .map(|(name, value)| format!("{name}={}", value.text))
+                    .chain([joined(&args)])
+                    .collect::<Vec<_>>()
+                    .join(" "),
+            );
+        }
         draft.deny(joined(&args));
         for (name, value) in assignments {
             if !assign::is_harmless(name, value) {
                 draft.coverable = false;
-                self.warn(
-                    DangerKind::Environment,
-                    Severity::High,
-                    format!("`{name}` is set for the command"),
-                );
+                self.warn(DangerKind::Environment, Severity::High, || {
+                    format!("`{name}` is set for the command")
+                });
             }
         }
         let mut current = args.as_slice();
         let mut fed = false;
+        let mut layers = 0;
         while let Some((name, rest)) = current.split_first()
             && let Some(skip) = name.known().map(base_name).and_then(|name| wrappers::transparent(name, rest))
         {
             // A wrapper with a path is another program of that name, as far as a grant goes.
             draft.coverable &= !name.text.contains('/');
             fed |= name.known().map(base_name) == Some("xargs");
-            draft.unwrapped(current);
+            if layers < MOST_LAYERS {
+                draft.unwrapped(current);
+            }
+            layers += 1;
             current = rest.get(skip..).unwrap_or_default();
         }
         draft.unwrapped(current);
-        draft.part.argv = current.iter().map(Arg::shown).collect();
+        if !self.brief {
+            draft.part.argv = current.iter().map(Arg::shown).collect();
+        }
         let Some((program, rest)) = current.split_first() else { return };
         if program.live.is_some() {
-            self.warn(
-                DangerKind::HiddenProgram,
-                Severity::High,
-                format!("which program `{}` is cannot be known", program.text),
-            );
+            self.warn(DangerKind::HiddenProgram, Severity::High, || {
+                format!("which program `{}` is cannot be known", program.text)
+            });
             draft.coverable = false;
             draft.part.unknown_effects = true;
         } else {
             draft.part.program = Some(program.text.clone());
             self.program_use(&mut draft, program, rest, fed, input.clone(), place);
         }
-        if args.iter().any(|arg| arg.evaluates) {
+        if args.iter().any(|arg| self.evaluates(arg)) {
             draft.coverable = false;
             draft.part.read_only = false;
         }
@@ -127,15 +143,34 @@ impl Walk<'_> {
         let Draft { part, payloads, texts, .. } = draft;
         let index = self.push(part);
         let inner = Place { run_by: Some(index), ..place.clone() };
+        self.wrappers += 1;
         for words in payloads {
+            let deep = self.wrappers >= MOST_LAYERS || words.len() > MOST_WORDS;
+            let words = if deep { self.innermost(words) } else { words };
             let text = joined(&words);
             // What it runs has its standard input.
             let redirected = Redirected { input: input.clone(), ..Redirected::default() };
             self.part(text, &[], words, redirected, &inner);
         }
+        self.wrappers -= 1;
         for text in texts {
             self.text(&text, &inner);
         }
+    }
+}
+
+impl Walk<'_> {
+    /// The command inside all further wrappers: too deep to list each, but what runs in the end still counts.
+    fn innermost(&mut self, words: Vec<Arg>) -> Vec<Arg> {
+        self.doubt(DoubtKind::TooDeep, "wrappers are nested too deeply or have too many words");
+        let mut rest = words.as_slice();
+        while let Some((name, args)) = rest.split_first()
+            && let Some(Runs::Words(at)) = wrappers::runs(base_name(&name.text), args)
+            && let Some(inner) = args.get(at..)
+        {
+            rest = inner;
+        }
+        rest.to_vec()
     }
 }
 
@@ -151,7 +186,7 @@ impl Draft {
     pub(super) fn unwrapped(&mut self, words: &[Arg]) {
         self.deny(joined(words));
         let Some((program, rest)) = words.split_first() else { return };
-        let name = base_name(&program.emptied);
+        let name = base_name(program.emptied());
         // `=curl` is how zsh spells the path of a program.
         let name = name.strip_prefix('=').unwrap_or(name);
         if name != program.text {
@@ -174,7 +209,7 @@ pub(super) fn joined(args: &[Arg]) -> String {
 
 /// The name of a pipe that a process substitution makes.
 pub(super) fn is_pipe(arg: &Arg) -> bool {
-    arg.live == Some(Live::Harmless) && arg.emptied.is_empty() && arg.variables.is_empty()
+    arg.live == Some(Live::Harmless) && arg.emptied().is_empty() && arg.variables.is_empty()
 }
 
 /// `{}` stands for names that are not known.
@@ -182,7 +217,12 @@ pub(super) fn placeholders(args: Vec<Arg>) -> Vec<Arg> {
     args.into_iter()
         .map(|arg| {
             if arg.text.contains("{}") {
-                Arg { live: Some(Live::Parameter), splits: arg.text == "{}", ..arg }
+                Arg {
+                    live: Some(Live::Parameter),
+                    splits: arg.text == "{}",
+                    emptied: arg.text.clone(),
+                    ..arg
+                }
             } else {
                 arg
             }

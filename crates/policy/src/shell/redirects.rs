@@ -32,11 +32,11 @@ impl Walk<'_> {
                     let pieces = body.map(|body| body.pieces.as_slice()).unwrap_or_default();
                     self.pieces(pieces, place);
                     let arg = expand::single(pieces, "");
-                    outcome.unknown |= arg.evaluates;
+                    outcome.unknown |= self.evaluates(&arg);
                     outcome.input = Some(arg.known().map(str::to_owned));
                 }
                 RedirectKind::HereString => {
-                    outcome.unknown |= target.evaluates;
+                    outcome.unknown |= self.evaluates(&target);
                     outcome.input = Some(target.known().map(str::to_owned));
                 }
                 RedirectKind::Read => self.redirect(&target, &[Direction::In], place, &mut outcome),
@@ -66,12 +66,12 @@ impl Walk<'_> {
 
     fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
         if target.known().is_some_and(is_nowhere)
-            || (target.live == Some(Live::Harmless) && target.emptied.is_empty())
+            || (target.live == Some(Live::Harmless) && target.emptied().is_empty())
         {
             return;
         }
         if let Some(url) = target.known().and_then(socket) {
-            self.warn(DangerKind::Network, Severity::High, format!("a redirect opens `{url}`"));
+            self.warn(DangerKind::Network, Severity::High, || format!("a redirect opens `{url}`"));
             outcome.effects.push(inferred(Effect::Fetch { url }, Origin::Redirect));
             outcome.unknown = true;
             return;
@@ -85,11 +85,9 @@ impl Walk<'_> {
             let glob = target.pattern.is_some();
             if effects.is_none() || glob {
                 outcome.unknown = true;
-                self.warn(
-                    DangerKind::Redirect,
-                    Severity::High,
-                    format!("the target of the redirect `{}` is not known", target.text),
-                );
+                self.warn(DangerKind::Redirect, Severity::High, || {
+                    format!("the target of the redirect `{}` is not known", target.text)
+                });
                 for path in place.dirs.likely(target, self.workspace) {
                     let effect = match way {
                         Direction::In => Effect::Read { path, scope: Scope::Entry },

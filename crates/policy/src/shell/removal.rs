@@ -14,7 +14,7 @@ const SYSTEM: &[&str] = &[
 /// Whether removing what a word names would take a root, home, working, parent, system or repository directory away.
 pub(super) fn is_critical(arg: &Arg, dirs: &Dirs, start: &AbsPath, workspace: &Workspace) -> bool {
     // What is live may be empty: `"$dir"/*` is then `/*`.
-    let text = arg.emptied.as_str();
+    let text = arg.emptied();
     let everything = text.rsplit('/').next().is_some_and(|last| {
         !last.is_empty()
             && last.chars().all(|character| "*.?".contains(character))

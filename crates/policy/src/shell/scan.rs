@@ -4,6 +4,7 @@
 use super::expand::Arg;
 use super::redirects::Redirected;
 use super::walk::{Place, Walk};
+use std::collections::HashSet;
 
 /// Words before which a command begins.
 const LEADING: &[&str] = &[
@@ -11,33 +12,37 @@ const LEADING: &[&str] = &[
     "case", "in", "select",
 ];
 
-/// Looks through a text that is no program, twice: with quotes as the shell has them, and as if there were none.
+/// Looks through a text that is no program: with quotes as the shell has them, and as if there were none.
 pub(super) fn scan(walk: &mut Walk<'_>, text: &str, place: &Place<'_>) {
-    let mut seen: std::collections::HashSet<Vec<String>> = std::collections::HashSet::new();
-    for segment in segments(text, true).into_iter().chain(segments(text, false)) {
-        let mut words: &[String] = &segment;
-        while let Some((first, rest)) = words.split_first()
-            && (LEADING.contains(&first.as_str()) || is_assignment(first))
-        {
-            words = rest;
-        }
-        if words.is_empty() || !seen.insert(words.to_vec()) {
-            continue;
-        }
-        let args: Vec<Arg> = words.iter().map(Arg::literal).collect();
-        let first = walk.found.parts.len();
-        walk.unread(words.join(" "), args, place);
-        for part in walk.found.parts.iter_mut().skip(first) {
-            part.allow_text = None;
-            part.read_only = false;
-            part.file_edit = false;
-        }
+    let mut seen: HashSet<String> = HashSet::new();
+    let before = std::mem::replace(&mut walk.brief, true);
+    segments(text, true, |words| unread(walk, words, &mut seen, place));
+    if text.contains(['\'', '"']) {
+        segments(text, false, |words| unread(walk, words, &mut seen, place));
     }
+    walk.brief = before;
 }
 
-impl Walk<'_> {
-    fn unread(&mut self, text: String, args: Vec<Arg>, place: &Place<'_>) {
-        self.part(text, &[], args, Redirected::default(), place);
+/// Lists one stretch of words.
+fn unread(walk: &mut Walk<'_>, segment: &[String], seen: &mut HashSet<String>, place: &Place<'_>) {
+    let mut words = segment;
+    while let Some((first, rest)) = words.split_first()
+        && (LEADING.contains(&first.as_str()) || is_assignment(first))
+    {
+        words = rest;
+    }
+    let text = words.join(" ");
+    if words.is_empty() || seen.contains(&text) {
+        return;
+    }
+    seen.insert(text.clone());
+    let args: Vec<Arg> = words.iter().map(Arg::literal).collect();
+    let first = walk.found.parts.len();
+    walk.part(text, &[], args, Redirected::default(), place);
+    for part in walk.found.parts.iter_mut().skip(first) {
+        part.allow_text = None;
+        part.read_only = false;
+        part.file_edit = false;
     }
 }
 
@@ -49,9 +54,8 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Words between operators, quotes and backslashes removed.
-fn segments(text: &str, quotes: bool) -> Vec<Vec<String>> {
-    let mut all = Vec::new();
+/// Hands out the words between operators, quotes and backslashes removed.
+fn segments(text: &str, quotes: bool, mut each: impl FnMut(&[String])) {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
     let mut quote: Option<char> = None;
@@ -70,12 +74,14 @@ fn segments(text: &str, quotes: bool) -> Vec<Vec<String>> {
             ) => {
                 end_word(&mut word, &mut words);
                 if !words.is_empty() {
-                    all.push(std::mem::take(&mut words));
+                    each(&words);
+                    words.clear();
                 }
             }
             ('`', Some('"')) => {
                 end_word(&mut word, &mut words);
-                all.push(std::mem::take(&mut words));
+                each(&words);
+                words.clear();
             }
             // What is not seen in a prompt does not hide a word from a rule.
             (
@@ -93,9 +99,8 @@ fn segments(text: &str, quotes: bool) -> Vec<Vec<String>> {
     }
     end_word(&mut word, &mut words);
     if !words.is_empty() {
-        all.push(words);
+        each(&words);
     }
-    all
 }
 
 fn end_word(word: &mut String, words: &mut Vec<String>) {

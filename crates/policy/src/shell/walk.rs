@@ -1,6 +1,6 @@
 //! From the tree to the parts: every command is visited, with the directory it runs in.
 
-use super::analysis::{Analysis, Danger, DangerKind, Doubt, DoubtKind, Origin, Part, Phase, Standing};
+use super::analysis::{Analysis, Danger, DangerKind, Doubt, DoubtKind, Live, Part, Phase, Standing};
 use super::assign;
 use super::dirs::Dirs;
 use super::expand::{self, Arg};
@@ -11,10 +11,14 @@ use super::syntax::{
     Word,
 };
 use crate::facts::Workspace;
-use toolgate_proto::{AbsPath, Effect, Scope, Severity};
+use std::collections::HashSet;
+use toolgate_proto::{AbsPath, Effect, Severity};
 
 /// How deep texts may hold programs that hold texts (`sh -c "sh -c …"`).
 const DEEPEST_TEXT: usize = 6;
+
+/// Nobody reads more warnings than these; what binds is always kept.
+const MOST_WARNINGS: usize = 32;
 
 /// More parts than this and nobody can look them through.
 const MOST_PARTS: usize = 2_000;
@@ -26,9 +30,17 @@ pub(super) struct Walk<'a> {
     pub(super) start: &'a AbsPath,
     pub(super) found: Analysis,
     /// Variables that the line sets to something harmless.
-    pub(super) set_here: Vec<String>,
+    pub(super) set_here: HashSet<String>,
+    /// Variables that the line sets to the output of commands or to other variables.
+    pub(super) text_here: HashSet<String>,
+    /// Variables whose values are evaluated as arithmetic.
+    evaluated: HashSet<String>,
     /// How many texts we are inside of.
     texts: usize,
+    /// The text could not be read: what is found only has to be matched, not shown.
+    pub(super) brief: bool,
+    /// How many wrappers we are inside of.
+    pub(super) wrappers: usize,
 }
 
 /// Where a command stands.
@@ -61,7 +73,17 @@ impl Outcome {
 impl<'a> Walk<'a> {
     pub(super) fn new(workspace: &'a Workspace, start: &'a AbsPath) -> Self {
         let found = Analysis { parts: Vec::new(), dangers: Vec::new(), doubt: None };
-        Self { workspace, start, found, set_here: Vec::new(), texts: 0 }
+        Self {
+            workspace,
+            start,
+            found,
+            set_here: HashSet::new(),
+            text_here: HashSet::new(),
+            evaluated: HashSet::new(),
+            texts: 0,
+            brief: false,
+            wrappers: 0,
+        }
     }
 
     /// Visits a whole program that starts in the given place.
@@ -93,8 +115,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn warn(&mut self, kind: DangerKind, severity: Severity, text: String) {
-        self.danger(Danger { kind, severity, phase: Phase::Ask, standing: Standing::Advisory, text });
+    pub(super) fn warn(&mut self, kind: DangerKind, severity: Severity, text: impl FnOnce() -> String) {
+        if self.found.dangers.len() < MOST_WARNINGS {
+            let text = text();
+            self.danger(Danger { kind, severity, phase: Phase::Ask, standing: Standing::Advisory, text });
+        }
     }
 
     pub(super) fn danger(&mut self, danger: Danger) {
@@ -109,6 +134,21 @@ impl<'a> Walk<'a> {
         }
         self.found.parts.push(part);
         self.found.parts.len() - 1
+    }
+
+    /// Whether expanding an argument runs or sets more than its words show.
+    pub(super) fn evaluates(&mut self, arg: &Arg) -> bool {
+        let known = arg.evaluated.iter().all(|name| self.set_here.contains(name));
+        self.evaluated.extend(arg.evaluated.iter().cloned());
+        arg.evaluates || !known
+    }
+
+    /// Last look at the whole: what a variable holds at one place may be evaluated at another.
+    pub(super) fn finish(mut self) -> Analysis {
+        if self.evaluated.intersection(&self.text_here).next().is_some() {
+            self.doubt(DoubtKind::Unclear, "arithmetic evaluates what a command has printed");
+        }
+        self.found
     }
 
     fn list(&mut self, list: &List, place: &mut Place<'_>) -> Outcome {
@@ -173,7 +213,7 @@ impl<'a> Walk<'a> {
         });
         if let Some(runner) = runner {
             let text = format!("what is fetched is run by `{}`", runner.text);
-            self.warn(DangerKind::NetworkPipeToShell, Severity::Critical, text);
+            self.warn(DangerKind::NetworkPipeToShell, Severity::Critical, || text);
         }
     }
 
@@ -190,11 +230,9 @@ impl<'a> Walk<'a> {
                 self.compound(compound, &mut inner)
             }
             Command::Function { name, body } => {
-                self.warn(
-                    DangerKind::ShellState,
-                    Severity::High,
-                    format!("`{name}` is defined as a function"),
-                );
+                self.warn(DangerKind::ShellState, Severity::High, || {
+                    format!("`{name}` is defined as a function")
+                });
                 let mut part = super::part::empty(format!("{name}()"), place);
                 part.deny_texts.push(part.text.clone());
                 self.push(part);
@@ -288,96 +326,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// `(( … ))`: names in it are evaluated, and may be assigned to.
-    fn arithmetic(&mut self, pieces: &[Piece], place: &Place<'_>) {
-        self.pieces(pieces, place);
-        let mut part = super::part::empty("(( … ))".to_owned(), place);
-        // What a name holds is evaluated in turn; only names that this line sets are known to hold no code.
-        let inert = |text: &str| {
-            text.split(|character: char| character != '_' && !character.is_alphanumeric())
-                .filter(|word| word.starts_with(|first: char| first == '_' || first.is_alphabetic()))
-                .all(|name| self.set_here.iter().any(|set| set == name))
-        };
-        part.read_only =
-            pieces.iter().all(|piece| matches!(piece, Piece::Literal { text, .. } if inert(text)));
-        part.allow_text = part.read_only.then(String::new);
-        self.push(part);
-    }
-
-    /// `[[ … ]]`.
-    fn test(&mut self, words: &[Word], place: &Place<'_>) {
-        let mut args = Vec::new();
-        for word in words {
-            self.pieces(&word.pieces, place);
-            if word.pieces.is_empty() {
-                args.push(Arg::literal(word.source.clone()));
-            } else {
-                args.push(expand::single(&word.pieces, &word.source));
-            }
-        }
-        let arithmetic =
-            |arg: &Arg| matches!(arg.text.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
-        let number = |arg: &Arg| {
-            arg.live == Some(super::analysis::Live::Harmless)
-                || arg.known().is_some_and(|text| text.parse::<i64>().is_ok())
-        };
-        let mut unsafe_test =
-            args.iter().any(|arg| arg.evaluates || matches!(arg.known(), Some("-v" | "-R")));
-        for (position, arg) in args.iter().enumerate() {
-            if arithmetic(arg) {
-                let sides = [position.checked_sub(1), position.checked_add(1)];
-                unsafe_test |= !sides.into_iter().flatten().filter_map(|side| args.get(side)).all(number);
-            }
-        }
-        let spelled: Vec<&str> = words.iter().map(|word| word.source.as_str()).collect();
-        let text = format!("[[ {} ]]", spelled.join(" "));
-        let mut part = super::part::empty(text, place);
-        part.program = Some("[[".to_owned());
-        part.argv = args.iter().map(Arg::shown).collect();
-        part.deny_texts.push(part.text.clone());
-        if !unsafe_test {
-            part.allow_text = Some(part.text.clone());
-            part.read_only = true;
-        }
-        let files = args.windows(2).filter_map(|pair| match pair {
-            [test, file]
-                if matches!(
-                    test.known(),
-                    Some(
-                        "-a" | "-b"
-                            | "-c"
-                            | "-d"
-                            | "-e"
-                            | "-f"
-                            | "-g"
-                            | "-h"
-                            | "-k"
-                            | "-L"
-                            | "-N"
-                            | "-O"
-                            | "-G"
-                            | "-p"
-                            | "-r"
-                            | "-s"
-                            | "-S"
-                            | "-u"
-                            | "-w"
-                            | "-x"
-                    )
-                ) =>
-            {
-                Some(file)
-            }
-            _ => None,
-        });
-        for file in files {
-            part.effects.extend(
-                place.dirs.reads(file, Scope::Entry, Origin::Argument, self.workspace).unwrap_or_default(),
-            );
-        }
-        self.push(part);
-    }
-
     /// Visits the commands inside pieces of words.
     pub(super) fn pieces(&mut self, pieces: &[Piece], place: &Place<'_>) {
         for piece in pieces {
@@ -392,7 +340,7 @@ impl<'a> Walk<'a> {
                 Piece::Command { list, .. } => {
                     if !list.0.is_empty() {
                         let text = "the output of a command becomes part of another".to_owned();
-                        self.warn(DangerKind::CommandSubstitution, Severity::Medium, text);
+                        self.warn(DangerKind::CommandSubstitution, Severity::Medium, || text);
                     }
                     self.list(list, &mut Place { piped: false, ..place.clone() });
                 }
@@ -415,18 +363,27 @@ impl<'a> Walk<'a> {
         let harmless =
             values.iter().all(|value| assign::is_local(name, value) || assign::is_harmless(name, value));
         if harmless {
-            self.set_here.push(name.to_owned());
+            self.set_here.insert(name.to_owned());
             return;
         }
         let mut part = super::part::empty(format!("{name}=…"), place);
         // Live values are fine for a name that nobody looks at; they only must not be code.
         let local = assign::is_local(name, &Arg::literal("x"));
-        let inert =
-            values.iter().all(|value| value.live.is_some() && !value.evaluates || assign::is_inert(value));
+        let inert = values
+            .iter()
+            .all(|value| (value.live.is_some() || assign::is_inert(value)) && !self.evaluates(value));
         if local && inert {
             part.allow_text = Some(String::new());
+            part.read_only = self.remembers(values);
+            self.text_here.insert(name.to_owned());
         }
         self.push(part);
+    }
+
+    /// Whether values tell nothing that a prompt should guard: text, and variables that may be printed.
+    fn remembers(&self, values: &[Arg]) -> bool {
+        let printable = |name: &String| assign::is_printable(name, &self.set_here, &self.text_here);
+        values.iter().all(|value| is_number(value) || value.variables.iter().all(printable))
     }
 
     fn simple(&mut self, simple: &Simple, place: &Place<'_>) -> Outcome {
@@ -454,21 +411,34 @@ impl<'a> Walk<'a> {
                 self.set_here.extend(values.iter().map(|(assignment, _)| assignment.name.clone()));
             } else {
                 for (assignment, _) in &values {
-                    self.warn(
-                        DangerKind::Environment,
-                        Severity::Medium,
-                        format!("`{}` is set for what follows", assignment.name),
-                    );
+                    self.warn(DangerKind::Environment, Severity::Medium, || {
+                        format!("`{}` is set for what follows", assignment.name)
+                    });
                 }
             }
             // A value from a command is text; it only must not go to a name that steers something.
             let local = values.iter().all(|(assignment, value)| {
                 assignment.subscript.is_none()
+                    && !assignment.array
                     && assign::is_local(&assignment.name, &Arg::literal("x"))
-                    && !value.evaluates
                     && (value.live.is_some() || assign::is_inert(value))
+                    && !self.evaluates(value)
             });
-            self.bare(spelled, redirected, harmless || local, place);
+            let only: Vec<Arg> = values.iter().map(|(_, value)| value.clone()).collect();
+            let remembered = local && self.remembers(&only);
+            if local && !harmless {
+                for (assignment, value) in &values {
+                    let names = if is_number(value) { &mut self.set_here } else { &mut self.text_here };
+                    names.insert(assignment.name.clone());
+                }
+            }
+            let index = self.bare(spelled, redirected, harmless || local, place);
+            if !harmless
+                && !remembered
+                && let Some(part) = self.found.parts.get_mut(index)
+            {
+                part.read_only = false;
+            }
             return outcome;
         }
         let assignments: Vec<(&str, Arg)> = simple
@@ -510,16 +480,22 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The result of arithmetic: whatever was evaluated for it, it holds no code.
+fn is_number(value: &Arg) -> bool {
+    matches!(value.live, Some(Live::Harmless | Live::Arithmetic))
+        && !value.emptied().contains(['$', '`', '[', '(', '\\'])
+}
+
 fn value_of(assignment: &Assignment) -> Arg {
     match assignment.values.as_slice() {
         [value] if !assignment.array => {
             let value = expand::single(&value.pieces, &value.source);
             // Nothing is matched in an assignment.
-            if value.pattern.is_some() { Arg::literal(value.emptied) } else { value }
+            if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
         }
         _ => Arg {
             text: assignment.source.clone(),
-            live: Some(super::analysis::Live::Parameter),
+            live: Some(Live::Parameter),
             evaluates: true,
             ..Arg::default()
         },

@@ -10,6 +10,9 @@ pub(super) const SHELLS: &[&str] =
 pub(super) const NEVER_BY_WILDCARD: &[&str] =
     &["watch", "setsid", "ionice", "flock", "sudo", "doas", "su", "pkexec", "exec", "source", "."];
 
+/// A transparent wrapper with more words of its own is not looked through.
+const MOST_OPTIONS: usize = 16;
+
 /// What a wrapper runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Runs {
@@ -24,7 +27,8 @@ pub(super) enum Runs {
 /// How many words after a transparent wrapper its command begins; such a wrapper leaves a grant as it is.
 /// Only options that are known leave it transparent.
 pub(super) fn transparent(name: &str, args: &[Arg]) -> Option<usize> {
-    let literal: Vec<&str> = args.iter().map_while(Arg::known).collect();
+    // A wrapper's own options are few.
+    let literal: Vec<&str> = args.iter().take(MOST_OPTIONS).map_while(Arg::known).collect();
     let skip = match name {
         "nohup" | "builtin" | "noglob" => usize::from(literal.first() == Some(&"--")),
         "command" => literal.iter().take_while(|word| matches!(**word, "-p" | "--")).count(),
@@ -255,7 +259,7 @@ pub(super) fn reads_program(args: &[Arg]) -> bool {
 
 /// The value of the first of these options; inner `None` if it is not known.
 fn after_option(args: &[Arg], options: &[&str]) -> Option<Option<String>> {
-    let mut words = args.iter();
+    let mut words = args.iter().take(MOST_OPTIONS);
     while let Some(arg) = words.next() {
         if options.contains(&arg.text.as_str()) {
             return Some(words.next().and_then(Arg::known).map(str::to_owned));

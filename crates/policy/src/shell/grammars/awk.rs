@@ -54,6 +54,12 @@ pub(super) fn judge(args: &[Arg]) -> Use {
     used
 }
 
+/// Words after which a slash begins a pattern.
+const KEYWORDS: &[&str] = &[
+    "print", "printf", "return", "in", "else", "do", "case", "delete", "exit", "next", "nextfile", "if",
+    "while", "for", "func", "function", "BEGIN", "END",
+];
+
 /// Whether a program only prints.
 pub(super) fn is_harmless(program: &str) -> bool {
     // Looked for everywhere, in strings and patterns too: what looks like a string may not be one.
@@ -68,6 +74,8 @@ pub(super) fn is_harmless(program: &str) -> bool {
     let (mut braces, mut parentheses) = (0_usize, 0_usize);
     // The last character that matters: it tells division from a pattern.
     let mut before = '{';
+    let mut word = String::new();
+    let mut blank = false;
     while let Some(character) = rest.next() {
         match character {
             '"' => {
@@ -85,6 +93,8 @@ pub(super) fn is_harmless(program: &str) -> bool {
                 continue;
             }
             '/' if before == ')' || before == ']' => return false,
+            // After a keyword a pattern follows, after any other word a division.
+            '/' if KEYWORDS.contains(&word.as_str()) => return false,
             '/' if !(before.is_alphanumeric() || matches!(before, '_' | '$')) => {
                 loop {
                     match rest.next() {
@@ -120,16 +130,23 @@ pub(super) fn is_harmless(program: &str) -> bool {
                 return false;
             }
             ' ' | '\t' => {
+                blank = true;
                 continue;
             }
             _ => {}
         }
-        // A word before a slash may be a keyword, after which a pattern follows.
+        if character == '_' || character.is_alphanumeric() {
+            if !(before == '_' || before.is_alphanumeric()) || blank {
+                word.clear();
+            }
+            word.push(character);
+        } else {
+            word.clear();
+        }
+        blank = false;
         before = character;
     }
-    let keyword_before_slash =
-        ["print/", "print /", "return /", "return/", "in /", "in/"].iter().any(|text| program.contains(text));
-    !keyword_before_slash
+    true
 }
 
 #[cfg(test)]

@@ -87,7 +87,8 @@ pub(super) fn date(args: &[Arg]) -> Use {
                 used.hazard |= text.starts_with("-s") || text.starts_with("--s");
             }
             None => {
-                used.read_only &= arg.emptied.starts_with('+') && !arg.splits && arg.live != Some(Live::Glob)
+                used.read_only &=
+                    arg.emptied().starts_with('+') && !arg.splits && arg.live != Some(Live::Glob)
             }
         }
     }

@@ -240,7 +240,14 @@ impl Reader<'_> {
             Some(b'*') if form == Form::Evaluated => {}
             Some(_) => return unclear("a parameter expansion of an unknown form"),
         }
-        operands.push(self.operand(place)?);
+        let offset = self.raw(0) == Some(b':') && !matches!(self.raw(1), Some(b'-' | b'=' | b'?' | b'+'));
+        let operand = self.operand(place)?;
+        // An offset is arithmetic, and a name in it is evaluated.
+        let number = |piece: &Piece| matches!(piece, Piece::Literal { text, .. } if !text.contains(char::is_alphabetic));
+        if offset && !operand.iter().all(number) {
+            form = Form::Evaluated;
+        }
+        operands.push(operand);
         Ok(Piece::Parameter { name, form, operands, quoted })
     }
 

@@ -15,6 +15,8 @@ pub(super) mod text;
 pub(super) mod versions;
 
 use super::expand::Arg;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 use toolgate_proto::Scope;
 
 /// A program that only reads, used with the listed options.
@@ -112,10 +114,14 @@ pub(super) struct Use {
 
 /// The entry of a program by its bare name.
 pub(super) fn entry(program: &str) -> Option<&'static Entry> {
-    [builtins::ENTRIES, text::ENTRIES, files::ENTRIES, search::ENTRIES, system::ENTRIES, archive::ENTRIES]
-        .into_iter()
-        .flatten()
-        .find(|entry| entry.names.contains(&program))
+    static BY_NAME: LazyLock<HashMap<&str, &Entry>> = LazyLock::new(|| {
+        [builtins::ENTRIES, text::ENTRIES, files::ENTRIES, search::ENTRIES, system::ENTRIES, archive::ENTRIES]
+            .into_iter()
+            .flatten()
+            .flat_map(|entry| entry.names.iter().map(move |name| (*name, entry)))
+            .collect()
+    });
+    BY_NAME.get(program).copied()
 }
 
 enum Value {

@@ -1,0 +1,95 @@
+//! `(( … ))` and `[[ … ]]`: they run nothing by themselves, but what they evaluate may.
+
+use super::analysis::{Live, Origin};
+use super::expand::{self, Arg};
+use super::part::empty;
+use super::syntax::{Piece, Word};
+use super::walk::{Place, Walk};
+use toolgate_proto::Scope;
+
+impl Walk<'_> {
+    /// `(( … ))`: names in it are evaluated, and may be assigned to.
+    pub(super) fn arithmetic(&mut self, pieces: &[Piece], place: &Place<'_>) {
+        self.pieces(pieces, place);
+        let mut part = empty("(( … ))".to_owned(), place);
+        // What a name holds is evaluated in turn; only names that this line sets are known to hold no code.
+        let mut arg = Arg::default();
+        expand::evaluated_names(pieces, &mut arg.evaluated);
+        part.read_only = !self.evaluates(&arg);
+        part.allow_text = part.read_only.then(String::new);
+        self.push(part);
+    }
+
+    /// `[[ … ]]`.
+    pub(super) fn test(&mut self, words: &[Word], place: &Place<'_>) {
+        let mut args = Vec::new();
+        for word in words {
+            self.pieces(&word.pieces, place);
+            if word.pieces.is_empty() {
+                args.push(Arg::literal(word.source.clone()));
+            } else {
+                args.push(expand::single(&word.pieces, &word.source));
+            }
+        }
+        let arithmetic =
+            |arg: &Arg| matches!(arg.text.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
+        let number = |arg: &Arg| {
+            arg.live == Some(Live::Harmless) || arg.known().is_some_and(|text| text.parse::<i64>().is_ok())
+        };
+        let mut unsafe_test =
+            args.iter().any(|arg| self.evaluates(arg) || matches!(arg.known(), Some("-v" | "-R")));
+        for (position, arg) in args.iter().enumerate() {
+            if arithmetic(arg) {
+                let sides = [position.checked_sub(1), position.checked_add(1)];
+                unsafe_test |= !sides.into_iter().flatten().filter_map(|side| args.get(side)).all(number);
+            }
+        }
+        let spelled: Vec<&str> = words.iter().map(|word| word.source.as_str()).collect();
+        let text = format!("[[ {} ]]", spelled.join(" "));
+        let mut part = empty(text, place);
+        part.program = Some("[[".to_owned());
+        part.argv = args.iter().map(Arg::shown).collect();
+        part.deny_texts.push(part.text.clone());
+        if !unsafe_test {
+            part.allow_text = Some(part.text.clone());
+            part.read_only = true;
+        }
+        let files = args.windows(2).filter_map(|pair| match pair {
+            [test, file]
+                if matches!(
+                    test.known(),
+                    Some(
+                        "-a" | "-b"
+                            | "-c"
+                            | "-d"
+                            | "-e"
+                            | "-f"
+                            | "-g"
+                            | "-h"
+                            | "-k"
+                            | "-L"
+                            | "-N"
+                            | "-O"
+                            | "-G"
+                            | "-p"
+                            | "-r"
+                            | "-s"
+                            | "-S"
+                            | "-u"
+                            | "-w"
+                            | "-x"
+                    )
+                ) =>
+            {
+                Some(file)
+            }
+            _ => None,
+        });
+        for file in files {
+            part.effects.extend(
+                place.dirs.reads(file, Scope::Entry, Origin::Argument, self.workspace).unwrap_or_default(),
+            );
+        }
+        self.push(part);
+    }
+}
