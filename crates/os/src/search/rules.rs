@@ -63,9 +63,7 @@ impl Rules {
     /// The rules in a directory whose entries are known.
     pub(crate) fn of(directory: &Directory) -> Option<Arc<Self>> {
         let above = directory.rules.clone();
-        let names = &directory.names;
-        let present = FILES.iter().chain(EXCLUDE.iter().take(1)).any(|name| names.has(name.to_bytes()));
-        if !present {
+        if !directory.names.has_rules() {
             return above;
         }
         Self::extend(above, directory.path().len(), |names| match names {
@@ -112,6 +110,12 @@ impl Rules {
         }
         said.into_iter().find(|said| *said != Said::Nothing).unwrap_or(Said::Nothing)
     }
+}
+
+/// Whether an entry of this name is an ignore file, or may hold one.
+pub(crate) fn bears_on_ignoring(name: &CStr) -> bool {
+    name.to_bytes().first() == Some(&b'.')
+        && FILES.iter().chain(EXCLUDE.iter().take(1)).any(|file| *file == name)
 }
 
 /// How far up ignore files count: to the top of the repository that holds `base`, or to `base` where there is none.
