@@ -148,7 +148,7 @@ impl Tool for Grep {
             pattern: input.pattern,
         };
         let answer = search(&cleared, &path, asked).await?;
-        let paths = PathWords::new(&path, &cleared.scene().workspace.cwd, false);
+        let paths = PathWords::of_search(&cleared, &path, false);
         let rendered =
             Rendered { answer: &answer, paths: &paths, show: &show, offset, limit, most_chars: MOST_CHARS };
         Ok(rendered.output(mode))
@@ -224,7 +224,7 @@ impl Tool for PlainGrep {
             need: Need { units: offset.saturating_add(limit).saturating_add(1), bytes: bytes_needed(offset) },
         };
         let answer = search(&cleared, &path, asked).await?;
-        let paths = PathWords::new(&path, &cleared.scene().workspace.cwd, input.absolute_paths);
+        let paths = PathWords::of_search(&cleared, &path, input.absolute_paths);
         let matches: Vec<(String, &Line)> = answer
             .files
             .iter()

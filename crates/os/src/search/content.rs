@@ -120,7 +120,8 @@ impl Visit for Content<'_> {
     }
 
     fn file(&self, engine: &mut Engine, file: &FileAt<'_>) -> Result<Option<FileHits>, FileProblem> {
-        self.search(engine, file.directory.open_file(file.name)?)
+        let found = self.search(engine, file.directory.open_file(file.name)?)?;
+        Ok(found.map(|hits| hits.at(file.relative)))
     }
 }
 

@@ -3,6 +3,8 @@
 //! The order is ripgrep's: `.rgignore` before `.ignore` before `.gitignore` before `.git/info/exclude`, and within
 //! each kind the nearest directory first.
 //! `.gitignore` counts outside of a repository as well.
+//! Two files that git knows do not count, because they lie outside of the tree: the person's global one, and the
+//! exclude file of a repository whose `.git` is a file that points elsewhere.
 //! An ignore file is read from the handle of its directory; one that is a link or no regular file does not count.
 
 use crate::files::open_real;
