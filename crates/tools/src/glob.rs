@@ -73,7 +73,7 @@ impl Tool for Glob {
         };
         let order = NameOrder::Newest { most: MOST_FILES };
         let answer = find(&cleared, &place, Bare::Anywhere, selection, order).await?;
-        let paths = PathWords::new(&place.directory, &cleared.scene().workspace.cwd, false);
+        let paths = PathWords::of_search(&cleared, &place.directory, false);
         let total = answer.total.unwrap_or_default();
         let filenames: Vec<String> = answer.files.iter().map(|file| paths.of(file)).collect();
         let truncated = total > filenames.len() as u64;
@@ -166,7 +166,7 @@ impl Tool for PlainGlob {
         let need =
             Need { units: offset.saturating_add(limit).saturating_add(1), bytes: bytes_needed(offset) };
         let answer = find(&cleared, &place, Bare::Here, selection, NameOrder::Path(need)).await?;
-        let paths = PathWords::new(&place.directory, &cleared.scene().workspace.cwd, input.absolute_paths);
+        let paths = PathWords::of_search(&cleared, &place.directory, input.absolute_paths);
         let page = Page::of(answer.files.iter().map(|file| paths.of(file)), offset, limit, MOST_CHARS);
 
         let files: Vec<&str> = if page.shown > 0 { page.text.split('\n').collect() } else { Vec::new() };

@@ -90,7 +90,14 @@ pub(crate) struct PathWords {
 }
 
 impl PathWords {
-    pub(crate) fn new(start: &AbsPath, cwd: &AbsPath, absolute: bool) -> Self {
+    /// For results of a search that started at `asked`.
+    pub(crate) fn of_search(cleared: &Cleared, asked: &AbsPath, absolute: bool) -> Self {
+        // A path with `..` in it is not worth repeating before every result.
+        let start = if asked.lexical() == *asked { None } else { cleared.files().real(asked).ok() };
+        Self::new(start.as_ref().unwrap_or(asked), &cleared.scene().workspace.cwd, absolute)
+    }
+
+    fn new(start: &AbsPath, cwd: &AbsPath, absolute: bool) -> Self {
         let shown = match start.as_path().strip_prefix(cwd) {
             Ok(below) if !absolute => below,
             _ => start.as_path(),

@@ -1,6 +1,8 @@
 //! What is kept of what a walk finds: as much as the answer needs, however large the tree is.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 /// A place in the order of a walk. See [`super::directory::Directory`].
 pub(crate) type Key = Box<[u8]>;
@@ -95,25 +97,50 @@ impl<F: Size + Send> Collect<F> for InOrder<F> {
     }
 }
 
-/// When a file was changed last: seconds and nanoseconds.
-pub(crate) type Changed = (i64, u64);
+/// When a file was changed last, in nanoseconds.
+pub(crate) type Changed = i64;
+
+/// What the threads of a walk for the newest files share, so that old ones need not be handed in at all.
+#[derive(Debug)]
+pub(crate) struct Floor {
+    /// Files older than this cannot be among the newest any more.
+    oldest: AtomicI64,
+    /// How many were.
+    below: AtomicU64,
+}
+
+impl Floor {
+    pub(crate) fn new() -> Self {
+        Self { oldest: AtomicI64::new(i64::MIN), below: AtomicU64::new(0) }
+    }
+
+    /// Whether a file may still matter. One that does not is counted.
+    pub(crate) fn admits(&self, changed: Changed) -> bool {
+        let admits = changed >= self.oldest.load(Ordering::Relaxed);
+        if !admits {
+            self.below.fetch_add(1, Ordering::Relaxed);
+        }
+        admits
+    }
+}
 
 /// The files that were changed last, and how many there are in all.
 #[derive(Debug)]
-pub(crate) struct Newest {
+pub(crate) struct Newest<'f> {
     most: usize,
+    floor: &'f Floor,
     /// The oldest that is kept is on top; of two equally old ones, the later name.
-    kept: BinaryHeap<(std::cmp::Reverse<Changed>, Key)>,
+    kept: BinaryHeap<(Reverse<Changed>, Key)>,
     total: u64,
 }
 
-impl Newest {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, kept: BinaryHeap::new(), total: 0 }
+impl<'f> Newest<'f> {
+    pub(crate) fn new(most: usize, floor: &'f Floor) -> Self {
+        Self { most, floor, kept: BinaryHeap::new(), total: 0 }
     }
 
     pub(crate) fn total(&self) -> u64 {
-        self.total
+        self.total + self.floor.below.load(Ordering::Relaxed)
     }
 
     pub(crate) fn into_sorted(self) -> Vec<Key> {
@@ -121,14 +148,17 @@ impl Newest {
     }
 }
 
-impl Collect<Changed> for Newest {
+impl Collect<Changed> for Newest<'_> {
     const IN_ORDER: bool = false;
 
     fn add(&mut self, key: Key, changed: Changed) {
         self.total += 1;
-        self.kept.push((std::cmp::Reverse(changed), key));
+        self.kept.push((Reverse(changed), key));
         if self.kept.len() > self.most {
             self.kept.pop();
+            if let Some((Reverse(oldest), _)) = self.kept.peek() {
+                self.floor.oldest.store(*oldest, Ordering::Relaxed);
+            }
         }
     }
 

@@ -1,11 +1,12 @@
 //! Search in the content of files.
 
 use crate::files::{FileProblem, Hidden, open_file};
+use crate::search::aside::{Aside, path_of};
 use crate::search::collect::{InOrder, Key, Need, Size};
 use crate::search::lines::{FileHits, Gather, Show};
 use crate::search::pattern::{Lines, Pattern};
 use crate::search::select::Selector;
-use crate::search::walk::{Aside, FileAt, Visit, path_of, walk};
+use crate::search::walk::{FileAt, Visit, walk};
 use crate::search::{SearchProblem, Stop, Tree};
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
@@ -121,7 +122,8 @@ impl Visit for Content<'_> {
     }
 
     fn file(&self, engine: &mut Engine, file: &FileAt<'_>) -> Result<Option<FileHits>, FileProblem> {
-        self.search(engine, file.directory.open_file(file.name)?)
+        let found = self.search(engine, file.directory.open_file(file.name)?)?;
+        Ok(found.map(|hits| hits.at(file.relative)))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::files::FileProblem;
 use crate::files::open_real;
-use crate::search::rules::Rules;
+use crate::search::rules::{Rules, bears_on_ignoring};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
@@ -52,6 +52,8 @@ impl Kind {
 pub(crate) struct Names {
     bytes: Vec<u8>,
     entries: Vec<NamedEntry>,
+    /// There is an entry that bears on what is ignored here; most directories have none.
+    has_rules: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +88,7 @@ impl Names {
     }
 
     fn push(&mut self, name: &CStr, kind: Kind) {
+        self.has_rules = self.has_rules || bears_on_ignoring(name);
         let name = name.to_bytes_with_nul();
         // A directory of four gigabytes of names ends here; what follows is not walked.
         let (Ok(start), Ok(len)) = (u32::try_from(self.bytes.len()), u32::try_from(name.len())) else {
@@ -108,8 +111,8 @@ impl Names {
         CStr::from_bytes_with_nul(raw(&self.bytes, entry)).unwrap_or(c"")
     }
 
-    pub(crate) fn has(&self, name: &[u8]) -> bool {
-        self.entries.iter().any(|entry| self.name(*entry).to_bytes() == name)
+    pub(crate) fn has_rules(&self) -> bool {
+        self.has_rules
     }
 }
 

@@ -86,6 +86,14 @@ pub enum LineKind {
     Gap,
 }
 
+impl FileHits {
+    /// The same with its path, which takes room as well.
+    pub(crate) fn at(mut self, path: &[u8]) -> Self {
+        self.bytes += path.len() + 16;
+        self
+    }
+}
+
 impl Size for FileHits {
     fn units(&self) -> usize {
         self.lines.len().max(1)

@@ -13,6 +13,7 @@
 //!
 //! Everything here blocks: callers use a thread where that matters, and [`Stop`] to end it early.
 
+mod aside;
 mod collect;
 mod content;
 mod directory;
@@ -27,6 +28,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use aside::Aside;
 pub use collect::Need;
 pub use content::{ContentAnswer, search_content};
 pub use lines::{FileHits, Line, LineKind, LinesShown, Show};
@@ -34,7 +36,6 @@ pub use list::{ListAnswer, ListOptions, Listed, list_tree};
 pub use names::{Bare, NameAnswer, NameOrder, NamePattern, find_names, split_literal_directories};
 pub use pattern::{Case, Lines, Pattern, PatternProblem};
 pub use select::{Dotted, Selection, SelectionProblem, Selector};
-pub use walk::Aside;
 
 use crate::files::{FileProblem, Hidden};
 use rules::Rules;

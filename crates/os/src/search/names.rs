@@ -1,10 +1,11 @@
 //! Search for files by name.
 
 use crate::files::FileProblem;
-use crate::search::collect::{Changed, InOrder, Key, Need, Newest, Size};
+use crate::search::aside::{Aside, path_of};
+use crate::search::collect::{Changed, Floor, InOrder, Key, Need, Newest, Size};
 use crate::search::directory::as_path;
 use crate::search::select::{SelectionProblem, Selector};
-use crate::search::walk::{Aside, FileAt, Visit, path_of, walk};
+use crate::search::walk::{FileAt, Visit, walk};
 use crate::search::{SearchProblem, Stop, Tree};
 use globset::{GlobBuilder, GlobMatcher};
 use std::path::Path;
@@ -99,14 +100,15 @@ pub fn find_names(
     }
     let answer = match order {
         NameOrder::Newest { most } => {
-            let names = Names::<true> { pattern };
-            let (newest, notes) = walk(tree, selector, &names, Newest::new(most), stop)?;
+            let floor = Floor::new();
+            let names = NewestNames { pattern, floor: &floor };
+            let (newest, notes) = walk(tree, selector, &names, Newest::new(most, &floor), stop)?;
             let total = Some(newest.total());
             let files = newest.into_sorted().iter().map(path_of).collect();
             NameAnswer { files, total, aside: notes.aside(None) }
         }
         NameOrder::Path(need) => {
-            let names = Names::<false> { pattern };
+            let names = Names { pattern };
             let (held, notes) = walk(tree, selector, &names, InOrder::<Named>::new(need), stop)?;
             let complete = held.is_complete();
             let held = held.into_held();
@@ -138,12 +140,13 @@ impl Size for Named {
     }
 }
 
-/// `DATED`: the time of the last change is needed, which costs a look at each file.
-struct Names<'p, const DATED: bool> {
+/// Files by name and age, which costs a look at each.
+struct NewestNames<'p> {
     pattern: &'p NamePattern,
+    floor: &'p Floor,
 }
 
-impl Visit for Names<'_, true> {
+impl Visit for NewestNames<'_> {
     type Scratch = ();
     type Found = Changed;
 
@@ -159,11 +162,18 @@ impl Visit for Names<'_, true> {
 
     fn file(&self, (): &mut (), file: &FileAt<'_>) -> Result<Option<Changed>, FileProblem> {
         let stat = file.directory.stat(file.name)?;
-        Ok(Some((stat.st_mtime, stat.st_mtime_nsec)))
+        let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
+        let changed = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanos);
+        Ok(self.floor.admits(changed).then_some(changed))
     }
 }
 
-impl Visit for Names<'_, false> {
+/// Files by name.
+struct Names<'p> {
+    pattern: &'p NamePattern,
+}
+
+impl Visit for Names<'_> {
     type Scratch = ();
     type Found = Named;
 

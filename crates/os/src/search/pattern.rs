@@ -7,6 +7,11 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::ast::{ErrorKind as AstError, Span};
 use regex_syntax::{Error as SyntaxError, ParserBuilder, hir};
 
+/// A longer pattern is a mistake, or an attempt to keep the engine busy.
+const MOST_BYTES: usize = 64 * 1024;
+/// What each thread may spend on remembering states of the automaton; beyond it the search is slower, not wrong.
+const MOST_CACHE: usize = 64 * 1024 * 1024;
+
 /// Whether letters match their other case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Case {
@@ -46,11 +51,22 @@ pub struct PatternProblem {
 impl Pattern {
     /// Makes a pattern ready.
     pub fn new(text: &str, case: Case, lines: Lines) -> Result<Self, PatternProblem> {
+        if text.len() > MOST_BYTES {
+            return Err(PatternProblem {
+                reason: format!("the pattern has {} bytes, more than the {MOST_BYTES} allowed", text.len()),
+                picture: None,
+                hint: "search for a part of it".to_owned(),
+            });
+        }
         if let Err(error) = parse(text, lines) {
             return Err(explain(text, lines, &error));
         }
         let mut builder = RegexMatcherBuilder::new();
-        builder.multi_line(true).case_insensitive(case == Case::Insensitive).ban_byte(Some(0));
+        builder
+            .multi_line(true)
+            .case_insensitive(case == Case::Insensitive)
+            .ban_byte(Some(0))
+            .dfa_size_limit(MOST_CACHE);
         match lines {
             Lines::One => builder.line_terminator(Some(b'\n')),
             Lines::Many => builder.dot_matches_new_line(true),

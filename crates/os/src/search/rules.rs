@@ -3,6 +3,8 @@
 //! The order is ripgrep's: `.rgignore` before `.ignore` before `.gitignore` before `.git/info/exclude`, and within
 //! each kind the nearest directory first.
 //! `.gitignore` counts outside of a repository as well.
+//! Two files that git knows do not count, because they lie outside of the tree: the person's global one, and the
+//! exclude file of a repository whose `.git` is a file that points elsewhere.
 //! An ignore file is read from the handle of its directory; one that is a link or no regular file does not count.
 
 use crate::files::open_real;
@@ -63,9 +65,7 @@ impl Rules {
     /// The rules in a directory whose entries are known.
     pub(crate) fn of(directory: &Directory) -> Option<Arc<Self>> {
         let above = directory.rules.clone();
-        let names = &directory.names;
-        let present = FILES.iter().chain(EXCLUDE.iter().take(1)).any(|name| names.has(name.to_bytes()));
-        if !present {
+        if !directory.names.has_rules() {
             return above;
         }
         Self::extend(above, directory.path().len(), |names| match names {
@@ -112,6 +112,12 @@ impl Rules {
         }
         said.into_iter().find(|said| *said != Said::Nothing).unwrap_or(Said::Nothing)
     }
+}
+
+/// Whether an entry of this name is an ignore file, or may hold one.
+pub(crate) fn bears_on_ignoring(name: &CStr) -> bool {
+    name.to_bytes().first() == Some(&b'.')
+        && FILES.iter().chain(EXCLUDE.iter().take(1)).any(|file| *file == name)
 }
 
 /// How far up ignore files count: to the top of the repository that holds `base`, or to `base` where there is none.

@@ -11,17 +11,19 @@
 //! than searching a small project.
 
 use crate::files::{FileProblem, Hidden};
+use crate::search::aside::Notes;
 use crate::search::collect::{Collect, Key};
 use crate::search::directory::{Directory, Kind, NamedEntry};
 use crate::search::select::Selector;
 use crate::search::{Stop, Tree};
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Scope;
+use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
 
 /// Bytes of directory entries that are read at once.
@@ -30,8 +32,8 @@ const ENTRIES_BUFFER: usize = 32 * 1024;
 const FILES_AT_ONCE: usize = 16;
 /// As many threads as ripgrep would use at most.
 const MOST_THREADS: usize = 12;
-/// Pieces of work that one thread does before others are started.
-const ALONE: usize = 12;
+/// A search that takes longer than this is worth other threads.
+const ALONE: Duration = Duration::from_millis(2);
 
 /// What is done with each file that is taken.
 pub(crate) trait Visit: Sync {
@@ -64,52 +66,6 @@ pub(crate) struct FileAt<'a> {
     pub(crate) name: &'a CStr,
     /// Below the start of the walk.
     pub(crate) relative: &'a [u8],
-}
-
-/// What a walk met beside what it looked for.
-#[derive(Debug, Default)]
-pub(crate) struct Notes {
-    withheld: BTreeMap<Key, Kind>,
-    unreadable: BTreeMap<Key, FileProblem>,
-}
-
-/// The same, for those who asked.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Aside {
-    /// Files that policy keeps out of sight.
-    pub withheld_files: u64,
-    /// Directories that policy keeps out of sight.
-    pub withheld_directories: u64,
-    /// Entries that could not be read.
-    pub unreadable: u64,
-    /// The first of them, from the start of the search, and why.
-    pub first_unreadable: Option<(Vec<u8>, FileProblem)>,
-}
-
-impl Notes {
-    /// Up to the end of the answer, so that it does not depend on how far threads had come.
-    pub(crate) fn aside(self, end: Option<&Key>) -> Aside {
-        let counts = |key: &Key| end.is_none_or(|end| key <= end);
-        let mut aside = Aside::default();
-        for (key, kind) in self.withheld {
-            match kind {
-                _ if !counts(&key) => {}
-                Kind::Directory => aside.withheld_directories += 1,
-                Kind::File | Kind::Link | Kind::Special => aside.withheld_files += 1,
-            }
-        }
-        for (key, problem) in self.unreadable.into_iter().filter(|(key, _)| counts(key)) {
-            aside.unreadable += 1;
-            aside.first_unreadable.get_or_insert_with(|| (path_of(&key), problem));
-        }
-        aside
-    }
-}
-
-/// The path that a key stands for, below the start.
-pub(crate) fn path_of(key: &Key) -> Vec<u8> {
-    let key = key.strip_suffix(&[0]).unwrap_or(key);
-    key.iter().map(|byte| if *byte == 0 { b'/' } else { *byte }).collect()
 }
 
 /// Walks a tree. The answer is in the collection that comes back.
@@ -228,22 +184,22 @@ impl<V: Visit> Hand<V> {
 impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
     /// The first thread's part.
     fn lead<'scope, 'env>(&'scope self, scope: &'scope Scope<'scope, 'env>, mut hand: Hand<V>) {
+        let began = Instant::now();
         let mut alone = true;
         self.hand_in(&mut self.lock(), &mut hand);
-        self.work(&mut hand, |done, waiting| {
-            if alone && done >= ALONE && waiting > 1 {
+        self.work(&mut hand, |waiting| {
+            if alone && waiting > 1 && began.elapsed() > ALONE {
                 alone = false;
                 for _ in 1..threads() {
-                    scope.spawn(|| self.work(&mut Hand::new(self.visit), |_, _| {}));
+                    scope.spawn(|| self.work(&mut Hand::new(self.visit), |_| {}));
                 }
             }
         });
     }
 
     /// Takes the first piece of work, again and again.
-    fn work(&self, hand: &mut Hand<V>, mut after_each: impl FnMut(usize, usize)) {
+    fn work(&self, hand: &mut Hand<V>, mut after_each: impl FnMut(usize)) {
         let _others_must_know = OnPanic(self);
-        let mut done = 0;
         let mut queue = self.lock();
         while !queue.over {
             if self.stop.is_stopped() {
@@ -255,11 +211,10 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
                     queue.active += 1;
                     drop(queue);
                     self.perform(item, hand);
-                    done += 1;
                     queue = self.lock();
                     queue.active -= 1;
                     self.hand_in(&mut queue, hand);
-                    after_each(done, queue.items.len());
+                    after_each(queue.items.len());
                 }
                 None if queue.active == 0 => queue.over = true,
                 None => {

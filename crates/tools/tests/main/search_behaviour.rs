@@ -86,6 +86,31 @@ fn grep_in_each_mode() {
 }
 
 #[test]
+fn a_binary_file_is_searched_only_where_it_is_named() {
+    let place = project(Toolset::Claude);
+    put(place.root.as_path(), "blob", "a needle\n\0 more\nneedle\n");
+    let grep = |input: Value, expected: &str| check(&place, "Grep", &input, expected);
+    grep(json!({ "pattern": "needle" }), "no matches found");
+    grep(json!({ "pattern": "needle", "path": "blob" }), "blob");
+    grep(json!({ "pattern": "needle", "path": "blob", "output_mode": "count" }), "blob:2");
+    grep(
+        json!({ "pattern": "needle", "path": "blob", "output_mode": "content" }),
+        "[blob is a binary file with matches; the rest is not shown]",
+    );
+}
+
+#[test]
+fn paths_with_dots_and_links_are_shown_short() {
+    let place = project(Toolset::Claude);
+    std::os::unix::fs::symlink("src", place.root.join("link")).unwrap();
+    let grep = |input: Value, expected: &str| check(&place, "Grep", &input, expected);
+    grep(json!({ "pattern": "main", "path": "docs/../src" }), "src/main.rs");
+    // A link is followed where it is named, because what it leads to is judged; and never inside of a tree.
+    grep(json!({ "pattern": "main", "path": "link" }), "link/main.rs");
+    grep(json!({ "pattern": "main\\(" }), "src/main.rs");
+}
+
+#[test]
 fn grep_structured_as_documented() {
     let place = project(Toolset::Claude);
     let structured = |input: Value| call(&place, "Grep", &input).unwrap().structured.unwrap();
