@@ -105,13 +105,18 @@ pub(crate) fn ftruncate(fd: BorrowedFd<'_>, bytes: u64) -> Result<()> {
 
 /// Reads from the start to the end, or until more than `most` bytes have come.
 pub(crate) fn read_all(fd: BorrowedFd<'_>, expected: u64, most: u64) -> Result<Vec<u8>> {
+    read_from(fd, 0, expected, most)
+}
+
+/// The same from another place.
+pub(crate) fn read_from(fd: BorrowedFd<'_>, start: u64, expected: u64, most: u64) -> Result<Vec<u8>> {
     let roomy = usize::try_from(expected.min(most)).unwrap_or(0).saturating_add(1);
     let mut bytes: Vec<u8> = Vec::with_capacity(roomy);
     loop {
         if bytes.capacity() == bytes.len() {
             bytes.reserve(bytes.len().max(4096));
         }
-        let at = bytes.len() as u64;
+        let at = start + bytes.len() as u64;
         let got = again("read", |_| rustix::io::pread(fd, rustix::buffer::spare_capacity(&mut bytes), at))?;
         if got == 0 || bytes.len() as u64 > most {
             return Ok(bytes);

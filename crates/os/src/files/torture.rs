@@ -10,6 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolgate_proto::{AbsPath, Scope, SessionId};
 
+/// A fresh directory, in memory where there is such a place: it is the order of calls that is tried here, and thousands
+/// of them would otherwise wait for a disk.
+pub(crate) fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 /// A directory of files and a journal, in a fresh place.
 pub(crate) struct World {
     pub(crate) top: AbsPath,
@@ -148,7 +154,7 @@ fn contents(world: &World) -> [Option<String>; 3] {
 }
 
 fn count_points(scenario: &Scenario) -> Vec<&'static str> {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let world = World::open(dir.path());
     (scenario.prepare)(&world);
     let plan = Plan::new(usize::MAX, Fault::Nothing);
@@ -181,7 +187,7 @@ fn each_failing_call_leaves_the_old_or_the_new_and_no_litter() {
 
 fn check_fault(scenario: &Scenario, at: usize, call: &str, fault: Fault) {
     let told = format!("{}: {fault:?} at {at} ({call})", scenario.name);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = scratch();
     let world = World::open(dir.path());
     (scenario.prepare)(&world);
     let result = with(&Plan::new(at, fault), || (scenario.act)(&world));
@@ -210,7 +216,7 @@ fn a_kill_before_each_call_leaves_the_old_or_the_new_and_no_litter() {
     let mut total = 0;
     for (index, scenario) in SCENARIOS.iter().enumerate() {
         for at in 0.. {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = scratch();
             (scenario.prepare)(&World::open(dir.path()));
             let status = std::process::Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "files::torture::dies_when_told_to", "--nocapture"])

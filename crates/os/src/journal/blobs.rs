@@ -92,13 +92,16 @@ impl Blobs {
     /// Throws out what nobody needs.
     pub(super) fn retain(&mut self, needed: impl Fn(&Hash) -> bool) -> Result<(), FileProblem> {
         let gone: Vec<Hash> = self.sizes.keys().filter(|hash| !needed(hash)).copied().collect();
-        for hash in gone {
-            match remove(self.dir.as_fd(), &file_name(hash), AtFlags::empty()) {
-                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
-                Err(error) => return Err(error.into()),
-            }
-            self.total -= self.sizes.remove(&hash).unwrap_or(0);
+        gone.into_iter().try_for_each(|hash| self.drop_one(hash))
+    }
+
+    /// Throws out one.
+    pub(super) fn drop_one(&mut self, hash: Hash) -> Result<(), FileProblem> {
+        match remove(self.dir.as_fd(), &file_name(hash), AtFlags::empty()) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
         }
+        self.total -= self.sizes.remove(&hash).unwrap_or(0);
         Ok(())
     }
 

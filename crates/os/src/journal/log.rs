@@ -5,7 +5,7 @@ use super::{Change, Kept};
 use crate::files::{FileProblem, Hash, sys};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -75,14 +75,13 @@ impl Book {
         }
     }
 
-    /// Every content that a change may still need.
-    pub(super) fn hashes(&self) -> BTreeSet<Hash> {
-        let stored = |kept: &Option<Kept>| kept.filter(|kept| kept.stored).map(|kept| kept.hash);
-        self.changes
-            .values()
-            .flat_map(|change| [stored(&change.before), stored(&change.after)])
-            .flatten()
-            .collect()
+    /// How often each stored content is needed.
+    pub(super) fn uses(&self) -> BTreeMap<Hash, usize> {
+        let mut uses = BTreeMap::new();
+        for hash in self.changes.values().flat_map(stored) {
+            *uses.entry(hash).or_insert(0) += 1;
+        }
+        uses
     }
 
     pub(super) fn oldest_settled(&self) -> Option<u64> {
@@ -91,6 +90,12 @@ impl Book {
         };
         self.changes.values().find(settled).map(|change| change.id)
     }
+}
+
+/// The contents of a change that are in the blobs.
+pub(super) fn stored(change: &Change) -> impl Iterator<Item = Hash> {
+    let kept: [Option<Kept>; 2] = [change.before, change.after];
+    kept.into_iter().flatten().filter(|kept| kept.stored).map(|kept| kept.hash)
 }
 
 /// The file.
@@ -119,8 +124,7 @@ impl Log {
         if size == self.seen {
             return Ok(());
         }
-        let bytes = sys::read_all(self.file.as_fd(), size, MOST_BYTES)?;
-        let fresh = bytes.get(usize::try_from(self.seen).unwrap_or(usize::MAX)..).unwrap_or_default();
+        let fresh = sys::read_from(self.file.as_fd(), self.seen, size.saturating_sub(self.seen), MOST_BYTES)?;
         if !fresh.is_empty() && !fresh.ends_with(b"\n") {
             // A crash tore the last line. Ended, it is a line that makes no sense, and is passed over.
             sys::write_all(&self.file, b"\n")?;

@@ -41,11 +41,13 @@ pub struct JournalLimits {
     pub total_bytes: u64,
     /// The largest file whose former content is kept. A change of a larger one is made, and cannot be undone.
     pub file_bytes: u64,
+    /// How many changes are remembered.
+    pub changes: usize,
 }
 
 impl Default for JournalLimits {
     fn default() -> Self {
-        Self { total_bytes: 512 << 20, file_bytes: 64 << 20 }
+        Self { total_bytes: 512 << 20, file_bytes: 64 << 20, changes: 20_000 }
     }
 }
 
@@ -265,21 +267,32 @@ impl Begun {
 }
 
 impl Journal {
-    /// Forgets the oldest changes while the blobs take more room than they may.
+    /// Forgets the oldest changes while there are more of them, or more content, than there may be.
     fn forget_oldest(&self) -> Result<(), FileProblem> {
-        let most = self.limits.total_bytes;
-        if self.inner().blobs.bytes() <= most {
-            return Ok(());
+        let JournalLimits { total_bytes, changes, .. } = self.limits;
+        {
+            let inner = self.inner();
+            if inner.blobs.bytes() <= total_bytes && inner.book.changes.len() <= changes {
+                return Ok(());
+            }
         }
         self.locked(|inner| {
             let Inner { log, blobs, book } = inner;
+            let mut uses = book.uses();
+            // What a crash or another process left behind, and nobody needs.
+            blobs.retain(|hash| uses.contains_key(hash))?;
             // Some more than needed, so that it does not happen again at once.
-            let goal = most / 5 * 4;
-            while blobs.bytes() > goal {
-                let Some(oldest) = book.oldest_settled() else { break };
-                book.changes.remove(&oldest);
-                let kept = book.hashes();
-                blobs.retain(|hash| kept.contains(hash))?;
+            while blobs.bytes() > total_bytes / 5 * 4 || book.changes.len() > changes / 5 * 4 {
+                let Some(oldest) = book.oldest_settled().and_then(|id| book.changes.remove(&id)) else {
+                    break;
+                };
+                for hash in log::stored(&oldest) {
+                    let left = uses.get(&hash).copied().unwrap_or(0).saturating_sub(1);
+                    uses.insert(hash, left);
+                    if left == 0 {
+                        blobs.drop_one(hash)?;
+                    }
+                }
             }
             log.rewrite(self.dir.as_fd(), book)
         })

@@ -91,7 +91,7 @@ fn an_earlier_call_is_not_undone_from_under_a_later_one() {
 fn the_oldest_changes_are_forgotten_when_the_room_is_used_up() {
     let dir = tempfile::tempdir().unwrap();
     let mut world = World::open(dir.path());
-    let limits = JournalLimits { total_bytes: 20_000, file_bytes: 20_000 };
+    let limits = JournalLimits { total_bytes: 20_000, file_bytes: 20_000, changes: 100 };
     world.journal = Arc::new(Journal::open(&world.top.join("small"), limits).unwrap());
     for round in 0..20_u32 {
         // Content that does not compress: one hash after the other.
@@ -117,6 +117,23 @@ fn the_oldest_changes_are_forgotten_when_the_room_is_used_up() {
         panic!("a conflict was expected")
     };
     assert_eq!(conflicts[0].reason, "cannot come back: its content was not kept");
+}
+
+#[test]
+fn no_more_changes_are_remembered_than_there_may_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut world = World::open(dir.path());
+    let limits = JournalLimits { changes: 10, ..JournalLimits::default() };
+    world.journal = Arc::new(Journal::open(&world.top.join("few"), limits).unwrap());
+    for round in 0..15 {
+        let texts = ["one", "two"];
+        world.change(&round.to_string(), "a", Some(texts[round % 2])).unwrap();
+    }
+    let left = world.journal.list().unwrap();
+    assert!((8..=10).contains(&left.len()) && left[0].call.as_str() == "14", "{left:?}");
+    // A content that a forgotten change and a remembered one share is still there.
+    world.journal.undo(&Which::Steps(5, None), How::Careful).unwrap();
+    assert_eq!(world.text("a").unwrap(), "two");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The properties of file tools, by the numbers of the design.
 
-use super::files_room::Room;
+use super::files_room::{Room, scratch};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use serde_json::json;
@@ -8,11 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use toolgate_proto::Mode;
 
 thread_local! {
-    /// In memory where there is such a place: thousands of cases would otherwise wait for a disk.
-    static ROOM: Room = match tempfile::tempdir_in("/dev/shm") {
-        Ok(dir) => Room::within(dir, Mode::Bypass, Vec::new()),
-        Err(_) => Room::new(),
-    };
+    static ROOM: Room = Room::within(scratch(), Mode::Bypass, Vec::new());
 }
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);

@@ -102,6 +102,11 @@ impl Room {
     }
 }
 
+/// A fresh directory in memory, where there is such a place: what is tried many times should not wait for a disk.
+pub(crate) fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
+
 pub(crate) fn session(top: &AbsPath, id: &str) -> Session {
     let workspace = Workspace { cwd: top.clone(), roots: vec![top.clone()], home: None };
     Session::new(id.into(), Principal { edge: "test".into(), name: None }, workspace)

@@ -1,6 +1,6 @@
 //! Every system call of a changing tool fails in turn, and the process dies before each of them.
 
-use super::files_room::{Room, litter};
+use super::files_room::{Room, litter, scratch};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use toolgate_os::faults::{Fault, Plan, with};
@@ -75,7 +75,7 @@ fn each_failing_call_leaves_the_old_or_the_new_and_no_litter() {
     let faults: Vec<Fault> = errors.collect();
     let mut total = 0;
     for scenario in &SCENARIOS {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = scratch();
         let room = room_in(dir.path());
         prepare(&room, scenario);
         let plan = Plan::new(usize::MAX, Fault::Nothing);
@@ -103,7 +103,7 @@ fn a_kill_before_each_call_leaves_the_old_or_the_new_and_no_litter() {
     let mut total = 0;
     for (index, scenario) in SCENARIOS.iter().enumerate() {
         for at in 0.. {
-            let dir = tempfile::tempdir().unwrap();
+            let dir = scratch();
             let status = std::process::Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "main::files_torture::dies_when_told_to", "--nocapture"])
                 .env("TORTURE", format!("{index} {at} {}", dir.path().display()))
