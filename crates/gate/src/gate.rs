@@ -4,6 +4,7 @@ use crate::approve::Approver;
 use crate::hook::Hook;
 use crate::registry::{RegisterError, Registered, Registry};
 use crate::scene::{Scene, Session};
+use crate::schedule::BatchWatcher;
 use crate::sink::Sink;
 use crate::tool::Tool;
 use crate::trail::Audience;
@@ -30,6 +31,10 @@ pub struct GateParts {
     pub approval_timeout: Duration,
     /// How long a cancelled tool may take to end by itself.
     pub grace: Duration,
+    /// How many calls of one batch may go on at once; at least one.
+    pub max_concurrency: usize,
+    /// Who is told when all calls of a batch are over.
+    pub batch_watchers: Vec<Arc<dyn BatchWatcher>>,
 }
 
 impl Default for GateParts {
@@ -42,6 +47,8 @@ impl Default for GateParts {
             sinks: Vec::new(),
             approval_timeout: Duration::from_secs(300),
             grace: Duration::from_secs(2),
+            max_concurrency: 10,
+            batch_watchers: Vec::new(),
         }
     }
 }
@@ -64,6 +71,8 @@ pub struct Gate {
     pub(crate) audience: Audience,
     pub(crate) approval_timeout: Duration,
     pub(crate) grace: Duration,
+    pub(crate) max_concurrency: usize,
+    pub(crate) batch_watchers: Vec<Arc<dyn BatchWatcher>>,
     problems: Vec<Problem>,
 }
 
@@ -85,6 +94,8 @@ impl Gate {
             audience: Audience { sinks: parts.sinks.into(), events },
             approval_timeout: parts.approval_timeout,
             grace: parts.grace,
+            max_concurrency: parts.max_concurrency,
+            batch_watchers: parts.batch_watchers,
             problems,
         }
     }

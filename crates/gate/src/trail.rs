@@ -52,30 +52,14 @@ impl Trail {
             session: session.id().clone(),
             tool: call.name.clone(),
         });
-        let record = CallRecord {
-            call: call.id.clone(),
-            session: session.id().clone(),
-            principal: session.principal().clone(),
-            asked: call.name.clone(),
-            tool: None,
-            source: None,
-            at: toolgate_os::now_millis(),
-            micros: 0,
-            input_sha256: sha256_hex(call.input.as_bytes()),
-            input: Value::Null,
-            revisions: Vec::new(),
-            effects: Vec::new(),
-            stages: Vec::with_capacity(Stage::ALL.len()),
-            judged: None,
-            approval: None,
-            outcome: Outcome::Refused {
-                code: Code::Cancelled,
-                stage: Stage::Resolve,
-                reason: "the caller went away".to_owned(),
-            },
-        };
+        let record = blank(session, call);
         let now = Instant::now();
         Self { audience, record, closed: false, started: now, stage: Stage::Resolve, stage_started: now }
+    }
+
+    /// The record of a call that could not be followed. No sink gets it.
+    pub(crate) fn unrecorded(session: &Session, call: &ToolCall, refusal: &Refusal) -> CallRecord {
+        CallRecord { outcome: refused(refusal), ..blank(session, call) }
     }
 
     /// The stage that the call is in.
@@ -148,6 +132,32 @@ impl Trail {
         }
         self.audience.tell(|| Event::Closed { record: Box::new(record.clone()) });
         record.clone()
+    }
+}
+
+/// The record of a call of which nothing is known yet.
+fn blank(session: &Session, call: &ToolCall) -> CallRecord {
+    CallRecord {
+        call: call.id.clone(),
+        session: session.id().clone(),
+        principal: session.principal().clone(),
+        asked: call.name.clone(),
+        tool: None,
+        source: None,
+        at: toolgate_os::now_millis(),
+        micros: 0,
+        input_sha256: sha256_hex(call.input.as_bytes()),
+        input: Value::Null,
+        revisions: Vec::new(),
+        effects: Vec::new(),
+        stages: Vec::with_capacity(Stage::ALL.len()),
+        judged: None,
+        approval: None,
+        outcome: Outcome::Refused {
+            code: Code::Cancelled,
+            stage: Stage::Resolve,
+            reason: "the caller went away".to_owned(),
+        },
     }
 }
 

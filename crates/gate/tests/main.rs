@@ -13,6 +13,9 @@ mod main {
     mod boundary;
     mod hooks;
     mod invocation;
+    mod law;
     mod ledger;
     mod registry;
+    mod schedule;
+    mod writers;
 }

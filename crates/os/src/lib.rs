@@ -33,5 +33,5 @@ pub use clock::{fresh_id, now_millis};
 pub use files::{
     Entry, FileProblem, Files, Reach, open_named_file, opens_beneath, read_settings_text, write_private,
 };
-pub use resolve::resolve;
+pub use resolve::{resolve, resolve_noting_turns};
 pub use scratch::Scratch;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
 use toolgate_gate::{
-    Approver, CallLimits, Closed, Gate, GateParts, Hook, RegisterError, Session, Sink, Tool, Visibility,
-    judge_intended,
+    Approver, Batch, BatchWatcher, CallLimits, Closed, Gate, GateParts, Hook, RegisterError, Session, Sink,
+    Tool, Visibility, judge_intended,
 };
 use toolgate_policy::{Judgement, Layer, LayerRules, Problem, RawPolicy, RawRule, Weight};
 use toolgate_proto::{
@@ -144,6 +144,18 @@ impl Builder {
         self
     }
 
+    /// Sets how many calls of one batch may go on at once. Ten where this is not called; at least one.
+    pub fn max_concurrency(mut self, calls: usize) -> Self {
+        self.parts.max_concurrency = calls;
+        self
+    }
+
+    /// Adds somebody who is told when all calls of a batch are over.
+    pub fn batch_watcher(mut self, watcher: impl BatchWatcher + 'static) -> Self {
+        self.parts.batch_watchers.push(Arc::new(watcher));
+        self
+    }
+
     /// Names the session, in place of a fresh name.
     pub fn session(mut self, id: impl Into<SessionId>) -> Self {
         self.session = Some(id.into());
@@ -249,6 +261,17 @@ impl Toolgate {
     /// The same, with a way to cancel it and a time limit.
     pub async fn call_within(&self, call: ToolCall, limits: CallLimits) -> Closed {
         self.gate.call(&self.session, call, limits).await
+    }
+
+    /// Takes many calls through the boundary, together where their effects do not conflict. Results and files are as
+    /// if each had waited for the one before. The limits hold for each call.
+    pub async fn call_batch(&self, calls: Vec<ToolCall>, limits: CallLimits) -> Vec<Closed> {
+        self.gate.call_batch(&self.session, calls, limits).await
+    }
+
+    /// Starts an empty batch, for calls that come one after another out of a model's stream.
+    pub fn batch(&self, limits: CallLimits) -> Batch {
+        self.gate.batch(&self.session, limits)
     }
 
     /// Judges a call without running it.

@@ -15,6 +15,8 @@ pub(crate) struct Ready {
     pub(crate) cleared: Cleared,
     /// How long the run may take where the caller set no deadline.
     pub(crate) timeout: Option<Duration>,
+    /// The run itself asks a person something.
+    pub(crate) asks: bool,
 }
 
 pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Refusal> {
@@ -28,7 +30,8 @@ pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Re
         hands(&intent, &facts, &walk.scene.workspace.roots),
         (progress, walk.cancel.clone()),
     );
-    Ok(Ready { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout })
+    let asks = intent.effects.contains(&Effect::Ask);
+    Ok(Ready { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout, asks })
 }
 
 /// The paths that the intent names, as they were judged. Paths that policy inferred from a command line are the

@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
 use toolgate_policy::Policy;
 use toolgate_proto::{Approval, Code, Event, Facts, Intent, Question, Reason, Refusal, Verdict};
@@ -27,6 +28,22 @@ pub(crate) enum Settled {
     Granted(Box<Granted>),
     /// The approver changed the input: judge it again.
     Revised(Screened),
+    /// The rules changed while another question was being asked: judge it again, this one may be answered.
+    Overtaken(Box<Screened>),
+}
+
+/// Whoever holds this has the person's ear. A person is asked one question at a time in each session.
+#[derive(Default)]
+pub(crate) struct Ear(Mutex<()>);
+
+impl Ear {
+    /// Waits until nobody else is asking. True if somebody was.
+    pub(crate) async fn get(&self) -> (MutexGuard<'_, ()>, bool) {
+        match self.0.try_lock() {
+            Ok(ear) => (ear, false),
+            Err(_) => (self.0.lock().await, true),
+        }
+    }
 }
 
 pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settled, Refusal> {
@@ -41,8 +58,17 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
             return Err(refusal);
         }
         Verdict::Ask(question) => {
+            if let Some(turn) = &mut walk.turn {
+                turn.stand_aside();
+            }
+            let ear = walk.scene.session.state::<Ear>();
+            let (held, waited) = walk.within(async { Ok(ear.get().await) }).await?;
+            if waited && walk.catch_up() {
+                return Ok(Settled::Overtaken(Box::new(screened)));
+            }
             let (by, answer, micros) =
                 ask(walk, &screened.valid, &question, judgement.flip.as_deref()).await?;
+            drop(held);
             let mut said = |answer: &str| {
                 walk.trail.answered(Approval { by: by.clone(), answer: answer.to_owned(), micros });
             };
@@ -85,6 +111,7 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
             )
         }
     };
+    walk.sit_down().await?;
     let granted = Granted { permit: Permit::issue(terms), valid: screened.valid, intent, facts };
     Ok(Settled::Granted(Box::new(granted)))
 }

@@ -14,6 +14,9 @@ use toolgate_proto::{Principal, json::Limits};
 /// A new ledger file is started at this size.
 const ROTATE_AT: u64 = 16 * 1024 * 1024;
 
+/// How many calls of one batch may go on at once.
+const CONCURRENCY: &str = "TOOLGATE_MAX_TOOL_CONCURRENCY";
+
 /// What was typed, and where.
 pub(crate) struct World {
     pub(crate) ambient: Ambient,
@@ -50,6 +53,12 @@ impl World {
         }
         if let Some(tools) = &self.global.tools {
             builder = builder.only_tools(tools);
+        }
+        if let Some(given) = self.ambient.env.get(CONCURRENCY) {
+            let calls: usize = given.trim().parse().ok().filter(|calls| *calls > 0).ok_or_else(|| {
+                Failure::Usage(format!("{CONCURRENCY} is `{given}`; give a number of calls, such as 10"))
+            })?;
+            builder = builder.max_concurrency(calls);
         }
         for rule in split_rules(&self.global.allowed_tools) {
             builder = builder.allow(rule);
