@@ -65,6 +65,7 @@ mod scene;
 mod schedule;
 pub mod schema;
 mod sink;
+mod stream;
 mod tool;
 mod visibility;
 
@@ -80,5 +81,6 @@ pub use scene::{FileSeen, Scene, Session, SessionContext};
 pub use schedule::{Batch, BatchWatcher, Finished};
 pub use sink::{MemorySink, Sink};
 pub use stage::judge::{Intended, judge_intended};
+pub use stream::{Assembler, Provider, StreamProblem, StreamedCalls};
 pub use tool::{Spec, Tool};
 pub use visibility::Visibility;

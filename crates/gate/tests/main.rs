@@ -17,5 +17,6 @@ mod main {
     mod ledger;
     mod registry;
     mod schedule;
+    mod stream;
     mod writers;
 }
