@@ -12,6 +12,7 @@ use crate::visibility::Visibility;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::broadcast;
+use toolgate_os::Spill;
 use toolgate_policy::{Layer, LayerRules, Policy, Problem, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Event, SourceId, ToolDefinition};
 
@@ -35,6 +36,10 @@ pub struct GateParts {
     pub max_concurrency: usize,
     /// Who is told when all calls of a batch are over.
     pub batch_watchers: Vec<Arc<dyn BatchWatcher>>,
+    /// Where results are kept that are too large for a model. Without it they are cut, and the rest is gone.
+    pub spill: Option<Arc<Spill>>,
+    /// Most characters of all results of a batch together.
+    pub batch_chars: usize,
 }
 
 impl Default for GateParts {
@@ -49,6 +54,8 @@ impl Default for GateParts {
             grace: Duration::from_secs(2),
             max_concurrency: 10,
             batch_watchers: Vec::new(),
+            spill: None,
+            batch_chars: 400_000,
         }
     }
 }
@@ -73,6 +80,8 @@ pub struct Gate {
     pub(crate) grace: Duration,
     pub(crate) max_concurrency: usize,
     pub(crate) batch_watchers: Vec<Arc<dyn BatchWatcher>>,
+    pub(crate) spill: Option<Arc<Spill>>,
+    pub(crate) batch_chars: usize,
     problems: Vec<Problem>,
 }
 
@@ -96,6 +105,8 @@ impl Gate {
             grace: parts.grace,
             max_concurrency: parts.max_concurrency,
             batch_watchers: parts.batch_watchers,
+            spill: parts.spill,
+            batch_chars: parts.batch_chars,
             problems,
         }
     }

@@ -64,6 +64,7 @@ mod registry;
 mod scene;
 mod schedule;
 pub mod schema;
+pub mod shape;
 mod sink;
 mod stream;
 mod tool;

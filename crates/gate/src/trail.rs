@@ -40,6 +40,8 @@ pub(crate) struct Trail {
     audience: Audience,
     record: CallRecord,
     closed: bool,
+    /// Where the whole result is, if it was too large.
+    spilled: Option<String>,
     started: Instant,
     stage: Stage,
     stage_started: Instant,
@@ -54,7 +56,15 @@ impl Trail {
         });
         let record = blank(session, call);
         let now = Instant::now();
-        Self { audience, record, closed: false, started: now, stage: Stage::Resolve, stage_started: now }
+        Self {
+            audience,
+            record,
+            closed: false,
+            spilled: None,
+            started: now,
+            stage: Stage::Resolve,
+            stage_started: now,
+        }
     }
 
     /// The record of a call that could not be followed. No sink gets it.
@@ -105,11 +115,16 @@ impl Trail {
         self.note(|record| record.approval = Some(approval));
     }
 
+    pub(crate) fn spilled(&mut self, path: String) {
+        self.spilled = Some(path);
+    }
+
     /// Ends the trail with its one record.
     pub(crate) fn close(mut self, result: &CallResult) -> CallRecord {
         let outcome = match result {
             Ok(output) => {
-                Outcome::Done { bytes: output.content.iter().map(block_bytes).sum(), spilled: None }
+                let bytes = output.content.iter().map(block_bytes).sum();
+                Outcome::Done { bytes, spilled: self.spilled.take() }
             }
             Err(refusal) => refused(refusal),
         };

@@ -17,6 +17,7 @@ mod main {
     mod ledger;
     mod registry;
     mod schedule;
+    mod shaping;
     mod stream;
     mod writers;
 }

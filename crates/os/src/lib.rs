@@ -26,6 +26,7 @@ mod clock;
 mod files;
 mod resolve;
 mod scratch;
+mod spill;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
@@ -35,3 +36,4 @@ pub use files::{
 };
 pub use resolve::{resolve, resolve_noting_turns};
 pub use scratch::Scratch;
+pub use spill::{Spill, SpillLimits, Swept};

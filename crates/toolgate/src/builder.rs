@@ -10,6 +10,7 @@ use toolgate_gate::{
     Approver, Batch, BatchWatcher, CallLimits, Closed, Gate, GateParts, Hook, RegisterError, Session, Sink,
     Tool, Visibility, judge_intended,
 };
+use toolgate_os::{Spill, SpillLimits};
 use toolgate_policy::{Judgement, Layer, LayerRules, Problem, RawPolicy, RawRule, Weight};
 use toolgate_proto::{
     AbsPath, CallId, Event, Format, Mode, Principal, Refusal, SessionId, SourceId, ToolCall, ToolDefinition,
@@ -156,6 +157,13 @@ impl Builder {
         self
     }
 
+    /// Keeps results that are too large for a model below this directory, in a folder of the session's own that its
+    /// tools may read. Without this they are cut, and the rest is gone.
+    pub fn spill_dir(mut self, dir: AbsPath, limits: SpillLimits) -> Self {
+        self.parts.spill = Some(Arc::new(Spill::new(dir, limits)));
+        self
+    }
+
     /// Names the session, in place of a fresh name.
     pub fn session(mut self, id: impl Into<SessionId>) -> Self {
         self.session = Some(id.into());
@@ -188,6 +196,12 @@ impl Builder {
         // A directory that settings name and that is not there grants nothing.
         roots
             .extend(settings.additional_directories().iter().filter_map(|dir| directory(dir.as_path()).ok()));
+        let id = self.session.unwrap_or_else(|| toolgate_os::fresh_id("ses_").into());
+        if let Some(spill) = &self.parts.spill {
+            roots.push(spill.folder(id.as_str()));
+            // What cannot be removed now is removed another time.
+            let _ = spill.clean_up();
+        }
         let home = self.home.map(|home| toolgate_os::resolve(&home).real);
         let workspace = Workspace { cwd: root.clone(), roots, home };
 
@@ -208,7 +222,6 @@ impl Builder {
         for register in self.register {
             register(&gate)?;
         }
-        let id = self.session.unwrap_or_else(|| toolgate_os::fresh_id("ses_").into());
         let session = Session::new(id, self.principal, workspace);
         Ok(Toolgate { gate: Arc::new(gate), session, policy, notes: settings.notes.clone(), settings })
     }

@@ -48,6 +48,7 @@ pub use toolgate_gate::{
     Gate, Hook, HookAnswer, HookCall, HookDecision, HookFailure, MemorySink, Moment, OnFailure, Progress,
     RegisterError, Scene, Session, Sink, Spec, Tool, Visibility,
 };
+pub use toolgate_os::SpillLimits;
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
     AbsPath, Block, CallId, CallRecord, CallResult, Code, Effect, Event, Format, Intent, Mode, Output,

@@ -31,6 +31,7 @@ pub(crate) use turn::Turn;
 use crate::gate::Gate;
 use crate::pipeline::{CallLimits, Closed, words_of};
 use crate::scene::Session;
+use crate::shape::shape_batch;
 use crate::stage::finish::add_context;
 use crate::trail::Trail;
 use futures_util::FutureExt;
@@ -167,7 +168,7 @@ impl Batch {
     }
 
     /// Waits for every call, and gives all results in the order of the calls, also of those that [`Batch::next`] gave
-    /// before. Watchers are told.
+    /// before. Where all together are more than the batch may have, the largest are cut. Watchers are told.
     pub async fn finish(mut self) -> Vec<Closed> {
         while std::future::poll_fn(|context| self.poll_joined(context)).await.is_some() {}
         let done = std::mem::take(&mut self.done);
@@ -176,6 +177,7 @@ impl Batch {
             calls.push(closed.unwrap_or_else(|| self.shared.lost(id)));
         }
         let gate = &self.shared.gate;
+        shape_batch(&mut calls, gate.batch_chars, gate.spill.as_deref(), &self.shared.session);
         let mut context = Vec::new();
         if !calls.is_empty() {
             for watcher in &gate.batch_watchers {

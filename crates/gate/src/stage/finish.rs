@@ -1,9 +1,10 @@
-//! finish: hooks are told how it ended, and what they add reaches the model.
+//! finish: hooks are told how it ended, what is too large is put into a file, and what hooks add reaches the model.
 
 use super::validate::Valid;
 use crate::hook::{HookCall, Moment};
 use crate::pipeline::Walk;
 use crate::registry::Registered;
+use crate::shape::{Store, shape};
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 use std::panic::AssertUnwindSafe;
@@ -65,6 +66,16 @@ pub(crate) async fn finish(walk: &mut Walk<'_>, result: CallResult) -> CallResul
         && output.display.is_none()
     {
         output.display = told.tool.tool.render_result(output);
+    }
+    let output = match &mut result {
+        Ok(output) => Some(output),
+        Err(refusal) => refusal.partial.as_deref_mut(),
+    };
+    if let Some(output) = output {
+        let store = Store { spill: gate.spill.as_deref(), session: &walk.scene.session, call: &walk.call.id };
+        if let Some(path) = shape(output, &told.tool.spec, store) {
+            walk.trail.spilled(path);
+        }
     }
     add_context(&mut result, context);
     result

@@ -6,7 +6,7 @@ use super::out::Out;
 use std::io::Read;
 use std::sync::Arc;
 use toolgate::settings::{SettingSource, SettingsOptions};
-use toolgate::{AbsPath, Builder, LedgerSink, Toolgate};
+use toolgate::{AbsPath, Builder, LedgerSink, SpillLimits, Toolgate};
 use toolgate_os::Ambient;
 use toolgate_policy::Weight;
 use toolgate_proto::{Principal, json::Limits};
@@ -53,6 +53,9 @@ impl World {
         }
         if let Some(tools) = &self.global.tools {
             builder = builder.only_tools(tools);
+        }
+        if let Some(dir) = &self.ambient.state_dir {
+            builder = builder.spill_dir(dir.join("results"), SpillLimits::default());
         }
         if let Some(given) = self.ambient.env.get(CONCURRENCY) {
             let calls: usize = given.trim().parse().ok().filter(|calls| *calls > 0).ok_or_else(|| {
