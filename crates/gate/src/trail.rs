@@ -19,11 +19,20 @@ pub(crate) struct Audience {
     pub(crate) events: broadcast::Sender<Event>,
 }
 
+impl std::fmt::Debug for Audience {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Audience").field("sinks", &self.sinks.len()).finish_non_exhaustive()
+    }
+}
+
 impl Audience {
+    /// Whether anybody wants to hear of events.
+    pub(crate) fn listens(&self) -> bool {
+        self.events.receiver_count() > 0 || self.sinks.iter().any(|sink| sink.wants_events())
+    }
+
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
-        let watched = self.events.receiver_count() > 0;
-        let kept = self.sinks.iter().any(|sink| sink.wants_events());
-        if watched || kept {
+        if self.listens() {
             let event = event();
             for sink in self.sinks.iter().filter(|sink| sink.wants_events()) {
                 sink.event(&event);

@@ -9,7 +9,14 @@ use tokio::time::{Instant, timeout};
 use toolgate_proto::{CallResult, Code, Refusal, Stage};
 
 pub(crate) async fn run(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
-    let Ready { prepared, cleared, timeout: own, asks } = ready;
+    let progress = ready.progress.clone();
+    let result = run_tool(walk, ready).await;
+    progress.end();
+    result
+}
+
+async fn run_tool(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
+    let Ready { prepared, cleared, timeout: own, asks, progress: _ } = ready;
     let ear = asks.then(|| walk.scene.session.state::<Ear>());
     let _held = match &ear {
         Some(ear) => Some(walk.within(async { Ok(ear.get().await) }).await?),

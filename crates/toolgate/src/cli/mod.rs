@@ -15,6 +15,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod log;
+mod progress;
 mod tools;
 
 use args::{Args, Command};
