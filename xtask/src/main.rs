@@ -3,6 +3,7 @@
 //! - `cargo xtask ci`: everything that must hold before a change lands.
 //! - `cargo xtask tidy`: the rules of the house, as a list of broken ones.
 //! - `cargo xtask docs`: writes the documents that are made from code.
+//! - `cargo xtask soak-schedule [N]`: the law of batches over N random batches (100 000 where N is not given).
 //! - `cargo xtask interop`: hands our definitions and results to real consumers.
 
 #![forbid(unsafe_code)]
@@ -28,7 +29,8 @@ fn main() -> ExitCode {
         "tidy" => run::tidy(),
         "docs" => docs::write_all(),
         "interop" => run::interop(),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask ci | tidy | docs | interop")),
+        "soak-schedule" => run::soak_schedule(std::env::args().nth(2).as_deref()),
+        _ => Err(anyhow::anyhow!("usage: cargo xtask ci | tidy | docs | interop | soak-schedule [N]")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -65,6 +65,23 @@ pub(crate) fn interop() -> Result<()> {
     Ok(())
 }
 
+/// Runs the law of batches for longer than every change can wait for.
+pub(crate) fn soak_schedule(batches: Option<&str>) -> Result<()> {
+    let batches: u32 = batches.unwrap_or("100000").parse().context("N must be a number of batches")?;
+    let started = Instant::now();
+    let status = Command::new(env!("CARGO"))
+        .args(["test", "--release", "--locked", "--package", "toolgate-gate", "--test", "main"])
+        .args(["--", "--nocapture", "the_batch_equals_one_by_one"])
+        .env("TOOLGATE_SOAK_BATCHES", batches.to_string())
+        .current_dir(root()?)
+        .status()?;
+    if !status.success() {
+        bail!("a batch came out otherwise than its calls one by one");
+    }
+    println!("{batches} batches, twice, in {} s", started.elapsed().as_secs());
+    Ok(())
+}
+
 /// Runs cargo and gives its output.
 pub(crate) fn cargo(args: &[&str]) -> Result<String> {
     let output = Command::new(env!("CARGO")).args(args).current_dir(root()?).output()?;

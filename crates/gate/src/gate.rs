@@ -4,6 +4,7 @@ use crate::approve::Approver;
 use crate::hook::Hook;
 use crate::registry::{RegisterError, Registered, Registry};
 use crate::scene::{Scene, Session};
+use crate::schedule::BatchWatcher;
 use crate::sink::Sink;
 use crate::tool::Tool;
 use crate::trail::Audience;
@@ -11,7 +12,7 @@ use crate::visibility::Visibility;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::broadcast;
-use toolgate_os::{ContentCheck, Journal};
+use toolgate_os::{ContentCheck, Journal, Spill};
 use toolgate_policy::{Layer, LayerRules, Policy, Problem, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Event, SourceId, ToolDefinition};
 
@@ -35,6 +36,14 @@ pub struct GateParts {
     pub approval_timeout: Duration,
     /// How long a cancelled tool may take to end by itself.
     pub grace: Duration,
+    /// How many calls of one batch may go on at once; at least one.
+    pub max_concurrency: usize,
+    /// Who is told when all calls of a batch are over.
+    pub batch_watchers: Vec<Arc<dyn BatchWatcher>>,
+    /// Where results are kept that are too large for a model. Without it they are cut, and the rest is gone.
+    pub spill: Option<Arc<Spill>>,
+    /// Most characters of all results of a batch together.
+    pub batch_chars: usize,
 }
 
 impl Default for GateParts {
@@ -49,6 +58,10 @@ impl Default for GateParts {
             content_checks: Vec::new(),
             approval_timeout: Duration::from_secs(300),
             grace: Duration::from_secs(2),
+            max_concurrency: 10,
+            batch_watchers: Vec::new(),
+            spill: None,
+            batch_chars: 400_000,
         }
     }
 }
@@ -73,6 +86,10 @@ pub struct Gate {
     pub(crate) content_checks: Arc<[Arc<dyn ContentCheck>]>,
     pub(crate) approval_timeout: Duration,
     pub(crate) grace: Duration,
+    pub(crate) max_concurrency: usize,
+    pub(crate) batch_watchers: Vec<Arc<dyn BatchWatcher>>,
+    pub(crate) spill: Option<Arc<Spill>>,
+    pub(crate) batch_chars: usize,
     problems: Vec<Problem>,
 }
 
@@ -96,6 +113,10 @@ impl Gate {
             content_checks: parts.content_checks.into(),
             approval_timeout: parts.approval_timeout,
             grace: parts.grace,
+            max_concurrency: parts.max_concurrency,
+            batch_watchers: parts.batch_watchers,
+            spill: parts.spill,
+            batch_chars: parts.batch_chars,
             problems,
         }
     }

@@ -13,12 +13,14 @@
 use crate::gate::{Current, Gate};
 use crate::hook::Moment;
 use crate::scene::{Scene, Session};
+use crate::schedule::{Foreseen, Turn};
 use crate::stage::judge::Intended;
 use crate::stage::{finish, guard, judge, resolve, run, screen, settle, validate};
 use crate::trail::Trail;
 use futures_util::FutureExt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -59,22 +61,36 @@ pub(crate) struct Walk<'g> {
     pub(crate) context: Vec<String>,
     /// Which hooks must be told of the end, and about what. Set once the input is valid.
     pub(crate) told: Option<finish::Told>,
+    /// Its place among other calls, where it is one of a batch.
+    pub(crate) turn: Option<Turn>,
 }
 
 impl Gate {
     /// Takes one call through the boundary. Returns when it is over, one way or the other, and leaves exactly one
     /// record: also when the tool panics, runs out of time or is cancelled, or when this future is dropped.
     pub async fn call(&self, session: &Session, call: ToolCall, limits: CallLimits) -> Closed {
+        self.call_in_turn(session, &call, limits, None).await
+    }
+
+    /// The same for a call whose turn has come in a batch.
+    pub(crate) async fn call_in_turn(
+        &self,
+        session: &Session,
+        call: &ToolCall,
+        limits: CallLimits,
+        turn: Option<Turn>,
+    ) -> Closed {
         let mut walk = Walk {
             gate: self,
             current: self.current(),
             scene: Scene::of(session),
-            call: &call,
-            trail: Trail::open(self.audience.clone(), session, &call),
+            call,
+            trail: Trail::open(self.audience.clone(), session, call),
             cancel: limits.cancel.child_token(),
             deadline: limits.timeout.map(|timeout| Instant::now() + timeout),
             context: Vec::new(),
             told: None,
+            turn,
         };
         let result = match AssertUnwindSafe(walk.path()).catch_unwind().await {
             Ok(result) => result,
@@ -113,7 +129,11 @@ impl Walk<'_> {
         self.trail.found(found.identity());
 
         self.enter(Stage::Validate)?;
-        let valid = validate::validate(found, &self.call.input)?;
+        let foreseen = self.turn.as_mut().and_then(Turn::foreseen);
+        let valid = match foreseen.and_then(|foreseen: Foreseen| foreseen.of(&found.tool)) {
+            Some(read_ahead) => read_ahead?,
+            None => validate::validate(found, &self.call.input)?,
+        };
         self.trail.read(valid.input());
         self.told = Some(finish::Told::about(&valid, self.gate));
 
@@ -130,10 +150,15 @@ impl Walk<'_> {
             let judged = judge::judge(&self.current, &self.scene, screened)?;
             self.trail.intends(&judged.intent.effects);
             self.trail.judged(judged.as_recorded());
+            if self.had_to_wait(&judged).await? {
+                screened = judged.screened;
+                continue;
+            }
 
             self.enter(Stage::Settle)?;
             match settle::settle(self, judged).await? {
                 settle::Settled::Granted(granted) => break *granted,
+                settle::Settled::Overtaken(overtaken) => screened = *overtaken,
                 settle::Settled::Revised(revised) if revisions < MOST_REVISIONS => {
                     revisions += 1;
                     screened = revised;
@@ -161,6 +186,37 @@ impl Walk<'_> {
             return Err(out_of_time().at(next));
         }
         Ok(())
+    }
+
+    /// Whether other calls of the batch stood in the way of what this one turned out to do.
+    async fn had_to_wait(&mut self, judged: &judge::Judged) -> Result<bool, Refusal> {
+        let Some(mut turn) = self.turn.take() else { return Ok(false) };
+        let tool = &judged.screened.valid.tool;
+        let settling =
+            turn.settles_on(tool, &judged.intent.effects, &self.current.policy, &self.scene.workspace);
+        let waited = self.within(async { Ok(settling.await) }).await;
+        self.turn = Some(turn);
+        waited
+    }
+
+    /// Takes a seat again, where the call gave up its own while a person was asked.
+    pub(crate) async fn sit_down(&mut self) -> Result<(), Refusal> {
+        let Some(mut turn) = self.turn.take() else { return Ok(()) };
+        let seated = self.within(async {
+            turn.sit_down().await;
+            Ok(())
+        });
+        let seated = seated.await;
+        self.turn = Some(turn);
+        seated
+    }
+
+    /// Takes over rules that were changed since the call arrived. False if there are none.
+    pub(crate) fn catch_up(&mut self) -> bool {
+        let policy = self.gate.current().policy;
+        let changed = !Arc::ptr_eq(&policy, &self.current.policy);
+        self.current.policy = policy;
+        changed
     }
 
     /// Waits for a part of a stage, but no longer than the call may go on.

@@ -1,32 +1,181 @@
 //! Telling how far a call is, to whoever watches.
+//!
+//! A tool may tell as often as it likes: watchers hear of it ten times a second at most.
+//! What is said in between is not lost but gathered, and its end is kept where it is too much; what is left is told
+//! when the call is over.
 
-use tokio::sync::broadcast;
+use crate::trail::Audience;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::time::Instant;
 use toolgate_proto::{CallId, Event};
+
+/// How long watchers are left in peace between two words on one call.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Of what is said in that time, this much is kept.
+const MOST_BYTES: usize = 16 * 1024;
 
 /// A handle by which a running tool tells how far it is. Cheap to clone; nobody need be listening.
 #[derive(Debug, Clone)]
 pub struct Progress {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     call: CallId,
-    events: broadcast::Sender<Event>,
+    audience: Audience,
+    runtime: Option<Handle>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    last: Option<Instant>,
+    gathered: Option<Gathered>,
+    /// Something will tell what was gathered.
+    timed: bool,
+    over: bool,
+}
+
+#[derive(Debug, Default)]
+struct Gathered {
+    text: String,
+    fraction: Option<f64>,
 }
 
 impl Progress {
-    pub(crate) fn new(call: CallId, events: broadcast::Sender<Event>) -> Self {
-        Self { call, events }
+    pub(crate) fn new(call: CallId, audience: Audience) -> Self {
+        let runtime = Handle::try_current().ok();
+        Self { inner: Arc::new(Inner { call, audience, runtime, state: Mutex::default() }) }
     }
 
     /// Passes on new output, or a word on how far it is.
     pub fn say(&self, text: impl Into<String>) {
-        self.send(text.into(), None);
+        self.add(text.into(), None);
     }
 
     /// The same, with the part done, from 0 to 1.
     pub fn part(&self, fraction: f64, text: impl Into<String>) {
-        self.send(text.into(), Some(fraction.clamp(0.0, 1.0)));
+        self.add(text.into(), Some(fraction.clamp(0.0, 1.0)));
     }
 
-    fn send(&self, text: String, fraction: Option<f64>) {
-        // An error means that nobody listens, which is fine.
-        let _ = self.events.send(Event::Progress { call: self.call.clone(), text, fraction });
+    fn add(&self, text: String, fraction: Option<f64>) {
+        if !self.inner.audience.listens() {
+            return;
+        }
+        let mut state = self.inner.lock();
+        if state.over {
+            return;
+        }
+        state.gathered.get_or_insert_default().add(&text, fraction);
+        let now = Instant::now();
+        match state.last.map(|last| last + INTERVAL) {
+            Some(next) if now < next => {
+                let Some(runtime) = self.inner.runtime.as_ref().filter(|_| !state.timed) else { return };
+                state.timed = true;
+                let inner = Arc::downgrade(&self.inner);
+                runtime.spawn(async move {
+                    tokio::time::sleep_until(next).await;
+                    if let Some(inner) = inner.upgrade() {
+                        let state = inner.lock();
+                        inner.tell(state, next);
+                    }
+                });
+            }
+            Some(_) | None => self.inner.tell(state, now),
+        }
+    }
+
+    /// The call is over: what was gathered is told, and no more.
+    pub(crate) fn end(&self) {
+        let mut state = self.inner.lock();
+        state.over = true;
+        self.inner.tell(state, Instant::now());
+    }
+}
+
+impl Inner {
+    fn tell(&self, mut state: MutexGuard<'_, State>, now: Instant) {
+        state.timed = false;
+        if let Some(Gathered { text, fraction }) = state.gathered.take() {
+            state.last = Some(now);
+            // Told under the lock, so that words keep their order.
+            self.audience.tell(|| Event::Progress { call: self.call.clone(), text, fraction });
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gathered {
+    fn add(&mut self, text: &str, fraction: Option<f64>) {
+        self.text.push_str(text);
+        self.fraction = fraction.or(self.fraction);
+        if self.text.len() > MOST_BYTES {
+            let cut = self.text.len() - MOST_BYTES;
+            let cut = (cut..=self.text.len()).find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
+            self.text.drain(..cut);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::sync::broadcast;
+
+    fn watched() -> (Progress, broadcast::Receiver<Event>) {
+        let (events, heard) = broadcast::channel(256);
+        let audience = Audience { sinks: Arc::new([]), events };
+        (Progress::new("c".into(), audience), heard)
+    }
+
+    fn told(heard: &mut broadcast::Receiver<Event>) -> Vec<(String, Option<f64>)> {
+        std::iter::from_fn(|| match heard.try_recv() {
+            Ok(Event::Progress { text, fraction, .. }) => Some((text, fraction)),
+            _ => None,
+        })
+        .collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watchers_hear_ten_times_a_second_and_miss_nothing() {
+        let (progress, mut heard) = watched();
+        let mut said = String::new();
+        for step in 0..1000 {
+            progress.say(format!("{step} "));
+            said.push_str(&format!("{step} "));
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        progress.end();
+        progress.say("too late");
+        let told = told(&mut heard);
+        assert!((9..=12).contains(&told.len()), "{}", told.len());
+        assert_eq!(told.into_iter().map(|(text, _)| text).collect::<String>(), said);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_tool_that_falls_silent_is_heard_all_the_same() {
+        let (progress, mut heard) = watched();
+        progress.part(0.1, "a");
+        progress.part(0.2, "b");
+        progress.say("c");
+        assert_eq!(told(&mut heard), [("a".to_owned(), Some(0.1))]);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert_eq!(told(&mut heard), [("bc".to_owned(), Some(0.2))]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn too_much_is_cut_at_its_start_on_a_character() {
+        let (progress, mut heard) = watched();
+        progress.say("x");
+        progress.say("é".repeat(MOST_BYTES));
+        progress.end();
+        let told = told(&mut heard);
+        assert!(told[1].0.len() <= MOST_BYTES && told[1].0.chars().all(|c| c == 'é'));
     }
 }

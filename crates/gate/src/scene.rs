@@ -1,8 +1,8 @@
 //! Where a call happens: the session, and what it remembers.
 
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use toolgate_proto::{AbsPath, Principal, SessionId, Workspace};
 
 /// One run of an agent: who it is, where it works, what it has seen.
@@ -17,6 +17,7 @@ struct SessionInner {
     principal: Principal,
     /// The working directory may move inside the roots; the roots are fixed for good.
     workspace: RwLock<Arc<Workspace>>,
+    context: SessionContext,
     state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -28,6 +29,7 @@ impl Session {
                 id,
                 principal,
                 workspace: RwLock::new(Arc::new(workspace)),
+                context: SessionContext::default(),
                 state: Mutex::new(HashMap::new()),
             }),
         }
@@ -60,6 +62,11 @@ impl Session {
         true
     }
 
+    /// What successful calls have changed.
+    pub fn context(&self) -> &SessionContext {
+        &self.inner.context
+    }
+
     /// What tools of one kind remember in this session; made empty at first use.
     /// Keyed by type, so that the gate need not know any tool.
     pub fn state<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
@@ -67,6 +74,53 @@ impl Session {
         let slot = state.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
         // The slot is keyed by this very type; a fresh value is the answer that loses nothing but memory.
         Arc::clone(slot).downcast::<T>().unwrap_or_default()
+    }
+}
+
+/// What successful calls have changed about a session, in the order of the calls.
+#[derive(Debug, Default)]
+pub struct SessionContext {
+    inner: Mutex<ContextInner>,
+}
+
+#[derive(Debug, Default)]
+struct ContextInner {
+    read: HashMap<AbsPath, FileSeen>,
+    commands: VecDeque<String>,
+}
+
+/// A file that a call has shown to the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSeen {
+    /// Hash of the content that was seen.
+    pub sha256: String,
+    /// Whether all of it was seen.
+    pub whole: bool,
+}
+
+impl SessionContext {
+    /// What was last seen of a file, links resolved.
+    pub fn seen(&self, path: &AbsPath) -> Option<FileSeen> {
+        self.lock().read.get(path).cloned()
+    }
+
+    /// Takes the next command that a call wants the host to run.
+    pub fn next_command(&self) -> Option<String> {
+        self.lock().commands.pop_front()
+    }
+
+    pub(crate) fn read(&self, path: AbsPath, sha256: String, whole: bool) {
+        self.lock().read.insert(path, FileSeen { sha256, whole });
+    }
+
+    pub(crate) fn queue(&self, commands: Vec<String>) {
+        if !commands.is_empty() {
+            self.lock().commands.extend(commands);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ContextInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

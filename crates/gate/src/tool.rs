@@ -5,6 +5,7 @@
 
 use crate::permit::Cleared;
 use crate::scene::Scene;
+use crate::shape::Keep;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -91,6 +92,10 @@ pub struct Spec {
     pub concurrency: Concurrency,
     /// Most characters of a result before it is put into a file.
     pub max_result_chars: usize,
+    /// Most lines of it; absent means any number.
+    pub max_result_lines: Option<usize>,
+    /// Which part of a result that is too large is kept.
+    pub keep: Keep,
     /// How long a run may take where the caller sets no deadline.
     pub timeout: Option<Duration>,
     /// Inputs that show how it is meant.
@@ -118,6 +123,8 @@ impl Spec {
             requires_interaction: false,
             concurrency: Concurrency::ByEffect,
             max_result_chars: 30_000,
+            max_result_lines: None,
+            keep: Keep::default(),
             timeout: None,
             input_examples: Vec::new(),
             input_schema: None,

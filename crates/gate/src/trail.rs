@@ -19,11 +19,20 @@ pub(crate) struct Audience {
     pub(crate) events: broadcast::Sender<Event>,
 }
 
+impl std::fmt::Debug for Audience {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Audience").field("sinks", &self.sinks.len()).finish_non_exhaustive()
+    }
+}
+
 impl Audience {
+    /// Whether anybody wants to hear of events.
+    pub(crate) fn listens(&self) -> bool {
+        self.events.receiver_count() > 0 || self.sinks.iter().any(|sink| sink.wants_events())
+    }
+
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
-        let watched = self.events.receiver_count() > 0;
-        let kept = self.sinks.iter().any(|sink| sink.wants_events());
-        if watched || kept {
+        if self.listens() {
             let event = event();
             for sink in self.sinks.iter().filter(|sink| sink.wants_events()) {
                 sink.event(&event);
@@ -40,6 +49,8 @@ pub(crate) struct Trail {
     audience: Audience,
     record: CallRecord,
     closed: bool,
+    /// Where the whole result is, if it was too large.
+    spilled: Option<String>,
     started: Instant,
     stage: Stage,
     stage_started: Instant,
@@ -52,30 +63,22 @@ impl Trail {
             session: session.id().clone(),
             tool: call.name.clone(),
         });
-        let record = CallRecord {
-            call: call.id.clone(),
-            session: session.id().clone(),
-            principal: session.principal().clone(),
-            asked: call.name.clone(),
-            tool: None,
-            source: None,
-            at: toolgate_os::now_millis(),
-            micros: 0,
-            input_sha256: sha256_hex(call.input.as_bytes()),
-            input: Value::Null,
-            revisions: Vec::new(),
-            effects: Vec::new(),
-            stages: Vec::with_capacity(Stage::ALL.len()),
-            judged: None,
-            approval: None,
-            outcome: Outcome::Refused {
-                code: Code::Cancelled,
-                stage: Stage::Resolve,
-                reason: "the caller went away".to_owned(),
-            },
-        };
+        let record = blank(session, call);
         let now = Instant::now();
-        Self { audience, record, closed: false, started: now, stage: Stage::Resolve, stage_started: now }
+        Self {
+            audience,
+            record,
+            closed: false,
+            spilled: None,
+            started: now,
+            stage: Stage::Resolve,
+            stage_started: now,
+        }
+    }
+
+    /// The record of a call that could not be followed. No sink gets it.
+    pub(crate) fn unrecorded(session: &Session, call: &ToolCall, refusal: &Refusal) -> CallRecord {
+        CallRecord { outcome: refused(refusal), ..blank(session, call) }
     }
 
     /// The stage that the call is in.
@@ -121,11 +124,16 @@ impl Trail {
         self.note(|record| record.approval = Some(approval));
     }
 
+    pub(crate) fn spilled(&mut self, path: String) {
+        self.spilled = Some(path);
+    }
+
     /// Ends the trail with its one record.
     pub(crate) fn close(mut self, result: &CallResult) -> CallRecord {
         let outcome = match result {
             Ok(output) => {
-                Outcome::Done { bytes: output.content.iter().map(block_bytes).sum(), spilled: None }
+                let bytes = output.content.iter().map(block_bytes).sum();
+                Outcome::Done { bytes, spilled: self.spilled.take() }
             }
             Err(refusal) => refused(refusal),
         };
@@ -148,6 +156,32 @@ impl Trail {
         }
         self.audience.tell(|| Event::Closed { record: Box::new(record.clone()) });
         record.clone()
+    }
+}
+
+/// The record of a call of which nothing is known yet.
+fn blank(session: &Session, call: &ToolCall) -> CallRecord {
+    CallRecord {
+        call: call.id.clone(),
+        session: session.id().clone(),
+        principal: session.principal().clone(),
+        asked: call.name.clone(),
+        tool: None,
+        source: None,
+        at: toolgate_os::now_millis(),
+        micros: 0,
+        input_sha256: sha256_hex(call.input.as_bytes()),
+        input: Value::Null,
+        revisions: Vec::new(),
+        effects: Vec::new(),
+        stages: Vec::with_capacity(Stage::ALL.len()),
+        judged: None,
+        approval: None,
+        outcome: Outcome::Refused {
+            code: Code::Cancelled,
+            stage: Stage::Resolve,
+            reason: "the caller went away".to_owned(),
+        },
     }
 }
 

@@ -13,6 +13,11 @@ mod main {
     mod boundary;
     mod hooks;
     mod invocation;
+    mod law;
     mod ledger;
     mod registry;
+    mod schedule;
+    mod shaping;
+    mod stream;
+    mod writers;
 }

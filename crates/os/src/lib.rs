@@ -28,6 +28,7 @@ mod journal;
 mod resolve;
 mod scratch;
 pub mod search;
+mod spill;
 mod watch;
 
 pub use ambient::{Ambient, Stream, is_terminal};
@@ -43,6 +44,7 @@ pub use journal::{
     Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,
     UndoProblem, Which,
 };
-pub use resolve::resolve;
+pub use resolve::{resolve, resolve_noting_turns};
 pub use scratch::Scratch;
+pub use spill::{Spill, SpillLimits, Swept};
 pub use watch::FileWatcher;

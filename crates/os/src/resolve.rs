@@ -22,6 +22,13 @@ enum Next {
 
 /// Finds out what is at a path. Never fails: what cannot be resolved says so in `problem`.
 pub fn resolve(asked: &AbsPath) -> PathFact {
+    resolve_noting_turns(asked).0
+}
+
+/// The same, and every directory in which the way turned round at a `..`, of the path or of a link's target.
+/// The answer depends on those as it does on the links, though neither the path nor the links show them.
+pub fn resolve_noting_turns(asked: &AbsPath) -> (PathFact, Vec<AbsPath>) {
+    let mut turns = Vec::new();
     let mut fact = PathFact {
         asked: asked.clone(),
         real: asked.lexical(),
@@ -30,7 +37,7 @@ pub fn resolve(asked: &AbsPath) -> PathFact {
         hard_linked: false,
         problem: None,
     };
-    match walk(asked.as_path(), &mut fact.links) {
+    match walk(asked.as_path(), &mut fact.links, &mut turns) {
         Ok(Walked { real, kind, hard_linked }) => {
             if let Ok(real) = AbsPath::new(real) {
                 fact.real = real;
@@ -40,7 +47,7 @@ pub fn resolve(asked: &AbsPath) -> PathFact {
         }
         Err(problem) => fact.problem = Some(problem),
     }
-    fact
+    (fact, turns)
 }
 
 struct Walked {
@@ -49,7 +56,7 @@ struct Walked {
     hard_linked: bool,
 }
 
-fn walk(path: &Path, links: &mut Vec<AbsPath>) -> Result<Walked, String> {
+fn walk(path: &Path, links: &mut Vec<AbsPath>, turns: &mut Vec<AbsPath>) -> Result<Walked, String> {
     let mut ahead: VecDeque<Next> = steps(path).collect();
     let mut real = PathBuf::from("/");
     let mut kind = EntryKind::Directory;
@@ -62,6 +69,7 @@ fn walk(path: &Path, links: &mut Vec<AbsPath>) -> Result<Walked, String> {
             }
             // `/..` is `/`, as the kernel has it.
             Next::Up if kind == EntryKind::Directory => {
+                turns.extend(AbsPath::new(&real).ok());
                 real.pop();
             }
             Next::Up => {
@@ -167,6 +175,8 @@ mod tests {
         assert_eq!(fact.real.as_path(), top.join("a/file"), "`..` after a link is the target's parent");
         assert_eq!(fact.links, [AbsPath::new(top.join("to_b")).unwrap()]);
         assert_eq!(fact.kind, EntryKind::File);
+        let (same, turns) = resolve_noting_turns(&AbsPath::new(top.join("to_b/../file")).unwrap());
+        assert_eq!((same, turns), (fact, vec![AbsPath::new(top.join("a/b")).unwrap()]));
 
         assert_eq!(real(&top.join("new/x")).real.as_path(), top.join("new/x"));
         assert_eq!(real(&top.join("to_b/new")).real.as_path(), top.join("a/b/new"));

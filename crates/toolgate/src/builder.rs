@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
 use toolgate_gate::{
-    Approver, CallLimits, Closed, Gate, GateParts, Hook, RegisterError, Session, Sink, Tool, Visibility,
-    judge_intended,
+    Approver, Batch, BatchWatcher, CallLimits, Closed, Gate, GateParts, Hook, RegisterError, Session, Sink,
+    Tool, Visibility, judge_intended,
 };
+use toolgate_os::{Spill, SpillLimits};
 use toolgate_policy::{Judgement, Layer, LayerRules, Problem, RawPolicy, RawRule, Weight};
 use toolgate_proto::{
     AbsPath, CallId, Event, Format, Mode, Principal, Refusal, SessionId, SourceId, ToolCall, ToolDefinition,
@@ -144,6 +145,25 @@ impl Builder {
         self
     }
 
+    /// Sets how many calls of one batch may go on at once. Ten where this is not called; at least one.
+    pub fn max_concurrency(mut self, calls: usize) -> Self {
+        self.parts.max_concurrency = calls;
+        self
+    }
+
+    /// Adds somebody who is told when all calls of a batch are over.
+    pub fn batch_watcher(mut self, watcher: impl BatchWatcher + 'static) -> Self {
+        self.parts.batch_watchers.push(Arc::new(watcher));
+        self
+    }
+
+    /// Keeps results that are too large for a model below this directory, in a folder of the session's own that its
+    /// tools may read. Without this they are cut, and the rest is gone.
+    pub fn spill_dir(mut self, dir: AbsPath, limits: SpillLimits) -> Self {
+        self.parts.spill = Some(Arc::new(Spill::new(dir, limits)));
+        self
+    }
+
     /// Names the session, in place of a fresh name.
     pub fn session(mut self, id: impl Into<SessionId>) -> Self {
         self.session = Some(id.into());
@@ -176,6 +196,12 @@ impl Builder {
         // A directory that settings name and that is not there grants nothing.
         roots
             .extend(settings.additional_directories().iter().filter_map(|dir| directory(dir.as_path()).ok()));
+        let id = self.session.unwrap_or_else(|| toolgate_os::fresh_id("ses_").into());
+        if let Some(spill) = &self.parts.spill {
+            roots.push(spill.folder(id.as_str()));
+            // What cannot be removed now is removed another time.
+            let _ = spill.clean_up();
+        }
         let home = self.home.map(|home| toolgate_os::resolve(&home).real);
         let workspace = Workspace { cwd: root.clone(), roots, home };
 
@@ -196,7 +222,6 @@ impl Builder {
         for register in self.register {
             register(&gate)?;
         }
-        let id = self.session.unwrap_or_else(|| toolgate_os::fresh_id("ses_").into());
         let session = Session::new(id, self.principal, workspace);
         Ok(Toolgate { gate: Arc::new(gate), session, policy, notes: settings.notes.clone(), settings })
     }
@@ -249,6 +274,17 @@ impl Toolgate {
     /// The same, with a way to cancel it and a time limit.
     pub async fn call_within(&self, call: ToolCall, limits: CallLimits) -> Closed {
         self.gate.call(&self.session, call, limits).await
+    }
+
+    /// Takes many calls through the boundary, together where their effects do not conflict. Results and files are as
+    /// if each had waited for the one before. The limits hold for each call.
+    pub async fn call_batch(&self, calls: Vec<ToolCall>, limits: CallLimits) -> Vec<Closed> {
+        self.gate.call_batch(&self.session, calls, limits).await
+    }
+
+    /// Starts an empty batch, for calls that come one after another out of a model's stream.
+    pub fn batch(&self, limits: CallLimits) -> Batch {
+        self.gate.batch(&self.session, limits)
     }
 
     /// Judges a call without running it.

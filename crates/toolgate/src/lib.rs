@@ -44,10 +44,11 @@ pub mod settings;
 pub use builder::{BuildError, Builder, Toolgate};
 pub use toolgate_gate::ledger::{self, LedgerSink};
 pub use toolgate_gate::{
-    Answer, ApprovalRequest, Approver, CallLimits, Cleared, Closed, FnTool, Gate, Hook, HookAnswer, HookCall,
-    HookDecision, HookFailure, MemorySink, Moment, OnFailure, Progress, RegisterError, Scene, Session, Sink,
-    Spec, Tool, Visibility,
+    Answer, ApprovalRequest, Approver, Batch, BatchWatcher, CallLimits, Cleared, Closed, Finished, FnTool,
+    Gate, Hook, HookAnswer, HookCall, HookDecision, HookFailure, MemorySink, Moment, OnFailure, Progress,
+    RegisterError, Scene, Session, Sink, Spec, Tool, Visibility,
 };
+pub use toolgate_os::SpillLimits;
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
     AbsPath, Block, CallId, CallRecord, CallResult, Code, Effect, Event, Format, Intent, Mode, Output,

@@ -16,12 +16,16 @@ pub(crate) struct Ready {
     pub(crate) cleared: Cleared,
     /// How long the run may take where the caller set no deadline.
     pub(crate) timeout: Option<Duration>,
+    /// The same handle that the tool has, for ending it.
+    pub(crate) progress: Progress,
+    /// The run itself asks a person something.
+    pub(crate) asks: bool,
 }
 
 pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Refusal> {
     let Granted { permit, valid, intent, facts } = granted;
     walk.within(valid.prepared.guard(&walk.scene)).await.map_err(|refusal| refusal.at(Stage::Guard))?;
-    let progress = Progress::new(walk.call.id.clone(), walk.gate.audience.events.clone());
+    let progress = Progress::new(walk.call.id.clone(), walk.gate.audience.clone());
     let recorder = walk
         .gate
         .journal
@@ -32,9 +36,10 @@ pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Re
         walk.call.id.clone(),
         walk.scene.clone(),
         hands(walk, &intent, &facts).recorded_by(recorder).checked_by(Arc::clone(&walk.gate.content_checks)),
-        (progress, walk.cancel.clone()),
+        (progress.clone(), walk.cancel.clone()),
     );
-    Ok(Ready { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout })
+    let asks = intent.effects.contains(&Effect::Ask);
+    Ok(Ready { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout, progress, asks })
 }
 
 /// The paths that the intent names, as they were judged. Paths that policy inferred from a command line are the

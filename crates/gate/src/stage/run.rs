@@ -1,6 +1,7 @@
 //! run: the tool itself, under cancellation and deadline.
 
 use super::guard::Ready;
+use super::settle::Ear;
 use crate::pipeline::{Walk, words_of};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -8,7 +9,19 @@ use tokio::time::{Instant, timeout};
 use toolgate_proto::{CallResult, Code, Refusal, Stage};
 
 pub(crate) async fn run(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
-    let Ready { prepared, cleared, timeout: own } = ready;
+    let progress = ready.progress.clone();
+    let result = run_tool(walk, ready).await;
+    progress.end();
+    result
+}
+
+async fn run_tool(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
+    let Ready { prepared, cleared, timeout: own, asks, progress: _ } = ready;
+    let ear = asks.then(|| walk.scene.session.state::<Ear>());
+    let _held = match &ear {
+        Some(ear) => Some(walk.within(async { Ok(ear.get().await) }).await?),
+        None => None,
+    };
     if let (None, Some(own)) = (walk.deadline, own) {
         walk.deadline = Some(Instant::now() + own);
     }

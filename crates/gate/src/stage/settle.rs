@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
+use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::timeout;
 use toolgate_proto::{Approval, Code, Event, Facts, Intent, Question, Reason, Refusal, Terms, Verdict};
 
@@ -26,21 +27,50 @@ pub(crate) enum Settled {
     Granted(Box<Granted>),
     /// The approver changed the input: judge it again.
     Revised(Screened),
+    /// The rules changed while another question was being asked: judge it again, this one may be answered.
+    Overtaken(Box<Screened>),
+}
+
+/// Whoever holds this has the person's ear. A person is asked one question at a time in each session.
+#[derive(Default)]
+pub(crate) struct Ear(Mutex<()>);
+
+impl Ear {
+    /// Waits until nobody else is asking. True if somebody was.
+    pub(crate) async fn get(&self) -> (MutexGuard<'_, ()>, bool) {
+        match self.0.try_lock() {
+            Ok(ear) => (ear, false),
+            Err(_) => (self.0.lock().await, true),
+        }
+    }
 }
 
 pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settled, Refusal> {
-    match judged.judgement.verdict.clone() {
-        Verdict::Allow(terms) => Ok(granted(judged, terms)),
+    let settled = match judged.judgement.verdict.clone() {
+        Verdict::Allow(terms) => granted(judged, terms),
         Verdict::Deny(reason) => {
             let refusal = Refusal::new(reason.code, reason.to_string());
-            Err(with_hint(refusal, judged.judgement.flip.as_deref()))
+            return Err(with_hint(refusal, judged.judgement.flip.as_deref()));
         }
         Verdict::Ask(question) => {
+            if let Some(turn) = &mut walk.turn {
+                turn.stand_aside();
+            }
+            let ear = walk.scene.session.state::<Ear>();
+            let (held, waited) = walk.within(async { Ok(ear.get().await) }).await?;
+            if waited && walk.catch_up() {
+                return Ok(Settled::Overtaken(Box::new(judged.screened)));
+            }
             let flip = judged.judgement.flip.as_deref();
             let answered = ask(walk, &judged.screened.valid, &question, flip).await?;
-            obey(walk, judged, &question, answered)
+            drop(held);
+            obey(walk, judged, &question, answered)?
         }
+    };
+    if matches!(settled, Settled::Granted(_)) {
+        walk.sit_down().await?;
     }
+    Ok(settled)
 }
 
 fn granted(judged: Judged, terms: Terms) -> Settled {

@@ -3,7 +3,7 @@
 use super::args::{CallArgs, ResultForm};
 use super::out::Out;
 use super::world::World;
-use super::{Exit, Failure};
+use super::{Exit, Failure, progress};
 use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -29,7 +29,15 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
             cancel.cancel();
         }
     });
-    let closed = runtime.block_on(toolgate.call_within(call, limits));
+    let progress = progress::wanted(&world.global).then(|| runtime.spawn(progress::show(toolgate.events())));
+    let closed = runtime.block_on(async {
+        let closed = toolgate.call_within(call, limits).await;
+        if let Some(progress) = progress {
+            // It ends with the call; its line must be gone before the result is printed.
+            let _ = tokio::time::timeout(Duration::from_millis(100), progress).await;
+        }
+        closed
+    });
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {

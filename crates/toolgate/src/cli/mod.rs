@@ -17,6 +17,7 @@ mod demo;
 mod doctor;
 mod log;
 mod policy;
+mod progress;
 mod tools;
 
 use args::{Args, Command};

@@ -6,13 +6,16 @@ use super::out::Out;
 use std::io::Read;
 use std::sync::Arc;
 use toolgate::settings::{SettingSource, SettingsOptions};
-use toolgate::{AbsPath, Builder, LedgerSink, Toolgate};
+use toolgate::{AbsPath, Builder, LedgerSink, SpillLimits, Toolgate};
 use toolgate_os::Ambient;
 use toolgate_policy::Weight;
 use toolgate_proto::{Principal, json::Limits};
 
 /// A new ledger file is started at this size.
 const ROTATE_AT: u64 = 16 * 1024 * 1024;
+
+/// How many calls of one batch may go on at once.
+const CONCURRENCY: &str = "TOOLGATE_MAX_TOOL_CONCURRENCY";
 
 /// What was typed, and where.
 pub(crate) struct World {
@@ -50,6 +53,15 @@ impl World {
         }
         if let Some(tools) = &self.global.tools {
             builder = builder.only_tools(tools);
+        }
+        if let Some(dir) = &self.ambient.state_dir {
+            builder = builder.spill_dir(dir.join("results"), SpillLimits::default());
+        }
+        if let Some(given) = self.ambient.env.get(CONCURRENCY) {
+            let calls: usize = given.trim().parse().ok().filter(|calls| *calls > 0).ok_or_else(|| {
+                Failure::Usage(format!("{CONCURRENCY} is `{given}`; give a number of calls, such as 10"))
+            })?;
+            builder = builder.max_concurrency(calls);
         }
         for rule in split_rules(&self.global.allowed_tools) {
             builder = builder.allow(rule);

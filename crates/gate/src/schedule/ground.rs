@@ -1,0 +1,207 @@
+//! Who lays hold of what: the claims of unfinished calls, kept so that a conflict is found without looking at every
+//! other call.
+//!
+//! Paths are kept in two trees, those looked at and those changed.
+//! Two claims meet where one path is the other or lies above it, and at least one of the two changes something.
+
+use super::claim::{Claim, Hold, How, On};
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::Component;
+use toolgate_proto::AbsPath;
+
+/// The claims of all unfinished calls, by what they lie on. A call is known by its place in the batch.
+#[derive(Debug, Default)]
+pub(super) struct Ground {
+    looked: Places,
+    changed: Places,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    paths: Node,
+    named: HashMap<String, Vec<usize>>,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    here: Vec<usize>,
+    below: HashMap<OsString, Node>,
+}
+
+impl Ground {
+    pub(super) fn add(&mut self, call: usize, claim: &Claim) {
+        for hold in &claim.holds {
+            let places = self.places_mut(hold);
+            match &hold.on {
+                On::Path(path) => places.paths.add(&names(path), call),
+                On::Named(name) => places.named.entry(name.clone()).or_default().push(call),
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, call: usize, claim: &Claim) {
+        for hold in &claim.holds {
+            let places = self.places_mut(hold);
+            match &hold.on {
+                On::Path(path) => places.paths.remove(&names(path), call),
+                On::Named(name) => {
+                    if let Some(calls) = places.named.get_mut(name) {
+                        calls.retain(|other| *other != call);
+                        if calls.is_empty() {
+                            places.named.remove(name);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The calls whose claims conflict with this one, each once, in order.
+    pub(super) fn meet(&self, claim: &Claim) -> Vec<usize> {
+        let mut met = Vec::new();
+        for hold in &claim.holds {
+            self.changed.meet(&hold.on, &mut met);
+            if hold.how == How::Change {
+                self.looked.meet(&hold.on, &mut met);
+            }
+        }
+        met.sort_unstable();
+        met.dedup();
+        met
+    }
+
+    fn places_mut(&mut self, hold: &Hold) -> &mut Places {
+        match hold.how {
+            How::Look => &mut self.looked,
+            How::Change => &mut self.changed,
+        }
+    }
+}
+
+impl Places {
+    fn meet(&self, on: &On, met: &mut Vec<usize>) {
+        match on {
+            On::Path(path) => self.paths.meet(&names(path), met),
+            On::Named(name) => met.extend(self.named.get(name).into_iter().flatten()),
+        }
+    }
+}
+
+impl Node {
+    fn add(&mut self, way: &[&OsStr], call: usize) {
+        match way.split_first() {
+            None => self.here.push(call),
+            Some((name, rest)) => match self.below.get_mut(*name) {
+                Some(node) => node.add(rest, call),
+                None => {
+                    let mut node = Self::default();
+                    node.add(rest, call);
+                    self.below.insert((*name).to_owned(), node);
+                }
+            },
+        }
+    }
+
+    fn remove(&mut self, way: &[&OsStr], call: usize) {
+        match way.split_first() {
+            None => self.here.retain(|other| *other != call),
+            Some((name, rest)) => {
+                if let Some(node) = self.below.get_mut(*name) {
+                    node.remove(rest, call);
+                    if node.here.is_empty() && node.below.is_empty() {
+                        self.below.remove(*name);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Everything on the way, at its end, and below that.
+    fn meet(&self, way: &[&OsStr], met: &mut Vec<usize>) {
+        match way.split_first() {
+            None => self.all(met),
+            Some((name, rest)) => {
+                met.extend(&self.here);
+                if let Some(node) = self.below.get(*name) {
+                    node.meet(rest, met);
+                }
+            }
+        }
+    }
+
+    fn all(&self, met: &mut Vec<usize>) {
+        met.extend(&self.here);
+        for node in self.below.values() {
+            node.all(met);
+        }
+    }
+}
+
+fn names(path: &AbsPath) -> Vec<&OsStr> {
+    path.as_path()
+        .components()
+        .filter_map(|component| match component {
+            Component::Normal(name) => Some(name),
+            // INVARIANT: claims hold resolved or lexical paths, in which there is no `..`.
+            Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn holds() -> impl Strategy<Value = Vec<Hold>> {
+        let path = prop::collection::vec(prop_oneof![Just("a"), Just("b"), Just("c")], 0..4)
+            .prop_map(|names| On::Path(AbsPath::root().join(names.join("/"))));
+        let name = prop_oneof![Just("x"), Just("y")].prop_map(|name| On::Named(name.to_owned()));
+        let how = prop_oneof![Just(How::Look), Just(How::Change)];
+        let hold = (prop_oneof![3 => path, 1 => name], how).prop_map(|(on, how)| Hold { on, how });
+        prop::collection::vec(hold, 0..3)
+    }
+
+    /// The rule itself, said once more without trees.
+    fn conflict(one: &Hold, two: &Hold) -> bool {
+        let touch = match (&one.on, &two.on) {
+            (On::Path(one), On::Path(two)) => one.is_under(two) || two.is_under(one),
+            (On::Named(one), On::Named(two)) => one == two,
+            (On::Path(_), On::Named(_)) | (On::Named(_), On::Path(_)) => false,
+        };
+        touch && (one.how == How::Change || two.how == How::Change)
+    }
+
+    proptest! {
+        #[test]
+        fn the_trees_find_what_comparing_each_pair_finds(
+            claims in prop::collection::vec((holds(), any::<bool>()), 1..12),
+            asked in holds(),
+        ) {
+            let mut ground = Ground::default();
+            let claims: Vec<(Claim, bool)> = claims
+                .into_iter()
+                .map(|(holds, stays)| (Claim { holds, ..Claim::default() }, stays))
+                .collect();
+            for (call, (claim, _)) in claims.iter().enumerate() {
+                ground.add(call, claim);
+            }
+            for (call, (claim, stays)) in claims.iter().enumerate() {
+                if !stays {
+                    ground.remove(call, claim);
+                }
+            }
+            let asked = Claim { holds: asked, ..Claim::default() };
+            let naive: Vec<usize> = claims
+                .iter()
+                .enumerate()
+                .filter(|(_, (claim, stays))| {
+                    *stays && claim.holds.iter().any(|one| asked.holds.iter().any(|two| conflict(one, two)))
+                })
+                .map(|(call, _)| call)
+                .collect();
+            prop_assert_eq!(ground.meet(&asked), naive);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Many calls at once.
+//!
+//! A model sends calls in batches, in an order that it takes for granted.
+//! [`Gate::call_batch`] runs them together where they cannot tell the difference: a call starts as soon as no earlier
+//! unfinished call conflicts with its effects, so that files and results come out as if each had waited for the one
+//! before.
+//!
+//! - Two calls that only read never conflict; one that writes conflicts with any other that touches the same path, a
+//!   path above it or one below it. Paths are compared as spelled, as resolved, and by every link on the way.
+//! - A call of unknown effect, a command that is not known to read only, and a tool that says so are alone.
+//! - At most [`GateParts::max_concurrency`](crate::GateParts) calls of a batch go on at once. One that waits for a
+//!   person gives up its place meanwhile. A person is asked one question at a time.
+//! - Cancelling a call or the batch ends what runs and keeps the rest from running; each call still gets its result
+//!   and leaves its record.
+//!
+//! The schedule decides *when* a call starts, never what it does: that is [`Gate::call`], and nothing else.
+//!
+//! What it cannot promise: hooks that change files of their own accord are not among the effects; and where a person
+//! changes the input of a call, the call does what the person said when it was said, beside calls that were started
+//! before.
+
+mod claim;
+mod ground;
+mod plan;
+mod queue;
+mod turn;
+
+pub(crate) use plan::Foreseen;
+pub(crate) use turn::Turn;
+
+use crate::gate::Gate;
+use crate::pipeline::{CallLimits, Closed, words_of};
+use crate::scene::Session;
+use crate::shape::shape_batch;
+use crate::stage::finish::add_context;
+use crate::trail::Trail;
+use futures_util::FutureExt;
+use futures_util::Stream;
+use futures_util::future::BoxFuture;
+use plan::{Plan, plan};
+use queue::Queue;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolgate_proto::{CallId, Code, Refusal, ToolCall};
+
+/// Somebody who is told when all calls of a batch are over (`PostToolBatch`).
+pub trait BatchWatcher: Send + Sync {
+    /// Told once for each batch, with every call in order. What it returns reaches the model beside the results.
+    fn finished<'a>(&'a self, session: &'a Session, calls: &'a [Closed]) -> BoxFuture<'a, Vec<String>>;
+}
+
+/// One call of a batch that is over.
+#[derive(Debug, Clone)]
+pub struct Finished {
+    /// Its place in the batch, from 0.
+    pub place: usize,
+    /// Its result and record.
+    pub closed: Closed,
+}
+
+/// Calls that go on together. Made by [`Gate::batch`]; dropping it cancels what is not over.
+///
+/// Calls may be added while others run, as they come out of a model's stream.
+/// As a [`Stream`] it yields each call as it ends; the stream ends when nothing is under way.
+pub struct Batch {
+    shared: Arc<Shared>,
+    limits: CallLimits,
+    /// One for each call.
+    cancels: Vec<(CallId, CancellationToken)>,
+    tasks: JoinSet<Finished>,
+    done: Vec<Option<Closed>>,
+}
+
+/// What the calls of a batch share.
+pub(crate) struct Shared {
+    gate: Arc<Gate>,
+    session: Session,
+    queue: Mutex<Queue>,
+    slots: Arc<Semaphore>,
+}
+
+impl Gate {
+    /// Takes many calls through the boundary, together where they cannot tell the difference. The results are in the
+    /// order of the calls.
+    ///
+    /// The limits hold for each call; cancelling them cancels all.
+    /// Must be called inside a Tokio runtime; more threads let tools that block overlap as well.
+    pub async fn call_batch(
+        self: &Arc<Self>,
+        session: &Session,
+        calls: Vec<ToolCall>,
+        limits: CallLimits,
+    ) -> Vec<Closed> {
+        let mut batch = self.batch(session, limits);
+        for call in calls {
+            batch.push(call);
+        }
+        batch.finish().await
+    }
+
+    /// Starts an empty batch.
+    pub fn batch(self: &Arc<Self>, session: &Session, limits: CallLimits) -> Batch {
+        let cancel = limits.cancel.child_token();
+        Batch {
+            shared: Arc::new(Shared {
+                gate: Arc::clone(self),
+                session: session.clone(),
+                queue: Mutex::new(Queue::default()),
+                slots: Arc::new(Semaphore::new(self.max_concurrency.clamp(1, Semaphore::MAX_PERMITS))),
+            }),
+            limits: CallLimits { cancel, timeout: limits.timeout },
+            cancels: Vec::new(),
+            tasks: JoinSet::new(),
+            done: Vec::new(),
+        }
+    }
+}
+
+impl Batch {
+    /// Adds a call. It may start at once. Returns its place, from 0.
+    pub fn push(&mut self, call: ToolCall) -> usize {
+        let call = Arc::new(call);
+        let cancel = self.limits.cancel.child_token();
+        self.cancels.push((call.id.clone(), cancel.clone()));
+        self.done.push(None);
+        let shared = Arc::clone(&self.shared);
+        let (place, turn) = lock(&shared.queue).push(Arc::clone(&call), &shared.planner());
+        let limits = CallLimits { cancel, timeout: self.limits.timeout };
+        let pending = Pending { shared, place, call, started: false };
+        self.tasks.spawn(pending.run(turn, limits));
+        place
+    }
+
+    /// Cancels one call. False if there is none of that id.
+    pub fn cancel(&self, call: &CallId) -> bool {
+        let mut found = false;
+        for (_, cancel) in self.cancels.iter().filter(|(id, _)| id == call) {
+            cancel.cancel();
+            found = true;
+        }
+        found
+    }
+
+    /// Cancels the call at a place. False if there is none.
+    pub fn cancel_at(&self, place: usize) -> bool {
+        match self.cancels.get(place) {
+            Some((_, cancel)) => {
+                cancel.cancel();
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Cancels every call.
+    pub fn cancel_all(&self) {
+        self.limits.cancel.cancel();
+    }
+
+    /// The next call that ends. `None` if nothing is under way.
+    pub async fn next(&mut self) -> Option<Finished> {
+        std::future::poll_fn(|context| self.poll_finished(context)).await
+    }
+
+    /// Waits for every call, and gives all results in the order of the calls, also of those that [`Batch::next`] gave
+    /// before. Where all together are more than the batch may have, the largest are cut. Watchers are told.
+    pub async fn finish(mut self) -> Vec<Closed> {
+        while std::future::poll_fn(|context| self.poll_joined(context)).await.is_some() {}
+        let done = std::mem::take(&mut self.done);
+        let mut calls: Vec<Closed> = Vec::with_capacity(done.len());
+        for (closed, (id, _)) in done.into_iter().zip(&self.cancels) {
+            calls.push(closed.unwrap_or_else(|| self.shared.lost(id)));
+        }
+        let gate = &self.shared.gate;
+        shape_batch(&mut calls, gate.batch_chars, gate.spill.as_deref(), &self.shared.session);
+        let mut context = Vec::new();
+        if !calls.is_empty() {
+            for watcher in &gate.batch_watchers {
+                // What ran, ran: a watcher that fails cannot undo it, and must not hide the results.
+                match AssertUnwindSafe(watcher.finished(&self.shared.session, &calls)).catch_unwind().await {
+                    Ok(words) => context.extend(words),
+                    Err(_) => context.push("a watcher of batches crashed".to_owned()),
+                }
+            }
+        }
+        if let Some(last) = calls.last_mut() {
+            add_context(&mut last.result, context);
+        }
+        calls
+    }
+
+    fn poll_finished(&mut self, context: &mut Context<'_>) -> Poll<Option<Finished>> {
+        let place = ready!(self.poll_joined(context));
+        Poll::Ready(place.and_then(|place| {
+            let closed = self.done.get(place)?.clone()?;
+            Some(Finished { place, closed })
+        }))
+    }
+
+    fn poll_joined(&mut self, context: &mut Context<'_>) -> Poll<Option<usize>> {
+        loop {
+            match ready!(self.tasks.poll_join_next(context)) {
+                Some(Ok(Finished { place, closed })) => {
+                    if let Some(slot) = self.done.get_mut(place) {
+                        *slot = Some(closed);
+                    }
+                    return Poll::Ready(Some(place));
+                }
+                // Only a runtime that shuts down ends a task so. `finish` fills the gap.
+                Some(Err(_)) => {}
+                None => return Poll::Ready(None),
+            }
+        }
+    }
+}
+
+impl Stream for Batch {
+    type Item = Finished;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Finished>> {
+        self.poll_finished(context)
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        // Before the tasks go: a call that is dropped must not make room for another.
+        lock(&self.shared.queue).stop();
+        self.limits.cancel.cancel();
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch").field("calls", &self.cancels.len()).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn planner(&self) -> impl Fn(&ToolCall, Option<Plan>) -> Plan {
+        |call, before| plan(&self.gate, &self.session, call, before.and_then(|before| before.foreseen))
+    }
+
+    /// The end of a call that left no trace: its task was taken away.
+    fn lost(&self, id: &CallId) -> Closed {
+        let call = ToolCall::new(id.clone(), "", "");
+        let refusal = Refusal::new(Code::Cancelled, "the call was taken away with its runtime");
+        let record = Trail::unrecorded(&self.session, &call, &refusal);
+        Closed { result: Err(refusal), record }
+    }
+}
+
+/// A call that has its place in the batch. If it is dropped before it started, it still leaves its record.
+struct Pending {
+    shared: Arc<Shared>,
+    place: usize,
+    call: Arc<ToolCall>,
+    started: bool,
+}
+
+impl Pending {
+    async fn run(mut self, turn: oneshot::Receiver<Plan>, limits: CallLimits) -> Finished {
+        // A cancelled call does not wait: it goes ahead and finds that it is cancelled.
+        let plan = tokio::select! {
+            biased;
+            () = limits.cancel.cancelled() => Plan::default(),
+            plan = turn => plan.unwrap_or_else(|_| {
+                // Nobody is left who could give this call its turn.
+                limits.cancel.cancel();
+                Plan::default()
+            }),
+        };
+        let seat = if plan.claim.seatless || limits.cancel.is_cancelled() {
+            None
+        } else {
+            tokio::select! {
+                biased;
+                () = limits.cancel.cancelled() => None,
+                seat = Arc::clone(&self.shared.slots).acquire_owned() => seat.ok(),
+            }
+        };
+        let turn = Turn::new(Arc::clone(&self.shared), self.place, plan, seat);
+        self.started = true;
+        let Shared { gate, session, .. } = &*self.shared;
+        let calling = AssertUnwindSafe(gate.call_in_turn(session, &self.call, limits, Some(turn)));
+        let closed = match calling.catch_unwind().await {
+            Ok(closed) => closed,
+            // The call itself catches what tools and hooks do; this is a sink that crashed.
+            Err(panic) => {
+                let refusal = Refusal::new(Code::Internal, format!("crashed: {}", words_of(&*panic)));
+                let record = Trail::unrecorded(session, &self.call, &refusal);
+                Closed { result: Err(refusal), record }
+            }
+        };
+        Finished { place: self.place, closed }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.started {
+            drop(Trail::open(self.shared.gate.audience.clone(), &self.shared.session, &self.call));
+        }
+        let planner = self.shared.planner();
+        let commands = lock(&self.shared.queue).finish(self.place, &planner);
+        self.shared.session.context().queue(commands);
+    }
+}
+
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}

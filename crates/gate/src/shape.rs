@@ -1,0 +1,360 @@
+//! Results that are too large for a model: what is kept, what is said of the rest, and where the whole of it is.
+//!
+//! The whole result is put into a file of the session's private folder, once, and named in the text; the model reads
+//! on there.
+//! Pictures and structured content count as well.
+//! Nothing is left out without saying how much.
+
+use crate::scene::Session;
+use crate::tool::Spec;
+use serde_json::Value;
+use std::io;
+use toolgate_os::Spill;
+use toolgate_proto::{Block, CallId, CallResult, Outcome, Output};
+
+use crate::pipeline::Closed;
+
+/// Which part of a result that is too large is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// The start: for files and lists.
+    #[default]
+    Start,
+    /// The end: for logs.
+    End,
+    /// Half of each: for the output of commands.
+    Both,
+}
+
+/// How much of a text is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TextLimits {
+    /// Most characters.
+    pub chars: usize,
+    /// Most lines.
+    pub lines: usize,
+}
+
+/// A text of which something was left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut<'t> {
+    /// What is kept of the start.
+    pub start: &'t str,
+    /// What is kept of the end.
+    pub end: &'t str,
+    /// Characters left out between the two.
+    pub omitted_chars: usize,
+    /// Lines left out between the two, counting one that was cut in two.
+    pub omitted_lines: usize,
+}
+
+/// A picture costs about as much as this many characters of text, whatever its bytes.
+const PICTURE_CHARS: usize = 6_000;
+/// A picture of more base64 than this is refused by providers.
+const PICTURE_MOST: usize = 5 * 1024 * 1024;
+/// However little is left of a budget, this much of a text is shown.
+const LEAST_CHARS: usize = 1_000;
+
+/// Cuts a text down to its limits, on character boundaries. Nothing where it fits.
+pub fn cut(text: &str, keep: Keep, limits: TextLimits) -> Option<Cut<'_>> {
+    // A text of few bytes has few characters and few lines.
+    if text.len() <= limits.chars && text.len() < limits.lines {
+        return None;
+    }
+    let chars = text.chars().count();
+    let lines = line_count(text);
+    if chars <= limits.chars && lines <= limits.lines {
+        return None;
+    }
+    let (start, end) = match keep {
+        Keep::Start => (head(text, limits), ""),
+        Keep::End => ("", tail(text, limits)),
+        Keep::Both => {
+            let half = TextLimits { chars: limits.chars.div_ceil(2), lines: limits.lines.div_ceil(2) };
+            let start = head(text, half);
+            let rest = text.get(start.len()..).unwrap_or_default();
+            let left = TextLimits {
+                chars: limits.chars.saturating_sub(start.chars().count()),
+                lines: limits.lines.saturating_sub(line_count(start)),
+            };
+            (start, tail(rest, left))
+        }
+    };
+    let middle = text.get(start.len()..text.len() - end.len()).unwrap_or_default();
+    Some(Cut { start, end, omitted_chars: middle.chars().count(), omitted_lines: line_count(middle) })
+}
+
+/// The longest start within the limits, without half a line where that costs little.
+fn head(text: &str, limits: TextLimits) -> &str {
+    let by_lines = match text.match_indices('\n').nth(limits.lines.saturating_sub(1)) {
+        Some((end, _)) if limits.lines > 0 => end + 1,
+        Some(_) => 0,
+        None if limits.lines == 0 => 0,
+        None => text.len(),
+    };
+    let by_chars = text.char_indices().nth(limits.chars).map_or(text.len(), |(end, _)| end);
+    if by_lines <= by_chars {
+        return text.get(..by_lines).unwrap_or_default();
+    }
+    let kept = text.get(..by_chars).unwrap_or_default();
+    match kept.rfind('\n') {
+        Some(end) if kept.len() - end <= kept.len() / 8 => kept.get(..=end).unwrap_or_default(),
+        Some(_) | None => kept,
+    }
+}
+
+/// The longest end within the limits, without half a line where that costs little.
+fn tail(text: &str, limits: TextLimits) -> &str {
+    if limits.chars == 0 || limits.lines == 0 {
+        return "";
+    }
+    // A line end that ends the text ends its last line; it starts no other.
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    let by_lines = body.rmatch_indices('\n').nth(limits.lines - 1).map_or(0, |(start, _)| start + 1);
+    let by_chars = text.char_indices().rev().nth(limits.chars - 1).map_or(0, |(start, _)| start);
+    if by_lines >= by_chars {
+        return text.get(by_lines..).unwrap_or_default();
+    }
+    let kept = text.get(by_chars..).unwrap_or_default();
+    match kept.find('\n') {
+        Some(end) if end < kept.len() / 8 => kept.get(end + 1..).unwrap_or_default(),
+        Some(_) | None => kept,
+    }
+}
+
+fn line_count(text: &str) -> usize {
+    text.lines().count()
+}
+
+impl Cut<'_> {
+    /// The text with a notice where something is missing. `rest` says where the whole is.
+    pub fn with_notice(&self, rest: &str) -> String {
+        let Self { start, end, omitted_chars, omitted_lines } = self;
+        let lines = if *omitted_lines == 1 { "line" } else { "lines" };
+        let notice =
+            format!("[{omitted_chars} characters in {omitted_lines} {lines} were left out here; {rest}]");
+        let mut out = String::with_capacity(start.len() + notice.len() + end.len() + 4);
+        out.push_str(start);
+        if !start.is_empty() && !start.ends_with('\n') {
+            out.push('\n');
+        }
+        out.push_str(&notice);
+        if !end.is_empty() {
+            out.push('\n');
+            out.push_str(end);
+        }
+        out
+    }
+}
+
+/// Where results are kept, and of which call.
+#[derive(Clone, Copy)]
+pub(crate) struct Store<'a> {
+    pub(crate) spill: Option<&'a Spill>,
+    pub(crate) session: &'a Session,
+    pub(crate) call: &'a CallId,
+}
+
+impl Store<'_> {
+    /// Keeps something whole. What to say of it, and where it is.
+    fn keep(&self, ending: &str, content: &[u8]) -> (String, Option<String>) {
+        let Some(spill) = self.spill else { return ("ask for less at once to see it".to_owned(), None) };
+        match spill.keep(self.session.id().as_str(), self.call.as_str(), ending, content) {
+            Ok(path) => (where_it_is(&path.to_string()), Some(path.to_string())),
+            Err(error) => (format!("it could not be kept ({error}); ask for less at once to see it"), None),
+        }
+    }
+}
+
+fn where_it_is(path: &str) -> String {
+    format!("the whole is in `{path}`: read it there in parts, with an offset and a limit, or search it")
+}
+
+/// Shapes what a tool gave. Returns where the whole of it is, if it was too large.
+pub(crate) fn shape(output: &mut Output, spec: &Spec, store: Store<'_>) -> Option<String> {
+    let limits =
+        TextLimits { chars: spec.max_result_chars, lines: spec.max_result_lines.unwrap_or(usize::MAX) };
+    let pictures = shape_pictures(&mut output.content, limits.chars, store);
+    let left = TextLimits {
+        chars: limits.chars.saturating_sub(pictures.chars).max(LEAST_CHARS.min(limits.chars)),
+        ..limits
+    };
+    let text = shape_text(&mut output.content, spec.keep, left, store);
+    let structured = shape_structured(output, limits.chars, store);
+    text.or(pictures.kept).or(structured)
+}
+
+struct Pictures {
+    /// What the ones that stay cost.
+    chars: usize,
+    /// Where the first that does not stay is.
+    kept: Option<String>,
+}
+
+fn shape_pictures(content: &mut [Block], most_chars: usize, store: Store<'_>) -> Pictures {
+    let mut pictures = Pictures { chars: 0, kept: None };
+    for block in content {
+        let Block::Image { media_type, data } = block else { continue };
+        // The first is always shown: a tool that gives a picture was asked for one.
+        let fits = pictures.chars == 0 || pictures.chars + PICTURE_CHARS <= most_chars;
+        if fits && data.len() <= PICTURE_MOST {
+            pictures.chars += PICTURE_CHARS;
+            continue;
+        }
+        let (said, kept) = store.keep("base64", data.as_bytes());
+        let text = format!("[a picture ({media_type}, {} bytes in base64) was left out; {said}]", data.len());
+        *block = Block::Text { text };
+        pictures.kept = pictures.kept.or(kept);
+    }
+    pictures
+}
+
+fn shape_text(content: &mut Vec<Block>, keep: Keep, limits: TextLimits, store: Store<'_>) -> Option<String> {
+    let mut texts = content.iter().filter_map(|block| match block {
+        Block::Text { text } => Some(text.as_str()),
+        Block::Image { .. } | Block::Resource { .. } => None,
+    });
+    let first = texts.next()?;
+    let joined;
+    let whole = match texts.next() {
+        None => first,
+        Some(second) => {
+            let mut all = vec![first, second];
+            all.extend(texts);
+            joined = all.join("\n");
+            &joined
+        }
+    };
+    let cut = cut(whole, keep, limits)?;
+    let (said, kept) = store.keep("txt", whole.as_bytes());
+    let shown = cut.with_notice(&said);
+    replace_texts(content, shown);
+    kept
+}
+
+/// One text in the place of the first; the others go.
+fn replace_texts(content: &mut Vec<Block>, shown: String) {
+    let mut shown = Some(shown);
+    content.retain_mut(|block| match block {
+        Block::Text { text } => match shown.take() {
+            Some(shown) => {
+                *text = shown;
+                true
+            }
+            None => false,
+        },
+        Block::Image { .. } | Block::Resource { .. } => true,
+    });
+}
+
+/// The structured form goes to programs, which cannot use half of it: it is whole, or in a file.
+fn shape_structured(output: &mut Output, most_chars: usize, store: Store<'_>) -> Option<String> {
+    let bytes = json_bytes(output.structured.as_ref()?);
+    // JSON of the same content is somewhat longer than its text.
+    if bytes <= most_chars.saturating_mul(2).max(PICTURE_CHARS) {
+        return None;
+    }
+    let value = output.structured.take()?;
+    let (said, kept) = store.keep("json", value.to_string().as_bytes());
+    let text = format!("[the structured form ({bytes} bytes of JSON) was left out; {said}]");
+    output.content.push(Block::Text { text });
+    kept
+}
+
+fn json_bytes(value: &Value) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // Counting cannot fail, and neither can writing a value that is JSON.
+    let _ = serde_json::to_writer(&mut count, value);
+    count.0
+}
+
+/// Cuts the largest results of a batch so that all together fit its budget.
+pub(crate) fn shape_batch(calls: &mut [Closed], budget: usize, spill: Option<&Spill>, session: &Session) {
+    let sizes: Vec<usize> = calls.iter().map(|closed| text_chars(&closed.result)).collect();
+    let Some(most) = fair_share(&sizes, budget) else { return };
+    for (closed, chars) in calls.iter_mut().zip(sizes) {
+        if chars <= most {
+            continue;
+        }
+        let store = Store { spill, session, call: &closed.record.call };
+        let output = match &mut closed.result {
+            Ok(output) => output,
+            Err(refusal) => match &mut refusal.partial {
+                Some(partial) => partial,
+                None => continue,
+            },
+        };
+        let limits = TextLimits { chars: most, lines: usize::MAX };
+        let before = match &mut closed.record.outcome {
+            Outcome::Done { spilled, .. } => spilled,
+            Outcome::Refused { .. } => &mut None,
+        };
+        match before {
+            // It was kept whole when it was cut the first time.
+            Some(path) => {
+                let whole = output.model_text();
+                if let Some(cut) = cut(&whole, Keep::Both, limits) {
+                    let shown = cut.with_notice(&format!("the batch is large; {}", where_it_is(path)));
+                    replace_texts(&mut output.content, shown);
+                }
+            }
+            None => *before = shape_text(&mut output.content, Keep::Both, limits, store),
+        }
+    }
+}
+
+/// The largest size at which everything together, each cut to it, fits. Nothing where it fits as it is.
+fn fair_share(sizes: &[usize], budget: usize) -> Option<usize> {
+    if sizes.iter().sum::<usize>() <= budget {
+        return None;
+    }
+    let mut sorted = sizes.to_vec();
+    sorted.sort_unstable();
+    let mut left = budget;
+    for (index, size) in sorted.iter().enumerate() {
+        let share = left / (sorted.len() - index);
+        if *size > share {
+            return Some(share.max(LEAST_CHARS));
+        }
+        left -= size;
+    }
+    None
+}
+
+fn text_chars(result: &CallResult) -> usize {
+    let output = match result {
+        Ok(output) => Some(output),
+        Err(refusal) => refusal.partial.as_deref(),
+    };
+    let blocks = output.into_iter().flat_map(|output| &output.content);
+    blocks
+        .map(|block| match block {
+            Block::Text { text } => text.chars().count(),
+            Block::Image { .. } => PICTURE_CHARS,
+            Block::Resource { uri, .. } => uri.len(),
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_fair_to_the_small() {
+        assert_eq!(fair_share(&[10, 20, 30], 60), None);
+        assert_eq!(fair_share(&[500, 20_000, 30_000], 20_500), Some(10_000));
+        assert_eq!(fair_share(&[5_000; 4], 10), Some(LEAST_CHARS));
+        assert_eq!(fair_share(&[], 0), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! Chat Completions: pieces of calls, told apart by index, without a mark at the end of each.
+//!
+//! So a call is given when its input is a whole object *and* a later one has begun; else when the answer is finished.
+//! An input of `{}` waits for that as well: some servers send it first and the fields after it.
+
+use super::{Growing, Heard, index, text};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use toolgate_proto::{CallId, ToolCall};
+
+/// The calls of one answer.
+#[derive(Debug, Default)]
+pub(super) struct Deltas {
+    calls: BTreeMap<u64, Piece>,
+    /// The one that was last spoken of, for servers that leave the index out.
+    last: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Piece {
+    id: Option<String>,
+    name: String,
+    input: Growing,
+    given: bool,
+}
+
+impl Deltas {
+    pub(super) fn hear(&mut self, event: &Value) -> Heard {
+        if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
+            let said = text(error, "message").unwrap_or("it gave no reason");
+            return Heard::broken(format!("the provider failed: {said}"));
+        }
+        let choices = event.get("choices").and_then(Value::as_array).into_iter().flatten();
+        // One answer is asked for; of several only the first can be acted on.
+        let Some(choice) = choices.into_iter().find(|choice| index(choice, "index").unwrap_or(0) == 0) else {
+            return Heard::default();
+        };
+        let pieces = choice.pointer("/delta/tool_calls").and_then(Value::as_array).into_iter().flatten();
+        for piece in pieces {
+            if let Err(reason) = self.add(piece) {
+                return Heard::broken(reason);
+            }
+        }
+        match text(choice, "finish_reason") {
+            None => Heard { calls: self.complete(), ..Heard::default() },
+            Some(reason) => Heard { calls: self.finish(reason), finished: true, ..Heard::default() },
+        }
+    }
+
+    fn add(&mut self, piece: &Value) -> Result<(), &'static str> {
+        let id = text(piece, "id").filter(|id| !id.is_empty());
+        let function = piece.get("function").unwrap_or(&Value::Null);
+        let place = match (index(piece, "index"), id) {
+            (Some(place), _) => place,
+            (None, Some(id)) => match self.calls.iter().find(|(_, call)| call.id.as_deref() == Some(id)) {
+                Some((place, _)) => *place,
+                None => self.calls.keys().next_back().map_or(0, |last| last + 1),
+            },
+            (None, None) => self.last.ok_or("a piece of a call belongs to none")?,
+        };
+        self.last = Some(place);
+        let call = self.calls.entry(place).or_default();
+        match (&call.id, id) {
+            (Some(known), Some(id)) if known != id => return Err("a call changes its id"),
+            (None, Some(id)) => call.id = Some(id.to_owned()),
+            (Some(_) | None, Some(_) | None) => {}
+        }
+        // The name comes once, whole; servers that repeat it repeat it whole.
+        if let Some(name) = text(function, "name").filter(|name| !name.is_empty()) {
+            if call.name.is_empty() {
+                call.name = name.to_owned();
+            } else if call.name != name {
+                return Err("a call changes its name");
+            }
+        }
+        let more = text(function, "arguments").unwrap_or_default();
+        if call.given && !more.trim().is_empty() {
+            return Err("a call goes on after its end");
+        }
+        call.input.add(more);
+        Ok(())
+    }
+
+    /// The calls that are whole though the answer goes on, in order, as far as the first that is not.
+    fn complete(&mut self) -> Vec<ToolCall> {
+        let newest = self.calls.keys().next_back().copied();
+        let mut given = Vec::new();
+        for (place, call) in &mut self.calls {
+            if call.given {
+                continue;
+            }
+            if Some(*place) == newest || call.name.is_empty() || !call.input.is_whole_object() {
+                break;
+            }
+            given.push(call.give(*place));
+        }
+        given
+    }
+
+    fn finish(&mut self, reason: &str) -> Vec<ToolCall> {
+        // Where the model was stopped, the last call may lack its end; one that is whole does not.
+        let whole_only = matches!(reason, "length" | "content_filter" | "error");
+        let mut given = Vec::new();
+        for (place, call) in &mut self.calls {
+            let fits = !whole_only || call.input.is_whole_object();
+            if !call.given && !call.name.is_empty() && fits {
+                given.push(call.give(*place));
+            }
+        }
+        given
+    }
+
+    pub(super) fn unfinished(&self) -> Vec<CallId> {
+        self.calls
+            .iter()
+            .filter(|(_, call)| !call.given)
+            .map(|(place, call)| call.id(*place).into())
+            .collect()
+    }
+}
+
+impl Piece {
+    fn give(&mut self, place: u64) -> ToolCall {
+        self.given = true;
+        ToolCall::new(self.id(place), self.name.clone(), self.input.take())
+    }
+
+    /// Some servers give no ids; the result must still carry one.
+    fn id(&self, place: u64) -> String {
+        self.id.clone().unwrap_or_else(|| format!("call_{place}"))
+    }
+}

@@ -1,0 +1,263 @@
+//! Calls out of a model's stream, each the moment its input is complete.
+//!
+//! An [`Assembler`] takes the bytes of a provider's answer as they come, cut anywhere, and gives [`ToolCall`]s.
+//! Handed to a [`Batch`](crate::Batch) they start while the model is still writing the next one.
+//!
+//! A call is given only when nothing can be added to it any more.
+//! What its input says is not judged here: text that is no JSON is passed on as it is, and the gate refuses it with
+//! words that the model understands.
+//! A stream that ends without its finishing mark, or that contradicts itself, was cut: from there on nothing more is
+//! given, because the end of a call that looks complete may be missing.
+//!
+//! There is no I/O here, and no clock.
+//!
+//! ```
+//! use toolgate_gate::{Assembler, Provider};
+//!
+//! let mut assembler = Assembler::new(Provider::OpenAiChat);
+//! let start = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"ls","arguments":"{\"path\""}}]}}]}"#;
+//! let end = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":":\".\"}"}}]},"finish_reason":"tool_calls"}]}"#;
+//! assert!(assembler.push(format!("{start}\n\n").as_bytes()).is_empty());
+//! let calls = assembler.push(format!("{end}\n\ndata: [DONE]\n\n").as_bytes());
+//! assert_eq!(calls[0].input, r#"{"path":"."}"#);
+//! assert!(assembler.end().is_ok());
+//! ```
+
+mod anthropic;
+mod chat;
+mod responses;
+mod sse;
+
+use crate::gate::Gate;
+use crate::pipeline::{CallLimits, Closed};
+use crate::scene::Session;
+use futures_util::{Stream, StreamExt};
+use serde_json::Value;
+use std::fmt;
+use std::sync::Arc;
+use toolgate_proto::{CallId, ToolCall, json};
+
+/// Whose stream it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Provider {
+    /// The Messages API: content blocks.
+    Anthropic,
+    /// Chat Completions, as many servers speak it.
+    OpenAiChat,
+    /// The Responses API.
+    OpenAiResponses,
+}
+
+/// Puts calls together from a stream.
+#[derive(Debug)]
+pub struct Assembler {
+    sse: sse::SseReader,
+    reader: Reader,
+    state: State,
+}
+
+/// Why a stream is not whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamProblem {
+    /// What happened, lower case, without a full stop.
+    pub reason: String,
+    /// Calls that were begun and never given.
+    pub unfinished: Vec<CallId>,
+}
+
+impl fmt::Display for StreamProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)?;
+        if let Some(first) = self.unfinished.first() {
+            write!(f, "; {} calls were not complete, the first is `{first}`", self.unfinished.len())?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for StreamProblem {}
+
+#[derive(Debug)]
+enum Reader {
+    Anthropic(anthropic::Blocks),
+    Chat(chat::Deltas),
+    Responses(responses::Items),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Open,
+    /// The finishing mark has come.
+    Finished,
+    /// Nothing more is believed.
+    Broken(String),
+}
+
+/// What one event means.
+#[derive(Debug, Default)]
+struct Heard {
+    calls: Vec<ToolCall>,
+    /// The finishing mark has come.
+    finished: bool,
+    /// The stream is broken.
+    broken: Option<String>,
+}
+
+impl Heard {
+    fn broken(reason: impl Into<String>) -> Self {
+        Self { broken: Some(reason.into()), ..Self::default() }
+    }
+}
+
+impl Assembler {
+    /// For the stream of one answer.
+    pub fn new(provider: Provider) -> Self {
+        let reader = match provider {
+            Provider::Anthropic => Reader::Anthropic(anthropic::Blocks::default()),
+            Provider::OpenAiChat => Reader::Chat(chat::Deltas::default()),
+            Provider::OpenAiResponses => Reader::Responses(responses::Items::default()),
+        };
+        Self { sse: sse::SseReader::default(), reader, state: State::Open }
+    }
+
+    /// Takes more bytes of the stream, and gives the calls that they complete.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<ToolCall> {
+        let mut sse = std::mem::take(&mut self.sse);
+        let mut calls = Vec::new();
+        let read = sse.push(bytes, |data| calls.append(&mut self.event(data)));
+        self.sse = sse;
+        if read.is_err() && self.state == State::Open {
+            self.state = State::Broken("an event of the stream never ends".to_owned());
+        }
+        calls
+    }
+
+    /// Takes the data of one event, for those who read server-sent events themselves.
+    pub fn event(&mut self, data: &str) -> Vec<ToolCall> {
+        if self.state != State::Open {
+            return Vec::new();
+        }
+        if data.trim() == "[DONE]" {
+            // Servers send this after the finishing mark. Without one it is only an end.
+            return Vec::new();
+        }
+        let heard = match serde_json::from_str::<Value>(data) {
+            Ok(event) => match &mut self.reader {
+                Reader::Anthropic(blocks) => blocks.hear(&event),
+                Reader::Chat(deltas) => deltas.hear(&event),
+                Reader::Responses(items) => items.hear(&event),
+            },
+            Err(_) => Heard::broken("an event of the stream is not valid JSON"),
+        };
+        if let Some(reason) = heard.broken {
+            self.state = State::Broken(reason);
+        } else if heard.finished {
+            self.state = State::Finished;
+        }
+        heard.calls
+    }
+
+    /// Whether the finishing mark has come.
+    pub fn finished(&self) -> bool {
+        self.state == State::Finished
+    }
+
+    /// The stream is over. An error if it was cut: then the calls given before stand, and there are no more.
+    pub fn end(&self) -> Result<(), StreamProblem> {
+        let unfinished = match &self.reader {
+            Reader::Anthropic(blocks) => blocks.unfinished(),
+            Reader::Chat(deltas) => deltas.unfinished(),
+            Reader::Responses(items) => items.unfinished(),
+        };
+        let reason = match &self.state {
+            State::Finished if unfinished.is_empty() => return Ok(()),
+            State::Finished => "the answer was cut short by the provider".to_owned(),
+            State::Open => "the stream ended before the answer did".to_owned(),
+            State::Broken(reason) => reason.clone(),
+        };
+        Err(StreamProblem { reason, unfinished })
+    }
+}
+
+/// What came of the calls of one stream.
+#[derive(Debug)]
+pub struct StreamedCalls {
+    /// Every call that was given, in order.
+    pub calls: Vec<Closed>,
+    /// Whether the stream was whole.
+    pub ended: Result<(), StreamProblem>,
+}
+
+impl Gate {
+    /// Runs the calls of a model's stream as a batch, each as soon as it is complete, while the stream goes on.
+    pub async fn call_stream<B, E>(
+        self: &Arc<Self>,
+        session: &Session,
+        provider: Provider,
+        bytes: impl Stream<Item = Result<B, E>> + Send,
+        limits: CallLimits,
+    ) -> StreamedCalls
+    where
+        B: AsRef<[u8]>,
+        E: fmt::Display,
+    {
+        let mut bytes = std::pin::pin!(bytes);
+        let mut assembler = Assembler::new(provider);
+        let mut batch = self.batch(session, limits.clone());
+        loop {
+            let chunk = tokio::select! {
+                biased;
+                () = limits.cancel.cancelled() => break,
+                chunk = bytes.next() => chunk,
+            };
+            match chunk {
+                Some(Ok(chunk)) => {
+                    for call in assembler.push(chunk.as_ref()) {
+                        batch.push(call);
+                    }
+                }
+                Some(Err(error)) => {
+                    if assembler.state == State::Open {
+                        assembler.state = State::Broken(format!("the stream broke off: {error}"));
+                    }
+                    break;
+                }
+                None => break,
+            }
+        }
+        let ended = assembler.end();
+        StreamedCalls { calls: batch.finish().await, ended }
+    }
+}
+
+/// The text of an input while it grows. What is too much for any call is not kept: the gate refuses it by its length.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Growing(String);
+
+impl Growing {
+    fn add(&mut self, text: &str) {
+        if self.0.len() <= json::Limits::CALL.bytes {
+            self.0.push_str(text);
+        }
+    }
+
+    /// One JSON object, whole, with something in it.
+    fn is_whole_object(&self) -> bool {
+        self.0.trim_end().ends_with('}')
+            && matches!(serde_json::from_str::<Value>(&self.0), Ok(Value::Object(map)) if !map.is_empty())
+    }
+
+    /// The input to call with: no text at all stands for no fields at all.
+    fn take(&mut self) -> String {
+        let text = std::mem::take(&mut self.0);
+        if text.trim().is_empty() { "{}".to_owned() } else { text }
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+    value.get(key).and_then(Value::as_str)
+}
+
+fn index(value: &Value, key: &str) -> Option<u64> {
+    value.get(key).and_then(Value::as_u64)
+}

@@ -1,0 +1,249 @@
+//! The law of batches: the files and every result come out as if each call had waited for the one before.
+
+use super::writers;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+use tokio::runtime::Runtime;
+use toolgate_gate::{
+    CallLimits, Gate, GateParts, Hook, HookAnswer, HookCall, HookFailure, Moment, Session, Sink,
+};
+use toolgate_proto::{AbsPath, CallResult, ToolCall, ToolIdentity};
+use toolgate_testkit::{allow_all, gate_with, session_in};
+use toolgate_tools::Toolset;
+
+/// One entry of the tree that a batch starts from.
+#[derive(Debug, Clone)]
+enum Seed {
+    File(String, String),
+    Directory(String),
+    Link(String, String),
+    SecondName(String, String),
+}
+
+fn name() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just("a"), Just("b"), Just("d"), Just("e")]
+}
+
+/// Few names, so that paths meet often.
+fn path() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => name().prop_map(str::to_owned),
+        4 => (name(), name()).prop_map(|(one, two)| format!("{one}/{two}")),
+        1 => (name(), name(), name()).prop_map(|(one, two, three)| format!("{one}/{two}/{three}")),
+        1 => (name(), name()).prop_map(|(one, two)| format!("{one}/../{two}")),
+    ]
+}
+
+fn seed() -> impl Strategy<Value = Seed> {
+    prop_oneof![
+        4 => (path(), "[xyz\n]{0,6}").prop_map(|(path, text)| Seed::File(path, text)),
+        3 => path().prop_map(Seed::Directory),
+        2 => (path(), path()).prop_map(|(path, target)| Seed::Link(path, target)),
+        1 => (path(), path()).prop_map(|(path, other)| Seed::SecondName(path, other)),
+    ]
+}
+
+fn act() -> impl Strategy<Value = (&'static str, Value)> {
+    let one = |tool: &'static str| {
+        (path(), "[pqr]{0,3}").prop_map(move |(path, text)| (tool, json!({ "path": path, "text": text })))
+    };
+    let two = |tool: &'static str| {
+        (path(), path()).prop_map(move |(from, to)| (tool, json!({ "from": from, "to": to })))
+    };
+    prop_oneof![
+        6 => path().prop_map(|path| ("read_file", json!({ "path": path }))),
+        3 => prop_oneof![Just(".".to_owned()), path()].prop_map(|path| ("ls", json!({ "path": path }))),
+        2 => prop_oneof![Just(".".to_owned()), path()].prop_map(|path| ("total", json!({ "path": path }))),
+        6 => one("put"),
+        5 => one("append"),
+        3 => one("remove"),
+        3 => two("copy"),
+        2 => name().prop_map(|name| ("note", json!({ "path": name }))),
+        1 => (path(), path()).prop_map(|(path, target)| ("link", json!({ "path": path, "text": target }))),
+        1 => two("rename"),
+        1 => path().prop_map(|path| ("cd", json!({ "path": path }))),
+        1 => Just(("put", json!({ "path": 7 }))),
+        1 => Just(("nonsense", json!({}))),
+    ]
+}
+
+fn plant(root: &Path, seeds: &[Seed]) {
+    // What does not fit (a file where a directory is) is left out, in both trees alike.
+    for seed in seeds {
+        let (Seed::File(path, _) | Seed::Directory(path) | Seed::Link(path, _) | Seed::SecondName(path, _)) =
+            seed;
+        let path = root.join(path);
+        let _ = fs::create_dir_all(path.parent().unwrap());
+        let _ = match seed {
+            Seed::File(_, text) => fs::write(&path, text),
+            Seed::Directory(_) => fs::create_dir_all(&path),
+            Seed::Link(_, target) => symlink(target, &path),
+            Seed::SecondName(_, other) => fs::hard_link(root.join(other), &path),
+        };
+    }
+}
+
+/// One world: a tree, a session in it, and what came of the calls.
+struct World {
+    dir: tempfile::TempDir,
+    session: Session,
+}
+
+impl World {
+    fn new(seeds: &[Seed]) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        plant(root.as_path(), seeds);
+        Self { session: session_in(&root), dir }
+    }
+
+    /// A result as text, without the name of the temporary directory.
+    fn told(&self, result: &CallResult) -> String {
+        let text = match result {
+            Ok(output) => format!("ok {} {:?}", output.model_text(), output.structured),
+            Err(refusal) => format!("{refusal} | {}", refusal.hint),
+        };
+        text.replace(&self.dir.path().canonicalize().unwrap().display().to_string(), "ROOT")
+    }
+
+    fn end(&self) -> (String, String) {
+        let cwd = self.session.workspace().cwd.to_string();
+        let root = self.dir.path().canonicalize().unwrap();
+        (writers::snapshot(&root), cwd.replace(&root.display().to_string(), "ROOT"))
+    }
+}
+
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| {
+        tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap()
+    })
+}
+
+fn equip(gate: Gate) -> Arc<Gate> {
+    toolgate_tools::register(&gate, Toolset::Plain).unwrap();
+    writers::register(&gate);
+    Arc::new(gate)
+}
+
+fn check(gate: &Arc<Gate>, seeds: &[Seed], acts: &[(&str, Value)]) -> Result<(), TestCaseError> {
+    let calls: Vec<ToolCall> = acts
+        .iter()
+        .enumerate()
+        .map(|(index, (tool, input))| ToolCall::new(format!("c{index}"), *tool, input.to_string()))
+        .collect();
+    let (together, apart) = (World::new(seeds), World::new(seeds));
+    runtime().block_on(async {
+        let batch = gate.call_batch(&together.session, calls.clone(), CallLimits::default()).await;
+        prop_assert_eq!(batch.len(), calls.len());
+        for (call, closed) in calls.into_iter().zip(&batch) {
+            prop_assert_eq!(&closed.record.call, &call.id);
+            let one = gate.call(&apart.session, call.clone(), CallLimits::default()).await;
+            prop_assert_eq!(
+                together.told(&closed.result),
+                apart.told(&one.result),
+                "{} {} {}",
+                call.id,
+                call.name,
+                call.input
+            );
+        }
+        prop_assert_eq!(together.end(), apart.end());
+        Ok(())
+    })
+}
+
+fn cases(usual: u32) -> ProptestConfig {
+    // The soak (`cargo xtask soak-schedule`) asks for more.
+    let cases = std::env::var("TOOLGATE_SOAK_BATCHES").ok().and_then(|text| text.parse().ok());
+    ProptestConfig { cases: cases.unwrap_or(usual), max_shrink_iters: 2_000, ..ProptestConfig::default() }
+}
+
+/// Rewrites what `put` and `copy` are told, so that effects are not what they seemed.
+struct Redirect;
+
+impl Hook for Redirect {
+    fn name(&self) -> &str {
+        "redirect"
+    }
+
+    fn wants(&self, moment: Moment, _tool: &ToolIdentity) -> bool {
+        moment == Moment::PreToolUse
+    }
+
+    fn tell<'a>(
+        &'a self,
+        call: HookCall<'a>,
+    ) -> futures_util::future::BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        let mut input: Map<String, Value> = call.input.clone();
+        let rewritten = match input.get("path").and_then(Value::as_str) {
+            Some(path) if path.starts_with('a') => {
+                input.insert("path".into(), json!(path.replacen('a', "b", 1)));
+                true
+            }
+            _ => false,
+        };
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            Ok(if rewritten { HookAnswer::rewrite(input) } else { HookAnswer::silent() })
+        })
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(2_000))]
+
+    #[test]
+    fn the_batch_equals_one_by_one(seeds in vec(seed(), 0..10), acts in vec(act(), 2..14)) {
+        static GATE: OnceLock<Arc<Gate>> = OnceLock::new();
+        let gate = GATE.get_or_init(|| equip(gate_with(allow_all(&writers::NAMES)).0));
+        check(gate, &seeds, &acts)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(400))]
+
+    #[test]
+    fn the_batch_equals_one_by_one_though_a_hook_rewrites_inputs(
+        seeds in vec(seed(), 0..10),
+        acts in vec(act(), 2..10),
+    ) {
+        static GATE: OnceLock<Arc<Gate>> = OnceLock::new();
+        let gate = GATE.get_or_init(|| {
+            equip(Gate::new(GateParts {
+                policy: allow_all(&writers::NAMES),
+                hooks: vec![Arc::new(Redirect)],
+                sinks: Vec::<Arc<dyn Sink>>::new(),
+                ..GateParts::default()
+            }))
+        });
+        check(gate, &seeds, &acts)?;
+    }
+}
+
+/// A law that held because nothing ever overlapped would be worth nothing.
+#[test]
+fn writers_of_different_files_do_overlap() {
+    let gate = equip(gate_with(allow_all(&writers::NAMES)).0);
+    let world = World::new(&[]);
+    runtime().block_on(async {
+        for _ in 0..200 {
+            let calls = (0..8)
+                .map(|index| {
+                    let input = json!({ "path": format!("f{index}"), "text": "x" });
+                    ToolCall::new(format!("c{index}"), "put", input.to_string())
+                })
+                .collect();
+            let closed = gate.call_batch(&world.session, calls, CallLimits::default()).await;
+            assert!(closed.iter().all(|closed| closed.result.is_ok()));
+        }
+    });
+    assert!(writers::MOST_AT_ONCE.load(Ordering::SeqCst) > 1);
+}

@@ -1,0 +1,456 @@
+//! How a batch behaves: limits, cancellation, people, order.
+
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use proptest::prelude::*;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, sleep};
+use toolgate_gate::{
+    Answer, ApprovalRequest, Approver, BatchWatcher, CallLimits, Closed, FnTool, Gate, GateParts, MemorySink,
+    Session, Sink, Spec,
+};
+use toolgate_policy::RawPolicy;
+use toolgate_proto::{
+    AbsPath, Code, CommandLine, Effect, Intent, Modifier, Output, Scope, Shell, SourceId, ToolCall, WriteKind,
+};
+use toolgate_testkit::{allow_all, session_in};
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Work {
+    /// What it touches: `r PATH`, `w PATH`, `x` (a command that reads only), `?` (unknown), `ask`.
+    touch: String,
+    /// How long it takes.
+    millis: u64,
+}
+
+/// What happened inside the tool, in order: `+id` where a run begins, `-id` where it ends.
+type Diary = Arc<Mutex<Vec<String>>>;
+
+struct Bench {
+    gate: Arc<Gate>,
+    session: Session,
+    sink: Arc<MemorySink>,
+    diary: Diary,
+    most: Arc<AtomicUsize>,
+}
+
+impl Bench {
+    fn new(parts: GateParts) -> Self {
+        let sink = Arc::new(MemorySink::new());
+        let sinks: Vec<Arc<dyn Sink>> = vec![Arc::clone(&sink) as Arc<dyn Sink>];
+        let gate = Gate::new(GateParts { sinks, grace: Duration::from_millis(5), ..parts });
+        let (diary, most) = (Diary::default(), Arc::new(AtomicUsize::new(0)));
+        for (name, read_only) in [("work", false), ("look", true), ("held", false)] {
+            let (pages, most, now) = (Arc::clone(&diary), Arc::clone(&most), Arc::new(AtomicUsize::new(0)));
+            let mut spec = Spec::new(name, "Works.");
+            spec.read_only = read_only;
+            let tool = FnTool::new(spec, move |input: Work, cleared| {
+                let (pages, most, now) = (Arc::clone(&pages), Arc::clone(&most), Arc::clone(&now));
+                async move {
+                    let id = cleared.call().to_string();
+                    pages.lock().unwrap().push(format!("+{id}"));
+                    most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    tokio::select! {
+                        () = sleep(Duration::from_millis(input.millis)) => {}
+                        () = cleared.cancel().cancelled() => {}
+                    }
+                    now.fetch_sub(1, Ordering::SeqCst);
+                    pages.lock().unwrap().push(format!("-{id}"));
+                    let queued = Modifier::QueueCommand { command: id.clone() };
+                    Ok(Output::text(id).modifier(queued))
+                }
+            });
+            gate.register(SourceId::Sdk, tool.intent(|input, _| Intent::new("work", [effect(&input.touch)])))
+                .unwrap();
+        }
+        Self { gate: Arc::new(gate), session: session_in(&AbsPath::root()), sink, diary, most }
+    }
+
+    fn allowing() -> Self {
+        Self::new(GateParts { policy: allow_all(&["work", "look"]), ..GateParts::default() })
+    }
+
+    async fn run(&self, calls: Vec<ToolCall>) -> Vec<Closed> {
+        self.gate.call_batch(&self.session, calls, CallLimits::default()).await
+    }
+
+    fn diary(&self) -> String {
+        self.diary.lock().unwrap().join(" ")
+    }
+}
+
+/// A directory with the files `a`, `b`, `c`, `z` and `0` to `39`, and `d/x`. Nothing is ever written to them.
+fn place() -> &'static AbsPath {
+    static PLACE: LazyLock<(tempfile::TempDir, AbsPath)> = LazyLock::new(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        std::fs::create_dir(top.join("d")).unwrap();
+        let names = (0..40).map(|name| name.to_string());
+        for name in names.chain(["a", "b", "c", "z", "d/x"].map(str::to_owned)) {
+            std::fs::write(top.join(name), "x").unwrap();
+        }
+        (dir, top)
+    });
+    &PLACE.1
+}
+
+fn effect(touch: &str) -> Effect {
+    let path = |text: &str| place().join(text);
+    match touch.split_once(' ') {
+        Some(("r", name)) => Effect::Read { path: path(name), scope: Scope::Entry },
+        Some((_, name)) => Effect::Write { path: path(name), kind: WriteKind::Edit },
+        None if touch == "x" => Effect::Exec {
+            command: CommandLine {
+                text: "sleep 0.2".to_owned(),
+                shell: Shell::Bash,
+                cwd: AbsPath::root(),
+                unsandboxed: false,
+            },
+        },
+        None if touch == "ask" => Effect::Ask,
+        None => Effect::Opaque,
+    }
+}
+
+fn call(id: impl ToString, tool: &str, touch: &str, millis: u64) -> ToolCall {
+    ToolCall::new(id.to_string(), tool, json!({ "touch": touch, "millis": millis }).to_string())
+}
+
+#[tokio::test(start_paused = true)]
+async fn eight_commands_that_read_only_take_as_long_as_one() {
+    let bench = Bench::allowing();
+    let started = Instant::now();
+    let closed = bench.run((0..8).map(|id| call(id, "look", "x", 200)).collect()).await;
+    assert_eq!(started.elapsed(), Duration::from_millis(200));
+    assert!(closed.iter().all(|closed| closed.result.is_ok()));
+
+    let started = Instant::now();
+    bench.run((0..8).map(|id| call(id, "work", "x", 200)).collect()).await;
+    assert_eq!(started.elapsed(), Duration::from_millis(1600), "of another tool's commands nothing is known");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_conflicting_calls_wait() {
+    for (calls, wanted) in [
+        (vec![("r a", 20), ("r a", 10)], "+0 +1 -1 -0"),
+        (vec![("w a", 20), ("w b", 10)], "+0 +1 -1 -0"),
+        (vec![("w a", 20), ("r a", 10)], "+0 -0 +1 -1"),
+        (vec![("r a", 20), ("w a", 10), ("r b", 5)], "+0 +2 -2 -0 +1 -1"),
+        (vec![("w d", 20), ("w d/x", 10)], "+0 -0 +1 -1"),
+        (vec![("r a", 20), ("?", 10), ("r a", 5)], "+0 -0 +1 -1 +2 -2"),
+        (vec![("w a", 20), ("r a", 10), ("w a", 5), ("w c", 1)], "+0 +3 -3 -0 +1 -1 +2 -2"),
+    ] {
+        let bench = Bench::allowing();
+        bench
+            .run(
+                calls
+                    .iter()
+                    .enumerate()
+                    .map(|(id, (touch, millis))| call(id, "work", touch, *millis))
+                    .collect(),
+            )
+            .await;
+        assert_eq!(bench.diary(), wanted, "{calls:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_calls_go_on_at_once_than_the_limit() {
+    for limit in [1, 3, 10] {
+        let bench = Bench::new(GateParts {
+            policy: allow_all(&["work"]),
+            max_concurrency: limit,
+            ..GateParts::default()
+        });
+        bench.run((0..40).map(|id| call(id, "work", &format!("r {id}"), 10)).collect()).await;
+        assert_eq!(bench.most.load(Ordering::SeqCst), limit);
+        let begun: Vec<usize> = bench
+            .diary()
+            .split(' ')
+            .filter_map(|line| line.strip_prefix('+'))
+            .map(|id| id.parse().unwrap())
+            .collect();
+        assert!(begun.is_sorted(), "seats are given in the order of the calls: {begun:?}");
+    }
+}
+
+/// Answers when the test lets it, and remembers who asked.
+struct Slow {
+    go: Semaphore,
+    asked: Mutex<Vec<String>>,
+    at_once: AtomicUsize,
+    most: AtomicUsize,
+    heard: Notify,
+    /// The last one is given for good.
+    answers: Mutex<Vec<Answer>>,
+}
+
+impl Slow {
+    fn new(answers: impl IntoIterator<Item = Answer>) -> Arc<Self> {
+        Arc::new(Self {
+            answers: Mutex::new(answers.into_iter().collect()),
+            go: Semaphore::new(0),
+            asked: Mutex::default(),
+            at_once: AtomicUsize::new(0),
+            most: AtomicUsize::new(0),
+            heard: Notify::new(),
+        })
+    }
+}
+
+struct Asked(Arc<Slow>);
+
+impl Approver for Asked {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
+        Box::pin(async {
+            let slow = &self.0;
+            slow.asked.lock().unwrap().push(request.call.to_string());
+            slow.most.fetch_max(slow.at_once.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            slow.heard.notify_one();
+            slow.go.acquire().await.unwrap().forget();
+            slow.at_once.fetch_sub(1, Ordering::SeqCst);
+            let mut answers = slow.answers.lock().unwrap();
+            if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() }
+        })
+    }
+}
+
+fn asking(slow: &Arc<Slow>, limit: usize) -> Bench {
+    Bench::new(GateParts {
+        policy: allow_all(&["work"]),
+        approvers: vec![Arc::new(Asked(Arc::clone(slow)))],
+        max_concurrency: limit,
+        ..GateParts::default()
+    })
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_approval_holds_up_no_unrelated_call() {
+    let slow = Slow::new([Answer::Once]);
+    let bench = asking(&slow, 1);
+    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    batch.push(call("asked", "held", "w a", 0));
+    batch.push(call("related", "work", "r a", 0));
+    batch.push(call("free", "work", "w b", 0));
+    let first = batch.next().await.unwrap();
+    assert_eq!(first.closed.record.call.as_str(), "free");
+    slow.go.add_permits(1);
+    let rest: Vec<String> = [batch.next().await, batch.next().await]
+        .into_iter()
+        .map(|finished| finished.unwrap().closed.record.call.to_string())
+        .collect();
+    assert_eq!(rest, ["asked", "related"]);
+    assert!(batch.next().await.is_none());
+    assert_eq!(batch.finish().await.len(), 3, "all results, also those given before");
+}
+
+#[tokio::test]
+async fn a_person_is_asked_one_question_at_a_time() {
+    let slow = Slow::new([Answer::Once]);
+    let bench = asking(&slow, 10);
+    slow.go.add_permits(5);
+    let calls = (0..5).map(|id| call(id, "held", &format!("w {id}"), 1)).collect();
+    let closed = bench.run(calls).await;
+    assert!(closed.iter().all(|closed| closed.result.is_ok()));
+    assert_eq!(slow.most.load(Ordering::SeqCst), 1);
+    assert_eq!(*slow.asked.lock().unwrap(), ["0", "1", "2", "3", "4"]);
+}
+
+#[tokio::test]
+async fn a_change_of_rules_while_a_question_waits_may_answer_it() {
+    let slow = Slow::new([Answer::Once]);
+    let bench = asking(&slow, 10);
+    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    batch.push(call("first", "held", "w a", 0));
+    batch.push(call("second", "held", "w b", 0));
+    slow.heard.notified().await;
+    // Both wait now: one is being asked about, the other waits for the person's ear.
+    tokio::task::yield_now().await;
+    bench.gate.set_policy(allow_all(&["work", "held"]));
+    slow.go.add_permits(1);
+    let closed = batch.finish().await;
+    assert!(closed.iter().all(|closed| closed.result.is_ok()));
+    assert_eq!(*slow.asked.lock().unwrap(), ["first"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_revised_call_waits_for_what_it_now_conflicts_with() {
+    let revised = json!({ "touch": "w b", "millis": 1 });
+    let slow = Slow::new([Answer::Revise { input: revised.as_object().unwrap().clone() }, Answer::Once]);
+    let bench = asking(&slow, 10);
+    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    batch.push(call("revised", "held", "w a", 1));
+    batch.push(call("other", "work", "w b", 1_000));
+    slow.heard.notified().await;
+    sleep(Duration::from_millis(1)).await;
+    assert_eq!(bench.diary(), "+other");
+    // The answer makes the first call conflict with the second, which runs already.
+    slow.go.add_permits(2);
+    let closed = batch.finish().await;
+    assert!(closed.iter().all(|closed| closed.result.is_ok()));
+    assert_eq!(bench.diary(), "+other -other +revised -revised");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_asks_needs_no_seat_and_asks_alone() {
+    let bench =
+        Bench::new(GateParts { policy: allow_all(&["work"]), max_concurrency: 1, ..GateParts::default() });
+    bench
+        .run(vec![
+            call(0, "work", "ask", 50),
+            call(1, "work", "ask", 50),
+            call(2, "work", "r a", 10),
+            call(3, "work", "r a", 10),
+        ])
+        .await;
+    assert_eq!(bench.diary(), "+0 +2 -2 +3 -3 -0 +1 -1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_the_batch_ends_what_runs_and_keeps_the_rest_from_running() {
+    let bench = Bench::allowing();
+    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    for id in 0..6 {
+        batch.push(call(id, "work", if id % 2 == 0 { "w a" } else { "w b" }, 1_000));
+    }
+    sleep(Duration::from_millis(1)).await;
+    batch.cancel_all();
+    batch.push(call(6, "work", "r z", 1));
+    let closed = batch.finish().await;
+    assert!(closed.iter().all(|closed| closed.result.as_ref().unwrap_err().code == Code::Cancelled));
+    assert_eq!(bench.sink.records().len(), 7);
+    assert_eq!(bench.diary(), "+0 +1 -0 -1");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_is_dropped_leaves_a_record_of_each_call() {
+    let bench = Bench::allowing();
+    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    for id in 0..30 {
+        batch.push(call(id, "work", if id % 3 == 0 { "w a" } else { "?" }, 1_000));
+    }
+    sleep(Duration::from_millis(1)).await;
+    drop(batch);
+    sleep(Duration::from_millis(10)).await;
+    let mut ids: Vec<usize> =
+        bench.sink.records().iter().map(|record| record.call.as_str().parse().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, (0..30).collect::<Vec<_>>());
+    assert_eq!(bench.diary(), "+0", "nothing starts because something else was dropped");
+}
+
+struct Counting(AtomicUsize);
+
+impl BatchWatcher for Counting {
+    fn finished<'a>(&'a self, _session: &'a Session, calls: &'a [Closed]) -> BoxFuture<'a, Vec<String>> {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move { vec![format!("{} calls are over", calls.len())] })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watcher_is_told_once_with_all_results_in_order() {
+    let counting = Arc::new(Counting(AtomicUsize::new(0)));
+    let bench = Bench::new(GateParts {
+        policy: allow_all(&["work"]),
+        batch_watchers: vec![Arc::clone(&counting) as Arc<dyn BatchWatcher>],
+        ..GateParts::default()
+    });
+    let closed = bench.run((0..4).map(|id| call(id, "work", &format!("r {id}"), 9 - id)).collect()).await;
+    assert_eq!(counting.0.load(Ordering::SeqCst), 1);
+    assert_eq!(closed[3].result.as_ref().unwrap().model_text(), "3\n4 calls are over");
+    let queued: Vec<String> = std::iter::from_fn(|| bench.session.context().next_command()).collect();
+    assert_eq!(queued, ["0", "1", "2", "3"], "commands are queued in the order of the calls");
+    assert!(bench.run(Vec::new()).await.is_empty());
+    assert_eq!(counting.0.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn results_come_as_they_finish_for_those_who_want_that() {
+    let bench = Bench::allowing();
+    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    for id in 0..4u64 {
+        batch.push(call(id, "work", &format!("r {id}"), 40 - 10 * id));
+    }
+    let mut places = Vec::new();
+    while let Some(finished) = StreamExt::next(&mut batch).await {
+        places.push(finished.place);
+    }
+    assert_eq!(places, [3, 2, 1, 0]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    /// A thousand calls, a fifth of them cancelled at any time: none is lost, doubled or moved.
+    #[test]
+    fn a_thousand_calls_come_back_each_once_and_in_order(
+        plan in prop::collection::vec((0u8..5, 0u8..40, 0u64..6, 0u64..30), 1_000),
+    ) {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let bench = Bench::allowing();
+        let closed = runtime.block_on(async {
+            let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+            let mut late: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+            for (id, (kind, name, millis, when)) in plan.iter().enumerate() {
+                let touch = match (kind, name) {
+                    (0, 0) => "?".to_owned(),
+                    (0 | 1, _) => format!("w {name}"),
+                    _ => format!("r {name}"),
+                };
+                batch.push(call(id, "work", &touch, *millis));
+                if *kind == 4 {
+                    late.entry(*when).or_default().push(id);
+                }
+            }
+            for (_, ids) in late {
+                sleep(Duration::from_millis(1)).await;
+                for id in ids {
+                    assert!(batch.cancel_at(id));
+                }
+            }
+            batch.finish().await
+        });
+        prop_assert_eq!(closed.len(), 1_000);
+        let mut ran = 0;
+        for (id, closed) in closed.iter().enumerate() {
+            prop_assert_eq!(closed.record.call.as_str(), id.to_string());
+            match &closed.result {
+                Ok(output) => {
+                    ran += 1;
+                    prop_assert_eq!(output.model_text(), id.to_string());
+                }
+                Err(refusal) => {
+                    prop_assert_eq!(refusal.code, Code::Cancelled);
+                    prop_assert_eq!(plan[id].0, 4);
+                }
+            }
+        }
+        prop_assert!(ran >= 600, "{ran}");
+        let mut records: Vec<usize> =
+            bench.sink.records().iter().map(|record| record.call.as_str().parse().unwrap()).collect();
+        records.sort_unstable();
+        prop_assert_eq!(records, (0..1_000).collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn an_unusable_policy_lets_no_call_of_a_batch_through() {
+    let bench = Bench::new(GateParts { policy: RawPolicy::default(), ..GateParts::default() });
+    let closed = bench.run((0..3).map(|id| call(id, "work", "?", 0)).collect()).await;
+    assert!(closed.iter().all(|closed| closed.result.as_ref().unwrap_err().code == Code::NobodyToAsk));
+    assert_eq!(bench.diary(), "");
+}

@@ -1,0 +1,126 @@
+//! One line on the terminal about a call that takes long. Never anywhere else.
+
+use super::args::Global;
+use anstyle::Style;
+use std::io::Write;
+use std::time::Duration;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use toolgate::render::visible;
+use toolgate::{Event, Stage};
+use toolgate_os::{Stream, is_terminal};
+
+/// A call that is over sooner is not worth a line.
+const AFTER: Duration = Duration::from_secs(1);
+const COLUMNS: usize = 78;
+const BAR: usize = 20;
+const CLEAR: &str = "\r\x1b[2K";
+
+/// Whether to show progress: only to a person, who looks at a terminal and did not ask for quiet.
+pub(crate) fn wanted(global: &Global) -> bool {
+    !global.quiet && !global.json && is_terminal(Stream::Stderr)
+}
+
+/// Shows how far the call is until it is over.
+pub(crate) async fn show(mut events: Receiver<Event>) {
+    let started = Instant::now();
+    let mut ticks = interval_at(started + AFTER, Duration::from_millis(200));
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut shown = Shown::default();
+    let mut err = std::io::stderr();
+    let mut dirty = false;
+    loop {
+        tokio::select! {
+            event = events.recv() => match event {
+                Ok(Event::Closed { .. }) | Err(RecvError::Closed) => break,
+                Ok(event) => shown.hear(&event),
+                Err(RecvError::Lagged(_)) => {}
+            },
+            _ = ticks.tick() => {
+                if let Some(line) = shown.line(started.elapsed()) {
+                    dirty = true;
+                    // Standard error may be closed; a line is not worth failing for.
+                    let _ = write!(err, "{CLEAR}{}{line}{}", Style::new().dimmed(), anstyle::Reset);
+                    let _ = err.flush();
+                }
+            }
+        }
+    }
+    if dirty {
+        let _ = write!(err, "{CLEAR}");
+        let _ = err.flush();
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shown {
+    last: String,
+    fraction: Option<f64>,
+    /// A person is being asked, and must be able to read the question.
+    asking: bool,
+}
+
+impl Shown {
+    fn hear(&mut self, event: &Event) {
+        match event {
+            Event::Progress { text, fraction, .. } => {
+                if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
+                    line.trim().clone_into(&mut self.last);
+                }
+                self.fraction = fraction.or(self.fraction);
+            }
+            Event::Asked { .. } => self.asking = true,
+            Event::Passed { stage: Stage::Settle, .. } => self.asking = false,
+            Event::Opened { .. } | Event::Passed { .. } | Event::Closed { .. } | Event::ToolsChanged => {}
+        }
+    }
+
+    fn line(&self, elapsed: Duration) -> Option<String> {
+        if self.asking || elapsed < AFTER {
+            return None;
+        }
+        let mut line = format!("{:>3} s ", elapsed.as_secs());
+        if let Some(fraction) = self.fraction {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1")]
+            let (done, percent) = ((fraction * BAR as f64) as usize, (fraction * 100.0) as u8);
+            let done = done.min(BAR);
+            line.push_str(&format!("[{}{}] {percent:>3} % ", "#".repeat(done), " ".repeat(BAR - done)));
+        }
+        let left = COLUMNS.saturating_sub(line.chars().count());
+        line.extend(visible(&self.last).chars().take(left));
+        Some(line.trim_end().to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(heard: &[(&str, Option<f64>)], seconds: u64, wanted: Option<&str>) {
+        let mut shown = Shown::default();
+        for (text, fraction) in heard {
+            shown.hear(&Event::Progress { call: "c".into(), text: (*text).to_owned(), fraction: *fraction });
+        }
+        assert_eq!(shown.line(Duration::from_secs(seconds)).as_deref(), wanted);
+    }
+
+    #[test]
+    fn a_line_tells_time_part_and_the_last_word() {
+        check(&[("quick", None)], 0, None);
+        check(&[], 3, Some("  3 s"));
+        check(&[("one\ntwo\n\n", None)], 12, Some(" 12 s two"));
+        check(&[("a", Some(0.5)), ("b", None)], 2, Some("  2 s [##########          ]  50 % b"));
+        check(&[("", Some(1.0))], 2, Some("  2 s [####################] 100 %"));
+        let long = "x".repeat(200);
+        check(&[(&long, None)], 1, Some(&format!("  1 s {}", "x".repeat(72))));
+    }
+
+    #[test]
+    fn what_a_tool_says_cannot_steer_the_terminal() {
+        let mut shown = Shown { last: "\u{1b}[2J\u{7}".to_owned(), ..Shown::default() };
+        assert!(!shown.line(AFTER).unwrap().contains(['\u{1b}', '\u{7}']));
+        shown.asking = true;
+        assert_eq!(shown.line(AFTER), None, "a question stays readable");
+    }
+}
