@@ -24,7 +24,9 @@ mod ambient;
 mod appendlog;
 mod clock;
 mod files;
+pub mod process;
 mod resolve;
+pub mod sandbox;
 mod scratch;
 
 pub use ambient::{Ambient, Stream, is_terminal};
