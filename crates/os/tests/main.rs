@@ -10,4 +10,5 @@ mod main {
     mod bench_desk;
     mod process_ends;
     mod process_runs;
+    mod sandbox_first;
 }

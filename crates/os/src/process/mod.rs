@@ -23,6 +23,7 @@ pub use text::plain_text;
 
 use crate::sandbox::{Confinement, Enforced, Refused};
 use keeper::{Charge, Word, stop_message};
+pub(crate) use launch::errno;
 use launch::{CWD_REPORT, Launch, step_words};
 use pump::{Pump, Shared};
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -243,7 +244,7 @@ fn stop(lifeline: &OwnedFd, grace: Duration) {
 }
 
 /// Out of the way of the standard streams and of what a command may use.
-fn high(handle: OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn high(handle: OwnedFd) -> io::Result<OwnedFd> {
     Ok(fcntl_dupfd_cloexec(handle, CWD_REPORT + 10)?)
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use toolgate_os::process::{Command, Environment, Exit, Keeping, Phase, Process, plain_text, write_startup};
+use toolgate_os::sandbox::Confinement;
 use toolgate_proto::AbsPath;
 
 /// Longer than anything here takes: a wait that reaches it has failed.
@@ -57,6 +58,22 @@ impl Desk {
 
     pub(super) fn start(&self, text: &str) -> Started {
         self.start_command(self.command(text))
+    }
+
+    pub(super) fn start_in(&self, text: &str, confinement: Confinement) -> Started {
+        let mut command = self.command(text);
+        command.confinement = Some(confinement);
+        self.start_command(command)
+    }
+
+    /// The box that a workspace gets: it may write there and in its temporary directory.
+    pub(super) fn confinement(&self) -> Confinement {
+        let protected = [".git/hooks", ".git/config", ".toolgate", ".mcp.json", ".claude/settings.json"];
+        Confinement {
+            writable: vec![self.ws(), self.path("tmp")],
+            protected: protected.into_iter().map(|name| self.ws().join(name)).collect(),
+            ..Confinement::default()
+        }
     }
 
     pub(super) fn start_command(&self, command: Command) -> Started {
