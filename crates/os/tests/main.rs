@@ -10,5 +10,6 @@ mod main {
     mod bench_desk;
     mod process_ends;
     mod process_runs;
-    mod sandbox_first;
+    mod sandbox_escapes;
+    mod sandbox_fits;
 }

@@ -111,7 +111,9 @@ impl Started {
     /// Waits for something to become true of the command.
     pub(super) fn until(&self, mut done: impl FnMut(&Process) -> bool) {
         while !done(&self.process) {
-            self.changed.recv_timeout(LONG).unwrap();
+            if self.changed.recv_timeout(LONG).is_err() {
+                panic!("no end: {} {:?}", self.text(), self.process);
+            }
         }
     }
 

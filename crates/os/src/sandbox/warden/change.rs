@@ -6,19 +6,19 @@
 
 use super::place::{Last, Place};
 use super::target::Target;
-use super::{Answer, Keeps, Question};
+use super::{Answer, Keeps, Later, Question};
 use crate::sandbox::calls::OPENS_TO_CHANGE;
 use crate::sandbox::refused::Access;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use toolgate_proto::EntryKind;
 
-type Waits<'a> = &'a dyn Fn() -> bool;
-
 /// `None` if the call is none of these.
-pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, waits: Waits<'_>) -> Option<Answer> {
-    let asked = Asked { keeps, target, waits };
+pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, later: &Later) -> Option<Answer> {
+    let asked = Asked { keeps, target, later };
     let (int, word) = (|index| question.int(index), |index| question.word(index));
     let here = libc::AT_FDCWD;
     let created = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
@@ -61,14 +61,14 @@ pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, waits: 
 struct Asked<'a> {
     keeps: &'a Keeps,
     target: &'a Target,
-    waits: Waits<'a>,
+    later: &'a Later,
 }
 
 impl Asked<'_> {
     /// Where a path leads, read from a caller that still waits. `None` leaves it to the kernel.
     fn place(&self, directory: i32, address: u64, last: Last) -> Result<Option<Place>, Errno> {
         let path = self.target.path(directory, address)?;
-        if !(self.waits)() {
+        if !self.later.waits() {
             return Err(Errno::INTR);
         }
         Ok(Place::of(&path, last))
@@ -99,8 +99,9 @@ impl Asked<'_> {
         }
         let native = (!changes || bounds.writes_natively(&place.real))
             && (!reads || bounds.reads_natively(&place.real));
-        // Pipes and devices may make the one who opens them wait; directories are not opened to be changed.
-        if native || matches!(place.kind, EntryKind::Special | EntryKind::Directory) {
+        // Directories are not opened to be changed, and devices are Landlock's business.
+        let pipe = place.kind == EntryKind::Special && place.is_pipe();
+        if native || place.kind == EntryKind::Directory || place.kind == EntryKind::Special && !pipe {
             return Ok(Answer::Go);
         }
         let missing = place.kind == EntryKind::Missing;
@@ -115,11 +116,13 @@ impl Asked<'_> {
         // Without NONBLOCK a pipe put there in between would hold up the warden.
         let ours = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::NONBLOCK;
         let mode = self.mode(mode);
-        let handle = fs::openat(&place.directory()?, &place.name, asked | ours, mode)?;
-        if !asked.contains(OFlags::NONBLOCK) {
-            fs::fcntl_setfl(&handle, fs::fcntl_getfl(&handle)? - OFlags::NONBLOCK)?;
+        let directory = place.directory()?;
+        if pipe && !asked.contains(OFlags::NONBLOCK) {
+            let later = self.later.clone();
+            return later.answer(move |later| open_pipe(&directory, &place, (asked, ours), later));
         }
-        Ok(Answer::Handle { handle, close_on_exec: asked.contains(OFlags::CLOEXEC) })
+        let handle = fs::openat(&directory, &place.name, asked | ours, mode)?;
+        hand(handle, asked)
     }
 
     fn mode(&self, mode: u64) -> Mode {
@@ -259,4 +262,40 @@ impl Asked<'_> {
         fs::ftruncate(&fs::openat(&place.directory()?, &place.name, flags, Mode::empty())?, length)?;
         Ok(Answer::Done(0))
     }
+}
+
+/// The handle as the caller asked for it.
+fn hand(handle: OwnedFd, asked: OFlags) -> Result<Answer, Errno> {
+    if !asked.contains(OFlags::NONBLOCK) {
+        fs::fcntl_setfl(&handle, fs::fcntl_getfl(&handle)? - OFlags::NONBLOCK)?;
+    }
+    Ok(Answer::Handle { handle, close_on_exec: asked.contains(OFlags::CLOEXEC) })
+}
+
+/// Opens a named pipe as soon as somebody has its other end, or until the caller is gone.
+fn open_pipe(directory: &OwnedFd, place: &Place, (asked, ours): (OFlags, OFlags), later: &Later) -> Answer {
+    let mut held = None;
+    while later.waits() {
+        if held.is_none() {
+            match fs::openat(directory, &place.name, asked | ours, Mode::empty()) {
+                // Nobody reads yet.
+                Err(Errno::NXIO) => {}
+                Err(errno) => return Answer::Fail(errno),
+                Ok(handle) => held = Some(handle),
+            }
+        }
+        if let Some(handle) = held.take() {
+            let writes = asked.intersects(OFlags::WRONLY | OFlags::RDWR);
+            let mut fds = [PollFd::new(&handle, PollFlags::IN)];
+            let pause = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+            // A reader waits for a writer, whom it knows by what comes or by the end.
+            if writes || poll(&mut fds, Some(&pause)).is_ok_and(|ready| ready > 0) {
+                return hand(handle, asked).unwrap_or_else(Answer::Fail);
+            }
+            held = Some(handle);
+        } else {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+    }
+    Answer::Fail(Errno::INTR)
 }

@@ -70,6 +70,32 @@ impl Question {
     }
 }
 
+/// The means to answer a call on a thread of its own: it may take its time, and everybody else waits for the warden.
+#[derive(Clone)]
+pub(super) struct Later {
+    listener: Arc<OwnedFd>,
+    question: Question,
+}
+
+impl Later {
+    /// Whether the caller still waits.
+    fn waits(&self) -> bool {
+        still_waits(&self.listener, self.question)
+    }
+
+    fn answer(self, work: impl FnOnce(&Self) -> Answer + Send + 'static) -> Result<Answer, Errno> {
+        std::thread::Builder::new()
+            .name("toolgate-warden".to_owned())
+            .stack_size(128 * 1024)
+            .spawn(move || {
+                let answer = work(&self);
+                send(&self.listener, self.question, answer);
+            })
+            .map_err(|_| Errno::AGAIN)?;
+        Ok(Answer::Later)
+    }
+}
+
 /// A warden that waits for its filter.
 pub(crate) struct Warden {
     socket: OwnedFd,
@@ -97,12 +123,10 @@ impl Keeps {
             self.refuse(&target, Access::Internet, "");
             return Answer::Fail(Errno::ACCESS);
         }
-        let decided = change::decide(self, &target, question, &waits)
+        let later = Later { listener: Arc::clone(listener), question };
+        let decided = change::decide(self, &target, question, &later)
             .or_else(|| metadata::decide(self, &target, question, &waits))
-            .or_else(|| {
-                let later = network::Later { listener: Arc::clone(listener), question };
-                network::decide(self, &target, question, later)
-            });
+            .or_else(|| network::decide(self, &target, question, later));
         // The filter asks only about calls that one of these knows.
         decided.unwrap_or(Answer::Fail(Errno::PERM))
     }
@@ -201,7 +225,7 @@ fn still_waits(listener: &OwnedFd, question: Question) -> bool {
 }
 
 #[expect(unsafe_code, reason = "ioctls that read structures")]
-pub(super) fn send(listener: &OwnedFd, question: Question, answer: Answer) {
+fn send(listener: &OwnedFd, question: Question, answer: Answer) {
     const CONTINUE: u32 = 1;
     const SEND: u32 = 2;
     let (value, error, flags) = match answer {

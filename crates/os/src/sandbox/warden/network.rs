@@ -2,7 +2,7 @@
 
 use super::place::{Last, Place};
 use super::target::Target;
-use super::{Answer, Keeps, Question, send};
+use super::{Answer, Keeps, Later, Question};
 use crate::sandbox::Net;
 use crate::sandbox::refused::Access;
 use rustix::io::Errno;
@@ -10,16 +10,9 @@ use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open}
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
 
 /// The longest address that any kind of socket takes.
 const MOST_ADDRESS: u64 = 128;
-
-/// Answers on another thread: a connection may take its time, and everybody else waits for the warden.
-pub(super) struct Later {
-    pub(super) listener: Arc<OwnedFd>,
-    pub(super) question: Question,
-}
 
 /// `None` if the call is none of these.
 pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, later: Later) -> Option<Answer> {
@@ -77,16 +70,14 @@ fn connect(keeps: &Keeps, target: &Target, question: Question, later: Later) -> 
         libc::AF_UNSPEC | libc::AF_NETLINK => address,
         _ => return Err(Errno::AFNOSUPPORT),
     };
-    let work = move || {
+    later.answer(move |_| {
         let answer = match call(libc::connect, &socket, &address) {
             Ok(()) => Answer::Done(0),
             Err(errno) => Answer::Fail(errno),
         };
-        send(&later.listener, later.question, answer);
         drop(held);
-    };
-    std::thread::Builder::new().stack_size(64 * 1024).spawn(work).map_err(|_| Errno::AGAIN)?;
-    Ok(Answer::Later)
+        answer
+    })
 }
 
 fn bind(keeps: &Keeps, target: &Target, question: Question) -> Result<Answer, Errno> {

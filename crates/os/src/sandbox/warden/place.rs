@@ -1,7 +1,7 @@
 //! A place in the file system: a directory that was opened without following links, and a name in it.
 
 use crate::files::open_real;
-use rustix::fs::OFlags;
+use rustix::fs::{AtFlags, CWD, FileType, OFlags, statat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -52,6 +52,11 @@ impl Place {
         }
         let (parent, name) = (fact.real.parent()?, fact.real.file_name()?.to_owned());
         Some(Self { real: fact.real, kind: fact.kind, parent, name })
+    }
+
+    pub(super) fn is_pipe(&self) -> bool {
+        statat(CWD, self.real.as_path(), AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
     }
 
     /// A handle on the directory. Fails if a link has appeared on the way.
