@@ -111,9 +111,8 @@ impl Started {
     /// Waits for something to become true of the command.
     pub(super) fn until(&self, mut done: impl FnMut(&Process) -> bool) {
         while !done(&self.process) {
-            if self.changed.recv_timeout(LONG).is_err() {
-                panic!("no end: {} {:?}", self.text(), self.process);
-            }
+            let more = self.changed.recv_timeout(LONG);
+            assert!(more.is_ok(), "no end: {} {:?}", self.text(), self.process);
         }
     }
 
