@@ -72,8 +72,11 @@ impl From<std::io::Error> for FileProblem {
 
 /// Opens a path in which no component may be a link, and says what it is.
 pub(crate) fn open_real(real: &AbsPath, flags: OFlags) -> Result<(OwnedFd, Stat), FileProblem> {
-    // Without NONBLOCK the open of a pipe would wait for its other end.
-    let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    // Without NONBLOCK the open of a pipe would wait for its other end; a handle that only names does not wait, and
+    // takes no such flag.
+    let patient =
+        if flags.contains(OFlags::PATH) { OFlags::empty() } else { OFlags::NOCTTY | OFlags::NONBLOCK };
+    let flags = flags | OFlags::CLOEXEC | patient;
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let fd = match sys::openat2(real.as_path(), flags, resolve) {
         Ok(fd) => fd,

@@ -1,0 +1,39 @@
+//! Starts a command and holds it until standard input ends: `hold DIRECTORY COMMAND`.
+//! Kill it in any way, and nothing of the command is left.
+
+#![expect(clippy::print_stdout, reason = "an example talks to whoever runs it")]
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use toolgate_os::process::{Command, Environment, Keeping, Process, plain_text};
+use toolgate_proto::AbsPath;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let (Some(dir), Some(text)) = (args.next(), args.next()) else {
+        return Err("usage: hold DIRECTORY COMMAND [MARK]".into());
+    };
+    let cwd = AbsPath::new(dir)?;
+    let set = args.map(|mark| ("TOOLGATE_TEST_MARK".to_owned(), mark)).collect();
+    let file = cwd.join(toolgate_os::fresh_id("out_"));
+    let keeping = Keeping { head: 10_000, tail: 0, most: 1_000_000, file, file_at_once: false };
+    let command = Command {
+        text,
+        cwd,
+        environment: Environment::cut(&BTreeMap::new(), &[], &set),
+        startup: None,
+        keeping,
+        confinement: None,
+    };
+    let (send, changed) = std::sync::mpsc::channel();
+    let process = Process::start(command, move || {
+        let _ = send.send(());
+    })
+    .map_err(|problem| problem.message)?;
+    while !plain_text(&process.written().head).contains("ready") {
+        changed.recv()?;
+    }
+    println!("ready");
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! What a command may know of toolgate's environment.
+//!
+//! Names are let through by a list; everything else stays out, tokens and keys first of all.
+//! A person may let more through by name, or by a pattern with `*`; a name that looks like a secret needs to be named
+//! in full.
+//! Variables that choose programs for the shell or the dynamic linker are not on the list.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use toolgate_proto::AbsPath;
+
+/// Names that are let through without being asked for.
+const PASSED: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "NO_COLOR",
+    "COLUMNS",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_RUNTIME_DIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "CARGO_TARGET_DIR",
+    "RUST_BACKTRACE",
+    "RUSTFLAGS",
+    "GOPATH",
+    "GOROOT",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GOFLAGS",
+    "JAVA_HOME",
+    "MAVEN_HOME",
+    "GRADLE_USER_HOME",
+    "NVM_DIR",
+    "NODE_ENV",
+    "NPM_CONFIG_CACHE",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "DENO_DIR",
+    "VOLTA_HOME",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "CONDA_DEFAULT_ENV",
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "RBENV_ROOT",
+    "GEM_HOME",
+    "CC",
+    "CXX",
+    "CFLAGS",
+    "CXXFLAGS",
+    "LDFLAGS",
+    "MAKEFLAGS",
+    "PKG_CONFIG_PATH",
+    "CMAKE_PREFIX_PATH",
+    "MANPATH",
+    "INFOPATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "CI",
+    "ANDROID_HOME",
+    "SDKROOT",
+    "DOTNET_ROOT",
+    "NIX_PATH",
+    "SOURCE_DATE_EPOCH",
+];
+
+/// Texts that make a name look like a secret wherever they stand in it.
+const SECRET_TEXTS: &[&str] = &[
+    "SECRET",
+    "TOKEN",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "PRIVATE",
+    "APIKEY",
+    "COOKIE",
+    "SIGNING",
+];
+
+/// Words of a name, between underscores, that do.
+const SECRET_WORDS: &[&str] =
+    &["KEY", "KEYS", "AUTH", "PAT", "PWD", "PW", "PASS", "DSN", "SESSION", "JWT", "BEARER", "SALT"];
+
+/// Names that choose what code runs, whoever asks for them: only ever set, never passed on.
+const NEVER: &[&str] =
+    &["LD_*", "DYLD_*", "BASH_FUNC_*", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "IFS", "GIT_*"];
+
+/// Whether git may run helpers that a repository chooses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GitHelpers {
+    /// Hooks, file watchers, pagers and external diffs of a repository do not run.
+    #[default]
+    Off,
+    /// They run, as in a terminal.
+    On,
+}
+
+/// The environment of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Environment {
+    entries: BTreeMap<String, String>,
+    /// Names that were there and stay out.
+    pub withheld: Vec<String>,
+}
+
+impl Environment {
+    /// Cuts an environment from another: what the list and the patterns let through, and what is set in so many words.
+    pub fn cut(from: &BTreeMap<String, String>, pass: &[String], set: &BTreeMap<String, String>) -> Self {
+        let mut out = Self::default();
+        for (name, value) in from {
+            if passes(name, pass) {
+                out.entries.insert(name.clone(), value.clone());
+            } else {
+                out.withheld.push(name.clone());
+            }
+        }
+        out.entries.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+        // No terminal is there: nobody may page, colour or ask.
+        for (name, value) in [
+            ("TERM", "dumb"),
+            ("PAGER", "cat"),
+            ("GIT_PAGER", "cat"),
+            ("GIT_EDITOR", "true"),
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("DEBIAN_FRONTEND", "noninteractive"),
+        ] {
+            out.entries.insert(name.to_owned(), value.to_owned());
+        }
+        out.entries.extend(set.clone());
+        out
+    }
+
+    /// Sets one variable.
+    pub fn set(&mut self, name: &str, value: impl Into<String>) {
+        self.entries.insert(name.to_owned(), value.into());
+    }
+
+    /// Points every name for a temporary directory there.
+    pub fn temporary(&mut self, dir: &AbsPath) {
+        for name in ["TMPDIR", "TMP", "TEMP"] {
+            self.set(name, dir.to_string());
+        }
+    }
+
+    /// Takes from git what a repository could make it run, by settings that come after every file.
+    pub fn git(&mut self, helpers: GitHelpers) {
+        if helpers == GitHelpers::On {
+            return;
+        }
+        let settings = [
+            ("core.fsmonitor", "false"),
+            ("core.hooksPath", "/dev/null"),
+            ("core.pager", "cat"),
+            ("core.editor", "true"),
+            ("core.sshCommand", "ssh"),
+            ("core.askPass", ""),
+            ("core.alternateRefsCommand", ""),
+            ("interactive.diffFilter", "cat"),
+            ("diff.external", ""),
+            ("gpg.program", "gpg"),
+            ("gpg.ssh.program", "ssh-keygen"),
+            ("log.showSignature", "false"),
+            ("protocol.ext.allow", "never"),
+            ("submodule.recurse", "false"),
+            ("uploadpack.packObjectsHook", ""),
+        ];
+        self.set("GIT_CONFIG_COUNT", settings.len().to_string());
+        for (index, (key, value)) in settings.into_iter().enumerate() {
+            self.set(&format!("GIT_CONFIG_KEY_{index}"), key);
+            self.set(&format!("GIT_CONFIG_VALUE_{index}"), value);
+        }
+        // Reading must not write: `git status` would refresh the index.
+        self.set("GIT_OPTIONAL_LOCKS", "0");
+    }
+
+    /// A variable.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.entries.get(name).map(String::as_str)
+    }
+
+    /// All of it, as `exec` wants it. An entry with a zero byte in it is left out.
+    pub(super) fn to_exec(&self) -> Vec<CString> {
+        self.entries.iter().filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
+    }
+}
+
+fn passes(name: &str, pass: &[String]) -> bool {
+    if NEVER.iter().any(|pattern| matches(pattern, name)) {
+        return false;
+    }
+    if pass.iter().any(|exact| exact == name) {
+        return true;
+    }
+    let listed = PASSED.contains(&name) || name.starts_with("LC_");
+    (listed || pass.iter().any(|pattern| matches(pattern, name))) && !looks_secret(name)
+}
+
+/// Whether a name looks like that of a secret.
+pub fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    SECRET_TEXTS.iter().any(|text| name.contains(text))
+        || name.split('_').any(|word| SECRET_WORDS.contains(&word))
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((before, after)) => {
+            name.len() >= before.len() + after.len() && name.starts_with(before) && name.ends_with(after)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(names: &[&str], pass: &[&str]) -> Vec<String> {
+        let from = names.iter().map(|name| ((*name).to_owned(), "v".to_owned())).collect();
+        let pass: Vec<String> = pass.iter().map(|name| (*name).to_owned()).collect();
+        let cut = Environment::cut(&from, &pass, &BTreeMap::new());
+        names.iter().filter(|name| cut.get(name) == Some("v")).map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn secrets_stay_out_unless_named_in_full() {
+        let names = [
+            "HOME",
+            "LC_ALL",
+            "GITHUB_TOKEN",
+            "AWS_SECRET_ACCESS_KEY",
+            "MY_FLAG",
+            "MY_API_KEY",
+            "NPM_TOKEN",
+            "LD_PRELOAD",
+            "BASH_FUNC_ls%%",
+            "BASH_ENV",
+            "GIT_SSH_COMMAND",
+        ];
+        assert_eq!(cut(&names, &[]), ["HOME", "LC_ALL"]);
+        assert_eq!(cut(&names, &["MY_*"]), ["HOME", "LC_ALL", "MY_FLAG"]);
+        assert_eq!(cut(&names, &["MY_*", "MY_API_KEY"]), ["HOME", "LC_ALL", "MY_FLAG", "MY_API_KEY"]);
+        assert_eq!(cut(&names, &["*", "LD_PRELOAD"]), ["HOME", "LC_ALL", "MY_FLAG"]);
+    }
+
+    #[test]
+    fn the_list_itself_has_no_secrets_on_it() {
+        for name in PASSED {
+            assert!(!looks_secret(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A filter of system calls, as the small program that the kernel runs before each of them.
+//!
+//! Rules are tried in order and the first that fits decides; a call that no rule fits is let through to the kernel's
+//! own checks and to Landlock.
+//! A table of what is denied fits here, where the file rules are allow-lists already: a table of everything that
+//! compilers, interpreters and debuggers call would be wrong on every machine but one.
+
+use std::mem::offset_of;
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    /// It goes on.
+    Pass,
+    /// It fails with this error number.
+    Fail(i32),
+    /// The warden decides.
+    Ask,
+}
+
+/// What must hold of an argument. Only its lower half is looked at, as the kernel does for an `int`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// It has this value.
+    Is(u8, u32),
+    /// It does not.
+    Not(u8, u32),
+    /// Some of these bits are set.
+    Any(u8, u32),
+    /// The bits under the mask have this value.
+    Masked(u8, u32, u32),
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub(super) call: i64,
+    pub(super) checks: Vec<Check>,
+    pub(super) act: Act,
+}
+
+/// A filter, ready to be installed.
+pub(super) type Program = Vec<libc::sock_filter>;
+
+#[cfg(target_arch = "x86_64")]
+const ARCH: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const ARCH: u32 = 0xc000_00b7;
+
+/// Calls of the x32 interface have this bit set: another numbering of the same calls.
+#[cfg(target_arch = "x86_64")]
+const X32: u32 = 0x4000_0000;
+
+/// Puts the program together.
+pub(super) fn assemble(rules: &[Rule]) -> Program {
+    let mut program = vec![
+        load(offset_of!(libc::seccomp_data, arch)),
+        jump(libc::BPF_JEQ, ARCH, 1, 0),
+        // Another machine's numbering, such as that of 32-bit programs, would walk around every rule.
+        give(libc::SECCOMP_RET_KILL_PROCESS),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    program.extend([
+        load(offset_of!(libc::seccomp_data, nr)),
+        jump(libc::BPF_JGE, X32, 0, 1),
+        give(fails(libc::ENOSYS)),
+    ]);
+    for rule in rules {
+        let Ok(number) = u32::try_from(rule.call) else { continue };
+        let mut body = Vec::new();
+        for (index, check) in rule.checks.iter().enumerate() {
+            // Over the rest of the body: later checks and the answer.
+            let rest: u8 = rule.checks.iter().skip(index + 1).map(|check| check.length()).sum();
+            body.extend(check.code(rest + 1));
+        }
+        body.push(give(match rule.act {
+            Act::Pass => libc::SECCOMP_RET_ALLOW,
+            Act::Fail(errno) => fails(errno),
+            Act::Ask => libc::SECCOMP_RET_USER_NOTIF,
+        }));
+        program.push(load(offset_of!(libc::seccomp_data, nr)));
+        program.push(jump(libc::BPF_JEQ, number, 0, u8::try_from(body.len()).unwrap_or(u8::MAX)));
+        program.append(&mut body);
+    }
+    program.push(give(libc::SECCOMP_RET_ALLOW));
+    program
+}
+
+impl Check {
+    fn length(self) -> u8 {
+        match self {
+            Self::Is(..) | Self::Not(..) | Self::Any(..) => 2,
+            Self::Masked(..) => 3,
+        }
+    }
+
+    /// Goes on if it holds, else jumps over the `rest` of the rule.
+    fn code(self, rest: u8) -> Vec<libc::sock_filter> {
+        match self {
+            Self::Is(argument, value) => vec![load_argument(argument), jump(libc::BPF_JEQ, value, 0, rest)],
+            Self::Not(argument, value) => vec![load_argument(argument), jump(libc::BPF_JEQ, value, rest, 0)],
+            Self::Any(argument, bits) => vec![load_argument(argument), jump(libc::BPF_JSET, bits, 0, rest)],
+            Self::Masked(argument, mask, value) => vec![
+                load_argument(argument),
+                statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, mask),
+                jump(libc::BPF_JEQ, value, 0, rest),
+            ],
+        }
+    }
+}
+
+fn fails(errno: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | (errno.cast_unsigned() & libc::SECCOMP_RET_DATA)
+}
+
+fn load_argument(index: u8) -> libc::sock_filter {
+    // Little-endian: the lower half comes first.
+    load(offset_of!(libc::seccomp_data, args) + 8 * usize::from(index))
+}
+
+fn load(offset: usize) -> libc::sock_filter {
+    statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, u32::try_from(offset).unwrap_or(0))
+}
+
+fn give(value: u32) -> libc::sock_filter {
+    statement(libc::BPF_RET | libc::BPF_K, value)
+}
+
+fn statement(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: 0, jf: 0, k }
+}
+
+fn jump(test: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
+    let code = libc::BPF_JMP | test | libc::BPF_K;
+    libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt, jf, k }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What the kernel would do, step by step.
+    fn run(program: &Program, arch: u32, number: u32, arguments: [u32; 6]) -> u32 {
+        let (mut at, mut accumulator) = (0, 0u32);
+        loop {
+            let step = program[at];
+            at += 1;
+            let code = u32::from(step.code);
+            if code == libc::BPF_RET | libc::BPF_K {
+                return step.k;
+            } else if code == libc::BPF_LD | libc::BPF_W | libc::BPF_ABS {
+                accumulator = match step.k as usize {
+                    0 => number,
+                    4 => arch,
+                    offset => arguments[(offset - 16) / 8],
+                };
+            } else if code == libc::BPF_ALU | libc::BPF_AND | libc::BPF_K {
+                accumulator &= step.k;
+            } else {
+                let test = code & !(libc::BPF_JMP | libc::BPF_K);
+                let holds = match test {
+                    libc::BPF_JEQ => accumulator == step.k,
+                    libc::BPF_JGE => accumulator >= step.k,
+                    libc::BPF_JSET => accumulator & step.k != 0,
+                    other => panic!("unknown test {other}"),
+                };
+                at += usize::from(if holds { step.jt } else { step.jf });
+            }
+        }
+    }
+
+    /// The rules read plainly.
+    fn oracle(rules: &[Rule], number: u32, arguments: [u32; 6]) -> u32 {
+        for rule in rules.iter().filter(|rule| rule.call == i64::from(number)) {
+            let holds = rule.checks.iter().all(|check| match *check {
+                Check::Is(index, value) => arguments[usize::from(index)] == value,
+                Check::Not(index, value) => arguments[usize::from(index)] != value,
+                Check::Any(index, bits) => arguments[usize::from(index)] & bits != 0,
+                Check::Masked(index, mask, value) => arguments[usize::from(index)] & mask == value,
+            });
+            if holds {
+                return match rule.act {
+                    Act::Pass => libc::SECCOMP_RET_ALLOW,
+                    Act::Fail(errno) => fails(errno),
+                    Act::Ask => libc::SECCOMP_RET_USER_NOTIF,
+                };
+            }
+        }
+        libc::SECCOMP_RET_ALLOW
+    }
+
+    fn check() -> impl Strategy<Value = Check> {
+        let argument = 0u8..6;
+        prop_oneof![
+            (argument.clone(), 0u32..4).prop_map(|(a, v)| Check::Is(a, v)),
+            (argument.clone(), 0u32..4).prop_map(|(a, v)| Check::Not(a, v)),
+            (argument.clone(), 0u32..8).prop_map(|(a, v)| Check::Any(a, v)),
+            (argument, 0u32..8, 0u32..4).prop_map(|(a, m, v)| Check::Masked(a, m, v)),
+        ]
+    }
+
+    fn rule() -> impl Strategy<Value = Rule> {
+        let act = prop_oneof![Just(Act::Pass), Just(Act::Fail(libc::EPERM)), Just(Act::Ask)];
+        (0i64..6, prop::collection::vec(check(), 0..4), act).prop_map(|(call, checks, act)| Rule {
+            call,
+            checks,
+            act,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_program_does_what_the_rules_say(
+            rules in prop::collection::vec(rule(), 0..12),
+            number in 0u32..7,
+            arguments in prop::array::uniform6(0u32..8),
+        ) {
+            let program = assemble(&rules);
+            prop_assert_eq!(run(&program, ARCH, number, arguments), oracle(&rules, number, arguments));
+        }
+    }
+
+    #[test]
+    fn other_numberings_do_not_walk_around_the_rules() {
+        let program = assemble(&[]);
+        assert_eq!(run(&program, 0x4000_0003, 1, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(run(&program, ARCH, X32 + 1, [0; 6]), fails(libc::ENOSYS));
+    }
+}

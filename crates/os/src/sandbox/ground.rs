@@ -1,0 +1,111 @@
+//! What this machine's kernel gives, found out by trying.
+
+use super::filter::{Act, Rule, assemble};
+use super::{Confinement, Net, install};
+use std::fmt;
+use std::sync::OnceLock;
+
+/// What the kernel gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ground {
+    /// The version of Landlock's interface; 0 where there is none.
+    pub landlock: u32,
+    /// System calls can be filtered.
+    pub filter: bool,
+    /// The filter can ask a warden.
+    pub warden: bool,
+}
+
+/// Something that a confinement wants and this machine cannot enforce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Gap {
+    /// Writing outside the writable directories is not stopped.
+    Files,
+    /// Truncating files outside is not stopped.
+    Truncate,
+    /// Devices outside can be sent requests.
+    Devices,
+    /// Signals to processes outside are not stopped.
+    Signals,
+    /// The network is not closed.
+    Network,
+    /// Tracing, mounting, keys and the like are not stopped.
+    Calls,
+    /// The mode, owner and times of files outside can be changed.
+    Metadata,
+    /// New files beside a protected or unreadable path cannot be made, or read.
+    Precision,
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Files => "files outside the writable directories (Landlock is missing)",
+            Self::Truncate => "cutting files outside short (needs Linux 6.2)",
+            Self::Devices => "requests to devices (needs Linux 6.10)",
+            Self::Signals => "signals to processes outside (needs Linux 6.12)",
+            Self::Network => "the network (seccomp is missing)",
+            Self::Calls => "tracing, mounting and other system calls (seccomp is missing)",
+            Self::Metadata => "mode, owner and times of files outside (needs seccomp notification)",
+            Self::Precision => "new files beside protected ones (needs seccomp notification)",
+        })
+    }
+}
+
+impl Ground {
+    /// What this machine gives. Tried once.
+    pub fn here() -> Self {
+        static HERE: OnceLock<Ground> = OnceLock::new();
+        *HERE.get_or_init(|| Self {
+            landlock: landlock_version(),
+            filter: on_a_thread(|| install(&assemble(&[]), false).is_ok()),
+            warden: on_a_thread(|| {
+                // A call that does not exist: asking about it harms nobody.
+                let rule = Rule { call: 9_999, checks: Vec::new(), act: Act::Ask };
+                install(&assemble(&[rule]), true).is_ok_and(|listener| listener.is_some())
+            }),
+        })
+    }
+
+    /// What of a confinement cannot be enforced here.
+    pub fn gaps(self, confinement: &Confinement) -> Vec<Gap> {
+        let mut gaps = Vec::new();
+        for (needs, gap) in [(1, Gap::Files), (3, Gap::Truncate), (5, Gap::Devices), (6, Gap::Signals)] {
+            if self.landlock < needs {
+                gaps.push(gap);
+            }
+        }
+        if !self.filter {
+            gaps.push(Gap::Calls);
+            if confinement.net != Net::Full {
+                gaps.push(Gap::Network);
+            }
+        }
+        if !self.warden {
+            gaps.push(Gap::Metadata);
+            if !confinement.protected.is_empty() || !confinement.unreadable.is_empty() {
+                gaps.push(Gap::Precision);
+            }
+            // Without a warden one port on this machine is that port on every machine.
+            if matches!(confinement.net, Net::Loopback(_)) && !gaps.contains(&Gap::Network) {
+                gaps.push(Gap::Network);
+            }
+        }
+        gaps
+    }
+}
+
+#[expect(unsafe_code, reason = "asks the kernel for a version")]
+fn landlock_version() -> u32 {
+    // SAFETY: with no attributes and this flag the call only returns a number.
+    let version = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0, 1) };
+    u32::try_from(version).unwrap_or(0)
+}
+
+/// Tries something that cannot be undone on a thread that then ends.
+fn on_a_thread(attempt: impl FnOnce() -> bool + Send + 'static) -> bool {
+    let thread = std::thread::Builder::new()
+        .stack_size(64 * 1024)
+        .spawn(move || rustix::thread::set_no_new_privs(true).is_ok() && attempt());
+    thread.is_ok_and(|thread| thread.join().unwrap_or(false))
+}

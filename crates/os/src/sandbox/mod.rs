@@ -1,0 +1,195 @@
+//! The box that a command runs in: Landlock for files, TCP and signals, a system call filter for the rest, and a
+//! warden for what neither can say.
+//!
+//! It needs no root, no namespaces and no helper program, so that it works in containers and on hardened hosts.
+//! [`Confinement`] says what a command may do; [`crate::process`] enters it on the way to the command.
+//!
+//! Three layers, each of which only takes away:
+//! - **Landlock** (`files.rs`) knows directories. It cannot subtract, so exceptions are spelled out around.
+//! - **The filter** (`filter.rs`, `calls.rs`) knows system calls and plain numbers. It cannot see paths.
+//! - **The warden** (`warden/`) is a thread of toolgate that the kernel asks about the calls the filter marks. It
+//!   reads the path once, resolves it itself, and makes the change itself or refuses, so that nothing the command
+//!   does in between matters. It also sees what is refused, and can say so.
+//!
+//! What a machine lacks is known ([`Enforced::missing`]), recorded, and with [`Confinement::required`] a reason not to
+//! run at all.
+
+mod bounds;
+mod calls;
+mod files;
+mod filter;
+mod ground;
+mod limits;
+mod refused;
+mod seatbelt;
+mod warden;
+
+pub use ground::{Gap, Ground};
+pub use limits::Limits;
+pub use refused::{Access, Refused};
+pub use seatbelt::seatbelt_profile;
+
+pub(crate) use refused::RefusedList;
+pub(crate) use warden::Warden;
+
+use crate::process::StartProblem;
+use bounds::Bounds;
+use filter::Program;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use std::ffi::c_int;
+use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
+use toolgate_proto::AbsPath;
+
+/// What a command may do.
+#[derive(Debug, Clone, Default)]
+pub struct Confinement {
+    /// Directories in which it may write.
+    pub writable: Vec<AbsPath>,
+    /// Paths that stay as they are inside those, whether they exist or not.
+    pub protected: Vec<AbsPath>,
+    /// Paths whose contents it may not read.
+    pub unreadable: Vec<AbsPath>,
+    /// What it may reach over the network.
+    pub net: Net,
+    /// How much of the machine it may use.
+    pub limits: Limits,
+    /// Refuse to run where a part of this cannot be enforced.
+    pub required: bool,
+}
+
+/// What a command may reach over the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Net {
+    /// Nothing.
+    #[default]
+    None,
+    /// This machine only: one port, or every port, and then it may listen as well.
+    Loopback(Option<u16>),
+    /// Everything.
+    Full,
+}
+
+/// What a running command is held to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enforced {
+    /// What this machine could not enforce.
+    pub missing: Vec<Gap>,
+}
+
+/// Everything that is needed to enter the box.
+pub(crate) struct Prepared {
+    pub(crate) cage: Cage,
+    pub(crate) warden: Option<Warden>,
+    pub(crate) enforced: Enforced,
+}
+
+impl Confinement {
+    pub(crate) fn prepare(self) -> Result<Prepared, StartProblem> {
+        let ground = Ground::here();
+        let missing = ground.gaps(&self);
+        if self.required && !missing.is_empty() {
+            let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
+            return Err(StartProblem {
+                message: format!("this machine cannot enforce: {}", words.join("; ")),
+                sandbox: true,
+            });
+        }
+        let unusable = |message: String| StartProblem { message, sandbox: true };
+        let mut bounds = Bounds::new(&self.writable, &self.protected, &self.unreadable);
+        let ruleset =
+            if ground.landlock > 0 { files::ruleset(&mut bounds, self.net).map_err(unusable)? } else { None };
+        let setting =
+            calls::Setting { net: self.net, warden: ground.warden, reads: bounds.reads_are_mixed() };
+        let program = ground.filter.then(|| filter::assemble(&calls::rules(setting)));
+        let (messenger, warden) = if ground.warden {
+            let (ours, theirs) =
+                socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+            let landlock = ruleset.is_some();
+            (Some(crate::process::high(theirs)?), Some(Warden::new(ours, bounds, self.net, landlock)))
+        } else {
+            (None, None)
+        };
+        let ruleset = ruleset.map(crate::process::high).transpose()?;
+        let cage = Cage { ruleset, program, messenger, limits: self.limits };
+        Ok(Prepared { cage, warden, enforced: Enforced { missing } })
+    }
+}
+
+/// The box as the command's process enters it.
+pub(crate) struct Cage {
+    ruleset: Option<OwnedFd>,
+    program: Option<Program>,
+    /// Where the filter's handle is sent for the warden.
+    messenger: Option<OwnedFd>,
+    limits: Limits,
+}
+
+impl Cage {
+    pub(crate) fn handles(&self) -> [Option<RawFd>; 2] {
+        [&self.ruleset, &self.messenger].map(|handle| handle.as_ref().map(AsRawFd::as_raw_fd))
+    }
+
+    pub(crate) fn forget_handles(self) {
+        for handle in [self.ruleset, self.messenger].into_iter().flatten() {
+            let _ = handle.into_raw_fd();
+        }
+    }
+
+    /// Enters the box. INVARIANT: makes system calls and nothing else. The error is a step and an error number.
+    pub(crate) fn enter(&self) -> Result<(), (i32, c_int)> {
+        self.limits.set().map_err(|errno| (3, errno.raw_os_error()))?;
+        limits::drop_privileges().map_err(|errno| (4, errno.raw_os_error()))?;
+        rustix::thread::set_no_new_privs(true).map_err(|errno| (4, errno.raw_os_error()))?;
+        if let Some(ruleset) = &self.ruleset {
+            restrict(ruleset).map_err(|errno| (5, errno))?;
+        }
+        if let Some(program) = &self.program {
+            let listener = install(program, self.messenger.is_some()).map_err(|errno| (6, errno))?;
+            if let (Some(messenger), Some(listener)) = (&self.messenger, listener) {
+                warden::hand_over(messenger.as_fd(), listener.as_fd()).map_err(|errno| (7, errno))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[expect(unsafe_code, reason = "landlock_restrict_self has no safe form that leaves the handle alone")]
+fn restrict(ruleset: &OwnedFd) -> Result<(), c_int> {
+    // SAFETY: plain numbers.
+    match unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) } {
+        0 => Ok(()),
+        _ => Err(crate::process::errno()),
+    }
+}
+
+/// Installs a filter on this thread and everything it starts. With a listener, the kernel asks through it.
+#[expect(unsafe_code, reason = "seccomp has no safe form")]
+fn install(program: &Program, listen: bool) -> Result<Option<OwnedFd>, c_int> {
+    use std::os::fd::FromRawFd;
+    let filter = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(|_| libc::E2BIG)?,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // With the second flag a signal does not make a call that the warden already works on start over.
+    let attempts: &[libc::c_ulong] = if listen {
+        &[
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+        ]
+    } else {
+        &[0]
+    };
+    let mut last = libc::EINVAL;
+    for flags in attempts {
+        // SAFETY: the kernel reads the program, which outlives the call.
+        let done = unsafe {
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, *flags, &raw const filter)
+        };
+        match c_int::try_from(done) {
+            // SAFETY: a handle that the kernel just made for us.
+            Ok(fd) if done >= 0 => return Ok(listen.then(|| unsafe { OwnedFd::from_raw_fd(fd) })),
+            _ => last = crate::process::errno(),
+        }
+    }
+    Err(last)
+}

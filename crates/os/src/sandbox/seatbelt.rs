@@ -1,0 +1,103 @@
+//! The same terms in the language of macOS's Seatbelt.
+//!
+//! The text is tested here; it has not been tried on a Mac, and nothing uses it yet.
+
+use super::{Confinement, Net};
+use toolgate_proto::AbsPath;
+
+/// The profile for `sandbox-exec -p`. Later rules win, so exceptions follow what they are taken from.
+pub fn seatbelt_profile(confinement: &Confinement) -> String {
+    let mut out = String::from(
+        "(version 1)\n(deny default)\n(allow process-exec process-fork signal (target same-sandbox))\n\
+         (allow sysctl-read mach-lookup ipc-posix-shm)\n(allow file-read*)\n\
+         (allow file-write* (literal \"/dev/null\") (literal \"/dev/zero\") (literal \"/dev/tty\"))\n",
+    );
+    for path in &confinement.writable {
+        out.push_str(&format!("(allow file-write* (subpath {}))\n", quoted(path)));
+    }
+    for path in &confinement.protected {
+        out.push_str(&format!("(deny file-write* (subpath {}))\n", quoted(path)));
+        // Renaming a directory above would take the file along.
+        let mut above = path.parent();
+        while let Some(parent) = above
+            .filter(|parent| confinement.writable.iter().any(|root| parent.is_under(root) && parent != root))
+        {
+            out.push_str(&format!("(deny file-write-unlink (literal {}))\n", quoted(&parent)));
+            above = parent.parent();
+        }
+    }
+    for path in &confinement.unreadable {
+        out.push_str(&format!("(deny file-read-data file-write* (subpath {}))\n", quoted(path)));
+    }
+    match confinement.net {
+        Net::None => {}
+        Net::Loopback(Some(port)) => {
+            out.push_str(&format!("(allow network-outbound (remote ip \"localhost:{port}\"))\n"));
+        }
+        Net::Loopback(None) => out.push_str(
+            "(allow network-outbound (remote ip \"localhost:*\"))\n\
+             (allow network-bind network-inbound (local ip \"localhost:*\"))\n",
+        ),
+        Net::Full => out.push_str("(allow network*)\n"),
+    }
+    out
+}
+
+/// A string of the profile language. A path cannot end it early.
+fn quoted(path: &AbsPath) -> String {
+    let mut out = String::from("\"");
+    for c in path.to_string().chars() {
+        if matches!(c, '"' | '\\') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> AbsPath {
+        AbsPath::new(text).unwrap()
+    }
+
+    #[test]
+    fn exceptions_follow_what_they_are_taken_from() {
+        let profile = seatbelt_profile(&Confinement {
+            writable: vec![path("/ws")],
+            protected: vec![path("/ws/.git/hooks")],
+            unreadable: vec![path("/Users/a/.ssh")],
+            ..Confinement::default()
+        });
+        let tail: Vec<&str> = profile.lines().skip(6).collect();
+        assert_eq!(
+            tail,
+            [
+                "(allow file-write* (subpath \"/ws\"))",
+                "(deny file-write* (subpath \"/ws/.git/hooks\"))",
+                "(deny file-write-unlink (literal \"/ws/.git\"))",
+                "(deny file-read-data file-write* (subpath \"/Users/a/.ssh\"))",
+            ]
+        );
+        assert!(profile.starts_with("(version 1)\n(deny default)\n"));
+        assert!(!profile.contains("network"));
+    }
+
+    #[test]
+    fn a_path_cannot_write_rules() {
+        let confinement =
+            Confinement { writable: vec![path("/a\") (allow default) (\"")], ..Confinement::default() };
+        assert!(seatbelt_profile(&confinement).contains(r#"(subpath "/a\") (allow default) (\"")"#));
+    }
+
+    #[test]
+    fn the_network_is_what_was_granted() {
+        let profile = |net| seatbelt_profile(&Confinement { net, ..Confinement::default() });
+        assert!(profile(Net::Loopback(Some(8080))).contains("localhost:8080"));
+        assert!(profile(Net::Loopback(None)).contains("network-bind"));
+        assert!(profile(Net::Full).contains("(allow network*)"));
+    }
+}

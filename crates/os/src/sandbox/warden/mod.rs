@@ -1,0 +1,256 @@
+//! The warden: a thread of toolgate that decides the system calls the filter marks, while the caller waits.
+//!
+//! The arguments live in memory that the command can change at any moment, so nothing is decided about the caller's
+//! copy: the warden reads a path once, resolves it itself, and makes the change itself, on what it resolved.
+//! It lets a call go on in the caller only where Landlock decides anyway; there it fills in the report.
+//!
+//! It has two jobs that no rule can do: to allow what Landlock cannot express (a new file beside a protected one), and
+//! to refuse what Landlock does not know (modes, owners, times, sockets in the file system).
+
+mod change;
+mod metadata;
+mod network;
+mod place;
+mod target;
+
+use super::Net;
+use super::bounds::Bounds;
+use super::refused::{Access, Refused, RefusedList};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use std::ffi::c_int;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use target::Target;
+
+/// What the kernel is told.
+pub(super) enum Answer {
+    /// Go on in the caller: Landlock decides.
+    Go,
+    /// The warden did it, with this result.
+    Done(i64),
+    /// It fails.
+    Fail(Errno),
+    /// The warden opened it: the caller gets the handle.
+    Handle { handle: OwnedFd, close_on_exec: bool },
+    /// Another thread will answer.
+    Later,
+}
+
+impl From<Errno> for Answer {
+    fn from(errno: Errno) -> Self {
+        Self::Fail(errno)
+    }
+}
+
+/// One call that waits for its answer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Question {
+    id: u64,
+    pub(super) thread: u32,
+    pub(super) call: i64,
+    pub(super) arguments: [u64; 6],
+}
+
+impl Question {
+    /// An argument that is an `int`.
+    fn int(&self, index: usize) -> i32 {
+        let value = self.arguments.get(index).copied().unwrap_or(0);
+        u32::try_from(value & 0xffff_ffff).unwrap_or(0).cast_signed()
+    }
+
+    fn word(&self, index: usize) -> u64 {
+        self.arguments.get(index).copied().unwrap_or(0)
+    }
+}
+
+/// The means to answer a call on a thread of its own: it may take its time, and everybody else waits for the warden.
+#[derive(Clone)]
+pub(super) struct Later {
+    listener: Arc<OwnedFd>,
+    question: Question,
+}
+
+impl Later {
+    /// Whether the caller still waits.
+    fn waits(&self) -> bool {
+        still_waits(&self.listener, self.question)
+    }
+
+    fn answer(self, work: impl FnOnce(&Self) -> Answer + Send + 'static) -> Result<Answer, Errno> {
+        std::thread::Builder::new()
+            .name("toolgate-warden".to_owned())
+            .stack_size(128 * 1024)
+            .spawn(move || {
+                let answer = work(&self);
+                send(&self.listener, self.question, answer);
+            })
+            .map_err(|_| Errno::AGAIN)?;
+        Ok(Answer::Later)
+    }
+}
+
+/// A warden that waits for its filter.
+pub(crate) struct Warden {
+    socket: OwnedFd,
+    keeps: Arc<Keeps>,
+}
+
+/// What a warden knows.
+pub(super) struct Keeps {
+    pub(super) bounds: Bounds,
+    pub(super) net: Net,
+    /// Landlock decides what is let go on.
+    pub(super) landlock: bool,
+    refused: RefusedList,
+}
+
+impl Keeps {
+    fn refuse(&self, target: &Target, access: Access, on: impl std::fmt::Display) {
+        self.refused.add(Refused { access, target: on.to_string(), program: target.program() });
+    }
+
+    fn decide(&self, listener: &Arc<OwnedFd>, question: Question) -> Answer {
+        let target = Target::new(question.thread);
+        let waits = || still_waits(listener, question);
+        if question.call == libc::SYS_socket {
+            self.refuse(&target, Access::Internet, "");
+            return Answer::Fail(Errno::ACCESS);
+        }
+        let later = Later { listener: Arc::clone(listener), question };
+        let decided = change::decide(self, &target, question, &later)
+            .or_else(|| metadata::decide(self, &target, question, &waits))
+            .or_else(|| network::decide(self, &target, question, later));
+        // The filter asks only about calls that one of these knows.
+        decided.unwrap_or(Answer::Fail(Errno::PERM))
+    }
+
+    /// The answer to a call that is not allowed: Landlock gives it where it can, with the error that the caller
+    /// would see without a sandbox (there is no such file, there is one already).
+    fn no(&self) -> Answer {
+        if self.landlock { Answer::Go } else { Answer::Fail(Errno::ACCESS) }
+    }
+}
+
+impl Warden {
+    pub(in crate::sandbox) fn new(socket: OwnedFd, bounds: Bounds, net: Net, landlock: bool) -> Self {
+        let keeps = Keeps { bounds, net, landlock, refused: RefusedList::default() };
+        Self { socket, keeps: Arc::new(keeps) }
+    }
+
+    /// Begins to answer, on a thread that ends with the last process under the filter.
+    pub(crate) fn start(self) -> std::io::Result<RefusedList> {
+        let refused = self.keeps.refused.clone();
+        std::thread::Builder::new()
+            .name("toolgate-warden".to_owned())
+            .stack_size(256 * 1024)
+            .spawn(move || self.run())?;
+        Ok(refused)
+    }
+
+    fn run(self) {
+        let Self { socket, keeps } = self;
+        let Some(listener) = receive(socket.as_fd()) else { return };
+        drop(socket);
+        let listener = Arc::new(listener);
+        loop {
+            let mut fds = [PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN)];
+            match poll(&mut fds, None) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(_) => return,
+            }
+            let [events] = fds.map(|fd| fd.revents());
+            if events.contains(PollFlags::IN) {
+                // The caller may have been killed in the meantime; then there is nothing to answer.
+                if let Some(question) = next_question(&listener) {
+                    let answer = keeps.decide(&listener, question);
+                    send(&listener, question, answer);
+                }
+            } else if events.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+                return;
+            }
+        }
+    }
+}
+
+/// Sends the filter's handle. INVARIANT: makes system calls and nothing else; runs before the command is executed.
+pub(super) fn hand_over(messenger: BorrowedFd<'_>, listener: BorrowedFd<'_>) -> Result<(), c_int> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let handles = [listener];
+    control.push(SendAncillaryMessage::ScmRights(&handles));
+    sendmsg(messenger, &[IoSlice::new(b"w")], &mut control, SendFlags::NOSIGNAL)
+        .map(|_| ())
+        .map_err(Errno::raw_os_error)
+}
+
+fn receive(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0u8; 1];
+    recvmsg(socket, &mut [IoSliceMut::new(&mut byte)], &mut control, RecvFlags::CMSG_CLOEXEC).ok()?;
+    control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut handles) => handles.next(),
+        _ => None,
+    })
+}
+
+#[expect(unsafe_code, reason = "an ioctl that fills in a structure")]
+fn next_question(listener: &OwnedFd) -> Option<Question> {
+    // SAFETY: all zero is a valid value, and what the kernel asks for.
+    let mut notice: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the structure is the one that this request fills in.
+    let done = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut notice) };
+    (done == 0).then(|| Question {
+        id: notice.id,
+        thread: notice.pid,
+        call: i64::from(notice.data.nr),
+        arguments: notice.data.args,
+    })
+}
+
+/// Whether the caller still waits: only then is what was read through its number really the caller's.
+#[expect(unsafe_code, reason = "an ioctl on a plain number")]
+fn still_waits(listener: &OwnedFd, question: Question) -> bool {
+    let id = question.id;
+    // SAFETY: the kernel reads one number.
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
+}
+
+#[expect(unsafe_code, reason = "ioctls that read structures")]
+fn send(listener: &OwnedFd, question: Question, answer: Answer) {
+    const CONTINUE: u32 = 1;
+    const SEND: u32 = 2;
+    let (value, error, flags) = match answer {
+        Answer::Later => return,
+        Answer::Go => (0, 0, CONTINUE),
+        Answer::Done(value) => (value, 0, 0),
+        Answer::Fail(errno) => (0, -errno.raw_os_error(), 0),
+        Answer::Handle { handle, close_on_exec } => {
+            let add = libc::seccomp_notif_addfd {
+                id: question.id,
+                flags: SEND,
+                srcfd: handle.as_raw_fd().cast_unsigned(),
+                newfd: 0,
+                newfd_flags: if close_on_exec { libc::O_CLOEXEC.cast_unsigned() } else { 0 },
+            };
+            // SAFETY: the kernel reads the structure; the handle lives until after the call.
+            let done =
+                unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &raw const add) };
+            if done >= 0 {
+                return;
+            }
+            (0, -libc::EMFILE, 0)
+        }
+    };
+    let response = libc::seccomp_notif_resp { id: question.id, val: value, error, flags };
+    // SAFETY: the kernel reads the structure. A caller that was killed gets no answer.
+    unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw const response) };
+}

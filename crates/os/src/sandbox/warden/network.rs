@@ -1,0 +1,149 @@
+//! Connecting and listening. The warden copies the address and makes the call on a copy of the caller's socket.
+
+use super::place::{Last, Place};
+use super::target::Target;
+use super::{Answer, Keeps, Later, Question};
+use crate::sandbox::Net;
+use crate::sandbox::refused::Access;
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+/// The longest address that any kind of socket takes.
+const MOST_ADDRESS: u64 = 128;
+
+/// `None` if the call is none of these.
+pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, later: Later) -> Option<Answer> {
+    let result = match question.call {
+        libc::SYS_connect => connect(keeps, target, question, later),
+        libc::SYS_bind => bind(keeps, target, question),
+        _ => return None,
+    };
+    Some(result.unwrap_or_else(Answer::Fail))
+}
+
+fn connect(keeps: &Keeps, target: &Target, question: Question, later: Later) -> Result<Answer, Errno> {
+    let address = read_address(target, question)?;
+    let socket = socket_of(target, question)?;
+    // Kept until the connection stands: it is what the address then leads to.
+    let mut held = None;
+    let address = match family(&address) {
+        libc::AF_UNIX => {
+            let path = address.get(2..).unwrap_or_default();
+            let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+            // A socket without a place in the file system may be anybody's.
+            if path.is_empty() {
+                keeps.refuse(target, Access::UnixSocket, "an abstract socket");
+                return Err(Errno::ACCESS);
+            }
+            let path = target.base(libc::AT_FDCWD)?.join(std::ffi::OsStr::from_bytes(path));
+            let place = Place::of(&path, Last::Follow).ok_or(Errno::ACCESS)?;
+            if place.kind == toolgate_proto::EntryKind::Missing {
+                return Err(Errno::NOENT);
+            }
+            if !keeps.bounds.may_write(&place.real) {
+                keeps.refuse(target, Access::UnixSocket, &place.real);
+                return Err(Errno::ACCESS);
+            }
+            let handle = place.handle()?;
+            let mut through = libc::AF_UNIX.to_ne_bytes().get(..2).unwrap_or_default().to_vec();
+            through.extend(format!("/proc/self/fd/{}\0", handle.as_raw_fd()).into_bytes());
+            held = Some(handle);
+            through
+        }
+        libc::AF_INET | libc::AF_INET6 => {
+            let (ip, port) = internet(&address).ok_or(Errno::INVAL)?;
+            let allowed = match keeps.net {
+                Net::None => false,
+                Net::Loopback(only) => ip.is_loopback() && only.is_none_or(|only| only == port),
+                Net::Full => true,
+            };
+            if !allowed {
+                keeps.refuse(target, Access::Connect, std::net::SocketAddr::new(ip, port));
+                return Err(Errno::ACCESS);
+            }
+            address
+        }
+        // Dissolving a connection, and looking at interfaces.
+        libc::AF_UNSPEC | libc::AF_NETLINK => address,
+        _ => return Err(Errno::AFNOSUPPORT),
+    };
+    later.answer(move |_| {
+        let answer = match call(libc::connect, &socket, &address) {
+            Ok(()) => Answer::Done(0),
+            Err(errno) => Answer::Fail(errno),
+        };
+        drop(held);
+        answer
+    })
+}
+
+fn bind(keeps: &Keeps, target: &Target, question: Question) -> Result<Answer, Errno> {
+    let mut address = read_address(target, question)?;
+    let (offset, all, loopback): (usize, &[u8], &[u8]) = match family(&address) {
+        libc::AF_INET => (4, &[0; 4], &[127, 0, 0, 1]),
+        libc::AF_INET6 => (8, &[0; 16], &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]),
+        // Landlock decides about the file; it also refuses any internet address put there in between.
+        _ => return Ok(if keeps.landlock { Answer::Go } else { Answer::Fail(Errno::ACCESS) }),
+    };
+    // Who listens everywhere listens here.
+    if let Some(ip) = address.get_mut(offset..offset + all.len())
+        && ip == all
+    {
+        ip.copy_from_slice(loopback);
+    }
+    let (ip, port) = internet(&address).ok_or(Errno::INVAL)?;
+    if keeps.net != Net::Loopback(None) || !ip.is_loopback() {
+        keeps.refuse(target, Access::Listen, std::net::SocketAddr::new(ip, port));
+        return Err(Errno::ACCESS);
+    }
+    call(libc::bind, &socket_of(target, question)?, &address)?;
+    Ok(Answer::Done(0))
+}
+
+fn read_address(target: &Target, question: Question) -> Result<Vec<u8>, Errno> {
+    let length = question.word(2) & 0xffff_ffff;
+    if !(2..=MOST_ADDRESS).contains(&length) {
+        return Err(Errno::INVAL);
+    }
+    target.bytes(question.word(1), usize::try_from(length).unwrap_or(0))
+}
+
+/// A copy of the caller's socket: the same connection, under a number of our own.
+fn socket_of(target: &Target, question: Question) -> Result<OwnedFd, Errno> {
+    let process = target.process().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+    let process = pidfd_open(process, PidfdFlags::empty())?;
+    pidfd_getfd(&process, question.int(0), PidfdGetfdFlags::empty())
+}
+
+fn family(address: &[u8]) -> i32 {
+    let bytes: [u8; 2] = address.get(..2).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 2]);
+    i32::from(u16::from_ne_bytes(bytes))
+}
+
+fn internet(address: &[u8]) -> Option<(IpAddr, u16)> {
+    let port = u16::from_be_bytes(address.get(2..4)?.try_into().ok()?);
+    let ip = match family(address) {
+        libc::AF_INET => {
+            let bytes: [u8; 4] = address.get(4..8)?.try_into().ok()?;
+            IpAddr::V4(Ipv4Addr::from(bytes))
+        }
+        _ => {
+            let bytes: [u8; 16] = address.get(8..24)?.try_into().ok()?;
+            Ipv6Addr::from(bytes).to_canonical()
+        }
+    };
+    Some((ip, port))
+}
+
+type SocketCall = unsafe extern "C" fn(libc::c_int, *const libc::sockaddr, libc::socklen_t) -> libc::c_int;
+
+#[expect(unsafe_code, reason = "an address of any family, as bytes")]
+fn call(function: SocketCall, socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
+    let length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the kernel reads `length` bytes, which are there.
+    let done = unsafe { function(socket.as_raw_fd(), address.as_ptr().cast(), length) };
+    if done == 0 { Ok(()) } else { Err(Errno::from_raw_os_error(crate::process::errno())) }
+}

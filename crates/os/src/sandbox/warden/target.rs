@@ -1,0 +1,110 @@
+//! The thread that waits for an answer: what it passed, and where it stands.
+
+use rustix::io::Errno;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use toolgate_proto::AbsPath;
+
+const MOST_PATH: usize = 4096;
+const PAGE: u64 = 4096;
+
+pub(super) struct Target {
+    thread: u32,
+}
+
+impl Target {
+    pub(super) fn new(thread: u32) -> Self {
+        Self { thread }
+    }
+
+    fn proc(&self, name: &str) -> String {
+        format!("/proc/{}/{name}", self.thread)
+    }
+
+    /// The path of a handle of the target, for opening what it means.
+    pub(super) fn handle_path(&self, handle: i32) -> String {
+        self.proc(&format!("fd/{handle}"))
+    }
+
+    /// The name of its program, as it calls itself.
+    pub(super) fn program(&self) -> String {
+        fs::read_to_string(self.proc("comm"))
+            .map_or_else(|_| "?".to_owned(), |name| name.trim_end().to_owned())
+    }
+
+    /// Bytes of its memory.
+    pub(super) fn bytes(&self, address: u64, count: usize) -> Result<Vec<u8>, Errno> {
+        let memory = File::open(self.proc("mem")).map_err(|_| Errno::FAULT)?;
+        let mut out = vec![0; count];
+        memory.read_exact_at(&mut out, address).map_err(|_| Errno::FAULT)?;
+        Ok(out)
+    }
+
+    /// A text of its memory, up to the zero that ends it.
+    pub(super) fn text(&self, address: u64) -> Result<Vec<u8>, Errno> {
+        if address == 0 {
+            return Err(Errno::FAULT);
+        }
+        let memory = File::open(self.proc("mem")).map_err(|_| Errno::FAULT)?;
+        let mut out = Vec::new();
+        let mut at = address;
+        while out.len() < MOST_PATH {
+            // To the end of the page: the next one may not be there.
+            let count = usize::try_from(PAGE - at % PAGE).unwrap_or(1).min(MOST_PATH - out.len());
+            let mut chunk = vec![0; count];
+            memory.read_exact_at(&mut chunk, at).map_err(|_| Errno::FAULT)?;
+            if let Some(end) = chunk.iter().position(|byte| *byte == 0) {
+                out.extend(chunk.get(..end).unwrap_or_default());
+                return Ok(out);
+            }
+            at += count as u64;
+            out.append(&mut chunk);
+        }
+        Err(Errno::NAMETOOLONG)
+    }
+
+    /// Where a relative path starts.
+    pub(super) fn base(&self, directory: i32) -> Result<AbsPath, Errno> {
+        let link = if directory == libc::AT_FDCWD { self.proc("cwd") } else { self.handle_path(directory) };
+        let path = fs::read_link(link).map_err(|_| Errno::BADF)?;
+        AbsPath::new(path).map_err(|_| Errno::NOTDIR)
+    }
+
+    /// A path as the target passed it, made absolute.
+    pub(super) fn path(&self, directory: i32, address: u64) -> Result<AbsPath, Errno> {
+        let text = self.text(address)?;
+        if text.is_empty() {
+            return Err(Errno::NOENT);
+        }
+        let path = PathBuf::from(std::ffi::OsString::from_vec(text));
+        if path.is_absolute() {
+            return AbsPath::new(path).map_err(|_| Errno::NOENT);
+        }
+        Ok(self.base(directory)?.join(path))
+    }
+
+    /// The value of a line in its status.
+    fn status(&self, name: &str) -> Option<String> {
+        let text = fs::read_to_string(self.proc("status")).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim_start_matches(':').trim().to_owned())
+    }
+
+    /// The process that the thread belongs to.
+    pub(super) fn process(&self) -> Option<i32> {
+        self.status("Tgid")?.parse().ok()
+    }
+
+    /// The bits that new files do not get.
+    pub(super) fn umask(&self) -> u32 {
+        self.status("Umask").and_then(|mask| u32::from_str_radix(&mask, 8).ok()).unwrap_or(0o077)
+    }
+
+    /// Whether it acts as the user that toolgate is. If not, toolgate must not act for it.
+    pub(super) fn is_same_user(&self) -> bool {
+        let mine = rustix::process::geteuid().as_raw().to_string();
+        self.status("Uid").is_some_and(|ids| ids.split_whitespace().skip(1).all(|id| id == mine))
+    }
+}

@@ -1,0 +1,15 @@
+//! What os does to a real machine, in one binary.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "tests fail by panicking, and look at real files and processes"
+)]
+
+mod main {
+    mod bench_desk;
+    mod process_ends;
+    mod process_runs;
+    mod sandbox_escapes;
+    mod sandbox_fits;
+}

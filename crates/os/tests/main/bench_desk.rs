@@ -1,0 +1,132 @@
+//! A place to start commands, and a count of what they leave.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use toolgate_os::process::{Command, Environment, Exit, Keeping, Phase, Process, plain_text, write_startup};
+use toolgate_os::sandbox::Confinement;
+use toolgate_proto::AbsPath;
+
+/// Longer than anything here takes: a wait that reaches it has failed.
+pub(super) const LONG: Duration = Duration::from_secs(60);
+
+pub(super) struct Desk {
+    dir: tempfile::TempDir,
+    pub(super) mark: String,
+}
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["ws", "own", "tmp"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let mark = toolgate_os::fresh_id("mark_");
+        Self { dir, mark }
+    }
+
+    pub(super) fn path(&self, name: &str) -> AbsPath {
+        AbsPath::new(self.dir.path().canonicalize().unwrap().join(name)).unwrap()
+    }
+
+    pub(super) fn ws(&self) -> AbsPath {
+        self.path("ws")
+    }
+
+    pub(super) fn command(&self, text: &str) -> Command {
+        let mut from: BTreeMap<String, String> = BTreeMap::new();
+        for name in ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"] {
+            if let Ok(value) = std::env::var(name) {
+                from.insert(name.into(), value);
+            }
+        }
+        // Every process of the command inherits the mark, so that survivors can be counted.
+        let set = BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), self.mark.clone())]);
+        let mut environment = Environment::cut(&from, &[], &set);
+        environment.temporary(&self.path("tmp"));
+        let own = self.path("own");
+        let keeping = Keeping {
+            head: 100_000,
+            tail: 10_000,
+            most: 1 << 30,
+            file: own.join(toolgate_os::fresh_id("out_")),
+            file_at_once: false,
+        };
+        let startup = Some(write_startup(&own).unwrap());
+        Command { text: text.to_owned(), cwd: self.ws(), environment, startup, keeping, confinement: None }
+    }
+
+    pub(super) fn start(&self, text: &str) -> Started {
+        self.start_command(self.command(text))
+    }
+
+    pub(super) fn start_in(&self, text: &str, confinement: Confinement) -> Started {
+        let mut command = self.command(text);
+        command.confinement = Some(confinement);
+        self.start_command(command)
+    }
+
+    /// The box that a workspace gets: it may write there and in its temporary directory.
+    pub(super) fn confinement(&self) -> Confinement {
+        let protected = [".git/hooks", ".git/config", ".toolgate", ".mcp.json", ".claude/settings.json"];
+        Confinement {
+            writable: vec![self.ws(), self.path("tmp")],
+            protected: protected.into_iter().map(|name| self.ws().join(name)).collect(),
+            ..Confinement::default()
+        }
+    }
+
+    pub(super) fn start_command(&self, command: Command) -> Started {
+        let (send, changed) = channel();
+        let process = Process::start(command, move || {
+            // Nobody listens any more once the test has what it wanted.
+            let _ = send.send(());
+        })
+        .unwrap();
+        Started { process, changed }
+    }
+
+    /// The processes that carry the mark.
+    pub(super) fn alive(&self) -> Vec<String> {
+        let mark = format!("TOOLGATE_TEST_MARK={}", self.mark);
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environ.split(|byte| *byte == 0).any(|one| one == mark.as_bytes()) {
+                let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                let name = entry.file_name();
+                found.push(format!("{} {}", name.to_string_lossy(), String::from_utf8_lossy(&line)));
+            }
+        }
+        found
+    }
+}
+
+pub(super) struct Started {
+    pub(super) process: Process,
+    pub(super) changed: Receiver<()>,
+}
+
+impl Started {
+    /// Waits for something to become true of the command.
+    pub(super) fn until(&self, mut done: impl FnMut(&Process) -> bool) {
+        while !done(&self.process) {
+            let more = self.changed.recv_timeout(LONG);
+            assert!(more.is_ok(), "no end: {} {:?}", self.text(), self.process);
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        plain_text(&self.process.written().head)
+    }
+
+    /// Waits for the shell's end.
+    pub(super) fn ended(&self) -> (Exit, String) {
+        self.until(|process| process.phase() != Phase::Running);
+        (self.process.phase().exit().unwrap(), self.text())
+    }
+
+    pub(super) fn until_text(&self, words: &str) {
+        self.until(|process| plain_text(&process.written().head).contains(words));
+    }
+}

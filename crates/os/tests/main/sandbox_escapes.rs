@@ -1,0 +1,385 @@
+//! Attempts to get out of the box. Every one of them works outside of it, or is named as one that cannot.
+
+use super::bench_desk::Desk;
+use std::net::TcpListener;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use toolgate_os::sandbox::{Confinement, Net};
+
+/// Attempts by system call, in `tests/probe/escape.c`.
+const CALLS: &[&str] = &[
+    "open",
+    "open-create",
+    "creat",
+    "open-trunc",
+    "openat2",
+    "open-dirfd",
+    "reopen-path-handle",
+    "reopen-read-handle",
+    "tmpfile",
+    "by-handle",
+    "rename-out",
+    "rename-in",
+    "exchange",
+    "link-in",
+    "link-in-follow",
+    "link-out",
+    "symlink-out",
+    "mkdir",
+    "rmdir",
+    "unlink",
+    "mkfifo",
+    "mknod-device",
+    "mknod-char",
+    "bind-out",
+    "truncate",
+    "chmod",
+    "fchmod",
+    "fchmodat2",
+    "chmod-proc-fd",
+    "chown",
+    "lchown",
+    "fchown",
+    "utimes",
+    "futimens",
+    "setxattr",
+    "setflags",
+    "setuid-file",
+    "setuid-chmod",
+    "race-chmod",
+    "race-open",
+    "race-utime",
+    "race-link",
+    "kill",
+    "pidfd-signal",
+    "ptrace",
+    "vm-read",
+    "pidfd-getfd",
+    "proc-mem",
+    "proc-environ",
+    "proc-root",
+    "proc-fd",
+    "prlimit",
+    "kcmp",
+    "mount",
+    "bind-mount",
+    "umount",
+    "chroot",
+    "fsopen",
+    "open-tree",
+    "unshare-user",
+    "unshare-mount",
+    "unshare-net",
+    "clone-user",
+    "clone3-user",
+    "setns",
+    "io-uring",
+    "tcp",
+    "tcp6",
+    "mptcp",
+    "tcp-fastopen",
+    "tcp-listen",
+    "udp",
+    "udp6",
+    "raw",
+    "ping",
+    "packet",
+    "netlink-uevent",
+    "netlink-audit",
+    "vsock",
+    "alg",
+    "unix-stream",
+    "unix-dgram",
+    "unix-dgram-pair",
+    "unix-abstract",
+    "unix-link",
+    "memfd-exec",
+    "add-key",
+    "keyctl",
+    "bpf",
+    "perf",
+    "userfaultfd",
+    "module",
+    "fanotify",
+    "syslog",
+    "hostname",
+    "new-privs",
+    "iopl",
+    "x32",
+    "int80",
+];
+
+/// Not tried outside the box: they would leave a mount behind, or kill what waits for them.
+const NOT_TRIED_OUTSIDE: &[&str] = &["mount", "bind-mount"];
+
+/// Attempts by command. `OUT` is the directory outside, `PRIV` the unreadable one, `PID` a process outside.
+const COMMANDS: &[&str] = &[
+    "echo x > OUT/fresh",
+    "echo x >> OUT/victim",
+    "ln -s OUT l && echo x > l/fresh",
+    "cd OUT && touch fresh",
+    "echo x > /proc/self/root/OUT/fresh",
+    "echo x > ../out/fresh",
+    "mkdir -p OUT/a/b",
+    "rm -rf OUT/victim",
+    "chmod -R 777 OUT",
+    "cp -f /etc/hostname OUT/victim",
+    "mv OUT/victim .",
+    "kill -9 PID",
+    "kill -9 -- -1; sleep 0.05",
+    "echo 1000 > /proc/PID/oom_score_adj",
+    "python3 -c 'open(\"OUT/fresh\",\"w\")'",
+    // Protected files, there or not.
+    "echo x >> .git/config",
+    "echo x > .git/hooks/pre-commit",
+    "mkdir -p .git/hooks/x",
+    "rm -f .git/config",
+    "rm -rf .git",
+    "mv .git other && echo x >> other/config",
+    "mv .git/hooks .git/h2",
+    "mkdir evil; echo x > evil/config; mv -f evil/config .git/config",
+    "rm -rf .git/hooks; mkdir evil; ln -s ../evil .git/hooks",
+    "ln .git/config twin && echo x >> twin",
+    "cp --remove-destination /etc/hostname .git/config",
+    "echo x > .mcp.json",
+    "touch .mcp.json",
+    "ln -s /etc/hostname .mcp.json",
+    "mkfifo .mcp.json",
+    "mkdir .mcp.json",
+    "mkdir x; echo y > x/settings.json; mv x .claude",
+    "mkdir x; echo y > x/settings.json; ln -s x .claude",
+    "mkdir .claude; echo y > .claude/settings.json",
+    "mkdir .claude; ln -s ../y .claude/settings.json",
+    "mkdir .claude; echo y > y; mv y .claude/settings.json",
+    "echo x > /proc/self/cwd/.git/config",
+    "cd .git && echo x > config",
+    "echo x > .//.git/../.git/config",
+    "ln -s .git g && echo x > g/config",
+    "chmod 777 .git/config",
+    "truncate -s 0 .git/config",
+    "sed -i s/a/b/ .git/config",
+    "git config --file .git/config user.name x",
+    "exec 3< .git/config; echo x > /proc/self/fd/3",
+    "tar cf t.tar -C .git config && tar xf t.tar -C .git --unlink-first",
+    // Unreadable files, inside the workspace and outside.
+    "cat .env",
+    "cat < .env",
+    "cp .env y && cat y",
+    "ln .env y && cat y",
+    "mv .env y && cat y",
+    "ln -s .env y; cat y",
+    "cat /proc/self/root$PWD/.env",
+    "cat /proc/self/cwd/.env",
+    "exec 3< .env; cat <&3",
+    "dd if=.env",
+    "grep . .env",
+    ". ./.env && echo $SECRET",
+    "tar cf - .env",
+    "mkdir sub; mv .env sub/; cat sub/.env",
+    "cat PRIV/key",
+    "cat PRIV/*",
+    "ln -s PRIV l; cat l/key",
+    "base64 -d <(base64 PRIV/key)",
+    "find PRIV -type f -exec cat {} +",
+    "cd PRIV && cat key",
+    "head -c 100 /proc/self/root/PRIV/key",
+    "cp -r PRIV mine; cat mine/key",
+    "mv PRIV mine; cat mine/key",
+    "cat /proc/PID/environ",
+];
+
+struct World {
+    desk: Desk,
+    outside: PathBuf,
+    child: Child,
+    port: u16,
+    _listeners: (TcpListener, UnixListener, UnixDatagram, UnixListener),
+}
+
+impl World {
+    fn new() -> Self {
+        let desk = Desk::new();
+        let outside = desk.path("out").as_path().to_path_buf();
+        std::fs::create_dir_all(outside.join("dir")).unwrap();
+        std::fs::create_dir_all(desk.path("priv")).unwrap();
+        std::fs::create_dir_all(desk.path("ws/.git/hooks")).unwrap();
+        for (name, text) in [
+            ("out/victim", "victim\n"),
+            ("priv/key", "hunter2\n"),
+            ("ws/.env", "SECRET=hunter2\n"),
+            ("ws/.git/config", "[core]\n a = a\n"),
+            ("ws/.git/HEAD", "ref: refs/heads/main\n"),
+        ] {
+            std::fs::write(desk.path(name), text).unwrap();
+        }
+        let child =
+            Command::new("sleep").arg("1000").env("SECRET", "hunter2").stdin(Stdio::null()).spawn().unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = tcp.local_addr().unwrap().port();
+        let name = SocketAddr::from_abstract_name(format!("toolgate-test-{}", child.id())).unwrap();
+        let listeners = (
+            tcp,
+            UnixListener::bind(outside.join("stream.sock")).unwrap(),
+            UnixDatagram::bind(outside.join("dgram.sock")).unwrap(),
+            UnixListener::bind_addr(&name).unwrap(),
+        );
+        Self { desk, outside, child, port, _listeners: listeners }
+    }
+
+    fn confinement(&self) -> Confinement {
+        Confinement {
+            unreadable: vec![self.desk.ws().join(".env"), self.desk.path("priv")],
+            required: true,
+            ..self.desk.confinement()
+        }
+    }
+
+    /// Everything that a command in the box must not be able to change.
+    fn state(&mut self) -> Vec<String> {
+        let mut state = vec![format!("alive {}", self.child.try_wait().unwrap().is_none())];
+        let mut files = vec![self.desk.path("ws/.env"), self.desk.path("priv/key")];
+        files.extend(
+            [".git", ".git/config", ".git/hooks", ".mcp.json", ".toolgate", ".claude/settings.json"]
+                .map(|name| self.desk.ws().join(name)),
+        );
+        let mut paths: Vec<PathBuf> = files.iter().map(|path| path.as_path().to_path_buf()).collect();
+        let mut seen = std::fs::read_dir(&self.outside).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.append(&mut seen);
+        paths.push(self.outside.join("dir"));
+        paths.sort();
+        for path in paths {
+            state.push(match std::fs::symlink_metadata(&path) {
+                Ok(meta) => {
+                    let text = if meta.is_file() { std::fs::read(&path).unwrap_or_default() } else { vec![] };
+                    // Entries come and go in `.git`; the directory itself stays.
+                    let changes = if path.ends_with(".git") {
+                        (0, 0, 0)
+                    } else {
+                        (meta.ino(), meta.mtime(), meta.mtime_nsec())
+                    };
+                    format!(
+                        "{path:?} {:o} {} {} {changes:?} {:?}",
+                        meta.mode(),
+                        meta.uid(),
+                        if meta.is_file() { meta.nlink() } else { 0 },
+                        String::from_utf8_lossy(&text)
+                    )
+                }
+                Err(_) => format!("{path:?} missing"),
+            });
+        }
+        state
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn probe() -> &'static Path {
+    static PROBE: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = PROBE.get_or_init(|| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("escape");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/probe/escape.c");
+        let built = Command::new("cc").args(["-w", "-O1", "-pthread", "-o"]).arg(&path).arg(source).status();
+        assert!(built.unwrap().success(), "the probe is built with the machine's C compiler");
+        (dir, path)
+    });
+    path
+}
+
+/// Runs an attempt, and says how it got out if it did.
+fn escapes(text: &str, boxed: bool, by_exit: bool) -> Option<String> {
+    let mut world = World::new();
+    let text = text
+        .replace("OUT", &world.outside.display().to_string())
+        .replace("PRIV", &world.desk.path("priv").to_string())
+        .replace("PID", &world.child.id().to_string())
+        .replace("PORT", &world.port.to_string());
+    let before = world.state();
+    let started =
+        if boxed { world.desk.start_in(&text, world.confinement()) } else { world.desk.start(&text) };
+    let (exit, output) = started.ended();
+    started.process.stop(std::time::Duration::ZERO);
+    assert!(started.process.wait_gone(super::bench_desk::LONG), "{text}");
+    let after = world.state();
+    if before != after {
+        let changed: Vec<_> = after.iter().filter(|line| !before.contains(line)).collect();
+        return Some(format!("changed {changed:?}, {exit:?} {output}"));
+    }
+    if output.contains("hunter2") {
+        return Some(format!("read {output}"));
+    }
+    assert_ne!(exit, toolgate_os::process::Exit::Code(2 + 125 * i32::from(!by_exit)), "{text}: {output}");
+    (by_exit && exit == toolgate_os::process::Exit::Code(0)).then(|| format!("exit 0 {output}"))
+}
+
+fn call_text(name: &str) -> String {
+    format!("{} {name} OUT PID PORT", probe().display())
+}
+
+#[test]
+fn no_system_call_gets_out() {
+    for name in CALLS {
+        assert_eq!(escapes(&call_text(name), true, true), None, "{name}");
+    }
+}
+
+#[test]
+fn no_command_gets_out() {
+    for text in COMMANDS {
+        assert_eq!(escapes(text, true, false), None, "{text}");
+    }
+}
+
+#[test]
+fn the_attempts_are_real_outside_the_box() {
+    let mut failed = Vec::new();
+    let mut tried = 0;
+    for name in CALLS.iter().filter(|name| !NOT_TRIED_OUTSIDE.contains(name)) {
+        tried += 1;
+        if escapes(&call_text(name), false, true).is_none() {
+            failed.push(*name);
+        }
+    }
+    for text in COMMANDS.iter().filter(|text| !text.contains("kill -9 -- -1")) {
+        tried += 1;
+        if escapes(text, false, false).is_none() {
+            failed.push(text);
+        }
+    }
+    // Some kernels lack a socket family or an interface; nearly all attempts must be real everywhere.
+    assert!(failed.len() * 6 < tried, "{} of {tried} do nothing anywhere: {failed:?}", failed.len());
+    println!("{} of {tried} attempts work outside the box; not: {failed:?}", tried - failed.len());
+}
+
+#[test]
+fn loopback_reaches_this_machine_and_nothing_else() {
+    let world = World::new();
+    let fetch = |target: &str| format!("exec 3<>/dev/tcp/{target} && echo connected");
+    let run = |text: &str, net: Net| {
+        let confinement = Confinement { net, ..world.confinement() };
+        world.desk.start_in(text, confinement).ended().1
+    };
+    let here = format!("127.0.0.1/{}", world.port);
+    assert_eq!(run(&fetch(&here), Net::Loopback(None)), "connected\n");
+    assert_eq!(run(&fetch(&here), Net::Loopback(Some(world.port))), "connected\n");
+    assert!(run(&fetch(&here), Net::Loopback(Some(1))).contains("Permission denied"));
+    assert!(
+        run(&fetch(&format!("192.0.2.1/{}", world.port)), Net::Loopback(Some(world.port)))
+            .contains("Permission denied")
+    );
+    assert!(run(&fetch("192.0.2.1/80"), Net::Loopback(None)).contains("Permission denied"));
+    assert!(run("echo x > /dev/udp/127.0.0.1/53", Net::Loopback(None)).contains("Permission denied"));
+    let listen = "python3 -c 'import socket; s = socket.socket(); s.bind((\"0.0.0.0\", 0)); s.listen(); print(s.getsockname()[0])'";
+    assert_eq!(run(listen, Net::Loopback(None)), "127.0.0.1\n");
+    assert!(run(listen, Net::Loopback(Some(1))).contains("PermissionError"));
+}

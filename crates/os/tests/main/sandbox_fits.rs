@@ -1,0 +1,85 @@
+//! What developers do all day works in the box as it does outside of it.
+
+use super::bench_desk::Desk;
+use toolgate_os::process::Exit;
+
+const ORDINARY: &[&str] = &[
+    "ls -la",
+    "pwd",
+    "echo hello > a.txt && cat a.txt",
+    "cat /etc/hostname > /dev/null && wc -l < /etc/passwd > n && test -s n",
+    "mkdir -p src/deep/er && touch src/deep/er/x && find . -name x",
+    "cp -r src copy && mv copy moved && rm -r moved && ls",
+    "cp -a src copy2 && diff -r src copy2 && echo same",
+    "ln -s a.txt l && readlink l && cat l && rm l",
+    "ln a.txt h && cat h && rm h",
+    "chmod +x a.txt && stat -c %a a.txt && chmod 644 a.txt",
+    "touch -d '2020-01-02 03:04:05 UTC' a.txt && TZ=UTC stat -c %y a.txt",
+    "seq 1 1000 | sort -rn | head -3",
+    "grep -rn hello . | sort",
+    "sed -i s/hello/bye/ a.txt && cat a.txt",
+    "awk 'BEGIN { print 6 * 7 }'",
+    "t=$(mktemp) && echo tmp > \"$t\" && cat \"$t\" && rm \"$t\"",
+    "d=$(mktemp -d) && cd \"$d\" && echo x > y && cat y",
+    "tar czf s.tgz src && mkdir un && tar xzf s.tgz -C un && find un -type f",
+    "gzip -k a.txt && gunzip -c a.txt.gz",
+    "cat <<'END' > script.sh\n#!/bin/bash\necho \"from script $1\"\nEND\nchmod +x script.sh && ./script.sh arg",
+    "mkfifo p && (echo through > p &) && cat p && rm p",
+    "sleep 0.01 & wait && echo waited",
+    "(echo sub; exit 3); echo $?",
+    "echo a | tee b.txt c.txt && cat b.txt c.txt",
+    "diff <(echo 1) <(echo 2); echo $?",
+    "git init -q repo && cd repo && git config user.name n && git config user.email e && echo 1 > f && git add . && git commit -qm one && git log --format=%s",
+    "cd repo && git checkout -q -b b2 && echo 2 > f && git commit -qam two && git diff HEAD~1 --stat && git status --short",
+    "cd repo && git stash list && git branch && git tag v1 && git describe --tags",
+    "git clone -q repo cloned && ls cloned && git -C cloned log --oneline | wc -l",
+    "cd repo && git worktree add -q ../tree && ls ../tree && git worktree remove ../tree",
+    "python3 -c 'print(sum(range(10)))'",
+    "python3 -c 'import tempfile, json; f = tempfile.NamedTemporaryFile(); json.dump([1], open(f.name, \"w\")); print(open(f.name).read())'",
+    "python3 -c 'import subprocess; print(subprocess.check_output([\"echo\", \"sub\"]).decode())'",
+    "python3 -c 'import sqlite3; c = sqlite3.connect(\"db\"); c.execute(\"create table t (a)\"); c.execute(\"insert into t values (1)\"); c.commit(); print(c.execute(\"select * from t\").fetchall())'",
+    "python3 -c 'import socket; a, b = socket.socketpair(); a.send(b\"x\"); print(b.recv(1))'",
+    "python3 -c 'import threading; t = threading.Thread(target=print, args=(\"thread\",)); t.start(); t.join()'",
+    "node -e 'console.log([1, 2].map(x => x * 2))'",
+    "node -e 'require(\"fs\").writeFileSync(\"n.txt\", \"node\"); console.log(require(\"fs\").readFileSync(\"n.txt\", \"utf8\"))'",
+    "node -e 'console.log(require(\"child_process\").execSync(\"echo child\").toString())'",
+    "mkdir pkg && cd pkg && npm init -y > /dev/null && npm run env --silent > /dev/null && ls",
+    "printf 'all: out\\nout: in\\n\\tcp in out\\n' > Makefile && echo made > in && make -s && cat out",
+    "printf 'a: b c\\n\\techo a\\nb:\\n\\techo b\\nc:\\n\\techo c\\n' > M2 && make -s -j2 -f M2 | sort",
+    "printf '#include <stdio.h>\\nint main(void) { puts(\"c\"); return 0; }\\n' > c.c && cc -o c.out c.c && ./c.out",
+    "cargo init -q --vcs none --name demo crate && cd crate && cargo build -q --offline && ./target/debug/demo && cargo test -q --offline 2>&1 | grep -c 'test result: ok'",
+    "cd crate && cargo fmt && cargo run -q --offline",
+    "xargs -n1 echo <<< 'a b c'",
+    "timeout 5 echo in time",
+    "env | grep -c ^PATH=",
+    "date +%Y > /dev/null && uname > /dev/null && id -u > /dev/null && nproc > /dev/null && echo fine",
+    "kill -0 $$ && (sleep 5 & kill $!; wait $! 2>/dev/null; echo killed)",
+    "echo done > /dev/null && head -c 10 /dev/urandom | wc -c",
+    "umask 077 && echo x > private && stat -c %a private",
+    "install -m 755 a.txt bin.txt && stat -c %a bin.txt",
+    "rm -rf repo cloned crate pkg src && ls | wc -l",
+];
+
+/// Every command in turn, in one workspace each with and without the box, with the same results.
+#[test]
+fn ordinary_commands_are_unchanged() {
+    assert!(ORDINARY.len() >= 40);
+    let (free, boxed) = (Desk::new(), Desk::new());
+    for text in ORDINARY {
+        let expected = free.start(text).ended();
+        assert_eq!(expected.0, Exit::Code(0), "{text}: {}", expected.1);
+        let started = boxed.start_in(text, boxed.confinement());
+        let (exit, output) = started.ended();
+        let plain = |text: &str, desk: &Desk| {
+            // Names of temporary directories differ, and so do times in a listing.
+            let text = text.replace(&desk.path("").to_string(), "DIR");
+            if text.starts_with("total ") { text.lines().count().to_string() } else { text }
+        };
+        assert_eq!(
+            (exit, plain(&output, &boxed)),
+            (expected.0, plain(&expected.1, &free)),
+            "{text}\nrefused: {:?}",
+            started.process.refused()
+        );
+    }
+}
