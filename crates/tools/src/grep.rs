@@ -197,7 +197,7 @@ impl Tool for PlainGrep {
         spec.family = Some("Grep".to_owned());
         spec.max_result_chars = MOST_CHARS;
         spec.input_examples = vec![
-            json!({ "pattern": "TODO|FIXME", "directory": "src", "filePattern": "*.ts", "maxResults": 50 }),
+            json!({ "pattern": "TODO|TODO", "directory": "src", "filePattern": "*.ts", "maxResults": 50 }),
         ];
         spec
     }
