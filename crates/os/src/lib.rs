@@ -25,6 +25,7 @@ mod appendlog;
 mod clock;
 mod files;
 pub mod process;
+mod proxy;
 mod resolve;
 pub mod sandbox;
 mod scratch;
@@ -33,7 +34,9 @@ pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
 pub use clock::{fresh_id, now_millis};
 pub use files::{
-    Entry, FileProblem, Files, Reach, open_named_file, opens_beneath, read_settings_text, write_private,
+    Entry, FileProblem, Files, Reach, make_private_dir, open_named_file, opens_beneath, read_settings_text,
+    write_private,
 };
+pub use proxy::Proxy;
 pub use resolve::resolve;
 pub use scratch::Scratch;

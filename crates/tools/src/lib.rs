@@ -9,10 +9,16 @@
 
 #![forbid(unsafe_code)]
 
+mod bash;
 mod ls;
 mod read;
+mod task_output;
+mod task_stop;
 
 mod file_words;
+mod shell;
+
+pub use shell::{OnTimeout, SandboxSettings, Surroundings, background_tasks, surround};
 
 use toolgate_gate::{Gate, RegisterError, Tool};
 use toolgate_proto::SourceId;
@@ -67,6 +73,10 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin { toolsets: BOTH, register: |gate| add(gate, ls::Ls) },
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, read::Read) },
     Builtin { toolsets: PLAIN, register: |gate| add(gate, read::ReadFile) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, bash::Bash) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, bash::ShellTool) },
+    Builtin { toolsets: BOTH, register: |gate| add(gate, task_output::TaskOutput) },
+    Builtin { toolsets: BOTH, register: |gate| add(gate, task_stop::TaskStop) },
 ];
 
 fn add<T: Tool>(gate: &Gate, tool: T) -> Result<(), RegisterError> {
