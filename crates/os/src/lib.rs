@@ -26,6 +26,7 @@ mod clock;
 mod files;
 mod journal;
 pub mod process;
+mod proxy;
 mod resolve;
 pub mod sandbox;
 mod scratch;
@@ -40,12 +41,13 @@ pub use clock::{fresh_id, now_millis};
 pub use files::faults;
 pub use files::{
     Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, Reach,
-    Version, blocking, open_named_file, opens_beneath, read_settings_text, write_private,
+    Version, blocking, make_private_dir, open_named_file, opens_beneath, read_settings_text, write_private,
 };
 pub use journal::{
     Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,
     UndoProblem, Which,
 };
+pub use proxy::Proxy;
 pub use resolve::{resolve, resolve_noting_turns};
 pub use scratch::Scratch;
 pub use spill::{Spill, SpillLimits, Swept};
