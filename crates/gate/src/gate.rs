@@ -10,7 +10,7 @@ use crate::trail::Audience;
 use crate::visibility::Visibility;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use toolgate_policy::{Layer, LayerRules, Policy, Problem, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Event, SourceId, ToolDefinition};
 
@@ -65,6 +65,8 @@ pub struct Gate {
     pub(crate) approval_timeout: Duration,
     pub(crate) grace: Duration,
     problems: Vec<Problem>,
+    /// Counts changes of the tools, the choice of them and the rules.
+    changes: watch::Sender<u64>,
 }
 
 impl Gate {
@@ -86,6 +88,7 @@ impl Gate {
             approval_timeout: parts.approval_timeout,
             grace: parts.grace,
             problems,
+            changes: watch::Sender::new(0),
         }
     }
 
@@ -165,6 +168,12 @@ impl Gate {
         self.audience.events.subscribe()
     }
 
+    /// Wakes whenever the tools that are shown may have changed. Cheaper than [`Gate::events`], because nothing is
+    /// gathered about calls.
+    pub fn tools_changed(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
     pub(crate) fn current(&self) -> Current {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -173,6 +182,7 @@ impl Gate {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let out = change(&mut current);
         drop(current);
+        self.changes.send_modify(|count| *count += 1);
         self.audience.tell(|| Event::ToolsChanged);
         out
     }

@@ -24,14 +24,24 @@ mod ambient;
 mod appendlog;
 mod clock;
 mod files;
+#[cfg(feature = "http")]
+mod http_client;
+mod listen;
 mod resolve;
 mod scratch;
+mod serverproc;
+mod stdio;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
-pub use clock::{fresh_id, now_millis};
+pub use clock::{fresh_id, now_millis, random_bytes};
 pub use files::{
     Entry, FileProblem, Files, Reach, open_named_file, opens_beneath, read_settings_text, write_private,
 };
+#[cfg(feature = "http")]
+pub use http_client::{HttpClient, http_client};
+pub use listen::{listen_tcp, listen_unix};
 pub use resolve::resolve;
 pub use scratch::Scratch;
+pub use serverproc::{Launch, ServerProcess};
+pub use stdio::{ByteSink, ByteSource, standard_streams};

@@ -76,6 +76,11 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
                         None => refusal,
                     });
                 }
+                Answer::Later => {
+                    said("later");
+                    let reason = format!("{}, so {by} was handed the question", question.reason);
+                    return Err(Refusal::new(Code::ApprovalPending, reason));
+                }
                 // INVARIANT: `ask` turns a chain of passes into a refusal.
                 Answer::Pass => return Err(Refusal::new(Code::NobodyToAsk, "nobody answered")),
             }
@@ -130,7 +135,11 @@ async fn ask(
         };
         match answer {
             Answer::Pass => {}
-            Answer::Once | Answer::Session { .. } | Answer::Revise { .. } | Answer::No { .. } => {
+            Answer::Once
+            | Answer::Session { .. }
+            | Answer::Revise { .. }
+            | Answer::No { .. }
+            | Answer::Later => {
                 let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
                 return Ok((approver.name().to_owned(), answer, micros));
             }

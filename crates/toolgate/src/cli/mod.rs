@@ -15,6 +15,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod log;
+mod mcp;
 mod tools;
 
 use args::{Args, Command};
@@ -79,7 +80,9 @@ impl Exit {
     pub(crate) fn of(refusal: &Refusal) -> Self {
         match refusal.code {
             Code::Cancelled => Self::Interrupted,
-            Code::NobodyToAsk | Code::ApprovalTimedOut | Code::ApprovalLost => Self::NeedsApproval,
+            Code::NobodyToAsk | Code::ApprovalTimedOut | Code::ApprovalLost | Code::ApprovalPending => {
+                Self::NeedsApproval
+            }
             Code::UnusablePolicy => Self::Usage,
             _ => match refusal.stage {
                 Stage::Resolve | Stage::Validate => Self::Usage,
@@ -113,6 +116,7 @@ fn run(args: Args, ambient: Ambient, out: &mut Out) -> Result<Exit, Failure> {
         Command::Call(args) => call::run(&world, &args, out),
         Command::Check(args) => check::run(&world, &args, out),
         Command::Log(args) => log::run(&world, &args, out),
+        Command::Mcp(args) => mcp::run(&world, &args, out),
         Command::Doctor => doctor::run(&world, out),
         Command::Demo(args) => demo::run(&world, &args, out),
         Command::Completions(args) => completions::run(&args, out),
