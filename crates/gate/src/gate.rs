@@ -163,6 +163,13 @@ impl Gate {
             .collect()
     }
 
+    /// One tool that is shown, by its name or an alias.
+    pub fn definition(&self, name: &str) -> Option<ToolDefinition> {
+        let current = self.current();
+        let tool = current.registry.get(name)?;
+        current.visibility.shows(&tool.identity, &current.policy).then(|| tool.definition().clone())
+    }
+
     /// Watches what happens. A watcher that is too slow misses the oldest events and is told how many.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.audience.events.subscribe()

@@ -6,6 +6,7 @@
 //! the matter.
 
 use super::config::{ServerEntry, folded};
+use super::desk::Answerer;
 use super::link::{Link, Live, Surroundings, Trouble};
 use super::pins::{Pins, tool_digest};
 use super::remote_tool::RemoteTool;
@@ -36,6 +37,8 @@ pub struct Setup {
     pub pins: Pins,
     /// How long the first list of tools waits for servers that need not be there.
     pub patience: Duration,
+    /// Who answers what servers ask where no client of ours can.
+    pub answerer: Option<Arc<dyn Answerer>>,
 }
 
 /// How a server is doing.
@@ -91,8 +94,8 @@ struct Brought {
 impl Coordinator {
     /// Makes ready; nothing is started yet. Must be called inside a runtime.
     pub fn new(servers: Vec<ServerEntry>, setup: Setup) -> Self {
-        let Setup { env, roots, pins, patience } = setup;
-        let around = Arc::new(Surroundings { env, roots, pins });
+        let Setup { env, roots, pins, patience, answerer } = setup;
+        let around = Arc::new(Surroundings { env, roots, pins, answerer });
         let members = servers
             .into_iter()
             .map(|entry| {

@@ -2,24 +2,40 @@
 #![expect(deprecated, reason = "legacy servers still ask for roots; the library marks that as going away")]
 
 use crate::server::Conversation;
+use futures_util::future::BoxFuture;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, FormElicitationCapability, Implementation, InputRequest, ListRootsResult,
-    ProgressNotificationParam, ProgressToken, Root, RootsCapabilities,
+    ClientCapabilities, ClientConfig, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    FormElicitationCapability, Implementation, InputRequest, ListRootsResult, ProgressNotificationParam,
+    ProgressToken, Root, RootsCapabilities, SamplingCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ErrorData, RoleClient};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 use toolgate_gate::Progress;
 use toolgate_proto::AbsPath;
 
+/// Somebody who answers what servers ask where no client of ours can: a program that embeds this crate.
+pub trait Answerer: Send + Sync + std::fmt::Debug {
+    /// Whether models can be asked as well as people. Legacy servers, and modern ones in rounds.
+    fn samples(&self) -> bool {
+        false
+    }
+
+    /// Answers, in the shape of the result of that request; none to decline.
+    fn answer<'a>(&'a self, server: &'a str, request: &'a InputRequest) -> BoxFuture<'a, Option<Value>>;
+}
+
 /// The calls that are under way at one server, and the news from it. Shared with the handler that the library owns.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
+    server: String,
     roots: Vec<AbsPath>,
+    pub(crate) answerer: Option<Arc<dyn Answerer>>,
     pub(crate) tools_changed: Notify,
     under_way: Mutex<HashMap<ProgressToken, UnderWay>>,
 }
@@ -31,8 +47,16 @@ struct UnderWay {
 }
 
 impl Desk {
-    pub(crate) fn new(roots: Vec<AbsPath>) -> Self {
-        Self { roots, ..Self::default() }
+    pub(crate) fn new(server: &str, roots: Vec<AbsPath>, answerer: Option<Arc<dyn Answerer>>) -> Self {
+        Self { server: server.to_owned(), roots, answerer, ..Self::default() }
+    }
+
+    /// Asks whoever made the only call under way, or whoever answers here.
+    async fn ask(&self, request: InputRequest) -> Option<Value> {
+        if let Some(conversation) = self.only_conversation() {
+            return conversation.ask(request).await.ok();
+        }
+        self.answerer.as_ref()?.answer(&self.server, &request).await
     }
 
     /// Notes a call until the returned guard is dropped.
@@ -80,6 +104,9 @@ impl ClientHandler for DeskHandler {
         capabilities.elicitation =
             Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
         capabilities.roots = Some(RootsCapabilities::default());
+        if self.0.answerer.as_ref().is_some_and(|answerer| answerer.samples()) {
+            capabilities.sampling = Some(SamplingCapability::default());
+        }
         ClientConfig::new(capabilities, Implementation::new("toolgate", env!("CARGO_PKG_VERSION")))
     }
 
@@ -89,15 +116,20 @@ impl ClientHandler for DeskHandler {
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         let declined = ElicitResult::new(ElicitationAction::Decline);
-        let Some(conversation) = self.0.only_conversation() else { return Ok(declined) };
         let question = InputRequest::Elicitation(ElicitRequest::new(request));
-        match conversation.ask(question).await {
-            Ok(answer) => Ok(serde_json::from_value(answer).unwrap_or(declined)),
-            Err(problem) => {
-                tracing::debug!(%problem, "a question of a server was declined");
-                Ok(declined)
-            }
-        }
+        let answer = self.0.ask(question).await;
+        Ok(answer.and_then(|answer| serde_json::from_value(answer).ok()).unwrap_or(declined))
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let answer = self.0.ask(InputRequest::CreateMessage(CreateMessageRequest::new(params))).await;
+        answer
+            .and_then(|answer| serde_json::from_value(answer).ok())
+            .ok_or_else(|| ErrorData::invalid_request("nobody can be asked", None))
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {

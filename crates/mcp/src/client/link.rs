@@ -6,7 +6,7 @@
 //! The other order costs ten seconds with servers that never answer what they do not know.
 
 use super::config::{Reach, ServerEntry};
-use super::desk::{Desk, DeskHandler};
+use super::desk::{Answerer, Desk, DeskHandler};
 use super::pins::{Held, Pins};
 use crate::server::Era;
 use crate::wire::Lines;
@@ -104,6 +104,7 @@ pub(crate) struct Surroundings {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) roots: Vec<AbsPath>,
     pub(crate) pins: Pins,
+    pub(crate) answerer: Option<Arc<dyn Answerer>>,
 }
 
 /// One configured server.
@@ -258,7 +259,8 @@ impl Link {
     }
 
     async fn open_as(&self, era: Option<Era>) -> Result<Live, Trouble> {
-        let desk = Arc::new(Desk::new(self.around.roots.clone()));
+        let desk =
+            Arc::new(Desk::new(&self.entry.name, self.around.roots.clone(), self.around.answerer.clone()));
         let handler = DeskHandler(Arc::clone(&desk));
         let modern = vec![ProtocolVersion::V_2026_07_28];
         match &self.entry.reach {

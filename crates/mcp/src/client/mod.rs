@@ -18,6 +18,7 @@ pub use config::{
     CALL_TIMEOUT, CONNECT_TIMEOUT, Origin, Reach, ServerEntry, check_name, read_server, read_servers,
 };
 pub use coordinator::{Coordinator, ServerState, Setup};
+pub use desk::Answerer;
 pub use link::Trouble;
 pub use pins::{Held, Pin, Pins};
 pub use resources::Gateway;

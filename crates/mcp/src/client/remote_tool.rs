@@ -68,7 +68,7 @@ impl RemoteTool {
             match self.once(&live, params.clone(), cleared).await? {
                 Reply::Done(result) => return self.output(result),
                 Reply::Asks(asked) => {
-                    let answers = answers(conversation.as_deref(), &asked, server).await?;
+                    let answers = answers(conversation.as_deref(), &live, &asked, server).await?;
                     params.input_responses = Some(answers);
                     params.request_state = asked.request_state;
                 }
@@ -189,6 +189,7 @@ fn resume(conversation: &Conversation, params: &mut CallToolRequestParams) {
 /// Answers what a server asks in the middle of a call, by asking whoever made the call.
 async fn answers(
     conversation: Option<&Conversation>,
+    live: &Live,
     asked: &InputRequiredResult,
     server: &str,
 ) -> Result<InputResponses, Refusal> {
@@ -199,7 +200,15 @@ async fn answers(
     let nobody = |why: &str| {
         Refusal::new(Code::NobodyToAsk, format!("server `{server}` asks something in return, and {why}"))
     };
-    let Some(conversation) = conversation else { return Err(nobody("nobody can be asked here")) };
+    let Some(conversation) = conversation else {
+        let Some(answerer) = &live.desk.answerer else { return Err(nobody("nobody can be asked here")) };
+        let mut answers = InputResponses::new();
+        for (name, request) in requests {
+            let answer = answerer.answer(server, &request).await;
+            answers.insert(name, answer.ok_or_else(|| nobody("the answer was no"))?);
+        }
+        return Ok(answers);
+    };
     match conversation.era() {
         Era::Modern => {
             let names: Vec<&String> = requests.keys().collect();

@@ -81,9 +81,13 @@ pub async fn serve_http(server: GateServer, door: HttpDoor, options: HttpOptions
         // Whoever reaches the socket is this user; the host is whatever the client made up.
         HttpDoor::Unix(_) => config = config.disable_allowed_hosts(),
     }
-    if !options.origins.is_empty() {
-        config = config.with_allowed_origins(options.origins.clone());
+    let mut origins = options.origins.clone();
+    if let HttpDoor::Tcp(listener) = &door {
+        // A page of our own would come from here; one of anybody else's does not.
+        let port = listener.local_addr()?.port();
+        origins.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}")));
     }
+    config = config.with_allowed_origins(origins);
     let cancel = options.cancel.clone();
     let guard = Arc::new(Guard {
         service: StreamableHttpService::new(

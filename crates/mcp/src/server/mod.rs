@@ -29,6 +29,7 @@ use conversation::{Carried, Outgoing, era_of};
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
+use rmcp::model::ResultType;
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
     DiscoverResult, GetPromptRequestParams, GetPromptResponse, Implementation, InputResponses,
@@ -297,6 +298,10 @@ impl ServerHandler for GateServer {
         Ok(result)
     }
 
+    fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
+        self.inner.gate.definition(name).map(rendering::tool)
+    }
+
     async fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -371,6 +376,7 @@ impl ServerHandler for GateServer {
         match (self.next_round(&conversation, binding)?, read) {
             (Some(round), Err(_)) => Ok(round.into()),
             (_, Ok(mut result)) => {
+                result.result_type.get_or_insert(ResultType::COMPLETE);
                 result.ttl_ms.get_or_insert(0);
                 result.cache_scope.get_or_insert(CacheScope::Private);
                 Ok(result.into())
@@ -413,7 +419,10 @@ impl ServerHandler for GateServer {
         let got = Arc::clone(&conversation).during(getting).await;
         match (self.next_round(&conversation, binding)?, got) {
             (Some(round), Err(_)) => Ok(round.into()),
-            (_, Ok(result)) => Ok(result.into()),
+            (_, Ok(mut result)) => {
+                result.result_type.get_or_insert(ResultType::COMPLETE);
+                Ok(result.into())
+            }
             (_, Err(not_had)) => Err(protocol_error(not_had)),
         }
     }

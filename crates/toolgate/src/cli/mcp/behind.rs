@@ -76,6 +76,7 @@ impl Behind {
             roots,
             pins: pins(world)?,
             patience: if nonblocking { Duration::ZERO } else { patience },
+            answerer: None,
         };
         Ok(Coordinator::new(self.servers, setup))
     }
