@@ -15,7 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolgate_gate::{CallLimits, Gate, GateParts, Session};
 use toolgate_mcp::Era;
-use toolgate_mcp::client::{Answerer, Coordinator, Origin, Pins, Setup, read_servers};
+use toolgate_mcp::client::{
+    Access, Answerer, Browser, Coordinator, CredentialFile, Origin, Pins, Setup, SignIn, read_servers,
+};
 use toolgate_mcp::model::InputRequest;
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Mode, Principal, ToolCall, ToolDefinition, Workspace};
@@ -48,6 +50,25 @@ impl Answerer for Agreeable {
     }
 }
 
+/// Follows the sign-in page's redirect without showing it to anyone.
+#[derive(Debug)]
+struct Headless;
+
+impl Browser for Headless {
+    fn redirect_uri(&self) -> String {
+        "http://localhost:3000/callback".to_owned()
+    }
+
+    fn visit<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            let reply =
+                toolgate_os::http_client()?.get(url).send().await.map_err(|error| error.to_string())?;
+            let back = reply.headers().get("location").and_then(|location| location.to_str().ok());
+            back.map(str::to_owned).ok_or_else(|| "the page sent us nowhere".to_owned())
+        })
+    }
+}
+
 /// Values that fit a schema: the defaults where there are any.
 fn filled(schema: &Value, all: bool) -> Map<String, Value> {
     let required = schema.get("required").and_then(Value::as_array);
@@ -70,16 +91,20 @@ fn filled(schema: &Value, all: bool) -> Map<String, Value> {
         .collect()
 }
 
+/// A value that is null is one that is not given.
+fn without_nulls(arguments: Option<&Value>) -> Value {
+    let given = arguments.and_then(Value::as_object).into_iter().flatten();
+    let given = given.filter(|(_, value)| !value.is_null());
+    Value::Object(given.map(|(name, value)| (name.clone(), value.clone())).collect())
+}
+
 /// The calls to make: those that the scenario names, or one of each tool.
 fn calls(context: &Value, tools: &[ToolDefinition]) -> Vec<(String, Value)> {
     if let Some(named) = context.get("toolCalls").and_then(Value::as_array) {
         let joined = |call: &Value| {
             format!("mcp__{SERVER}__{}", call.get("name").and_then(Value::as_str).unwrap_or(""))
         };
-        return named
-            .iter()
-            .map(|call| (joined(call), call.get("arguments").cloned().unwrap_or_default()))
-            .collect();
+        return named.iter().map(|call| (joined(call), without_nulls(call.get("arguments")))).collect();
     }
     let remote = tools.iter().filter(|tool| tool.name.as_str().starts_with("mcp__"));
     remote.map(|tool| (tool.name.to_string(), Value::Object(filled(&tool.input_schema, false)))).collect()
@@ -101,16 +126,27 @@ async fn main() -> ExitCode {
     let session =
         Session::new("conformance".into(), Principal { edge: "sdk".to_owned(), name: None }, workspace);
 
+    let mut oauth = Map::new();
+    for (ours, theirs) in [("clientId", "client_id"), ("clientSecret", "client_secret")] {
+        if let Some(value) = context.get(theirs) {
+            oauth.insert(ours.to_owned(), value.clone());
+        }
+    }
+    let entry = json!({ "type": "http", "url": url, "alwaysLoad": true, "oauth": oauth });
     let env = BTreeMap::new();
     let origin = Origin { file: "conformance", base: &root, env: &env, trusted: true };
-    let (servers, _) =
-        read_servers(&json!({ SERVER: { "type": "http", "url": url, "alwaysLoad": true } }), &origin);
+    let (servers, _) = read_servers(&json!({ SERVER: entry }), &origin);
     let pins = Pins::open(None).expect("no file is read");
     for server in &servers {
         let era = if version.as_str() >= "2026-07-28" { Era::Modern } else { Era::Legacy };
         pins.remember_era(&format!("conformance#{SERVER}"), &server.launch_digest(), era);
     }
+    let browser = Arc::new(Headless);
+    let document = Some("https://conformance-test.local/client-metadata.json".to_owned());
+    let sign_in = Some(SignIn { browser, client_metadata_url: document });
+    let access = Access { sign_in, credentials: CredentialFile::new(None) };
     let setup = Setup {
+        access,
         env,
         roots: vec![root],
         pins,

@@ -29,6 +29,19 @@ pub enum Reach {
     },
 }
 
+/// What is known about signing in to a server, before it is asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OauthHints {
+    /// The name under which this client is registered there.
+    pub client_id: Option<String>,
+    /// The secret that goes with it.
+    pub client_secret: Option<String>,
+    /// The permissions to ask for.
+    pub scopes: Vec<String>,
+    /// The port for coming back from the sign-in page.
+    pub callback_port: Option<u16>,
+}
+
 /// One server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerEntry {
@@ -46,6 +59,8 @@ pub struct ServerEntry {
     pub include: Option<Vec<String>>,
     /// Not these of its tools.
     pub exclude: Vec<String>,
+    /// How to sign in to it.
+    pub oauth: OauthHints,
     /// The file that names it.
     pub origin: String,
     /// It was named by the person, not by a project: it may be started without having been approved.
@@ -144,6 +159,7 @@ pub fn read_server(
         }
         (Some(kind), _) => return Err(format!("`type` {kind:?} does not fit; use stdio or http")),
     };
+    let oauth = reader.oauth()?;
     let millis = |key: &str| reader.millis(key);
     Ok(Some(ServerEntry {
         name: name.to_owned(),
@@ -153,6 +169,7 @@ pub fn read_server(
         always_load: reader.entry.get("alwaysLoad") == Some(&Value::Bool(true)),
         include: reader.texts("includeTools")?,
         exclude: reader.texts("excludeTools")?.unwrap_or_default(),
+        oauth,
         origin: origin.file.to_owned(),
         trusted: origin.trusted,
     }))
@@ -232,6 +249,26 @@ impl Reader<'_> {
                 _ => Err(format!("`{key}` must be a number of milliseconds")),
             },
         }
+    }
+
+    fn oauth(&mut self) -> Result<OauthHints, String> {
+        let Some(value) = self.entry.get("oauth") else { return Ok(OauthHints::default()) };
+        let entry = value.as_object().ok_or("`oauth` must be an object")?;
+        let mut inner = Reader { name: self.name, entry, origin: self.origin, notes: &mut *self.notes };
+        let scopes = match entry.get("scopes") {
+            // One string with blanks is how the protocol itself writes them.
+            Some(Value::String(text)) => text.split_whitespace().map(str::to_owned).collect(),
+            _ => inner.texts("scopes")?.unwrap_or_default(),
+        };
+        Ok(OauthHints {
+            client_id: inner.text("clientId")?,
+            client_secret: inner.text("clientSecret")?,
+            scopes,
+            callback_port: entry
+                .get("callbackPort")
+                .and_then(Value::as_u64)
+                .and_then(|port| u16::try_from(port).ok()),
+        })
     }
 
     fn expand(&mut self, text: &str) -> String {

@@ -39,6 +39,9 @@ pub struct Setup {
     pub patience: Duration,
     /// Who answers what servers ask where no client of ours can.
     pub answerer: Option<Arc<dyn Answerer>>,
+    /// Who may sign in, and where credentials are kept.
+    #[cfg(feature = "http")]
+    pub access: super::http::Access,
 }
 
 /// How a server is doing.
@@ -94,8 +97,15 @@ struct Brought {
 impl Coordinator {
     /// Makes ready; nothing is started yet. Must be called inside a runtime.
     pub fn new(servers: Vec<ServerEntry>, setup: Setup) -> Self {
-        let Setup { env, roots, pins, patience, answerer } = setup;
-        let around = Arc::new(Surroundings { env, roots, pins, answerer });
+        let patience = setup.patience;
+        let around = Arc::new(Surroundings {
+            env: setup.env,
+            roots: setup.roots,
+            pins: setup.pins,
+            answerer: setup.answerer,
+            #[cfg(feature = "http")]
+            access: setup.access,
+        });
         let members = servers
             .into_iter()
             .map(|entry| {

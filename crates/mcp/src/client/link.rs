@@ -61,13 +61,20 @@ impl Trouble {
 }
 
 /// An open way.
-#[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) desk: Arc<Desk>,
     pub(crate) era: Era,
     service: Mutex<Option<RunningService<RoleClient, DeskHandler>>>,
     process: Mutex<Option<ServerProcess>>,
+    #[cfg(feature = "http")]
+    manager: Option<super::oauth::Manager>,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").field("era", &self.era).finish_non_exhaustive()
+    }
 }
 
 impl Live {
@@ -105,6 +112,8 @@ pub(crate) struct Surroundings {
     pub(crate) roots: Vec<AbsPath>,
     pub(crate) pins: Pins,
     pub(crate) answerer: Option<Arc<dyn Answerer>>,
+    #[cfg(feature = "http")]
+    pub(crate) access: super::http::Access,
 }
 
 /// One configured server.
@@ -115,6 +124,9 @@ pub(crate) struct Link {
     state: tokio::sync::Mutex<State>,
     /// The last trouble, for showing without waiting.
     trouble: Mutex<Option<Trouble>>,
+    /// Why the server turned us away last, for the next sign-in.
+    #[cfg(feature = "http")]
+    challenge: Mutex<Option<super::oauth::Challenge>>,
 }
 
 #[derive(Debug, Default)]
@@ -127,7 +139,14 @@ struct State {
 
 impl Link {
     pub(crate) fn new(entry: ServerEntry, around: Arc<Surroundings>) -> Self {
-        Self { entry, around, state: tokio::sync::Mutex::default(), trouble: Mutex::default() }
+        Self {
+            entry,
+            around,
+            state: tokio::sync::Mutex::default(),
+            trouble: Mutex::default(),
+            #[cfg(feature = "http")]
+            challenge: Mutex::default(),
+        }
     }
 
     pub(crate) fn key(&self) -> String {
@@ -172,6 +191,28 @@ impl Link {
                 Err(trouble)
             }
         }
+    }
+
+    /// Does what a server wants that turned a call away: a further permission, or another sign-in. True if the call
+    /// may be made again.
+    #[cfg(feature = "http")]
+    pub(crate) async fn let_in(
+        &self,
+        live: &Live,
+        challenge: super::oauth::Challenge,
+    ) -> Result<bool, Trouble> {
+        use super::oauth::{Challenge, step_up};
+        let Some(how) = &self.around.access.sign_in else { return Ok(false) };
+        if let (Challenge::Scope { scope: Some(scope), .. }, Some(manager)) = (&challenge, &live.manager) {
+            step_up(manager, scope, how).await.map_err(Trouble::Auth)?;
+            return Ok(true);
+        }
+        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
+        let gone = self.state.lock().await.live.take();
+        if let Some(gone) = gone {
+            gone.end().await;
+        }
+        Ok(true)
     }
 
     /// How long to wait before it may be tried again.
@@ -298,14 +339,15 @@ impl Link {
                     // Over HTTP a server that does not know the question says so at once.
                     None => ClientLifecycleMode::Auto { preferred_versions: modern, legacy_version: None },
                 };
-                let transport = super::http::transport(url, headers).map_err(Trouble::Down)?;
-                match handler.serve_with_lifecycle(transport, mode).await {
-                    Ok(service) => Ok(live(service, desk, None)),
-                    Err(error) if error.is_authorization_required() => {
-                        Err(Trouble::Auth("it answered 401".to_owned()))
-                    }
-                    Err(error) => Err(Trouble::Down(words(&error))),
-                }
+                let challenge = self.challenge.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let access = &self.around.access;
+                let place = (url.as_str(), headers);
+                let reached =
+                    super::http::open(&self.entry, place, &handler, &mode, access, challenge.as_ref())
+                        .await?;
+                let mut live = live(reached.service, desk, None);
+                live.manager = reached.manager;
+                Ok(live)
             }
             #[cfg(not(feature = "http"))]
             Reach::Http { .. } => Err(Trouble::Down("this build speaks no HTTP".to_owned())),
@@ -324,11 +366,19 @@ fn live(
         Some(info) if info.protocol_version.as_str() >= modern.as_str() => Era::Modern,
         _ => Era::Legacy,
     };
-    Live { peer, desk, era, service: Mutex::new(Some(service)), process: Mutex::new(process) }
+    Live {
+        peer,
+        desk,
+        era,
+        service: Mutex::new(Some(service)),
+        process: Mutex::new(process),
+        #[cfg(feature = "http")]
+        manager: None,
+    }
 }
 
 /// What went wrong, without the library's own names.
-fn words(error: &ClientInitializeError) -> String {
+pub(super) fn words(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
         other => {

@@ -5,6 +5,8 @@
 //! schema that the server promised.
 
 use super::link::{Link, Live, Trouble};
+#[cfg(feature = "http")]
+use super::oauth::Challenge;
 use crate::server::{Conversation, Era, rendering};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
@@ -58,7 +60,11 @@ impl RemoteTool {
 
     async fn call(&self, input: Map<String, Value>, cleared: &Cleared) -> CallResult {
         let server = &self.link.entry.name;
-        let live = self.link.live().await.map_err(|trouble| trouble.refusal(server))?;
+        #[cfg_attr(
+            not(feature = "http"),
+            expect(unused_mut, reason = "only a sign-in opens another connection")
+        )]
+        let mut live = self.link.live().await.map_err(|trouble| trouble.refusal(server))?;
         let conversation = Conversation::current();
         let mut params = CallToolRequestParams::new(self.tool.clone()).with_arguments(input);
         if let Some(conversation) = &conversation {
@@ -71,6 +77,14 @@ impl RemoteTool {
                     let answers = answers(conversation.as_deref(), &live, &asked, server).await?;
                     params.input_responses = Some(answers);
                     params.request_state = asked.request_state;
+                }
+                #[cfg(feature = "http")]
+                Reply::TurnsAway(challenge, refusal) => {
+                    let let_in = self.link.let_in(&live, challenge).await;
+                    if !let_in.map_err(|trouble| trouble.refusal(server))? {
+                        return Err(refusal);
+                    }
+                    live = self.link.live().await.map_err(|trouble| trouble.refusal(server))?;
                 }
             }
         }
@@ -103,6 +117,13 @@ impl RemoteTool {
                 return Err(Refusal::new(Code::Cancelled, "the call was cancelled"));
             }
         };
+        #[cfg(feature = "http")]
+        if let Err(ServiceError::TransportSend(error)) = &answer
+            && let Some(challenge) = Challenge::of(error.error.as_ref())
+        {
+            let refusal = Trouble::Auth("it does not let us in".to_owned()).refusal(&self.link.entry.name);
+            return Ok(Reply::TurnsAway(challenge, refusal));
+        }
         match answer.map_err(|error| self.failed(&error))? {
             ServerResult::CallToolResult(result) => Ok(Reply::Done(result)),
             ServerResult::InputRequiredResult(asked) => Ok(Reply::Asks(asked)),
@@ -116,9 +137,6 @@ impl RemoteTool {
             ServiceError::TransportClosed => {
                 Trouble::Down("it ended while the call was under way".to_owned())
                     .refusal(&self.link.entry.name)
-            }
-            ServiceError::TransportSend(error) if wants_sign_in(error) => {
-                Trouble::Auth("it answered 401".to_owned()).refusal(&self.link.entry.name)
             }
             other => Trouble::Down(other.to_string()).refusal(&self.link.entry.name),
         }
@@ -155,6 +173,8 @@ impl RemoteTool {
 enum Reply {
     Done(CallToolResult),
     Asks(InputRequiredResult),
+    #[cfg(feature = "http")]
+    TurnsAway(Challenge, Refusal),
 }
 
 impl Tool for RemoteTool {
@@ -240,22 +260,6 @@ fn shorten(text: &str) -> String {
         text.push('…');
     }
     text
-}
-
-fn wants_sign_in(error: &(dyn std::error::Error + 'static)) -> bool {
-    #[cfg(feature = "http")]
-    {
-        use rmcp::transport::streamable_http_client::AuthRequiredError;
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if error.is::<AuthRequiredError>() || error.to_string().contains("Auth required") {
-                return true;
-            }
-            next = error.source();
-        }
-    }
-    let _ = error;
-    false
 }
 
 #[cfg(test)]

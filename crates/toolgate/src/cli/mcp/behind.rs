@@ -4,7 +4,7 @@ use super::super::Failure;
 use super::super::out::Out;
 use super::super::world::World;
 use std::time::Duration;
-use toolgate::mcp::client::{Coordinator, Pins, ServerEntry, Setup};
+use toolgate::mcp::client::{Access, Coordinator, CredentialFile, Pins, ServerEntry, Setup, SignIn};
 use toolgate::mcp_servers::{Gathered, ServerOptions};
 use toolgate::settings::Settings;
 
@@ -62,6 +62,17 @@ impl Behind {
 
     /// Makes them ready to be started. Must be called inside a runtime.
     pub(crate) fn coordinator(self, world: &World, settings: &Settings) -> Result<Coordinator, Failure> {
+        self.coordinator_with(world, settings, None)
+    }
+
+    /// The same, for somebody who may sign in.
+    pub(crate) fn coordinator_with(
+        self,
+        world: &World,
+        settings: &Settings,
+        sign_in: Option<SignIn>,
+    ) -> Result<Coordinator, Failure> {
+        let credentials = world.ambient.state_dir.as_ref().map(|dir| dir.join("mcp-credentials.json"));
         let env = &world.ambient.env;
         let nonblocking =
             env.get("MCP_CONNECTION_NONBLOCKING").is_some_and(|value| value == "1" || value == "true");
@@ -77,6 +88,7 @@ impl Behind {
             pins: pins(world)?,
             patience: if nonblocking { Duration::ZERO } else { patience },
             answerer: None,
+            access: Access { sign_in, credentials: CredentialFile::new(credentials) },
         };
         Ok(Coordinator::new(self.servers, setup))
     }

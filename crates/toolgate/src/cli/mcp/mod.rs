@@ -34,6 +34,8 @@ enum McpCommand {
     Get(entries::NameArgs),
     /// Connect to a server and say how it is
     Test(test::TestArgs),
+    /// Sign in to a server that wants it, in your browser
+    Login(entries::NameArgs),
     /// Approve a server as it is now: how it is launched, and what its tools say
     Approve(entries::NameArgs),
 }
@@ -47,6 +49,7 @@ pub(crate) fn run(world: &World, args: &McpArgs, out: &mut Out) -> Result<Exit, 
         McpCommand::List => entries::list(world, out),
         McpCommand::Get(args) => entries::get(world, &args.name, out),
         McpCommand::Test(args) => test::run(world, args, out),
+        McpCommand::Login(args) => test::login(world, &args.name, out),
         McpCommand::Approve(args) => entries::approve(world, &args.name, out),
     }
 }

@@ -7,9 +7,12 @@ use super::behind::Behind;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use toolgate::mcp::Era;
-use toolgate::mcp::client::{ServerState, Trouble};
+use toolgate::mcp::client::{Callback, ServerState, SignIn, Trouble};
 use toolgate::render::visible;
 use toolgate::{Format, Toolgate};
+
+/// How long a person may take to sign in.
+const SIGN_IN: Duration = Duration::from_secs(300);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct TestArgs {
@@ -43,6 +46,46 @@ pub(crate) fn run(world: &World, args: &TestArgs, out: &mut Out) -> Result<Exit,
         print(world, &toolgate, state, took, out)?;
     }
     Ok(if well { Exit::Ok } else { Exit::ToolFailed })
+}
+
+/// Signs in, and shows how the server is then.
+pub(crate) fn login(world: &World, name: &str, out: &mut Out) -> Result<Exit, Failure> {
+    let toolgate = world.builder()?.no_builtin_tools().build()?;
+    let mut behind = Behind::look(world, toolgate.settings(), out)?;
+    let port = behind.named(name)?.oauth.callback_port.unwrap_or(0);
+    behind.servers.retain(|server| server.name == *name);
+    behind.servers.iter_mut().for_each(|server| {
+        server.always_load = true;
+        server.connect_timeout = SIGN_IN;
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let (tell, told) = std::sync::mpsc::channel::<String>();
+    let started = Instant::now();
+    let states = runtime.block_on(async {
+        let browser = Callback::open(port, move |url| drop(tell.send(url.to_owned()))).await?;
+        let sign_in = SignIn { browser: std::sync::Arc::new(browser), client_metadata_url: None };
+        let coordinator = behind.coordinator_with(world, toolgate.settings(), Some(sign_in))?;
+        coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
+        let ready = coordinator.ready();
+        tokio::pin!(ready);
+        loop {
+            tokio::select! {
+                () = &mut ready => break,
+                () = tokio::time::sleep(Duration::from_millis(50)) => {
+                    if let Ok(url) = told.try_recv() {
+                        out.failure(&format!("open this page in your browser:\n  {}", visible(&url)));
+                    }
+                }
+            }
+        }
+        let states = coordinator.states();
+        coordinator.close().await;
+        Ok::<_, Failure>(states)
+    })?;
+    let took = started.elapsed();
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    states.iter().try_for_each(|state| print(world, &toolgate, state, took, out))?;
+    Ok(if states.iter().all(|state| state.era.is_some()) { Exit::Ok } else { Exit::ToolFailed })
 }
 
 fn print(
