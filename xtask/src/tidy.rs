@@ -13,7 +13,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("toolgate-os", &["toolgate-proto"]),
     ("toolgate-gate", &["toolgate-proto", "toolgate-policy", "toolgate-os"]),
     ("toolgate-tools", &["toolgate-proto", "toolgate-os", "toolgate-gate"]),
-    ("toolgate", &["toolgate-proto", "toolgate-policy", "toolgate-os", "toolgate-gate", "toolgate-tools"]),
+    ("toolgate-mcp", &["toolgate-proto", "toolgate-os", "toolgate-gate"]),
+    (
+        "toolgate",
+        &[
+            "toolgate-proto",
+            "toolgate-policy",
+            "toolgate-os",
+            "toolgate-gate",
+            "toolgate-tools",
+            "toolgate-mcp",
+        ],
+    ),
     ("toolgate-testkit", &["toolgate-proto", "toolgate-policy", "toolgate-os", "toolgate-gate"]),
     ("xtask", &["toolgate-proto"]),
 ];

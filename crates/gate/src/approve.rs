@@ -44,6 +44,9 @@ pub enum Answer {
         /// A word to the model.
         message: Option<String>,
     },
+    /// Not now: the question was handed out, and the call will be made again with the answer.
+    /// For edges that cannot hold a call open. This call ends here.
+    Later,
     /// Somebody else must be asked.
     Pass,
 }

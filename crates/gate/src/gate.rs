@@ -11,7 +11,7 @@ use crate::trail::Audience;
 use crate::visibility::Visibility;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 use toolgate_os::{ContentCheck, Journal, Spill};
 use toolgate_policy::{Layer, LayerRules, Policy, Problem, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Event, SourceId, ToolDefinition};
@@ -91,6 +91,8 @@ pub struct Gate {
     pub(crate) spill: Option<Arc<Spill>>,
     pub(crate) batch_chars: usize,
     problems: Vec<Problem>,
+    /// Counts changes of the tools, the choice of them and the rules.
+    changes: watch::Sender<u64>,
 }
 
 impl Gate {
@@ -118,6 +120,7 @@ impl Gate {
             spill: parts.spill,
             batch_chars: parts.batch_chars,
             problems,
+            changes: watch::Sender::new(0),
         }
     }
 
@@ -192,9 +195,22 @@ impl Gate {
             .collect()
     }
 
+    /// One tool that is shown, by its name or an alias.
+    pub fn definition(&self, name: &str) -> Option<ToolDefinition> {
+        let current = self.current();
+        let tool = current.registry.get(name)?;
+        current.visibility.shows(&tool.identity, &current.policy).then(|| tool.definition().clone())
+    }
+
     /// Watches what happens. A watcher that is too slow misses the oldest events and is told how many.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.audience.events.subscribe()
+    }
+
+    /// Wakes whenever the tools that are shown may have changed. Cheaper than [`Gate::events`], because nothing is
+    /// gathered about calls.
+    pub fn tools_changed(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     pub(crate) fn current(&self) -> Current {
@@ -205,6 +221,7 @@ impl Gate {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let out = change(&mut current);
         drop(current);
+        self.changes.send_modify(|count| *count += 1);
         self.audience.tell(|| Event::ToolsChanged);
         out
     }

@@ -212,7 +212,7 @@ fn shape_pictures(content: &mut [Block], most_chars: usize, store: Store<'_>) ->
 fn shape_text(content: &mut Vec<Block>, keep: Keep, limits: TextLimits, store: Store<'_>) -> Option<String> {
     let mut texts = content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
-        Block::Image { .. } | Block::Resource { .. } => None,
+        Block::Image { .. } | Block::Audio { .. } | Block::Resource { .. } | Block::Embedded { .. } => None,
     });
     let first = texts.next()?;
     let joined;
@@ -243,7 +243,7 @@ fn replace_texts(content: &mut Vec<Block>, shown: String) {
             }
             None => false,
         },
-        Block::Image { .. } | Block::Resource { .. } => true,
+        Block::Image { .. } | Block::Audio { .. } | Block::Resource { .. } | Block::Embedded { .. } => true,
     });
 }
 
@@ -340,7 +340,7 @@ fn text_chars(result: &CallResult) -> usize {
     blocks
         .map(|block| match block {
             Block::Text { text } => text.chars().count(),
-            Block::Image { .. } => PICTURE_CHARS,
+            Block::Image { .. } | Block::Audio { .. } | Block::Embedded { .. } => PICTURE_CHARS,
             Block::Resource { uri, .. } => uri.len(),
         })
         .sum()

@@ -199,10 +199,12 @@ fn refused(refusal: &Refusal) -> Outcome {
 }
 
 fn block_bytes(block: &toolgate_proto::Block) -> u64 {
-    use toolgate_proto::Block;
+    use toolgate_proto::{Block, Body};
     let bytes = match block {
         Block::Text { text } => text.len(),
-        Block::Image { data, .. } => data.len(),
+        Block::Image { data, .. } | Block::Audio { data, .. } => data.len(),
+        Block::Embedded { body: Body::Text { text }, .. } => text.len(),
+        Block::Embedded { body: Body::Blob { blob }, .. } => blob.len(),
         Block::Resource { uri, .. } => uri.len(),
     };
     bytes as u64

@@ -24,31 +24,41 @@ mod ambient;
 mod appendlog;
 mod clock;
 mod files;
+#[cfg(feature = "http")]
+mod http_client;
 mod journal;
+mod listen;
 pub mod process;
 mod proxy;
 mod resolve;
 pub mod sandbox;
 mod scratch;
 pub mod search;
+mod serverproc;
 mod spill;
+mod stdio;
 mod watch;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
-pub use clock::{fresh_id, now_millis};
+pub use clock::{fresh_id, now_millis, random_bytes};
 #[cfg(any(test, feature = "faults"))]
 pub use files::faults;
 pub use files::{
     Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, Reach,
     Version, blocking, make_private_dir, open_named_file, opens_beneath, read_settings_text, write_private,
 };
+#[cfg(feature = "http")]
+pub use http_client::{HttpClient, http_client};
 pub use journal::{
     Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,
     UndoProblem, Which,
 };
+pub use listen::{listen_tcp, listen_unix};
 pub use proxy::Proxy;
 pub use resolve::{resolve, resolve_noting_turns};
 pub use scratch::Scratch;
+pub use serverproc::{Launch, ServerProcess};
 pub use spill::{Spill, SpillLimits, Swept};
+pub use stdio::{ByteSink, ByteSource, standard_streams};
 pub use watch::FileWatcher;

@@ -42,7 +42,7 @@ pub use facts::{EntryKind, Facts, PathFact, Workspace};
 pub use intent::{CommandLine, Effect, Intent, Scope, Shell, WriteKind};
 pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};
-pub use output::{Block, Modifier, Output};
+pub use output::{Block, Body, Modifier, Output};
 pub use path::{AbsPath, NotAbsolute};
 pub use record::{Approval, CallRecord, JudgedAs, Outcome, Principal, StageMark};
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};

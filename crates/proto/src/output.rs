@@ -53,7 +53,14 @@ impl Output {
                 Block::Image { media_type, data } => {
                     format!("[image {media_type}, {} bytes in base64]", data.len())
                 }
+                Block::Audio { media_type, data } => {
+                    format!("[audio {media_type}, {} bytes in base64]", data.len())
+                }
                 Block::Resource { uri, .. } => format!("[resource {uri}]"),
+                Block::Embedded { uri, body: Body::Text { text }, .. } => format!("{uri}:\n{text}"),
+                Block::Embedded { uri, body: Body::Blob { blob }, .. } => {
+                    format!("[resource {uri}, {} bytes in base64]", blob.len())
+                }
             };
             if !out.is_empty() {
                 out.push('\n');
@@ -85,6 +92,13 @@ pub enum Block {
         /// Base64.
         data: String,
     },
+    /// Sound.
+    Audio {
+        /// Such as `audio/wav`.
+        media_type: String,
+        /// Base64.
+        data: String,
+    },
     /// Something that can be read on by its address, such as a result that was put into a file.
     Resource {
         /// The address.
@@ -94,6 +108,32 @@ pub enum Block {
         /// Such as `text/plain`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
+    },
+    /// Something with an address, content included.
+    Embedded {
+        /// The address.
+        uri: String,
+        /// Such as `text/plain`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        media_type: Option<String>,
+        /// The content.
+        body: Body,
+    },
+}
+
+/// The content of an embedded resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Body {
+    /// Text.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// Bytes.
+    Blob {
+        /// Base64.
+        blob: String,
     },
 }
 

@@ -130,6 +130,7 @@ codes! {
     NobodyToAsk = 502, "ApprovalUnavailableError", Settle, "the call needs approval and nobody could be asked", "add a rule that allows it, or run where a person can answer";
     ApprovalTimedOut = 503, "ConfirmationTimeoutError", Settle, "nobody answered the question in time", "ask again when somebody is there";
     ApprovalLost = 504, "ApprovalLostError", Settle, "the channel to the person broke, so the answer is no", "try again";
+    ApprovalPending = 505, "ApprovalPendingError", Settle, "the question was handed to the client, which repeats the call with the answer", "answer the question";
 
     NotRead = 601, "FileNotReadError", Guard, "the file must be read before it is changed", "read the file, then repeat the change";
     ChangedSinceRead = 602, "FileChangedError", Guard, "the file changed since it was read", "read the file again, then repeat the change";

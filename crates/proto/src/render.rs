@@ -1,6 +1,6 @@
 //! One result, in the form that each edge takes.
 
-use crate::{Block, CallId, Output, Refusal};
+use crate::{Block, Body, CallId, Output, Refusal};
 use serde_json::{Map, Value, json};
 
 /// What came of a call.
@@ -22,6 +22,14 @@ pub fn anthropic_result(id: &CallId, result: &CallResult) -> Value {
             Block::Resource { uri, name, .. } => {
                 json!({ "type": "text", "text": format!("{name}: {uri}") })
             }
+            Block::Embedded { uri, body: Body::Text { text }, .. } => {
+                json!({ "type": "text", "text": format!("{uri}:\n{text}") })
+            }
+            // There is no block for these, so the model is told what it cannot be shown.
+            Block::Audio { .. } | Block::Embedded { body: Body::Blob { .. }, .. } => {
+                let said = Output { content: vec![block.clone()], ..Output::default() };
+                json!({ "type": "text", "text": said.model_text() })
+            }
         })
         .collect();
     block.insert("content".into(), Value::Array(content));
@@ -40,7 +48,7 @@ pub fn openai_message(id: &CallId, result: &CallResult) -> Value {
     json!({ "role": "tool", "tool_call_id": id, "content": text })
 }
 
-/// An MCP `CallToolResult`. Structured content replaces the text where it says the same.
+/// An MCP `CallToolResult`.
 pub fn mcp_result(result: &CallResult) -> Value {
     let content: Vec<Value> = blocks_for_model(result)
         .iter()
@@ -48,6 +56,21 @@ pub fn mcp_result(result: &CallResult) -> Value {
             Block::Text { text } => json!({ "type": "text", "text": text }),
             Block::Image { media_type, data } => {
                 json!({ "type": "image", "data": data, "mimeType": media_type })
+            }
+            Block::Audio { media_type, data } => {
+                json!({ "type": "audio", "data": data, "mimeType": media_type })
+            }
+            Block::Embedded { uri, media_type, body } => {
+                let mut resource = Map::new();
+                resource.insert("uri".into(), json!(uri));
+                if let Some(media_type) = media_type {
+                    resource.insert("mimeType".into(), json!(media_type));
+                }
+                match body {
+                    Body::Text { text } => resource.insert("text".into(), json!(text)),
+                    Body::Blob { blob } => resource.insert("blob".into(), json!(blob)),
+                };
+                json!({ "type": "resource", "resource": resource })
             }
             Block::Resource { uri, name, media_type } => {
                 let mut link = Map::new();

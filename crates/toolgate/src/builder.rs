@@ -47,6 +47,7 @@ pub struct Builder {
     additional: Vec<PathBuf>,
     settings: Option<SettingsOptions>,
     toolset: Toolset,
+    builtin: bool,
     mode: Option<Mode>,
     cli: Rules,
     only: Option<Vec<String>>,
@@ -82,6 +83,12 @@ impl Builder {
     /// Chooses the names and shapes of the built-in tools.
     pub fn toolset(mut self, toolset: Toolset) -> Self {
         self.toolset = toolset;
+        self
+    }
+
+    /// Leaves the built-in tools out: only what is added is there.
+    pub fn no_builtin_tools(mut self) -> Self {
+        self.builtin = false;
         self
     }
 
@@ -218,7 +225,9 @@ impl Builder {
         if let Some(fatal) = gate.problems().iter().find(|problem| problem.weight == Weight::Fatal) {
             return Err(BuildError::Policy(fatal.to_string()));
         }
-        toolgate_tools::register(&gate, self.toolset)?;
+        if self.builtin {
+            toolgate_tools::register(&gate, self.toolset)?;
+        }
         for register in self.register {
             register(&gate)?;
         }
@@ -245,6 +254,7 @@ impl Toolgate {
             additional: Vec::new(),
             settings: None,
             toolset: Toolset::default(),
+            builtin: true,
             mode: None,
             cli: Rules::default(),
             only: None,
@@ -311,6 +321,11 @@ impl Toolgate {
     /// The gate.
     pub fn gate(&self) -> &Gate {
         &self.gate
+    }
+
+    /// The gate, for an edge that outlives this value.
+    pub fn shared_gate(&self) -> Arc<Gate> {
+        Arc::clone(&self.gate)
     }
 
     /// The session.

@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+pub mod mcp_servers;
 pub mod paper;
 pub mod settings;
 
@@ -48,6 +49,7 @@ pub use toolgate_gate::{
     Gate, Hook, HookAnswer, HookCall, HookDecision, HookFailure, MemorySink, Moment, OnFailure, Progress,
     RegisterError, Scene, Session, Sink, Spec, Tool, Visibility,
 };
+pub use toolgate_mcp as mcp;
 pub use toolgate_os::SpillLimits;
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{

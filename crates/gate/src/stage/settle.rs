@@ -109,6 +109,11 @@ fn obey(
             let refusal = Refusal::new(Code::Declined, format!("{by} said no"));
             return Err(with_hint(refusal, message.as_deref()));
         }
+        Answer::Later => {
+            said("later");
+            let reason = format!("{}, so {by} was handed the question", question.reason);
+            return Err(Refusal::new(Code::ApprovalPending, reason));
+        }
         // INVARIANT: `ask` turns a chain of passes into a refusal.
         Answer::Pass => return Err(Refusal::new(Code::NobodyToAsk, "nobody answered")),
     }
@@ -165,7 +170,11 @@ async fn ask(
         };
         match answer {
             Answer::Pass => {}
-            Answer::Once | Answer::Session { .. } | Answer::Revise { .. } | Answer::No { .. } => {
+            Answer::Once
+            | Answer::Session { .. }
+            | Answer::Revise { .. }
+            | Answer::No { .. }
+            | Answer::Later => {
                 let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
                 return Ok(Answered { by: approver.name().to_owned(), answer, micros });
             }

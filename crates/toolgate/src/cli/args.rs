@@ -50,6 +50,12 @@ pub(crate) struct Global {
     /// Deny rules for this run; a bare name hides the tool
     #[arg(long, global = true, value_name = "RULES")]
     pub(crate) disallowed_tools: Vec<String>,
+    /// MCP servers: a file, or a JSON object with `mcpServers` (repeatable)
+    #[arg(long, global = true, value_name = "FILE-OR-JSON")]
+    pub(crate) mcp_config: Vec<String>,
+    /// Use only the MCP servers of --mcp-config
+    #[arg(long, global = true)]
+    pub(crate) strict_mcp_config: bool,
     /// Let the project's own settings loosen as well as tighten
     #[arg(long, global = true)]
     pub(crate) trust_workspace: bool,
@@ -87,6 +93,8 @@ pub(crate) enum Command {
     Policy(PolicyArgs),
     /// Show what was called
     Log(LogArgs),
+    /// Serve these tools over MCP, and manage the servers behind the gate
+    Mcp(super::mcp::McpArgs),
     /// Look at this machine and these settings, and say what is wrong
     Doctor,
     /// Watch a scripted model make calls in a temporary workspace

@@ -1,13 +1,14 @@
 //! `toolgate call`: one call through the whole boundary.
 
 use super::args::{CallArgs, ResultForm};
+use super::mcp::Behind;
 use super::out::Out;
 use super::world::World;
 use super::{Exit, Failure, progress};
 use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolgate::{CallLimits, Closed, ToolCall, render};
+use toolgate::{CallLimits, Closed, ToolCall, Toolgate, render};
 
 pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit, Failure> {
     let input = world.text(&args.input)?;
@@ -31,13 +32,34 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
     });
     let progress = progress::wanted(&world.global).then(|| runtime.spawn(progress::show(toolgate.events())));
     let closed = runtime.block_on(async {
-        let closed = toolgate.call_within(call, limits).await;
+        let behind = servers_of(world, args, &toolgate, out)?;
+        let closed = if behind.servers.is_empty() {
+            toolgate.call_within(call, limits).await
+        } else {
+            let coordinator = behind.coordinator(world, toolgate.settings())?;
+            coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
+            coordinator.ready().await;
+            // A server that is not there has no tools either; its own words say more than "no such tool".
+            for state in coordinator.states() {
+                if let Some(trouble) = state.trouble {
+                    let refusal = trouble.refusal(&state.name);
+                    out.note(&format!("{} ({})", refusal.reason, refusal.hint));
+                }
+                state
+                    .problems
+                    .iter()
+                    .for_each(|problem| out.note(&format!("server `{}`: {problem}", state.name)));
+            }
+            let closed = toolgate.call_within(call, limits).await;
+            coordinator.close().await;
+            closed
+        };
         if let Some(progress) = progress {
             // It ends with the call; its line must be gone before the result is printed.
             let _ = tokio::time::timeout(Duration::from_millis(100), progress).await;
         }
-        closed
-    });
+        Ok::<_, Failure>(closed)
+    })?;
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
@@ -48,6 +70,18 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
         Ok(_) => Exit::Ok,
         Err(refusal) => Exit::of(refusal),
     })
+}
+
+/// The servers that the call needs: the one whose tool it is, or all where it is about all.
+fn servers_of(world: &World, args: &CallArgs, toolgate: &Toolgate, out: &mut Out) -> Result<Behind, Failure> {
+    let server = args.name.strip_prefix("mcp__").and_then(|rest| Some(rest.split_once("__")?.0));
+    if server.is_none() && !args.name.contains("McpResource") {
+        return Ok(Behind { servers: Vec::new() });
+    }
+    let mut behind = Behind::look(world, toolgate.settings(), out)?;
+    behind.servers.retain(|entry| server.is_none_or(|server| entry.name == server));
+    behind.servers.iter_mut().for_each(|entry| entry.always_load = true);
+    Ok(behind)
 }
 
 fn print(world: &World, args: &CallArgs, closed: &Closed, out: &mut Out) -> Result<(), Failure> {

@@ -16,6 +16,7 @@ mod court;
 mod demo;
 mod doctor;
 mod log;
+mod mcp;
 mod policy;
 mod progress;
 mod tools;
@@ -82,7 +83,9 @@ impl Exit {
     pub(crate) fn of(refusal: &Refusal) -> Self {
         match refusal.code {
             Code::Cancelled => Self::Interrupted,
-            Code::NobodyToAsk | Code::ApprovalTimedOut | Code::ApprovalLost => Self::NeedsApproval,
+            Code::NobodyToAsk | Code::ApprovalTimedOut | Code::ApprovalLost | Code::ApprovalPending => {
+                Self::NeedsApproval
+            }
             Code::UnusablePolicy => Self::Usage,
             _ => match refusal.stage {
                 Stage::Resolve | Stage::Validate => Self::Usage,
@@ -117,6 +120,7 @@ fn run(args: Args, ambient: Ambient, out: &mut Out) -> Result<Exit, Failure> {
         Command::Check(args) => check::run(&world, &args, out),
         Command::Policy(args) => policy::run(&world, &args, out),
         Command::Log(args) => log::run(&world, &args, out),
+        Command::Mcp(args) => mcp::run(&world, &args, out),
         Command::Doctor => doctor::run(&world, out),
         Command::Demo(args) => demo::run(&world, &args, out),
         Command::Completions(args) => completions::run(&args, out),

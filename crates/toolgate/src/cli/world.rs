@@ -92,6 +92,15 @@ impl World {
 
     /// A toolgate that keeps records, where they can be kept.
     pub(crate) fn recording(&self, out: &mut Out) -> Result<(Toolgate, Option<Arc<LedgerSink>>), Failure> {
+        self.recording_with(out, |builder| builder)
+    }
+
+    /// The same, with more said to the builder.
+    pub(crate) fn recording_with(
+        &self,
+        out: &mut Out,
+        more: impl FnOnce(Builder) -> Builder,
+    ) -> Result<(Toolgate, Option<Arc<LedgerSink>>), Failure> {
         let ledger = match self.ledger_dir() {
             Some(dir) => match LedgerSink::open(&dir, ROTATE_AT) {
                 Ok(ledger) => Some(Arc::new(ledger)),
@@ -108,7 +117,7 @@ impl World {
                 None
             }
         };
-        let mut builder = self.builder()?;
+        let mut builder = more(self.builder()?);
         if let Some(ledger) = &ledger {
             builder = builder.sink(Arc::clone(ledger) as Arc<dyn toolgate::Sink>);
         }

@@ -1,0 +1,390 @@
+//! Which servers there are, as written in `.mcp.json` and in settings.
+//!
+//! The shape is the one that other programs use (`mcpServers`), so that a file written for them works here.
+//! What cannot be used is a problem with words; it never stops the other servers.
+
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use toolgate_gate::ledger::sha256_hex;
+use toolgate_os::Launch;
+use toolgate_proto::AbsPath;
+
+/// How long a server may take to start where nothing else is said.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a call may take where nothing else is said.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How a server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// A program of ours, over its standard streams.
+    Stdio(Launch),
+    /// A program somewhere else, over HTTP.
+    Http {
+        /// Its address.
+        url: String,
+        /// Headers sent with every request.
+        headers: BTreeMap<String, String>,
+    },
+}
+
+/// What is known about signing in to a server, before it is asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OauthHints {
+    /// The name under which this client is registered there.
+    pub client_id: Option<String>,
+    /// The secret that goes with it.
+    pub client_secret: Option<String>,
+    /// The permissions to ask for.
+    pub scopes: Vec<String>,
+    /// The port for coming back from the sign-in page.
+    pub callback_port: Option<u16>,
+}
+
+/// One server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerEntry {
+    /// Its name, fit to be part of a tool's name.
+    pub name: String,
+    /// How it is reached.
+    pub reach: Reach,
+    /// How long it may take to start.
+    pub connect_timeout: Duration,
+    /// How long a call may take.
+    pub call_timeout: Duration,
+    /// It must be there before the first call.
+    pub always_load: bool,
+    /// Only these of its tools.
+    pub include: Option<Vec<String>>,
+    /// Not these of its tools.
+    pub exclude: Vec<String>,
+    /// How to sign in to it.
+    pub oauth: OauthHints,
+    /// The file that names it.
+    pub origin: String,
+    /// It was named by the person, not by a project: it may be started without having been approved.
+    pub trusted: bool,
+}
+
+impl ServerEntry {
+    /// What is started or called, as one digest: a change of it is another server.
+    pub fn launch_digest(&self) -> String {
+        let said = match &self.reach {
+            Reach::Stdio(launch) => serde_json::json!([launch.command, launch.args, launch.env, launch.cwd]),
+            // A token that is renewed is not another server.
+            Reach::Http { url, headers } => serde_json::json!([url, headers.keys().collect::<Vec<_>>()]),
+        };
+        sha256_hex(said.to_string().as_bytes())
+    }
+
+    /// Whether one of its tools is wanted.
+    pub fn wants(&self, tool: &str) -> bool {
+        let named = |names: &[String]| names.iter().any(|name| name == tool);
+        self.include.as_deref().is_none_or(named) && !named(&self.exclude)
+    }
+}
+
+/// Where a list of servers was found.
+#[derive(Debug, Clone)]
+pub struct Origin<'a> {
+    /// The file, for messages.
+    pub file: &'a str,
+    /// Where programs start, and what relative directories are seen from.
+    pub base: &'a AbsPath,
+    /// The environment, for `${VAR}`.
+    pub env: &'a BTreeMap<String, String>,
+    /// Whether the person named these servers.
+    pub trusted: bool,
+}
+
+/// Reads an `mcpServers` object. Gives the servers that can be used, and what is wrong with the others.
+pub fn read_servers(value: &Value, origin: &Origin<'_>) -> (Vec<ServerEntry>, Vec<String>) {
+    let mut problems = Vec::new();
+    let Some(entries) = value.as_object() else {
+        return (Vec::new(), vec![format!("{}: `mcpServers` must be an object", origin.file)]);
+    };
+    let mut servers: Vec<ServerEntry> = Vec::new();
+    for (name, entry) in entries {
+        match read_server(name, entry, origin, &mut problems) {
+            Ok(Some(server)) => match servers.iter().find(|other| alike(&other.name, &server.name)) {
+                Some(other) => problems.push(format!(
+                    "{}: server `{name}` is too easily taken for `{}`; rename one",
+                    origin.file, other.name
+                )),
+                None => servers.push(server),
+            },
+            Ok(None) => {}
+            Err(problem) => problems.push(format!("{}: server `{name}`: {problem}", origin.file)),
+        }
+    }
+    (servers, problems)
+}
+
+/// Reads one entry. None where it is switched off.
+pub fn read_server(
+    name: &str,
+    entry: &Value,
+    origin: &Origin<'_>,
+    notes: &mut Vec<String>,
+) -> Result<Option<ServerEntry>, String> {
+    check_name(name)?;
+    let Some(entry) = entry.as_object() else { return Err("must be an object".to_owned()) };
+    if entry.get("disabled") == Some(&Value::Bool(true)) {
+        return Ok(None);
+    }
+    let mut reader = Reader { name, entry, origin, notes };
+    let url = reader.text("url")?.or(reader.text("httpUrl")?);
+    let kind = reader.text("type")?;
+    let reach = match (kind.as_deref(), url) {
+        (None | Some("http" | "streamable-http" | "streamableHttp"), Some(url)) => {
+            let usable = ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme));
+            if !usable {
+                return Err(format!("`url` must start with http:// or https://, got `{url}`"));
+            }
+            Reach::Http { url, headers: reader.texts_by_name("headers")? }
+        }
+        (None | Some("stdio"), None) => {
+            let command = reader.text("command")?.ok_or("needs a `command` or a `url`")?;
+            let cwd = reader.text("cwd")?.map_or_else(|| origin.base.clone(), |cwd| origin.base.join(cwd));
+            Reach::Stdio(Launch {
+                command,
+                args: reader.texts("args")?.unwrap_or_default(),
+                env: reader.texts_by_name("env")?,
+                cwd,
+            })
+        }
+        (Some(kind @ ("sse" | "ws")), _) => {
+            return Err(format!("the transport `{kind}` is not spoken any more; use http or stdio"));
+        }
+        (Some(kind), _) => return Err(format!("`type` {kind:?} does not fit; use stdio or http")),
+    };
+    let oauth = reader.oauth()?;
+    let millis = |key: &str| reader.millis(key);
+    Ok(Some(ServerEntry {
+        name: name.to_owned(),
+        reach,
+        connect_timeout: millis("connectTimeout")?.unwrap_or(CONNECT_TIMEOUT),
+        call_timeout: millis("timeout")?.unwrap_or(CALL_TIMEOUT),
+        always_load: reader.entry.get("alwaysLoad") == Some(&Value::Bool(true)),
+        include: reader.texts("includeTools")?,
+        exclude: reader.texts("excludeTools")?.unwrap_or_default(),
+        oauth,
+        origin: origin.file.to_owned(),
+        trusted: origin.trusted,
+    }))
+}
+
+/// A server's name becomes part of `mcp__server__tool`, so that must be readable in one way only.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let fits = !name.is_empty()
+        && name.len() <= 60
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+        && !name.contains("__")
+        && !name.starts_with('_')
+        && !name.ends_with('_');
+    if fits {
+        return Ok(());
+    }
+    Err("a name has 1 to 60 letters, digits, `-` and single `_` inside".to_owned())
+}
+
+/// Whether two names could be taken for one another.
+pub(crate) fn alike(a: &str, b: &str) -> bool {
+    folded(a) == folded(b)
+}
+
+/// What is left of a name for the hurried eye.
+pub(crate) fn folded(name: &str) -> String {
+    name.chars()
+        .flat_map(char::to_lowercase)
+        .map(|c| match c {
+            '-' => '_',
+            '0' => 'o',
+            '1' | 'i' => 'l',
+            other => other,
+        })
+        .collect()
+}
+
+struct Reader<'a> {
+    name: &'a str,
+    entry: &'a Map<String, Value>,
+    origin: &'a Origin<'a>,
+    notes: &'a mut Vec<String>,
+}
+
+impl Reader<'_> {
+    fn text(&mut self, key: &str) -> Result<Option<String>, String> {
+        match self.entry.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) => Ok(Some(self.expand(text))),
+            Some(_) => Err(format!("`{key}` must be a string")),
+        }
+    }
+
+    fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>, String> {
+        let Some(value) = self.entry.get(key) else { return Ok(None) };
+        let items = value.as_array().ok_or_else(|| format!("`{key}` must be a list of strings"))?;
+        let texts: Option<Vec<String>> =
+            items.iter().map(|item| item.as_str().map(|text| self.expand(text))).collect();
+        texts.map(Some).ok_or_else(|| format!("`{key}` must be a list of strings"))
+    }
+
+    fn texts_by_name(&mut self, key: &str) -> Result<BTreeMap<String, String>, String> {
+        let Some(value) = self.entry.get(key) else { return Ok(BTreeMap::new()) };
+        let wrong = || format!("`{key}` must be an object of strings");
+        let mut texts = BTreeMap::new();
+        for (name, value) in value.as_object().ok_or_else(wrong)? {
+            texts.insert(name.clone(), self.expand(value.as_str().ok_or_else(wrong)?));
+        }
+        Ok(texts)
+    }
+
+    fn millis(&self, key: &str) -> Result<Option<Duration>, String> {
+        match self.entry.get(key) {
+            None => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(millis) if millis > 0 => Ok(Some(Duration::from_millis(millis))),
+                _ => Err(format!("`{key}` must be a number of milliseconds")),
+            },
+        }
+    }
+
+    fn oauth(&mut self) -> Result<OauthHints, String> {
+        let Some(value) = self.entry.get("oauth") else { return Ok(OauthHints::default()) };
+        let entry = value.as_object().ok_or("`oauth` must be an object")?;
+        let mut inner = Reader { name: self.name, entry, origin: self.origin, notes: &mut *self.notes };
+        let scopes = match entry.get("scopes") {
+            // One string with blanks is how the protocol itself writes them.
+            Some(Value::String(text)) => text.split_whitespace().map(str::to_owned).collect(),
+            _ => inner.texts("scopes")?.unwrap_or_default(),
+        };
+        Ok(OauthHints {
+            client_id: inner.text("clientId")?,
+            client_secret: inner.text("clientSecret")?,
+            scopes,
+            callback_port: entry
+                .get("callbackPort")
+                .and_then(Value::as_u64)
+                .and_then(|port| u16::try_from(port).ok()),
+        })
+    }
+
+    fn expand(&mut self, text: &str) -> String {
+        let (expanded, unset) = expand(text, self.origin.env);
+        for variable in unset {
+            self.notes.push(format!(
+                "{}: server `{}`: the variable `{variable}` is not set and has no default",
+                self.origin.file, self.name
+            ));
+        }
+        expanded
+    }
+}
+
+/// Fills in `${VAR}` and `${VAR:-default}`. What is not set stays as it is, and is named.
+pub(crate) fn expand(text: &str, env: &BTreeMap<String, String>) -> (String, Vec<String>) {
+    let mut out = String::new();
+    let mut unset = Vec::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        out.push_str(before);
+        let Some((inside, after)) = after.split_once('}') else {
+            out.push_str("${");
+            rest = after;
+            continue;
+        };
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        match (env.get(name).filter(|value| !(value.is_empty() && default.is_some())), default) {
+            (Some(value), _) => out.push_str(value),
+            (None, Some(default)) => out.push_str(default),
+            (None, None) => {
+                out.push_str(&format!("${{{inside}}}"));
+                unset.push(name.to_owned());
+            }
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    (out, unset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn variables_are_filled_in() {
+        let env = BTreeMap::from([("A".to_owned(), "x".to_owned()), ("EMPTY".to_owned(), String::new())]);
+        for (text, expected, unset) in [
+            ("plain", "plain", 0),
+            ("${A}/${A:-y}", "x/x", 0),
+            ("${B:-y}${B:-}", "y", 0),
+            ("${EMPTY:-d}${EMPTY}", "d", 0),
+            ("${B}", "${B}", 1),
+            ("$A ${A", "$A ${A", 0),
+            ("${A:-${B}}", "x}", 0),
+        ] {
+            let (got, missing) = expand(text, &env);
+            assert_eq!((got.as_str(), missing.len()), (expected, unset), "{text}");
+        }
+    }
+
+    fn check(entry: Value) -> Result<Option<ServerEntry>, String> {
+        let env = BTreeMap::new();
+        let base = AbsPath::root();
+        let origin = Origin { file: ".mcp.json", base: &base, env: &env, trusted: false };
+        read_server("srv", &entry, &origin, &mut Vec::new())
+    }
+
+    #[test]
+    fn an_entry_is_read_or_refused_with_words() {
+        let entry = json!({ "command": "npx", "args": ["-y", "x"], "env": { "K": "v" }, "timeout": 5000 });
+        let server = check(entry).unwrap().unwrap();
+        assert!(matches!(&server.reach, Reach::Stdio(launch) if launch.args == ["-y", "x"]));
+        assert_eq!(server.call_timeout, Duration::from_secs(5));
+        assert!(matches!(check(json!({ "disabled": true })), Ok(None)));
+        assert!(matches!(
+            check(json!({ "type": "http", "url": "https://x" })).unwrap().unwrap().reach,
+            Reach::Http { .. }
+        ));
+        for (entry, says) in [
+            (json!([]), "must be an object"),
+            (json!({}), "needs a `command`"),
+            (json!({ "command": 3 }), "must be a string"),
+            (json!({ "command": "x", "args": "y" }), "list of strings"),
+            (json!({ "command": "x", "timeout": -1 }), "milliseconds"),
+            (json!({ "url": "file:///etc/passwd" }), "must start with http"),
+            (json!({ "type": "sse", "url": "https://x" }), "not spoken"),
+            (json!({ "type": "http", "command": "x" }), "does not fit"),
+        ] {
+            let problem = check(entry.clone()).unwrap_err();
+            assert!(problem.contains(says), "{entry}: {problem}");
+        }
+    }
+
+    #[test]
+    fn confusable_names_are_refused() {
+        let env = BTreeMap::new();
+        let base = AbsPath::root();
+        let origin = Origin { file: "f", base: &base, env: &env, trusted: true };
+        let value = json!({ "files": { "command": "a" }, "Fi1es": { "command": "b" }, "a__b": { "command": "c" },
+            "_x": { "command": "d" }, "x y": { "command": "e" } });
+        let (servers, problems) = read_servers(&value, &origin);
+        assert_eq!(servers.len(), 1);
+        assert_eq!(problems.len(), 4, "{problems:?}");
+        assert!(problems[0].contains("taken for `files`"), "{problems:?}");
+    }
+
+    #[test]
+    fn another_command_is_another_server() {
+        let one = check(json!({ "command": "a" })).unwrap().unwrap();
+        let other = check(json!({ "command": "a", "args": ["--evil"] })).unwrap().unwrap();
+        assert_ne!(one.launch_digest(), other.launch_digest());
+    }
+}

@@ -1,0 +1,156 @@
+//! What a server may ask of us, and tell us, while we are its client.
+#![expect(deprecated, reason = "legacy servers still ask for roots; the library marks that as going away")]
+
+use crate::server::Conversation;
+use futures_util::future::BoxFuture;
+use rmcp::handler::client::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult,
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
+    FormElicitationCapability, Implementation, InputRequest, ListRootsResult, ProgressNotificationParam,
+    ProgressToken, Root, RootsCapabilities, SamplingCapability,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ErrorData, RoleClient};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
+use toolgate_gate::Progress;
+use toolgate_proto::AbsPath;
+
+/// Somebody who answers what servers ask where no client of ours can: a program that embeds this crate.
+pub trait Answerer: Send + Sync + std::fmt::Debug {
+    /// Whether models can be asked as well as people. Legacy servers, and modern ones in rounds.
+    fn samples(&self) -> bool {
+        false
+    }
+
+    /// Answers, in the shape of the result of that request; none to decline.
+    fn answer<'a>(&'a self, server: &'a str, request: &'a InputRequest) -> BoxFuture<'a, Option<Value>>;
+}
+
+/// The calls that are under way at one server, and the news from it. Shared with the handler that the library owns.
+#[derive(Debug, Default)]
+pub(crate) struct Desk {
+    server: String,
+    roots: Vec<AbsPath>,
+    pub(crate) answerer: Option<Arc<dyn Answerer>>,
+    pub(crate) tools_changed: Notify,
+    under_way: Mutex<HashMap<ProgressToken, UnderWay>>,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    progress: Progress,
+    conversation: Option<Arc<Conversation>>,
+}
+
+impl Desk {
+    pub(crate) fn new(server: &str, roots: Vec<AbsPath>, answerer: Option<Arc<dyn Answerer>>) -> Self {
+        Self { server: server.to_owned(), roots, answerer, ..Self::default() }
+    }
+
+    /// Asks whoever made the only call under way, or whoever answers here.
+    async fn ask(&self, request: InputRequest) -> Option<Value> {
+        if let Some(conversation) = self.only_conversation() {
+            return conversation.ask(request).await.ok();
+        }
+        self.answerer.as_ref()?.answer(&self.server, &request).await
+    }
+
+    /// Notes a call until the returned guard is dropped.
+    pub(crate) fn note(self: &Arc<Self>, token: ProgressToken, progress: Progress) -> Noted {
+        let under_way = UnderWay { progress, conversation: Conversation::current() };
+        self.under_way().insert(token.clone(), under_way);
+        Noted { desk: Arc::clone(self), token }
+    }
+
+    /// Whom a question of the server is for. Legacy servers do not say which call it belongs to; where more than one
+    /// could be meant, none is.
+    fn only_conversation(&self) -> Option<Arc<Conversation>> {
+        let under_way = self.under_way();
+        let mut conversations = under_way.values();
+        match (conversations.next(), conversations.next()) {
+            (Some(only), None) => only.conversation.clone(),
+            _ => None,
+        }
+    }
+
+    fn under_way(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, UnderWay>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes a call off the desk.
+pub(crate) struct Noted {
+    desk: Arc<Desk>,
+    token: ProgressToken,
+}
+
+impl Drop for Noted {
+    fn drop(&mut self) {
+        self.desk.under_way().remove(&self.token);
+    }
+}
+
+/// What the library calls.
+#[derive(Debug, Clone)]
+pub(crate) struct DeskHandler(pub(crate) Arc<Desk>);
+
+impl ClientHandler for DeskHandler {
+    fn get_info(&self) -> ClientConfig {
+        let mut capabilities = ClientCapabilities::default();
+        capabilities.elicitation =
+            Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
+        capabilities.roots = Some(RootsCapabilities::default());
+        if self.0.answerer.as_ref().is_some_and(|answerer| answerer.samples()) {
+            capabilities.sampling = Some(SamplingCapability::default());
+        }
+        ClientConfig::new(capabilities, Implementation::new("toolgate", env!("CARGO_PKG_VERSION")))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let declined = ElicitResult::new(ElicitationAction::Decline);
+        let question = InputRequest::Elicitation(ElicitRequest::new(request));
+        let answer = self.0.ask(question).await;
+        Ok(answer.and_then(|answer| serde_json::from_value(answer).ok()).unwrap_or(declined))
+    }
+
+    async fn create_message(
+        &self,
+        params: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let answer = self.0.ask(InputRequest::CreateMessage(CreateMessageRequest::new(params))).await;
+        answer
+            .and_then(|answer| serde_json::from_value(answer).ok())
+            .ok_or_else(|| ErrorData::invalid_request("nobody can be asked", None))
+    }
+
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Ok(ListRootsResult::new(
+            self.0.roots.iter().map(|root| Root::new(format!("file://{root}"))).collect(),
+        ))
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let progress = match self.0.under_way().get(&params.progress_token) {
+            Some(under_way) => under_way.progress.clone(),
+            None => return,
+        };
+        let said = params.message.unwrap_or_default();
+        match params.total.filter(|total| *total > 0.0) {
+            Some(total) => progress.part(params.progress / total, said),
+            None => progress.say(said),
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.0.tools_changed.notify_one();
+    }
+}

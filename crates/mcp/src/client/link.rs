@@ -1,0 +1,397 @@
+//! The way to one server: opened when needed, opened again when it broke, never waited for longer than agreed.
+//!
+//! Which era a server speaks is found out without making anyone wait.
+//! A server that was never met is greeted in the old way, which every server answers at once; whether it also speaks
+//! the new one is asked beside the work, and remembered for the next start.
+//! The other order costs ten seconds with servers that never answer what they do not know.
+
+use super::config::{Reach, ServerEntry};
+use super::desk::{Answerer, Desk, DeskHandler};
+use super::pins::{Held, Pins};
+use crate::server::Era;
+use crate::wire::Lines;
+use rmcp::RoleClient;
+use rmcp::model::{ProtocolVersion, RequestMetaObject};
+use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, RunningService};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
+use toolgate_os::ServerProcess;
+use toolgate_proto::{AbsPath, Code, Refusal};
+
+/// The first wait after a failure; it doubles up to [`LONGEST_WAIT`].
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How long the question for the other era may take. Nobody waits for it.
+const PROBE: Duration = Duration::from_secs(3);
+
+/// Why a server cannot be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Trouble {
+    /// Nobody approved it, or it is not what was approved.
+    Held(String),
+    /// It wants us to sign in.
+    Auth(String),
+    /// It does not start, does not answer or talks nonsense.
+    Down(String),
+}
+
+impl Trouble {
+    /// The refusal of a call of one of its tools.
+    pub fn refusal(&self, server: &str) -> Refusal {
+        match self {
+            Self::Held(why) => {
+                Refusal::new(Code::RemoteUnavailable, format!("server `{server}` is held back: {why}"))
+                    .hint(format!("look at it, then run `toolgate mcp approve {server}`"))
+            }
+            Self::Auth(why) => {
+                Refusal::new(Code::RemoteAuth, format!("server `{server}` wants you to sign in: {why}")).hint(
+                    format!(
+                        "give it a token in `headers`, or run `toolgate mcp login {server}`, then call again"
+                    ),
+                )
+            }
+            Self::Down(why) => {
+                Refusal::new(Code::RemoteUnavailable, format!("server `{server}` is not there: {why}"))
+                    .hint(format!("see `toolgate mcp test {server}`"))
+            }
+        }
+    }
+}
+
+/// An open way.
+pub(crate) struct Live {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) desk: Arc<Desk>,
+    pub(crate) era: Era,
+    service: Mutex<Option<RunningService<RoleClient, DeskHandler>>>,
+    process: Mutex<Option<ServerProcess>>,
+    #[cfg(feature = "http")]
+    manager: Option<super::oauth::Manager>,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").field("era", &self.era).finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    pub(crate) fn is_open(&self) -> bool {
+        !self.peer.is_transport_closed()
+    }
+
+    /// What the server wrote to standard error last.
+    pub(crate) fn said(&self) -> String {
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        process.as_ref().map(ServerProcess::said).unwrap_or_default()
+    }
+
+    pub(crate) fn process_id(&self) -> Option<u32> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.id()
+    }
+
+    async fn end(&self) {
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(service) = service {
+            // The transport goes with it, and so the server's standard input is closed.
+            let _ = service.cancel().await;
+        }
+        let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(process) = process {
+            process.end().await;
+        }
+    }
+}
+
+/// What all links share.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) roots: Vec<AbsPath>,
+    pub(crate) pins: Pins,
+    pub(crate) answerer: Option<Arc<dyn Answerer>>,
+    #[cfg(feature = "http")]
+    pub(crate) access: super::http::Access,
+}
+
+/// One configured server.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub(crate) entry: ServerEntry,
+    around: Arc<Surroundings>,
+    state: tokio::sync::Mutex<State>,
+    /// The last trouble, for showing without waiting.
+    trouble: Mutex<Option<Trouble>>,
+    /// Why the server turned us away last, for the next sign-in.
+    #[cfg(feature = "http")]
+    challenge: Mutex<Option<super::oauth::Challenge>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    live: Option<Arc<Live>>,
+    failures: u32,
+    not_before: Option<Instant>,
+    closed: bool,
+}
+
+impl Link {
+    pub(crate) fn new(entry: ServerEntry, around: Arc<Surroundings>) -> Self {
+        Self {
+            entry,
+            around,
+            state: tokio::sync::Mutex::default(),
+            trouble: Mutex::default(),
+            #[cfg(feature = "http")]
+            challenge: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn key(&self) -> String {
+        format!("{}#{}", self.entry.origin, self.entry.name)
+    }
+
+    pub(crate) fn pins(&self) -> &Pins {
+        &self.around.pins
+    }
+
+    /// The open way, opened if need be. After a failure it is not tried again too soon: a call gets its refusal at
+    /// once instead of waiting for a server that just did not start.
+    pub(crate) async fn live(&self) -> Result<Arc<Live>, Trouble> {
+        let mut state = self.state.lock().await;
+        if let Some(live) = state.live.as_ref().filter(|live| live.is_open()) {
+            return Ok(Arc::clone(live));
+        }
+        if state.closed {
+            return Err(Trouble::Down("toolgate is ending".to_owned()));
+        }
+        if let Some(gone) = state.live.take() {
+            gone.end().await;
+        }
+        if state.not_before.is_some_and(|until| Instant::now() < until)
+            && let Some(trouble) = self.trouble()
+        {
+            return Err(trouble);
+        }
+        match self.open().await {
+            Ok(live) => {
+                let live = Arc::new(live);
+                state.live = Some(Arc::clone(&live));
+                (state.failures, state.not_before) = (0, None);
+                self.set_trouble(None);
+                Ok(live)
+            }
+            Err(trouble) => {
+                let wait = FIRST_WAIT.saturating_mul(1 << state.failures.min(10)).min(LONGEST_WAIT);
+                state.failures += 1;
+                state.not_before = Some(Instant::now() + wait);
+                self.set_trouble(Some(trouble.clone()));
+                Err(trouble)
+            }
+        }
+    }
+
+    /// Does what a server wants that turned a call away: a further permission, or another sign-in. True if the call
+    /// may be made again.
+    #[cfg(feature = "http")]
+    pub(crate) async fn let_in(
+        &self,
+        live: &Live,
+        challenge: super::oauth::Challenge,
+    ) -> Result<bool, Trouble> {
+        use super::oauth::{Challenge, step_up};
+        let Some(how) = &self.around.access.sign_in else { return Ok(false) };
+        if let (Challenge::Scope { scope: Some(scope), .. }, Some(manager)) = (&challenge, &live.manager) {
+            step_up(manager, scope, how).await.map_err(Trouble::Auth)?;
+            return Ok(true);
+        }
+        *self.challenge.lock().unwrap_or_else(PoisonError::into_inner) = Some(challenge);
+        let gone = self.state.lock().await.live.take();
+        if let Some(gone) = gone {
+            gone.end().await;
+        }
+        Ok(true)
+    }
+
+    /// How long to wait before it may be tried again.
+    pub(crate) async fn wait(&self) -> Duration {
+        let until = self.state.lock().await.not_before;
+        until.map_or(FIRST_WAIT, |until| until.saturating_duration_since(Instant::now()).max(FIRST_WAIT))
+    }
+
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_trouble(&self, trouble: Option<Trouble>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+    }
+
+    /// The way if it is open now. Never waits for it to be opened.
+    pub(crate) fn opened(&self) -> Option<Arc<Live>> {
+        self.state.try_lock().ok()?.live.clone().filter(|live| live.is_open())
+    }
+
+    /// Ends the server, for good.
+    pub(crate) async fn close(&self) {
+        let live = {
+            let mut state = self.state.lock().await;
+            state.closed = true;
+            state.live.take()
+        };
+        if let Some(live) = live {
+            live.end().await;
+        }
+    }
+
+    async fn open(&self) -> Result<Live, Trouble> {
+        let key = self.key();
+        let launch = self.entry.launch_digest();
+        self.around.pins.may_start(&key, &launch, self.entry.trusted).map_err(|held| {
+            Trouble::Held(match held {
+                Held::NeverApproved => {
+                    format!("the project names it ({}), and nobody approved it", self.entry.origin)
+                }
+                Held::LaunchChanged => "it is launched in another way than when it was approved".to_owned(),
+            })
+        })?;
+        let known = self.around.pins.era(&key);
+        let opening = timeout(self.entry.connect_timeout, self.open_as(known)).await;
+        let live = match opening {
+            Ok(Ok(live)) => live,
+            // What was remembered may have become wrong: the server was changed.
+            Ok(Err(Trouble::Down(_))) if known == Some(Era::Modern) => {
+                timeout(self.entry.connect_timeout, self.open_as(Some(Era::Legacy)))
+                    .await
+                    .unwrap_or_else(|_| Err(self.too_slow()))?
+            }
+            Ok(Err(trouble)) => return Err(trouble),
+            Err(_) => return Err(self.too_slow()),
+        };
+        if known.is_none() && live.era == Era::Legacy {
+            let peer = live.peer.clone();
+            let around = Arc::clone(&self.around);
+            tokio::spawn(async move {
+                let meta = RequestMetaObject::with_client_context(
+                    ProtocolVersion::V_2026_07_28,
+                    rmcp::model::Implementation::new("toolgate", env!("CARGO_PKG_VERSION")),
+                    rmcp::model::ClientCapabilities::default(),
+                );
+                let era = match timeout(PROBE, peer.discover(meta)).await {
+                    Ok(Ok(found)) if found.supported_versions.contains(&ProtocolVersion::V_2026_07_28) => {
+                        Era::Modern
+                    }
+                    // A way that broke says nothing about the era.
+                    _ if peer.is_transport_closed() => return,
+                    _ => Era::Legacy,
+                };
+                around.pins.remember_era(&key, &launch, era);
+            });
+        } else if known != Some(live.era) {
+            self.around.pins.remember_era(&key, &launch, live.era);
+        }
+        Ok(live)
+    }
+
+    fn too_slow(&self) -> Trouble {
+        Trouble::Down(format!("it was not ready within {} ms", self.entry.connect_timeout.as_millis()))
+    }
+
+    async fn open_as(&self, era: Option<Era>) -> Result<Live, Trouble> {
+        let desk =
+            Arc::new(Desk::new(&self.entry.name, self.around.roots.clone(), self.around.answerer.clone()));
+        let handler = DeskHandler(Arc::clone(&desk));
+        let modern = vec![ProtocolVersion::V_2026_07_28];
+        match &self.entry.reach {
+            Reach::Stdio(launch) => {
+                let (process, stdout, stdin) =
+                    ServerProcess::start(launch, &self.around.env).map_err(|error| {
+                        Trouble::Down(format!("`{}` cannot be started: {error}", launch.command))
+                    })?;
+                let mode = match era {
+                    Some(Era::Modern) => ClientLifecycleMode::Discover { preferred_versions: modern },
+                    Some(Era::Legacy) | None => ClientLifecycleMode::Initialize,
+                };
+                let lines = Lines::<RoleClient>::new(Box::pin(stdout), Box::pin(stdin));
+                match handler.serve_with_lifecycle(lines, mode).await {
+                    Ok(service) => Ok(live(service, desk, Some(process))),
+                    Err(error) => {
+                        let mut why = words(&error);
+                        let mut process = process;
+                        if let Some(ended) = process.ended() {
+                            why = format!("it ended ({ended})");
+                        }
+                        if let Some(last) = process.said().lines().rev().find(|line| !line.trim().is_empty())
+                        {
+                            why.push_str(&format!("; it said: {}", last.trim()));
+                        }
+                        Err(Trouble::Down(why))
+                    }
+                }
+            }
+            #[cfg(feature = "http")]
+            Reach::Http { url, headers } => {
+                let mode = match era {
+                    Some(Era::Legacy) => ClientLifecycleMode::Initialize,
+                    Some(Era::Modern) => ClientLifecycleMode::Discover { preferred_versions: modern },
+                    // Over HTTP a server that does not know the question says so at once.
+                    None => ClientLifecycleMode::Auto { preferred_versions: modern, legacy_version: None },
+                };
+                let challenge = self.challenge.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let access = &self.around.access;
+                let place = (url.as_str(), headers);
+                let reached =
+                    super::http::open(&self.entry, place, &handler, &mode, access, challenge.as_ref())
+                        .await?;
+                let mut live = live(reached.service, desk, None);
+                live.manager = reached.manager;
+                Ok(live)
+            }
+            #[cfg(not(feature = "http"))]
+            Reach::Http { .. } => Err(Trouble::Down("this build speaks no HTTP".to_owned())),
+        }
+    }
+}
+
+fn live(
+    service: RunningService<RoleClient, DeskHandler>,
+    desk: Arc<Desk>,
+    process: Option<ServerProcess>,
+) -> Live {
+    let peer = service.peer().clone();
+    let modern = ProtocolVersion::V_2026_07_28;
+    let era = match peer.peer_info() {
+        Some(info) if info.protocol_version.as_str() >= modern.as_str() => Era::Modern,
+        _ => Era::Legacy,
+    };
+    Live {
+        peer,
+        desk,
+        era,
+        service: Mutex::new(Some(service)),
+        process: Mutex::new(process),
+        #[cfg(feature = "http")]
+        manager: None,
+    }
+}
+
+/// What went wrong, without the library's own names.
+pub(super) fn words(error: &ClientInitializeError) -> String {
+    match error {
+        ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
+        other => {
+            let mut said = other.to_string();
+            let mut source = std::error::Error::source(other);
+            while let Some(error) = source {
+                let more = error.to_string();
+                if !said.contains(&more) {
+                    said.push_str(&format!(": {more}"));
+                }
+                source = error.source();
+            }
+            said
+        }
+    }
+}

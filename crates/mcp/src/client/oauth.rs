@@ -1,0 +1,257 @@
+//! Signing in to servers that want it.
+//!
+//! The flow itself (discovery, PKCE, registration, the checks of issuer and resource) is the library's; what is ours
+//! is where credentials are kept, how a person gets to the sign-in page, and when it is asked for.
+//! A call never opens a browser by itself: it is refused with a hint, and the person signs in when it suits.
+
+use super::config::OauthHints;
+use futures_util::future::BoxFuture;
+use rmcp::transport::auth::{
+    AuthClient, AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationRequest,
+    CredentialStore, OAuthState, StoredCredentials,
+};
+use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Mutex;
+use toolgate_os::{HttpClient, http_client, read_settings_text, write_private};
+use toolgate_proto::AbsPath;
+
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// A manager of credentials that a connection uses.
+pub(crate) type Manager = Arc<Mutex<AuthorizationManager>>;
+
+/// The way to a sign-in page and back.
+pub trait Browser: Send + Sync + std::fmt::Debug {
+    /// Where the page sends the person afterwards.
+    fn redirect_uri(&self) -> String;
+
+    /// Takes the person there; gives the address to which the page sent them back.
+    fn visit<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, String>>;
+}
+
+/// How to sign in, for those who may.
+#[derive(Debug, Clone)]
+pub struct SignIn {
+    /// The way to the page.
+    pub browser: Arc<dyn Browser>,
+    /// Address of a document that describes this client, for servers that take one.
+    pub client_metadata_url: Option<String>,
+}
+
+/// Credentials in a file that only the person can read, by server.
+#[derive(Debug, Clone)]
+pub struct CredentialFile {
+    file: Option<AbsPath>,
+    /// Held while the file is changed, and all there is where there is no file.
+    known: Arc<Mutex<BTreeMap<String, StoredCredentials>>>,
+}
+
+impl CredentialFile {
+    /// Keeps credentials in this file, or in memory where there is no place for one.
+    pub fn new(file: Option<AbsPath>) -> Self {
+        Self { file, known: Arc::default() }
+    }
+
+    fn of(&self, url: &str) -> ForServer {
+        ForServer { store: self.clone(), url: url.to_owned() }
+    }
+
+    async fn with<T>(
+        &self,
+        change: impl FnOnce(&mut BTreeMap<String, StoredCredentials>) -> (T, bool),
+    ) -> Result<T, AuthError> {
+        let failed = |problem: String| AuthError::CredentialStoreError(problem);
+        let mut known = self.known.lock().await;
+        if let Some(file) = &self.file {
+            let text = read_settings_text(file, MOST_BYTES).map_err(|problem| failed(problem.to_string()))?;
+            *known = match text {
+                Some(text) => serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?,
+                None => BTreeMap::new(),
+            };
+        }
+        let (out, changed) = change(&mut known);
+        if let (Some(file), true) = (&self.file, changed) {
+            let text = serde_json::to_string_pretty(&*known).map_err(|error| failed(error.to_string()))?;
+            write_private(file, text.as_bytes()).map_err(|problem| failed(problem.to_string()))?;
+        }
+        Ok(out)
+    }
+}
+
+/// The credentials of one server.
+struct ForServer {
+    store: CredentialFile,
+    url: String,
+}
+
+#[async_trait::async_trait]
+impl CredentialStore for ForServer {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        self.store.with(|known| (known.get(&self.url).cloned(), false)).await
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        self.store.with(|known| (drop(known.insert(self.url.clone(), credentials)), true)).await
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        self.store.with(|known| (drop(known.remove(&self.url)), true)).await
+    }
+}
+
+/// What a server that does not let us in says about why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Challenge {
+    /// It does not know us.
+    SignIn(String),
+    /// It knows us, and wants a further permission.
+    Scope { header: String, scope: Option<String> },
+}
+
+impl Challenge {
+    /// Finds it among the causes of an error.
+    pub(crate) fn of(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+        let mut next = Some(error);
+        while let Some(error) = next {
+            if let Some(required) = error.downcast_ref::<AuthRequiredError>() {
+                return Some(Self::SignIn(required.www_authenticate_header.clone()));
+            }
+            if let Some(scope) = error.downcast_ref::<InsufficientScopeError>() {
+                let header = scope.www_authenticate_header.clone();
+                return Some(Self::Scope { header, scope: scope.required_scope.clone() });
+            }
+            if let Some(AuthError::AuthorizationRequired) = error.downcast_ref::<AuthError>() {
+                return Some(Self::SignIn(String::new()));
+            }
+            next = error.source();
+        }
+        None
+    }
+}
+
+/// A client with the credentials that are kept for a server, if there are any.
+pub(crate) async fn remembered(url: &str, store: &CredentialFile) -> Option<AuthClient<HttpClient>> {
+    let held = store.of(url);
+    held.load().await.ok().flatten()?;
+    let mut manager = AuthorizationManager::new(url).await.ok()?;
+    manager.set_credential_store(held);
+    if !manager.initialize_from_store().await.ok()? {
+        return None;
+    }
+    Some(AuthClient::new(http_client().ok()?, manager))
+}
+
+/// Signs in from the start.
+pub(crate) async fn sign_in(
+    url: &str,
+    challenge: Option<&str>,
+    hints: &OauthHints,
+    how: &SignIn,
+    store: &CredentialFile,
+) -> Result<AuthClient<HttpClient>, String> {
+    let said = |error: AuthError| error.to_string();
+    let client = http_client()?;
+    let mut manager = AuthorizationManager::new(url).await.map_err(said)?;
+    // What an earlier issuer gave must not be shown to another.
+    let held = store.of(url);
+    held.clear().await.map_err(said)?;
+    manager.set_credential_store(held);
+    let mut state = OAuthState::Unauthorized(manager);
+    let mut request = AuthorizationRequest::new(how.browser.redirect_uri())
+        .with_client_name("toolgate")
+        .with_initial_scope_selection();
+    if let Some(challenge) = challenge.filter(|challenge| !challenge.is_empty()) {
+        request = request.with_challenge(challenge);
+    }
+    if !hints.scopes.is_empty() {
+        request = request.with_scopes(hints.scopes.clone());
+    }
+    if let Some(id) = &hints.client_id {
+        request = request.with_preregistered_client(id);
+    }
+    if let Some(secret) = &hints.client_secret {
+        request = request.with_client_secret(secret);
+    }
+    if let Some(document) = &how.client_metadata_url {
+        request = request.with_client_metadata_url(document);
+    }
+    state.start_authorization(request).await.map_err(said)?;
+    let page = state.get_authorization_url().await.map_err(said)?;
+    let back = how.browser.visit(&page).await?;
+    state.handle_callback_url(&back).await.map_err(said)?;
+    let manager = state.into_authorization_manager().ok_or("the sign-in did not end")?;
+    Ok(AuthClient::new(client, manager))
+}
+
+/// Asks for one more permission, beside those that were given.
+pub(crate) async fn step_up(manager: &Manager, scope: &str, how: &SignIn) -> Result<(), String> {
+    let said = |error: AuthError| error.to_string();
+    let manager = manager.lock().await;
+    let page = manager.request_scope_upgrade(scope).await.map_err(said)?;
+    let back = how.browser.visit(&page).await?;
+    let back = AuthorizationCallback::from_redirect_url(&back).map_err(said)?;
+    manager
+        .exchange_code_for_token_with_issuer(&back.code, &back.csrf_token, back.issuer.as_deref())
+        .await
+        .map_err(said)?;
+    Ok(())
+}
+
+/// A browser of the person's, told where to go by a line of text, and a door here for it to come back to.
+pub struct Callback {
+    listener: tokio::net::TcpListener,
+    port: u16,
+    tell: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+impl std::fmt::Debug for Callback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Callback").field("port", &self.port).finish_non_exhaustive()
+    }
+}
+
+impl Callback {
+    /// Opens the door. `tell` shows the address of the page to the person.
+    pub async fn open(port: u16, tell: impl Fn(&str) + Send + Sync + 'static) -> std::io::Result<Self> {
+        let listener = toolgate_os::listen_tcp(([127, 0, 0, 1], port).into()).await?;
+        let port = listener.local_addr()?.port();
+        Ok(Self { listener, port, tell: Box::new(tell) })
+    }
+}
+
+impl Browser for Callback {
+    fn redirect_uri(&self) -> String {
+        format!("http://127.0.0.1:{}/callback", self.port)
+    }
+
+    fn visit<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, String>> {
+        Box::pin(async move {
+            (self.tell)(url);
+            loop {
+                let (mut stream, _) = self.listener.accept().await.map_err(|error| error.to_string())?;
+                let mut head = vec![0; 16 * 1024];
+                let read = stream.read(&mut head).await.unwrap_or(0);
+                head.truncate(read);
+                let head = String::from_utf8_lossy(&head).into_owned();
+                let target = head.strip_prefix("GET ").and_then(|rest| rest.split_whitespace().next());
+                let found = target.filter(|target| target.starts_with("/callback?"));
+                let (status, text) = match found {
+                    Some(_) => ("200 OK", "You can close this page and go back to toolgate.\n"),
+                    None => ("404 Not Found", "There is nothing here.\n"),
+                };
+                let reply = format!(
+                    "HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{text}",
+                    text.len()
+                );
+                // The answer counts, not whether the page could be shown.
+                let _ = stream.write_all(reply.as_bytes()).await;
+                if let Some(target) = found {
+                    return Ok(format!("http://127.0.0.1:{}{target}", self.port));
+                }
+            }
+        })
+    }
+}

@@ -1,0 +1,182 @@
+//! What was approved about a server, so that it cannot change behind one's back.
+//!
+//! A server is pinned by how it is launched and by what its tools say about themselves.
+//! A tool whose words or schema differ from those that were approved is held back: its description would reach a
+//! model, and that is where a server that turned bad puts its instructions.
+//! What the person configured is approved at first sight; what a project brings is approved only by the person.
+
+use crate::server::Era;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use toolgate_gate::ledger::sha256_hex;
+use toolgate_os::{read_settings_text, write_private};
+use toolgate_proto::AbsPath;
+
+const MOST_BYTES: u64 = 8 * 1024 * 1024;
+
+/// What is known of one server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pin {
+    /// How it is launched.
+    pub launch: String,
+    /// Its tools, by name.
+    #[serde(default)]
+    pub tools: BTreeMap<String, String>,
+    /// Which era it spoke last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub era: Option<Era>,
+}
+
+/// Why a server is not started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// Nobody approved it.
+    NeverApproved,
+    /// It is launched in another way than when it was approved.
+    LaunchChanged,
+}
+
+/// The pins, kept in a file where there is a place for one.
+#[derive(Debug)]
+pub struct Pins {
+    file: Option<AbsPath>,
+    known: Mutex<BTreeMap<String, Pin>>,
+}
+
+impl Pins {
+    /// Reads the pins. A file that cannot be read is an error: without it everything would be new.
+    pub fn open(file: Option<AbsPath>) -> Result<Self, String> {
+        let text = match &file {
+            Some(path) => {
+                read_settings_text(path, MOST_BYTES).map_err(|problem| format!("{path}: {problem}"))?
+            }
+            None => None,
+        };
+        let known = match text {
+            Some(text) => serde_json::from_str(&text).map_err(|error| {
+                format!("{}: {error}", file.as_ref().map(ToString::to_string).unwrap_or_default())
+            })?,
+            None => BTreeMap::new(),
+        };
+        Ok(Self { file, known: Mutex::new(known) })
+    }
+
+    /// Whether a server may be started.
+    pub fn may_start(&self, key: &str, launch: &str, trusted: bool) -> Result<(), Held> {
+        match self.known().get(key) {
+            Some(pin) if pin.launch == launch => Ok(()),
+            Some(_) => Err(Held::LaunchChanged),
+            None if trusted => Ok(()),
+            None => Err(Held::NeverApproved),
+        }
+    }
+
+    /// Which of these tools differ from what was approved. What was never seen is approved by this.
+    pub fn changed(&self, key: &str, launch: &str, tools: &BTreeMap<String, String>) -> Vec<String> {
+        let mut known = self.known();
+        let pin = known
+            .entry(key.to_owned())
+            .or_insert_with(|| Pin { launch: launch.to_owned(), ..Pin::default() });
+        let before = pin.clone();
+        let mut changed = Vec::new();
+        for (name, digest) in tools {
+            match pin.tools.get(name) {
+                Some(approved) if approved == digest => {}
+                Some(_) => changed.push(name.clone()),
+                None => {
+                    pin.tools.insert(name.clone(), digest.clone());
+                }
+            }
+        }
+        let news = *pin != before || before.tools.is_empty();
+        drop(known);
+        if news {
+            self.save();
+        }
+        changed
+    }
+
+    /// Approves a server as it is now, with whatever its tools say next.
+    pub fn approve(&self, key: &str, launch: &str) -> Result<(), String> {
+        let pin = Pin { launch: launch.to_owned(), ..Pin::default() };
+        self.known().insert(key.to_owned(), pin);
+        self.write()
+    }
+
+    /// Forgets a server.
+    pub fn forget(&self, key: &str) -> Result<(), String> {
+        self.known().remove(key);
+        self.write()
+    }
+
+    /// Which era the server spoke last.
+    pub fn era(&self, key: &str) -> Option<Era> {
+        self.known().get(key)?.era
+    }
+
+    /// Remembers which era a server speaks.
+    pub fn remember_era(&self, key: &str, launch: &str, era: Era) {
+        let mut known = self.known();
+        let pin = known
+            .entry(key.to_owned())
+            .or_insert_with(|| Pin { launch: launch.to_owned(), ..Pin::default() });
+        if pin.era != Some(era) {
+            pin.era = Some(era);
+            drop(known);
+            self.save();
+        }
+    }
+
+    fn save(&self) {
+        if let Err(problem) = self.write() {
+            tracing::warn!(%problem, "what is known of MCP servers is not kept");
+        }
+    }
+
+    fn write(&self) -> Result<(), String> {
+        let Some(file) = &self.file else { return Ok(()) };
+        let text = serde_json::to_string_pretty(&*self.known()).map_err(|error| error.to_string())?;
+        write_private(file, text.as_bytes()).map_err(|problem| format!("{file}: {problem}"))
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Pin>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a tool says about itself, as one digest.
+pub(crate) fn tool_digest(tool: &rmcp::model::Tool) -> String {
+    let said =
+        serde_json::json!([tool.name, tool.title, tool.description, tool.input_schema, tool.output_schema]);
+    sha256_hex(said.to_string().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_changed_is_held_back_until_approved_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = AbsPath::new(dir.path().join("pins.json")).unwrap();
+        let tools = |digest: &str| BTreeMap::from([("a".to_owned(), digest.to_owned())]);
+        let pins = Pins::open(Some(file.clone())).unwrap();
+        assert_eq!(pins.may_start("k", "launch", false), Err(Held::NeverApproved));
+        assert_eq!(pins.may_start("k", "launch", true), Ok(()));
+        assert!(pins.changed("k", "launch", &tools("1")).is_empty());
+
+        // Another process, later.
+        let pins = Pins::open(Some(file.clone())).unwrap();
+        assert_eq!(pins.may_start("k", "launch", false), Ok(()));
+        assert_eq!(pins.may_start("k", "other", true), Err(Held::LaunchChanged));
+        assert_eq!(pins.changed("k", "launch", &tools("2")), ["a"]);
+        assert_eq!(pins.changed("k", "launch", &tools("2")), ["a"], "seen twice is not approved");
+        pins.approve("k", "other").unwrap();
+        assert_eq!(pins.may_start("k", "other", false), Ok(()));
+        assert!(pins.changed("k", "other", &tools("2")).is_empty());
+
+        write_private(&file, b"{").unwrap();
+        assert!(Pins::open(Some(file)).is_err());
+    }
+}

@@ -1,0 +1,288 @@
+//! A tool of another server, as a tool of the gate.
+//!
+//! Its schema is the server's, and the gate checks arguments against it before anything is sent.
+//! Its hints are not believed, its description is cut and cleaned, and what it gives back is checked against the
+//! schema that the server promised.
+
+use super::link::{Link, Live, Trouble};
+#[cfg(feature = "http")]
+use super::oauth::Challenge;
+use crate::server::{Conversation, Era, rendering};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
+    InputResponses, ServerResult,
+};
+use rmcp::service::{PeerRequestOptions, ServiceError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use toolgate_gate::schema::Checker;
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_proto::{Block, CallResult, Code, Effect, Intent, Output, Refusal, visible};
+
+/// Descriptions are part of every prompt: a long one costs, and is where instructions hide.
+const MOST_DESCRIPTION: usize = 2_048;
+/// A server that keeps asking is not answered for ever.
+const MOST_ROUNDS: usize = 10;
+
+/// Arguments whose shape only the server knows.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Arguments(Map<String, Value>);
+
+/// A tool of another server.
+pub(crate) struct RemoteTool {
+    link: Arc<Link>,
+    tool: String,
+    spec: Spec,
+    promised: Option<Checker>,
+}
+
+impl RemoteTool {
+    /// Takes a tool as the server describes it.
+    pub(crate) fn new(link: Arc<Link>, joined: &str, tool: &rmcp::model::Tool) -> Result<Self, String> {
+        let said = tool.description.as_deref().unwrap_or_default();
+        let mut spec = Spec::new(joined, shorten(said));
+        spec.title = shorten(tool.title.as_deref().unwrap_or(&tool.name)).chars().take(100).collect();
+        spec.open_world = true;
+        spec.input_schema = Some(Value::Object(tool.input_schema.as_ref().clone()));
+        spec.output_schema = tool.output_schema.as_ref().map(|schema| Value::Object(schema.as_ref().clone()));
+        spec.timeout = Some(link.entry.call_timeout);
+        // A server may make things stricter, never looser.
+        spec.requires_interaction = tool
+            .meta
+            .as_ref()
+            .is_some_and(|meta| meta.0.get("anthropic/requiresUserInteraction") == Some(&Value::Bool(true)));
+        let promised = spec.output_schema.as_ref().map(Checker::new).transpose()?;
+        Ok(Self { link, tool: tool.name.clone().into_owned(), spec, promised })
+    }
+
+    async fn call(&self, input: Map<String, Value>, cleared: &Cleared) -> CallResult {
+        let server = &self.link.entry.name;
+        #[cfg_attr(
+            not(feature = "http"),
+            expect(unused_mut, reason = "only a sign-in opens another connection")
+        )]
+        let mut live = self.link.live().await.map_err(|trouble| trouble.refusal(server))?;
+        let conversation = Conversation::current();
+        let mut params = CallToolRequestParams::new(self.tool.clone()).with_arguments(input);
+        if let Some(conversation) = &conversation {
+            resume(conversation, &mut params);
+        }
+        for _ in 0..MOST_ROUNDS {
+            match self.once(&live, params.clone(), cleared).await? {
+                Reply::Done(result) => return self.output(result),
+                Reply::Asks(asked) => {
+                    let answers = answers(conversation.as_deref(), &live, &asked, server).await?;
+                    params.input_responses = Some(answers);
+                    params.request_state = asked.request_state;
+                }
+                #[cfg(feature = "http")]
+                Reply::TurnsAway(challenge, refusal) => {
+                    let let_in = self.link.let_in(&live, challenge).await;
+                    if !let_in.map_err(|trouble| trouble.refusal(server))? {
+                        return Err(refusal);
+                    }
+                    live = self.link.live().await.map_err(|trouble| trouble.refusal(server))?;
+                }
+            }
+        }
+        Err(Refusal::new(
+            Code::RemoteFailed,
+            format!("server `{server}` asked {MOST_ROUNDS} times without an end"),
+        ))
+    }
+
+    async fn once(
+        &self,
+        live: &Live,
+        params: CallToolRequestParams,
+        cleared: &Cleared,
+    ) -> Result<Reply, Refusal> {
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let sent = live.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+        let handle = sent.map_err(|error| self.failed(&error))?;
+        let _noted = live.desk.note(handle.progress_token.clone(), cleared.progress().clone());
+        let (peer, id) = (live.peer.clone(), handle.id.clone());
+        let answer = tokio::select! {
+            answer = handle.await_response() => answer,
+            () = cleared.cancel().cancelled() => {
+                let cancelled = rmcp::model::CancelledNotificationParam::new(
+                    Some(id),
+                    Some("the call was cancelled".to_owned()),
+                );
+                // Nobody waits for the server to take notice.
+                let _ = peer.notify_cancelled(cancelled).await;
+                return Err(Refusal::new(Code::Cancelled, "the call was cancelled"));
+            }
+        };
+        #[cfg(feature = "http")]
+        if let Err(ServiceError::TransportSend(error)) = &answer
+            && let Some(challenge) = Challenge::of(error.error.as_ref())
+        {
+            let refusal = Trouble::Auth("it does not let us in".to_owned()).refusal(&self.link.entry.name);
+            return Ok(Reply::TurnsAway(challenge, refusal));
+        }
+        match answer.map_err(|error| self.failed(&error))? {
+            ServerResult::CallToolResult(result) => Ok(Reply::Done(result)),
+            ServerResult::InputRequiredResult(asked) => Ok(Reply::Asks(asked)),
+            _ => Err(self.refused("it answered with something that is no result of a tool")),
+        }
+    }
+
+    fn failed(&self, error: &ServiceError) -> Refusal {
+        match error {
+            ServiceError::McpError(error) => self.refused(&visible(&error.message)),
+            ServiceError::TransportClosed => {
+                Trouble::Down("it ended while the call was under way".to_owned())
+                    .refusal(&self.link.entry.name)
+            }
+            other => Trouble::Down(other.to_string()).refusal(&self.link.entry.name),
+        }
+    }
+
+    fn refused(&self, why: &str) -> Refusal {
+        Refusal::new(Code::RemoteFailed, format!("server `{}`: {why}", self.link.entry.name))
+    }
+
+    fn output(&self, result: CallToolResult) -> CallResult {
+        let content: Vec<Block> = result.content.into_iter().filter_map(rendering::from_content).collect();
+        let mut output = Output { content, ..Output::default() };
+        if result.is_error == Some(true) {
+            let said = output.model_text();
+            let said = if said.is_empty() { "it failed and did not say why".to_owned() } else { said };
+            return Err(self.refused(&said));
+        }
+        match (&self.promised, &result.structured_content) {
+            (Some(promised), Some(structured)) => promised.check(structured).map_err(|problem| {
+                self.refused(&format!("its result is not what it promised: {}", problem.reason))
+            })?,
+            (Some(_), None) => {
+                return Err(self.refused("its result lacks the structured part that it promised"));
+            }
+            (None, _) => {}
+        }
+        // Without a promise the structured part is a copy for programs; where it says the same, once is enough.
+        let repeats = |structured: &Value| self.promised.is_none() && says_the_same(&output, structured);
+        output.structured = result.structured_content.filter(|structured| !repeats(structured));
+        Ok(output)
+    }
+}
+
+enum Reply {
+    Done(CallToolResult),
+    Asks(InputRequiredResult),
+    #[cfg(feature = "http")]
+    TurnsAway(Challenge, Refusal),
+}
+
+impl Tool for RemoteTool {
+    type Input = Arguments;
+
+    fn spec(&self) -> Spec {
+        self.spec.clone()
+    }
+
+    fn intent(&self, _: &Arguments, _: &Scene) -> Intent {
+        let effect = Effect::Remote { server: self.link.entry.name.clone(), tool: self.tool.clone() };
+        Intent::new(format!("call `{}` of server `{}`", self.tool, self.link.entry.name), [effect])
+    }
+
+    async fn run(&self, input: Arguments, cleared: Cleared) -> CallResult {
+        self.call(input.0, &cleared).await
+    }
+}
+
+/// Takes up a call that went through our own client before.
+fn resume(conversation: &Conversation, params: &mut CallToolRequestParams) {
+    let Some(state) = conversation.state().and_then(|state| state.get("remote")) else { return };
+    params.request_state = state.get("state").and_then(Value::as_str).map(str::to_owned);
+    let names = state.get("names").and_then(Value::as_array).into_iter().flatten();
+    let answers: InputResponses = names
+        .filter_map(Value::as_str)
+        .filter_map(|name| Some((name.to_owned(), conversation.response(name)?.clone())))
+        .collect();
+    params.input_responses = Some(answers);
+}
+
+/// Answers what a server asks in the middle of a call, by asking whoever made the call.
+async fn answers(
+    conversation: Option<&Conversation>,
+    live: &Live,
+    asked: &InputRequiredResult,
+    server: &str,
+) -> Result<InputResponses, Refusal> {
+    let requests = asked.input_requests.clone().unwrap_or_default();
+    if requests.is_empty() {
+        return Ok(InputResponses::new());
+    }
+    let nobody = |why: &str| {
+        Refusal::new(Code::NobodyToAsk, format!("server `{server}` asks something in return, and {why}"))
+    };
+    let Some(conversation) = conversation else {
+        let Some(answerer) = &live.desk.answerer else { return Err(nobody("nobody can be asked here")) };
+        let mut answers = InputResponses::new();
+        for (name, request) in requests {
+            let answer = answerer.answer(server, &request).await;
+            answers.insert(name, answer.ok_or_else(|| nobody("the answer was no"))?);
+        }
+        return Ok(answers);
+    };
+    match conversation.era() {
+        Era::Modern => {
+            let names: Vec<&String> = requests.keys().collect();
+            let state = json!({ "remote": { "state": asked.request_state, "names": names } });
+            Err(conversation.require(requests, Some(state)))
+        }
+        Era::Legacy => {
+            let mut answers = InputResponses::new();
+            for (name, request) in requests {
+                let answer = conversation.ask(request).await.map_err(|problem| nobody(&problem))?;
+                answers.insert(name, answer);
+            }
+            Ok(answers)
+        }
+    }
+}
+
+fn says_the_same(output: &Output, structured: &Value) -> bool {
+    let [Block::Text { text }] = output.content.as_slice() else { return false };
+    let only = structured.as_object().filter(|map| map.len() == 1).and_then(|map| map.values().next());
+    only.and_then(Value::as_str) == Some(text)
+        || serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
+}
+
+fn shorten(text: &str) -> String {
+    let mut text = visible(text);
+    if let Some((cut, _)) = text.char_indices().nth(MOST_DESCRIPTION) {
+        text.truncate(cut);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_not_sent_twice() {
+        for (text, structured, same) in [
+            ("hello", json!({ "content": "hello" }), true),
+            (r#"{"a":1,"b":[2]}"#, json!({ "b": [2], "a": 1 }), true),
+            ("hello", json!({ "content": "hello", "lines": 1 }), false),
+            ("hello", json!({ "content": "other" }), false),
+            ("3", json!(3), true),
+        ] {
+            assert_eq!(says_the_same(&Output::text(text), &structured), same, "{text} {structured}");
+        }
+    }
+
+    #[test]
+    fn descriptions_are_cut_and_cleaned() {
+        let cut = shorten(&"é".repeat(5_000));
+        assert_eq!(cut.chars().count(), MOST_DESCRIPTION + 1);
+        assert_eq!(shorten("a\u{200b}b\u{e0041}"), "a\\u{200b}b\\u{e0041}");
+    }
+}

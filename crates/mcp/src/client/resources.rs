@@ -1,0 +1,291 @@
+//! Resources of the servers: two tools for models, and the gateway's offering for clients.
+//!
+//! A resource is read through the gate as well: reading is an effect on that server, and rules may speak of it.
+
+use super::coordinator::Coordinator;
+use crate::server::{Conversation, NotHad, Offering, Offers, rendering};
+use futures_util::future::BoxFuture;
+use rmcp::ErrorData;
+use rmcp::model::{
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, Prompt, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::timeout;
+use toolgate_gate::{CallLimits, Cleared, Gate, Scene, Session, Spec, Tool};
+use toolgate_proto::{Block, Body, CallResult, Code, Effect, Intent, Output, Refusal, ToolCall};
+
+/// How long a list of one server may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Input of [`ListResources`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ListInput {
+    /// Only those of this server.
+    server: Option<String>,
+}
+
+/// Lists the resources of the servers.
+pub(crate) struct ListResources(pub(crate) Coordinator);
+
+impl Tool for ListResources {
+    type Input = ListInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "ListMcpResourcesTool",
+            "Lists the resources that MCP servers offer, with the server of each. Read one with ReadMcpResourceTool.",
+        )
+        .read_only();
+        spec.title = "List MCP resources".to_owned();
+        spec.aliases = vec!["ListMcpResources".to_owned()];
+        spec
+    }
+
+    fn intent(&self, input: &ListInput, _: &Scene) -> Intent {
+        let servers = self.0.members().iter().map(|member| member.link.entry.name.clone());
+        let effects: Vec<Effect> = servers
+            .filter(|server| input.server.as_ref().is_none_or(|wanted| wanted == server))
+            .map(|server| Effect::Remote { server, tool: "resources/list".to_owned() })
+            .collect();
+        Intent::new("list the resources of MCP servers", effects)
+    }
+
+    async fn run(&self, input: ListInput, _: Cleared) -> CallResult {
+        if let Some(server) = &input.server {
+            known(&self.0, server)?;
+        }
+        let found: Vec<Value> = all_resources(&self.0)
+            .await
+            .into_iter()
+            .filter(|(server, _)| input.server.as_ref().is_none_or(|wanted| wanted == server))
+            .map(|(server, resource)| {
+                json!({ "uri": resource.uri, "name": resource.name, "mimeType": resource.mime_type,
+                    "description": resource.description, "server": server })
+            })
+            .collect();
+        Ok(Output::text(Value::Array(found).to_string()))
+    }
+}
+
+/// Input of [`ReadResource`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ReadInput {
+    /// The server that offers it.
+    server: String,
+    /// Its address.
+    uri: String,
+}
+
+/// Reads a resource of a server.
+pub(crate) struct ReadResource(pub(crate) Coordinator);
+
+impl Tool for ReadResource {
+    type Input = ReadInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "ReadMcpResourceTool",
+            "Reads a resource of an MCP server, by the address that ListMcpResourcesTool gives.",
+        )
+        .read_only();
+        spec.title = "Read MCP resource".to_owned();
+        spec.aliases = vec!["ReadMcpResource".to_owned()];
+        spec.timeout = Some(Duration::from_secs(60));
+        spec
+    }
+
+    fn intent(&self, input: &ReadInput, _: &Scene) -> Intent {
+        let effect = Effect::Remote { server: input.server.clone(), tool: "resources/read".to_owned() };
+        Intent::new(format!("read {} of server `{}`", input.uri, input.server), [effect])
+    }
+
+    async fn run(&self, input: ReadInput, _: Cleared) -> CallResult {
+        let member = known(&self.0, &input.server)?;
+        let live = member.link.live().await.map_err(|trouble| trouble.refusal(&input.server))?;
+        let failed =
+            |why: String| Refusal::new(Code::RemoteFailed, format!("server `{}`: {why}", input.server));
+        match live.peer.read_resource_once(ReadResourceRequestParams::new(input.uri.clone())).await {
+            Ok(ReadResourceResponse::Complete(read)) => {
+                let content = read.contents.into_iter().filter_map(rendering::from_resource).collect();
+                Ok(Output { content, ..Output::default() })
+            }
+            Ok(_) => {
+                Err(failed("it asks something in return, which is not passed on for resources".to_owned()))
+            }
+            Err(error) => Err(failed(error.to_string())),
+        }
+    }
+}
+
+fn known<'a>(
+    coordinator: &'a Coordinator,
+    server: &str,
+) -> Result<&'a Arc<super::coordinator::Member>, Refusal> {
+    coordinator.members().iter().find(|member| member.link.entry.name == server).ok_or_else(|| {
+        let names: Vec<&str> =
+            coordinator.members().iter().map(|member| member.link.entry.name.as_str()).collect();
+        Refusal::new(Code::BadArgument, format!("there is no server `{server}`"))
+            .hint(format!("the servers are {}", names.join(", ")))
+    })
+}
+
+/// Every resource of every server that is there. One that does not answer in time is left out.
+async fn all_resources(coordinator: &Coordinator) -> Vec<(String, Resource)> {
+    gather(coordinator, |peer| async move { peer.list_all_resources().await.unwrap_or_default() }).await
+}
+
+async fn gather<T, F>(
+    coordinator: &Coordinator,
+    list: impl Fn(rmcp::service::Peer<rmcp::RoleClient>) -> F,
+) -> Vec<(String, T)>
+where
+    F: Future<Output = Vec<T>>,
+{
+    let lists = coordinator.members().iter().filter_map(|member| {
+        let live = member.link.opened()?;
+        let listing = list(live.peer.clone());
+        let server = member.link.entry.name.clone();
+        Some(async move { (server, timeout(PATIENCE, listing).await.unwrap_or_default()) })
+    });
+    let lists = futures_util::future::join_all(lists).await;
+    lists
+        .into_iter()
+        .flat_map(|(server, items)| items.into_iter().map(move |item| (server.clone(), item)))
+        .collect()
+}
+
+/// What the servers behind the gate offer beside tools.
+pub struct Gateway {
+    coordinator: Coordinator,
+    gate: Arc<Gate>,
+    session: Session,
+    reads: AtomicU64,
+}
+
+impl Gateway {
+    /// Offers what these servers offer, on behalf of this session.
+    pub fn new(coordinator: Coordinator, gate: Arc<Gate>, session: Session) -> Self {
+        Self { coordinator, gate, session, reads: AtomicU64::new(1) }
+    }
+}
+
+impl Offering for Gateway {
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.coordinator.ready())
+    }
+
+    fn offers(&self) -> Offers {
+        // What servers have is known only once they are there; an empty list hurts nobody.
+        let any = !self.coordinator.members().is_empty();
+        Offers { resources: any, prompts: any, ..Offers::default() }
+    }
+
+    fn resources(&self) -> BoxFuture<'_, Vec<Resource>> {
+        Box::pin(async {
+            let all = all_resources(&self.coordinator).await;
+            all.into_iter().map(|(_, resource)| resource).collect()
+        })
+    }
+
+    fn templates(&self) -> BoxFuture<'_, Vec<ResourceTemplate>> {
+        Box::pin(async {
+            let list = |peer: rmcp::service::Peer<rmcp::RoleClient>| async move {
+                peer.list_all_resource_templates().await.unwrap_or_default()
+            };
+            gather(&self.coordinator, list).await.into_iter().map(|(_, template)| template).collect()
+        })
+    }
+
+    fn read<'a>(
+        &'a self,
+        uri: &'a str,
+        _: Arc<Conversation>,
+    ) -> BoxFuture<'a, Result<ReadResourceResult, NotHad>> {
+        Box::pin(async move {
+            let missing = || {
+                ErrorData::resource_not_found(
+                    format!("there is no resource `{uri}`"),
+                    Some(json!({ "uri": uri })),
+                )
+            };
+            let all = all_resources(&self.coordinator).await;
+            let server = match all.into_iter().find(|(_, resource)| resource.uri == uri) {
+                Some((server, _)) => server,
+                // It may come from a template; then only one server can be meant.
+                None => match self.coordinator.members() {
+                    [only] => only.link.entry.name.clone(),
+                    _ => return Err(missing().into()),
+                },
+            };
+            let number = self.reads.fetch_add(1, Ordering::Relaxed);
+            let input = json!({ "server": server, "uri": uri }).to_string();
+            let call = ToolCall::new(format!("mcp_read_{number}"), "ReadMcpResourceTool", input);
+            let closed = self.gate.call(&self.session, call, CallLimits::default()).await;
+            let output = closed.result.map_err(NotHad::Round)?;
+            Ok(ReadResourceResult::new(output.content.into_iter().filter_map(contents).collect()))
+        })
+    }
+
+    fn prompts(&self) -> BoxFuture<'_, Vec<Prompt>> {
+        Box::pin(async {
+            let list = |peer: rmcp::service::Peer<rmcp::RoleClient>| async move {
+                peer.list_all_prompts().await.unwrap_or_default()
+            };
+            let all = gather(&self.coordinator, list).await;
+            all.into_iter()
+                .map(|(server, mut prompt)| {
+                    prompt.name = format!("mcp__{server}__{}", prompt.name);
+                    prompt
+                })
+                .collect()
+        })
+    }
+
+    fn prompt<'a>(
+        &'a self,
+        request: &'a GetPromptRequestParams,
+        _: Arc<Conversation>,
+    ) -> BoxFuture<'a, Result<GetPromptResult, NotHad>> {
+        Box::pin(async move {
+            let missing =
+                || ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None);
+            let parts = request.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+            let (server, name) = parts.ok_or_else(missing)?;
+            let member = known(&self.coordinator, server).map_err(|_| missing())?;
+            let live = member.link.live().await.map_err(|trouble| NotHad::Round(trouble.refusal(server)))?;
+            let mut onward = GetPromptRequestParams::new(name);
+            onward.arguments.clone_from(&request.arguments);
+            match live.peer.get_prompt_once(onward).await {
+                Ok(GetPromptResponse::Complete(prompt)) => Ok(prompt),
+                Ok(_) => Err(ErrorData::internal_error("the server asks something in return", None).into()),
+                Err(rmcp::service::ServiceError::McpError(error)) => Err(error.into()),
+                Err(error) => Err(ErrorData::internal_error(error.to_string(), None).into()),
+            }
+        })
+    }
+}
+
+fn contents(block: Block) -> Option<ResourceContents> {
+    match block {
+        Block::Embedded { uri, media_type, body } => {
+            let contents = match body {
+                Body::Text { text } => ResourceContents::text(text, uri),
+                Body::Blob { blob } => ResourceContents::blob(blob, uri),
+            };
+            Some(match media_type {
+                Some(media_type) => contents.with_mime_type(media_type),
+                None => contents,
+            })
+        }
+        Block::Text { .. } | Block::Image { .. } | Block::Audio { .. } | Block::Resource { .. } => None,
+    }
+}

@@ -1,0 +1,340 @@
+//! A question of the gate, put to the person at the other end of the protocol.
+//!
+//! A legacy client gets an elicitation and the call waits; a modern one gets the question as the result of the call,
+//! and makes the call again with the answer.
+//! What a modern client carries between the two is sealed: bound to the principal, the method, the tool and the
+//! arguments, good for five minutes and for one use.
+//! An answer therefore counts for the very input that was shown, and for nothing that came in its place.
+
+use super::conversation::{Carried, Conversation, Era};
+use futures_util::future::BoxFuture;
+use rmcp::model::{
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
+    InputRequiredResult, RequestStateCodec, RequestStateError, SealOptions,
+};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use toolgate_gate::ledger::sha256_hex;
+use toolgate_gate::{Answer, ApprovalRequest, Approver};
+use toolgate_proto::{Question, visible};
+
+/// The name of the question among those of a modern call.
+const APPROVAL: &str = "toolgate.approval";
+/// How long an answer may take to come back.
+const GOOD_FOR: Duration = Duration::from_secs(300);
+/// Most characters of one part of a question: a person must be able to read it.
+const MOST_SHOWN: usize = 2_000;
+
+/// Asks the person at the other end. Passes where there is no such person.
+#[derive(Debug, Default)]
+pub struct ClientApprover;
+
+impl Approver for ClientApprover {
+    fn name(&self) -> &str {
+        "mcp client"
+    }
+
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
+        Box::pin(async move {
+            let Some(conversation) = Conversation::current() else { return Answer::Pass };
+            let digest = &request.input_sha256;
+            if conversation.given.approved.as_ref() == Some(digest) {
+                conversation.outgoing().carried.approved = Some(digest.clone());
+                return Answer::Once;
+            }
+            let question = InputRequest::Elicitation(ElicitRequest::new(form(&request.question)));
+            if !conversation.can_answer(&question) {
+                return Answer::Pass;
+            }
+            match conversation.era() {
+                Era::Legacy => {
+                    let answer = tokio::select! {
+                        answer = conversation.ask(question) => answer,
+                        () = request.cancel.cancelled() => return Answer::No { message: None },
+                    };
+                    match answer {
+                        Ok(value) => understood(&value, &request.question),
+                        Err(problem) => {
+                            Answer::No { message: Some(format!("the question got no answer: {problem}")) }
+                        }
+                    }
+                }
+                Era::Modern => {
+                    let asked_before = conversation.given.asked.as_ref() == Some(digest);
+                    match conversation.response(APPROVAL).filter(|_| asked_before) {
+                        Some(value) => {
+                            let answer = understood(value, &request.question);
+                            if matches!(answer, Answer::Once | Answer::Session { .. }) {
+                                conversation.outgoing().carried.approved = Some(digest.clone());
+                            }
+                            answer
+                        }
+                        None => {
+                            let mut outgoing = conversation.outgoing();
+                            outgoing.requests.insert(APPROVAL.to_owned(), question);
+                            outgoing.carried.asked = Some(digest.clone());
+                            outgoing.wanted = true;
+                            Answer::Later
+                        }
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// The question as a form.
+fn form(question: &Question) -> ElicitRequestParams {
+    let mut choices = vec![json!({ "const": "once", "title": "Yes, this once" })];
+    if let Some(suggestion) = question.suggestions.first() {
+        choices.push(json!({
+            "const": "session",
+            "title": format!("Yes, and allow `{}` for this session", shown(&suggestion.rule)),
+        }));
+    }
+    choices.push(json!({ "const": "no", "title": "No" }));
+    let schema = json!({
+        "type": "object",
+        "properties": { "decision": {
+            "type": "string", "title": "Allow it?", "description": shown(&question.reason.to_string()),
+            "oneOf": choices,
+        } },
+        "required": ["decision"],
+    });
+    // INVARIANT: the schema above is an object with one choice, which is a form.
+    let requested_schema = serde_json::from_value(schema)
+        .unwrap_or_else(|_| rmcp::model::ElicitationSchema::new(std::collections::BTreeMap::new()));
+    ElicitRequestParams::FormElicitationParams { meta: None, message: words(question), requested_schema }
+}
+
+/// What will happen, with effects and risk, as a person reads it.
+fn words(question: &Question) -> String {
+    let mut text = format!("{} wants to {}", question.tool, shown(&question.description));
+    text.push_str(&format!("\nrisk: {}", question.risk));
+    for effect in &question.effects {
+        text.push_str(&format!("\n- {}", shown(&effect.to_string())));
+    }
+    for warning in &question.warnings {
+        text.push_str(&format!("\n! {} ({})", shown(&warning.text), warning.severity));
+    }
+    text.push_str(&format!("\nasked because {}", shown(&question.reason.to_string())));
+    text
+}
+
+fn shown(text: &str) -> String {
+    let mut out = visible(text);
+    if let Some((cut, _)) = out.char_indices().nth(MOST_SHOWN) {
+        out.truncate(cut);
+        out.push('…');
+    }
+    out
+}
+
+/// What the answer means. Whatever is not a clear yes is a no.
+fn understood(value: &Value, question: &Question) -> Answer {
+    let Ok(result) = serde_json::from_value::<ElicitResult>(value.clone()) else {
+        return Answer::No { message: Some("the client's answer cannot be read".to_owned()) };
+    };
+    if !matches!(result.action, ElicitationAction::Accept) {
+        return Answer::No { message: None };
+    }
+    let decision =
+        result.content.as_ref().and_then(|content| content.get("decision")).and_then(Value::as_str);
+    match (decision, question.suggestions.first()) {
+        (Some("once"), _) => Answer::Once,
+        (Some("session"), Some(suggestion)) => Answer::Session { rule: suggestion.rule.clone() },
+        _ => Answer::No { message: None },
+    }
+}
+
+/// Seals what a client carries for us, and opens it when it comes back.
+#[derive(Debug)]
+pub(crate) struct Seals {
+    codec: RequestStateCodec,
+    /// States that were used, until they expire by themselves.
+    used: Mutex<HashMap<String, u64>>,
+}
+
+/// What a sealed state is bound to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Binding<'a> {
+    /// On whose behalf the call is made.
+    pub(crate) principal: &'a str,
+    /// The method.
+    pub(crate) method: &'a str,
+    /// The tool, prompt or resource.
+    pub(crate) name: &'a str,
+    /// Its arguments.
+    pub(crate) arguments: Option<&'a Map<String, Value>>,
+}
+
+impl Binding<'_> {
+    fn bytes(&self) -> Vec<u8> {
+        let mut digest = String::new();
+        canonical(&Value::Object(self.arguments.cloned().unwrap_or_default()), &mut digest);
+        json!([self.principal, self.method, self.name, sha256_hex(digest.as_bytes())])
+            .to_string()
+            .into_bytes()
+    }
+}
+
+impl Seals {
+    /// With a key that ends with the process.
+    pub(crate) fn new() -> io::Result<Self> {
+        let key = toolgate_os::random_bytes::<32>()?;
+        let codec = RequestStateCodec::try_new(key).map_err(io::Error::other)?;
+        Ok(Self { codec, used: Mutex::default() })
+    }
+
+    /// The result that asks for another round.
+    pub(crate) fn seal(
+        &self,
+        requests: InputRequests,
+        mut carried: Carried,
+        binding: Binding<'_>,
+    ) -> Result<InputRequiredResult, RequestStateError> {
+        carried.nonce = toolgate_os::fresh_id("");
+        let bound = binding.bytes();
+        let options = SealOptions::new().associated_data(&bound).ttl(GOOD_FOR);
+        let state = self.codec.seal_json_with(&carried, &options)?;
+        Ok(InputRequiredResult::new((!requests.is_empty()).then_some(requests), Some(state)))
+    }
+
+    /// Opens what came back. Why it is not taken is said in words for the client.
+    pub(crate) fn open(&self, state: Option<&str>, binding: Binding<'_>) -> Result<Carried, String> {
+        let Some(state) = state else { return Ok(Carried::default()) };
+        let carried: Carried = self
+            .codec
+            .open_json_with(state, &binding.bytes())
+            .map_err(|error| format!("the request state is not taken: {error}"))?;
+        // What lets a call run may be used once; what a tool merely put aside may come back on a retry.
+        if carried.asked.is_some() || carried.approved.is_some() {
+            let now = toolgate_os::now_millis();
+            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+            used.retain(|_, until| *until > now);
+            let until = now + u64::try_from(GOOD_FOR.as_millis()).unwrap_or(u64::MAX);
+            if used.insert(carried.nonce.clone(), until).is_some() {
+                return Err("the request state was used before".to_owned());
+            }
+        }
+        Ok(carried)
+    }
+}
+
+/// A text that is the same for equal values, whatever the order of their keys.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            out.push('{');
+            for key in keys {
+                out.push_str(&Value::String(key.clone()).to_string());
+                out.push(':');
+                if let Some(value) = map.get(key) {
+                    canonical(value, out);
+                }
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            out.push_str(&value.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding<'a>(
+        principal: &'a str,
+        name: &'a str,
+        arguments: Option<&'a Map<String, Value>>,
+    ) -> Binding<'a> {
+        Binding { principal, method: "tools/call", name, arguments }
+    }
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn a_state_counts_for_what_it_was_made_for_and_once() {
+        let seals = Seals::new().unwrap();
+        let arguments = object(json!({ "path": "a", "deep": { "x": 1, "y": [2] } }));
+        let carried = Carried { asked: Some("digest".to_owned()), ..Carried::default() };
+        let made = binding("me", "Write", Some(&arguments));
+        let sealed = seals.seal(InputRequests::new(), carried.clone(), made).unwrap();
+        let state = sealed.request_state.unwrap();
+
+        let other = object(json!({ "path": "b", "deep": { "x": 1, "y": [2] } }));
+        for wrong in [
+            binding("you", "Write", Some(&arguments)),
+            binding("me", "Edit", Some(&arguments)),
+            binding("me", "Write", Some(&other)),
+            binding("me", "Write", None),
+        ] {
+            assert!(seals.open(Some(&state), wrong).unwrap_err().contains("not taken"));
+        }
+        let mut tampered = state.clone().into_bytes();
+        let last = tampered.len() - 1;
+        tampered[last] = if tampered[last] == b'A' { b'B' } else { b'A' };
+        assert!(seals.open(Some(std::str::from_utf8(&tampered).unwrap()), made).is_err());
+
+        // The same arguments in another order are the same arguments.
+        let reordered = object(json!({ "deep": { "y": [2], "x": 1 }, "path": "a" }));
+        let opened = seals.open(Some(&state), binding("me", "Write", Some(&reordered))).unwrap();
+        assert_eq!(opened.asked, carried.asked);
+        assert!(seals.open(Some(&state), made).unwrap_err().contains("used before"));
+        // Another process has another key.
+        assert!(Seals::new().unwrap().open(Some(&state), made).is_err());
+    }
+
+    #[test]
+    fn only_a_clear_yes_is_a_yes() {
+        let question = Question {
+            tool: "Write".into(),
+            description: "write a\u{202e}b".to_owned(),
+            risk: toolgate_proto::Severity::Medium,
+            effects: Vec::new(),
+            locations: Vec::new(),
+            warnings: Vec::new(),
+            reason: toolgate_proto::Reason::new(toolgate_proto::Code::DeniedByMode, "no rule speaks"),
+            suggestions: vec![toolgate_proto::Suggestion { rule: "Write(a)".to_owned() }],
+            explicit: false,
+        };
+        for (value, expected) in [
+            (json!({ "action": "accept", "content": { "decision": "once" } }), Answer::Once),
+            (
+                json!({ "action": "accept", "content": { "decision": "session" } }),
+                Answer::Session { rule: "Write(a)".to_owned() },
+            ),
+            (json!({ "action": "accept", "content": { "decision": "no" } }), Answer::No { message: None }),
+            (json!({ "action": "accept", "content": { "decision": true } }), Answer::No { message: None }),
+            (json!({ "action": "accept" }), Answer::No { message: None }),
+            (json!({ "action": "decline", "content": { "decision": "once" } }), Answer::No { message: None }),
+            (json!({ "action": "cancel" }), Answer::No { message: None }),
+        ] {
+            assert_eq!(understood(&value, &question), expected, "{value}");
+        }
+        assert!(matches!(understood(&json!(true), &question), Answer::No { message: Some(_) }));
+        assert!(words(&question).contains("a\\u{202e}b") && words(&question).contains("risk: medium"));
+        assert!(
+            matches!(form(&question), ElicitRequestParams::FormElicitationParams { requested_schema, .. }
+            if requested_schema.properties.len() == 1)
+        );
+    }
+}

@@ -1,0 +1,207 @@
+//! What can be said to the client while one of its calls runs.
+//!
+//! The two eras differ most here.
+//! A legacy client takes requests from the server at any time, so a running call can ask and wait.
+//! A modern client takes none: the call must end with what it needs to know, and is made again with the answers and a
+//! state that the client carried for us and could have tampered with.
+//!
+//! The conversation belongs to one call and travels with it as a task-local: an approver or a tool that runs inside
+//! the call finds it by [`Conversation::current`], and one that runs elsewhere finds none.
+//! A map from call to client would need cleaning up on every way a call can end.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientCapabilities, ClientResult, CustomNotification, ElicitRequest, ElicitRequestParams, InputRequest,
+    InputRequests, InputResponses, ServerNotification, ServerRequest,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext, ServiceError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use toolgate_proto::{Code, Refusal};
+
+tokio::task_local! {
+    static CURRENT: Arc<Conversation>;
+}
+
+/// How long a person may take to answer a question of a tool.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Which generation of the protocol a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Era {
+    /// 2025-11-25 and older: a connection is opened by `initialize`, and the server may ask.
+    Legacy,
+    /// 2026-07-28 and newer: every request stands for itself, and the server never asks.
+    Modern,
+}
+
+/// What travels through the client between two rounds of one call, sealed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Carried {
+    /// Good for one use.
+    pub(crate) nonce: String,
+    /// The input about which approval was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<String>,
+    /// The input that was approved in an earlier round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) approved: Option<String>,
+    /// What the tool wants to find again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tool: Option<Value>,
+}
+
+/// What the call needs to know before it can go on.
+#[derive(Debug, Default)]
+pub(crate) struct Outgoing {
+    pub(crate) requests: InputRequests,
+    pub(crate) carried: Carried,
+    pub(crate) wanted: bool,
+    /// What the client would have to be able to do.
+    pub(crate) missing: Option<ClientCapabilities>,
+}
+
+/// The way from one running call to the client that made it.
+#[derive(Debug)]
+pub struct Conversation {
+    era: Era,
+    peer: Peer<RoleServer>,
+    capabilities: ClientCapabilities,
+    responses: InputResponses,
+    pub(crate) given: Carried,
+    pub(crate) outgoing: Mutex<Outgoing>,
+}
+
+impl Conversation {
+    pub(crate) fn new(
+        context: &RequestContext<RoleServer>,
+        responses: InputResponses,
+        given: Carried,
+    ) -> Self {
+        let capabilities = context.client_capabilities().unwrap_or_default();
+        Self {
+            era: era_of(context),
+            peer: context.peer.clone(),
+            capabilities,
+            responses,
+            given,
+            outgoing: Mutex::default(),
+        }
+    }
+
+    /// Runs something inside this conversation.
+    pub(crate) async fn during<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
+        CURRENT.scope(self, work).await
+    }
+
+    /// The conversation of the call that is being served here, if it came over MCP.
+    pub fn current() -> Option<Arc<Self>> {
+        CURRENT.try_with(Arc::clone).ok()
+    }
+
+    /// Which era the client speaks.
+    pub fn era(&self) -> Era {
+        self.era
+    }
+
+    /// Whether the client can put this question to its person or its model.
+    pub fn can_answer(&self, request: &InputRequest) -> bool {
+        match request {
+            InputRequest::Elicitation(ElicitRequest { params, .. }) => {
+                let Some(offered) = &self.capabilities.elicitation else { return false };
+                match params {
+                    // A client that names no form of elicitation means forms: it is the older way to say so.
+                    ElicitRequestParams::FormElicitationParams { .. } => {
+                        offered.form.is_some() || offered.url.is_none()
+                    }
+                    ElicitRequestParams::UrlElicitationParams { .. } => offered.url.is_some(),
+                    _ => false,
+                }
+            }
+            InputRequest::CreateMessage(_) => self.capabilities.sampling.is_some(),
+            InputRequest::ListRoots(_) => self.capabilities.roots.is_some(),
+            _ => false,
+        }
+    }
+
+    /// What the client answered to the request of that name in an earlier round.
+    pub fn response(&self, name: &str) -> Option<&Value> {
+        self.responses.get(name)
+    }
+
+    /// What the tool had put aside in an earlier round.
+    pub fn state(&self) -> Option<&Value> {
+        self.given.tool.as_ref()
+    }
+
+    /// Ends this round: the call is to be made again with answers to these. Modern clients only.
+    ///
+    /// The refusal ends the run; the client never sees it.
+    pub fn require(&self, requests: InputRequests, state: Option<Value>) -> Refusal {
+        let mut outgoing = self.outgoing();
+        let unable = requests.values().find(|request| !self.can_answer(request));
+        outgoing.missing = unable.map(needed_for);
+        outgoing.requests.extend(requests);
+        outgoing.carried.tool = state;
+        outgoing.wanted = true;
+        Refusal::new(Code::ToolFailed, "the tool needs to know more, and asked the client")
+    }
+
+    /// Asks the client and waits. Legacy clients only.
+    pub async fn ask(&self, request: InputRequest) -> Result<Value, String> {
+        if self.era == Era::Modern {
+            return Err("a client of this era is not asked while a call runs".to_owned());
+        }
+        if !self.can_answer(&request) {
+            return Err("the client cannot be asked this".to_owned());
+        }
+        let request = match request {
+            InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
+            InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
+            InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
+            _ => return Err("the client cannot be asked this".to_owned()),
+        };
+        let options = PeerRequestOptions::with_timeout(PATIENCE);
+        let handle = self.peer.send_request_with_option(request, options).await.map_err(said)?;
+        let result: ClientResult = handle.await_response().await.map_err(said)?;
+        serde_json::to_value(result).map_err(|error| error.to_string())
+    }
+
+    /// Tells the client something that no answer belongs to.
+    pub async fn notify(&self, method: &str, params: Value) {
+        let notification = CustomNotification::new(method, Some(params));
+        // A client that is gone need not know.
+        let _ = self.peer.send_notification(ServerNotification::CustomNotification(notification)).await;
+    }
+
+    pub(crate) fn outgoing(&self) -> std::sync::MutexGuard<'_, Outgoing> {
+        self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a client must be able to do to answer a request.
+fn needed_for(request: &InputRequest) -> ClientCapabilities {
+    let mut needed = ClientCapabilities::default();
+    match request {
+        InputRequest::CreateMessage(_) => needed.sampling = Some(Default::default()),
+        InputRequest::ListRoots(_) => needed.roots = Some(Default::default()),
+        _ => needed.elicitation = Some(Default::default()),
+    }
+    needed
+}
+
+fn said(error: ServiceError) -> String {
+    error.to_string()
+}
+
+pub(crate) fn era_of(context: &RequestContext<RoleServer>) -> Era {
+    let modern = rmcp::model::ProtocolVersion::V_2026_07_28;
+    match context.protocol_version() {
+        Some(version) if version.as_str() >= modern.as_str() => Era::Modern,
+        _ => Era::Legacy,
+    }
+}

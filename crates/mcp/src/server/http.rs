@@ -1,0 +1,252 @@
+//! Serving over HTTP: the same server, with a guarded door.
+//!
+//! A local port can be reached by every page in the person's browser and by every user of the machine.
+//! So the door looks at `Host` and `Origin`, wants a token over TCP, and takes only so much at once.
+//! A Unix socket is guarded by its file mode instead.
+
+use super::GateServer;
+use crate::wire::raw_arguments;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper_util::rt::TokioIo;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolgate_gate::ledger::sha256_hex;
+
+/// Where to knock.
+#[derive(Debug)]
+pub enum HttpDoor {
+    /// A TCP port.
+    Tcp(tokio::net::TcpListener),
+    /// A Unix socket.
+    Unix(tokio::net::UnixListener),
+}
+
+/// Who may come in, and how many.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// The path of the endpoint.
+    pub path: String,
+    /// Hosts that requests may be addressed to; loopback only where empty.
+    pub hosts: Vec<String>,
+    /// Origins that pages may have; none where empty.
+    pub origins: Vec<String>,
+    /// The bearer token that every request must carry.
+    pub token: Option<String>,
+    /// Most bytes of a request.
+    pub most_bytes: usize,
+    /// Most requests at once.
+    pub most_at_once: usize,
+    /// Most requests in a second, and as many saved up.
+    pub most_a_second: u32,
+    /// Ends the serving.
+    pub cancel: CancellationToken,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            path: "/mcp".to_owned(),
+            hosts: Vec::new(),
+            origins: Vec::new(),
+            token: None,
+            most_bytes: 16 * 1024 * 1024,
+            most_at_once: 256,
+            most_a_second: 2_000,
+            cancel: CancellationToken::new(),
+        }
+    }
+}
+
+type Body = BoxBody<Bytes, Infallible>;
+
+/// Serves until cancelled.
+pub async fn serve_http(server: GateServer, door: HttpDoor, options: HttpOptions) -> io::Result<()> {
+    let mut config = StreamableHttpServerConfig::default()
+        .with_cancellation_token(options.cancel.child_token())
+        .with_max_request_body_bytes(options.most_bytes)
+        .enforce_origin_validation();
+    match &door {
+        HttpDoor::Tcp(_) if options.hosts.is_empty() => {}
+        HttpDoor::Tcp(_) => config = config.with_allowed_hosts(options.hosts.clone()),
+        // Whoever reaches the socket is this user; the host is whatever the client made up.
+        HttpDoor::Unix(_) => config = config.disable_allowed_hosts(),
+    }
+    let mut origins = options.origins.clone();
+    if let HttpDoor::Tcp(listener) = &door {
+        // A page of our own would come from here; one of anybody else's does not.
+        let port = listener.local_addr()?.port();
+        origins.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}")));
+    }
+    config = config.with_allowed_origins(origins);
+    let cancel = options.cancel.clone();
+    let guard = Arc::new(Guard {
+        service: StreamableHttpService::new(
+            move || Ok(server.clone()),
+            Arc::new(LocalSessionManager::default()),
+            config,
+        ),
+        token: options.token.as_deref().map(|token| sha256_hex(token.as_bytes())),
+        places: Arc::new(Semaphore::new(options.most_at_once)),
+        bucket: Mutex::new(Bucket { left: f64::from(options.most_a_second), at: Instant::now() }),
+        options,
+    });
+    loop {
+        tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            accepted = accept(&door) => {
+                let stream = match accepted {
+                    Ok(stream) => stream,
+                    Err(error) => {
+                        // One that was gone before we came is no reason to close the door; out of descriptors is
+                        // no reason to spin.
+                        tracing::debug!(%error, "a connection was not accepted");
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                        continue;
+                    }
+                };
+                let guard = Arc::clone(&guard);
+                let cancel = cancel.clone();
+                tokio::spawn(async move {
+                    let service = hyper::service::service_fn(move |request| {
+                        let guard = Arc::clone(&guard);
+                        async move { Ok::<_, Infallible>(guard.answer(request).await) }
+                    });
+                    let mut http = hyper::server::conn::http1::Builder::new();
+                    http.timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(Duration::from_secs(15));
+                    tokio::select! {
+                        // A connection that breaks is the client's business.
+                        _ = http.serve_connection(TokioIo::new(stream), service) => {}
+                        () = cancel.cancelled() => {}
+                    }
+                });
+            }
+        }
+    }
+}
+
+trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
+impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for T {}
+
+async fn accept(door: &HttpDoor) -> io::Result<Box<dyn Stream>> {
+    match door {
+        HttpDoor::Tcp(listener) => {
+            let (stream, _) = listener.accept().await?;
+            // Replies are small and awaited; they must not wait for more to come.
+            let _ = stream.set_nodelay(true);
+            Ok(Box::new(stream))
+        }
+        HttpDoor::Unix(listener) => {
+            listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Stream>)
+        }
+    }
+}
+
+struct Guard {
+    service: StreamableHttpService<GateServer, LocalSessionManager>,
+    /// Digest of the token: comparing digests gives away nothing about how much of it was right.
+    token: Option<String>,
+    places: Arc<Semaphore>,
+    bucket: Mutex<Bucket>,
+    options: HttpOptions,
+}
+
+struct Bucket {
+    left: f64,
+    at: Instant,
+}
+
+impl Guard {
+    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        if request.uri().path() != self.options.path {
+            return said(StatusCode::NOT_FOUND, "there is nothing here");
+        }
+        if !self.knows(request.headers()) {
+            let mut response = said(StatusCode::UNAUTHORIZED, "a bearer token is wanted");
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
+            return response;
+        }
+        if !self.in_time() {
+            return said(StatusCode::TOO_MANY_REQUESTS, "too many requests; wait a second");
+        }
+        let Ok(_place) = self.places.try_acquire() else {
+            return said(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; try again");
+        };
+        let (mut parts, body) = request.into_parts();
+        let body = match Limited::new(body, self.options.most_bytes).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                return said(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large");
+            }
+            Err(_) => return said(StatusCode::BAD_REQUEST, "the request broke off"),
+        };
+        if parts.method == Method::POST
+            && let Some(problem) = keep_arguments(&body, &mut parts)
+        {
+            return said(StatusCode::BAD_REQUEST, &problem);
+        }
+        self.service.handle(Request::from_parts(parts, Full::new(body))).await
+    }
+
+    fn knows(&self, headers: &http::HeaderMap) -> bool {
+        let Some(wanted) = &self.token else { return true };
+        let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = given
+            .and_then(|given| given.split_once(' '))
+            .filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+        token.is_some_and(|(_, token)| sha256_hex(token.trim().as_bytes()) == *wanted)
+    }
+
+    fn in_time(&self) -> bool {
+        let most = f64::from(self.options.most_a_second);
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        bucket.left = (bucket.left + now.duration_since(bucket.at).as_secs_f64() * most).min(most);
+        bucket.at = now;
+        if bucket.left < 1.0 {
+            return false;
+        }
+        bucket.left -= 1.0;
+        true
+    }
+}
+
+/// Keeps the arguments of a call as they arrived, for the gate to read. Says what is wrong where they can be read two
+/// ways.
+fn keep_arguments(body: &[u8], parts: &mut http::request::Parts) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    struct Method<'a> {
+        #[serde(borrow)]
+        method: Option<std::borrow::Cow<'a, str>>,
+    }
+    let method = serde_json::from_slice::<Method<'_>>(body).ok()?.method?;
+    if method != "tools/call" {
+        return None;
+    }
+    match raw_arguments(body) {
+        Ok(raw) => {
+            parts.extensions.insert(raw);
+            None
+        }
+        // What is malformed in other ways is answered by the protocol.
+        Err(problem) if problem.contains("duplicate field") => Some(problem),
+        Err(_) => None,
+    }
+}
+
+fn said(status: StatusCode, text: &str) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::from(format!("{text}\n"))).boxed());
+    *response.status_mut() = status;
+    response
+}

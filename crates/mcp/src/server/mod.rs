@@ -1,0 +1,539 @@
+//! The gate as an MCP server.
+//!
+//! [`GateServer`] answers the protocol of both eras; every `tools/call` goes through the gate and nothing else runs a
+//! tool.
+//! It keeps nothing about a connection that a later call depends on: what a session remembers belongs to the
+//! principal, so that a client of the stateless era finds it again.
+
+#![expect(deprecated, reason = "legacy clients still set a log level; the library marks that as going away")]
+
+mod asking;
+mod conversation;
+#[cfg(feature = "http")]
+mod http;
+mod offering;
+mod pages;
+pub(crate) mod rendering;
+mod stdio;
+
+pub use asking::ClientApprover;
+pub use conversation::{Conversation, Era};
+#[cfg(feature = "http")]
+pub use http::{HttpDoor, HttpOptions, serve_http};
+pub use offering::{NotHad, Offering, Offers, ToolsOnly};
+pub use stdio::{serve_stdio, serve_streams};
+
+use crate::wire::RawArguments;
+use asking::{Binding, Seals};
+use conversation::{Carried, Outgoing, era_of};
+use rmcp::ErrorData;
+use rmcp::RoleServer;
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::ResultType;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
+    DiscoverResult, GetPromptRequestParams, GetPromptResponse, Implementation, InputResponses,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
+use serde_json::{Map, Value};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::broadcast::Receiver;
+use toolgate_gate::{CallLimits, Gate, Session};
+use toolgate_proto::{CallId, Event, ToolCall};
+
+/// How long a client may keep a list without asking again. Word of changes comes sooner.
+const LIST_GOOD_FOR_MS: u64 = 300_000;
+/// The widest a progress report is cut to: a bar, not a log.
+const MOST_PROGRESS: usize = 2_000;
+
+/// What a server tells about itself.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What a model should know about it.
+    pub instructions: Option<String>,
+    /// Most entries of a list at once.
+    pub page_size: usize,
+}
+
+impl About {
+    /// With the usual page size.
+    pub fn new(name: &str, version: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            instructions: None,
+            page_size: pages::PAGE,
+        }
+    }
+}
+
+/// One gate behind the protocol. Cheap to clone.
+#[derive(Clone)]
+pub struct GateServer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    gate: Arc<Gate>,
+    session: Session,
+    offering: Arc<dyn Offering>,
+    about: About,
+    seals: Seals,
+    calls: AtomicU64,
+}
+
+impl std::fmt::Debug for GateServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GateServer").field("about", &self.inner.about).finish_non_exhaustive()
+    }
+}
+
+impl GateServer {
+    /// Serves a gate on behalf of one principal, whose session this is.
+    ///
+    /// For questions to reach the client, the gate needs a [`ClientApprover`].
+    pub fn new(
+        gate: Arc<Gate>,
+        session: Session,
+        offering: Arc<dyn Offering>,
+        about: About,
+    ) -> io::Result<Self> {
+        let seals = Seals::new()?;
+        let calls = AtomicU64::new(1);
+        Ok(Self { inner: Arc::new(Inner { gate, session, offering, about, seals, calls }) })
+    }
+
+    /// The gate.
+    pub fn gate(&self) -> &Gate {
+        &self.inner.gate
+    }
+
+    fn principal(&self) -> String {
+        let principal = self.inner.session.principal();
+        format!("{}/{}", principal.edge, principal.name.as_deref().unwrap_or_default())
+    }
+
+    /// Opens a round of a request that may need several.
+    fn round(
+        &self,
+        context: &RequestContext<RoleServer>,
+        (responses, state): (Option<InputResponses>, Option<String>),
+        binding: Binding<'_>,
+    ) -> Result<Arc<Conversation>, ErrorData> {
+        let given = match era_of(context) {
+            Era::Modern => self
+                .inner
+                .seals
+                .open(state.as_deref(), binding)
+                .map_err(|problem| ErrorData::invalid_params(problem, None))?,
+            Era::Legacy => Carried::default(),
+        };
+        Ok(Arc::new(Conversation::new(context, responses.unwrap_or_default(), given)))
+    }
+
+    /// What the client must be asked before the request can be answered, if anything.
+    fn next_round(
+        &self,
+        conversation: &Conversation,
+        binding: Binding<'_>,
+    ) -> Result<Option<rmcp::model::InputRequiredResult>, ErrorData> {
+        let Outgoing { requests, carried, wanted, missing } = std::mem::take(&mut *conversation.outgoing());
+        if let Some(missing) = missing {
+            return Err(ErrorData::missing_required_client_capability(missing));
+        }
+        if !wanted || conversation.era() != Era::Modern {
+            return Ok(None);
+        }
+        let sealed = self.inner.seals.seal(requests, carried, binding);
+        sealed.map(Some).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    }
+
+    async fn call(
+        &self,
+        call: ToolCall,
+        conversation: Arc<Conversation>,
+        context: &RequestContext<RoleServer>,
+    ) -> toolgate_gate::Closed {
+        let limits = CallLimits { cancel: context.ct.clone(), timeout: None };
+        let id = call.id.clone();
+        let reporter = context.meta.get_progress_token().map(|token| Reporter {
+            events: self.inner.gate.events(),
+            call: id,
+            token,
+            peer: context.peer.clone(),
+            told: 0.0,
+        });
+        let calling = conversation.during(self.inner.gate.call(&self.inner.session, call, limits));
+        match reporter {
+            Some(mut reporter) => {
+                tokio::pin!(calling);
+                let closed = tokio::select! {
+                    closed = &mut calling => closed,
+                    () = reporter.run() => calling.await,
+                };
+                reporter.rest().await;
+                closed
+            }
+            None => calling.await,
+        }
+    }
+}
+
+/// Passes on how far a call is.
+struct Reporter {
+    events: Receiver<Event>,
+    call: CallId,
+    token: ProgressToken,
+    peer: Peer<RoleServer>,
+    told: f64,
+}
+
+impl Reporter {
+    async fn run(&mut self) {
+        use tokio::sync::broadcast::error::RecvError;
+        loop {
+            match self.events.recv().await {
+                Ok(event) => self.tell(event).await,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    /// What was said before the end must arrive before the result.
+    async fn rest(&mut self) {
+        use tokio::sync::broadcast::error::TryRecvError;
+        loop {
+            match self.events.try_recv() {
+                Ok(event) => self.tell(event).await,
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+
+    async fn tell(&mut self, event: Event) {
+        let Event::Progress { call, text, fraction } = event else { return };
+        if call != self.call {
+            return;
+        }
+        // Progress must grow with every report, whatever the tool says.
+        let (progress, total) = match fraction {
+            Some(fraction) => ((fraction * 100.0).max(self.told), Some(100.0)),
+            None => (self.told + 1.0, None),
+        };
+        self.told = progress;
+        let mut report = ProgressNotificationParam::new(self.token.clone(), progress);
+        report.total = total;
+        report.message = (!text.is_empty()).then(|| text.chars().take(MOST_PROGRESS).collect());
+        // A client that is gone need not know.
+        let _ = self.peer.notify_progress(report).await;
+    }
+}
+
+impl ServerHandler for GateServer {
+    fn get_info(&self) -> ServerConfig {
+        let offers = self.inner.offering.offers();
+        let mut capabilities =
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        if offers.resources {
+            let mut resources = rmcp::model::ResourcesCapability::default();
+            resources.subscribe = offers.resource_updates.then_some(true);
+            resources.list_changed = Some(true);
+            capabilities.resources = Some(resources);
+        }
+        if offers.prompts {
+            let mut prompts = rmcp::model::PromptsCapability::default();
+            prompts.list_changed = Some(true);
+            capabilities.prompts = Some(prompts);
+        }
+        if offers.completions {
+            capabilities.completions = Some(Map::new());
+        }
+        if offers.logging {
+            capabilities.logging = Some(Map::new());
+        }
+        let about = &self.inner.about;
+        let mut info = ServerConfig::new(capabilities)
+            .with_server_info(Implementation::new(about.name.clone(), about.version.clone()));
+        info.instructions.clone_from(&about.instructions);
+        info
+    }
+
+    async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, self.get_info())
+            .with_ttl_ms(LIST_GOOD_FOR_MS)
+            .with_cache_scope(CacheScope::Private))
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        self.inner.offering.ready().await;
+        let cursor = request.and_then(|request| request.cursor);
+        let definitions = self.inner.gate.definitions(&self.inner.session);
+        let (page, next) = pages::page(
+            definitions,
+            |tool| tool.name.as_str(),
+            cursor.as_deref(),
+            self.inner.about.page_size,
+        )?;
+        let mut result = ListToolsResult::with_all_items(page.into_iter().map(rendering::tool).collect());
+        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_GOOD_FOR_MS));
+        // What is shown may depend on whom it is shown to.
+        result.cache_scope = Some(CacheScope::Private);
+        Ok(result)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
+        self.inner.gate.definition(name).map(rendering::tool)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let principal = self.principal();
+        let binding = Binding {
+            principal: &principal,
+            method: "tools/call",
+            name: &request.name,
+            arguments: request.arguments.as_ref(),
+        };
+        let rounds = (request.input_responses, request.request_state);
+        let conversation = self.round(&context, rounds, binding)?;
+        let input = match raw(&context) {
+            Some(RawArguments(text)) => text.clone(),
+            None => Value::Object(request.arguments.clone().unwrap_or_default()).to_string(),
+        };
+        self.inner.offering.ready().await;
+        let number = self.inner.calls.fetch_add(1, Ordering::Relaxed);
+        let call = ToolCall::new(format!("mcp_{number}"), request.name.as_ref(), input);
+        let closed = self.call(call, Arc::clone(&conversation), &context).await;
+        match self.next_round(&conversation, binding)? {
+            Some(round) if closed.result.is_err() => Ok(round.into()),
+            _ => rendering::result(closed.result).map(Into::into),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let mut all = self.inner.offering.resources().await;
+        all.sort_by(|a, b| a.uri.cmp(&b.uri));
+        let (page, next) = pages::page(all, |item| &item.uri, cursor.as_deref(), self.inner.about.page_size)?;
+        let mut result = ListResourcesResult::with_all_items(page);
+        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_GOOD_FOR_MS));
+        result.cache_scope = Some(CacheScope::Private);
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let mut all = self.inner.offering.templates().await;
+        all.sort_by(|a, b| a.uri_template.cmp(&b.uri_template));
+        let (page, next) =
+            pages::page(all, |item| &item.uri_template, cursor.as_deref(), self.inner.about.page_size)?;
+        let mut result = ListResourceTemplatesResult::with_all_items(page);
+        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_GOOD_FOR_MS));
+        result.cache_scope = Some(CacheScope::Private);
+        Ok(result)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let principal = self.principal();
+        let binding =
+            Binding { principal: &principal, method: "resources/read", name: &request.uri, arguments: None };
+        let rounds = (request.input_responses, request.request_state);
+        let conversation = self.round(&context, rounds, binding)?;
+        let reading = self.inner.offering.read(&request.uri, Arc::clone(&conversation));
+        let read = Arc::clone(&conversation).during(reading).await;
+        match (self.next_round(&conversation, binding)?, read) {
+            (Some(round), Err(_)) => Ok(round.into()),
+            (_, Ok(mut result)) => {
+                result.result_type.get_or_insert(ResultType::COMPLETE);
+                result.ttl_ms.get_or_insert(0);
+                result.cache_scope.get_or_insert(CacheScope::Private);
+                Ok(result.into())
+            }
+            (_, Err(not_had)) => Err(protocol_error(not_had)),
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let mut all = self.inner.offering.prompts().await;
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        let (page, next) =
+            pages::page(all, |item| &item.name, cursor.as_deref(), self.inner.about.page_size)?;
+        let mut result = ListPromptsResult::with_all_items(page);
+        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_GOOD_FOR_MS));
+        result.cache_scope = Some(CacheScope::Private);
+        Ok(result)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let principal = self.principal();
+        let binding = Binding {
+            principal: &principal,
+            method: "prompts/get",
+            name: &request.name,
+            arguments: request.arguments.as_ref(),
+        };
+        let rounds = (request.input_responses.clone(), request.request_state.clone());
+        let conversation = self.round(&context, rounds, binding)?;
+        let getting = self.inner.offering.prompt(&request, Arc::clone(&conversation));
+        let got = Arc::clone(&conversation).during(getting).await;
+        match (self.next_round(&conversation, binding)?, got) {
+            (Some(round), Err(_)) => Ok(round.into()),
+            (_, Ok(mut result)) => {
+                result.result_type.get_or_insert(ResultType::COMPLETE);
+                Ok(result.into())
+            }
+            (_, Err(not_had)) => Err(protocol_error(not_had)),
+        }
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Ok(CompleteResult::new(self.inner.offering.complete(&request).await))
+    }
+
+    async fn set_level(
+        &self,
+        _: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if self.inner.offering.offers().logging {
+            return Ok(());
+        }
+        Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "logging/setLevel", None))
+    }
+
+    async fn subscribe(
+        &self,
+        _: SubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.updates_offered("resources/subscribe")
+    }
+
+    async fn unsubscribe(
+        &self,
+        _: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.updates_offered("resources/unsubscribe")
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        // What is not advertised is removed from this by the library.
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let mut changes = self.inner.gate.tools_changed();
+        let mut seen = self.shown();
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                    let now = self.shown();
+                    if now != seen {
+                        seen = now;
+                        // A filter that leaves tools out answers with an error, which is as it should be.
+                        let _ = context.sink().notify_tool_list_changed().await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let server = self.clone();
+        let peer = context.peer;
+        // Legacy clients are told without asking; the task ends with the connection.
+        tokio::spawn(async move {
+            let mut changes = server.inner.gate.tools_changed();
+            let mut seen = server.shown();
+            while changes.changed().await.is_ok() && !peer.is_transport_closed() {
+                let now = server.shown();
+                if now != seen {
+                    seen = now;
+                    if peer.notify_tool_list_changed().await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+    }
+}
+
+impl GateServer {
+    fn updates_offered(&self, method: &'static str) -> Result<(), ErrorData> {
+        if self.inner.offering.offers().resource_updates {
+            return Ok(());
+        }
+        Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, method, None))
+    }
+
+    /// What a list would show now. A change of rules that shows and hides nothing is no news.
+    fn shown(&self) -> Vec<toolgate_proto::ToolDefinition> {
+        self.inner.gate.definitions(&self.inner.session)
+    }
+}
+
+fn protocol_error(not_had: NotHad) -> ErrorData {
+    match not_had {
+        NotHad::Protocol(error) => error,
+        NotHad::Round(refusal) => ErrorData::internal_error(refusal.to_string(), None),
+    }
+}
+
+/// The arguments as they arrived, over whichever transport.
+fn raw(context: &RequestContext<RoleServer>) -> Option<&RawArguments> {
+    let direct = context.extensions.get::<RawArguments>();
+    #[cfg(feature = "http")]
+    let direct = direct
+        .or_else(|| context.extensions.get::<::http::request::Parts>()?.extensions.get::<RawArguments>());
+    direct
+}

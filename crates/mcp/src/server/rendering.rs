@@ -1,0 +1,121 @@
+//! Definitions and results in the protocol's own types.
+//!
+//! The texts are moved, not copied: a result of a megabyte is held once until it is written.
+
+use rmcp::ErrorData;
+use rmcp::model::{
+    AudioContent, CallToolResult, ContentBlock, EmbeddedResource, ImageContent, JsonObject, MetaObject,
+    Resource, ResourceContents, Tool, ToolAnnotations,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use toolgate_proto::{Block, Body, CallResult, Code, Refusal, Stage, ToolDefinition};
+
+/// A definition as a client is shown it.
+pub(crate) fn tool(definition: ToolDefinition) -> Tool {
+    let mut schema = object(definition.input_schema);
+    if !definition.input_examples.is_empty() {
+        schema.insert("examples".to_owned(), Value::Array(definition.input_examples));
+    }
+    let mut tool = Tool::new(definition.name.as_str().to_owned(), definition.description, Arc::new(schema));
+    tool.title = Some(definition.title);
+    tool.output_schema = definition.output_schema.map(|schema| Arc::new(object(schema)));
+    let hints = definition.annotations;
+    tool.annotations = Some(ToolAnnotations::from_raw(
+        None,
+        Some(hints.read_only_hint),
+        Some(hints.destructive_hint),
+        Some(hints.idempotent_hint),
+        Some(hints.open_world_hint),
+    ));
+    tool
+}
+
+fn object(value: Value) -> JsonObject {
+    match value {
+        Value::Object(map) => map,
+        // A schema that is no object (`true`) has no place in a tool's definition; this says the same.
+        _ => JsonObject::from_iter([("type".to_owned(), json!("object"))]),
+    }
+}
+
+/// A result as a client gets it. A refusal is a result that says so; a tool that is not there is an error of the
+/// protocol.
+pub(crate) fn result(result: CallResult) -> Result<CallToolResult, ErrorData> {
+    match result {
+        Ok(output) => {
+            let mut rendered = CallToolResult::success(output.content.into_iter().map(block).collect());
+            rendered.structured_content = output.structured;
+            Ok(rendered)
+        }
+        Err(refusal) if refusal.code == Code::UnknownTool && refusal.stage == Stage::Resolve => {
+            Err(ErrorData::invalid_params(refusal.reason, Some(json!({ "hint": refusal.hint }))))
+        }
+        Err(refusal) => Ok(refused(refusal)),
+    }
+}
+
+fn refused(refusal: Refusal) -> CallToolResult {
+    let said = format!("{refusal}\nhint: {}", refusal.hint);
+    let mut content: Vec<ContentBlock> =
+        refusal.partial.into_iter().flat_map(|partial| partial.content).map(block).collect();
+    content.push(ContentBlock::text(said));
+    let mut rendered = CallToolResult::error(content);
+    let mut meta = MetaObject::new();
+    meta.0.insert(
+        "toolgate/refusal".to_owned(),
+        json!({ "code": refusal.code, "kind": refusal.kind, "stage": refusal.stage }),
+    );
+    rendered.meta = Some(meta);
+    rendered
+}
+
+fn block(block: Block) -> ContentBlock {
+    match block {
+        Block::Text { text } => ContentBlock::text(text),
+        Block::Image { media_type, data } => ContentBlock::Image(ImageContent::new(data, media_type)),
+        Block::Audio { media_type, data } => ContentBlock::Audio(AudioContent::new(data, media_type)),
+        Block::Resource { uri, name, media_type } => {
+            let mut link = Resource::new(uri, name);
+            link.mime_type = media_type;
+            ContentBlock::ResourceLink(link)
+        }
+        Block::Embedded { uri, media_type, body } => {
+            let contents = match body {
+                Body::Text { text } => ResourceContents::text(text, uri),
+                Body::Blob { blob } => ResourceContents::blob(blob, uri),
+            };
+            ContentBlock::Resource(EmbeddedResource::new(match media_type {
+                Some(media_type) => contents.with_mime_type(media_type),
+                None => contents,
+            }))
+        }
+    }
+}
+
+/// The reverse: what another server's tool gave back.
+pub(crate) fn from_content(content: ContentBlock) -> Option<Block> {
+    Some(match content {
+        ContentBlock::Text(text) => Block::Text { text: text.text },
+        ContentBlock::Image(image) => Block::Image { media_type: image.mime_type, data: image.data },
+        ContentBlock::Audio(audio) => Block::Audio { media_type: audio.mime_type, data: audio.data },
+        ContentBlock::ResourceLink(link) => {
+            Block::Resource { uri: link.uri, name: link.name, media_type: link.mime_type }
+        }
+        ContentBlock::Resource(embedded) => from_resource(embedded.resource)?,
+        _ => return None,
+    })
+}
+
+/// The content of a resource as a block.
+pub(crate) fn from_resource(contents: ResourceContents) -> Option<Block> {
+    Some(match contents {
+        ResourceContents::TextResourceContents { uri, mime_type, text, .. } => {
+            Block::Embedded { uri, media_type: mime_type, body: Body::Text { text } }
+        }
+        ResourceContents::BlobResourceContents { uri, mime_type, blob, .. } => {
+            Block::Embedded { uri, media_type: mime_type, body: Body::Blob { blob } }
+        }
+        _ => return None,
+    })
+}

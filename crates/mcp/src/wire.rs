@@ -1,0 +1,379 @@
+//! Messages as lines, over whatever can be read and written.
+//!
+//! Two things are done here that a stock line transport does not do.
+//! Replies that are ready at the same time leave in one write: a client with many calls in flight costs one system
+//! call for all of them.
+//! And the arguments of a call are kept as the text that arrived, because the gate reads that text strictly: a parser
+//! in front of it would have dropped a duplicate key already.
+
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::service::{RxJsonRpcMessage, ServiceRole, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::{RoleClient, RoleServer};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
+use toolgate_os::{ByteSink, ByteSource};
+
+/// Longer lines are refused: a line must be held whole.
+const MOST_LINE: usize = 16 * 1024 * 1024;
+/// A sender waits while more than this is on its way out.
+const MOST_QUEUED: usize = 4 * 1024 * 1024;
+const READ_AT_ONCE: usize = 64 * 1024;
+
+/// The arguments of a call as they arrived.
+#[derive(Debug, Clone)]
+pub(crate) struct RawArguments(pub(crate) String);
+
+/// What a line turned out to be.
+pub(crate) enum Read<R: ServiceRole> {
+    Message(Box<RxJsonRpcMessage<R>>),
+    /// No message; this is to be sent back.
+    Refused(Box<TxJsonRpcMessage<R>>),
+    /// Nothing that anyone waits for.
+    Nothing,
+}
+
+/// A side of the protocol, as far as reading lines goes.
+pub(crate) trait Side: ServiceRole {
+    fn read_line(line: &[u8], opened: &mut bool) -> Read<Self>;
+    fn line_too_long() -> Option<TxJsonRpcMessage<Self>>;
+}
+
+/// Lines in, lines out.
+pub(crate) struct Lines<R: Side> {
+    source: ByteSource,
+    pending: Vec<u8>,
+    /// How much of `pending` is known to hold no line end.
+    searched: usize,
+    /// The rest of a line that was too long is being skipped.
+    skipping: bool,
+    ready: VecDeque<RxJsonRpcMessage<R>>,
+    opened: bool,
+    outbox: Arc<Outbox>,
+}
+
+impl<R: Side> Lines<R> {
+    /// Starts writing at once. Must be called inside a runtime.
+    pub(crate) fn new(source: ByteSource, sink: ByteSink) -> Self {
+        let outbox = Arc::new(Outbox::default());
+        tokio::spawn(Arc::clone(&outbox).write_out(sink));
+        Self {
+            source,
+            pending: Vec::new(),
+            searched: 0,
+            skipping: false,
+            ready: VecDeque::new(),
+            opened: false,
+            outbox,
+        }
+    }
+
+    /// Takes every whole line out of what was read.
+    fn take_lines(&mut self) {
+        let mut start = 0;
+        loop {
+            let from = self.searched.max(start);
+            let Some(found) =
+                self.pending.get(from..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
+            else {
+                break;
+            };
+            let end = from + found;
+            if std::mem::take(&mut self.skipping) {
+                // The end of the line that was too long.
+            } else if let Some(line) = self.pending.get(start..end) {
+                match R::read_line(line, &mut self.opened) {
+                    Read::Message(message) => self.ready.push_back(*message),
+                    Read::Refused(reply) => drop(self.outbox.put::<R>(&reply)),
+                    Read::Nothing => {}
+                }
+            }
+            start = end + 1;
+            self.searched = start;
+        }
+        self.pending.drain(..start);
+        self.searched = self.pending.len();
+        if self.pending.len() > MOST_LINE {
+            if !std::mem::replace(&mut self.skipping, true)
+                && let Some(reply) = R::line_too_long()
+            {
+                drop(self.outbox.put::<R>(&reply));
+            }
+            self.pending.clear();
+            self.searched = 0;
+        }
+    }
+}
+
+impl<R: Side> Transport<R> for Lines<R> {
+    type Error = io::Error;
+
+    fn send(&mut self, item: TxJsonRpcMessage<R>) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let put = self.outbox.put::<R>(&item);
+        let outbox = Arc::clone(&self.outbox);
+        async move {
+            put?;
+            outbox.room().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<R>> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(message);
+            }
+            // The state is kept in `self`, so nothing is lost when this future is dropped.
+            self.pending.reserve(READ_AT_ONCE);
+            match self.source.read_buf(&mut self.pending).await {
+                Ok(0) => return None,
+                Ok(_) => self.take_lines(),
+                Err(error) => {
+                    tracing::debug!(%error, "the stream cannot be read");
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.outbox.drained().await
+    }
+}
+
+/// What waits to be written.
+#[derive(Default)]
+struct Outbox {
+    state: Mutex<OutboxState>,
+    filled: Notify,
+    written: Notify,
+}
+
+#[derive(Default)]
+struct OutboxState {
+    waiting: Vec<u8>,
+    writing: usize,
+    broken: Option<io::ErrorKind>,
+    closed: bool,
+}
+
+impl Outbox {
+    fn state(&self) -> std::sync::MutexGuard<'_, OutboxState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put<R: ServiceRole>(&self, message: &TxJsonRpcMessage<R>) -> io::Result<()> {
+        let mut state = self.state();
+        if let Some(kind) = state.broken {
+            return Err(kind.into());
+        }
+        let before = state.waiting.len();
+        if let Err(error) = serde_json::to_writer(&mut state.waiting, message) {
+            state.waiting.truncate(before);
+            return Err(error.into());
+        }
+        state.waiting.push(b'\n');
+        drop(state);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// Waits until there is room again.
+    async fn room(&self) -> io::Result<()> {
+        self.wait(|state| state.waiting.len() + state.writing < MOST_QUEUED).await
+    }
+
+    /// Waits until all is out, and ends the writing.
+    async fn drained(&self) -> io::Result<()> {
+        let ended = self.wait(|state| state.waiting.is_empty() && state.writing == 0).await;
+        self.state().closed = true;
+        self.filled.notify_one();
+        ended
+    }
+
+    async fn wait(&self, enough: impl Fn(&OutboxState) -> bool) -> io::Result<()> {
+        loop {
+            let written = self.written.notified();
+            tokio::pin!(written);
+            written.as_mut().enable();
+            {
+                let state = self.state();
+                if let Some(kind) = state.broken {
+                    return Err(kind.into());
+                }
+                if enough(&state) {
+                    return Ok(());
+                }
+            }
+            written.await;
+        }
+    }
+
+    async fn write_out(self: Arc<Self>, mut sink: ByteSink) {
+        let mut batch = Vec::new();
+        loop {
+            self.filled.notified().await;
+            // Let what is ready now get into the same batch.
+            tokio::task::yield_now().await;
+            {
+                let mut state = self.state();
+                std::mem::swap(&mut state.waiting, &mut batch);
+                state.writing = batch.len();
+                if batch.is_empty() && state.closed {
+                    return;
+                }
+            }
+            let written = match sink.write_all(&batch).await {
+                Ok(()) => sink.flush().await,
+                Err(error) => Err(error),
+            };
+            batch.clear();
+            if batch.capacity() > MOST_QUEUED / 4 {
+                batch = Vec::new();
+            }
+            let failed = {
+                let mut state = self.state();
+                state.writing = 0;
+                state.broken = written.as_ref().err().map(io::Error::kind);
+                state.broken.is_some()
+            };
+            self.written.notify_waiters();
+            if failed {
+                return;
+            }
+        }
+    }
+}
+
+impl<R: Side> Drop for Lines<R> {
+    fn drop(&mut self) {
+        self.outbox.state().closed = true;
+        self.outbox.filled.notify_one();
+    }
+}
+
+/// The keys of a call that count. Reading them by name refuses each that appears twice.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(default, rename = "id")]
+    _id: IgnoredAny,
+    #[serde(default, rename = "method")]
+    _method: IgnoredAny,
+    #[serde(borrow)]
+    params: Params<'a>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(default, rename = "name")]
+    _name: IgnoredAny,
+    #[serde(default, rename = "_meta")]
+    _meta: IgnoredAny,
+    #[serde(default, rename = "inputResponses")]
+    _responses: IgnoredAny,
+    #[serde(default, rename = "requestState")]
+    _state: IgnoredAny,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// The arguments of a `tools/call` as text; an error where the message can be read two ways.
+pub(crate) fn raw_arguments(message: &[u8]) -> Result<RawArguments, String> {
+    let envelope: Envelope<'_> = serde_json::from_slice(message).map_err(|error| error.to_string())?;
+    Ok(RawArguments(envelope.params.arguments.map_or("{}", RawValue::get).to_owned()))
+}
+
+/// The id of something that is no proper message, so that whoever sent it learns of it.
+fn id_of(line: &[u8]) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct Id {
+        id: Option<RequestId>,
+    }
+    serde_json::from_slice::<Id>(line).ok()?.id
+}
+
+impl Side for RoleServer {
+    fn read_line(line: &[u8], opened: &mut bool) -> Read<Self> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Read::Nothing;
+        }
+        let refused = |error, id| Read::Refused(Box::new(JsonRpcMessage::error(error, id)));
+        let mut message = match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
+            Ok(message) => message,
+            Err(error) if error.is_data() => {
+                let text = format!("this is no message of the protocol: {error}");
+                return refused(ErrorData::invalid_request(text, None), id_of(line));
+            }
+            Err(error) => {
+                return refused(ErrorData::parse_error(format!("not valid JSON: {error}"), None), None);
+            }
+        };
+        if let JsonRpcMessage::Request(request) = &mut message {
+            *opened = true;
+            if let ClientRequest::CallToolRequest(call) = &mut request.request {
+                match raw_arguments(line) {
+                    Ok(raw) => drop(call.extensions.insert(raw)),
+                    Err(problem) => {
+                        let error = ErrorData::invalid_request(problem, None);
+                        return refused(error, Some(request.id.clone()));
+                    }
+                }
+            }
+        }
+        // Before the first request nothing can be meant for us, and it must not end the connection.
+        if *opened { Read::Message(Box::new(message)) } else { Read::Nothing }
+    }
+
+    fn line_too_long() -> Option<TxJsonRpcMessage<Self>> {
+        let text = format!("the line is longer than the {MOST_LINE} bytes allowed");
+        Some(JsonRpcMessage::error(ErrorData::invalid_request(text, None), None))
+    }
+}
+
+impl Side for RoleClient {
+    fn read_line(line: &[u8], _: &mut bool) -> Read<Self> {
+        match serde_json::from_slice(line) {
+            Ok(message) => Read::Message(Box::new(message)),
+            // Servers that print to standard output are common; what they print is not for us.
+            Err(error) => {
+                tracing::debug!(%error, "a line from a server is no message");
+                Read::Nothing
+            }
+        }
+    }
+
+    fn line_too_long() -> Option<TxJsonRpcMessage<Self>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_stay_as_they_arrived() {
+        for (message, expected) in [
+            (
+                r#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1,"a":2}}}"#,
+                r#"{"a":1,"a":2}"#,
+            ),
+            (r#"{"params":{"name":"x"}}"#, "{}"),
+            (r#"{"params":{"arguments":{"a":1},"arguments":{"a":2}}}"#, "!duplicate"),
+            (r#"{"params":{"name":"x","name":"y"}}"#, "!duplicate"),
+            (r#"{"params":{"name":"x"},"params":{"name":"y"}}"#, "!duplicate"),
+        ] {
+            match (raw_arguments(message.as_bytes()), expected.strip_prefix('!')) {
+                (Ok(raw), None) => assert_eq!(raw.0, expected),
+                (Err(problem), Some(says)) => assert!(problem.contains(says), "{problem}"),
+                (got, _) => panic!("{message}: {got:?}"),
+            }
+        }
+    }
+}

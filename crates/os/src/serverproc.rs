@@ -1,0 +1,205 @@
+//! Programs that serve over their standard streams, owned from start to end.
+//!
+//! A server runs in a process group of its own, so that what it starts (a package runner starts the real server) can
+//! be ended with it.
+//! It is told to end when this process dies, and it is ended when its handle is dropped.
+//! It sees only the variables that programs need to run at all, and those that were configured for it.
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::io;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use toolgate_proto::AbsPath;
+
+/// What a server may see of our environment: what programs need to run, and nothing that could be a secret.
+const PASSED_ON: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+];
+/// How much of what a server wrote to standard error is kept.
+const MOST_STDERR: usize = 16 * 1024;
+/// How long a server may take to end by itself, and then once it was asked to.
+const GRACE: Duration = Duration::from_millis(700);
+
+/// How to start a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables set for it, over those passed on.
+    pub env: BTreeMap<String, String>,
+    /// Where it starts.
+    pub cwd: AbsPath,
+}
+
+/// A server that runs. Dropping it ends it, and all that it started.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    group: Option<Pid>,
+    said: Arc<Mutex<VecDeque<u8>>>,
+}
+
+impl ServerProcess {
+    /// Starts it. `ambient` is the environment from which the harmless part is passed on.
+    pub fn start(
+        launch: &Launch,
+        ambient: &BTreeMap<String, String>,
+    ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
+        let mut command = Command::new(&launch.command);
+        command
+            .args(&launch.args)
+            .env_clear()
+            .envs(ambient.iter().filter(|(name, _)| passed_on(name)))
+            .envs(&launch.env)
+            .current_dir(launch.cwd.as_path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        #[cfg(target_os = "linux")]
+        end_with_parent(&mut command);
+        let mut child = command.spawn()?;
+        let missing = || io::Error::other("the server's streams could not be opened");
+        let stdin = child.stdin.take().ok_or_else(missing)?;
+        let stdout = child.stdout.take().ok_or_else(missing)?;
+        let stderr = child.stderr.take().ok_or_else(missing)?;
+        let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let said = Arc::new(Mutex::new(VecDeque::new()));
+        tokio::spawn(keep(stderr, Arc::clone(&said)));
+        Ok((Self { child, group, said }, stdout, stdin))
+    }
+
+    /// Its process id, while it runs.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// The end of what it wrote to standard error.
+    pub fn said(&self) -> String {
+        let mut kept = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(kept.make_contiguous()).into_owned()
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<String> {
+        self.child.try_wait().ok().flatten().map(|status| status.to_string())
+    }
+
+    /// Ends it: first it may end by itself (its standard input must be closed already), then it is asked, then made to.
+    pub async fn end(mut self) {
+        if tokio::time::timeout(GRACE, self.child.wait()).await.is_err() {
+            self.signal(Signal::TERM);
+            let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+        }
+        // What it started may still be there, even where it is gone itself.
+        self.signal(Signal::KILL);
+        let _ = self.child.wait().await;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // An error means that the group is gone already.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+fn passed_on(name: &str) -> bool {
+    PASSED_ON.contains(&name) || name.starts_with("LC_")
+}
+
+async fn keep(mut stderr: tokio::process::ChildStderr, said: Arc<Mutex<VecDeque<u8>>>) {
+    let mut buffer = [0; 4096];
+    // Read to the end whatever it says: a full pipe would stop the server.
+    while let Ok(read) = stderr.read(&mut buffer).await {
+        if read == 0 {
+            return;
+        }
+        let mut kept = said.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(buffer.iter().take(read));
+        let over = kept.len().saturating_sub(MOST_STDERR);
+        kept.drain(..over);
+    }
+}
+
+/// Has the kernel end the server when this process is killed and can do nothing any more.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "between fork and exec only calls that are safe after a fork are made")]
+fn end_with_parent(command: &mut Command) {
+    // SAFETY: the closure makes one system call and touches neither memory nor locks.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::set_parent_process_death_signal(Some(Signal::TERM)).map_err(io::Error::from)
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncBufReadExt;
+
+    fn launch(script: &str) -> Launch {
+        Launch {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), script.to_owned()],
+            env: BTreeMap::from([("GIVEN".to_owned(), "yes".to_owned())]),
+            cwd: AbsPath::root(),
+        }
+    }
+
+    fn alive(id: &str) -> bool {
+        // A process that is gone but not yet reaped has no command line.
+        std::fs::read(format!("/proc/{}/cmdline", id.trim())).is_ok_and(|line| !line.is_empty())
+    }
+
+    #[tokio::test]
+    async fn what_a_server_started_ends_with_it() {
+        let ambient = BTreeMap::from([
+            ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
+            ("API_KEY".to_owned(), "secret".to_owned()),
+        ]);
+        let script = "echo \"$GIVEN$API_KEY\"; echo trouble >&2; trap '' TERM; sleep 1000 & echo $!; wait";
+        let (process, stdout, stdin) = ServerProcess::start(&launch(script), &ambient).unwrap();
+        let mut lines = tokio::io::BufReader::new(stdout).lines();
+        assert_eq!(lines.next_line().await.unwrap().unwrap(), "yes");
+        let grandchild = lines.next_line().await.unwrap().unwrap();
+        assert!(alive(&grandchild));
+        while process.said().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(process.said(), "trouble\n");
+        drop(stdin);
+        process.end().await;
+        while alive(&grandchild) {
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Standard input and output that never block a thread.
+//!
+//! A server that speaks over its standard streams is handed pipes by most hosts, and sockets by those that run on
+//! Node.
+//! Both can be waited for without a thread, but the usual way (setting `O_NONBLOCK`) changes the stream for everyone
+//! who shares it: a standard error that is the same pipe would start to lose lines.
+//! So a pipe is opened anew through `/proc`, which gives it flags of its own, and a socket is read and written with
+//! `MSG_DONTWAIT`, which needs no flag at all.
+//! What is neither (a file, a terminal) goes through tokio's threads, where speed does not matter.
+
+use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::unix::pipe;
+
+/// Something to read from.
+pub type ByteSource = Pin<Box<dyn AsyncRead + Send>>;
+/// Something to write to.
+pub type ByteSink = Pin<Box<dyn AsyncWrite + Send>>;
+
+/// The process's standard input and output. Must be called inside a runtime.
+pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
+    let input: ByteSource = match kind(io::stdin().as_fd())? {
+        Kind::Pipe => match reopened("/proc/self/fd/0", OFlags::RDONLY) {
+            Some(fd) => Box::pin(pipe::Receiver::from_owned_fd(fd)?),
+            None => Box::pin(tokio::io::stdin()),
+        },
+        Kind::Socket => Box::pin(Socket::new(io::stdin().as_fd().try_clone_to_owned()?)?),
+        Kind::Other => Box::pin(tokio::io::stdin()),
+    };
+    let output: ByteSink = match kind(io::stdout().as_fd())? {
+        Kind::Pipe => match reopened("/proc/self/fd/1", OFlags::WRONLY) {
+            Some(fd) => Box::pin(pipe::Sender::from_owned_fd(fd)?),
+            None => Box::pin(tokio::io::stdout()),
+        },
+        Kind::Socket => Box::pin(Socket::new(io::stdout().as_fd().try_clone_to_owned()?)?),
+        Kind::Other => Box::pin(tokio::io::stdout()),
+    };
+    Ok((input, output))
+}
+
+enum Kind {
+    Pipe,
+    Socket,
+    Other,
+}
+
+fn kind(fd: impl AsFd) -> io::Result<Kind> {
+    Ok(match FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) {
+        FileType::Fifo => Kind::Pipe,
+        FileType::Socket => Kind::Socket,
+        _ => Kind::Other,
+    })
+}
+
+/// A description of the pipe of our own. None where there is no `/proc`.
+fn reopened(path: &str, access: OFlags) -> Option<OwnedFd> {
+    rustix::fs::open(path, access | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()
+}
+
+/// A socket whose flags are left alone.
+struct Socket(AsyncFd<OwnedFd>);
+
+impl Socket {
+    #[expect(unsafe_code, reason = "tokio cannot know that an owned descriptor stays the same")]
+    fn new(fd: OwnedFd) -> io::Result<Self> {
+        // SAFETY: an `OwnedFd` always names the same descriptor, and keeps it open as long as it lives.
+        let registered = unsafe { AsyncFd::register(fd) };
+        registered.map(Self).map_err(io::Error::from)
+    }
+}
+
+fn blocked(errno: Errno) -> io::Error {
+    // `AsyncFd::try_io` waits again on this kind, and only on this kind.
+    io::Error::from(errno)
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut guard = ready!(self.0.poll_read_ready(cx))?;
+            let read = guard.try_io(|fd| {
+                let space = buf.initialize_unfilled();
+                rustix::net::recv(fd.get_ref(), space, RecvFlags::DONTWAIT)
+                    .map(|(read, _)| read)
+                    .map_err(blocked)
+            });
+            match read {
+                Ok(Ok(read)) => {
+                    buf.advance(read);
+                    return Poll::Ready(Ok(()));
+                }
+                // Whoever was at the other end is gone: to a reader that is the end of the stream.
+                Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    return Poll::Ready(Ok(()));
+                }
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(Err(error)) => return Poll::Ready(Err(error)),
+                Err(_would_block) => {}
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            let mut guard = ready!(self.0.poll_write_ready(cx))?;
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match guard.try_io(|fd| rustix::net::send(fd.get_ref(), bytes, flags).map_err(blocked)) {
+                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+                Ok(done) => return Poll::Ready(done),
+                Err(_would_block) => {}
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The socket may be shared; it closes with the process.
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixStream;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    /// A blocking socket stays blocking for others, yet is read and written without blocking here.
+    #[tokio::test]
+    async fn a_socket_is_used_without_touching_its_flags() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let copy = ours.try_clone().unwrap();
+        let mut socket = Socket::new(OwnedFd::from(ours)).unwrap();
+        let writer = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let mut theirs = theirs;
+            let mut got = vec![0; 1 << 20];
+            theirs.read_exact(&mut got).unwrap();
+            theirs.write_all(&got).unwrap();
+        });
+        let sent = vec![7; 1 << 20];
+        socket.write_all(&sent).await.unwrap();
+        let mut back = Vec::new();
+        socket.read_to_end(&mut back).await.unwrap();
+        assert!(back == sent);
+        let flags = rustix::fs::fcntl_getfl(&copy).unwrap();
+        assert!(!flags.contains(OFlags::NONBLOCK));
+        writer.join().unwrap();
+    }
+}

@@ -1,0 +1,101 @@
+//! From what was typed to the servers behind the gate.
+
+use super::super::Failure;
+use super::super::out::Out;
+use super::super::world::World;
+use std::time::Duration;
+use toolgate::mcp::client::{Access, Coordinator, CredentialFile, Pins, ServerEntry, Setup, SignIn};
+use toolgate::mcp_servers::{Gathered, ServerOptions};
+use toolgate::settings::Settings;
+
+/// How long the first list waits for servers that need not be there.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The servers that were found.
+pub(crate) struct Behind {
+    pub(crate) servers: Vec<ServerEntry>,
+}
+
+impl Behind {
+    /// Looks for servers and tells what is wrong with others.
+    pub(crate) fn look(world: &World, settings: &Settings, out: &mut Out) -> Result<Self, Failure> {
+        let mut options = ServerOptions {
+            root: toolgate_os::resolve(&world.cwd()).real,
+            home: world.ambient.home.clone(),
+            config_dir: world.ambient.config_dir.clone(),
+            given: world.global.mcp_config.clone(),
+            given_base: world.ambient.cwd.clone(),
+            strict: world.global.strict_mcp_config,
+            trust_workspace: world.global.trust_workspace,
+            env: world.ambient.env.clone(),
+        };
+        // Whoever leaves out a group of settings leaves out its servers as well.
+        if let Some(sources) = &world.global.setting_sources {
+            if !sources.iter().any(|source| source == "user") {
+                (options.home, options.config_dir) = (None, None);
+            }
+            if !sources.iter().any(|source| source == "project") {
+                options.strict = options.strict || sources.iter().all(|source| source == "none");
+            }
+        }
+        let gathered = Gathered::look(&options, settings).map_err(Failure::Usage)?;
+        for problem in &gathered.problems {
+            out.note(problem);
+        }
+        let mut servers = gathered.servers;
+        let millis = |name: &str| {
+            world.ambient.env.get(name).and_then(|value| value.parse().ok()).map(Duration::from_millis)
+        };
+        if let Some(limit) = millis("MCP_TIMEOUT") {
+            servers.iter_mut().for_each(|server| server.connect_timeout = limit);
+        }
+        Ok(Self { servers })
+    }
+
+    /// The one of that name.
+    pub(crate) fn named(&self, name: &str) -> Result<&ServerEntry, Failure> {
+        self.servers
+            .iter()
+            .find(|server| server.name == name)
+            .ok_or_else(|| Failure::Usage(format!("there is no server `{name}`; see `toolgate mcp list`")))
+    }
+
+    /// Makes them ready to be started. Must be called inside a runtime.
+    pub(crate) fn coordinator(self, world: &World, settings: &Settings) -> Result<Coordinator, Failure> {
+        self.coordinator_with(world, settings, None)
+    }
+
+    /// The same, for somebody who may sign in.
+    pub(crate) fn coordinator_with(
+        self,
+        world: &World,
+        settings: &Settings,
+        sign_in: Option<SignIn>,
+    ) -> Result<Coordinator, Failure> {
+        let credentials = world.ambient.state_dir.as_ref().map(|dir| dir.join("mcp-credentials.json"));
+        let env = &world.ambient.env;
+        let nonblocking =
+            env.get("MCP_CONNECTION_NONBLOCKING").is_some_and(|value| value == "1" || value == "true");
+        let patience = env
+            .get("MCP_CONNECT_TIMEOUT_MS")
+            .and_then(|value| value.parse().ok())
+            .map_or(PATIENCE, Duration::from_millis);
+        let mut roots = vec![toolgate_os::resolve(&world.cwd()).real];
+        roots.extend(settings.additional_directories());
+        let setup = Setup {
+            env: env.clone(),
+            roots,
+            pins: pins(world)?,
+            patience: if nonblocking { Duration::ZERO } else { patience },
+            answerer: None,
+            access: Access { sign_in, credentials: CredentialFile::new(credentials) },
+        };
+        Ok(Coordinator::new(self.servers, setup))
+    }
+}
+
+/// What was approved about servers.
+pub(crate) fn pins(world: &World) -> Result<Pins, Failure> {
+    let file = world.ambient.state_dir.as_ref().map(|dir| dir.join("mcp-servers.json"));
+    Pins::open(file).map_err(Failure::Usage)
+}

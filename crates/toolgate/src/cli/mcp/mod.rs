@@ -1,0 +1,55 @@
+//! `toolgate mcp`: serving over MCP, and the servers behind the gate.
+
+mod behind;
+mod entries;
+mod serve;
+mod test;
+
+pub(crate) use behind::Behind;
+
+use super::out::Out;
+use super::world::World;
+use super::{Exit, Failure};
+use clap::Subcommand;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct McpArgs {
+    #[command(subcommand)]
+    command: McpCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum McpCommand {
+    /// Serve the tools over standard input and output, or over HTTP
+    Serve(serve::ServeArgs),
+    /// Put a server behind the gate
+    Add(entries::AddArgs),
+    /// The same, from a JSON object
+    AddJson(entries::AddJsonArgs),
+    /// Take a server away
+    Remove(entries::RemoveArgs),
+    /// List the servers
+    List,
+    /// Show one server
+    Get(entries::NameArgs),
+    /// Connect to a server and say how it is
+    Test(test::TestArgs),
+    /// Sign in to a server that wants it, in your browser
+    Login(entries::NameArgs),
+    /// Approve a server as it is now: how it is launched, and what its tools say
+    Approve(entries::NameArgs),
+}
+
+pub(crate) fn run(world: &World, args: &McpArgs, out: &mut Out) -> Result<Exit, Failure> {
+    match &args.command {
+        McpCommand::Serve(args) => serve::run(world, args, out),
+        McpCommand::Add(args) => entries::add(world, args, out),
+        McpCommand::AddJson(args) => entries::add_json(world, args, out),
+        McpCommand::Remove(args) => entries::remove(world, args, out),
+        McpCommand::List => entries::list(world, out),
+        McpCommand::Get(args) => entries::get(world, &args.name, out),
+        McpCommand::Test(args) => test::run(world, args, out),
+        McpCommand::Login(args) => test::login(world, &args.name, out),
+        McpCommand::Approve(args) => entries::approve(world, &args.name, out),
+    }
+}

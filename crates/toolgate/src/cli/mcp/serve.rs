@@ -1,0 +1,151 @@
+//! `toolgate mcp serve`: the gate as an MCP server, with other servers behind it.
+
+use super::super::out::Out;
+use super::super::world::World;
+use super::super::{Exit, Failure};
+use super::behind::Behind;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use toolgate::Toolgate;
+use toolgate::mcp::client::{Coordinator, Gateway};
+use toolgate::mcp::{About, ClientApprover, GateServer, HttpDoor, HttpOptions, serve_http, serve_stdio};
+use toolgate_proto::Principal;
+
+/// The variable that holds the token for HTTP, so that it need not be typed where others can see it.
+const TOKEN: &str = "TOOLGATE_MCP_TOKEN";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Serve streamable HTTP on this address instead, such as 127.0.0.1:8765
+    #[arg(long, value_name = "ADDR", conflicts_with = "unix")]
+    http: Option<SocketAddr>,
+    /// Serve streamable HTTP on a Unix socket instead
+    #[arg(long, value_name = "PATH")]
+    unix: Option<String>,
+    /// Take requests without a token (anyone on this machine can make calls)
+    #[arg(long, requires = "http")]
+    no_token: bool,
+    /// Let other machines reach the address
+    #[arg(long, requires = "http")]
+    allow_remote: bool,
+    /// A host that requests may be addressed to, beside loopback (repeatable)
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+    /// An origin that pages may have, such as http://localhost:* (repeatable)
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
+    /// Serve only the tools of the servers behind the gate
+    #[arg(long)]
+    no_builtin_tools: bool,
+}
+
+pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit, Failure> {
+    let name = world.ambient.env.get("USER").cloned();
+    let (toolgate, ledger) = world.recording_with(out, |builder| {
+        let builder = builder.principal(Principal { edge: "mcp".to_owned(), name }).approver(ClientApprover);
+        if args.no_builtin_tools { builder.no_builtin_tools() } else { builder }
+    })?;
+    let behind = Behind::look(world, toolgate.settings(), out)?;
+    // Over standard streams one thread: calls overlap where they wait, and short ones run where they arrive,
+    // without a hop.
+    let mut runtime = match (&args.http, &args.unix) {
+        (None, None) => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    let runtime = runtime.worker_threads(2).enable_all().build()?;
+    let served = runtime.block_on(async {
+        let coordinator = behind.coordinator(world, toolgate.settings())?;
+        coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
+        let cancel = CancellationToken::new();
+        tokio::spawn(cancelled_by_signal(cancel.clone()));
+        let served = serve(world, args, &toolgate, &coordinator, cancel, out).await;
+        coordinator.close().await;
+        served
+    });
+    // A tool that does not end must not keep the program.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
+        out.note(&format!("not every call is in the ledger: {trouble}"));
+    }
+    served.map(|()| Exit::Ok)
+}
+
+async fn serve(
+    world: &World,
+    args: &ServeArgs,
+    toolgate: &Toolgate,
+    coordinator: &Coordinator,
+    cancel: CancellationToken,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let mut about = About::new("toolgate", env!("CARGO_PKG_VERSION"));
+    about.instructions = Some(
+        "Every call crosses a policy. A refusal says why and what to do next; do not repeat a refused call unchanged."
+            .to_owned(),
+    );
+    let (gate, session) = (toolgate.shared_gate(), toolgate.session().clone());
+    let gateway = Gateway::new(coordinator.clone(), Arc::clone(&gate), session.clone());
+    let server = GateServer::new(gate, session, Arc::new(gateway), about)?;
+    let door = match (&args.http, &args.unix) {
+        (None, None) => {
+            tokio::select! {
+                served = serve_stdio(server) => served?,
+                () = cancel.cancelled() => {}
+            }
+            return Ok(());
+        }
+        (Some(address), _) => {
+            if !address.ip().is_loopback() && !args.allow_remote {
+                return Err(Failure::Usage(format!(
+                    "{address} can be reached from other machines; add --allow-remote if that is meant, and \
+                     --allow-host for the name they use"
+                )));
+            }
+            HttpDoor::Tcp(toolgate_os::listen_tcp(*address).await?)
+        }
+        (None, Some(path)) => HttpDoor::Unix(toolgate_os::listen_unix(&world.ambient.path(path))?),
+    };
+    let mut options = HttpOptions { origins: args.allow_origin.clone(), cancel, ..HttpOptions::default() };
+    if !args.allow_host.is_empty() {
+        options.hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+        options.hosts.extend(args.allow_host.iter().cloned());
+    }
+    match &door {
+        HttpDoor::Tcp(listener) => {
+            let address = listener.local_addr()?;
+            if !args.no_token {
+                let (token, said) = token(world)?;
+                options.token = Some(token);
+                out.note(&said);
+            }
+            out.note(&format!("serving on http://{address}{}", options.path));
+        }
+        HttpDoor::Unix(_) => out.note("serving on a Unix socket that only you can reach"),
+    }
+    serve_http(server, door, options).await?;
+    Ok(())
+}
+
+/// The token, and what to tell the person about it.
+fn token(world: &World) -> Result<(String, String), Failure> {
+    if let Some(token) = world.ambient.env.get(TOKEN).filter(|token| !token.is_empty()) {
+        return Ok((token.clone(), format!("requests need the bearer token from {TOKEN}")));
+    }
+    let bytes = toolgate_os::random_bytes::<24>()?;
+    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let said = format!("requests need `Authorization: Bearer {token}` (set {TOKEN} for one of your own)");
+    Ok((token, said))
+}
+
+/// Ends the serving in order: servers that were started must not be left behind.
+async fn cancelled_by_signal(cancel: CancellationToken) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+    cancel.cancel();
+}

@@ -1,0 +1,207 @@
+//! Which MCP servers stand behind the gate, gathered from everywhere they can be named.
+//!
+//! Strongest first: the command line, settings (managed, local, project, user), the project's `.mcp.json`, the
+//! person's own lists.
+//! The first that names a server decides about it.
+//! What a project names is not started before the person approved it: starting it is running the project's code.
+
+use crate::settings::Settings;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use toolgate_mcp::client::{Origin, ServerEntry, read_servers};
+use toolgate_os::read_settings_text;
+use toolgate_policy::Layer;
+use toolgate_proto::AbsPath;
+use toolgate_proto::json::{Limits, parse};
+
+/// The file in which a project names its servers.
+pub const PROJECT_FILE: &str = ".mcp.json";
+
+/// Where to look.
+#[derive(Debug, Clone)]
+pub struct ServerOptions {
+    /// The workspace root.
+    pub root: AbsPath,
+    /// The home directory.
+    pub home: Option<AbsPath>,
+    /// Where the person's toolgate settings live.
+    pub config_dir: Option<AbsPath>,
+    /// `--mcp-config`: files, or JSON itself.
+    pub given: Vec<String>,
+    /// What relative names in `given` are seen from.
+    pub given_base: AbsPath,
+    /// Only those of `given`.
+    pub strict: bool,
+    /// What the project brings may be started without having been approved.
+    pub trust_workspace: bool,
+    /// The environment, for `${VAR}`.
+    pub env: BTreeMap<String, String>,
+}
+
+/// The servers, and what is wrong with others.
+#[derive(Debug, Default)]
+pub struct Gathered {
+    /// The servers that can be used.
+    pub servers: Vec<ServerEntry>,
+    /// What is wrong, for people.
+    pub problems: Vec<String>,
+}
+
+impl Gathered {
+    /// Looks everywhere. A file that is there and cannot be read is a problem; what was given on the command line and
+    /// cannot be read is an error.
+    pub fn look(options: &ServerOptions, settings: &Settings) -> Result<Self, String> {
+        let mut gathered = Self::default();
+        for given in &options.given {
+            let (name, text) = if given.trim_start().starts_with('{') {
+                ("--mcp-config".to_owned(), given.clone())
+            } else {
+                let path = options.given_base.join(given);
+                let text = read_settings_text(&path, Limits::SETTINGS.bytes as u64)
+                    .map_err(|problem| format!("{path}: {problem}"))?
+                    .ok_or_else(|| format!("--mcp-config: there is no file `{path}`"))?;
+                (path.to_string(), text)
+            };
+            let value = parse(&text, Limits::SETTINGS).map_err(|problem| format!("{name}: {problem}"))?;
+            gathered.add(&value, &name, &options.root, options, true);
+        }
+        if options.strict {
+            return Ok(gathered);
+        }
+        for file in &settings.files {
+            let trusted =
+                options.trust_workspace || !matches!(file.rules.layer, Layer::Project | Layer::Local);
+            let name = file.rules.file.clone().unwrap_or_else(|| "--settings".to_owned());
+            gathered.add(&file.whole, &name, &options.root, options, trusted);
+        }
+        gathered.project(options, settings);
+        if let Some(dir) = &options.config_dir {
+            gathered.file(&dir.join("mcp.json"), options, true);
+        }
+        if let Some(home) = &options.home {
+            gathered.claude(&home.join(".claude.json"), options);
+        }
+        Ok(gathered)
+    }
+
+    fn project(&mut self, options: &ServerOptions, settings: &Settings) {
+        let path = options.root.join(PROJECT_FILE);
+        let Some(value) = self.read(&path) else { return };
+        let named_in = |key: &str, trusted_only: bool| -> Vec<String> {
+            settings
+                .files
+                .iter()
+                .filter(|file| !trusted_only || !matches!(file.rules.layer, Layer::Project | Layer::Local))
+                .filter_map(|file| file.whole.get(key)?.as_array())
+                .flatten()
+                .filter_map(|name| name.as_str().map(str::to_owned))
+                .collect()
+        };
+        let all = settings.files.iter().any(|file| {
+            !matches!(file.rules.layer, Layer::Project | Layer::Local)
+                && file.whole.get("enableAllProjectMcpServers") == Some(&Value::Bool(true))
+        });
+        let (enabled, disabled) =
+            (named_in("enabledMcpjsonServers", true), named_in("disabledMcpjsonServers", false));
+        let before = self.servers.len();
+        self.add(&value, &path.to_string(), &options.root, options, options.trust_workspace || all);
+        let mut index = before;
+        while let Some(server) = self.servers.get_mut(index) {
+            if disabled.contains(&server.name) {
+                self.servers.remove(index);
+                continue;
+            }
+            server.trusted |= enabled.contains(&server.name);
+            index += 1;
+        }
+    }
+
+    fn file(&mut self, path: &AbsPath, options: &ServerOptions, trusted: bool) {
+        if let Some(value) = self.read(path) {
+            self.add(&value, &path.to_string(), &options.root, options, trusted);
+        }
+    }
+
+    /// The lists that another program keeps for the person: for this project, and for all.
+    fn claude(&mut self, path: &AbsPath, options: &ServerOptions) {
+        let Some(value) = self.read(path) else { return };
+        let name = path.to_string();
+        if let Some(here) = value.get("projects").and_then(|all| all.get(options.root.to_string())) {
+            self.add(here, &name, &options.root, options, true);
+        }
+        self.add(&value, &name, &options.root, options, true);
+    }
+
+    fn read(&mut self, path: &AbsPath) -> Option<Value> {
+        let text = match read_settings_text(path, Limits::SETTINGS.bytes as u64) {
+            Ok(text) => text?,
+            Err(problem) => {
+                self.problems.push(format!("{path}: {problem}"));
+                return None;
+            }
+        };
+        match parse(&text, Limits::SETTINGS) {
+            Ok(value) => Some(value),
+            Err(problem) => {
+                self.problems.push(format!("{path}: {problem}"));
+                None
+            }
+        }
+    }
+
+    fn add(&mut self, value: &Value, file: &str, base: &AbsPath, options: &ServerOptions, trusted: bool) {
+        let Some(servers) = value.get("mcpServers") else { return };
+        let origin = Origin { file, base, env: &options.env, trusted };
+        let (servers, problems) = read_servers(servers, &origin);
+        self.problems.extend(problems);
+        for server in servers {
+            if !self.servers.iter().any(|other| other.name == server.name) {
+                self.servers.push(server);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_that_names_a_server_decides_and_a_project_is_not_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        let write = |name: &str, text: &str| {
+            let path = root.join(name);
+            std::fs::create_dir_all(path.parent().unwrap().as_path()).unwrap();
+            std::fs::write(path.as_path(), text).unwrap();
+        };
+        write(".mcp.json", r#"{"mcpServers": {"a": {"command": "project"}, "b": {"command": "project"}}}"#);
+        write(
+            "config/mcp.json",
+            r#"{"mcpServers": {"b": {"command": "person"}, "c": {"command": "${X:-d}"}}}"#,
+        );
+        write("broken/mcp.json", r#"{"mcpServers": {"#);
+        let mut options = ServerOptions {
+            root: root.clone(),
+            home: None,
+            config_dir: Some(root.join("config")),
+            given: vec![r#"{"mcpServers": {"a": {"command": "given"}}}"#.to_owned()],
+            given_base: root.clone(),
+            strict: false,
+            trust_workspace: false,
+            env: BTreeMap::new(),
+        };
+        let found = Gathered::look(&options, &Settings::default()).unwrap();
+        let seen: Vec<(&str, bool)> =
+            found.servers.iter().map(|server| (server.name.as_str(), server.trusted)).collect();
+        assert_eq!(seen, [("a", true), ("b", false), ("c", true)]);
+        options.strict = true;
+        assert_eq!(Gathered::look(&options, &Settings::default()).unwrap().servers.len(), 1);
+        options.given = vec!["no-such-file.json".to_owned()];
+        assert!(Gathered::look(&options, &Settings::default()).unwrap_err().contains("there is no file"));
+        (options.given, options.strict) = (Vec::new(), false);
+        options.config_dir = Some(root.join("broken"));
+        let found = Gathered::look(&options, &Settings::default()).unwrap();
+        assert_eq!((found.servers.len(), found.problems.len()), (2, 1));
+    }
+}
