@@ -139,6 +139,12 @@ pub fn short_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
     let mut input = Map::new();
     if !value.is_empty() {
         input.insert(field.to_owned(), Value::String(value));
+        let beside: &[(&str, &str)] = match name {
+            "Write" | "FileWrite" => &[("content", "")],
+            "Edit" | "FileEdit" => &[("old_string", "before"), ("new_string", "after")],
+            _ => &[],
+        };
+        input.extend(beside.iter().map(|(field, text)| ((*field).to_owned(), Value::from(*text))));
     }
     Value::Object(input)
 }

@@ -182,6 +182,7 @@ fn pictures_and_structured_content_count() {
         .map(|block| match block {
             Block::Text { .. } => "text",
             Block::Image { .. } => "image",
+            Block::Audio { .. } | Block::Embedded { .. } => "other",
             Block::Resource { .. } => "resource",
         })
         .collect();

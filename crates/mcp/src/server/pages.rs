@@ -36,7 +36,8 @@ fn encode(name: &str) -> String {
 }
 
 fn decode(cursor: &str) -> Option<String> {
-    let hex = cursor.strip_prefix("after-")?;
+    // Parsing takes a sign as well as digits, and a sign is never ours.
+    let hex = cursor.strip_prefix("after-").filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
     let bytes: Option<Vec<u8>> = hex
         .as_bytes()
         .chunks(2)

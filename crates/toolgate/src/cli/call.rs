@@ -7,6 +7,7 @@ use super::world::World;
 use super::{Exit, Failure, progress};
 use serde_json::json;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolgate::{CallLimits, Closed, ToolCall, Toolgate, render};
 
@@ -18,18 +19,23 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
         })?),
         None => None,
     };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let cancel = CancellationToken::new();
+    // Listened for from the start, and on a task of its own: a tool that is busy must not keep an interrupt from
+    // being heard.
+    let mut interrupts = {
+        let _inside = runtime.enter();
+        signal(SignalKind::interrupt())?
+    };
+    let interrupted = cancel.clone();
+    runtime.spawn(async move {
+        interrupts.recv().await;
+        interrupted.cancel();
+    });
     let (toolgate, ledger) = world.recording(out)?;
     let id = args.id.clone().unwrap_or_else(|| toolgate_os::fresh_id("call_"));
     let call = ToolCall::new(id, args.name.clone(), input);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let cancel = CancellationToken::new();
-    let limits = CallLimits { cancel: cancel.clone(), timeout };
-    // On a task of its own: a tool that is busy must not keep the interrupt from being heard.
-    runtime.spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            cancel.cancel();
-        }
-    });
+    let limits = CallLimits { cancel, timeout };
     let progress = progress::wanted(&world.global).then(|| runtime.spawn(progress::show(toolgate.events())));
     let closed = runtime.block_on(async {
         let behind = servers_of(world, args, &toolgate, out)?;
