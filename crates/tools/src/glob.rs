@@ -48,7 +48,7 @@ impl Tool for Glob {
         )
         .read_only();
         spec.title = "Find files".to_owned();
-        spec.max_result_chars = MOST_CHARS;
+        spec.max_result_chars = MOST_CHARS + 1_000;
         spec.input_examples =
             vec![json!({ "pattern": "**/*.{ts,tsx}" }), json!({ "pattern": "*.toml", "path": "/project" })];
         spec
@@ -139,7 +139,7 @@ impl Tool for PlainGlob {
         .read_only();
         spec.title = "Find files".to_owned();
         spec.family = Some("Glob".to_owned());
-        spec.max_result_chars = MOST_CHARS;
+        spec.max_result_chars = MOST_CHARS + 1_000;
         spec.input_examples = vec![json!({ "pattern": "**/*.ts", "directory": "src", "maxResults": 50 })];
         spec
     }

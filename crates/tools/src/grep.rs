@@ -102,7 +102,7 @@ impl Tool for Grep {
         )
         .read_only();
         spec.title = "Search files".to_owned();
-        spec.max_result_chars = MOST_CHARS;
+        spec.max_result_chars = MOST_CHARS + 1_000;
         spec.input_examples = vec![
             json!({ "pattern": "fn\\s+main", "type": "rust" }),
             json!({ "pattern": "TODO", "path": "src", "output_mode": "content", "-C": 2, "head_limit": 50 }),
@@ -195,7 +195,7 @@ impl Tool for PlainGrep {
         .read_only();
         spec.title = "Search files".to_owned();
         spec.family = Some("Grep".to_owned());
-        spec.max_result_chars = MOST_CHARS;
+        spec.max_result_chars = MOST_CHARS + 1_000;
         spec.input_examples = vec![
             json!({ "pattern": "TODO|TODO", "directory": "src", "filePattern": "*.ts", "maxResults": 50 }),
         ];

