@@ -163,6 +163,7 @@ impl Gathered {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own files")]
 mod tests {
     use super::*;
 
