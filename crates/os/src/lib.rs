@@ -24,6 +24,8 @@ mod ambient;
 mod appendlog;
 mod clock;
 mod files;
+mod hookhttp;
+mod hookproc;
 mod resolve;
 mod scratch;
 
@@ -31,7 +33,10 @@ pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
 pub use clock::{fresh_id, now_millis};
 pub use files::{
-    Entry, FileProblem, Files, Reach, open_named_file, opens_beneath, read_settings_text, write_private,
+    Entry, FileProblem, Files, Reach, Stamp, names_in, open_named_file, opens_beneath, read_named_bytes,
+    read_settings_text, replace_own, stamp, write_private,
 };
+pub use hookhttp::{HookPost, HookReply, PostProblem, post_hook};
+pub use hookproc::{HookCommand, HookProblem, HookProgram, HookRun, HookStep, run_hook};
 pub use resolve::resolve;
 pub use scratch::Scratch;

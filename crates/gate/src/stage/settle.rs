@@ -3,17 +3,11 @@
 use super::judge::Judged;
 use super::screen::{Screened, unscreened};
 use super::validate::{Valid, accept};
-use crate::approve::{Answer, ApprovalRequest};
-use crate::ledger::sha256_hex;
+use crate::approve::{Answer, Answered, ask};
 use crate::permit::Permit;
 use crate::pipeline::Walk;
-use futures_util::FutureExt;
-use serde_json::Value;
-use std::panic::AssertUnwindSafe;
-use std::time::Instant;
-use tokio::time::timeout;
 use toolgate_policy::Policy;
-use toolgate_proto::{Approval, Code, Event, Facts, Intent, Question, Reason, Refusal, Verdict};
+use toolgate_proto::{Approval, Code, Facts, Intent, Question, Reason, Refusal, Verdict};
 
 /// A call that may run.
 pub(crate) struct Granted {
@@ -41,22 +35,31 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
             return Err(refusal);
         }
         Verdict::Ask(question) => {
-            let (by, answer, micros) =
-                ask(walk, &screened.valid, &question, judgement.flip.as_deref()).await?;
+            let Answered { by, answer, micros } =
+                ask(walk, &screened.valid, &intent, &question, judgement.flip.as_deref()).await?;
             let mut said = |answer: &str| {
                 walk.trail.answered(Approval { by: by.clone(), answer: answer.to_owned(), micros });
             };
             match answer {
                 Answer::Once => said("once"),
-                Answer::Session { rule } => {
-                    // Never more than what was shown: a rule that was not offered counts for this call only.
-                    if question.suggestions.iter().any(|suggestion| suggestion.rule == rule) {
+                Answer::Session { rules } => {
+                    if offered(&question, &rules) {
                         said("session");
-                        walk.gate.grant(&rule, &walk.scene.workspace.cwd);
+                        walk.gate.grant(&rules, &walk.scene.workspace.cwd);
                     } else {
                         said("once");
                     }
                 }
+                Answer::Always { rules } => {
+                    if offered(&question, &rules) {
+                        said("always");
+                        keep(walk, &rules);
+                    } else {
+                        said("once");
+                    }
+                }
+                // Whoever echoes the input approves it as it is.
+                Answer::Revise { input } if input == *screened.valid.input() => said("once"),
                 Answer::Revise { input } => {
                     said("revise");
                     walk.trail.note(|record| record.revisions.push(format!("approver: {by}")));
@@ -76,8 +79,10 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
                         None => refusal,
                     });
                 }
-                // INVARIANT: `ask` turns a chain of passes into a refusal.
-                Answer::Pass => return Err(Refusal::new(Code::NobodyToAsk, "nobody answered")),
+                // INVARIANT: `ask` turns a chain of passes and a lost channel into a refusal.
+                Answer::Pass | Answer::Lost { .. } => {
+                    return Err(Refusal::new(Code::NobodyToAsk, "nobody answered"));
+                }
             }
             Policy::terms(
                 &walk.scene.workspace,
@@ -89,59 +94,22 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
     Ok(Settled::Granted(Box::new(granted)))
 }
 
-async fn ask(
-    walk: &Walk<'_>,
-    valid: &Valid,
-    question: &Question,
-    flip: Option<&str>,
-) -> Result<(String, Answer, u64), Refusal> {
-    let input = valid.input().clone();
-    let request = ApprovalRequest {
-        id: toolgate_os::fresh_id("ask_"),
-        call: walk.call.id.clone(),
-        session: walk.scene.session.id().clone(),
-        question: question.clone(),
-        input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
-        input,
-        cancel: walk.cancel.child_token(),
+/// Never more than what was shown: rules that were not offered count for this call only.
+fn offered(question: &Question, rules: &[String]) -> bool {
+    let shown = |rule: &String| question.suggestions.iter().any(|suggestion| suggestion.rule == *rule);
+    !rules.is_empty() && rules.iter().all(shown)
+}
+
+/// Keeps rules for good, and counts them at once. Where they cannot be kept, the session remembers them.
+fn keep(walk: &mut Walk<'_>, rules: &[String]) {
+    let workspace = &walk.scene.workspace;
+    let kept = match &walk.gate.keeper {
+        Some(keeper) => keeper.keep(rules, workspace),
+        None => Err("there is nowhere to keep it".to_owned()),
     };
-    walk.gate
-        .audience
-        .tell(|| Event::Asked { call: walk.call.id.clone(), question: Box::new(question.clone()) });
-    let started = Instant::now();
-    for approver in &walk.gate.approvers {
-        let asking = AssertUnwindSafe(approver.ask(&request)).catch_unwind();
-        let asking = timeout(walk.gate.approval_timeout, asking);
-        let answer = match walk.within(async { Ok(asking.await) }).await? {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => {
-                return Err(Refusal::new(
-                    Code::ApprovalLost,
-                    format!("approver `{}` crashed, so the answer is no", approver.name()),
-                ));
-            }
-            Err(_) => {
-                request.cancel.cancel();
-                return Err(Refusal::new(
-                    Code::ApprovalTimedOut,
-                    format!("`{}` gave no answer in time", approver.name()),
-                ));
-            }
-        };
-        match answer {
-            Answer::Pass => {}
-            Answer::Once | Answer::Session { .. } | Answer::Revise { .. } | Answer::No { .. } => {
-                let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-                return Ok((approver.name().to_owned(), answer, micros));
-            }
-        }
-    }
-    let refusal = Refusal::new(
-        Code::NobodyToAsk,
-        format!("{}, so a person must be asked, and nobody can be", question.reason),
-    );
-    Err(match flip {
-        Some(flip) => refusal.hint(flip),
-        None => refusal,
-    })
+    walk.gate.grant(rules, &workspace.cwd);
+    walk.messages.push(match kept {
+        Ok(place) => format!("remembered in {place}; `toolgate grants` lists and revokes"),
+        Err(problem) => format!("this counts for the session only: {problem}"),
+    });
 }

@@ -5,5 +5,7 @@ mod own;
 mod reach;
 
 pub use open::{FileProblem, opens_beneath};
-pub use own::{open_named_file, read_settings_text, write_private};
+pub use own::{
+    Stamp, names_in, open_named_file, read_named_bytes, read_settings_text, replace_own, stamp, write_private,
+};
 pub use reach::{Entry, Files, Reach};

@@ -43,7 +43,7 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
 }
 
 fn print(world: &World, args: &CallArgs, closed: &Closed, out: &mut Out) -> Result<(), Failure> {
-    let Closed { result, record } = closed;
+    let Closed { result, record, .. } = closed;
     let form = if world.global.json { ResultForm::Json } else { args.form };
     let value = match form {
         ResultForm::Text => {

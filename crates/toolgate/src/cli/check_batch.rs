@@ -134,7 +134,7 @@ impl Batch<'_> {
             Some(settings) => compile(settings, cwd, mode),
             // The line brings none: what was typed and found for the whole run counts.
             None => {
-                let mut raw = self.toolgate.policy().clone();
+                let mut raw = toolgate_policy::RawPolicy::clone(&self.toolgate.policy());
                 raw.mode = mode.unwrap_or(raw.mode);
                 Ok(raw.compile().0)
             }
