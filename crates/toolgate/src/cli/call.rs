@@ -6,6 +6,7 @@ use super::world::World;
 use super::{Exit, Failure, progress};
 use serde_json::json;
 use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolgate::{CallLimits, Closed, ToolCall, render};
 
@@ -17,15 +18,20 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
         })?),
         None => None,
     };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    // Heard from the start: an interrupt that comes while settings are read must leave a record as well.
+    let mut interrupt = {
+        let _within = runtime.enter();
+        signal(SignalKind::interrupt())?
+    };
     let (toolgate, ledger) = world.recording(out)?;
     let id = args.id.clone().unwrap_or_else(|| toolgate_os::fresh_id("call_"));
     let call = ToolCall::new(id, args.name.clone(), input);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let cancel = CancellationToken::new();
     let limits = CallLimits { cancel: cancel.clone(), timeout };
     // On a task of its own: a tool that is busy must not keep the interrupt from being heard.
     runtime.spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
+        if interrupt.recv().await.is_some() {
             cancel.cancel();
         }
     });
@@ -51,7 +57,7 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
 }
 
 fn print(world: &World, args: &CallArgs, closed: &Closed, out: &mut Out) -> Result<(), Failure> {
-    let Closed { result, record } = closed;
+    let Closed { result, record, .. } = closed;
     let form = if world.global.json { ResultForm::Json } else { args.form };
     let value = match form {
         ResultForm::Text => {
