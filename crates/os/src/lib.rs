@@ -28,6 +28,7 @@ mod hookhttp;
 mod hookproc;
 mod resolve;
 mod scratch;
+mod terminal;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
@@ -40,3 +41,4 @@ pub use hookhttp::{HookPost, HookReply, PostProblem, post_hook};
 pub use hookproc::{HookCommand, HookProblem, HookProgram, HookRun, HookStep, run_hook};
 pub use resolve::resolve;
 pub use scratch::Scratch;
+pub use terminal::Terminal;

@@ -9,6 +9,7 @@
 )]
 
 mod main {
+    mod at_terminal;
     mod calling;
     mod checking;
     mod desk;
@@ -20,4 +21,5 @@ mod main {
     mod logging;
     mod settings;
     mod tools;
+    mod trusting;
 }

@@ -9,6 +9,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate::{CallLimits, Closed, ToolCall, render};
 
+/// How long hooks in the background may go on after the call.
+const BACKGROUND: Duration = Duration::from_secs(10);
+
 pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit, Failure> {
     let input = world.text(&args.input)?;
     let timeout = match args.timeout {
@@ -17,11 +20,11 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
         })?),
         None => None,
     };
-    let (toolgate, ledger) = world.recording(out)?;
+    let cancel = CancellationToken::new();
+    let (toolgate, ledger) = world.recording(&cancel, out)?;
     let id = args.id.clone().unwrap_or_else(|| toolgate_os::fresh_id("call_"));
     let call = ToolCall::new(id, args.name.clone(), input);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let cancel = CancellationToken::new();
     let limits = CallLimits { cancel: cancel.clone(), timeout };
     // On a task of its own: a tool that is busy must not keep the interrupt from being heard.
     runtime.spawn(async move {
@@ -29,11 +32,23 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
             cancel.cancel();
         }
     });
-    let closed = runtime.block_on(toolgate.call_within(call, limits));
+    let (closed, background_over) = runtime.block_on(async {
+        let closed = toolgate.call_within(call, limits).await;
+        (closed, toolgate.background_over(BACKGROUND).await)
+    });
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
         out.note(&format!("this call is not in the ledger: {trouble}"));
+    }
+    if !background_over {
+        out.note("hooks that still ran in the background were stopped");
+    }
+    for message in &closed.messages {
+        out.note(message);
+    }
+    if let Some(reason) = &closed.stop {
+        out.note(&format!("a hook wants the agent to stop: {reason}"));
     }
     print(world, args, &closed, out)?;
     Ok(match &closed.result {

@@ -70,7 +70,7 @@ impl Batch<'_> {
         };
         let mode = match text(&mut fields, "mode")? {
             Some(mode) => Some(mode.parse::<Mode>().map_err(|problem| problem.to_string())?),
-            None => self.world.global.permission_mode,
+            None => self.world.mode(),
         };
         let settings = fields.remove("settings");
         if let Some(unknown) = fields.keys().next() {

@@ -8,14 +8,19 @@ mod args;
 mod out;
 mod world;
 
+mod ask;
+mod ask_cmd;
 mod call;
 mod check;
 mod check_batch;
 mod completions;
 mod demo;
 mod doctor;
+mod grants;
 mod log;
+mod settings;
 mod tools;
+mod trust;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -40,6 +45,12 @@ impl From<std::io::Error> for Failure {
             std::io::ErrorKind::BrokenPipe => Self::ClosedPipe,
             _ => Self::Usage(error.to_string()),
         }
+    }
+}
+
+impl From<toolgate::settings::SettingsError> for Failure {
+    fn from(error: toolgate::settings::SettingsError) -> Self {
+        Self::Usage(error.to_string())
     }
 }
 
@@ -113,6 +124,10 @@ fn run(args: Args, ambient: Ambient, out: &mut Out) -> Result<Exit, Failure> {
         Command::Call(args) => call::run(&world, &args, out),
         Command::Check(args) => check::run(&world, &args, out),
         Command::Log(args) => log::run(&world, &args, out),
+        Command::Settings(args) => settings::run(&world, &args, out),
+        Command::Trust(args) => trust::run(&world, &args, out),
+        Command::Grants(args) => grants::run(&world, &args, out),
+        Command::Ask(args) => ask_cmd::run(&world, &args, out),
         Command::Doctor => doctor::run(&world, out),
         Command::Demo(args) => demo::run(&world, &args, out),
         Command::Completions(args) => completions::run(&args, out),
