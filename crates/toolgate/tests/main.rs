@@ -12,6 +12,7 @@ mod main {
     mod at_terminal;
     mod calling;
     mod checking;
+    mod corpus;
     mod desk;
     mod documents;
     mod examples;
@@ -19,6 +20,7 @@ mod main {
     mod hook_scripts;
     mod hook_servers;
     mod logging;
+    mod prompt_tools;
     mod settings;
     mod tools;
     mod trusting;
