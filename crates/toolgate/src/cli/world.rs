@@ -6,7 +6,7 @@ use super::out::Out;
 use std::io::Read;
 use std::sync::Arc;
 use toolgate::settings::{SettingSource, SettingsOptions};
-use toolgate::{AbsPath, Builder, LedgerSink, Toolgate};
+use toolgate::{AbsPath, Builder, LedgerSink, Surroundings, Toolgate};
 use toolgate_os::Ambient;
 use toolgate_policy::Weight;
 use toolgate_proto::{Principal, json::Limits};
@@ -41,6 +41,7 @@ impl World {
             .settings(self.settings_options()?)
             .toolset(self.global.toolset)
             .home(self.ambient.home.clone())
+            .surroundings(self.surroundings())
             .principal(Principal { edge: "cli".to_owned(), name: self.ambient.env.get("USER").cloned() });
         for dir in &self.global.add_dir {
             builder = builder.add_dir(self.ambient.path(dir).as_path());
@@ -58,6 +59,16 @@ impl World {
             builder = builder.deny(rule);
         }
         Ok(builder)
+    }
+
+    /// What commands know of this process.
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            environment: self.ambient.env.clone(),
+            temp_dir: self.ambient.temp_dir.clone(),
+            output_dir: self.ambient.state_dir.as_ref().map(|dir| dir.join("output")),
+            ..Surroundings::default()
+        }
     }
 
     pub(crate) fn settings_options(&self) -> Result<SettingsOptions, Failure> {

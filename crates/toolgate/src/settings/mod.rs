@@ -8,9 +8,11 @@
 mod document;
 mod locate;
 mod read;
+mod sandbox;
 
 pub use locate::{SettingSource, SettingsOptions};
 pub use read::SettingsFile;
+pub use sandbox::SandboxPart;
 
 use std::fmt;
 use toolgate_policy::{Layer, RawPolicy};

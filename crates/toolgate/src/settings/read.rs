@@ -1,6 +1,7 @@
 //! What stands in one settings file.
 
 use super::document::{Kind, Node};
+use super::sandbox::SandboxPart;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
 use toolgate_policy::{Layer, LayerRules, RawRule};
@@ -17,6 +18,8 @@ pub struct SettingsFile {
     pub additional_directories: Vec<AbsPath>,
     /// `disabledTools`.
     pub disabled_tools: Vec<String>,
+    /// `sandbox` and `env`.
+    pub sandbox: SandboxPart,
     /// All of it, unknown keys included.
     pub whole: Value,
 }
@@ -28,6 +31,8 @@ pub(super) struct Origin<'a> {
     pub(super) name: &'a str,
     /// What `/path` patterns are anchored at, and relative directories seen from.
     pub(super) anchor: &'a AbsPath,
+    /// What `~/` means.
+    pub(super) home: Option<&'a AbsPath>,
     /// Whether allow rules and other loosening settings count.
     pub(super) trusted: bool,
 }
@@ -76,6 +81,7 @@ pub(super) fn read_settings(
         mode: None,
         additional_directories: Vec::new(),
         disabled_tools: Vec::new(),
+        sandbox: reader.sandbox(&node, notes)?,
         whole: node.value(),
     };
     if let Some(list) = node.get("disabledTools") {
@@ -88,11 +94,19 @@ pub(super) fn read_settings(
     Ok(file)
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     origin: &'a Origin<'a>,
 }
 
 impl Reader<'_> {
+    pub(super) fn anchor(&self) -> &AbsPath {
+        self.origin.anchor
+    }
+
+    pub(super) fn home(&self) -> Option<&AbsPath> {
+        self.origin.home
+    }
+
     fn permissions(
         &self,
         node: &Node,
@@ -134,7 +148,13 @@ impl Reader<'_> {
     }
 
     /// Whether a setting that loosens counts. A project that is not trusted may only tighten.
-    fn loosens(&self, says_anything: bool, node: &Node, what: &str, notes: &mut Vec<SettingsNote>) -> bool {
+    pub(super) fn loosens(
+        &self,
+        says_anything: bool,
+        node: &Node,
+        what: &str,
+        notes: &mut Vec<SettingsNote>,
+    ) -> bool {
         if !self.origin.trusted && says_anything {
             notes.push(self.note(
                 node,
@@ -158,7 +178,7 @@ impl Reader<'_> {
         }
     }
 
-    fn texts(&self, node: &Node, what: &str) -> Result<Vec<RawRule>, SettingsError> {
+    pub(super) fn texts(&self, node: &Node, what: &str) -> Result<Vec<RawRule>, SettingsError> {
         let Kind::List(items) = &node.kind else {
             return Err(self.wrong(node, what, "a list of strings"));
         };
@@ -175,7 +195,7 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn wrong(&self, node: &Node, what: &str, wanted: &str) -> SettingsError {
+    pub(super) fn wrong(&self, node: &Node, what: &str, wanted: &str) -> SettingsError {
         SettingsError {
             file: self.origin.name.to_owned(),
             line: node.line,
@@ -184,7 +204,7 @@ impl Reader<'_> {
         }
     }
 
-    fn note(&self, node: &Node, message: String) -> SettingsNote {
+    pub(super) fn note(&self, node: &Node, message: String) -> SettingsNote {
         SettingsNote { file: self.origin.name.to_owned(), line: node.line, message }
     }
 }

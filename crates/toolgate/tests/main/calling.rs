@@ -126,3 +126,24 @@ fn what_could_fool_the_eye_is_made_visible() {
     let said = desk.run(&["call", "Read", &format!(r#"{{"file_path":"{}"}}"#, path.display())]);
     assert!(said.out.contains(r"a\u{1b}[31mb\u{202e}c"), "{}", said.out);
 }
+
+/// A command that leaves a server behind, in a program that ends: nothing is left of it.
+#[test]
+fn nothing_outlives_the_program() {
+    let desk = Desk::new();
+    let mark = format!("mark-{}", std::process::id());
+    let input = format!(r#"{{ "command": "setsid sleep 1234.{} & echo {mark}" }}"#, std::process::id());
+    let said = desk.run(&["call", "Bash", &input, "--permission-mode", "bypass"]);
+    assert!(
+        said.out.contains(&mark) && said.out.contains("still run, as task_1"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    let wanted = format!("1234.{}", std::process::id());
+    let left = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == wanted.as_bytes())
+    });
+    assert_eq!(left.count(), 0);
+}

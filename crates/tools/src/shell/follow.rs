@@ -71,13 +71,12 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     let place = tasks.place().map_err(|error| failed(&format!("there is no private directory: {error}")))?;
     let leaves = order.unsandboxed && cleared.terms().unsandboxed && surroundings.sandbox.allow_unsandboxed;
     let boxed = surroundings.sandbox.enabled && !leaves;
-    let proxy = match &cleared.terms().network {
-        Network::Hosts(hosts) if boxed => Some(
-            tasks
-                .proxy(hosts)
-                .map_err(|error| failed(&format!("the proxy could not be started: {error}")))?,
-        ),
-        Network::Hosts(_) | Network::None | Network::Full => None,
+    let hosts = hosts(&cleared.terms().network, &surroundings);
+    let proxy = if boxed && !hosts.is_empty() {
+        let started = tasks.proxy(&hosts, &surroundings.sandbox.denied_hosts);
+        Some(started.map_err(|error| failed(&format!("the proxy could not be started: {error}")))?)
+    } else {
+        None
     };
     let number = tasks.next();
     let cwd = resolve(&order.cwd).real;
@@ -120,6 +119,16 @@ fn tell_end(task: Option<&Weak<Task>>, progress: &Progress) {
     {
         progress.say(super::listing(&task));
     }
+}
+
+/// The hosts that go through the proxy: none where the network is open, or closed.
+fn hosts(network: &Network, surroundings: &Surroundings) -> Vec<String> {
+    let granted = match network {
+        Network::Full => return Vec::new(),
+        Network::None => Vec::new(),
+        Network::Hosts(hosts) => hosts.clone(),
+    };
+    granted.into_iter().chain(surroundings.sandbox.hosts.iter().cloned()).collect()
 }
 
 fn failed(message: &str) -> Refusal {
@@ -171,11 +180,11 @@ fn confinement(
     writable.push(place.temporary.clone());
     let mut unreadable = terms.unreadable.clone();
     unreadable.extend(settings.unreadable.iter().cloned());
-    let net = match (&terms.network, settings.local_binding) {
-        (Network::Full, _) => Net::Full,
-        (Network::None | Network::Hosts(_), true) => Net::Loopback(None),
-        (Network::Hosts(_), false) => Net::Loopback(proxy.map(Proxy::port)),
-        (Network::None, false) => Net::None,
+    let net = match (&terms.network, settings.local_binding, proxy) {
+        (Network::Full, _, _) => Net::Full,
+        (Network::None | Network::Hosts(_), true, _) => Net::Loopback(None),
+        (Network::None | Network::Hosts(_), false, Some(proxy)) => Net::Loopback(Some(proxy.port())),
+        (Network::None | Network::Hosts(_), false, None) => Net::None,
     };
     Confinement { writable, protected, unreadable, net, limits: settings.limits, required: settings.required }
 }

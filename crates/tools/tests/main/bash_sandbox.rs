@@ -154,3 +154,28 @@ fn what_a_terminal_would_act_on_reaches_nobody() {
         assert_eq!(output.display_text(), output.model_text());
     });
 }
+
+#[test]
+fn granted_hosts_are_reached_through_the_proxy_and_others_are_named() {
+    use std::io::{Read, Write};
+    on_runtime(async {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for client in server.incoming() {
+                let mut client = client.unwrap();
+                let _ = client.read(&mut [0; 4096]);
+                let _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nmet");
+            }
+        });
+        let desk = Desk::with(|surroundings| surroundings.sandbox.hosts = vec!["127.0.0.1".into()]);
+        let ask = |host: &str| format!("curl -s -m 10 --noproxy '' http://{host}:{port}/; echo");
+        assert_eq!(output(&desk.bash(&ask("127.0.0.1")).await).model_text(), "met\n");
+        let text = output(&desk.bash(&ask("evil.example")).await).model_text();
+        assert!(text.contains("the proxy refused (observed): `evil.example`"), "{text}");
+        // Around the proxy there is nothing, not even its own port elsewhere.
+        let direct = format!("curl -sS -m 10 --noproxy '*' http://127.0.0.1:{port}/");
+        let text = output(&desk.bash(&direct).await).model_text();
+        assert!(text.contains("tried to connect to `127.0.0.1:"), "{text}");
+    });
+}
