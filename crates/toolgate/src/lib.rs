@@ -40,6 +40,8 @@
 mod builder;
 pub mod paper;
 pub mod settings;
+#[cfg(feature = "otel")]
+pub mod telemetry;
 
 pub use builder::{BuildError, Builder, Toolgate};
 pub use toolgate_gate::ledger::{self, LedgerSink};

@@ -14,5 +14,7 @@ mod main {
     mod examples;
     mod logging;
     mod settings;
+    #[cfg(feature = "otel")]
+    mod telemetry;
     mod tools;
 }

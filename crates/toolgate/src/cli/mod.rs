@@ -16,6 +16,7 @@ mod demo;
 mod doctor;
 mod log;
 mod progress;
+mod telemetry;
 mod tools;
 
 use args::{Args, Command};
