@@ -353,7 +353,10 @@ impl Reader<'_> {
                 words.push(self.regex_word()?);
                 continue;
             }
-            let operator = ["&&", "||", "(", ")", "<", ">"].into_iter().find(|operator| self.takes(operator));
+            let substitutes = self.sees("<(") || self.sees(">(");
+            let operator = ["&&", "||", "(", ")", "<", ">"]
+                .into_iter()
+                .find(|operator| !substitutes && self.takes(operator));
             if let Some(operator) = operator {
                 open = match operator {
                     "(" => open + 1,

@@ -164,6 +164,10 @@ impl<'a> Reader<'a> {
                     self.at += usize::from(!ended);
                     break;
                 }
+                // Inside a substitution bash lets `EOF)` end the text as well.
+                if line.starts_with(&pending.delimiter) {
+                    return unclear("a line of a here-document begins with its delimiter");
+                }
                 if ended {
                     return malformed("a here-document has no end");
                 }
@@ -304,6 +308,7 @@ mod tests {
             "cat <<$x\n$x\n",
             "cat <<E \"a\nE\"\nE\n",
             "cat <<E\na\\\nE\nE\n",
+            "echo $(cat <<E\nx\nE)\ncurl x\nE\n)",
         ] {
             check(text, Err(DoubtKind::Unclear));
         }
