@@ -5,6 +5,7 @@
 
 use super::dice::{Dice, setting};
 use super::law::{line as command_line, path};
+use super::programs::bash;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -348,23 +349,18 @@ fn snapshot(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
 }
 
 fn run(root: &Path, text: &str) {
-    let output = Command::new("timeout")
-        .args(["-s", "KILL", "3", "/bin/bash", "--norc", "--noprofile", "-c", text])
-        .env_clear()
-        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-        .env("HOME", root)
-        .env("TMPDIR", root.join("tmp"))
-        // What the runtime sets for git readers.
-        .envs([
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("GIT_PAGER", "cat"),
-            ("PAGER", "cat"),
-            ("GIT_TERMINAL_PROMPT", "0"),
-        ])
-        .current_dir(root)
-        .stdin(Stdio::null())
-        .output();
-    drop(output.unwrap());
+    let temporary = root.join("tmp");
+    // The last four are what the runtime sets for git readers.
+    let variables = [
+        ("PATH", Path::new("/usr/local/bin:/usr/bin:/bin")),
+        ("HOME", root),
+        ("TMPDIR", &temporary),
+        ("GIT_OPTIONAL_LOCKS", Path::new("0")),
+        ("GIT_PAGER", Path::new("cat")),
+        ("PAGER", Path::new("cat")),
+        ("GIT_TERMINAL_PROMPT", Path::new("0")),
+    ];
+    bash(text, root, &variables);
 }
 
 #[test]
