@@ -6,7 +6,7 @@ use super::lock::lock;
 use super::open::FileProblem;
 use super::place::Place;
 use super::reach::Files;
-use super::replace::{ChangeProblem, put, take_away, temporary_name};
+use super::replace::{ChangeProblem, Put, take_away, temporary_name};
 use super::version::{Hash, Mark, Version};
 use crate::journal::{Draft, Kept, Recorder, Undo};
 use std::sync::Arc;
@@ -79,17 +79,21 @@ impl Held {
         for check in self.checks.iter() {
             check.check(&self.real, content).map_err(ChangeProblem::Unfit)?;
         }
-        let hash = Hash::of(content);
-        let mode = before.map_or(0, |before| before.mode);
-        let after = Kept { hash, bytes: content.len() as u64, mode, stored: false };
         let temp = temporary_name();
-        let recording = self.begin(before, Some(after), &temp)?;
-        let made = Place::make(&self.real)
-            .map_err(ChangeProblem::from)
-            .and_then(|mut place| put(&mut place, &temp, before, content, None));
-        let undo = recording.end(made.is_ok());
+        let mut place = Place::make(&self.real)?;
+        let mut hash = None;
+        let announce = || {
+            let mode = before.map_or(0, |before| before.mode);
+            let made = Hash::of(content);
+            hash = Some(made);
+            let after = Kept { hash: made, bytes: content.len() as u64, mode, stored: false };
+            self.begin(before, Some(after), &temp)
+        };
+        let put = Put { before, content, mode: None, temp: &temp };
+        let (recording, made) = super::replace::put(&mut place, put, announce);
+        let undo = recording.map_or(Undo::Off, |recording| recording.end(made.is_ok()));
         let others = before.map_or(0, |before| before.names.saturating_sub(1));
-        made.map(|mark| Made { mark: Some(mark), hash: Some(hash), undo, other_names: others })
+        made.map(|mark| Made { mark: Some(mark), hash, undo, other_names: others })
     }
 
     /// Removes `before`, which must still be there.

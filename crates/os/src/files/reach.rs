@@ -6,6 +6,7 @@ use super::version::{Mark, Version};
 use crate::journal::Recorder;
 use crate::search::Tree;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, statat};
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -38,7 +39,10 @@ pub enum Access {
 /// The files that one call may touch: those its intent named, and nothing else.
 #[derive(Debug, Clone, Default)]
 pub struct Files {
-    reach: Vec<Reach>,
+    /// What was asked for by name. A call may name thousands of files.
+    named: HashMap<AbsPath, Vec<Reach>>,
+    /// Whole directories, and all below them.
+    trees: Vec<Reach>,
     /// Where looking around is free: the session's roots.
     roots: Vec<AbsPath>,
     /// What policy keeps out of sight inside a tree that was granted.
@@ -105,7 +109,14 @@ pub struct Entry {
 impl Files {
     /// Hands that reach these paths.
     pub fn new(reach: Vec<Reach>, roots: Vec<AbsPath>) -> Self {
-        Self { reach, roots, ..Self::default() }
+        let mut files = Self { roots, ..Self::default() };
+        for reach in reach {
+            if reach.scope == Scope::Tree {
+                files.trees.push(reach.clone());
+            }
+            files.named.entry(reach.asked.clone()).or_default().push(reach);
+        }
+        files
     }
 
     /// The same, with every change recorded.
@@ -145,13 +156,13 @@ impl Files {
     }
 
     fn find(&self, asked: &AbsPath, fits: impl Fn(Access) -> bool) -> Result<AbsPath, FileProblem> {
-        for reach in self.reach.iter().filter(|reach| fits(reach.access)) {
-            if reach.asked == *asked {
-                return Ok(reach.real.clone());
-            }
-            if reach.scope == Scope::Tree && asked.is_under(&reach.real) && asked.lexical() == *asked {
-                return if self.hides(asked) { Err(FileProblem::NotGranted) } else { Ok(asked.clone()) };
-            }
+        let named = self.named.get(asked).into_iter().flatten().find(|reach| fits(reach.access));
+        if let Some(reach) = named {
+            return Ok(reach.real.clone());
+        }
+        let below = |reach: &Reach| fits(reach.access) && asked.is_under(&reach.real);
+        if self.trees.iter().any(below) && asked.lexical() == *asked {
+            return if self.hides(asked) { Err(FileProblem::NotGranted) } else { Ok(asked.clone()) };
         }
         Err(FileProblem::NotGranted)
     }
@@ -185,11 +196,8 @@ impl Files {
     /// A file or directory to search: all below it, if the call was granted the tree; else for a listing of the
     /// directory alone.
     pub fn tree(&self, asked: &AbsPath, scope: Scope) -> Result<Tree, FileProblem> {
-        let granted = |reach: &&Reach| {
-            reach.asked == *asked || (reach.scope == Scope::Tree && asked.is_under(&reach.real))
-        };
-        if scope == Scope::Tree && !self.reach.iter().filter(granted).any(|reach| reach.scope == Scope::Tree)
-        {
+        let granted = |reach: &Reach| reach.asked == *asked || asked.is_under(&reach.real);
+        if scope == Scope::Tree && !self.trees.iter().any(granted) {
             return Err(FileProblem::NotGranted);
         }
         let start = self.real(asked)?;

@@ -12,6 +12,7 @@
 //! A process that is killed between two steps may leave the temporary name behind; the journal knows it and removes
 //! it when it is next opened.
 
+use super::faults;
 use super::open::FileProblem;
 use super::place::{Place, open_regular, remove};
 use super::sys;
@@ -58,17 +59,37 @@ pub(crate) fn temporary_name() -> OsString {
     OsString::from(format!(".toolgate-{}.tmp", uuid::Uuid::now_v7().simple()))
 }
 
-/// Puts `content` in the place of `before`; where that is `None`, there must be nothing.
-/// A mode is for a file that was removed and comes back.
-pub(crate) fn put(
+/// New content for a place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Put<'a> {
+    /// What must be there; `None` stands for nothing.
+    pub(crate) before: Option<&'a Version>,
+    pub(crate) content: &'a [u8],
+    /// The mode of a file that was removed and comes back.
+    pub(crate) mode: Option<u32>,
+    /// A name for the time of the change.
+    pub(crate) temp: &'a OsStr,
+}
+
+/// Content this large is written while the change is announced.
+const LARGE: usize = 1 << 20;
+
+/// Puts new content in its place, once `announce` has said that it will be.
+/// The first of the two results is the announcement's, where it was made.
+pub(crate) fn put<A: Send>(
     place: &mut Place,
-    temp: &OsStr,
-    before: Option<&Version>,
-    content: &[u8],
-    mode: Option<u32>,
-) -> Result<Mark, ChangeProblem> {
-    let done = Draft::write(place, temp, before, content, mode).and_then(|draft| {
-        let done = match before {
+    put: Put<'_>,
+    announce: impl FnOnce() -> Result<A, ChangeProblem> + Send,
+) -> (Option<A>, Result<Mark, ChangeProblem>) {
+    let (announced, draft) = match prepare(place, put, announce) {
+        Ok(prepared) => prepared,
+        Err(problem) => {
+            place.unmake();
+            return (None, Err(problem));
+        }
+    };
+    let done = draft.and_then(|draft| {
+        let done = match put.before {
             Some(before) => draft.displace(place, before),
             None => draft.appear(place),
         };
@@ -80,7 +101,27 @@ pub(crate) fn put(
     if done.is_err() {
         place.unmake();
     }
-    done
+    (Some(announced), done)
+}
+
+/// The announcement and the written draft. An error is the announcement's; then there is no draft.
+fn prepare<'a, A: Send>(
+    place: &Place,
+    put: Put<'a>,
+    announce: impl FnOnce() -> Result<A, ChangeProblem> + Send,
+) -> Result<(A, Result<Draft<'a>, ChangeProblem>), ChangeProblem> {
+    // A draft without a name is nothing that a crash could leave behind, so it may be begun before the announcement.
+    if put.content.len() >= LARGE
+        && let Ok(Some(draft)) = Draft::nameless(place, put)
+    {
+        let (announced, filled) = std::thread::scope(|scope| {
+            let filling = scope.spawn(faults::carried(|| draft.fill(place, put)));
+            (announce(), filling.join())
+        });
+        let filled = filled.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        return Ok((announced?, filled.map(|()| draft)));
+    }
+    Ok((announce()?, Draft::write(place, put)))
 }
 
 /// Removes the file that holds `before`.
@@ -114,54 +155,44 @@ struct Draft<'t> {
 }
 
 impl<'t> Draft<'t> {
-    fn write(
-        place: &Place,
-        temp: &'t OsStr,
-        before: Option<&Version>,
-        content: &[u8],
-        mode: Option<u32>,
-    ) -> Result<Self, ChangeProblem> {
-        if before.is_some() {
-            may_write(place)?;
-        }
-        // What replaces a file gets that file's mode later and must not be readable by more people until then.
-        let first_mode = Mode::from_raw_mode(if before.is_some() { 0o600 } else { 0o666 });
-        let draft = Self::open(place, temp, first_mode)?;
-        let filled = draft.fill(place, before, content, mode);
-        if let Err(problem) = filled {
+    fn write(place: &Place, put: Put<'t>) -> Result<Self, ChangeProblem> {
+        let draft = match Self::nameless(place, put)? {
+            Some(draft) => draft,
+            None => {
+                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW;
+                let fd = sys::openat(place.dir(), put.temp, flags, first_mode(put))?;
+                Self { fd, temp: put.temp, named: true }
+            }
+        };
+        if let Err(problem) = draft.fill(place, put) {
             draft.drop_name(place);
             return Err(problem);
         }
         Ok(draft)
     }
 
-    fn open(place: &Place, temp: &'t OsStr, mode: Mode) -> Result<Self, ChangeProblem> {
-        match sys::openat(place.dir(), OsStr::new("."), OFlags::TMPFILE | OFlags::RDWR, mode) {
-            Ok(fd) => Ok(Self { fd, temp, named: false }),
-            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => {
-                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW;
-                Ok(Self { fd: sys::openat(place.dir(), temp, flags, mode)?, temp, named: true })
-            }
+    /// An empty draft that has no name yet. `None` where the file system knows no such thing.
+    fn nameless(place: &Place, put: Put<'t>) -> Result<Option<Self>, ChangeProblem> {
+        if put.before.is_some() {
+            may_write(place)?;
+        }
+        match sys::openat(place.dir(), OsStr::new("."), OFlags::TMPFILE | OFlags::RDWR, first_mode(put)) {
+            Ok(fd) => Ok(Some(Self { fd, temp: put.temp, named: false })),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn fill(
-        &self,
-        place: &Place,
-        before: Option<&Version>,
-        content: &[u8],
-        mode: Option<u32>,
-    ) -> Result<(), ChangeProblem> {
-        sys::write_all(&self.fd, content)?;
-        if before.is_some() {
+    fn fill(&self, place: &Place, put: Put<'_>) -> Result<(), ChangeProblem> {
+        sys::write_all(&self.fd, put.content)?;
+        if put.before.is_some() {
             let old = match place.open() {
                 Ok(old) => old,
                 Err(FileProblem::Missing) => return Err(ChangeProblem::Changed),
                 Err(problem) => return Err(problem.into()),
             };
             take_over(&old, &self.fd)?;
-        } else if let Some(mode) = mode {
+        } else if let Some(mode) = put.mode {
             sys::fchmod(self.fd.as_fd(), Mode::from_raw_mode(mode & 0o777))?;
         }
         sys::fsync(self.fd.as_fd())?;
@@ -254,6 +285,11 @@ impl<'t> Draft<'t> {
     }
 }
 
+/// What replaces a file gets that file's mode later and must not be readable by more people until then.
+fn first_mode(put: Put<'_>) -> Mode {
+    Mode::from_raw_mode(if put.before.is_some() { 0o600 } else { 0o666 })
+}
+
 /// Whether a name in the place's directory is a regular file with this version in it.
 fn holds(place: &Place, name: &OsStr, before: &Version) -> Result<bool, FileProblem> {
     match open_regular(place.dir(), name) {
@@ -321,6 +357,10 @@ mod tests {
     use std::path::Path;
     use toolgate_proto::AbsPath;
 
+    fn put_now(place: &mut Place, before: Option<&Version>, content: &[u8]) -> Result<Mark, ChangeProblem> {
+        put(place, Put { before, content, mode: None, temp: &temporary_name() }, || Ok(())).1
+    }
+
     /// Reads a file, lets somebody else do something, and then tries to change it.
     fn check(others: impl FnOnce(&Path), expected: Result<&str, ChangeProblem>, left: &str) {
         let dir = tempfile::tempdir().unwrap();
@@ -329,7 +369,7 @@ mod tests {
         let before = read_at(&path, 1000).unwrap().unwrap();
         others(path.as_path());
         let mut place = Place::find(&path).unwrap();
-        let made = put(&mut place, &temporary_name(), Some(&before), b"new content", None);
+        let made = put_now(&mut place, Some(&before), b"new content");
         assert_eq!(made.map(|_| "made"), expected);
         assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), left);
         let names: Vec<_> =
@@ -401,7 +441,7 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
         rustix::fs::setxattr(path.as_path(), "user.note", b"kept", rustix::fs::XattrFlags::empty()).unwrap();
         let before = read_at(&path, 1000).unwrap();
-        put(&mut Place::find(&path).unwrap(), &temporary_name(), before.as_ref(), b"new", None).unwrap();
+        put_now(&mut Place::find(&path).unwrap(), before.as_ref(), b"new").unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o751);
         let mut value = [0; 16];
         let got = rustix::fs::getxattr(path.as_path(), "user.note", &mut value).unwrap();
@@ -413,7 +453,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = AbsPath::new(dir.path().canonicalize().unwrap().join("f")).unwrap();
         std::fs::write(&path, "theirs").unwrap();
-        let made = put(&mut Place::make(&path).unwrap(), &temporary_name(), None, b"ours", None);
+        let made = put_now(&mut Place::make(&path).unwrap(), None, b"ours");
         assert_eq!(made.unwrap_err(), ChangeProblem::Changed);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
     }

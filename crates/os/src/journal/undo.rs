@@ -7,7 +7,7 @@
 use super::line::{Line, PathText, State};
 use super::{Change, Journal, Kept};
 use crate::files::place::Place;
-use crate::files::replace::{ChangeProblem, put, take_away, temporary_name};
+use crate::files::replace::{ChangeProblem, Put, put, take_away, temporary_name};
 use crate::files::{FileProblem, Hash, Version, lock_thread, read_at};
 use std::collections::BTreeMap;
 use toolgate_proto::{AbsPath, CallId, SessionId};
@@ -318,7 +318,8 @@ fn exchange(restore: &Restore, temp: &std::ffi::OsStr) -> Result<(), ChangeProbl
         (Some(then), current) => {
             let mode = restore.target.map(|kept| kept.mode).filter(|mode| *mode != 0);
             let mut place = Place::make(&restore.path)?;
-            put(&mut place, temp, current.as_ref(), then, mode).map(drop)
+            let new = Put { before: current.as_ref(), content: then, mode, temp };
+            put(&mut place, new, || Ok(())).1.map(drop)
         }
         (None, Some(current)) => take_away(&Place::find(&restore.path)?, temp, current),
         (None, None) => Ok(()),
