@@ -3,6 +3,7 @@
 //! Most edits touch one place of a large file, so what is the same at both ends is cut off before the lines are
 //! compared, and the comparison itself is given up after a while: then the whole middle counts as replaced.
 
+use crate::text::decode;
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 use std::time::{Duration, Instant};
@@ -164,8 +165,8 @@ pub fn unified_diff(path: &str, old: Option<&[u8]>, new: Option<&[u8]>, most_lin
         None => "/dev/null".to_owned(),
     };
     let head = format!("--- {}\n+++ {}", side(old, 'a'), side(new, 'b'));
-    let text = |content: Option<&[u8]>| crate::text::decode(content.unwrap_or_default().to_vec());
-    match (text(old), text(new)) {
+    let (before, after) = (decode(old.unwrap_or_default()), decode(new.unwrap_or_default()));
+    match (before, after) {
         (Ok((old, _)), Ok((new, _))) => format!("{head}\n{}", render(&hunks(&old, &new), most_lines)),
         _ => format!("{head}\n[not text: {} bytes, then {} bytes]", len(old), len(new)),
     }

@@ -26,10 +26,24 @@ const MOST_DIFF_LINES: usize = 100;
 /// What a session has seen, by real path.
 #[derive(Debug, Default)]
 pub struct ReadState {
-    files: Mutex<HashMap<AbsPath, Seen>>,
+    files: Mutex<Known>,
     lines: LineIndex,
     /// Hears of changes, where the host wants to know of them.
     watcher: OnceLock<FileWatcher>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_path: HashMap<AbsPath, Seen>,
+    /// All kept contents together.
+    kept_bytes: usize,
+}
+
+impl Known {
+    fn remove(&mut self, real: &AbsPath) {
+        let content = self.by_path.remove(real).and_then(|seen| seen.content);
+        self.kept_bytes -= content.map_or(0, |content| content.len());
+    }
 }
 
 /// What was seen of one file.
@@ -62,7 +76,7 @@ impl ReadState {
         session.state::<Self>()
     }
 
-    fn files(&self) -> MutexGuard<'_, HashMap<AbsPath, Seen>> {
+    fn files(&self) -> MutexGuard<'_, Known> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -74,21 +88,23 @@ impl ReadState {
     /// Remembers what was seen. Seeing a part of an unchanged file does not make one forget that all was seen.
     pub(crate) fn saw(&self, real: AbsPath, mut seen: Seen) {
         let mut files = self.files();
-        if let Some(former) = files.get(&real)
+        if let Some(former) = files.by_path.get(&real)
             && former.hash.is_some()
             && former.hash == seen.hash
         {
             seen.whole |= former.whole;
         }
-        let total: usize =
-            files.values().filter_map(|seen| seen.content.as_ref()).map(|text| text.len()).sum();
-        if seen.content.as_ref().is_some_and(|text| text.len() + total > MOST_KEPT_TOTAL) {
+        files.remove(&real);
+        let size = seen.content.as_ref().map_or(0, |content| content.len());
+        if files.kept_bytes + size > MOST_KEPT_TOTAL {
             seen.content = None;
+        } else {
+            files.kept_bytes += size;
         }
         if let Some(watcher) = self.watcher.get() {
             watcher.watch(&real);
         }
-        files.insert(real, seen);
+        files.by_path.insert(real, seen);
     }
 
     /// Remembers what the session itself has written.
@@ -118,12 +134,12 @@ impl ReadState {
 
     /// What was seen of a file.
     pub(crate) fn get(&self, real: &AbsPath) -> Option<Seen> {
-        self.files().get(real).cloned()
+        self.files().by_path.get(real).cloned()
     }
 
     /// Every file that was seen.
     pub fn paths(&self) -> Vec<AbsPath> {
-        self.files().keys().cloned().collect()
+        self.files().by_path.keys().cloned().collect()
     }
 
     /// Compares what is there with what was seen.

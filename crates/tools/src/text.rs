@@ -4,6 +4,8 @@
 //! A file that is nearly UTF-8 (one stray Latin-1 letter) stays bytes, so that an edit elsewhere in it changes
 //! nothing but what it was asked to.
 
+use std::borrow::Cow;
+
 /// How a file's text is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Encoding {
@@ -82,14 +84,13 @@ impl Encoding {
         }
     }
 
-    /// The text of a file, without the mark.
-    pub(crate) fn decode(self, bytes: Vec<u8>) -> Result<Vec<u8>, NoText> {
+    /// The text of a file, without the mark. UTF-8 is not copied.
+    pub(crate) fn decode(self, bytes: &[u8]) -> Result<Cow<'_, [u8]>, NoText> {
         let body = bytes.get(self.bom_len()..).unwrap_or_default();
         match self.kind {
-            Kind::Utf8 if self.bom => Ok(body.to_vec()),
-            Kind::Utf8 => Ok(bytes),
-            Kind::Utf16Le => utf16(body, u16::from_le_bytes),
-            Kind::Utf16Be => utf16(body, u16::from_be_bytes),
+            Kind::Utf8 => Ok(Cow::Borrowed(body)),
+            Kind::Utf16Le => utf16(body, u16::from_le_bytes).map(Cow::Owned),
+            Kind::Utf16Be => utf16(body, u16::from_be_bytes).map(Cow::Owned),
         }
     }
 
@@ -108,8 +109,8 @@ impl Encoding {
 }
 
 /// The text of a whole file and how to give it back.
-pub(crate) fn decode(bytes: Vec<u8>) -> Result<(Vec<u8>, Encoding), NoText> {
-    let encoding = Encoding::detect(&bytes).ok_or(NoText::Binary)?;
+pub(crate) fn decode(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, Encoding), NoText> {
+    let encoding = Encoding::detect(bytes).ok_or(NoText::Binary)?;
     Ok((encoding.decode(bytes)?, encoding))
 }
 
@@ -167,8 +168,9 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(bytes: &[u8], expected: Result<(&str, Option<&str>), NoText>) {
-        let got = decode(bytes.to_vec());
-        let got = got.map(|(text, encoding)| (String::from_utf8(text).unwrap(), encoding.name()));
+        let got = decode(bytes);
+        let got =
+            got.map(|(text, encoding)| (String::from_utf8(text.into_owned()).unwrap(), encoding.name()));
         assert_eq!(got, expected.map(|(text, name)| (text.to_owned(), name)));
     }
 
@@ -190,7 +192,7 @@ mod tests {
             for kind in [Kind::Utf8, Kind::Utf16Le, Kind::Utf16Be] {
                 let encoding = Encoding { kind, bom };
                 let bytes = encoding.encode(text.clone().into_bytes());
-                prop_assert_eq!(encoding.decode(bytes).unwrap(), text.clone().into_bytes());
+                prop_assert_eq!(encoding.decode(&bytes).unwrap().into_owned(), text.clone().into_bytes());
             }
         }
     }

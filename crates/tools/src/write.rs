@@ -194,14 +194,14 @@ fn replace(
         may_replace(held, path, before, state, rule)?;
     }
     let same = before.as_ref().is_some_and(|before| before.bytes == content);
-    let old = before.as_ref().map(|before| decode(before.bytes.clone()));
+    let old = before.as_ref().map(|before| decode(&before.bytes));
     let mut notes = Vec::new();
     let original = match &old {
         Some(Ok((text, encoding))) => {
             if let Some(name) = encoding.name() {
                 notes.push(format!("the file was {name}; it is plain UTF-8 now"));
             }
-            Some(text.clone())
+            Some(text.to_vec())
         }
         Some(Err(_)) => Some(Vec::new()),
         None => None,

@@ -2,6 +2,7 @@
 
 use crate::text::{LineEnds, count_lines, to_crlf};
 use memchr::memmem;
+use std::borrow::Cow;
 
 /// One replacement.
 #[derive(Debug, Clone)]
@@ -45,38 +46,41 @@ pub(crate) struct Missed {
 
 /// Makes all replacements, each in what the ones before it left, or none.
 pub(crate) fn apply(text: &[u8], replacements: &[Replacement]) -> Result<Applied, Missed> {
-    let mut applied = Applied { text: text.to_vec(), places: 0, unique: true, notes: Vec::new() };
+    let mut applied = Applied { text: Vec::new(), places: 0, unique: true, notes: Vec::new() };
+    // A file may be large: it is not copied before there is something to change.
+    let mut current = Cow::Borrowed(text);
     for (index, replacement) in replacements.iter().enumerate() {
-        if let Err(miss) = replace(&mut applied, replacement) {
-            return Err(Missed { index, miss, text: applied.text });
+        match replace(&current, &mut applied, replacement) {
+            Ok(next) => current = Cow::Owned(next),
+            Err(miss) => return Err(Missed { index, miss, text: current.into_owned() }),
         }
     }
+    applied.text = current.into_owned();
     Ok(applied)
 }
 
-fn replace(applied: &mut Applied, replacement: &Replacement) -> Result<(), Miss> {
-    let Aligned { old, new, note } = align(&applied.text, replacement).ok_or(Miss::NotFound)?;
-    let places = places(&applied.text, old.as_bytes());
+fn replace(text: &[u8], applied: &mut Applied, replacement: &Replacement) -> Result<Vec<u8>, Miss> {
+    let Aligned { old, new, note } = align(text, replacement).ok_or(Miss::NotFound)?;
+    let places = places(text, old.as_bytes());
     let chosen: Vec<usize> = match (places.as_slice(), replacement.all, replacement.line_hint) {
         ([], _, _) => return Err(Miss::NotFound),
         ([one], _, _) => vec![*one],
-        (_, true, _) => memmem::find_iter(&applied.text, &old).collect(),
-        (several, false, Some(hint)) => vec![nearest(&applied.text, several, hint)?],
-        (several, false, None) => return Err(Miss::Ambiguous(lines(&applied.text, several))),
+        (_, true, _) => memmem::find_iter(text, &old).collect(),
+        (several, false, Some(hint)) => vec![nearest(text, several, hint)?],
+        (several, false, None) => return Err(Miss::Ambiguous(lines(text, several))),
     };
     applied.unique &= places.len() == 1;
     applied.places += chosen.len();
     applied.notes.extend(note);
-    let mut out = Vec::with_capacity(applied.text.len() + new.len());
+    let mut out = Vec::with_capacity(text.len() + new.len());
     let mut at = 0;
     for place in chosen {
-        out.extend_from_slice(applied.text.get(at..place).unwrap_or_default());
+        out.extend_from_slice(text.get(at..place).unwrap_or_default());
         out.extend_from_slice(new.as_bytes());
         at = place + old.len();
     }
-    out.extend_from_slice(applied.text.get(at..).unwrap_or_default());
-    applied.text = out;
-    Ok(())
+    out.extend_from_slice(text.get(at..).unwrap_or_default());
+    Ok(out)
 }
 
 /// Old and new text with the line ends of the file.

@@ -14,6 +14,7 @@ pub(crate) use multi::MultiEdit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use std::borrow::Cow;
 use std::sync::Arc;
 use toolgate_gate::{Cleared, Scene, Spec, Tool};
 use toolgate_os::{Held, Version, resolve};
@@ -86,7 +87,7 @@ impl Tool for Edit {
             "filePath": path,
             "oldString": input.old_string,
             "newString": input.new_string,
-            "originalFile": edited.original(),
+            "originalFile": edited.original,
             "structuredPatch": edited.hunks,
             "userModified": false,
             "replaceAll": input.replace_all,
@@ -169,7 +170,7 @@ impl Tool for EditFile {
         let edited = edit(&cleared, &path, replacements, Rule::ReadOrNot).await?;
         let structured = json!({
             "filePath": path,
-            "originalFile": edited.original(),
+            "originalFile": edited.original,
             "structuredPatch": edited.hunks,
             "replacements": edited.places,
         });
@@ -216,7 +217,8 @@ fn must_be_read(scene: &Scene, path: &AbsPath) -> Result<(), Refusal> {
 
 /// An edit that was made.
 struct Edited {
-    before: Vec<u8>,
+    /// The former text, where it is not too large to be told.
+    original: Option<String>,
     existed: bool,
     hunks: Vec<Hunk>,
     places: usize,
@@ -224,11 +226,6 @@ struct Edited {
 }
 
 impl Edited {
-    fn original(&self) -> Option<String> {
-        let known = self.existed && self.before.len() <= MOST_ORIGINAL;
-        known.then(|| String::from_utf8_lossy(&self.before).into_owned())
-    }
-
     fn output(&self, path: &AbsPath) -> Output {
         let verb = if self.existed { "edited" } else { "created" };
         let times = if self.places == 1 {
@@ -310,12 +307,13 @@ impl EditOne<'_> {
             Freshness::Unseen => false,
         };
         let hunks = hunks(&text, &applied.text);
+        let original = (text.len() <= MOST_ORIGINAL).then(|| String::from_utf8_lossy(&text).into_owned());
         let content = encoding.encode(applied.text);
         let put = self.held.put(Some(&before), &content);
         let put = put.map_err(|problem| not_made(self.path, &problem, Code::FileEdit))?;
         notes.extend(notes_of(&put));
         self.state.wrote(self.held.real().clone(), put.mark, &content, put.hash, whole);
-        Ok(Edited { before: text, existed: true, hunks, places: applied.places, notes })
+        Ok(Edited { original, existed: true, hunks, places: applied.places, notes })
     }
 
     /// The one form in which an edit makes a file: an empty old text.
@@ -334,11 +332,11 @@ impl EditOne<'_> {
         let put = put.map_err(|problem| not_made(self.path, &problem, Code::FileEdit))?;
         self.state.wrote(self.held.real().clone(), put.mark, content.as_bytes(), put.hash, true);
         let hunks = hunks(b"", content.as_bytes());
-        Ok(Edited { before: Vec::new(), existed: false, hunks, places: 1, notes: notes_of(&put) })
+        Ok(Edited { original: None, existed: false, hunks, places: 1, notes: notes_of(&put) })
     }
 
-    fn text_of(&self, before: &Version) -> Result<(Vec<u8>, Encoding), Refusal> {
-        decode(before.bytes.clone()).map_err(|problem| match problem {
+    fn text_of<'v>(&self, before: &'v Version) -> Result<(Cow<'v, [u8]>, Encoding), Refusal> {
+        decode(&before.bytes).map_err(|problem| match problem {
             NoText::Binary => {
                 Refusal::new(Code::BinaryFile, format!("`{}` is a binary file, not text", self.path))
             }

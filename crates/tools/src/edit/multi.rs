@@ -92,7 +92,7 @@ impl Tool for MultiEdit {
         let structured = json!({
             "filePath": path,
             "edits": input.edits,
-            "originalFile": edited.original(),
+            "originalFile": edited.original,
             "structuredPatch": edited.hunks,
             "userModified": false,
         });

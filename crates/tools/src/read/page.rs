@@ -107,7 +107,7 @@ pub(crate) fn read_page(
     let bytes = start;
     let hash = Hash::of(&bytes);
     let content = kept(&bytes);
-    let (text, encoding) = decode(bytes).map_err(NoPage::NotText)?;
+    let (text, encoding) = decode(&bytes).map_err(NoPage::NotText)?;
     let mut page = cut_out(&text, real, wanted)?;
     page.encoding = encoding;
     page.line_ends = LineEnds::of(&text);
