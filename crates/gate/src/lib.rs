@@ -52,6 +52,7 @@ mod pipeline;
 
 mod gate;
 pub mod permit;
+mod span;
 mod stage;
 mod trail;
 

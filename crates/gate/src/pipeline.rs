@@ -26,6 +26,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use toolgate_policy::Judgement;
 use toolgate_proto::{CallRecord, CallResult, Code, Refusal, Stage, ToolCall};
+use tracing::Instrument;
 
 /// An approver may revise an input, which is then judged again; not for ever.
 const MOST_REVISIONS: usize = 8;
@@ -92,7 +93,8 @@ impl Gate {
             told: None,
             turn,
         };
-        let result = match AssertUnwindSafe(walk.path()).catch_unwind().await {
+        let span = walk.trail.spans().0.clone();
+        let result = match AssertUnwindSafe(walk.path()).catch_unwind().instrument(span).await {
             Ok(result) => result,
             Err(panic) => Err(Refusal::new(Code::Internal, format!("crashed: {}", words_of(&*panic)))
                 .at(walk.trail.stage())),

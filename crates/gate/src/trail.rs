@@ -3,6 +3,7 @@
 use crate::ledger::{redact, sha256_hex};
 use crate::scene::Session;
 use crate::sink::Sink;
+use crate::span::{call_span, ended, stage_span};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,6 +12,7 @@ use toolgate_proto::{
     Approval, CallRecord, CallResult, Code, Effect, Event, JudgedAs, Outcome, Refusal, Stage, StageMark,
     ToolCall, ToolIdentity,
 };
+use tracing::Span;
 
 /// Where records and events go.
 #[derive(Clone)]
@@ -54,6 +56,8 @@ pub(crate) struct Trail {
     started: Instant,
     stage: Stage,
     stage_started: Instant,
+    span: Span,
+    stage_span: Span,
 }
 
 impl Trail {
@@ -65,6 +69,8 @@ impl Trail {
         });
         let record = blank(session, call);
         let now = Instant::now();
+        let span = call_span(call, session.id());
+        let stage_span = stage_span(&span, Stage::Resolve);
         Self {
             audience,
             record,
@@ -73,6 +79,8 @@ impl Trail {
             started: now,
             stage: Stage::Resolve,
             stage_started: now,
+            span,
+            stage_span,
         }
     }
 
@@ -95,6 +103,12 @@ impl Trail {
         self.audience.tell(|| Event::Passed { call: call.clone(), stage });
         self.stage = next;
         self.stage_started = now;
+        self.stage_span = stage_span(&self.span, next);
+    }
+
+    /// The span of the whole call, and that of the stage it is in.
+    pub(crate) fn spans(&self) -> (&Span, &Span) {
+        (&self.span, &self.stage_span)
     }
 
     pub(crate) fn note(&mut self, write: impl FnOnce(&mut CallRecord)) {
@@ -150,6 +164,8 @@ impl Trail {
         let record = &mut self.record;
         record.stages.push(StageMark { stage: self.stage, micros: micros(now - self.stage_started) });
         record.micros = micros(now - self.started);
+        ended(&self.span, record.judged.as_ref().map(|judged| judged.verdict.as_str()), &outcome);
+        self.stage_span = Span::none();
         record.outcome = outcome;
         for sink in self.audience.sinks.iter() {
             sink.record(record);

@@ -18,6 +18,7 @@ mod main {
     mod registry;
     mod schedule;
     mod shaping;
+    mod spans;
     mod stream;
     mod writers;
 }

@@ -41,6 +41,8 @@ mod builder;
 pub mod mcp_servers;
 pub mod paper;
 pub mod settings;
+#[cfg(feature = "otel")]
+pub mod telemetry;
 
 pub use builder::{BuildError, Builder, Toolgate};
 pub use toolgate_gate::ledger::{self, LedgerSink};

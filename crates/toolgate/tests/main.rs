@@ -15,5 +15,7 @@ mod main {
     mod logging;
     mod policy;
     mod settings;
+    #[cfg(feature = "otel")]
+    mod telemetry;
     mod tools;
 }

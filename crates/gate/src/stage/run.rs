@@ -7,10 +7,12 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use tokio::time::{Instant, timeout};
 use toolgate_proto::{CallResult, Code, Refusal, Stage};
+use tracing::Instrument;
 
 pub(crate) async fn run(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
     let progress = ready.progress.clone();
-    let result = run_tool(walk, ready).await;
+    let span = walk.trail.spans().1.clone();
+    let result = run_tool(walk, ready).instrument(span).await;
     progress.end();
     result
 }

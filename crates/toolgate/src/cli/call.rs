@@ -3,7 +3,7 @@
 use super::args::{CallArgs, ResultForm};
 use super::mcp::Behind;
 use super::out::Out;
-use super::world::World;
+use super::world::{Recording, World};
 use super::{Exit, Failure, progress};
 use serde_json::json;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
         interrupts.recv().await;
         interrupted.cancel();
     });
-    let (toolgate, ledger) = world.recording(out)?;
+    let Recording { toolgate, ledger, watched } = world.recording(out)?;
     let id = args.id.clone().unwrap_or_else(|| toolgate_os::fresh_id("call_"));
     let call = ToolCall::new(id, args.name.clone(), input);
     let limits = CallLimits { cancel, timeout };
@@ -68,6 +68,7 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
     })?;
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
+    watched.finish(out);
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
         out.note(&format!("this call is not in the ledger: {trouble}"));
     }

@@ -19,6 +19,7 @@ mod log;
 mod mcp;
 mod policy;
 mod progress;
+mod telemetry;
 mod tools;
 
 use args::{Args, Command};

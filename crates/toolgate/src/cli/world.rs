@@ -3,6 +3,7 @@
 use super::Failure;
 use super::args::Global;
 use super::out::Out;
+use super::telemetry::Watched;
 use std::io::Read;
 use std::sync::Arc;
 use toolgate::settings::{SettingSource, SettingsOptions};
@@ -21,6 +22,13 @@ const CONCURRENCY: &str = "TOOLGATE_MAX_TOOL_CONCURRENCY";
 pub(crate) struct World {
     pub(crate) ambient: Ambient,
     pub(crate) global: Global,
+}
+
+/// A toolgate whose calls are recorded, as far as they can be.
+pub(crate) struct Recording {
+    pub(crate) toolgate: Toolgate,
+    pub(crate) ledger: Option<Arc<LedgerSink>>,
+    pub(crate) watched: Watched,
 }
 
 impl World {
@@ -91,7 +99,7 @@ impl World {
     }
 
     /// A toolgate that keeps records, where they can be kept.
-    pub(crate) fn recording(&self, out: &mut Out) -> Result<(Toolgate, Option<Arc<LedgerSink>>), Failure> {
+    pub(crate) fn recording(&self, out: &mut Out) -> Result<Recording, Failure> {
         self.recording_with(out, |builder| builder)
     }
 
@@ -100,7 +108,7 @@ impl World {
         &self,
         out: &mut Out,
         more: impl FnOnce(Builder) -> Builder,
-    ) -> Result<(Toolgate, Option<Arc<LedgerSink>>), Failure> {
+    ) -> Result<Recording, Failure> {
         let ledger = match self.ledger_dir() {
             Some(dir) => match LedgerSink::open(&dir, ROTATE_AT) {
                 Ok(ledger) => Some(Arc::new(ledger)),
@@ -121,9 +129,10 @@ impl World {
         if let Some(ledger) = &ledger {
             builder = builder.sink(Arc::clone(ledger) as Arc<dyn toolgate::Sink>);
         }
-        let toolgate = builder.build()?;
+        let watched = Watched::start(self, out);
+        let toolgate = watched.attach(builder).build()?;
         tell_notes(&toolgate, out);
-        Ok((toolgate, ledger))
+        Ok(Recording { toolgate, ledger, watched })
     }
 
     /// An argument that may stand for standard input.

@@ -1,7 +1,7 @@
 //! `toolgate mcp serve`: the gate as an MCP server, with other servers behind it.
 
 use super::super::out::Out;
-use super::super::world::World;
+use super::super::world::{Recording, World};
 use super::super::{Exit, Failure};
 use super::behind::Behind;
 use std::net::SocketAddr;
@@ -43,7 +43,7 @@ pub(crate) struct ServeArgs {
 
 pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit, Failure> {
     let name = world.ambient.env.get("USER").cloned();
-    let (toolgate, ledger) = world.recording_with(out, |builder| {
+    let Recording { toolgate, ledger, watched } = world.recording_with(out, |builder| {
         let builder = builder.principal(Principal { edge: "mcp".to_owned(), name }).approver(ClientApprover);
         if args.no_builtin_tools { builder.no_builtin_tools() } else { builder }
     })?;
@@ -66,6 +66,7 @@ pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit
     });
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
+    watched.finish(out);
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
         out.note(&format!("not every call is in the ledger: {trouble}"));
     }
