@@ -85,7 +85,7 @@ pub(crate) enum ColorWhen {
 pub(crate) enum Command {
     /// List the tools, or print their definitions for a provider
     Tools(ToolsArgs),
-    /// Make one call, through the whole boundary
+    /// Make one call, or a batch of calls, through the whole boundary
     Call(CallArgs),
     /// Say whether a call would be allowed, and why; run nothing
     Check(CheckArgs),
@@ -118,10 +118,15 @@ pub(crate) struct ToolsArgs {
 #[derive(Debug, clap::Args)]
 pub(crate) struct CallArgs {
     /// The tool
-    pub(crate) name: String,
+    #[arg(required_unless_present = "batch")]
+    pub(crate) name: Option<String>,
     /// Its input as a JSON object, or `-` for standard input
     #[arg(default_value = "{}")]
     pub(crate) input: String,
+    /// Make many calls, together where their effects do not conflict: one JSON object a line,
+    /// `{"id"?,"tool","input"?}`; `-` for standard input. Results come in the order of the calls, one a line
+    #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = ["name", "id"])]
+    pub(crate) batch: Option<String>,
     /// Print the result in a provider's form: text, anthropic, openai, mcp or json
     #[arg(long, value_name = "FORM", default_value = "text")]
     pub(crate) form: ResultForm,

@@ -4,15 +4,61 @@ use super::args::{CallArgs, ResultForm};
 use super::mcp::Behind;
 use super::out::Out;
 use super::world::{Recording, World};
-use super::{Exit, Failure, progress};
-use serde_json::json;
+use super::{Exit, Failure, call_batch, progress};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolgate::{CallLimits, Closed, ToolCall, Toolgate, render};
 
 pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit, Failure> {
+    if let Some(file) = &args.batch {
+        return call_batch::run(world, args, file, out);
+    }
     let input = world.text(&args.input)?;
+    let id = args.id.clone().unwrap_or_else(|| toolgate_os::fresh_id("call_"));
+    let call = ToolCall::new(id, args.name.clone().unwrap_or_default(), input);
+    let closed = make(world, args, Calls::One(call), out)?;
+    let mut exit = Exit::Ok;
+    for closed in &closed {
+        print(world, args, closed, out)?;
+        if let Err(refusal) = &closed.result {
+            exit = Exit::of(refusal);
+        }
+    }
+    Ok(exit)
+}
+
+/// What is to be called.
+pub(crate) enum Calls {
+    One(ToolCall),
+    Batch(Vec<ToolCall>),
+}
+
+impl Calls {
+    fn all(&self) -> &[ToolCall] {
+        match self {
+            Self::One(call) => std::slice::from_ref(call),
+            Self::Batch(calls) => calls,
+        }
+    }
+
+    async fn made_by(self, toolgate: &Toolgate, limits: CallLimits) -> Vec<Closed> {
+        match self {
+            Self::One(call) => vec![toolgate.call_within(call, limits).await],
+            Self::Batch(calls) => toolgate.call_batch(calls, limits).await,
+        }
+    }
+}
+
+/// Makes the calls, with everything around them: interrupts, progress, servers, the ledger.
+pub(crate) fn make(
+    world: &World,
+    args: &CallArgs,
+    calls: Calls,
+    out: &mut Out,
+) -> Result<Vec<Closed>, Failure> {
     let timeout = match args.timeout {
         Some(seconds) => Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
             Failure::Usage(format!("--timeout {seconds} is no length of time; give seconds, such as 30"))
@@ -33,14 +79,13 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
         interrupted.cancel();
     });
     let Recording { toolgate, ledger, watched } = world.recording(out)?;
-    let id = args.id.clone().unwrap_or_else(|| toolgate_os::fresh_id("call_"));
-    let call = ToolCall::new(id, args.name.clone(), input);
     let limits = CallLimits { cancel, timeout };
-    let progress = progress::wanted(&world.global).then(|| runtime.spawn(progress::show(toolgate.events())));
+    let events = progress::wanted(&world.global).then(|| toolgate.events());
+    let progress = events.map(|events| runtime.spawn(progress::show(events, calls.all().len())));
     let closed = runtime.block_on(async {
-        let behind = servers_of(world, args, &toolgate, out)?;
+        let behind = servers_of(world, calls.all(), &toolgate, out)?;
         let closed = if behind.servers.is_empty() {
-            toolgate.call_within(call, limits).await
+            calls.made_by(&toolgate, limits).await
         } else {
             let coordinator = behind.coordinator(world, toolgate.settings())?;
             coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -56,12 +101,12 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
                     .iter()
                     .for_each(|problem| out.note(&format!("server `{}`: {problem}", state.name)));
             }
-            let closed = toolgate.call_within(call, limits).await;
+            let closed = calls.made_by(&toolgate, limits).await;
             coordinator.close().await;
             closed
         };
         if let Some(progress) = progress {
-            // It ends with the call; its line must be gone before the result is printed.
+            // It ends with the last call; its line must be gone before a result is printed.
             let _ = tokio::time::timeout(Duration::from_millis(100), progress).await;
         }
         Ok::<_, Failure>(closed)
@@ -70,46 +115,53 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
     runtime.shutdown_timeout(Duration::from_millis(100));
     watched.finish(out);
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
-        out.note(&format!("this call is not in the ledger: {trouble}"));
+        out.note(&format!("not everything is in the ledger: {trouble}"));
     }
-    print(world, args, &closed, out)?;
-    Ok(match &closed.result {
-        Ok(_) => Exit::Ok,
-        Err(refusal) => Exit::of(refusal),
-    })
+    Ok(closed)
 }
 
-/// The servers that the call needs: the one whose tool it is, or all where it is about all.
-fn servers_of(world: &World, args: &CallArgs, toolgate: &Toolgate, out: &mut Out) -> Result<Behind, Failure> {
-    let server = args.name.strip_prefix("mcp__").and_then(|rest| Some(rest.split_once("__")?.0));
-    if server.is_none() && !args.name.contains("McpResource") {
+/// The servers that the calls need: those whose tools they are, or all where one is about all.
+fn servers_of(
+    world: &World,
+    calls: &[ToolCall],
+    toolgate: &Toolgate,
+    out: &mut Out,
+) -> Result<Behind, Failure> {
+    let server = |call: &ToolCall| {
+        let rest = call.name.strip_prefix("mcp__")?;
+        Some(rest.split_once("__")?.0.to_owned())
+    };
+    let named: BTreeSet<String> = calls.iter().filter_map(server).collect();
+    let all = calls.iter().any(|call| call.name.contains("McpResource"));
+    if named.is_empty() && !all {
         return Ok(Behind { servers: Vec::new() });
     }
     let mut behind = Behind::look(world, toolgate.settings(), out)?;
-    behind.servers.retain(|entry| server.is_none_or(|server| entry.name == server));
+    behind.servers.retain(|entry| all || named.contains(&entry.name));
     behind.servers.iter_mut().for_each(|entry| entry.always_load = true);
     Ok(behind)
 }
 
 fn print(world: &World, args: &CallArgs, closed: &Closed, out: &mut Out) -> Result<(), Failure> {
-    let Closed { result, record } = closed;
     let form = if world.global.json { ResultForm::Json } else { args.form };
-    let value = match form {
-        ResultForm::Text => {
-            match result {
-                Ok(output) => out.line(&render::visible(&output.model_text()))?,
-                Err(_) => out.failure(&render::terminal_text(result)),
-            }
-            return Ok(());
-        }
+    match (form, &closed.result) {
+        (ResultForm::Text, Ok(output)) => out.line(&render::visible(&output.model_text()))?,
+        (ResultForm::Text, Err(_)) => out.failure(&render::terminal_text(&closed.result)),
+        (form, _) => out.line(&render_closed(form, closed).to_string())?,
+    }
+    Ok(())
+}
+
+/// A call that is over, for programs.
+pub(crate) fn render_closed(form: ResultForm, closed: &Closed) -> Value {
+    let Closed { result, record } = closed;
+    match form {
         ResultForm::Anthropic => render::anthropic_result(&record.call, result),
         ResultForm::Openai => render::openai_message(&record.call, result),
         ResultForm::Mcp => render::mcp_result(result),
-        ResultForm::Json => match result {
+        ResultForm::Text | ResultForm::Json => match result {
             Ok(output) => json!({ "output": output, "record": record }),
             Err(refusal) => json!({ "refusal": refusal, "record": record }),
         },
-    };
-    out.line(&value.to_string())?;
-    Ok(())
+    }
 }

@@ -9,6 +9,7 @@ mod out;
 mod world;
 
 mod call;
+mod call_batch;
 mod check;
 mod check_batch;
 mod completions;

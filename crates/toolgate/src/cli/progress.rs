@@ -22,18 +22,19 @@ pub(crate) fn wanted(global: &Global) -> bool {
     !global.quiet && !global.json && is_terminal(Stream::Stderr)
 }
 
-/// Shows how far the call is until it is over.
-pub(crate) async fn show(mut events: Receiver<Event>) {
+/// Shows how far so many calls are until they are over.
+pub(crate) async fn show(mut events: Receiver<Event>, mut calls: usize) {
     let started = Instant::now();
     let mut ticks = interval_at(started + AFTER, Duration::from_millis(200));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let mut shown = Shown::default();
     let mut err = std::io::stderr();
     let mut dirty = false;
-    loop {
+    while calls > 0 {
         tokio::select! {
             event = events.recv() => match event {
-                Ok(Event::Closed { .. }) | Err(RecvError::Closed) => break,
+                Ok(Event::Closed { .. }) => calls -= 1,
+                Err(RecvError::Closed) => break,
                 Ok(event) => shown.hear(&event),
                 Err(RecvError::Lagged(_)) => {}
             },

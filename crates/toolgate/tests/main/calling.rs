@@ -126,3 +126,52 @@ fn what_could_fool_the_eye_is_made_visible() {
     let said = desk.run(&["call", "Read", &format!(r#"{{"file_path":"{}"}}"#, path.display())]);
     assert!(said.out.contains(r"a\u{1b}[31mb\u{202e}c"), "{}", said.out);
 }
+
+#[test]
+fn a_batch_of_calls_comes_back_in_order() {
+    let desk = Desk::new();
+    desk.write("a.txt", "one\n");
+    desk.write("b.txt", "two\n");
+    let lines = [
+        r#"{"id":"x","tool":"read_file","input":{"path":"a.txt"}}"#,
+        r#"{"tool":"read_file","input":"{\"path\":"}"#,
+        "",
+        r#"{"id":"z","tool":"read_file","input":{"path":"b.txt"}}"#,
+    ]
+    .join("\n");
+    let args = ["--toolset", "plain", "call", "--batch", "-", "--form", "openai"];
+    let said = desk.run_with_input(&args, &lines);
+    assert_eq!(said.code, 2, "the code of the first that failed: {}", said.err);
+    let answers: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let ids: Vec<&str> = answers.iter().map(|answer| answer["tool_call_id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["x", "call_2", "z"]);
+    assert!(answers[0]["content"].as_str().unwrap().starts_with("one"));
+    assert!(answers[1]["content"].as_str().unwrap().contains("not valid JSON"));
+    assert!(answers[2]["content"].as_str().unwrap().starts_with("two"));
+
+    let said = desk.run_with_input(&args, r#"{"tool":"ls","extra":1}"#);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("-:1: `extra` is no field of a line"), "{}", said.err);
+    let output = desk.command(&["call", "ls"]).env("TOOLGATE_MAX_TOOL_CONCURRENCY", "many").output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(err.contains("TOOLGATE_MAX_TOOL_CONCURRENCY is `many`"), "{err}");
+}
+
+#[test]
+fn a_result_that_is_too_large_is_in_a_private_file() {
+    let desk = Desk::new();
+    for name in 0..400 {
+        desk.write(&format!("{name:03}-{}", "x".repeat(100)), "");
+    }
+    let said = desk.run(&["call", "ls", "--form", "json"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let value: Value = serde_json::from_str(&said.out).unwrap();
+    let path = value["record"]["outcome"]["spilled"].as_str().unwrap().to_owned();
+    let text = value["output"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("were left out here") && text.contains(&path), "{text}");
+    assert!(std::path::Path::new(&path).starts_with(desk.beside("state/results")));
+    let whole = std::fs::read_to_string(&path).unwrap();
+    assert!(whole.contains("399-") && !text.contains("399-"));
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+}
