@@ -128,11 +128,11 @@ fn servers_of(
     out: &mut Out,
 ) -> Result<Behind, Failure> {
     let server = |call: &ToolCall| {
-        let rest = call.name.strip_prefix("mcp__")?;
+        let rest = call.name.as_str().strip_prefix("mcp__")?;
         Some(rest.split_once("__")?.0.to_owned())
     };
     let named: BTreeSet<String> = calls.iter().filter_map(server).collect();
-    let all = calls.iter().any(|call| call.name.contains("McpResource"));
+    let all = calls.iter().any(|call| call.name.as_str().contains("McpResource"));
     if named.is_empty() && !all {
         return Ok(Behind { servers: Vec::new() });
     }

@@ -158,20 +158,25 @@ fn a_batch_of_calls_comes_back_in_order() {
 }
 
 #[test]
-fn a_result_that_is_too_large_is_in_a_private_file() {
+fn what_a_batch_has_no_room_for_is_in_a_private_file() {
     let desk = Desk::new();
-    for name in 0..400 {
-        desk.write(&format!("{name:03}-{}", "x".repeat(100)), "");
+    let mut lines = Vec::new();
+    for name in ["a", "b", "c", "d", "e"] {
+        let numbered: Vec<String> =
+            (0..900).map(|line| format!("{name}{line:04}-{}", "x".repeat(94))).collect();
+        desk.write(name, &numbered.join("\n"));
+        lines.push(format!(r#"{{"tool":"read_file","input":{{"path":"{name}"}}}}"#));
     }
-    let said = desk.run(&["call", "ls", "--form", "json"]);
+    let args = ["--toolset", "plain", "call", "--batch", "-", "--form", "json"];
+    let said = desk.run_with_input(&args, &lines.join("\n"));
     assert_eq!(said.code, 0, "{}", said.err);
-    let value: Value = serde_json::from_str(&said.out).unwrap();
+    let value: Value = serde_json::from_str(said.out.lines().next().unwrap()).unwrap();
     let path = value["record"]["outcome"]["spilled"].as_str().unwrap().to_owned();
     let text = value["output"]["content"][0]["text"].as_str().unwrap();
     assert!(text.contains("were left out here") && text.contains(&path), "{text}");
     assert!(std::path::Path::new(&path).starts_with(desk.beside("state/results")));
     let whole = std::fs::read_to_string(&path).unwrap();
-    assert!(whole.contains("399-") && !text.contains("399-"));
+    assert!(whole.contains("a0450-") && !text.contains("a0450-"));
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
 }
