@@ -1,6 +1,6 @@
 //! The gate: what it is made of, and how it is changed while it stands.
 
-use crate::approve::Approver;
+use crate::approve::{Approver, Keeper};
 use crate::hook::Hook;
 use crate::registry::{RegisterError, Registered, Registry};
 use crate::scene::{Scene, Session};
@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use toolgate_os::{ContentCheck, Journal, Spill};
 use toolgate_policy::{Layer, LayerRules, Policy, Problem, RawPolicy, RawRule};
-use toolgate_proto::{AbsPath, Event, SourceId, ToolDefinition};
+use toolgate_proto::{AbsPath, Code, Event, Refusal, SourceId, ToolDefinition};
 
 /// What a gate is made of.
 pub struct GateParts {
@@ -26,6 +26,8 @@ pub struct GateParts {
     pub hooks: Vec<Arc<dyn Hook>>,
     /// Approvers, in the order in which they are asked.
     pub approvers: Vec<Arc<dyn Approver>>,
+    /// Where rules go that a person grants for good; without one they count for the session.
+    pub keeper: Option<Arc<dyn Keeper>>,
     /// Where records go.
     pub sinks: Vec<Arc<dyn Sink>>,
     /// Where changes of files are recorded, so that they can be undone. Without one nothing is.
@@ -53,6 +55,7 @@ impl Default for GateParts {
             visibility: Visibility::default(),
             hooks: Vec::new(),
             approvers: Vec::new(),
+            keeper: None,
             sinks: Vec::new(),
             journal: None,
             content_checks: Vec::new(),
@@ -67,20 +70,33 @@ impl Default for GateParts {
 }
 
 /// What may change while calls are under way. A call works with the values it found when it arrived.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Current {
     pub(crate) registry: Arc<Registry>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) visibility: Arc<Visibility>,
+    pub(crate) hooks: Arc<[Arc<dyn Hook>]>,
+    pub(crate) approvers: Arc<[Arc<dyn Approver>]>,
+    /// Why nothing may run, while that is so.
+    shut: Option<Arc<Refusal>>,
+}
+
+impl Current {
+    /// The refusal that every call gets while the gate is shut.
+    pub(crate) fn open(&self) -> Result<(), Refusal> {
+        match &self.shut {
+            Some(refusal) => Err(Refusal::clone(refusal)),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The boundary. Every call crosses it by [`Gate::call`]; there is no other way to run a tool.
 pub struct Gate {
     current: RwLock<Current>,
     /// The rules as written, for compiling them anew when one is granted.
-    raw: RwLock<RawPolicy>,
-    pub(crate) hooks: Vec<Arc<dyn Hook>>,
-    pub(crate) approvers: Vec<Arc<dyn Approver>>,
+    raw: RwLock<Raw>,
+    pub(crate) keeper: Option<Arc<dyn Keeper>>,
     pub(crate) audience: Audience,
     pub(crate) journal: Option<Arc<Journal>>,
     pub(crate) content_checks: Arc<[Arc<dyn ContentCheck>]>,
@@ -95,6 +111,20 @@ pub struct Gate {
     changes: watch::Sender<u64>,
 }
 
+/// The rules as written: those of the settings, and those granted since.
+struct Raw {
+    policy: RawPolicy,
+    granted: Vec<LayerRules>,
+}
+
+impl Raw {
+    fn whole(&self) -> RawPolicy {
+        let mut whole = self.policy.clone();
+        whole.layers.extend(self.granted.iter().cloned());
+        whole
+    }
+}
+
 impl Gate {
     /// Puts a gate together. Problems with the rules are kept in [`Gate::problems`]; a fatal one means that the gate
     /// denies every call.
@@ -106,10 +136,12 @@ impl Gate {
                 registry: Arc::new(Registry::new()),
                 policy: Arc::new(policy),
                 visibility: Arc::new(parts.visibility),
+                hooks: parts.hooks.into(),
+                approvers: parts.approvers.into(),
+                shut: None,
             }),
-            raw: RwLock::new(parts.policy),
-            hooks: parts.hooks,
-            approvers: parts.approvers,
+            raw: RwLock::new(Raw { policy: parts.policy, granted: Vec::new() }),
+            keeper: parts.keeper,
             audience: Audience { sinks: parts.sinks.into(), events },
             journal: parts.journal,
             content_checks: parts.content_checks.into(),
@@ -155,12 +187,50 @@ impl Gate {
         self.change(|current| current.visibility = Arc::new(visibility));
     }
 
-    /// Replaces the rules. Returns what is wrong with the new ones.
-    pub fn set_policy(&self, raw: RawPolicy) -> Vec<Problem> {
-        let (policy, problems) = raw.clone().compile();
-        *self.raw.write().unwrap_or_else(PoisonError::into_inner) = raw;
-        self.change(|current| current.policy = Arc::new(policy));
-        problems
+    /// Replaces the rules; what was granted in this session stays. Returns what is wrong with the new ones.
+    pub fn set_policy(&self, policy: RawPolicy) -> Vec<Problem> {
+        self.with_rules(|raw| raw.policy = policy)
+    }
+
+    /// Replaces the hooks. Calls under way go on with those they found.
+    pub fn set_hooks(&self, hooks: Vec<Arc<dyn Hook>>) {
+        self.change(|current| current.hooks = hooks.into());
+    }
+
+    /// Replaces the approvers. Calls under way go on with those they found.
+    pub fn set_approvers(&self, approvers: Vec<Arc<dyn Approver>>) {
+        self.change(|current| current.approvers = approvers.into());
+    }
+
+    /// Shuts the gate: every call is refused with this reason until [`Gate::reopen`]. For settings that can no
+    /// longer be read, since they may hold a deny.
+    pub fn shut(&self, reason: &str) {
+        let refusal = Arc::new(Refusal::new(Code::UnusablePolicy, reason));
+        self.change(|current| current.shut = Some(refusal));
+    }
+
+    /// Opens the gate again.
+    pub fn reopen(&self) {
+        self.change(|current| current.shut = None);
+    }
+
+    /// The allow rules that were granted in this session.
+    pub fn granted(&self) -> Vec<String> {
+        let raw = self.raw.read().unwrap_or_else(PoisonError::into_inner);
+        raw.granted.iter().flat_map(|layer| &layer.allow).map(|rule| rule.text.clone()).collect()
+    }
+
+    /// Takes back a rule that was granted in this session. False if there is no such rule.
+    pub fn revoke(&self, rule: &str) -> bool {
+        let mut found = false;
+        self.with_rules(|raw| {
+            for layer in &mut raw.granted {
+                let before = layer.allow.len();
+                layer.allow.retain(|granted| granted.text != rule);
+                found |= layer.allow.len() < before;
+            }
+        });
+        found
     }
 
     /// The rules in force.
@@ -168,13 +238,20 @@ impl Gate {
         self.current().policy
     }
 
-    /// Grants an allow rule for the rest of the session.
-    pub(crate) fn grant(&self, rule: &str, anchor: &AbsPath) {
-        let mut raw = self.raw.read().unwrap_or_else(PoisonError::into_inner).clone();
+    /// Grants allow rules for the rest of the session.
+    pub(crate) fn grant(&self, rules: &[String], anchor: &AbsPath) {
         let mut layer = LayerRules::new(Layer::Session, anchor.clone());
-        layer.allow.push(RawRule::from(rule));
-        raw.layers.push(layer);
-        self.set_policy(raw);
+        layer.allow = rules.iter().map(|rule| RawRule::from(rule.as_str())).collect();
+        self.with_rules(|raw| raw.granted.push(layer));
+    }
+
+    /// Changes the rules as written and compiles them. One at a time, so that no change is lost.
+    fn with_rules(&self, change: impl FnOnce(&mut Raw)) -> Vec<Problem> {
+        let mut raw = self.raw.write().unwrap_or_else(PoisonError::into_inner);
+        change(&mut raw);
+        let (policy, problems) = raw.whole().compile();
+        self.change(|current| current.policy = Arc::new(policy));
+        problems
     }
 
     /// The tools that are shown, in name order, described for this session.
@@ -229,6 +306,6 @@ impl Gate {
 
 impl std::fmt::Debug for Gate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gate").field("current", &self.current).finish_non_exhaustive()
+        f.debug_struct("Gate").field("registry", &self.current().registry).finish_non_exhaustive()
     }
 }

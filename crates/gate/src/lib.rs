@@ -71,10 +71,15 @@ mod stream;
 mod tool;
 mod visibility;
 
-pub use approve::{Answer, ApprovalRequest, Approver};
+pub use approve::{
+    Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, Keeper, Reply, ReplyProblem, Requests,
+};
 pub use fn_tool::FnTool;
 pub use gate::{Gate, GateParts};
-pub use hook::{Hook, HookAnswer, HookCall, HookDecision, HookFailure, Moment, OnFailure};
+pub use hook::{
+    BatchEnd, BatchedCall, Hook, HookAnswer, HookBatch, HookCall, HookDecision, HookFailure, Moment,
+    OnFailure,
+};
 pub use permit::{Cleared, Permit};
 pub use pipeline::{CallLimits, Closed};
 pub use progress::Progress;

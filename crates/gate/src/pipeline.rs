@@ -11,7 +11,7 @@
 //! [`Permit`](crate::Permit), only `guard` turns it into a [`Cleared`](crate::Cleared), and only that runs a tool.
 
 use crate::gate::{Current, Gate};
-use crate::hook::Moment;
+use crate::hook::{self, HookAnswer, Moment};
 use crate::scene::{Scene, Session};
 use crate::schedule::{Foreseen, Turn};
 use crate::stage::judge::Intended;
@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use toolgate_policy::Judgement;
-use toolgate_proto::{CallRecord, CallResult, Code, Refusal, Stage, ToolCall};
+use toolgate_proto::{CallRecord, CallResult, Code, Event, Refusal, Stage, ToolCall};
 use tracing::Instrument;
 
 /// An approver may revise an input, which is then judged again; not for ever.
@@ -47,6 +47,10 @@ pub struct Closed {
     pub result: CallResult,
     /// What is remembered.
     pub record: CallRecord,
+    /// A hook wants the agent to stop altogether, for this reason.
+    pub stop: Option<String>,
+    /// Words for the person, from hooks and about what was remembered.
+    pub messages: Vec<String>,
 }
 
 /// One call on its way. What each stage may need beside the value it is handed.
@@ -60,6 +64,12 @@ pub(crate) struct Walk<'g> {
     pub(crate) deadline: Option<Instant>,
     /// What hooks want the model to know beside the result.
     pub(crate) context: Vec<String>,
+    /// Words for the person.
+    pub(crate) messages: Vec<String>,
+    /// Why a hook wants the agent to stop.
+    pub(crate) stop: Option<String>,
+    /// How long the tool ran.
+    pub(crate) ran_for: Option<Duration>,
     /// Which hooks must be told of the end, and about what. Set once the input is valid.
     pub(crate) told: Option<finish::Told>,
     /// Its place among other calls, where it is one of a batch.
@@ -90,6 +100,9 @@ impl Gate {
             cancel: limits.cancel.child_token(),
             deadline: limits.timeout.map(|timeout| Instant::now() + timeout),
             context: Vec::new(),
+            messages: Vec::new(),
+            stop: None,
+            ran_for: None,
             told: None,
             turn,
         };
@@ -100,13 +113,14 @@ impl Gate {
                 .at(walk.trail.stage())),
         };
         let record = walk.trail.close(&result);
-        Closed { result, record }
+        Closed { result, record, stop: walk.stop, messages: walk.messages }
     }
 
     /// Judges a call without running it: resolve, validate, judge. Hooks are not told and nothing is recorded.
     ///
     /// A tool that a deny rule hides is judged all the same: whoever asks why wants to see the rule.
     pub fn check(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
+        self.current().open()?;
         let intended = self.intend(session, call)?;
         Ok(judge::judge_intended(&self.current().policy, &session.workspace(), &intended))
     }
@@ -127,6 +141,7 @@ impl Walk<'_> {
     }
 
     async fn up_to_the_run(&mut self) -> CallResult {
+        self.current.open()?;
         let found = resolve::resolve(&self.current, &self.call.name)?;
         self.trail.found(found.identity());
 
@@ -137,10 +152,10 @@ impl Walk<'_> {
             None => validate::validate(found, &self.call.input)?,
         };
         self.trail.read(valid.input());
-        self.told = Some(finish::Told::about(&valid, self.gate));
+        self.told = Some(finish::Told::about(&valid, &self.current));
 
         self.enter(Stage::Screen)?;
-        let mut screened = if self.gate.hooks_want(Moment::PreToolUse, valid.identity()) {
+        let mut screened = if hook::wants(&self.current.hooks, Moment::PreToolUse, valid.identity()) {
             screen::screen(self, valid).await?
         } else {
             screen::unscreened(valid)
@@ -175,7 +190,23 @@ impl Walk<'_> {
         let cleared = guard::guard(self, granted).await?;
 
         self.enter(Stage::Run)?;
-        run::run(self, cleared).await
+        let started = std::time::Instant::now();
+        let result = run::run(self, cleared).await;
+        self.ran_for = Some(started.elapsed());
+        result
+    }
+
+    /// Takes what a hook says beside its decision.
+    pub(crate) fn heard(&mut self, hook: &str, answer: &HookAnswer) {
+        self.context.extend(answer.additional_context.clone());
+        if let Some(text) = &answer.system_message {
+            self.messages.push(text.clone());
+            let (call, hook, text) = (&self.call.id, hook.to_owned(), text.clone());
+            self.gate.audience.tell(|| Event::HookSaid { call: call.clone(), hook, text });
+        }
+        if let Some(reason) = &answer.stop {
+            self.stop.get_or_insert(format!("hook `{hook}`: {reason}"));
+        }
     }
 
     /// Goes on to the next stage, unless the call is cancelled or out of time.

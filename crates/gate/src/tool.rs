@@ -52,6 +52,12 @@ pub trait Tool: Send + Sync + 'static {
     /// Does it. `cleared` is the proof that the gate let this one call through, and the tool's hands.
     fn run(&self, input: Self::Input, cleared: Cleared) -> impl Future<Output = CallResult> + Send;
 
+    /// What would change, as a unified diff, for the person who is asked. Called only when one is.
+    fn preview(&self, input: &Self::Input, scene: &Scene) -> Option<String> {
+        let _ = (input, scene);
+        None
+    }
+
     /// How a person is shown the use, in place of the intent's summary.
     fn render_use(&self, input: &Self::Input) -> Option<String> {
         let _ = input;
@@ -161,6 +167,7 @@ pub(crate) trait ErasedTool: Send + Sync {
 /// An input that was read, together with its tool.
 pub(crate) trait Prepared: Send + Sync {
     fn intent(&self, scene: &Scene) -> Intent;
+    fn preview(&self, scene: &Scene) -> Option<String>;
     fn render_use(&self) -> Option<String>;
     fn guard<'a>(&'a self, scene: &'a Scene) -> BoxFuture<'a, Result<(), Refusal>>;
     fn run(self: Box<Self>, cleared: Cleared) -> BoxFuture<'static, CallResult>;
@@ -192,6 +199,10 @@ struct Ready<T: Tool> {
 impl<T: Tool> Prepared for Ready<T> {
     fn intent(&self, scene: &Scene) -> Intent {
         self.tool.intent(&self.input, scene)
+    }
+
+    fn preview(&self, scene: &Scene) -> Option<String> {
+        self.tool.preview(&self.input, scene)
     }
 
     fn render_use(&self) -> Option<String> {

@@ -189,6 +189,7 @@ fn blank(session: &Session, call: &ToolCall) -> CallRecord {
         input_sha256: sha256_hex(call.input.as_bytes()),
         input: Value::Null,
         revisions: Vec::new(),
+        hooks: Vec::new(),
         effects: Vec::new(),
         stages: Vec::with_capacity(Stage::ALL.len()),
         judged: None,

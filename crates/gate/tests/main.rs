@@ -11,6 +11,8 @@
 mod main {
     mod approvals;
     mod boundary;
+    mod bus;
+    mod hook_moments;
     mod hooks;
     mod invocation;
     mod law;

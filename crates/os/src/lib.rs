@@ -24,6 +24,8 @@ mod ambient;
 mod appendlog;
 mod clock;
 mod files;
+mod hookhttp;
+mod hookproc;
 #[cfg(feature = "http")]
 mod http_client;
 mod journal;
@@ -45,8 +47,11 @@ pub use clock::{fresh_id, now_millis, random_bytes};
 pub use files::faults;
 pub use files::{
     Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, Reach,
-    Version, blocking, open_named_file, opens_beneath, read_settings_text, write_private,
+    Stamp, Version, blocking, names_in, open_named_file, opens_beneath, read_named_bytes, read_settings_text,
+    replace_own, stamp, write_private,
 };
+pub use hookhttp::{HookPost, HookReply, PostProblem, post_hook};
+pub use hookproc::{HookCommand, HookProblem, HookProgram, HookRun, HookStep, run_hook};
 #[cfg(feature = "http")]
 pub use http_client::{HttpClient, http_client};
 pub use journal::{

@@ -30,6 +30,15 @@ pub enum Event {
         /// What is asked.
         question: Box<Question>,
     },
+    /// A hook has a word for the person.
+    HookSaid {
+        /// The call.
+        call: CallId,
+        /// The hook.
+        hook: String,
+        /// The word.
+        text: String,
+    },
     /// A running tool tells how far it is.
     Progress {
         /// The call.

@@ -32,6 +32,9 @@ pub struct CallRecord {
     /// Who changed the input on the way (`hook: …`, `approver: …`), in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub revisions: Vec<String>,
+    /// The hooks that were told, in order, and what came of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hooks: Vec<HookMark>,
     /// What the call would do, once known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
@@ -66,6 +69,23 @@ pub struct StageMark {
     pub micros: u64,
 }
 
+/// One hook that was told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookMark {
+    /// The hook.
+    pub hook: String,
+    /// At which moment (`PreToolUse`, …).
+    pub moment: String,
+    /// What came of it: `silent`, `allow`, `ask`, `defer`, `deny`, `rewrote` or `stopped`; or how it failed:
+    /// `missing`, `not_started`, `crashed`, `timed_out`, `unreadable`, `unreachable` or `misconfigured`.
+    pub ended: String,
+    /// The particulars, where there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// How long it took, in microseconds.
+    pub micros: u64,
+}
+
 /// The decision, short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgedAs {
@@ -80,7 +100,7 @@ pub struct JudgedAs {
 pub struct Approval {
     /// Which approver answered (`terminal`, `host`, `hook: …`).
     pub by: String,
-    /// `once`, `session`, `always` or `no`.
+    /// `once`, `session`, `always`, `revise` or `no`.
     pub answer: String,
     /// How long the answer took, in microseconds.
     pub micros: u64,

@@ -118,6 +118,8 @@ codes! {
     HookTimedOut = 303, "HookTimeoutError", Screen, "a hook gave no answer in time, so the call was refused", "repair the hook or raise its timeout";
     HookUnreadable = 304, "HookOutputError", Screen, "a hook's answer could not be read, so the call was refused", "let the hook print one JSON object, or nothing";
     HookDeferred = 305, "HookDeferredError", Screen, "a hook put the call off", "resume the call later";
+    HookMissing = 306, "HookMissingError", Screen, "a hook's program is not there, so the call was refused", "install the program or correct its path, or set `onFailure: continue` on the hook";
+    HookStopped = 307, "HookStoppedError", Screen, "a hook ended the work", "stop here and tell the person why";
 
     DeniedByRule = 401, "PermissionError", Judge, "a rule denies the call", "do it another way, or ask the owner of the rule";
     DeniedByMode = 402, "PermissionError", Judge, "the permission mode denies the call", "add a rule that allows it, or change the mode";

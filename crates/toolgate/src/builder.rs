@@ -1,17 +1,23 @@
 //! Putting a toolgate together.
 
+use crate::hooks::HookContext;
+use crate::live::{Chosen, Live};
 use crate::paper;
+use crate::settings::grants::LocalKeeper;
 use crate::settings::{Settings, SettingsError, SettingsNote, SettingsOptions};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use toolgate_gate::{
-    Approver, Batch, BatchWatcher, CallLimits, Closed, Gate, GateParts, Hook, RegisterError, Session, Sink,
-    Tool, Visibility, judge_intended,
+    Approver, Batch, BatchEnd, BatchWatcher, BatchedCall, CallLimits, Closed, Gate, GateParts, Hook, Keeper,
+    RegisterError, Session, Sink, Tool, judge_intended,
 };
 use toolgate_os::{Spill, SpillLimits};
-use toolgate_policy::{Judgement, Layer, LayerRules, Problem, RawPolicy, RawRule, Weight};
+use toolgate_policy::{Judgement, Problem, RawPolicy, RawRule, Weight};
 use toolgate_proto::{
     AbsPath, CallId, Event, Format, Mode, Principal, Refusal, SessionId, SourceId, ToolCall, ToolDefinition,
     ToolName, Workspace, render_definitions,
@@ -55,16 +61,18 @@ pub struct Builder {
     session: Option<SessionId>,
     principal: Principal,
     home: Option<AbsPath>,
+    env: BTreeMap<String, String>,
     register: Vec<Registration>,
 }
 
 type Registration = Box<dyn FnOnce(&Gate) -> Result<(), RegisterError> + Send>;
 
-#[derive(Default)]
-struct Rules {
-    allow: Vec<RawRule>,
-    ask: Vec<RawRule>,
-    deny: Vec<RawRule>,
+/// Rules of the command line, or of the embedding program.
+#[derive(Debug, Default)]
+pub(crate) struct Rules {
+    pub(crate) allow: Vec<RawRule>,
+    pub(crate) ask: Vec<RawRule>,
+    pub(crate) deny: Vec<RawRule>,
 }
 
 impl Builder {
@@ -189,8 +197,20 @@ impl Builder {
         self
     }
 
+    /// Says where rules go that a person grants for good, in place of the project's local settings.
+    pub fn keeper(mut self, keeper: impl Keeper + 'static) -> Self {
+        self.parts.keeper = Some(Arc::new(keeper));
+        self
+    }
+
+    /// Gives hooks this environment. Without it they get a plain `PATH` and where the project is.
+    pub fn env(mut self, env: BTreeMap<String, String>) -> Self {
+        self.env = env;
+        self
+    }
+
     /// Puts it together.
-    pub fn build(self) -> Result<Toolgate, BuildError> {
+    pub fn build(mut self) -> Result<Toolgate, BuildError> {
         let root = directory(&self.root)?;
         let settings = match &self.settings {
             Some(options) => Settings::load(options)?,
@@ -211,18 +231,26 @@ impl Builder {
         }
         let home = self.home.map(|home| toolgate_os::resolve(&home).real);
         let workspace = Workspace { cwd: root.clone(), roots, home };
+        if let (None, Some(dir)) =
+            (&self.parts.keeper, self.settings.as_ref().and_then(|options| options.state_dir.as_ref()))
+        {
+            self.parts.keeper = Some(Arc::new(LocalKeeper::in_dir(dir)));
+        }
 
-        let mut policy = settings.policy(self.mode);
-        let mut cli = LayerRules::new(Layer::Cli, root);
-        (cli.allow, cli.ask, cli.deny) = (self.cli.allow, self.cli.ask, self.cli.deny);
-        policy.layers.push(cli);
-
-        let visibility = Visibility {
+        let tasks = TaskTracker::new();
+        let live = Live::new(Chosen {
+            options: self.settings,
+            root: root.clone(),
+            rules: self.cli,
+            mode: self.mode,
             only: self.only.map(|names| names.into_iter().collect()),
-            hidden: settings.disabled_tools().into_iter().collect(),
-        };
-        let gate = Gate::new(GateParts { policy: policy.clone(), visibility, ..self.parts });
-        if let Some(fatal) = gate.problems().iter().find(|problem| problem.weight == Weight::Fatal) {
+            hooks: std::mem::take(&mut self.parts.hooks),
+            approvers: std::mem::take(&mut self.parts.approvers),
+            context: HookContext { project: root, env: self.env, tasks: tasks.clone() },
+        });
+        let gate = Gate::new(self.parts);
+        let (problems, notes) = live.apply(&gate, settings);
+        if let Some(fatal) = problems.iter().find(|problem| problem.weight == Weight::Fatal) {
             return Err(BuildError::Policy(fatal.to_string()));
         }
         if self.builtin {
@@ -232,7 +260,7 @@ impl Builder {
             register(&gate)?;
         }
         let session = Session::new(id, self.principal, workspace);
-        Ok(Toolgate { gate: Arc::new(gate), session, policy, notes: settings.notes.clone(), settings })
+        Ok(Toolgate { gate: Arc::new(gate), session, live: Arc::new(live), notes, problems, tasks })
     }
 }
 
@@ -241,9 +269,10 @@ impl Builder {
 pub struct Toolgate {
     gate: Arc<Gate>,
     session: Session,
-    policy: RawPolicy,
-    settings: Settings,
+    live: Arc<Live>,
     notes: Vec<SettingsNote>,
+    problems: Vec<Problem>,
+    tasks: TaskTracker,
 }
 
 impl Toolgate {
@@ -262,6 +291,7 @@ impl Toolgate {
             session: None,
             principal: Principal { edge: "sdk".to_owned(), name: None },
             home: None,
+            env: BTreeMap::new(),
             register: Vec::new(),
         }
     }
@@ -283,22 +313,37 @@ impl Toolgate {
 
     /// The same, with a way to cancel it and a time limit.
     pub async fn call_within(&self, call: ToolCall, limits: CallLimits) -> Closed {
+        self.live.refresh(&self.gate);
         self.gate.call(&self.session, call, limits).await
     }
 
     /// Takes many calls through the boundary, together where their effects do not conflict. Results and files are as
     /// if each had waited for the one before. The limits hold for each call.
     pub async fn call_batch(&self, calls: Vec<ToolCall>, limits: CallLimits) -> Vec<Closed> {
+        self.live.refresh(&self.gate);
         self.gate.call_batch(&self.session, calls, limits).await
     }
 
     /// Starts an empty batch, for calls that come one after another out of a model's stream.
     pub fn batch(&self, limits: CallLimits) -> Batch {
+        self.live.refresh(&self.gate);
         self.gate.batch(&self.session, limits)
+    }
+
+    /// Tells hooks that a batch of calls is over.
+    pub async fn batch_over(&self, calls: &[BatchedCall], cancel: &CancellationToken) -> BatchEnd {
+        self.gate.batch_over(&self.session, calls, cancel).await
+    }
+
+    /// Waits for hooks that run in the background, but no longer than this. False if some are still at it.
+    pub async fn background_over(&self, limit: Duration) -> bool {
+        self.tasks.close();
+        tokio::time::timeout(limit, self.tasks.wait()).await.is_ok()
     }
 
     /// Judges a call without running it.
     pub fn check(&self, name: impl Into<ToolName>, input: &str) -> Result<Judgement, Refusal> {
+        self.live.refresh(&self.gate);
         let intended = paper::intend(&self.gate, &self.session, &ToolCall::new("check", name, input))?;
         Ok(judge_intended(&self.gate.policy(), &self.session.workspace(), &intended))
     }
@@ -334,18 +379,18 @@ impl Toolgate {
     }
 
     /// The rules as they were gathered.
-    pub fn policy(&self) -> &RawPolicy {
-        &self.policy
+    pub fn policy(&self) -> Arc<RawPolicy> {
+        self.live.now().policy
     }
 
     /// The settings as they were found.
-    pub fn settings(&self) -> &Settings {
-        &self.settings
+    pub fn settings(&self) -> Arc<Settings> {
+        self.live.now().settings
     }
 
-    /// What should be known about the settings and the rules.
+    /// What should be known about the settings and the rules, as they were at the start.
     pub fn notes(&self) -> (&[SettingsNote], &[Problem]) {
-        (&self.notes, self.gate.problems())
+        (&self.notes, &self.problems)
     }
 }
 

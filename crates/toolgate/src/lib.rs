@@ -38,18 +38,23 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+mod hooks;
+mod live;
 pub mod mcp_servers;
 pub mod paper;
+mod prompt_tool;
 pub mod settings;
 #[cfg(feature = "otel")]
 pub mod telemetry;
 
 pub use builder::{BuildError, Builder, Toolgate};
+pub use prompt_tool::PromptTool;
 pub use toolgate_gate::ledger::{self, LedgerSink};
 pub use toolgate_gate::{
-    Answer, ApprovalRequest, Approver, Batch, BatchWatcher, CallLimits, Cleared, Closed, Finished, FnTool,
-    Gate, Hook, HookAnswer, HookCall, HookDecision, HookFailure, MemorySink, Moment, OnFailure, Progress,
-    RegisterError, Scene, Session, Sink, Spec, Tool, Visibility,
+    Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, Batch, BatchEnd, BatchWatcher, BatchedCall,
+    CallLimits, Cleared, Closed, Finished, FnTool, Gate, Hook, HookAnswer, HookBatch, HookCall, HookDecision,
+    HookFailure, Keeper, MemorySink, Moment, OnFailure, Progress, RegisterError, Reply, ReplyProblem,
+    Requests, Scene, Session, Sink, Spec, Tool, Visibility,
 };
 pub use toolgate_mcp as mcp;
 pub use toolgate_os::SpillLimits;

@@ -130,7 +130,7 @@ fn tree(path: &str, scene: &Scene) -> Effect {
 }
 
 /// The input that a tool's main field alone makes: `Bash ls` is `{"command": "ls"}`. A relative path is seen from
-/// `cwd`.
+/// `cwd`. What else a tool must be told is filled in, since no rule looks at it.
 pub fn short_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
     let field = SHEETS.iter().find(|sheet| sheet.names.contains(&name)).map_or("input", |sheet| sheet.field);
     let is_path = matches!(field, "file_path" | "notebook_path" | "path" | "directory");

@@ -2,6 +2,8 @@
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
     clippy::disallowed_methods,
     reason = "tests fail by panicking, and start the real program on real files"
 )]
@@ -12,6 +14,9 @@ mod main {
     mod desk;
     mod documents;
     mod examples;
+    mod hook_desk;
+    mod hook_scripts;
+    mod hook_servers;
     mod logging;
     mod policy;
     mod settings;

@@ -251,7 +251,7 @@ impl Shared {
         let call = ToolCall::new(id.clone(), "", "");
         let refusal = Refusal::new(Code::Cancelled, "the call was taken away with its runtime");
         let record = Trail::unrecorded(&self.session, &call, &refusal);
-        Closed { result: Err(refusal), record }
+        Closed { result: Err(refusal), record, stop: None, messages: Vec::new() }
     }
 }
 
@@ -294,7 +294,7 @@ impl Pending {
             Err(panic) => {
                 let refusal = Refusal::new(Code::Internal, format!("crashed: {}", words_of(&*panic)));
                 let record = Trail::unrecorded(session, &self.call, &refusal);
-                Closed { result: Err(refusal), record }
+                Closed { result: Err(refusal), record, stop: None, messages: Vec::new() }
             }
         };
         Finished { place: self.place, closed }

@@ -2,7 +2,7 @@
 
 use super::claim::{Claim, claim_of};
 use crate::gate::Gate;
-use crate::hook::Moment;
+use crate::hook::{self, Moment};
 use crate::registry::Registered;
 use crate::scene::{Scene, Session};
 use crate::stage::resolve::Found;
@@ -56,7 +56,7 @@ fn look_ahead(gate: &Gate, session: &Session, call: &ToolCall, before: Option<Fo
         let scene = Scene::of(session);
         plan.effects = valid.prepared.intent(&scene).effects;
         plan.claim = claim_of(&tool, &plan.effects, &current.policy, &scene.workspace);
-        if gate.hooks_want(Moment::PreToolUse, &tool.identity) {
+        if hook::wants(&current.hooks, Moment::PreToolUse, &tool.identity) {
             plan.claim = plan.claim.widened(&tool);
             plan.certain = false;
         }

@@ -1,16 +1,16 @@
 //! finish: hooks are told how it ended, what is too large is put into a file, and what hooks add reaches the model.
 
 use super::validate::Valid;
-use crate::gate::Gate;
-use crate::hook::{HookCall, Moment};
+use crate::gate::Current;
+use crate::hook::{self, Hook, HookAnswer, HookCall, HookDecision, Moment, OnFailure};
 use crate::pipeline::Walk;
 use crate::registry::Registered;
+use crate::schema::Checker;
 use crate::shape::{Store, shape};
-use futures_util::FutureExt;
 use serde_json::{Map, Value};
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use toolgate_proto::{Block, CallResult, Modifier, SourceId, Stage};
+use tokio::time::timeout;
+use toolgate_proto::{Block, CallResult, Code, HookMark, Intent, Modifier, Output, SourceId, Stage};
 
 /// What hooks after the run are told about.
 pub(crate) struct Told {
@@ -20,51 +20,33 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    pub(crate) fn about(valid: &Valid, gate: &Gate) -> Self {
-        let input = (!gate.hooks.is_empty()).then(|| valid.input().clone());
+    pub(crate) fn about(valid: &Valid, current: &Current) -> Self {
+        let input = (!current.hooks.is_empty()).then(|| valid.input().clone());
         Self { tool: Arc::clone(&valid.tool), input }
+    }
+
+    /// What the call would have done. The input was taken once, so it is taken again.
+    fn intent(&self, input: &Map<String, Value>, walk: &Walk<'_>) -> Intent {
+        match self.tool.tool.read(input) {
+            Ok(prepared) => prepared.intent(&walk.scene),
+            Err(_) => Intent::new("", []),
+        }
     }
 }
 
 pub(crate) async fn finish(walk: &mut Walk<'_>, result: CallResult) -> CallResult {
     let Some(told) = walk.told.take() else { return result };
-    let moment = match &result {
-        Ok(_) => Moment::PostToolUse,
-        Err(refusal) if refusal.stage >= Stage::Guard => Moment::PostToolUseFailure,
-        Err(_) => Moment::PermissionDenied,
-    };
     let gate = walk.gate;
-    for hook in &gate.hooks {
-        let Some(input) = told.input.as_ref().filter(|_| hook.wants(moment, &told.tool.identity)) else {
-            continue;
-        };
-        let call = HookCall {
-            moment,
-            call: &walk.call.id,
-            tool: &told.tool.identity,
-            input,
-            scene: &walk.scene,
-            result: Some(&result),
-        };
-        // What ran, ran: a hook that fails now cannot undo it, and must not hide the result.
-        match AssertUnwindSafe(hook.tell(call)).catch_unwind().await {
-            Ok(Ok(answer)) => {
-                walk.context.extend(answer.additional_context);
-                if answer.decision.is_some_and(|decision| decision == crate::hook::HookDecision::Deny) {
-                    walk.context.extend(answer.reason);
-                }
-            }
-            Ok(Err(failure)) => {
-                walk.context.push(format!("hook `{}` failed after the call: {failure}", hook.name()));
-            }
-            Err(_) => walk.context.push(format!("hook `{}` crashed after the call", hook.name())),
-        }
-    }
-    let context = std::mem::take(&mut walk.context);
     let mut result = result;
     if let Ok(output) = &result {
         apply(walk, &told.tool, &output.modifiers);
     }
+    if let (Some(moment), Some(input)) = (moment_of(&result), &told.input)
+        && hook::wants(&walk.current.hooks, moment, &told.tool.identity)
+    {
+        result = tell_all(walk, &told, input, moment, result).await;
+    }
+    let context = std::mem::take(&mut walk.context);
     if let Ok(output) = &mut result
         && output.display.is_none()
     {
@@ -84,6 +66,138 @@ pub(crate) async fn finish(walk: &mut Walk<'_>, result: CallResult) -> CallResul
     result
 }
 
+fn moment_of(result: &CallResult) -> Option<Moment> {
+    match result {
+        Ok(_) => Some(Moment::PostToolUse),
+        Err(refusal) if refusal.stage >= Stage::Guard => Some(Moment::PostToolUseFailure),
+        // Nobody denied a call that was called off.
+        Err(refusal) if matches!(refusal.code, Code::Cancelled | Code::DeadlinePassed) => None,
+        Err(_) => Some(Moment::PermissionDenied),
+    }
+}
+
+async fn tell_all(
+    walk: &mut Walk<'_>,
+    told: &Told,
+    input: &Map<String, Value>,
+    moment: Moment,
+    mut result: CallResult,
+) -> CallResult {
+    let hooks = Arc::clone(&walk.current.hooks);
+    let intent = told.intent(input, walk);
+    for hook in hooks.iter().filter(|hook| hook.wants(moment, &told.tool.identity)) {
+        let call = HookCall {
+            moment,
+            call: &walk.call.id,
+            tool: &told.tool.identity,
+            input,
+            intent: &intent,
+            mode: walk.current.policy.mode(),
+            scene: &walk.scene,
+            question: None,
+            result: Some(&result),
+            ran_for: walk.ran_for,
+        };
+        let telling = hook::tell(hook.as_ref(), call);
+        // Whoever called the call off is waiting: hooks get a moment, not their whole time.
+        let telling = if walk.cancel.is_cancelled() {
+            match timeout(walk.gate.grace, telling).await {
+                Ok(telling) => telling,
+                Err(_) => {
+                    walk.trail.note(|record| record.hooks.push(cut_short(hook.as_ref(), moment)));
+                    continue;
+                }
+            }
+        } else {
+            telling.await
+        };
+        let mut mark = telling.mark;
+        match telling.said {
+            Ok(answer) => {
+                walk.heard(hook.name(), &answer);
+                if let Err(problem) = revise(walk, told, hook.name(), answer, &mut result) {
+                    mark.ended = "unreadable".to_owned();
+                    mark.detail = Some(problem);
+                }
+            }
+            // What ran, ran: a hook that fails now cannot undo it, and must not hide the result.
+            Err(failure) => match hook.on_failure() {
+                OnFailure::Deny => {
+                    walk.context.push(format!("hook `{}` failed after the call: {failure}", hook.name()))
+                }
+                OnFailure::Continue => {}
+            },
+        }
+        walk.trail.note(|record| record.hooks.push(mark));
+    }
+    result
+}
+
+/// Applies what a hook makes of the end.
+fn revise(
+    walk: &mut Walk<'_>,
+    told: &Told,
+    hook: &str,
+    answer: HookAnswer,
+    result: &mut CallResult,
+) -> Result<(), String> {
+    if answer.decision == Some(HookDecision::Deny) {
+        let reason = answer.reason.as_deref().unwrap_or("it gave no reason");
+        walk.context.push(format!("hook `{hook}` objects: {reason}"));
+    }
+    match result {
+        Ok(output) => {
+            if let Some(updated) = answer.updated_output {
+                *output = replaced(output, updated, told.tool.spec.output_schema.as_ref())?;
+                walk.trail.note(|record| record.revisions.push(format!("output, hook: {hook}")));
+            }
+        }
+        Err(refusal) if answer.retry && refusal.stage < Stage::Guard => {
+            let name = &told.tool.identity.name;
+            walk.context.push(format!("A hook offers a retry: you may call `{name}` again."));
+        }
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+/// The output as a hook would have it: text, blocks, or the structured form. What the tool changes about the session
+/// stays, since that happened.
+fn replaced(output: &Output, updated: Value, schema: Option<&Value>) -> Result<Output, String> {
+    let mut new = Output { modifiers: output.modifiers.clone(), ..Output::default() };
+    if let Value::String(text) = &updated {
+        new.content = vec![Block::Text { text: text.clone() }];
+        return Ok(new);
+    }
+    if let Some(blocks) = updated.get("content")
+        && let Ok(blocks) = serde_json::from_value(blocks.clone())
+    {
+        new.content = blocks;
+        return Ok(new);
+    }
+    if output.structured.is_some()
+        && let Some(schema) = schema
+    {
+        let checker = Checker::new(schema)?;
+        checker
+            .check(&updated)
+            .map_err(|refusal| format!("its output does not fit what the tool gives: {}", refusal.reason))?;
+    }
+    new.content = vec![Block::Text { text: updated.to_string() }];
+    new.structured = output.structured.as_ref().map(|_| updated);
+    Ok(new)
+}
+
+fn cut_short(hook: &dyn Hook, moment: Moment) -> HookMark {
+    HookMark {
+        hook: hook.name().to_owned(),
+        moment: moment.as_str().to_owned(),
+        ended: "timed_out".to_owned(),
+        detail: Some("the call was called off".to_owned()),
+        micros: 0,
+    }
+}
+
 /// Applies what a successful call changes about its session.
 fn apply(walk: &Walk<'_>, tool: &Registered, modifiers: &[Modifier]) {
     for modifier in modifiers {
@@ -100,7 +214,7 @@ fn apply(walk: &Walk<'_>, tool: &Registered, modifiers: &[Modifier]) {
             Modifier::PermissionGranted { rule } => {
                 let asked = tool.identity.requires_interaction && tool.identity.source == SourceId::Builtin;
                 if asked {
-                    walk.gate.grant(rule, &walk.scene.workspace.cwd);
+                    walk.gate.grant(std::slice::from_ref(rule), &walk.scene.workspace.cwd);
                 } else {
                     tracing::warn!(tool = %tool.identity.name, rule, "a tool may not grant rules");
                 }

@@ -1,14 +1,12 @@
 //! screen: PreToolUse hooks, in order. Each sees what the one before made of the input.
 
+use super::finish::Told;
 use super::validate::{Valid, accept};
-use crate::gate::Gate;
-use crate::hook::{HookCall, HookDecision, Moment, refusal_for};
-use crate::pipeline::{Walk, words_of};
-use futures_util::FutureExt;
-use std::panic::AssertUnwindSafe;
+use crate::hook::{self, HookAnswer, HookCall, HookDecision, Moment, refusal_for};
+use crate::pipeline::Walk;
 use std::sync::Arc;
 use toolgate_policy::Opinion;
-use toolgate_proto::{Code, Refusal, ToolIdentity};
+use toolgate_proto::{Code, Refusal};
 
 /// A valid input that every hook has seen.
 pub(crate) struct Screened {
@@ -21,16 +19,13 @@ pub(crate) fn unscreened(valid: Valid) -> Screened {
     Screened { valid, opinions: Vec::new() }
 }
 
-impl Gate {
-    pub(crate) fn hooks_want(&self, moment: Moment, tool: &ToolIdentity) -> bool {
-        self.hooks.iter().any(|hook| hook.wants(moment, tool))
-    }
-}
-
 pub(crate) async fn screen(walk: &mut Walk<'_>, valid: Valid) -> Result<Screened, Refusal> {
     let mut screened = unscreened(valid);
-    let gate = walk.gate;
-    for hook in &gate.hooks {
+    let hooks = Arc::clone(&walk.current.hooks);
+    // Nothing beats a deny, so it ends the round. A defer waits until every later hook had the chance to deny.
+    let mut deferred: Option<Refusal> = None;
+    let mut intent = screened.valid.prepared.intent(&walk.scene);
+    for hook in hooks.iter() {
         if !hook.wants(Moment::PreToolUse, screened.valid.identity()) {
             continue;
         }
@@ -39,37 +34,36 @@ pub(crate) async fn screen(walk: &mut Walk<'_>, valid: Valid) -> Result<Screened
             call: &walk.call.id,
             tool: screened.valid.identity(),
             input: screened.valid.input(),
+            intent: &intent,
+            mode: walk.current.policy.mode(),
             scene: &walk.scene,
+            question: None,
             result: None,
+            ran_for: None,
         };
-        let telling = async { Ok(AssertUnwindSafe(hook.tell(told)).catch_unwind().await) };
-        let answer = match walk.within(telling).await? {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(failure)) => match refusal_for(hook.as_ref(), &failure) {
+        let telling = walk.within(async { Ok(hook::tell(hook.as_ref(), told).await) }).await?;
+        walk.trail.note(|record| record.hooks.push(telling.mark));
+        let answer = match telling.said {
+            Ok(answer) => answer,
+            Err(failure) => match refusal_for(hook.as_ref(), &failure) {
                 Some(refusal) => return Err(refusal),
                 None => continue,
             },
-            Err(panic) => {
-                let failure = crate::hook::HookFailure::Crashed(words_of(&*panic).to_owned());
-                match refusal_for(hook.as_ref(), &failure) {
-                    Some(refusal) => return Err(refusal),
-                    None => continue,
-                }
-            }
         };
-        walk.context.extend(answer.additional_context.clone());
-        match answer.decision {
-            Some(HookDecision::Deny) => {
-                let reason = answer.reason.as_deref().unwrap_or("it gave no reason");
-                return Err(Refusal::new(Code::HookDenied, format!("hook `{}`: {reason}", hook.name())));
-            }
-            Some(HookDecision::Defer) => {
-                let reason = answer.reason.as_deref().unwrap_or("it gave no reason");
-                return Err(Refusal::new(Code::HookDeferred, format!("hook `{}`: {reason}", hook.name())));
-            }
-            Some(HookDecision::Allow | HookDecision::Ask) | None => {}
+        walk.heard(hook.name(), &answer);
+        if let Some(reason) = &answer.stop {
+            return Err(Refusal::new(Code::HookStopped, format!("hook `{}`: {reason}", hook.name())));
         }
-        screened.opinions.extend(answer.opinion(hook.name()));
+        match answer.decision {
+            Some(HookDecision::Deny) => return Err(refusal(Code::HookDenied, hook.name(), &answer)),
+            Some(HookDecision::Defer) => {
+                deferred.get_or_insert(refusal(Code::HookDeferred, hook.name(), &answer));
+            }
+            Some(HookDecision::Allow | HookDecision::Ask) => {
+                screened.opinions.extend(answer.opinion(hook.name()));
+            }
+            None => {}
+        }
         if let Some(input) = answer.updated_input {
             let tool = Arc::clone(&screened.valid.tool);
             screened.valid = accept(tool, input).map_err(|refusal| {
@@ -78,10 +72,19 @@ pub(crate) async fn screen(walk: &mut Walk<'_>, valid: Valid) -> Result<Screened
                     format!("hook `{}` rewrote the input, and {}", hook.name(), refusal.reason),
                 )
             })?;
+            intent = screened.valid.prepared.intent(&walk.scene);
             walk.trail.read(screened.valid.input());
             walk.trail.note(|record| record.revisions.push(format!("hook: {}", hook.name())));
-            walk.told = Some(super::finish::Told::about(&screened.valid, gate));
+            walk.told = Some(Told::about(&screened.valid, &walk.current));
         }
     }
-    Ok(screened)
+    match deferred {
+        Some(refusal) => Err(refusal),
+        None => Ok(screened),
+    }
+}
+
+fn refusal(code: Code, hook: &str, answer: &HookAnswer) -> Refusal {
+    let reason = answer.reason.as_deref().unwrap_or("it gave no reason");
+    Refusal::new(code, format!("hook `{hook}`: {reason}"))
 }

@@ -3,17 +3,11 @@
 use super::judge::Judged;
 use super::screen::Screened;
 use super::validate::{Valid, accept};
-use crate::approve::{Answer, ApprovalRequest};
-use crate::ledger::sha256_hex;
+use crate::approve::{Answer, Answered, ask};
 use crate::permit::Permit;
 use crate::pipeline::Walk;
-use futures_util::FutureExt;
-use serde_json::Value;
-use std::panic::AssertUnwindSafe;
-use std::time::Instant;
 use tokio::sync::{Mutex, MutexGuard};
-use tokio::time::timeout;
-use toolgate_proto::{Approval, Code, Event, Facts, Intent, Question, Reason, Refusal, Terms, Verdict};
+use toolgate_proto::{Approval, Code, Facts, Intent, Question, Reason, Refusal, Terms, Verdict};
 
 /// A call that may run.
 pub(crate) struct Granted {
@@ -62,7 +56,7 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
                 return Ok(Settled::Overtaken(Box::new(judged.screened)));
             }
             let flip = judged.judgement.flip.as_deref();
-            let answered = ask(walk, &judged.screened.valid, &question, flip).await?;
+            let answered = ask(walk, &judged.screened.valid, &judged.intent, &question, flip).await?;
             drop(held);
             obey(walk, judged, &question, answered)?
         }
@@ -90,18 +84,23 @@ fn obey(
     };
     match answer {
         Answer::Once => said("once"),
-        // Never more than what was shown: a rule that was not offered counts for this call only.
-        Answer::Session { rule } if question.suggestions.iter().any(|offered| offered.rule == rule) => {
+        Answer::Session { rules } if offered(question, &rules) => {
             said("session");
-            walk.gate.grant(&rule, &walk.scene.workspace.cwd);
+            walk.gate.grant(&rules, &walk.scene.workspace.cwd);
         }
-        Answer::Session { .. } => said("once"),
+        Answer::Always { rules } if offered(question, &rules) => {
+            said("always");
+            keep(walk, &rules);
+        }
+        Answer::Session { .. } | Answer::Always { .. } => said("once"),
+        // Whoever echoes the input approves it as it is.
+        Answer::Revise { input } if input == *judged.screened.valid.input() => said("once"),
         Answer::Revise { input } => {
             said("revise");
             walk.trail.note(|record| record.revisions.push(format!("approver: {by}")));
             let valid = accept(judged.screened.valid.tool, input)?;
             walk.trail.read(valid.input());
-            walk.told = Some(super::finish::Told::about(&valid, walk.gate));
+            walk.told = Some(super::finish::Told::about(&valid, &walk.current));
             return Ok(Settled::Revised(Screened { valid, opinions: judged.screened.opinions }));
         }
         Answer::No { message } => {
@@ -114,77 +113,14 @@ fn obey(
             let reason = format!("{}, so {by} was handed the question", question.reason);
             return Err(Refusal::new(Code::ApprovalPending, reason));
         }
-        // INVARIANT: `ask` turns a chain of passes into a refusal.
-        Answer::Pass => return Err(Refusal::new(Code::NobodyToAsk, "nobody answered")),
+        // INVARIANT: `ask` turns a chain of passes and a lost channel into a refusal.
+        Answer::Pass | Answer::Lost { .. } => {
+            return Err(Refusal::new(Code::NobodyToAsk, "nobody answered"));
+        }
     }
     let reason = Reason { text: format!("{by} approved it"), ..question.reason.clone() };
     let terms = walk.current.policy.terms(&judged.request(&walk.scene.workspace), reason);
     Ok(granted(judged, terms))
-}
-
-/// Who answered, what, and how long it took.
-struct Answered {
-    by: String,
-    answer: Answer,
-    micros: u64,
-}
-
-async fn ask(
-    walk: &Walk<'_>,
-    valid: &Valid,
-    question: &Question,
-    flip: Option<&str>,
-) -> Result<Answered, Refusal> {
-    let input = valid.input().clone();
-    let request = ApprovalRequest {
-        id: toolgate_os::fresh_id("ask_"),
-        call: walk.call.id.clone(),
-        session: walk.scene.session.id().clone(),
-        question: question.clone(),
-        input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
-        input,
-        cancel: walk.cancel.child_token(),
-    };
-    walk.gate
-        .audience
-        .tell(|| Event::Asked { call: walk.call.id.clone(), question: Box::new(question.clone()) });
-    let started = Instant::now();
-    for approver in &walk.gate.approvers {
-        let asking = AssertUnwindSafe(approver.ask(&request)).catch_unwind();
-        let asking = timeout(walk.gate.approval_timeout, asking);
-        let answer = match walk.within(async { Ok(asking.await) }).await? {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => {
-                return Err(Refusal::new(
-                    Code::ApprovalLost,
-                    format!("approver `{}` crashed, so the answer is no", approver.name()),
-                ));
-            }
-            Err(_) => {
-                request.cancel.cancel();
-                return Err(Refusal::new(
-                    Code::ApprovalTimedOut,
-                    format!("`{}` gave no answer in time", approver.name()),
-                ));
-            }
-        };
-        match answer {
-            Answer::Pass => {}
-            Answer::Once
-            | Answer::Session { .. }
-            | Answer::Revise { .. }
-            | Answer::No { .. }
-            | Answer::Later => {
-                let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-                return Ok(Answered { by: approver.name().to_owned(), answer, micros });
-            }
-        }
-    }
-    let refusal = Refusal::new(
-        Code::NobodyToAsk,
-        format!("{}, so a person must be asked, and nobody can be", question.reason),
-    );
-    Err(with_hint(refusal, flip))
 }
 
 fn with_hint(refusal: Refusal, hint: Option<&str>) -> Refusal {
@@ -192,4 +128,24 @@ fn with_hint(refusal: Refusal, hint: Option<&str>) -> Refusal {
         Some(hint) => refusal.hint(hint),
         None => refusal,
     }
+}
+
+/// Never more than what was shown: rules that were not offered count for this call only.
+fn offered(question: &Question, rules: &[String]) -> bool {
+    let shown = |rule: &String| question.suggestions.iter().any(|suggestion| suggestion.rule == *rule);
+    !rules.is_empty() && rules.iter().all(shown)
+}
+
+/// Keeps rules for good, and counts them at once. Where they cannot be kept, the session remembers them.
+fn keep(walk: &mut Walk<'_>, rules: &[String]) {
+    let workspace = &walk.scene.workspace;
+    let kept = match &walk.gate.keeper {
+        Some(keeper) => keeper.keep(rules, workspace),
+        None => Err("there is nowhere to keep it".to_owned()),
+    };
+    walk.gate.grant(rules, &workspace.cwd);
+    walk.messages.push(match kept {
+        Ok(place) => format!("remembered in {place}; `toolgate grants` lists and revokes"),
+        Err(problem) => format!("this counts for the session only: {problem}"),
+    });
 }

@@ -1,9 +1,26 @@
 //! Only a clear yes is a yes.
 
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use toolgate_gate::Answer;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use toolgate_gate::{Answer, ApprovalRequest, Approver};
 use toolgate_proto::Code;
 use toolgate_testkit::{Conduct, FakeApprover, approver_laws};
+
+/// Wants another input each time.
+struct Restless(AtomicUsize);
+
+impl Approver for Restless {
+    fn name(&self) -> &str {
+        "restless"
+    }
+
+    fn ask<'a>(&'a self, _request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
+        let text = self.0.fetch_add(1, Ordering::SeqCst).to_string();
+        let input = serde_json::json!({ "text": text }).as_object().unwrap().clone();
+        Box::pin(std::future::ready(Answer::Revise { input }))
+    }
+}
 
 #[tokio::test]
 async fn each_way_of_not_saying_yes_is_a_no() {
@@ -14,7 +31,9 @@ async fn each_way_of_not_saying_yes_is_a_no() {
         (Conduct::Silent, false, Some(Code::ApprovalTimedOut)),
         (Conduct::Crashes, false, Some(Code::ApprovalLost)),
         // A rule that was not offered is not granted, but the call itself was approved.
-        (Conduct::Answers(Answer::Session { rule: "Bash(*)".into() }), true, None),
+        (Conduct::Answers(Answer::Lost { why: "gone".into() }), false, Some(Code::ApprovalLost)),
+        (Conduct::Answers(Answer::Always { rules: vec!["Bash(*)".into()] }), true, None),
+        (Conduct::Answers(Answer::Session { rules: vec!["Bash(*)".into()] }), true, None),
     ] {
         assert_eq!(approver_laws(Arc::new(FakeApprover(conduct.clone())), yes).await, code, "{conduct:?}");
     }
@@ -26,9 +45,11 @@ async fn a_revised_input_is_checked_and_judged_again() {
     let conduct = Conduct::Answers(Answer::Revise { input: revised });
     let code = approver_laws(Arc::new(FakeApprover(conduct)), false).await;
     assert_eq!(code, Some(Code::InvalidInput));
-    // An approver that revises for ever is stopped.
+    // Asked again about what it asked for, an approver that repeats itself approves.
     let revised = serde_json::json!({ "text": "y" }).as_object().unwrap().clone();
     let conduct = Conduct::Answers(Answer::Revise { input: revised });
-    let code = approver_laws(Arc::new(FakeApprover(conduct)), false).await;
+    assert_eq!(approver_laws(Arc::new(FakeApprover(conduct)), true).await, None);
+    // One that changes its mind for ever is stopped.
+    let code = approver_laws(Arc::new(Restless(AtomicUsize::new(0))), false).await;
     assert_eq!(code, Some(Code::Declined));
 }

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 use toolgate_gate::{
-    CallLimits, Gate, GateParts, Hook, HookAnswer, HookCall, HookFailure, MemorySink, Moment, OnFailure, Sink,
+    CallLimits, Gate, GateParts, Hook, HookAnswer, HookCall, HookDecision, HookFailure, MemorySink, Moment,
+    OnFailure, Sink,
 };
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Code, SourceId, ToolCall, ToolIdentity};
@@ -13,7 +14,7 @@ use toolgate_testkit::{Behaviour, Probe, allow_all, session_in};
 
 #[derive(Debug, Clone)]
 enum Says {
-    Answer(HookAnswer),
+    Answer(Box<HookAnswer>),
     Failure(HookFailure),
     Panic,
 }
@@ -39,7 +40,7 @@ impl Hook for FakeHook {
     fn tell<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         Box::pin(async {
             match self.says.clone() {
-                Says::Answer(answer) => Ok(answer),
+                Says::Answer(answer) => Ok(*answer),
                 Says::Failure(failure) => Err(failure),
                 Says::Panic => panic!("told to panic"),
             }
@@ -71,7 +72,11 @@ fn run(hooks: Vec<Arc<dyn Hook>>, policy: RawPolicy) -> (Result<String, Code>, u
 #[test]
 fn each_failure_kind_denies_unless_the_hook_says_that_it_does_not_matter() {
     for (says, code) in [
+        (Says::Failure(HookFailure::Missing("program `x`".into())), Code::HookMissing),
+        (Says::Failure(HookFailure::NotStarted("no".into())), Code::HookFailed),
         (Says::Failure(HookFailure::Crashed("gone".into())), Code::HookFailed),
+        (Says::Failure(HookFailure::Unreachable("gone".into())), Code::HookFailed),
+        (Says::Failure(HookFailure::Misconfigured("bad".into())), Code::HookFailed),
         (Says::Failure(HookFailure::TimedOut(5)), Code::HookTimedOut),
         (Says::Failure(HookFailure::Unreadable("junk".into())), Code::HookUnreadable),
         (Says::Panic, Code::HookFailed),
@@ -86,7 +91,7 @@ fn each_failure_kind_denies_unless_the_hook_says_that_it_does_not_matter() {
 #[test]
 fn a_rewrite_is_seen_by_the_next_hook_checked_and_recorded() {
     let to = |value: serde_json::Value| {
-        hook(Says::Answer(HookAnswer::rewrite(value.as_object().unwrap().clone())), OnFailure::Deny)
+        hook(Says::Answer(Box::new(HookAnswer::rewrite(value.as_object().unwrap().clone()))), OnFailure::Deny)
     };
     let (result, _, revisions) =
         run(vec![to(json!({"text": "y"})), to(json!({"text": "z"}))], allow_all(&["probe"]));
@@ -98,30 +103,35 @@ fn a_rewrite_is_seen_by_the_next_hook_checked_and_recorded() {
 
 fn answer() -> impl Strategy<Value = Says> {
     prop_oneof![
-        Just(Says::Answer(HookAnswer::silent())),
-        Just(Says::Answer(HookAnswer::allow())),
-        Just(Says::Answer(HookAnswer::ask("hm"))),
-        Just(Says::Answer(HookAnswer::deny("no"))),
+        Just(Says::Answer(Box::new(HookAnswer::silent()))),
+        Just(Says::Answer(Box::new(HookAnswer::allow()))),
+        Just(Says::Answer(Box::new(HookAnswer::ask("hm")))),
+        Just(Says::Answer(Box::new(HookAnswer::defer("later")))),
+        Just(Says::Answer(Box::new(HookAnswer::deny("no")))),
         Just(Says::Failure(HookFailure::Crashed("gone".into()))),
     ]
 }
 
 proptest! {
-    /// Deny beats ask beats allow, in whatever order the hooks stand.
+    /// Deny beats defer beats ask beats allow, in whatever order the hooks stand. A failure ends the round, so that
+    /// only what came before it can beat it.
     #[test]
-    fn the_strictest_hook_decides(answers in prop::collection::vec(answer(), 0..5)) {
-        let denies = answers.iter().any(|says| match says {
-            Says::Answer(answer) => answer.decision == Some(toolgate_gate::HookDecision::Deny),
-            Says::Failure(_) | Says::Panic => true,
-        });
-        let asks = answers.iter().any(|says| {
-            matches!(says, Says::Answer(answer) if answer.decision == Some(toolgate_gate::HookDecision::Ask))
-        });
+    fn the_strictest_hook_decides(answers in prop::collection::vec(answer(), 0..6)) {
+        let decided = |wanted| {
+            answers.iter().any(|says| matches!(says, Says::Answer(answer) if answer.decision == Some(wanted)))
+        };
+        let fails = answers.iter().any(|says| matches!(says, Says::Failure(_) | Says::Panic));
+        let denies = fails || decided(HookDecision::Deny) || decided(HookDecision::Defer);
+        let asks = decided(HookDecision::Ask);
         let hooks = answers.iter().map(|says| hook(says.clone(), OnFailure::Deny)).collect();
         let (result, runs, _) = run(hooks, allow_all(&["probe"]));
         prop_assert_eq!(runs, usize::from(!denies && !asks));
         if !denies && asks {
             prop_assert_eq!(result, Err(Code::NobodyToAsk));
+        } else if !fails && decided(HookDecision::Deny) {
+            prop_assert_eq!(result, Err(Code::HookDenied));
+        } else if !fails && decided(HookDecision::Defer) {
+            prop_assert_eq!(result, Err(Code::HookDeferred));
         }
     }
 

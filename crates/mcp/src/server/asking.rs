@@ -145,7 +145,7 @@ fn understood(value: &Value, question: &Question) -> Answer {
         result.content.as_ref().and_then(|content| content.get("decision")).and_then(Value::as_str);
     match (decision, question.suggestions.first()) {
         (Some("once"), _) => Answer::Once,
-        (Some("session"), Some(suggestion)) => Answer::Session { rule: suggestion.rule.clone() },
+        (Some("session"), Some(suggestion)) => Answer::Session { rules: vec![suggestion.rule.clone()] },
         _ => Answer::No { message: None },
     }
 }
@@ -320,7 +320,7 @@ mod tests {
             (json!({ "action": "accept", "content": { "decision": "once" } }), Answer::Once),
             (
                 json!({ "action": "accept", "content": { "decision": "session" } }),
-                Answer::Session { rule: "Write(a)".to_owned() },
+                Answer::Session { rules: vec!["Write(a)".to_owned()] },
             ),
             (json!({ "action": "accept", "content": { "decision": "no" } }), Answer::No { message: None }),
             (json!({ "action": "accept", "content": { "decision": true } }), Answer::No { message: None }),

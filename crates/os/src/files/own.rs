@@ -3,7 +3,7 @@
 use super::open::FileProblem;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use toolgate_proto::AbsPath;
 
 /// Reads a settings file as text. A file that is not there is `None`; any other trouble is an error,
@@ -47,6 +47,97 @@ pub fn write_private(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> 
         OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path.as_path())?;
     file.write_all(content)?;
     Ok(())
+}
+
+/// Replaces a file of toolgate's own wholly or not at all, making its directory where needed. The new file has the
+/// old one's mode, or else is for this user only.
+pub fn replace_own(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
+    let parent = path.parent().unwrap_or_else(AbsPath::root);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(parent.as_path())?;
+    let mode = match fs::symlink_metadata(path.as_path()) {
+        Ok(old) if !old.is_file() => return Err(FileProblem::Special),
+        Ok(old) => old.mode() & 0o777,
+        Err(_) => 0o600,
+    };
+    let beside = parent.join(crate::fresh_id(".toolgate-"));
+    let written = (|| {
+        let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(beside.as_path())?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(beside.as_path(), path.as_path())
+    })();
+    if written.is_err() {
+        // Nothing more can be done about a leftover than to try.
+        let _ = fs::remove_file(beside.as_path());
+    }
+    Ok(written?)
+}
+
+/// Reads a file of the workspace that settings name, links followed, up to a size.
+pub fn read_named_bytes(path: &AbsPath, most_bytes: u64) -> Result<Vec<u8>, FileProblem> {
+    let file = OpenOptions::new().read(true).custom_flags(nonblock()).open(path.as_path())?;
+    if !file.metadata()?.is_file() {
+        return Err(FileProblem::Special);
+    }
+    let mut bytes = Vec::new();
+    file.take(most_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most_bytes {
+        return Err(FileProblem::Other(format!("it is larger than {most_bytes} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// The names in a directory that end so, in order. A directory that is not there has none.
+pub fn names_in(dir: &AbsPath, suffix: &str) -> Result<Vec<String>, FileProblem> {
+    let entries = match fs::read_dir(dir.as_path()) {
+        Ok(entries) => entries,
+        Err(error) => {
+            return match FileProblem::from(error) {
+                FileProblem::Missing | FileProblem::NotDirectory => Ok(Vec::new()),
+                other => Err(other),
+            };
+        }
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(suffix) && !name.starts_with('.') {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// What a file looked like, so that a change can be seen without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stamp {
+    /// Nothing is there, or nothing that can be looked at.
+    Absent,
+    /// A file of this identity, size and times.
+    Present {
+        /// Device and number.
+        id: (u64, u64),
+        /// Bytes.
+        size: u64,
+        /// Last change of content, in nanoseconds.
+        modified: i128,
+        /// Last change of anything, in nanoseconds; cannot be set back.
+        changed: i128,
+    },
+}
+
+/// Looks at a file without reading it.
+pub fn stamp(path: &AbsPath) -> Stamp {
+    match fs::metadata(path.as_path()) {
+        Ok(found) => Stamp::Present {
+            id: (found.dev(), found.ino()),
+            size: found.size(),
+            modified: i128::from(found.mtime()) * 1_000_000_000 + i128::from(found.mtime_nsec()),
+            changed: i128::from(found.ctime()) * 1_000_000_000 + i128::from(found.ctime_nsec()),
+        },
+        Err(_) => Stamp::Absent,
+    }
 }
 
 fn nonblock() -> i32 {

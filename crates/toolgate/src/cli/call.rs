@@ -87,7 +87,7 @@ pub(crate) fn make(
         let closed = if behind.servers.is_empty() {
             calls.made_by(&toolgate, limits).await
         } else {
-            let coordinator = behind.coordinator(world, toolgate.settings())?;
+            let coordinator = behind.coordinator(world, &toolgate.settings())?;
             coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
             coordinator.ready().await;
             // A server that is not there has no tools either; its own words say more than "no such tool".
@@ -136,7 +136,7 @@ fn servers_of(
     if named.is_empty() && !all {
         return Ok(Behind { servers: Vec::new() });
     }
-    let mut behind = Behind::look(world, toolgate.settings(), out)?;
+    let mut behind = Behind::look(world, &toolgate.settings(), out)?;
     behind.servers.retain(|entry| all || named.contains(&entry.name));
     behind.servers.iter_mut().for_each(|entry| entry.always_load = true);
     Ok(behind)
@@ -154,7 +154,7 @@ fn print(world: &World, args: &CallArgs, closed: &Closed, out: &mut Out) -> Resu
 
 /// A call that is over, for programs.
 pub(crate) fn render_closed(form: ResultForm, closed: &Closed) -> Value {
-    let Closed { result, record } = closed;
+    let Closed { result, record, .. } = closed;
     match form {
         ResultForm::Anthropic => render::anthropic_result(&record.call, result),
         ResultForm::Openai => render::openai_message(&record.call, result),

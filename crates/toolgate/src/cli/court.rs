@@ -10,7 +10,7 @@ use std::sync::Arc;
 use toolgate::settings::{Settings, SettingsOptions};
 use toolgate::{AbsPath, Judgement, Mode, Policy, Refusal, Session, ToolCall, Toolgate, paper};
 use toolgate_gate::judge_intended;
-use toolgate_policy::{Problem, Weight};
+use toolgate_policy::{Problem, RawPolicy, Weight};
 use toolgate_proto::{Principal, Workspace};
 
 /// Policies kept at most; more distinct settings are merely slower.
@@ -93,7 +93,7 @@ impl<'w> Court<'w> {
         let compiled = Arc::new(match &key.0 {
             Some(settings) => compile(settings, cwd, mode),
             None => {
-                let mut raw = self.toolgate.policy().clone();
+                let mut raw = RawPolicy::clone(&self.toolgate.policy());
                 raw.mode = mode.unwrap_or(raw.mode);
                 Ok(raw.compile())
             }

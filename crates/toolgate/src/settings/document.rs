@@ -80,6 +80,21 @@ impl Node {
         }
     }
 
+    /// The node at a JSON pointer's steps, or the deepest one on the way.
+    pub(crate) fn nearest(&self, steps: &[&str]) -> &Node {
+        let Some((step, rest)) = steps.split_first() else { return self };
+        let below = match &self.kind {
+            Kind::Object(_) => self.get(step),
+            Kind::List(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
+            Kind::Scalar(_) => None,
+        };
+        below.map_or(self, |node| node.nearest(rest))
+    }
+
+    pub(crate) fn is_scalar(&self) -> bool {
+        matches!(self.kind, Kind::Scalar(_))
+    }
+
     /// What it is, for messages.
     pub(crate) fn describe(&self) -> String {
         toolgate_proto::json::describe(&self.value())

@@ -2,7 +2,7 @@
 
 use super::SettingsError;
 use super::document::{Kind, Node};
-use super::read::Reader;
+use super::read::{CORRECT_IT, Origin};
 use serde_json::Value;
 use toolgate_policy::{RawBook, RawPolicy};
 
@@ -40,17 +40,18 @@ pub struct Judging {
 }
 
 impl Judging {
-    pub(super) fn read(root: &Node, reader: &Reader<'_>) -> Result<Self, SettingsError> {
+    pub(super) fn read(root: &Node, origin: &Origin<'_>) -> Result<Self, SettingsError> {
+        let reader = Reader { origin };
         let permissions = |key: &str| root.get("permissions").and_then(|node| node.get(key));
         let sandbox = |key: &str| root.get("sandbox").and_then(|node| node.get(key));
         // Switches may stand at the top, as other products have them, or together under `managed`.
         let switch = |key: &str| root.get(key).or_else(|| root.get("managed")?.get(key));
         let fetch = |key: &str| root.get("preApproval").and_then(|node| node.get(key));
         let list = |node: Option<&Node>, name: &str| match node {
-            Some(node) => Ok(reader.texts(node, name)?.into_iter().map(|rule| rule.text).collect()),
+            Some(node) => reader.texts(node, name),
             None => Ok::<Vec<String>, SettingsError>(Vec::new()),
         };
-        Ok(Self {
+        let judging = Self {
             book: root.get("policy").map(|node| reader.book(node)),
             auto_allow_read_only_commands: reader.flag(permissions("autoAllowReadOnlyCommands"))?,
             block_reads_outside: reader.flag(permissions("blockReadsOutsideWorkingDirectories"))?,
@@ -68,11 +69,12 @@ impl Judging {
             blocked_domains: list(fetch("blockedDomains"), "`preApproval.blockedDomains`")?,
             allow_private: list(fetch("allowPrivate"), "`preApproval.allowPrivate`")?,
             auto_approve_https: reader.flag(fetch("autoApproveHttps"))?,
-        })
+        };
+        Ok(if origin.trusted { judging } else { judging.untrusted() })
     }
 
     /// What counts of it where the file is not trusted: only what tightens.
-    pub(super) fn untrusted(mut self) -> Self {
+    fn untrusted(mut self) -> Self {
         self.auto_allow_read_only_commands = self.auto_allow_read_only_commands.filter(|on| !on);
         self.block_reads_outside = self.block_reads_outside.filter(|on| *on);
         self.block_writes_outside = self.block_writes_outside.filter(|on| *on);
@@ -107,7 +109,35 @@ pub(super) fn gather<'a>(files: impl Iterator<Item = &'a Judging> + Clone, polic
     policy.fetch.allow_private = all(|file| &file.allow_private);
 }
 
+struct Reader<'a> {
+    origin: &'a Origin<'a>,
+}
+
 impl Reader<'_> {
+    fn texts(&self, node: &Node, what: &str) -> Result<Vec<String>, SettingsError> {
+        let Kind::List(items) = &node.kind else {
+            return Err(self.wrong(node, what, "a list of strings"));
+        };
+        items
+            .iter()
+            .map(|item| match &item.kind {
+                Kind::Scalar(Value::String(text)) => Ok(text.clone()),
+                Kind::Scalar(_) | Kind::List(_) | Kind::Object(_) => {
+                    Err(self.wrong(item, &format!("an entry of {what}"), "a string"))
+                }
+            })
+            .collect()
+    }
+
+    fn wrong(&self, node: &Node, what: &str, wanted: &str) -> SettingsError {
+        SettingsError {
+            file: self.origin.name.to_owned(),
+            line: node.line,
+            message: format!("{what} is {}, but must be {wanted}", node.describe()),
+            fix: CORRECT_IT.to_owned(),
+        }
+    }
+
     /// A switch. `"disable"` counts as true, since some of these are written so.
     fn flag(&self, node: Option<&Node>) -> Result<Option<bool>, SettingsError> {
         match node.map(|node| (&node.kind, node)) {

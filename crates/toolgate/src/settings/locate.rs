@@ -1,8 +1,10 @@
 //! Which settings files there are, and in which order they count.
 
-use super::read::{Origin, read_settings};
-use super::{Settings, SettingsError};
-use toolgate_os::read_settings_text;
+use super::grants::{Grant, GrantStore};
+use super::read::{CORRECT_IT, Origin, read_settings};
+use super::trust::{Brought, Standing, TrustStore};
+use super::{Settings, SettingsError, SettingsNote};
+use toolgate_os::{names_in, read_settings_text};
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::Limits;
@@ -36,6 +38,9 @@ impl std::str::FromStr for SettingSource {
     }
 }
 
+/// The folders of a project that hold settings, toolgate's own first.
+const FOLDERS: [&str; 2] = [".toolgate", ".claude"];
+
 /// Where to look.
 #[derive(Debug, Clone)]
 pub struct SettingsOptions {
@@ -45,6 +50,8 @@ pub struct SettingsOptions {
     pub home: Option<AbsPath>,
     /// Where the person's toolgate settings live.
     pub config_dir: Option<AbsPath>,
+    /// Where toolgate remembers what was trusted and granted.
+    pub state_dir: Option<AbsPath>,
     /// Where the organisation's settings live.
     pub managed_dirs: Vec<AbsPath>,
     /// Which groups to read. The managed files are always read.
@@ -65,6 +72,7 @@ impl SettingsOptions {
             root,
             home: None,
             config_dir: None,
+            state_dir: None,
             managed_dirs: ["/etc/toolgate", "/etc/claude-code"]
                 .iter()
                 .filter_map(|dir| AbsPath::new(dir).ok())
@@ -74,51 +82,128 @@ impl SettingsOptions {
             trust_workspace: false,
         }
     }
+
+    fn wants(&self, source: SettingSource) -> bool {
+        self.sources.contains(&source)
+    }
+
+    /// The project's own files, strongest first, with the layer of each.
+    fn project_files(&self) -> Vec<(Layer, AbsPath)> {
+        let mut files = Vec::new();
+        for (source, layer, name) in [
+            (SettingSource::Local, Layer::Local, "settings.local.json"),
+            (SettingSource::Project, Layer::Project, "settings.json"),
+        ] {
+            if self.wants(source) {
+                files.extend(FOLDERS.map(|folder| (layer, self.root.join(folder).join(name))));
+            }
+        }
+        files
+    }
+
+    /// The person's files, with what each is anchored at.
+    fn user_files(&self) -> Vec<(AbsPath, AbsPath)> {
+        let mut files = Vec::new();
+        if !self.wants(SettingSource::User) {
+            return files;
+        }
+        if let Some(dir) = &self.config_dir {
+            files.push((dir.join("settings.json"), dir.clone()));
+        }
+        if let Some(home) = &self.home {
+            let dir = home.join(".claude");
+            // A workspace that is the home directory itself has read this file as the project's.
+            if !(self.wants(SettingSource::Project) && *home == self.root) {
+                files.push((dir.join("settings.json"), dir));
+            }
+        }
+        files
+    }
+
+    /// What the project brings that could loosen, whether it is trusted or not.
+    pub fn brought(&self) -> Result<Brought, SettingsError> {
+        let granted = self.granted()?;
+        let mut texts = Vec::new();
+        for (_, path) in self.project_files() {
+            if let Some(text) = read(&path)? {
+                texts.push((path, text));
+            }
+        }
+        Brought::by(&self.root, &texts, &granted)
+    }
+
+    fn granted(&self) -> Result<Vec<Grant>, SettingsError> {
+        match &self.state_dir {
+            Some(dir) => GrantStore::in_dir(dir).of(&self.root),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn standing(&self, brought: &Brought) -> Result<Standing, SettingsError> {
+        if self.trust_workspace {
+            return Ok(Standing::Trusted);
+        }
+        match &self.state_dir {
+            Some(dir) => TrustStore::in_dir(dir).standing(&self.root, brought),
+            None => Ok(Standing::Unknown),
+        }
+    }
 }
 
 impl Settings {
     /// Reads every settings file there is. One that is there and cannot be used is an error.
     pub fn load(options: &SettingsOptions) -> Result<Self, SettingsError> {
-        let mut loading = Loading { settings: Self::default() };
+        let read_at = i128::from(toolgate_os::now_millis()) * 1_000_000;
+        let mut settings = Self { read_at, ..Self::default() };
+        if let Some(dir) = &options.state_dir {
+            settings.watch(&TrustStore::in_dir(dir).file);
+            settings.watch(&GrantStore::in_dir(dir).file);
+        }
+        let mut loading = Loading { settings, granted: options.granted()? };
         for dir in &options.managed_dirs {
             loading.file(Layer::Managed, &dir.join("managed-settings.json"), dir, true)?;
+            let folder = dir.join("managed-settings.d");
+            loading.settings.watch(&folder);
+            for name in names_in(&folder, ".json").map_err(|problem| unreadable(&folder, &problem))? {
+                loading.file(Layer::Managed, &folder.join(name), dir, true)?;
+            }
         }
         if let Some(extra) = &options.extra {
             loading.extra(extra, options)?;
         }
-        let root = &options.root;
-        let wants = |source| options.sources.contains(&source);
-        for folder in [".toolgate", ".claude"] {
-            if wants(SettingSource::Local) {
-                // Kept out of version control by convention only, so it is no more trusted than the project.
-                let path = root.join(folder).join("settings.local.json");
-                loading.file(Layer::Local, &path, root, options.trust_workspace)?;
-            }
+        let brought = options.brought()?;
+        let standing = options.standing(&brought)?;
+        for (layer, path) in options.project_files() {
+            // The local file is kept out of version control by convention only, so it is no more trusted.
+            loading.file(layer, &path, &options.root, standing == Standing::Trusted)?;
         }
-        for folder in [".toolgate", ".claude"] {
-            if wants(SettingSource::Project) {
-                let path = root.join(folder).join("settings.json");
-                loading.file(Layer::Project, &path, root, options.trust_workspace)?;
-            }
+        for (path, anchor) in options.user_files() {
+            loading.file(Layer::User, &path, &anchor, true)?;
         }
-        if wants(SettingSource::User) {
-            if let Some(dir) = &options.config_dir {
-                loading.file(Layer::User, &dir.join("settings.json"), dir, true)?;
-            }
-            if let Some(home) = &options.home {
-                let dir = home.join(".claude");
-                // A workspace that is the home directory itself has read this file as the project's.
-                if !(wants(SettingSource::Project) && home == root) {
-                    loading.file(Layer::User, &dir.join("settings.json"), &dir, true)?;
-                }
-            }
+        let mut settings = loading.settings;
+        settings.watched.extend(brought.files.clone());
+        if standing == Standing::Changed {
+            settings.notes.insert(
+                0,
+                SettingsNote {
+                    file: options.root.to_string(),
+                    line: 1,
+                    message:
+                        "what this project would run has changed since it was trusted, so it waits; look at \
+                              it with `toolgate trust show` and trust it again with `toolgate trust add`"
+                            .to_owned(),
+                },
+            );
         }
-        Ok(loading.settings)
+        settings.brought = brought;
+        settings.standing = standing;
+        Ok(settings)
     }
 }
 
 struct Loading {
     settings: Settings,
+    granted: Vec<Grant>,
 }
 
 impl Loading {
@@ -129,26 +214,23 @@ impl Loading {
         anchor: &AbsPath,
         trusted: bool,
     ) -> Result<(), SettingsError> {
+        self.settings.watch(path);
+        let Some(text) = read(path)? else { return Ok(()) };
         let name = path.to_string();
-        let text =
-            read_settings_text(path, Limits::SETTINGS.bytes as u64).map_err(|problem| SettingsError {
-                file: name.clone(),
-                line: 1,
-                message: format!("cannot be read: {problem}"),
-                fix:
-                    "make it readable or remove it; nothing runs until then, because it may hold a deny rule"
-                        .to_owned(),
-            })?;
-        match text {
-            Some(text) => self.text(&text, &Origin { layer, name: &name, anchor, trusted }),
-            None => Ok(()),
-        }
+        let granted: Vec<String> =
+            self.granted.iter().filter(|grant| grant.file == *path).map(|grant| grant.rule.clone()).collect();
+        self.text(&text, &Origin { layer, name: &name, anchor, trusted, granted: &granted })
     }
 
     fn extra(&mut self, extra: &str, options: &SettingsOptions) -> Result<(), SettingsError> {
         if extra.trim_start().starts_with('{') {
-            let origin =
-                Origin { layer: Layer::Cli, name: "--settings", anchor: &options.extra_base, trusted: true };
+            let origin = Origin {
+                layer: Layer::Cli,
+                name: "--settings",
+                anchor: &options.extra_base,
+                trusted: true,
+                granted: &[],
+            };
             return self.text(extra, &origin);
         }
         let path = options.extra_base.join(extra);
@@ -170,5 +252,39 @@ impl Loading {
         let file = read_settings(text, origin, &mut self.settings.notes)?;
         self.settings.files.push(file);
         Ok(())
+    }
+}
+
+/// Reads a file, if it is there.
+pub(super) fn read(path: &AbsPath) -> Result<Option<String>, SettingsError> {
+    read_settings_text(path, Limits::SETTINGS.bytes as u64).map_err(|problem| unreadable(path, &problem))
+}
+
+fn unreadable(path: &AbsPath, problem: &toolgate_os::FileProblem) -> SettingsError {
+    SettingsError {
+        file: path.to_string(),
+        line: 1,
+        message: format!("cannot be read: {problem}"),
+        fix: "make it readable or remove it; nothing runs until then, because it may hold a deny rule"
+            .to_owned(),
+    }
+}
+
+/// Checks a text as a settings file would be, without using it: for whoever is about to write one.
+pub fn check_text(name: &str, text: &str) -> Result<(), SettingsError> {
+    let root = AbsPath::root();
+    let origin = Origin { layer: Layer::Cli, name, anchor: &root, trusted: true, granted: &[] };
+    let file = read_settings(text, &origin, &mut Vec::new())?;
+    let mut raw = toolgate_policy::RawPolicy::default();
+    raw.layers.push(file.rules);
+    let fatal = |problem: &toolgate_policy::Problem| problem.weight == toolgate_policy::Weight::Fatal;
+    match raw.compile().1.into_iter().find(fatal) {
+        Some(problem) => Err(SettingsError {
+            file: name.to_owned(),
+            line: problem.rule.line.unwrap_or(1),
+            message: problem.message,
+            fix: if problem.fix.is_empty() { CORRECT_IT.to_owned() } else { problem.fix },
+        }),
+        None => Ok(()),
     }
 }

@@ -2,26 +2,36 @@
 
 use super::document::{Kind, Node};
 use super::judging::Judging;
+use super::schema::{check, settings_schema};
+use super::shape::Shape;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
 use toolgate_policy::{Layer, LayerRules, RawRule};
 use toolgate_proto::{AbsPath, Mode};
 
+/// What to do about a file that cannot be used.
+pub(super) const CORRECT_IT: &str =
+    "correct the file; nothing runs until then, because it may hold a deny rule";
+
 /// One settings file, or another origin of settings, taken apart.
 #[derive(Debug, Clone)]
 pub struct SettingsFile {
-    /// Its rules.
+    /// Its rules. Allow rules of a file that is not trusted are left out.
     pub rules: LayerRules,
-    /// `permissions.defaultMode`.
+    /// `permissions.defaultMode`, where it counts.
     pub mode: Option<Mode>,
-    /// `permissions.additionalDirectories`.
+    /// `permissions.additionalDirectories`, where they count.
     pub additional_directories: Vec<AbsPath>,
-    /// `disabledTools`.
-    pub disabled_tools: Vec<String>,
-    /// What else it says about judging.
+    /// What it says about judging beside its rules, where it counts.
     pub judging: Judging,
+    /// Every key that toolgate knows, as written.
+    pub shape: Shape,
     /// All of it, unknown keys included.
     pub whole: Value,
+    /// Whether what loosens in it counts.
+    pub trusted: bool,
+    /// Where each line is.
+    pub(crate) node: Node,
 }
 
 /// Where a text of settings came from.
@@ -33,175 +43,156 @@ pub(super) struct Origin<'a> {
     pub(super) anchor: &'a AbsPath,
     /// Whether allow rules and other loosening settings count.
     pub(super) trusted: bool,
+    /// Allow rules that the person granted here before, which count in any case.
+    pub(super) granted: &'a [String],
 }
-
-const KNOWN: [&str; 19] = [
-    "$schema",
-    "permissions",
-    "policy",
-    "disabledTools",
-    "hooks",
-    "env",
-    "sandbox",
-    "mcpServers",
-    "model",
-    "enableAllProjectMcpServers",
-    "enabledMcpjsonServers",
-    "disabledMcpjsonServers",
-    "disableAllHooks",
-    "allowManagedPermissionRulesOnly",
-    "disableSkillShellExecution",
-    "disableRemoteControl",
-    "disableAgentView",
-    "preApproval",
-    "managed",
-];
 
 pub(super) fn read_settings(
     text: &str,
     origin: &Origin<'_>,
     notes: &mut Vec<SettingsNote>,
 ) -> Result<SettingsFile, SettingsError> {
-    let node = Node::parse(text).map_err(|unreadable| SettingsError {
+    let wrong = |line: usize, message: String| SettingsError {
         file: origin.name.to_owned(),
-        line: unreadable.line,
-        message: unreadable.message,
-        fix: "correct the file; nothing runs until then, because it may hold a deny rule".to_owned(),
-    })?;
-    let reader = Reader { origin };
-    let Kind::Object(fields) = &node.kind else {
-        return Err(reader.wrong(&node, "the settings", "an object"));
+        line,
+        message,
+        fix: CORRECT_IT.to_owned(),
     };
-    for (key, value) in fields {
-        if !KNOWN.contains(&key.as_str()) {
-            notes.push(reader.note(value, format!("`{key}` is not known to toolgate and has no effect")));
-        }
+    let node = Node::parse(text).map_err(|unreadable| wrong(unreadable.line, unreadable.message))?;
+    let findings = check(&node, settings_schema());
+    if let Some((line, message)) = findings.wrong.into_iter().next() {
+        return Err(wrong(line, message));
     }
+    for (line, key) in findings.unknown {
+        let message = format!("`{key}` is not known to toolgate and has no effect");
+        notes.push(SettingsNote { file: origin.name.to_owned(), line, message });
+    }
+    let whole = node.value();
+    let shape: Shape =
+        serde_json::from_value(whole.clone()).map_err(|error| wrong(node.line, error.to_string()))?;
     let mut rules = LayerRules::new(origin.layer, origin.anchor.clone());
     rules.file = Some(origin.name.to_owned());
     let mut file = SettingsFile {
         rules,
         mode: None,
         additional_directories: Vec::new(),
-        disabled_tools: Vec::new(),
-        judging: Judging::read(&node, &reader)?,
-        whole: node.value(),
+        judging: Judging::read(&node, origin)?,
+        shape,
+        whole,
+        trusted: origin.trusted,
+        node,
     };
-    if !origin.trusted {
-        file.judging = file.judging.untrusted();
-    }
-    let managed = |key: &str| node.get("managed").and_then(|managed| managed.get(key));
-    if let Some(list) = node.get("disabledTools").or_else(|| managed("disabledTools")) {
-        let tools = reader.texts(list, "`disabledTools`")?;
-        file.disabled_tools = tools.into_iter().map(|rule| rule.text).collect();
-    }
-    if let Some(permissions) = node.get("permissions") {
-        reader.permissions(permissions, &mut file, notes)?;
-    }
+    Reader { origin, notes }.take(&mut file)?;
     Ok(file)
 }
 
-pub(super) struct Reader<'a> {
-    pub(super) origin: &'a Origin<'a>,
+struct Reader<'a> {
+    origin: &'a Origin<'a>,
+    notes: &'a mut Vec<SettingsNote>,
 }
 
 impl Reader<'_> {
-    fn permissions(
-        &self,
-        node: &Node,
-        file: &mut SettingsFile,
-        notes: &mut Vec<SettingsNote>,
-    ) -> Result<(), SettingsError> {
-        let Kind::Object(fields) = &node.kind else {
-            return Err(self.wrong(node, "`permissions`", "an object"));
-        };
-        for (key, value) in fields {
-            match key.as_str() {
-                "deny" => file.rules.deny = self.texts(value, "`permissions.deny`")?,
-                "ask" => file.rules.ask = self.texts(value, "`permissions.ask`")?,
-                "allow" => {
-                    let rules = self.texts(value, "`permissions.allow`")?;
-                    if self.loosens(!rules.is_empty(), value, "`permissions.allow`", notes) {
-                        file.rules.allow = rules;
-                    }
-                }
-                "defaultMode" => {
-                    let mode = self.mode(value)?;
-                    let looser = matches!(mode, Mode::AcceptEdits | Mode::Bypass);
-                    if !looser || self.loosens(true, value, "`permissions.defaultMode`", notes) {
-                        file.mode = Some(mode);
-                    }
-                }
-                "additionalDirectories" => {
-                    let directories = self.texts(value, "`permissions.additionalDirectories`")?;
-                    let any = !directories.is_empty();
-                    if self.loosens(any, value, "`permissions.additionalDirectories`", notes) {
-                        file.additional_directories =
-                            directories.iter().map(|rule| self.origin.anchor.join(&rule.text)).collect();
-                    }
-                }
-                "autoAllowReadOnlyCommands"
-                | "blockReadsOutsideWorkingDirectories"
-                | "blockWritesOutsideWorkingDirectories"
-                | "disableBypassPermissionsMode" => {}
-                _ => notes.push(self.note(value, format!("`permissions.{key}` is not known to toolgate"))),
+    fn take(&mut self, file: &mut SettingsFile) -> Result<(), SettingsError> {
+        let permissions = &file.shape.permissions;
+        file.rules.deny = rules_at(&file.node, "deny");
+        file.rules.ask = rules_at(&file.node, "ask");
+        let mut allow = rules_at(&file.node, "allow");
+        if !self.origin.trusted {
+            let before = allow.len();
+            allow.retain(|rule| self.origin.granted.contains(&rule.text));
+            if allow.len() < before {
+                self.waits(&file.node, &["permissions", "allow"]);
             }
+        }
+        file.rules.allow = allow;
+        if let Some(text) = &permissions.default_mode {
+            let place = ["permissions", "defaultMode"];
+            let mode: Mode = text.parse().map_err(|problem| SettingsError {
+                file: self.origin.name.to_owned(),
+                line: file.node.nearest(&place).line,
+                message: format!("`permissions.defaultMode`: {problem}"),
+                fix: "use one of the modes named".to_owned(),
+            })?;
+            let looser = matches!(mode, Mode::AcceptEdits | Mode::Bypass);
+            if !looser || self.origin.trusted {
+                file.mode = Some(mode);
+            } else {
+                self.waits(&file.node, &place);
+            }
+        }
+        if !permissions.additional_directories.is_empty() {
+            if self.origin.trusted {
+                let join = |dir: &String| self.origin.anchor.join(dir);
+                file.additional_directories = permissions.additional_directories.iter().map(join).collect();
+            } else {
+                self.waits(&file.node, &["permissions", "additionalDirectories"]);
+            }
+        }
+        if !self.origin.trusted {
+            let shape = &file.shape;
+            for (key, says_anything) in [
+                ("hooks", !shape.hooks.is_empty()),
+                ("env", !shape.env.is_empty()),
+                ("mcpServers", !shape.mcp_servers.is_empty()),
+                ("disableAllHooks", shape.disable_all_hooks == Some(true)),
+                ("enableAllProjectMcpServers", shape.enable_all_project_mcp_servers == Some(true)),
+                ("enabledMcpjsonServers", shape.enabled_mcpjson_servers.is_some()),
+                ("preApproval", shape.pre_approval.loosens()),
+                ("sandbox", file.node.get("sandbox").is_some()),
+            ] {
+                if says_anything {
+                    self.waits(&file.node, &[key]);
+                }
+            }
+        }
+        if self.origin.layer != Layer::Managed {
+            self.managed_only(file);
         }
         Ok(())
     }
 
-    /// Whether a setting that loosens counts. A project that is not trusted may only tighten.
-    fn loosens(&self, says_anything: bool, node: &Node, what: &str, notes: &mut Vec<SettingsNote>) -> bool {
-        if !self.origin.trusted && says_anything {
-            notes.push(self.note(
-                node,
-                format!("{what} has no effect until the workspace is trusted (--trust-workspace)"),
-            ));
-        }
-        self.origin.trusted
+    /// Says that something waits for trust.
+    fn waits(&mut self, node: &Node, place: &[&str]) {
+        self.note(
+            node.nearest(place).line,
+            format!(
+                "`{}` has no effect until the workspace is trusted (`toolgate trust`, or --trust-workspace)",
+                place.join(".")
+            ),
+        );
     }
 
-    fn mode(&self, node: &Node) -> Result<Mode, SettingsError> {
-        match &node.kind {
-            Kind::Scalar(Value::String(text)) => text.parse().map_err(|problem| SettingsError {
-                file: self.origin.name.to_owned(),
-                line: node.line,
-                message: format!("`permissions.defaultMode`: {problem}"),
-                fix: "use one of the modes named".to_owned(),
-            }),
-            Kind::Scalar(_) | Kind::List(_) | Kind::Object(_) => {
-                Err(self.wrong(node, "`permissions.defaultMode`", "a string"))
+    /// Says which switches count in managed settings only.
+    fn managed_only(&mut self, file: &SettingsFile) {
+        let shape = &file.shape;
+        for (key, said) in [
+            ("allowManagedHooksOnly", shape.allow_managed_hooks_only.is_some()),
+            ("allowManagedMcpServersOnly", shape.allow_managed_mcp_servers_only.is_some()),
+        ] {
+            if said {
+                let line = file.node.nearest(&[key]).line;
+                self.note(line, format!("`{key}` counts in managed settings only"));
             }
         }
     }
 
-    pub(super) fn texts(&self, node: &Node, what: &str) -> Result<Vec<RawRule>, SettingsError> {
-        let Kind::List(items) = &node.kind else {
-            return Err(self.wrong(node, what, "a list of strings"));
-        };
-        items
-            .iter()
-            .map(|item| match &item.kind {
-                Kind::Scalar(Value::String(text)) => {
-                    Ok(RawRule { text: text.clone(), line: Some(item.line) })
-                }
-                Kind::Scalar(_) | Kind::List(_) | Kind::Object(_) => {
-                    Err(self.wrong(item, &format!("an entry of {what}"), "a string"))
-                }
-            })
-            .collect()
+    fn note(&mut self, line: usize, message: String) {
+        self.notes.push(SettingsNote { file: self.origin.name.to_owned(), line, message });
     }
+}
 
-    pub(super) fn wrong(&self, node: &Node, what: &str, wanted: &str) -> SettingsError {
-        SettingsError {
-            file: self.origin.name.to_owned(),
-            line: node.line,
-            message: format!("{what} is {}, but must be {wanted}", node.describe()),
-            fix: "correct the file; nothing runs until then, because it may hold a deny rule".to_owned(),
-        }
-    }
-
-    fn note(&self, node: &Node, message: String) -> SettingsNote {
-        SettingsNote { file: self.origin.name.to_owned(), line: node.line, message }
-    }
+/// The rules of one list, with their lines. The file has passed its schema, so whatever is no text is not there.
+fn rules_at(node: &Node, list: &str) -> Vec<RawRule> {
+    let Some(Kind::List(items)) =
+        node.get("permissions").and_then(|node| node.get(list)).map(|node| &node.kind)
+    else {
+        return Vec::new();
+    };
+    items
+        .iter()
+        .filter_map(|item| match &item.kind {
+            Kind::Scalar(Value::String(text)) => Some(RawRule { text: text.clone(), line: Some(item.line) }),
+            Kind::Scalar(_) | Kind::List(_) | Kind::Object(_) => None,
+        })
+        .collect()
 }

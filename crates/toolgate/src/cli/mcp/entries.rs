@@ -144,7 +144,7 @@ pub(crate) fn remove(world: &World, args: &RemoveArgs, out: &mut Out) -> Result<
 
 pub(crate) fn list(world: &World, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.build()?;
-    let behind = Behind::look(world, toolgate.settings(), out)?;
+    let behind = Behind::look(world, &toolgate.settings(), out)?;
     if world.global.json {
         let list: Vec<Value> =
             behind.servers.iter().map(|server| shown(world, server)).collect::<Result<_, _>>()?;
@@ -168,7 +168,7 @@ pub(crate) fn list(world: &World, out: &mut Out) -> Result<Exit, Failure> {
 
 pub(crate) fn get(world: &World, name: &str, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.build()?;
-    let behind = Behind::look(world, toolgate.settings(), out)?;
+    let behind = Behind::look(world, &toolgate.settings(), out)?;
     let value = shown(world, behind.named(name)?)?;
     let text = serde_json::to_string_pretty(&value).map_err(|error| Failure::Usage(error.to_string()))?;
     out.line(&visible(&text))?;
@@ -177,7 +177,7 @@ pub(crate) fn get(world: &World, name: &str, out: &mut Out) -> Result<Exit, Fail
 
 pub(crate) fn approve(world: &World, name: &str, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.build()?;
-    let behind = Behind::look(world, toolgate.settings(), out)?;
+    let behind = Behind::look(world, &toolgate.settings(), out)?;
     let server = behind.named(name)?;
     pins(world)?.approve(&key(server), &server.launch_digest()).map_err(Failure::Usage)?;
     out.line(&format!("approved `{name}`: {}", visible(&reached(server))))?;

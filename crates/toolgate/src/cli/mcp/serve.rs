@@ -47,7 +47,7 @@ pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit
         let builder = builder.principal(Principal { edge: "mcp".to_owned(), name }).approver(ClientApprover);
         if args.no_builtin_tools { builder.no_builtin_tools() } else { builder }
     })?;
-    let behind = Behind::look(world, toolgate.settings(), out)?;
+    let behind = Behind::look(world, &toolgate.settings(), out)?;
     // Over standard streams one thread: calls overlap where they wait, and short ones run where they arrive,
     // without a hop.
     let mut runtime = match (&args.http, &args.unix) {
@@ -56,7 +56,7 @@ pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit
     };
     let runtime = runtime.worker_threads(2).enable_all().build()?;
     let served = runtime.block_on(async {
-        let coordinator = behind.coordinator(world, toolgate.settings())?;
+        let coordinator = behind.coordinator(world, &toolgate.settings())?;
         coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
         let cancel = CancellationToken::new();
         tokio::spawn(cancelled_by_signal(cancel.clone()));

@@ -22,7 +22,7 @@ pub(crate) struct TestArgs {
 
 pub(crate) fn run(world: &World, args: &TestArgs, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.no_builtin_tools().build()?;
-    let mut behind = Behind::look(world, toolgate.settings(), out)?;
+    let mut behind = Behind::look(world, &toolgate.settings(), out)?;
     if let Some(name) = &args.name {
         behind.named(name)?;
         behind.servers.retain(|server| server.name == *name);
@@ -32,7 +32,7 @@ pub(crate) fn run(world: &World, args: &TestArgs, out: &mut Out) -> Result<Exit,
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let started = Instant::now();
     let states = runtime.block_on(async {
-        let coordinator = behind.coordinator(world, toolgate.settings())?;
+        let coordinator = behind.coordinator(world, &toolgate.settings())?;
         coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
         coordinator.ready().await;
         let states = coordinator.states();
@@ -51,7 +51,7 @@ pub(crate) fn run(world: &World, args: &TestArgs, out: &mut Out) -> Result<Exit,
 /// Signs in, and shows how the server is then.
 pub(crate) fn login(world: &World, name: &str, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.no_builtin_tools().build()?;
-    let mut behind = Behind::look(world, toolgate.settings(), out)?;
+    let mut behind = Behind::look(world, &toolgate.settings(), out)?;
     let port = behind.named(name)?.oauth.callback_port.unwrap_or(0);
     behind.servers.retain(|server| server.name == *name);
     behind.servers.iter_mut().for_each(|server| {
@@ -64,7 +64,7 @@ pub(crate) fn login(world: &World, name: &str, out: &mut Out) -> Result<Exit, Fa
     let states = runtime.block_on(async {
         let browser = Callback::open(port, move |url| drop(tell.send(url.to_owned()))).await?;
         let sign_in = SignIn { browser: std::sync::Arc::new(browser), client_metadata_url: None };
-        let coordinator = behind.coordinator_with(world, toolgate.settings(), Some(sign_in))?;
+        let coordinator = behind.coordinator_with(world, &toolgate.settings(), Some(sign_in))?;
         coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
         let ready = coordinator.ready();
         tokio::pin!(ready);

@@ -1,4 +1,18 @@
 //! Asking somebody.
+//!
+//! A question goes down a chain: PermissionRequest hooks, then each [`Approver`] in turn (a host program, a prompt
+//! tool, a terminal), until one does not pass; where nobody is left, the answer is no.
+//! An answer is for one request, bound to the input that would run, and counts once.
+//! Silence until the deadline, a cancelled call, a lost channel and a crash are all "no", each with a code of its own.
+
+mod bus;
+mod chain;
+mod keep;
+
+pub use bus::{Answerer, ApprovalBus, Reply, ReplyProblem, Requests};
+pub use keep::Keeper;
+
+pub(crate) use chain::{Answered, ask};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -16,10 +30,18 @@ pub struct ApprovalRequest {
     pub session: SessionId,
     /// What is asked.
     pub question: Question,
+    /// The tool wants a person: no program may answer in their place.
+    pub wants_a_person: bool,
     /// The input that would run.
     pub input: Map<String, Value>,
     /// SHA-256 of that input: an answer is bound to it.
     pub input_sha256: String,
+    /// What would change, as a unified diff, where the tool can say.
+    pub diff: Option<String>,
+    /// The simple commands of a command line, where it was taken apart.
+    pub parts: Vec<String>,
+    /// The settings change that would spare the question.
+    pub flip: Option<String>,
     /// Ends when the question no longer matters.
     pub cancel: CancellationToken,
 }
@@ -29,10 +51,15 @@ pub struct ApprovalRequest {
 pub enum Answer {
     /// Yes, this once.
     Once,
-    /// Yes, and rules such as this for the rest of the session.
+    /// Yes, and so for the rest of the session.
     Session {
-        /// The allow rule to remember.
-        rule: String,
+        /// The allow rules to remember, out of those that the question suggests.
+        rules: Vec<String>,
+    },
+    /// Yes, and so from now on: the rules are kept by the [`Keeper`].
+    Always {
+        /// The allow rules to remember, out of those that the question suggests.
+        rules: Vec<String>,
     },
     /// Yes, if the input is this instead. It is checked and judged anew.
     Revise {
@@ -47,6 +74,11 @@ pub enum Answer {
     /// Not now: the question was handed out, and the call will be made again with the answer.
     /// For edges that cannot hold a call open. This call ends here.
     Later,
+    /// The channel to the person broke: no.
+    Lost {
+        /// How.
+        why: String,
+    },
     /// Somebody else must be asked.
     Pass,
 }
@@ -59,6 +91,6 @@ pub trait Approver: Send + Sync {
     /// Its name, for records.
     fn name(&self) -> &str;
 
-    /// Asks.
+    /// Asks. The future is dropped when the question no longer matters.
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer>;
 }

@@ -1,0 +1,163 @@
+//! The chain: hooks first, then each approver, all before one deadline.
+
+use super::{Answer, ApprovalRequest, Approver};
+use crate::hook::{self, HookCall, HookDecision, Moment, refusal_for};
+use crate::ledger::sha256_hex;
+use crate::pipeline::Walk;
+use crate::stage::validate::Valid;
+use futures_util::FutureExt;
+use serde_json::Value;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+use toolgate_proto::{Code, Event, Intent, Question, Refusal};
+
+/// Somebody's answer.
+pub(crate) struct Answered {
+    pub(crate) by: String,
+    pub(crate) answer: Answer,
+    pub(crate) micros: u64,
+}
+
+/// Asks, until somebody does not pass.
+pub(crate) async fn ask(
+    walk: &mut Walk<'_>,
+    valid: &Valid,
+    intent: &Intent,
+    question: &Question,
+    flip: Option<&str>,
+) -> Result<Answered, Refusal> {
+    let started = Instant::now();
+    let deadline = tokio::time::Instant::now() + walk.gate.approval_timeout;
+    let micros = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+    if let Some((by, answer)) = ask_hooks(walk, valid, intent, question).await? {
+        return Ok(Answered { by, answer, micros: micros() });
+    }
+    let approvers = Arc::clone(&walk.current.approvers);
+    if !approvers.is_empty() {
+        let request = request(walk, valid, question, flip);
+        walk.gate
+            .audience
+            .tell(|| Event::Asked { call: walk.call.id.clone(), question: Box::new(question.clone()) });
+        // Whatever ends this, the question is withdrawn wherever it is still shown.
+        let _withdrawn = request.cancel.clone().drop_guard();
+        for approver in approvers.iter() {
+            match ask_one(walk, approver, &request, deadline).await? {
+                Answer::Pass => {}
+                Answer::Lost { why } => return Err(Refusal::new(Code::ApprovalLost, why)),
+                answer @ (Answer::Once
+                | Answer::Session { .. }
+                | Answer::Always { .. }
+                | Answer::Revise { .. }
+                | Answer::No { .. }
+                | Answer::Later) => {
+                    return Ok(Answered { by: approver.name().to_owned(), answer, micros: micros() });
+                }
+            }
+        }
+    }
+    let refusal = Refusal::new(
+        Code::NobodyToAsk,
+        format!("{}, so a person must be asked, and nobody can be", question.reason),
+    );
+    Err(match flip {
+        Some(flip) => refusal.hint(flip),
+        None => refusal,
+    })
+}
+
+fn request(walk: &Walk<'_>, valid: &Valid, question: &Question, flip: Option<&str>) -> ApprovalRequest {
+    let input = valid.input().clone();
+    ApprovalRequest {
+        id: toolgate_os::fresh_id("ask_"),
+        call: walk.call.id.clone(),
+        session: walk.scene.session.id().clone(),
+        question: question.clone(),
+        wants_a_person: valid.identity().requires_interaction,
+        input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
+        input,
+        diff: valid.prepared.preview(&walk.scene),
+        parts: Vec::new(),
+        flip: flip.map(str::to_owned),
+        cancel: walk.cancel.child_token(),
+    }
+}
+
+async fn ask_one(
+    walk: &Walk<'_>,
+    approver: &Arc<dyn Approver>,
+    request: &ApprovalRequest,
+    deadline: tokio::time::Instant,
+) -> Result<Answer, Refusal> {
+    let asking = AssertUnwindSafe(async { approver.ask(request).await }).catch_unwind();
+    let asking = async { Ok(tokio::time::timeout_at(deadline, asking).await) };
+    match walk.within(asking).await? {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(_)) => Err(Refusal::new(
+            Code::ApprovalLost,
+            format!("approver `{}` crashed, so the answer is no", approver.name()),
+        )),
+        Err(_) => {
+            Err(Refusal::new(Code::ApprovalTimedOut, format!("`{}` gave no answer in time", approver.name())))
+        }
+    }
+}
+
+/// PermissionRequest hooks answer before anybody is disturbed. The first that decides is heard.
+/// A hook's yes does not count where a rule or the tool itself demands a person.
+async fn ask_hooks(
+    walk: &mut Walk<'_>,
+    valid: &Valid,
+    intent: &Intent,
+    question: &Question,
+) -> Result<Option<(String, Answer)>, Refusal> {
+    let hooks = Arc::clone(&walk.current.hooks);
+    for hook in hooks.iter().filter(|hook| hook.wants(Moment::PermissionRequest, valid.identity())) {
+        let call = HookCall {
+            moment: Moment::PermissionRequest,
+            call: &walk.call.id,
+            tool: valid.identity(),
+            input: valid.input(),
+            intent,
+            mode: walk.current.policy.mode(),
+            scene: &walk.scene,
+            question: Some(question),
+            result: None,
+            ran_for: None,
+        };
+        let telling = walk.within(async { Ok(hook::tell(hook.as_ref(), call).await) }).await?;
+        let demanded = question.explicit || valid.identity().requires_interaction;
+        let mut mark = telling.mark;
+        if let Ok(answer) = &telling.said
+            && answer.decision == Some(HookDecision::Allow)
+            && demanded
+        {
+            mark.detail = Some("its consent does not count: a rule or the tool demands a person".to_owned());
+        }
+        walk.trail.note(|record| record.hooks.push(mark));
+        let answer = match telling.said {
+            Ok(answer) => answer,
+            Err(failure) => match refusal_for(hook.as_ref(), &failure) {
+                Some(refusal) => return Err(refusal),
+                None => continue,
+            },
+        };
+        walk.heard(hook.name(), &answer);
+        let by = format!("hook: {}", hook.name());
+        match answer.decision {
+            Some(HookDecision::Deny | HookDecision::Defer) => {
+                return Ok(Some((by, Answer::No { message: answer.reason })));
+            }
+            Some(HookDecision::Allow) if !demanded => {
+                let yes = match answer.updated_input {
+                    Some(input) => Answer::Revise { input },
+                    None if answer.remember.is_empty() => Answer::Once,
+                    None => Answer::Session { rules: answer.remember },
+                };
+                return Ok(Some((by, yes)));
+            }
+            Some(HookDecision::Allow | HookDecision::Ask) | None => {}
+        }
+    }
+    Ok(None)
+}

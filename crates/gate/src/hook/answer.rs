@@ -1,0 +1,106 @@
+//! What a hook says.
+
+use serde_json::{Map, Value};
+use toolgate_policy::{Action, Opinion};
+
+/// What a hook says. What does not fit the moment has no effect.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HookAnswer {
+    /// What it wants done with the call; nothing where it only watches. Counts before the run only; after the run,
+    /// a deny passes its reason on to the model.
+    pub decision: Option<HookDecision>,
+    /// Why, for the model and the record.
+    pub reason: Option<String>,
+    /// The input it would rather see, whole. Counts before the run only.
+    pub updated_input: Option<Map<String, Value>>,
+    /// Something the model should know beside the result.
+    pub additional_context: Option<String>,
+    /// The output it would rather have the model see. Counts after a success only.
+    pub updated_output: Option<Value>,
+    /// A word for the person.
+    pub system_message: Option<String>,
+    /// The agent should stop altogether, for this reason.
+    pub stop: Option<String>,
+    /// The model may try again. Counts after a denial only.
+    pub retry: bool,
+    /// Allow rules to remember, out of those that the question suggests. Counts where it answers a question.
+    pub remember: Vec<String>,
+    /// How the answer came, for the record (`exit 2`).
+    pub detail: Option<String>,
+}
+
+/// What a hook wants done with a call, mildest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HookDecision {
+    /// Answer a question that no rule asked with yes.
+    Allow,
+    /// Ask a person.
+    Ask,
+    /// Put it off.
+    Defer,
+    /// Refuse.
+    Deny,
+}
+
+impl HookDecision {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Defer => "defer",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+impl HookAnswer {
+    /// A hook that has nothing to say.
+    pub fn silent() -> Self {
+        Self::default()
+    }
+
+    /// A refusal.
+    pub fn deny(reason: impl Into<String>) -> Self {
+        Self { decision: Some(HookDecision::Deny), reason: Some(reason.into()), ..Self::default() }
+    }
+
+    /// A wish that a person be asked.
+    pub fn ask(reason: impl Into<String>) -> Self {
+        Self { decision: Some(HookDecision::Ask), reason: Some(reason.into()), ..Self::default() }
+    }
+
+    /// A wish that the call be put off.
+    pub fn defer(reason: impl Into<String>) -> Self {
+        Self { decision: Some(HookDecision::Defer), reason: Some(reason.into()), ..Self::default() }
+    }
+
+    /// Consent, which counts only where no rule speaks.
+    pub fn allow() -> Self {
+        Self { decision: Some(HookDecision::Allow), ..Self::default() }
+    }
+
+    /// Another input.
+    pub fn rewrite(input: Map<String, Value>) -> Self {
+        Self { updated_input: Some(input), ..Self::default() }
+    }
+
+    /// The word for what it says, for the record.
+    pub(crate) fn word(&self) -> &'static str {
+        match (self.decision, &self.stop, &self.updated_input, &self.updated_output) {
+            (_, Some(_), _, _) => "stopped",
+            (Some(decision), None, _, _) => decision.as_str(),
+            (None, None, Some(_), _) | (None, None, None, Some(_)) => "rewrote",
+            (None, None, None, None) => "silent",
+        }
+    }
+
+    pub(crate) fn opinion(&self, by: &str) -> Option<Opinion> {
+        let action = match self.decision? {
+            HookDecision::Allow => Action::Allow,
+            HookDecision::Ask => Action::Ask,
+            HookDecision::Defer | HookDecision::Deny => Action::Deny,
+        };
+        Some(Opinion { by: by.to_owned(), action, reason: self.reason.clone() })
+    }
+}

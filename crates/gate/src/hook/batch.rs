@@ -1,0 +1,105 @@
+//! Telling hooks that a whole batch of calls is over.
+
+use super::dispatch::mark;
+use super::{Hook, HookDecision, HookFailure, Moment, OnFailure};
+use crate::gate::Gate;
+use crate::pipeline::words_of;
+use crate::scene::{Scene, Session};
+use futures_util::FutureExt;
+use serde_json::{Map, Value};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolgate_proto::{CallId, CallResult, HookMark, Mode, ToolName};
+
+/// One call of a batch.
+#[derive(Debug, Clone)]
+pub struct BatchedCall {
+    /// The call.
+    pub call: CallId,
+    /// The tool.
+    pub tool: ToolName,
+    /// The input as the model sent it.
+    pub input: Map<String, Value>,
+    /// What came of it.
+    pub result: CallResult,
+}
+
+/// What a hook is told about a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct HookBatch<'a> {
+    /// The calls, in the order in which the model made them.
+    pub calls: &'a [BatchedCall],
+    /// The permission mode.
+    pub mode: Mode,
+    /// The surroundings.
+    pub scene: &'a Scene,
+}
+
+/// What hooks make of a batch.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct BatchEnd {
+    /// The agent should stop, for this reason.
+    pub stop: Option<String>,
+    /// What the model should know beside the results.
+    pub context: Vec<String>,
+    /// Words for the person.
+    pub messages: Vec<String>,
+    /// The hooks that were told.
+    pub hooks: Vec<HookMark>,
+}
+
+impl Gate {
+    /// Tells hooks that a batch of calls is over. A hook that blocks, or that fails and matters, stops the agent:
+    /// the calls themselves are over and cannot be undone.
+    pub async fn batch_over(
+        &self,
+        session: &Session,
+        calls: &[BatchedCall],
+        cancel: &CancellationToken,
+    ) -> BatchEnd {
+        let current = self.current();
+        let mut end = BatchEnd::default();
+        let scene = Scene::of(session);
+        let batch = HookBatch { calls, mode: current.policy.mode(), scene: &scene };
+        for hook in current.hooks.iter().filter(|hook| hook.wants_batches()) {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    end.stop.get_or_insert_with(|| "the batch was cancelled".to_owned());
+                    return end;
+                }
+                () = tell_of(hook, batch, &mut end) => {}
+            }
+        }
+        end
+    }
+}
+
+async fn tell_of(hook: &Arc<dyn Hook>, batch: HookBatch<'_>, end: &mut BatchEnd) {
+    let started = Instant::now();
+    let said = match AssertUnwindSafe(async { hook.tell_batch(batch).await }).catch_unwind().await {
+        Ok(said) => said,
+        Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", words_of(&*panic)))),
+    };
+    end.hooks.push(mark(hook.as_ref(), Moment::PostToolBatch, &said, started));
+    let mut stop = None;
+    match said {
+        Ok(answer) => {
+            end.context.extend(answer.additional_context);
+            end.messages.extend(answer.system_message);
+            stop = answer.stop;
+            if answer.decision.is_some_and(|decision| decision >= HookDecision::Defer) {
+                stop = stop.or(answer.reason).or_else(|| Some("it gave no reason".to_owned()));
+            }
+        }
+        Err(failure) => match hook.on_failure() {
+            OnFailure::Deny => stop = Some(failure.to_string()),
+            OnFailure::Continue => {}
+        },
+    }
+    if let Some(reason) = stop {
+        end.stop.get_or_insert(format!("hook `{}`: {reason}", hook.name()));
+    }
+}

@@ -1,0 +1,288 @@
+//! The approval bus: every request reaches its own answer, or none.
+
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use toolgate_gate::{
+    Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, CallLimits, Gate, GateParts, Reply,
+    ReplyProblem,
+};
+use toolgate_proto::{AbsPath, Code, Question, Reason, Severity, SourceId, ToolCall};
+use toolgate_testkit::{Behaviour, Probe, session_in};
+
+fn gate_on(bus: &ApprovalBus, timeout: Duration) -> (Arc<Gate>, Probe) {
+    let gate = Gate::new(GateParts {
+        approvers: vec![Arc::new(bus.clone())],
+        approval_timeout: timeout,
+        ..GateParts::default()
+    });
+    let probe = Probe::new("probe", Behaviour::Succeed);
+    gate.register(SourceId::Sdk, probe.clone()).unwrap();
+    (Arc::new(gate), probe)
+}
+
+fn reply(request: &ApprovalRequest, answer: Answer) -> Reply {
+    Reply {
+        request: request.id.clone(),
+        input_sha256: request.input_sha256.clone(),
+        answer,
+        from: Answerer::Person,
+    }
+}
+
+async fn probe_call(
+    gate: Arc<Gate>,
+    text: String,
+    cancel: CancellationToken,
+) -> (String, Result<String, Code>) {
+    let call = ToolCall::new(text.clone(), "probe", serde_json::json!({ "text": text }).to_string());
+    let limits = CallLimits { cancel, timeout: None };
+    let closed = gate.call(&session_in(&AbsPath::root()), call, limits).await;
+    (text, closed.result.map(|output| output.model_text()).map_err(|refusal| refusal.code))
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+}
+
+/// What is to happen to one request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fate {
+    Yes,
+    No,
+    Silence,
+    Cancel,
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![Just(Fate::Yes), Just(Fate::No), Just(Fate::Silence), Just(Fate::Cancel)]
+}
+
+/// Makes one call for each fate, answers them in the order of `order`, and gives each call's end.
+fn run(fates: &[Fate], order: &[usize]) -> (BTreeMap<String, Result<String, Code>>, BTreeSet<String>) {
+    runtime().block_on(async {
+        let bus = ApprovalBus::new("host");
+        let mut requests = bus.requests();
+        let (gate, _) = gate_on(&bus, Duration::from_secs(60));
+        let mut calls = JoinSet::new();
+        let mut cancels = Vec::new();
+        for index in 0..fates.len() {
+            let cancel = CancellationToken::new();
+            cancels.push(cancel.clone());
+            calls.spawn(probe_call(Arc::clone(&gate), index.to_string(), cancel));
+        }
+        let mut waiting = BTreeMap::new();
+        while waiting.len() < fates.len() {
+            let request = requests.next().await;
+            let index: usize = request.call.as_str().parse().unwrap();
+            waiting.insert(index, request);
+        }
+        let ids = waiting.values().map(|request| request.id.clone()).collect();
+        for index in order {
+            let request = &waiting[index];
+            match fates[*index] {
+                Fate::Yes => bus.reply(reply(request, Answer::Once)).unwrap(),
+                Fate::No => bus.reply(reply(request, Answer::No { message: None })).unwrap(),
+                Fate::Silence => {}
+                Fate::Cancel => cancels[*index].cancel(),
+            }
+        }
+        (calls.join_all().await.into_iter().collect(), ids)
+    })
+}
+
+fn wanted(index: usize, fate: Fate) -> Result<String, Code> {
+    match fate {
+        Fate::Yes => Ok(index.to_string()),
+        Fate::No => Err(Code::Declined),
+        Fate::Silence => Err(Code::ApprovalTimedOut),
+        Fate::Cancel => Err(Code::Cancelled),
+    }
+}
+
+fn shuffled(count: usize) -> impl Strategy<Value = Vec<usize>> {
+    Just((0..count).collect::<Vec<_>>()).prop_shuffle()
+}
+
+fn fates_and_order() -> impl Strategy<Value = (Vec<Fate>, Vec<usize>)> {
+    prop::collection::vec(fate(), 1..24).prop_flat_map(|fates| {
+        let count = fates.len();
+        (Just(fates), shuffled(count))
+    })
+}
+
+proptest! {
+    #[test]
+    fn property_38_message_bus_correlation_id_uniqueness(count in 1usize..40) {
+        let (_, ids) = run(&vec![Fate::Yes; count], &(0..count).collect::<Vec<_>>());
+        prop_assert_eq!(ids.len(), count);
+    }
+
+    #[test]
+    fn property_39_message_bus_request_response_matching((fates, order) in fates_and_order()) {
+        let answered: Vec<Fate> =
+            fates.iter().map(|fate| if *fate == Fate::Yes { Fate::Yes } else { Fate::No }).collect();
+        let (ends, _) = run(&answered, &order);
+        for (index, fate) in answered.iter().enumerate() {
+            prop_assert_eq!(&ends[&index.to_string()], &wanted(index, *fate));
+        }
+    }
+
+    #[test]
+    fn property_40_message_bus_timeout_handling(count in 1usize..20) {
+        let (ends, _) = run(&vec![Fate::Silence; count], &[]);
+        for end in ends.values() {
+            prop_assert_eq!(end, &Err(Code::ApprovalTimedOut));
+        }
+    }
+
+    #[test]
+    fn property_41_message_bus_concurrent_requests((fates, order) in fates_and_order()) {
+        let (ends, _) = run(&fates, &order);
+        for (index, fate) in fates.iter().enumerate() {
+            prop_assert_eq!(&ends[&index.to_string()], &wanted(index, *fate));
+        }
+    }
+
+    #[test]
+    fn property_42_message_bus_cancellation(count in 1usize..20) {
+        let (ends, _) = run(&vec![Fate::Cancel; count], &(0..count).collect::<Vec<_>>());
+        for end in ends.values() {
+            prop_assert_eq!(end, &Err(Code::Cancelled));
+        }
+    }
+}
+
+#[tokio::test]
+async fn ten_thousand_at_once_are_answered_in_random_order_and_none_is_lost_or_crossed() {
+    const COUNT: usize = 10_000;
+    let bus = ApprovalBus::new("host");
+    let mut requests = bus.requests();
+    let mut askers = JoinSet::new();
+    for index in 0..COUNT {
+        let bus = bus.clone();
+        askers.spawn(async move {
+            let request = request(&index.to_string());
+            (index, bus.ask(&request).await)
+        });
+    }
+    let mut waiting = Vec::new();
+    while waiting.len() < COUNT {
+        waiting.push(requests.next().await);
+    }
+    // A fixed stride visits every request once, far out of order.
+    for step in 0..COUNT {
+        let request = &waiting[(step * 7_919) % COUNT];
+        let message = Some(request.call.as_str().to_owned());
+        bus.reply(reply(request, Answer::No { message })).unwrap();
+    }
+    let mut seen = 0;
+    while let Some(ended) = askers.join_next().await {
+        let (index, answer) = ended.unwrap();
+        assert_eq!(answer, Answer::No { message: Some(index.to_string()) });
+        seen += 1;
+    }
+    assert_eq!((seen, bus.waiting().len()), (COUNT, 0));
+}
+
+fn request(call: &str) -> ApprovalRequest {
+    ApprovalRequest {
+        id: format!("ask_{call}"),
+        call: call.into(),
+        session: "s".into(),
+        question: Question {
+            tool: "probe".into(),
+            description: "probe".into(),
+            risk: Severity::Low,
+            effects: Vec::new(),
+            locations: Vec::new(),
+            warnings: Vec::new(),
+            reason: Reason::new(Code::NobodyToAsk, "no rule allows it"),
+            suggestions: Vec::new(),
+            explicit: false,
+        },
+        wants_a_person: false,
+        input: serde_json::Map::new(),
+        input_sha256: format!("hash of {call}"),
+        diff: None,
+        parts: Vec::new(),
+        flip: None,
+        cancel: CancellationToken::new(),
+    }
+}
+
+#[tokio::test]
+async fn a_reply_counts_once_for_its_own_input_and_from_a_person() {
+    let bus = ApprovalBus::new("host");
+    let mut requests = bus.requests();
+    let asked = request("a");
+    let asker = tokio::spawn({
+        let (bus, asked) = (bus.clone(), asked.clone());
+        async move { bus.ask(&asked).await }
+    });
+    let shown = requests.next().await;
+    let yes = reply(&shown, Answer::Once);
+    for (bad, problem) in [
+        (Reply { request: "ask_other".into(), ..yes.clone() }, ReplyProblem::NotWaiting),
+        (Reply { input_sha256: "of what was shown instead".into(), ..yes.clone() }, ReplyProblem::OtherInput),
+        (Reply { from: Answerer::Agent, ..yes.clone() }, ReplyProblem::NotForAgents),
+    ] {
+        assert_eq!(bus.reply(bad), Err(problem));
+        assert_eq!(bus.waiting().len(), 1, "a reply that is not taken leaves the request waiting");
+    }
+    assert_eq!(bus.reply(yes.clone()), Ok(()));
+    assert_eq!(asker.await.unwrap(), Answer::Once);
+    assert_eq!(bus.reply(yes), Err(ReplyProblem::NotWaiting), "an answer counts once");
+}
+
+#[tokio::test]
+async fn an_answer_after_cancellation_is_no_answer() {
+    let bus = ApprovalBus::new("host");
+    let mut requests = bus.requests();
+    let asked = request("a");
+    let asker = tokio::spawn({
+        let (bus, asked) = (bus.clone(), asked.clone());
+        async move { bus.ask(&asked).await }
+    });
+    let shown = requests.next().await;
+    asked.cancel.cancel();
+    assert_eq!(bus.reply(reply(&shown, Answer::Once)), Err(ReplyProblem::NotWaiting));
+    assert!(matches!(asker.await.unwrap(), Answer::Lost { .. }));
+}
+
+#[tokio::test]
+async fn a_tool_that_wants_a_person_is_not_answered_by_a_program() {
+    let bus = ApprovalBus::new("host");
+    let _requests = bus.requests();
+    let mut asked = request("a");
+    asked.wants_a_person = true;
+    let asker = tokio::spawn({
+        let (bus, asked) = (bus.clone(), asked.clone());
+        async move { bus.ask(&asked).await }
+    });
+    while bus.waiting().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let yes = Reply { from: Answerer::Program, ..reply(&asked, Answer::Once) };
+    assert_eq!(bus.reply(yes.clone()), Err(ReplyProblem::NotForPrograms));
+    assert_eq!(bus.reply(Reply { from: Answerer::Person, ..yes }), Ok(()));
+    assert_eq!(asker.await.unwrap(), Answer::Once);
+}
+
+#[tokio::test]
+async fn without_a_watcher_the_question_goes_on_and_a_lost_watcher_is_a_no() {
+    let bus = ApprovalBus::new("host");
+    assert_eq!(bus.ask(&request("a")).await, Answer::Pass);
+    let requests = bus.requests();
+    let (gate, probe) = gate_on(&bus, Duration::from_secs(60));
+    let call = tokio::spawn(probe_call(gate, "x".to_owned(), CancellationToken::new()));
+    while bus.waiting().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    drop(requests);
+    assert_eq!(call.await.unwrap().1, Err(Code::ApprovalLost));
+    assert_eq!(probe.runs(), 0);
+}

@@ -1,0 +1,245 @@
+//! What hooks may do at each moment, and that the record tells of it.
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tokio_util::sync::CancellationToken;
+use toolgate_gate::{
+    BatchedCall, CallLimits, Closed, Gate, GateParts, Hook, HookAnswer, HookBatch, HookCall, HookFailure,
+    Moment, OnFailure,
+};
+use toolgate_policy::RawPolicy;
+use toolgate_proto::{AbsPath, Code, Output, SourceId, ToolCall, ToolIdentity};
+use toolgate_testkit::{Behaviour, Probe, allow_all, session_in};
+
+type Say = Arc<dyn Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync>;
+
+struct At {
+    moment: Moment,
+    say: Say,
+    on_failure: OnFailure,
+    told: Arc<AtomicUsize>,
+}
+
+impl Hook for At {
+    fn name(&self) -> &str {
+        "at"
+    }
+
+    fn wants(&self, moment: Moment, _tool: &ToolIdentity) -> bool {
+        moment == self.moment
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        self.on_failure
+    }
+
+    fn tell<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        self.told.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready((self.say)(&call)))
+    }
+
+    fn wants_batches(&self) -> bool {
+        self.moment == Moment::PostToolBatch
+    }
+
+    fn tell_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        let count = batch.calls.len();
+        Box::pin(std::future::ready(Ok(HookAnswer {
+            stop: (count > 1).then(|| "too many".to_owned()),
+            additional_context: Some(format!("{count} calls")),
+            ..HookAnswer::default()
+        })))
+    }
+}
+
+fn at(
+    moment: Moment,
+    say: impl Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync + 'static,
+) -> At {
+    At { moment, say: Arc::new(say), on_failure: OnFailure::Deny, told: Arc::default() }
+}
+
+async fn call(policy: RawPolicy, behaviour: Behaviour, hooks: Vec<At>) -> Closed {
+    let hooks = hooks.into_iter().map(|hook| Arc::new(hook) as Arc<dyn Hook>).collect();
+    let gate = Gate::new(GateParts { policy, hooks, ..GateParts::default() });
+    gate.register(SourceId::Sdk, Probe::new("probe", behaviour)).unwrap();
+    let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
+    gate.call(&session_in(&AbsPath::root()), call, CallLimits::default()).await
+}
+
+fn text(closed: &Closed) -> String {
+    match &closed.result {
+        Ok(output) => output.model_text(),
+        Err(refusal) => refusal.partial.as_ref().map(|partial| partial.model_text()).unwrap_or_default(),
+    }
+}
+
+#[tokio::test]
+async fn after_a_success_a_hook_may_object_add_and_replace() {
+    for (answer, wanted) in [
+        (HookAnswer::deny("run the tests"), "x\nhook `at` objects: run the tests"),
+        (
+            HookAnswer { additional_context: Some("by the way".into()), ..HookAnswer::default() },
+            "x\nby the way",
+        ),
+        (HookAnswer { updated_output: Some(json!("hidden")), ..HookAnswer::default() }, "hidden"),
+        (
+            HookAnswer {
+                updated_output: Some(json!({ "content": [{ "type": "text", "text": "block" }] })),
+                ..HookAnswer::default()
+            },
+            "block",
+        ),
+    ] {
+        let said = answer.clone();
+        let hook = at(Moment::PostToolUse, move |call| {
+            assert!(call.ran_for.is_some() && call.result.unwrap().is_ok());
+            Ok(said.clone())
+        });
+        let closed = call(allow_all(&["probe"]), Behaviour::Succeed, vec![hook]).await;
+        assert!(closed.result.is_ok());
+        assert_eq!(text(&closed), wanted);
+        assert_eq!(closed.record.hooks[0].moment, "PostToolUse");
+    }
+}
+
+#[tokio::test]
+async fn an_output_that_does_not_fit_is_refused_and_the_true_one_kept() {
+    use toolgate_gate::{FnTool, Spec};
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[serde(deny_unknown_fields)]
+    struct Nothing {}
+    for (updated, wanted) in
+        [(json!({ "n": 2 }), json!({ "n": 2 })), (json!({ "n": "two" }), json!({ "n": 1 }))]
+    {
+        let hook = at(Moment::PostToolUse, move |_| {
+            Ok(HookAnswer { updated_output: Some(updated.clone()), ..HookAnswer::default() })
+        });
+        let gate = Gate::new(GateParts {
+            policy: allow_all(&["count"]),
+            hooks: vec![Arc::new(hook)],
+            ..GateParts::default()
+        });
+        let mut spec = Spec::new("count", "Counts.");
+        spec.output_schema = Some(
+            json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] }),
+        );
+        let tool =
+            FnTool::new(spec, |_: Nothing, _| async { Ok(Output::text("1").structured(json!({ "n": 1 }))) });
+        gate.register(SourceId::Sdk, tool).unwrap();
+        let call = ToolCall::new("c", "count", "{}");
+        let closed = gate.call(&session_in(&AbsPath::root()), call, CallLimits::default()).await;
+        assert_eq!(closed.result.unwrap().structured, Some(wanted));
+    }
+}
+
+#[tokio::test]
+async fn after_a_failure_a_hook_is_told_and_cannot_undo_it() {
+    let hook = at(Moment::PostToolUseFailure, |call| {
+        assert!(call.result.unwrap().is_err());
+        Ok(HookAnswer { additional_context: Some("try harder".into()), ..HookAnswer::allow() })
+    });
+    let closed = call(allow_all(&["probe"]), Behaviour::Fail, vec![hook]).await;
+    assert_eq!(closed.result.as_ref().unwrap_err().code, Code::ToolFailed);
+    assert_eq!(text(&closed), "try harder");
+}
+
+#[tokio::test]
+async fn a_hook_that_fails_after_the_run_hides_nothing() {
+    for (on_failure, wanted) in [
+        (OnFailure::Deny, "x\nhook `at` failed after the call: it gave no answer in 5 ms"),
+        (OnFailure::Continue, "x"),
+    ] {
+        let mut hook = at(Moment::PostToolUse, |_| Err(HookFailure::TimedOut(5)));
+        hook.on_failure = on_failure;
+        let closed = call(allow_all(&["probe"]), Behaviour::Succeed, vec![hook]).await;
+        assert_eq!(text(&closed), wanted);
+        assert_eq!(closed.record.hooks[0].ended, "timed_out");
+    }
+}
+
+#[tokio::test]
+async fn after_a_denial_a_hook_may_offer_a_retry_in_one_sentence() {
+    let hook = at(Moment::PermissionDenied, |_| Ok(HookAnswer { retry: true, ..HookAnswer::default() }));
+    let closed = call(RawPolicy::default(), Behaviour::Succeed, vec![hook]).await;
+    assert_eq!(closed.result.as_ref().unwrap_err().code, Code::NobodyToAsk);
+    assert_eq!(text(&closed), "A hook offers a retry: you may call `probe` again.");
+}
+
+#[tokio::test]
+async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
+    let allow = || {
+        at(Moment::PermissionRequest, |call| {
+            assert!(call.question.is_some());
+            Ok(HookAnswer::allow())
+        })
+    };
+    let closed = call(RawPolicy::default(), Behaviour::Succeed, vec![allow()]).await;
+    assert!(closed.result.is_ok());
+    assert_eq!(closed.record.approval.unwrap().by, "hook: at");
+    // A rule demands a person.
+    let mut asking = allow_all(&["probe"]);
+    asking.layers[0].ask.push("probe".into());
+    let closed = call(asking, Behaviour::Succeed, vec![allow()]).await;
+    assert_eq!(closed.result.unwrap_err().code, Code::NobodyToAsk);
+    assert!(closed.record.hooks[0].detail.as_ref().unwrap().contains("does not count"));
+    // A rule denies: nobody is asked at all.
+    let mut denying = allow_all(&["probe"]);
+    denying.layers[0].deny.push("probe(*)".into());
+    let hook = allow();
+    let told = Arc::clone(&hook.told);
+    assert!(call(denying, Behaviour::Succeed, vec![hook]).await.result.is_err());
+    assert_eq!(told.load(Ordering::SeqCst), 0);
+    // And it may say no, or fail, which is no as well.
+    let no = at(Moment::PermissionRequest, |_| Ok(HookAnswer::deny("not today")));
+    let closed = call(RawPolicy::default(), Behaviour::Succeed, vec![no]).await;
+    let refusal = closed.result.unwrap_err();
+    assert_eq!((refusal.code, refusal.hint.as_str()), (Code::Declined, "not today"));
+    let broken = at(Moment::PermissionRequest, |_| Err(HookFailure::Crashed("gone".into())));
+    let closed = call(RawPolicy::default(), Behaviour::Succeed, vec![broken]).await;
+    assert_eq!(closed.result.unwrap_err().code, Code::HookFailed);
+}
+
+#[tokio::test]
+async fn a_hook_may_stop_the_agent_and_speak_to_the_person() {
+    let stop = at(Moment::PreToolUse, |_| {
+        Ok(HookAnswer {
+            stop: Some("enough".into()),
+            system_message: Some("I stopped it".into()),
+            ..HookAnswer::default()
+        })
+    });
+    let closed = call(allow_all(&["probe"]), Behaviour::Succeed, vec![stop]).await;
+    assert_eq!(closed.result.unwrap_err().code, Code::HookStopped);
+    assert_eq!(closed.stop.as_deref(), Some("hook `at`: enough"));
+    assert_eq!(closed.messages, ["I stopped it"]);
+    let after =
+        at(Moment::PostToolUse, |_| Ok(HookAnswer { stop: Some("done".into()), ..HookAnswer::default() }));
+    let closed = call(allow_all(&["probe"]), Behaviour::Succeed, vec![after]).await;
+    assert!(closed.result.is_ok());
+    assert_eq!(closed.stop.as_deref(), Some("hook `at`: done"));
+}
+
+#[tokio::test]
+async fn a_batch_is_told_as_a_whole() {
+    let gate = Gate::new(GateParts {
+        hooks: vec![Arc::new(at(Moment::PostToolBatch, |_| Ok(HookAnswer::silent())))],
+        ..GateParts::default()
+    });
+    let session = session_in(&AbsPath::root());
+    let one = BatchedCall {
+        call: "c".into(),
+        tool: "probe".into(),
+        input: serde_json::Map::<String, Value>::new(),
+        result: Ok(Output::text("x")),
+    };
+    let cancel = CancellationToken::new();
+    let end = gate.batch_over(&session, std::slice::from_ref(&one), &cancel).await;
+    assert_eq!((end.stop, end.context), (None, vec!["1 calls".to_owned()]));
+    let end = gate.batch_over(&session, &[one.clone(), one.clone()], &cancel).await;
+    assert_eq!(end.stop.as_deref(), Some("hook `at`: too many"));
+    cancel.cancel();
+    assert!(gate.batch_over(&session, &[one], &cancel).await.stop.is_some());
+}

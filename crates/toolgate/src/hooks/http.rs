@@ -1,0 +1,200 @@
+//! A server as a hook: on this machine, and only told what its settings allow.
+
+use super::command::millis;
+use super::output;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use toolgate_gate::{HookAnswer, HookFailure, Moment};
+use toolgate_os::{HookPost, PostProblem, post_hook};
+use url::{Host, Url};
+
+/// Whom to tell.
+#[derive(Debug, Clone)]
+pub(super) struct Server {
+    addresses: Vec<SocketAddr>,
+    host: String,
+    target: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Server {
+    /// Reads an address. Only plain HTTP to this machine is taken, and only where the settings' list has it.
+    pub(super) fn parse(url: &str, allowed: &[Vec<String>]) -> Result<Self, String> {
+        let parsed =
+            Url::parse(url).map_err(|error| format!("its address `{url}` cannot be read: {error}"))?;
+        if parsed.scheme() != "http" {
+            return Err(format!(
+                "its address `{url}` is not plain http; a hook server is a neighbour on this machine"
+            ));
+        }
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            return Err("its address carries a password; put it into a header".to_owned());
+        }
+        if let Some(list) = allowed.iter().find(|list| !list.iter().any(|pattern| fits(pattern, url))) {
+            return Err(format!("its address `{url}` is not in `allowedHttpHookUrls` ({})", list.join(", ")));
+        }
+        let port = parsed.port_or_known_default().unwrap_or(80);
+        let ips = match parsed.host() {
+            Some(Host::Domain("localhost")) => {
+                vec![IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)]
+            }
+            Some(Host::Ipv4(ip)) if ip.is_loopback() => vec![IpAddr::V4(ip)],
+            Some(Host::Ipv6(ip)) if ip.is_loopback() => vec![IpAddr::V6(ip)],
+            Some(_) | None => {
+                return Err(format!(
+                    "its address `{url}` is not on this machine; use localhost, 127.0.0.1 or [::1]"
+                ));
+            }
+        };
+        let mut target = parsed.path().to_owned();
+        if let Some(query) = parsed.query() {
+            target.push('?');
+            target.push_str(query);
+        }
+        let host = parsed.host_str().unwrap_or("localhost");
+        Ok(Self {
+            addresses: ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect(),
+            host: format!("{host}:{port}"),
+            target,
+            headers: Vec::new(),
+        })
+    }
+
+    /// Adds headers. A variable that is not allowed, or not set, stands for nothing.
+    pub(super) fn with_headers(
+        mut self,
+        headers: &BTreeMap<String, String>,
+        allowed: &[String],
+        env: &BTreeMap<String, String>,
+    ) -> Self {
+        let value_of = |name: &str| match allowed.iter().any(|allowed| allowed == name) {
+            true => env.get(name).cloned().unwrap_or_default(),
+            false => String::new(),
+        };
+        self.headers =
+            headers.iter().map(|(name, value)| (name.clone(), interpolate(value, &value_of))).collect();
+        self
+    }
+
+    /// Tells it, and reads what it says. Only a success with JSON decides.
+    pub(super) async fn tell(
+        &self,
+        moment: Moment,
+        body: Vec<u8>,
+        timeout: Duration,
+    ) -> Result<HookAnswer, HookFailure> {
+        let mut last = HookFailure::Unreachable("its address leads nowhere".to_owned());
+        for address in &self.addresses {
+            let post = HookPost {
+                address: *address,
+                host: self.host.clone(),
+                target: self.target.clone(),
+                headers: self.headers.clone(),
+                body: body.clone(),
+                timeout,
+            };
+            match post_hook(post).await {
+                Ok(reply) if (200..300).contains(&reply.status) => return output::read(moment, &reply.body),
+                Ok(reply) => {
+                    return Err(HookFailure::Unreachable(format!(
+                        "its server answered with status {}",
+                        reply.status
+                    )));
+                }
+                Err(PostProblem::Unreachable(why)) => {
+                    last = HookFailure::Unreachable(format!("its server cannot be reached: {why}"));
+                }
+                Err(PostProblem::TimedOut) => return Err(HookFailure::TimedOut(millis(timeout))),
+                Err(PostProblem::TooMuchOutput) => {
+                    return Err(HookFailure::Unreadable("it is longer than 1 MiB".to_owned()));
+                }
+                Err(PostProblem::BadRequest(why)) => {
+                    return Err(HookFailure::Misconfigured(format!("the request cannot be made: {why}")));
+                }
+                Err(PostProblem::NotLoopback(ip)) => {
+                    return Err(HookFailure::Misconfigured(format!("{ip} is not on this machine")));
+                }
+            }
+        }
+        Err(last)
+    }
+}
+
+/// Whether an address fits a pattern in which `*` stands for any text.
+fn fits(pattern: &str, url: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = url.strip_prefix(parts.next().unwrap_or_default()) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        match rest.split_once(part) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// Replaces `$NAME` and `${NAME}`.
+fn interpolate(text: &str, value_of: &impl Fn(&str) -> String) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('$') {
+        out.push_str(before);
+        let braced = after.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let (name, tail) = match braced {
+            Some((name, tail)) => (name, tail),
+            None => {
+                let end =
+                    after.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(after.len());
+                after.split_at_checked(end).unwrap_or((after, ""))
+            }
+        };
+        if name.is_empty() {
+            out.push('$');
+        } else {
+            out.push_str(&value_of(name));
+        }
+        rest = tail;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_told() {
+        for (url, fine) in [
+            ("http://localhost:8080/hook", true),
+            ("http://127.0.0.1:8080/hook?a=b", true),
+            ("http://[::1]:8080/", true),
+            ("http://127.1.2.3/", true),
+            ("https://localhost/", false),
+            ("http://localhost.evil.example/", false),
+            ("http://192.168.1.1/", false),
+            ("http://0.0.0.0/", false),
+            ("http://user:pw@localhost/", false),
+            ("file:///etc/passwd", false),
+            ("localhost:8080", false),
+        ] {
+            assert_eq!(Server::parse(url, &[]).is_ok(), fine, "{url}");
+        }
+        let allowed = [vec!["http://localhost:8080/*".to_owned()]];
+        assert!(Server::parse("http://localhost:8080/a", &allowed).is_ok());
+        assert!(Server::parse("http://localhost:8081/a", &allowed).is_err());
+        assert!(Server::parse("http://localhost:8080/a", &[vec![]]).is_err());
+    }
+
+    #[test]
+    fn only_allowed_variables_are_told() {
+        let env = BTreeMap::from([("KEY".to_owned(), "k".to_owned()), ("OTHER".to_owned(), "o".to_owned())]);
+        let headers = BTreeMap::from([("x".to_owned(), "a $KEY ${KEY}b $OTHER $ $$KEY".to_owned())]);
+        let server = Server::parse("http://localhost/", &[]).unwrap();
+        let server = server.with_headers(&headers, &["KEY".to_owned()], &env);
+        assert_eq!(server.headers, [("x".to_owned(), "a k kb  $ $k".to_owned())]);
+    }
+}

@@ -1,0 +1,22 @@
+//! Hooks that settings configure: programs and servers that are told of calls.
+//!
+//! The format is the one that people have: `hooks.<Event>[] = { matcher?, hooks: [handler] }`, the same JSON on
+//! standard input, the same environment names, the same exit codes, timeouts in seconds.
+//! What differs, and is said in `docs/hooks.md`: hooks run one after the other in the order in which they are
+//! written, and a hook that cannot do its work refuses the call unless it says `onFailure: continue`.
+//!
+//! One file for each part: [`plan`] gathers the handlers, [`matcher`] and [`condition`] say which calls they see,
+//! [`input`] writes what they are told, [`output`] reads what they say, [`command`] and [`http`] run them, and
+//! [`configured`] is the hook that the gate knows.
+
+mod command;
+mod condition;
+mod configured;
+mod http;
+mod input;
+mod matcher;
+mod output;
+mod plan;
+
+pub(crate) use output::{Behavior, HookOutput, YesNo};
+pub(crate) use plan::{HookContext, hooks_of, planned};

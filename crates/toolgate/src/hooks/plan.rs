@@ -1,0 +1,273 @@
+//! Which hooks there are: gathered from the settings, strongest layer first, each once.
+
+use super::condition::Condition;
+use super::configured::{Action, Configured};
+use super::http::Server;
+use super::matcher::Matcher;
+use crate::settings::shape::{Handler, HandlerFailure, HandlerKind};
+use crate::settings::{Settings, SettingsNote};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::task::TaskTracker;
+use toolgate_gate::{Hook, Moment, OnFailure};
+use toolgate_os::HookProgram;
+use toolgate_policy::Layer;
+use toolgate_proto::AbsPath;
+
+/// How long a hook may take where its settings do not say.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
+/// A name longer than this is cut.
+const MOST_NAME: usize = 80;
+
+/// Events of other products' hosts that toolgate never sees.
+const FOR_HOSTS: &[&str] = &[
+    "UserPromptSubmit",
+    "UserPromptExpansion",
+    "Stop",
+    "SubagentStop",
+    "SubagentStart",
+    "SessionStart",
+    "SessionEnd",
+    "Setup",
+    "Notification",
+    "PreCompact",
+    "PostCompact",
+    "StopFailure",
+    "InstructionsLoaded",
+    "ConfigChange",
+    "FileChanged",
+    "CwdChanged",
+    "DirectoryAdded",
+    "WorktreeCreate",
+    "WorktreeRemove",
+    "TaskCreated",
+    "TaskCompleted",
+    "TeammateIdle",
+    "Elicitation",
+    "ElicitationResult",
+    "PreModelSwitch",
+    "PostModelSwitch",
+    "MessageDisplay",
+];
+
+/// What hooks are run with.
+#[derive(Debug, Clone)]
+pub(crate) struct HookContext {
+    /// The project's directory.
+    pub(crate) project: AbsPath,
+    /// The environment of the process.
+    pub(crate) env: BTreeMap<String, String>,
+    /// What runs in the background.
+    pub(crate) tasks: TaskTracker,
+}
+
+/// One handler that counts.
+#[derive(Debug, Clone)]
+pub(crate) struct Planned {
+    pub(crate) moment: Moment,
+    pub(crate) matcher: Option<String>,
+    pub(crate) handler: Handler,
+    pub(crate) layer: Layer,
+    pub(crate) anchor: AbsPath,
+    pub(crate) file: String,
+    pub(crate) line: usize,
+}
+
+/// The handlers that count, in the order in which they are told, and what should be known about them.
+pub(crate) fn planned(settings: &Settings) -> (Vec<Planned>, Vec<SettingsNote>) {
+    let mut plan: Vec<Planned> = Vec::new();
+    let mut notes = Vec::new();
+    for file in settings.files.iter().filter(|file| settings.hooks_count(file)) {
+        let name = file.rules.file.clone().unwrap_or_default();
+        for (event, groups) in &file.shape.hooks {
+            let line = file.node.nearest(&["hooks", event]).line;
+            let mut note = |line: usize, message: String| {
+                notes.push(SettingsNote { file: name.clone(), line, message });
+            };
+            let Some(moment) = Moment::ALL.iter().find(|moment| moment.as_str() == event) else {
+                let known = if FOR_HOSTS.contains(&event.as_str()) {
+                    "is for a host program; toolgate does not raise it"
+                } else {
+                    "is no event that toolgate knows"
+                };
+                note(line, format!("`hooks.{event}` {known}, so its hooks never run"));
+                continue;
+            };
+            for (index, group) in groups.iter().enumerate() {
+                for (below, handler) in group.hooks.iter().enumerate() {
+                    let place = ["hooks", event, &index.to_string(), "hooks", &below.to_string()];
+                    let line = file.node.nearest(&place).line;
+                    let planned = Planned {
+                        moment: *moment,
+                        matcher: group.matcher.clone(),
+                        handler: handler.clone(),
+                        layer: file.rules.layer,
+                        anchor: file.rules.anchor.clone(),
+                        file: name.clone(),
+                        line,
+                    };
+                    // The same handler in several files is told once.
+                    if !plan.iter().any(|other| other.same_as(&planned)) {
+                        plan.push(planned);
+                    }
+                }
+            }
+        }
+    }
+    (plan, notes)
+}
+
+impl Planned {
+    fn same_as(&self, other: &Self) -> bool {
+        self.moment == other.moment && self.matcher == other.matcher && self.handler == other.handler
+    }
+
+    /// What it is, for people.
+    pub(crate) fn name(&self) -> String {
+        let handler = &self.handler;
+        let said = match handler.kind {
+            HandlerKind::Command => handler.command.as_deref(),
+            HandlerKind::Http => handler.url.as_deref(),
+            HandlerKind::McpTool => handler.tool.as_deref(),
+            HandlerKind::Prompt | HandlerKind::Agent => handler.prompt.as_deref(),
+        };
+        let mut name: String = said.unwrap_or("unnamed").chars().take(MOST_NAME).collect();
+        for arg in handler.args.iter().flatten() {
+            if name.chars().count() + arg.chars().count() < MOST_NAME {
+                name.push(' ');
+                name.push_str(arg);
+            }
+        }
+        name
+    }
+}
+
+/// Makes the hooks that the gate is given.
+pub(crate) fn hooks_of(
+    settings: &Settings,
+    context: &HookContext,
+) -> (Vec<Arc<dyn Hook>>, Vec<SettingsNote>) {
+    let (plan, mut notes) = planned(settings);
+    let env = Arc::new(environment(settings, context));
+    let hooks = plan
+        .iter()
+        .map(|planned| {
+            let (hook, problem) = configured(planned, settings, context, &env);
+            if let Some(problem) = problem {
+                let outcome = match hook.on_failure {
+                    OnFailure::Deny => "calls that it is for are refused",
+                    OnFailure::Continue => "it never runs",
+                };
+                notes.push(SettingsNote {
+                    file: planned.file.clone(),
+                    line: planned.line,
+                    message: format!("this hook cannot work, so {outcome}: {problem}"),
+                });
+            }
+            Arc::new(hook) as Arc<dyn Hook>
+        })
+        .collect();
+    (hooks, notes)
+}
+
+/// The environment of hooks: the process's own, what the settings add, and where the project is.
+fn environment(settings: &Settings, context: &HookContext) -> Vec<(String, String)> {
+    let mut env = context.env.clone();
+    env.extend(settings.env());
+    env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    for name in ["CLAUDE_PROJECT_DIR", "TOOLGATE_PROJECT_DIR"] {
+        env.insert(name.to_owned(), context.project.to_string());
+    }
+    env.into_iter().collect()
+}
+
+fn configured(
+    planned: &Planned,
+    settings: &Settings,
+    context: &HookContext,
+    env: &Arc<Vec<(String, String)>>,
+) -> (Configured, Option<String>) {
+    let handler = &planned.handler;
+    let mut problem = None;
+    let mut kept = |found: String| {
+        problem.get_or_insert(found);
+    };
+    // A matcher that cannot be read might have meant any tool.
+    let matcher = Matcher::parse(planned.matcher.as_deref()).unwrap_or_else(|found| {
+        kept(found);
+        Matcher::All
+    });
+    let condition = handler
+        .condition
+        .as_deref()
+        .and_then(|rule| Condition::parse(rule, planned.layer, &planned.anchor).map_err(&mut kept).ok());
+    let timeout = match handler.timeout {
+        None => DEFAULT_TIMEOUT,
+        Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or_else(|_| {
+            kept(format!("its timeout {seconds} is no length of time"));
+            DEFAULT_TIMEOUT
+        }),
+    };
+    let action = action(planned, settings, context).unwrap_or_else(|found| {
+        kept(found);
+        Action::Impossible(String::new())
+    });
+    let action = match &problem {
+        Some(problem) => Action::Impossible(problem.clone()),
+        None => action,
+    };
+    let hook = Configured {
+        name: planned.name(),
+        moment: planned.moment,
+        matcher,
+        condition,
+        action,
+        timeout,
+        on_failure: match handler.on_failure {
+            None | Some(HandlerFailure::Block) => OnFailure::Deny,
+            Some(HandlerFailure::Continue) => OnFailure::Continue,
+        },
+        once: handler.once == Some(true),
+        // What cannot work must be heard of, so it is not put into the background.
+        background: handler.in_background == Some(true) && problem.is_none(),
+        env: Arc::clone(env),
+        tasks: context.tasks.clone(),
+        fault: None,
+    };
+    (hook, problem)
+}
+
+fn action(planned: &Planned, settings: &Settings, context: &HookContext) -> Result<Action, String> {
+    let handler = &planned.handler;
+    match handler.kind {
+        HandlerKind::Command => {
+            let command = handler.command.as_deref().filter(|command| !command.trim().is_empty());
+            let command = command.ok_or("it names no `command`")?;
+            let project = context.project.to_string();
+            let filled = |text: &str| text.replace("${CLAUDE_PROJECT_DIR}", &project);
+            Ok(Action::Command(match (&handler.args, handler.shell.as_deref()) {
+                (Some(args), _) => HookProgram::Exec {
+                    program: filled(command),
+                    args: args.iter().map(|arg| filled(arg)).collect(),
+                },
+                (None, None | Some("bash" | "sh")) => HookProgram::Shell(command.to_owned()),
+                (None, Some(shell)) => return Err(format!("its shell `{shell}` is not available here")),
+            }))
+        }
+        HandlerKind::Http => {
+            let url = handler.url.as_deref().ok_or("it names no `url`")?;
+            let server = Server::parse(url, &settings.http_hook_urls())?;
+            let allowed =
+                settings.http_hook_variables(handler.allowed_env_vars.as_deref().unwrap_or_default());
+            let mut env = context.env.clone();
+            env.extend(settings.env());
+            let headers = handler.headers.clone().unwrap_or_default();
+            Ok(Action::Http(server.with_headers(&headers, &allowed, &env)))
+        }
+        HandlerKind::McpTool => Err("hooks of type `mcp_tool` are not available yet".to_owned()),
+        HandlerKind::Prompt | HandlerKind::Agent => {
+            Err("it needs a model, and toolgate has none; use a hook of type `command` or `http`".to_owned())
+        }
+    }
+}

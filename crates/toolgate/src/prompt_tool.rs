@@ -1,0 +1,90 @@
+//! A tool that is asked in a person's place (`--permission-prompt-tool`).
+//!
+//! It is called with `{tool_name, input, tool_use_id}` and answers with one text that holds
+//! `{"behavior": "allow", "updatedInput"?, "updatedPermissions"?}` or `{"behavior": "deny", "message"?}`.
+//! Its own calls cross the gate like any other; whether it may run is a matter of rules, and it is never asked about
+//! itself.
+//! A tool that wants a person is not answered for.
+
+use crate::hooks::{Behavior, YesNo};
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use std::sync::{Arc, OnceLock, Weak};
+use toolgate_gate::{Answer, ApprovalRequest, Approver, CallLimits, Gate, Session};
+use toolgate_proto::json::{Limits, parse_object};
+use toolgate_proto::{ToolCall, ToolName};
+
+/// An approver that asks a tool.
+#[derive(Debug, Clone)]
+pub struct PromptTool {
+    name: String,
+    tool: ToolName,
+    /// Set once the gate stands, since the approver is part of it.
+    place: Arc<OnceLock<(Weak<Gate>, Session)>>,
+}
+
+impl PromptTool {
+    /// Asks this tool.
+    pub fn new(tool: impl Into<ToolName>) -> Self {
+        let tool = tool.into();
+        Self { name: format!("prompt tool `{tool}`"), tool, place: Arc::default() }
+    }
+
+    /// Says behind which gate the tool is. Until then the question is passed on.
+    pub fn connect(&self, toolgate: &crate::Toolgate) {
+        // A second connection changes nothing: an approver belongs to one gate.
+        let _ = self.place.set((Arc::downgrade(&toolgate.shared_gate()), toolgate.session().clone()));
+    }
+
+    async fn put(&self, request: &ApprovalRequest) -> Answer {
+        let concerns_itself = request.question.tool == self.tool;
+        let Some((gate, session)) = self.place.get().filter(|_| !concerns_itself && !request.wants_a_person)
+        else {
+            return Answer::Pass;
+        };
+        let Some(gate) = gate.upgrade() else {
+            return Answer::Lost { why: "the gate is gone".to_owned() };
+        };
+        let input = json!({
+            "tool_name": request.question.tool,
+            "input": request.input,
+            "tool_use_id": request.call,
+        });
+        let call = ToolCall::new(toolgate_os::fresh_id("prompt_"), self.tool.clone(), input.to_string());
+        let limits = CallLimits { cancel: request.cancel.clone(), timeout: None };
+        match gate.call(session, call, limits).await.result {
+            Ok(output) => understood(&output.model_text()),
+            Err(refusal) => Answer::Lost { why: format!("{} failed: {refusal}", self.name) },
+        }
+    }
+}
+
+fn understood(text: &str) -> Answer {
+    let read = || -> Result<Behavior, String> {
+        let object = parse_object(text.trim(), Limits::SETTINGS).map_err(|problem| problem.to_string())?;
+        serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
+    };
+    let behavior = match read() {
+        Ok(behavior) => behavior,
+        Err(problem) => {
+            return Answer::Lost { why: format!("the prompt tool's answer cannot be read: {problem}") };
+        }
+    };
+    match (behavior.behavior, &behavior.updated_input, behavior.rules()) {
+        (YesNo::Deny, _, _) => Answer::No { message: behavior.message },
+        (YesNo::Allow, Some(input), _) => Answer::Revise { input: input.clone() },
+        (YesNo::Allow, None, Ok(rules)) if !rules.is_empty() => Answer::Session { rules },
+        (YesNo::Allow, None, Ok(_)) => Answer::Once,
+        (YesNo::Allow, None, Err(problem)) => Answer::Lost { why: problem },
+    }
+}
+
+impl Approver for PromptTool {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
+        Box::pin(self.put(request))
+    }
+}

@@ -1,0 +1,181 @@
+//! Rules that a person granted for good: written into the project's local settings, and remembered as theirs.
+//!
+//! The local file lies in the workspace, where an agent or a pull could write to it.
+//! So a rule there counts without trust only if toolgate itself remembers, outside the workspace, that a person
+//! granted that very rule in that very file.
+
+use super::document::{Kind, Node};
+use super::locate::{check_text, read};
+use super::{SettingsError, store};
+use jsonc_parser::ParseOptions;
+use jsonc_parser::cst::{CstInputValue, CstRootNode};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::sync::{Mutex, PoisonError};
+use toolgate_gate::Keeper;
+use toolgate_proto::{AbsPath, Workspace};
+
+/// A rule that a person granted for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// The workspace's real path.
+    pub root: AbsPath,
+    /// The settings file that holds the rule.
+    pub file: AbsPath,
+    /// The allow rule.
+    pub rule: String,
+    /// When: milliseconds since 1970, UTC.
+    pub at: u64,
+}
+
+/// Where grants are remembered.
+#[derive(Debug, Clone)]
+pub struct GrantStore {
+    pub(super) file: AbsPath,
+}
+
+impl GrantStore {
+    /// The store in a state directory.
+    pub fn in_dir(state_dir: &AbsPath) -> Self {
+        Self { file: state_dir.join("grants.json") }
+    }
+
+    /// Every grant.
+    pub fn list(&self) -> Result<Vec<Grant>, SettingsError> {
+        store::load(&self.file)
+    }
+
+    /// The grants of one workspace.
+    pub fn of(&self, root: &AbsPath) -> Result<Vec<Grant>, SettingsError> {
+        let list = self.list()?;
+        if list.is_empty() {
+            return Ok(list);
+        }
+        let real = toolgate_os::resolve(root).real;
+        Ok(list.into_iter().filter(|grant| grant.root == real).collect())
+    }
+
+    /// Grants rules in a workspace: remembers them, then writes them into its local settings. Says where.
+    pub fn add(&self, root: &AbsPath, rules: &[String]) -> Result<AbsPath, SettingsError> {
+        let root = toolgate_os::resolve(root).real;
+        let file = root.join(".toolgate/settings.local.json");
+        // A link in the workspace must not lead the write elsewhere.
+        if toolgate_os::resolve(&file).real != file {
+            return Err(wrong(&file, "it lies behind a link, so nothing is written there"));
+        }
+        let text = edited(&file, &read(&file)?.unwrap_or_default(), |allow| {
+            for rule in rules {
+                if !allow.contains(rule) {
+                    allow.push(rule.clone());
+                }
+            }
+        })?;
+        let mut list = self.list()?;
+        let at = toolgate_os::now_millis();
+        for rule in rules {
+            let known = |grant: &Grant| grant.root == root && grant.file == file && grant.rule == *rule;
+            if !list.iter().any(known) {
+                list.push(Grant { root: root.clone(), file: file.clone(), rule: rule.clone(), at });
+            }
+        }
+        store::save(&self.file, &list)?;
+        toolgate_os::replace_own(&file, text.as_bytes())
+            .map_err(|problem| wrong(&file, &format!("it cannot be written: {problem}")))?;
+        Ok(file)
+    }
+
+    /// Takes back a rule: out of the store and out of the file. False if it was never granted.
+    pub fn revoke(&self, root: &AbsPath, rule: &str) -> Result<bool, SettingsError> {
+        let root = toolgate_os::resolve(root).real;
+        let list = self.list()?;
+        let (revoked, kept): (Vec<Grant>, Vec<Grant>) =
+            list.into_iter().partition(|grant| grant.root == root && grant.rule == rule);
+        if revoked.is_empty() {
+            return Ok(false);
+        }
+        // The store first: a rule that is only in the file does not count without trust.
+        store::save(&self.file, &kept)?;
+        for grant in &revoked {
+            if let Some(text) = read(&grant.file)? {
+                let text = edited(&grant.file, &text, |allow| allow.retain(|kept| kept != rule))?;
+                toolgate_os::replace_own(&grant.file, text.as_bytes())
+                    .map_err(|problem| wrong(&grant.file, &format!("it cannot be written: {problem}")))?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The text with its list of allow rules changed; comments and everything else stay as they are.
+fn edited(
+    file: &AbsPath,
+    text: &str,
+    change: impl FnOnce(&mut Vec<String>),
+) -> Result<String, SettingsError> {
+    let text = if text.trim().is_empty() { "{}\n" } else { text };
+    let name = file.to_string();
+    check_text(&name, text)?;
+    let node = Node::parse(text).map_err(|unreadable| wrong(file, &unreadable.message))?;
+    let mut rules: Vec<String> = match node.nearest(&["permissions", "allow"]) {
+        Node { kind: Kind::List(items), .. } => {
+            items.iter().filter_map(|item| item.value().as_str().map(str::to_owned)).collect()
+        }
+        Node { kind: Kind::Scalar(_) | Kind::Object(_), .. } => Vec::new(),
+    };
+    let before = rules.clone();
+    change(&mut rules);
+    let tree = CstRootNode::parse(text, &ParseOptions::default())
+        .map_err(|error| wrong(file, &error.to_string()))?;
+    let permissions = tree.object_value_or_set().object_value_or_set("permissions");
+    let allow = permissions.array_value_or_set("allow");
+    allow.ensure_multiline();
+    for element in allow.elements() {
+        let rule = element.to_serde_value().and_then(|value| value.as_str().map(str::to_owned));
+        if rule.is_some_and(|rule| !rules.contains(&rule)) {
+            element.remove();
+        }
+    }
+    for rule in rules.iter().filter(|rule| !before.contains(rule)) {
+        allow.append(CstInputValue::String(rule.clone()));
+    }
+    let text = tree.to_string();
+    // What is written must read back as what was meant.
+    let back = Node::parse(&text).map_err(|unreadable| wrong(file, &unreadable.message))?;
+    let read_back = back.nearest(&["permissions", "allow"]).value();
+    let meant: Value = rules.into_iter().map(Value::String).collect();
+    if read_back != meant {
+        return Err(wrong(file, "it could not be changed without changing more than the rule"));
+    }
+    Ok(text)
+}
+
+fn wrong(file: &AbsPath, message: &str) -> SettingsError {
+    SettingsError {
+        file: file.to_string(),
+        line: 1,
+        message: message.to_owned(),
+        fix: "add the rule by hand".to_owned(),
+    }
+}
+
+/// Keeps what a person grants at a prompt.
+#[derive(Debug)]
+pub(crate) struct LocalKeeper {
+    store: GrantStore,
+    /// One at a time: two answers at once must not overwrite each other's rule.
+    turn: Mutex<()>,
+}
+
+impl LocalKeeper {
+    pub(crate) fn in_dir(state_dir: &AbsPath) -> Self {
+        Self { store: GrantStore::in_dir(state_dir), turn: Mutex::new(()) }
+    }
+}
+
+impl Keeper for LocalKeeper {
+    fn keep(&self, rules: &[String], workspace: &Workspace) -> Result<String, String> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let root = workspace.roots.first().unwrap_or(&workspace.cwd);
+        self.store.add(root, rules).map(|file| file.to_string()).map_err(|error| error.message)
+    }
+}

@@ -1,0 +1,94 @@
+//! A place to try hooks: a project, a tool that says what it was given, and settings made for the case.
+
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::time::Duration;
+use toolgate::settings::SettingsOptions;
+use toolgate::{AbsPath, CallLimits, Closed, FnTool, Output, Refusal, Spec, ToolCall, Toolgate};
+
+pub(super) struct HookDesk {
+    dir: tempfile::TempDir,
+}
+
+/// What the tool of the tests is given.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    /// What to do; `fail` fails.
+    command: String,
+}
+
+impl HookDesk {
+    pub(super) fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    pub(super) fn options(&self) -> SettingsOptions {
+        let mut options = SettingsOptions::new(AbsPath::new(self.path("")).unwrap());
+        options.managed_dirs = vec![AbsPath::new(self.path("managed")).unwrap()];
+        options
+    }
+
+    /// A toolgate with the tool `Deploy` behind these settings, given as on the command line.
+    pub(super) fn toolgate(&self, settings: &Value) -> Toolgate {
+        let mut options = self.options();
+        options.extra = Some(settings.to_string());
+        self.build(options)
+    }
+
+    pub(super) fn build(&self, options: SettingsOptions) -> Toolgate {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let tool = FnTool::new(Spec::new("Deploy", "Deploys."), |given: Given, _| async move {
+            match given.command.as_str() {
+                "fail" => Err(Refusal::new(toolgate::Code::ToolFailed, "told to fail")),
+                said => Ok(Output::text(format!("did {said}"))),
+            }
+        });
+        Toolgate::builder(self.path(""))
+            .settings(options)
+            .session("ses_desk")
+            .env([("PATH".to_owned(), path)].into())
+            .approval_timeout(Duration::from_secs(20))
+            .tool(tool)
+            .build()
+            .unwrap()
+    }
+
+    /// Settings with one hook that runs this line of shell.
+    pub(super) fn hook(event: &str, handler: Value) -> Value {
+        json!({ "permissions": { "allow": ["Deploy"] }, "hooks": { event: [{ "hooks": [handler] }] } })
+    }
+
+    pub(super) fn call(toolgate: &Toolgate, command: &str) -> Closed {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let call = ToolCall::new("call_1", "Deploy", json!({ "command": command }).to_string());
+        runtime.block_on(async {
+            let closed = toolgate.call_within(call, CallLimits::default()).await;
+            assert!(toolgate.background_over(Duration::from_secs(20)).await);
+            closed
+        })
+    }
+}
+
+/// Everything that the model gets.
+pub(super) fn text(closed: &Closed) -> String {
+    match &closed.result {
+        Ok(output) => output.model_text(),
+        Err(refusal) => {
+            let partial = refusal.partial.as_ref().map(|partial| partial.model_text()).unwrap_or_default();
+            format!("{partial}\n{}\n{}", refusal.reason, refusal.hint)
+        }
+    }
+}
