@@ -6,12 +6,27 @@ use toolgate_proto::CODES;
 
 /// Writes them all.
 pub(crate) fn write_all() -> Result<()> {
-    let path = root()?.join("docs/errors.md");
-    std::fs::write(&path, errors()).with_context(|| format!("cannot write {}", path.display()))?;
-    crate::run::cargo(&["run", "--quiet", "--package", "toolgate", "--", "reference"]).and_then(|reference| {
-        let path = root()?.join("docs/cli.md");
-        std::fs::write(&path, reference).with_context(|| format!("cannot write {}", path.display()))
-    })
+    put("docs/errors.md", &errors())?;
+    put("docs/cli.md", &toolgate(&["reference"])?)?;
+    for name in toolgate(&["settings", "schema"])?.lines() {
+        put(&format!("docs/schemas/{name}"), &toolgate(&["settings", "schema", name])?)?;
+    }
+    Ok(())
+}
+
+/// What the program prints.
+fn toolgate(args: &[&str]) -> Result<String> {
+    let mut all = vec!["run", "--quiet", "--package", "toolgate", "--"];
+    all.extend(args);
+    crate::run::cargo(&all)
+}
+
+fn put(name: &str, text: &str) -> Result<()> {
+    let path = root()?.join(name);
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// `docs/errors.md`, from the table of codes.

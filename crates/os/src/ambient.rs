@@ -20,6 +20,8 @@ pub struct Ambient {
     pub state_dir: Option<AbsPath>,
     /// Where temporary files go.
     pub temp_dir: AbsPath,
+    /// The process may do anything to this machine.
+    pub is_root: bool,
 }
 
 /// A standard stream.
@@ -51,7 +53,8 @@ impl Ambient {
             None => place("XDG_STATE_HOME", ".local/state"),
         };
         let temp_dir = AbsPath::new(std::env::temp_dir()).unwrap_or_else(|_| AbsPath::root().join("tmp"));
-        Ok(Self { cwd, home, config_dir, state_dir, temp_dir, env })
+        let is_root = rustix::process::geteuid().is_root();
+        Ok(Self { cwd, home, config_dir, state_dir, temp_dir, is_root, env })
     }
 
     /// `--cwd` as given, seen from where the process was started.

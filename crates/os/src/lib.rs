@@ -38,6 +38,7 @@ pub mod search;
 mod serverproc;
 mod spill;
 mod stdio;
+mod terminal;
 mod watch;
 
 pub use ambient::{Ambient, Stream, is_terminal};
@@ -64,4 +65,5 @@ pub use scratch::Scratch;
 pub use serverproc::{Launch, ServerProcess};
 pub use spill::{Spill, SpillLimits, Swept};
 pub use stdio::{ByteSink, ByteSource, standard_streams};
+pub use terminal::Terminal;
 pub use watch::FileWatcher;

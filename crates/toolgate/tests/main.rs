@@ -9,6 +9,7 @@
 )]
 
 mod main {
+    mod at_terminal;
     mod calling;
     mod checking;
     mod desk;
@@ -23,4 +24,5 @@ mod main {
     #[cfg(feature = "otel")]
     mod telemetry;
     mod tools;
+    mod trusting;
 }

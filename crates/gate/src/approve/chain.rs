@@ -44,7 +44,10 @@ pub(crate) async fn ask(
         for approver in approvers.iter() {
             match ask_one(walk, approver, &request, deadline).await? {
                 Answer::Pass => {}
-                Answer::Lost { why } => return Err(Refusal::new(Code::ApprovalLost, why)),
+                Answer::Lost { why } => {
+                    // A channel that is lost because the call was called off is not the approver's failure.
+                    return walk.within(async { Err(Refusal::new(Code::ApprovalLost, why)) }).await;
+                }
                 answer @ (Answer::Once
                 | Answer::Session { .. }
                 | Answer::Always { .. }

@@ -38,6 +38,15 @@ pub(crate) struct Global {
     /// What happens where no rule speaks: default, plan, acceptEdits, dontAsk, bypass or deny
     #[arg(long, global = true, value_name = "MODE")]
     pub(crate) permission_mode: Option<Mode>,
+    /// Skip every question that no rule demands; denies hold. Refused for root outside a sandbox
+    #[arg(long, global = true, conflicts_with = "permission_mode")]
+    pub(crate) dangerously_skip_permissions: bool,
+    /// Whether questions are put to the terminal
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) permission_prompts: PromptWhen,
+    /// Ask this tool in a person's place
+    #[arg(long, global = true, value_name = "TOOL")]
+    pub(crate) permission_prompt_tool: Option<String>,
     /// Which names and shapes the tools wear: claude or plain
     #[arg(long, global = true, value_name = "SET", default_value = "claude")]
     pub(crate) toolset: Toolset,
@@ -70,6 +79,15 @@ pub(crate) struct Global {
     pub(crate) color: ColorWhen,
 }
 
+/// Whether questions are put to the terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PromptWhen {
+    /// Where a person seems to be there
+    Auto,
+    /// Never: what would be asked is refused
+    None,
+}
+
 /// When to use colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorWhen {
@@ -95,6 +113,14 @@ pub(crate) enum Command {
     Log(LogArgs),
     /// Serve these tools over MCP, and manage the servers behind the gate
     Mcp(super::mcp::McpArgs),
+    /// Show the settings in force and where each comes from
+    Settings(SettingsArgs),
+    /// Say whether what this project brings is trusted, and change that
+    Trust(TrustArgs),
+    /// List the rules that were granted for good, and take them back
+    Grants(GrantsArgs),
+    /// Put questions to the person at the terminal: one JSON object a line in, one answer a line out
+    Ask(AskArgs),
     /// Look at this machine and these settings, and say what is wrong
     Doctor,
     /// Watch a scripted model make calls in a temporary workspace
@@ -215,6 +241,88 @@ pub(crate) struct LogArgs {
     /// Check that nothing was changed, removed or cut off
     #[arg(long)]
     pub(crate) verify: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SettingsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<SettingsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SettingsCommand {
+    /// Print each value in force with its file and line (the default)
+    Show,
+    /// Check a settings file without using it
+    Check {
+        /// The file
+        file: String,
+    },
+    /// Print a published JSON Schema
+    Schema {
+        /// Its name, such as settings.schema.json; without it, all names
+        name: Option<String>,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct TrustArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<TrustCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustCommand {
+    /// Show what this project brings, and whether it is trusted (the default)
+    Show,
+    /// Trust this project as it is now
+    Add {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+    /// End the trust in this project, or in another directory
+    Remove {
+        /// The directory
+        dir: Option<String>,
+    },
+    /// List every trusted project
+    List,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct GrantsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<GrantsCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum GrantsCommand {
+    /// List the rules granted in this project (the default)
+    List {
+        /// Of every project
+        #[arg(long)]
+        all: bool,
+    },
+    /// Take a rule back, out of the settings file as well
+    Revoke {
+        /// The rule, as listed
+        #[arg(required_unless_present = "all")]
+        rule: Option<String>,
+        /// Every rule of this project
+        #[arg(long, conflicts_with = "rule")]
+        all: bool,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct AskArgs {
+    /// The questions; `-` for standard input
+    #[arg(default_value = "-")]
+    pub(crate) questions: String,
+    /// Give up after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<f64>,
 }
 
 #[derive(Debug, clap::Args)]

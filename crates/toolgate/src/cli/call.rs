@@ -12,6 +12,9 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolgate::{CallLimits, Closed, ToolCall, Toolgate, render};
 
+/// How long hooks in the background may go on after the call.
+const BACKGROUND: Duration = Duration::from_secs(10);
+
 pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit, Failure> {
     if let Some(file) = &args.batch {
         return call_batch::run(world, args, file, out);
@@ -78,11 +81,11 @@ pub(crate) fn make(
         interrupts.recv().await;
         interrupted.cancel();
     });
-    let Recording { toolgate, ledger, watched } = world.recording(out)?;
+    let Recording { toolgate, ledger, watched } = world.recording(&cancel, out)?;
     let limits = CallLimits { cancel, timeout };
     let events = progress::wanted(&world.global).then(|| toolgate.events());
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.all().len())));
-    let closed = runtime.block_on(async {
+    let (closed, background_over) = runtime.block_on(async {
         let behind = servers_of(world, calls.all(), &toolgate, out)?;
         let closed = if behind.servers.is_empty() {
             calls.made_by(&toolgate, limits).await
@@ -109,13 +112,24 @@ pub(crate) fn make(
             // It ends with the last call; its line must be gone before a result is printed.
             let _ = tokio::time::timeout(Duration::from_millis(100), progress).await;
         }
-        Ok::<_, Failure>(closed)
+        Ok::<_, Failure>((closed, toolgate.background_over(BACKGROUND).await))
     })?;
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
     watched.finish(out);
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
         out.note(&format!("not everything is in the ledger: {trouble}"));
+    }
+    if !background_over {
+        out.note("hooks that still ran in the background were stopped");
+    }
+    for closed in &closed {
+        for message in &closed.messages {
+            out.note(message);
+        }
+        if let Some(reason) = &closed.stop {
+            out.note(&format!("a hook wants the agent to stop: {reason}"));
+        }
     }
     Ok(closed)
 }

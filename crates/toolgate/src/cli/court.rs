@@ -85,7 +85,7 @@ impl<'w> Court<'w> {
         cwd: &AbsPath,
         mode: Option<Mode>,
     ) -> Arc<Compiled> {
-        let mode = mode.or(self.world.global.permission_mode);
+        let mode = mode.or(self.world.mode());
         let key = (settings.map(Value::to_string), cwd.clone(), mode);
         if let Some(kept) = self.policies.get(&key) {
             return Arc::clone(kept);

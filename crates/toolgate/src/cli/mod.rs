@@ -8,6 +8,8 @@ mod args;
 mod out;
 mod world;
 
+mod ask;
+mod ask_cmd;
 mod call;
 mod call_batch;
 mod check;
@@ -16,12 +18,15 @@ mod completions;
 mod court;
 mod demo;
 mod doctor;
+mod grants;
 mod log;
 mod mcp;
 mod policy;
 mod progress;
+mod settings;
 mod telemetry;
 mod tools;
+mod trust;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -46,6 +51,12 @@ impl From<std::io::Error> for Failure {
             std::io::ErrorKind::BrokenPipe => Self::ClosedPipe,
             _ => Self::Usage(error.to_string()),
         }
+    }
+}
+
+impl From<toolgate::settings::SettingsError> for Failure {
+    fn from(error: toolgate::settings::SettingsError) -> Self {
+        Self::Usage(error.to_string())
     }
 }
 
@@ -123,6 +134,10 @@ fn run(args: Args, ambient: Ambient, out: &mut Out) -> Result<Exit, Failure> {
         Command::Policy(args) => policy::run(&world, &args, out),
         Command::Log(args) => log::run(&world, &args, out),
         Command::Mcp(args) => mcp::run(&world, &args, out),
+        Command::Settings(args) => settings::run(&world, &args, out),
+        Command::Trust(args) => trust::run(&world, &args, out),
+        Command::Grants(args) => grants::run(&world, &args, out),
+        Command::Ask(args) => ask_cmd::run(&world, &args, out),
         Command::Doctor => doctor::run(&world, out),
         Command::Demo(args) => demo::run(&world, &args, out),
         Command::Completions(args) => completions::run(&args, out),

@@ -31,6 +31,7 @@ pub(crate) struct Out {
     stdout: io::BufWriter<anstream::AutoStream<io::Stdout>>,
     stderr: anstream::AutoStream<io::Stderr>,
     quiet: bool,
+    color: ColorWhen,
 }
 
 impl Out {
@@ -45,6 +46,16 @@ impl Out {
             stdout: io::BufWriter::new(anstream::AutoStream::new(io::stdout(), choice)),
             stderr: anstream::AutoStream::new(io::stderr(), choice),
             quiet,
+            color,
+        }
+    }
+
+    /// Whether a person at the terminal is shown colour.
+    pub(crate) fn colorful(&self) -> bool {
+        match self.color {
+            ColorWhen::Always => true,
+            ColorWhen::Never => false,
+            ColorWhen::Auto => anstream::AutoStream::choice(&io::stderr()) != ColorChoice::Never,
         }
     }
 

@@ -1,13 +1,15 @@
 //! From arguments to a toolgate: the one place where the two meet.
 
 use super::Failure;
-use super::args::Global;
+use super::args::{Global, PromptWhen};
+use super::ask::AtTerminal;
 use super::out::Out;
 use super::telemetry::Watched;
 use std::io::Read;
 use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
 use toolgate::settings::{SettingSource, SettingsOptions};
-use toolgate::{AbsPath, Builder, LedgerSink, SpillLimits, Toolgate};
+use toolgate::{AbsPath, Builder, LedgerSink, Mode, PromptTool, SpillLimits, Toolgate};
 use toolgate_os::Ambient;
 use toolgate_policy::Weight;
 use toolgate_proto::{Principal, json::Limits};
@@ -45,6 +47,30 @@ impl World {
         self.ambient.state_dir.as_ref().map(|dir| dir.join("ledger"))
     }
 
+    /// The mode that was typed.
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        match self.global.dangerously_skip_permissions {
+            true => Some(Mode::Bypass),
+            false => self.global.permission_mode,
+        }
+    }
+
+    /// Refuses to skip questions where a mistake could not be undone.
+    pub(crate) fn may_bypass(&self, toolgate: &Toolgate) -> Result<(), Failure> {
+        let bypass = toolgate.gate().policy().mode() == Mode::Bypass;
+        let sandboxed = ["TOOLGATE_SANDBOXED", "IS_SANDBOX"]
+            .iter()
+            .any(|name| self.ambient.env.get(*name).is_some_and(|value| value == "1"));
+        if bypass && self.ambient.is_root && !sandboxed {
+            return Err(Failure::Usage(
+                "questions are not skipped for root, who can do anything to this machine; run as another user, or \
+                 set TOOLGATE_SANDBOXED=1 inside a sandbox"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
     /// A builder with everything that was typed.
     pub(crate) fn builder(&self) -> Result<Builder, Failure> {
         let cwd = self.cwd();
@@ -52,11 +78,12 @@ impl World {
             .settings(self.settings_options()?)
             .toolset(self.global.toolset)
             .home(self.ambient.home.clone())
+            .env(self.ambient.env.clone())
             .principal(Principal { edge: "cli".to_owned(), name: self.ambient.env.get("USER").cloned() });
         for dir in &self.global.add_dir {
             builder = builder.add_dir(self.ambient.path(dir).as_path());
         }
-        if let Some(mode) = self.global.permission_mode {
+        if let Some(mode) = self.mode() {
             builder = builder.mode(mode);
         }
         if let Some(tools) = &self.global.tools {
@@ -84,6 +111,7 @@ impl World {
         let mut options = SettingsOptions::new(self.cwd());
         options.home = self.ambient.home.clone();
         options.config_dir = self.ambient.config_dir.clone();
+        options.state_dir = self.ambient.state_dir.clone();
         options.extra = self.global.settings.clone();
         options.extra_base = self.ambient.cwd.clone();
         options.trust_workspace = self.global.trust_workspace;
@@ -99,8 +127,19 @@ impl World {
     }
 
     /// A toolgate that keeps records, where they can be kept.
-    pub(crate) fn recording(&self, out: &mut Out) -> Result<Recording, Failure> {
-        self.recording_with(out, |builder| builder)
+    pub(crate) fn recording(
+        &self,
+        interrupt: &CancellationToken,
+        out: &mut Out,
+    ) -> Result<Recording, Failure> {
+        let person = match self.global.permission_prompts {
+            PromptWhen::Auto => AtTerminal::here(out.colorful(), interrupt.clone()),
+            PromptWhen::None => None,
+        };
+        self.recording_with(out, |builder| match person {
+            Some(person) => builder.approver(person),
+            None => builder,
+        })
     }
 
     /// The same, with more said to the builder.
@@ -125,13 +164,22 @@ impl World {
                 None
             }
         };
-        let mut builder = more(self.builder()?);
+        let prompt_tool = self.global.permission_prompt_tool.as_deref().map(PromptTool::new);
+        let mut builder = self.builder()?;
+        if let Some(tool) = &prompt_tool {
+            builder = builder.approver(tool.clone());
+        }
+        builder = more(builder);
         if let Some(ledger) = &ledger {
             builder = builder.sink(Arc::clone(ledger) as Arc<dyn toolgate::Sink>);
         }
         let watched = Watched::start(self, out);
         let toolgate = watched.attach(builder).build()?;
+        if let Some(tool) = &prompt_tool {
+            tool.connect(&toolgate);
+        }
         tell_notes(&toolgate, out);
+        self.may_bypass(&toolgate)?;
         Ok(Recording { toolgate, ledger, watched })
     }
 

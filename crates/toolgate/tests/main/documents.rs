@@ -11,12 +11,27 @@ fn the_command_line_reference_is_fresh() {
 }
 
 #[test]
+fn the_published_schemas_are_fresh() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+    let desk = Desk::new();
+    let names = desk.run(&["settings", "schema"]).out;
+    assert!(names.lines().count() >= 3, "{names}");
+    for name in names.lines() {
+        let kept = std::fs::read_to_string(dir.join(name)).unwrap_or_default();
+        let fresh = desk.run(&["settings", "schema", name]).out;
+        assert!(kept == fresh, "docs/schemas/{name} is stale: run `cargo xtask docs`");
+    }
+}
+
+#[test]
 fn completions_name_every_command() {
     let desk = Desk::new();
     for shell in ["bash", "zsh", "fish"] {
         let said = desk.run(&["completions", shell]);
         assert_eq!(said.code, 0);
-        for command in ["call", "check", "doctor", "demo", "log", "tools"] {
+        for command in
+            ["ask", "call", "check", "doctor", "demo", "grants", "log", "settings", "tools", "trust"]
+        {
             assert!(said.out.contains(command), "{shell}: {command}");
         }
     }

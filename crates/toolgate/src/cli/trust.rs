@@ -1,0 +1,98 @@
+//! `toolgate trust`: what a project brings, and whether it counts.
+
+use super::args::{TrustArgs, TrustCommand};
+use super::ask::person_looks_on;
+use super::out::{Out, paint, style};
+use super::world::World;
+use super::{Exit, Failure};
+use serde_json::json;
+use toolgate::render::visible;
+use toolgate::settings::trust::{Brought, Standing, TrustStore};
+use toolgate_os::Terminal;
+
+pub(crate) fn run(world: &World, args: &TrustArgs, out: &mut Out) -> Result<Exit, Failure> {
+    let dir = world.ambient.state_dir.as_ref().ok_or_else(|| {
+        Failure::Usage("there is nowhere to remember trust; set TOOLGATE_STATE_DIR".to_owned())
+    })?;
+    let store = TrustStore::in_dir(dir);
+    match args.command.as_ref().unwrap_or(&TrustCommand::Show) {
+        TrustCommand::Show => show(world, &store, out),
+        TrustCommand::Add { yes } => add(world, &store, *yes, out),
+        TrustCommand::Remove { dir } => {
+            let root = dir.as_ref().map_or_else(|| world.cwd(), |dir| world.ambient.path(dir));
+            if !store.remove(&root)? {
+                return Err(Failure::Usage(format!("{root} was not trusted")));
+            }
+            out.line(&format!("{root} is no longer trusted"))?;
+            Ok(Exit::Ok)
+        }
+        TrustCommand::List => {
+            for trusted in store.list()? {
+                match world.global.json {
+                    true => out.line(&json!(trusted).to_string())?,
+                    false => out.line(&format!("{}  {:.12}", trusted.root, trusted.sha256))?,
+                }
+            }
+            Ok(Exit::Ok)
+        }
+    }
+}
+
+fn show(world: &World, store: &TrustStore, out: &mut Out) -> Result<Exit, Failure> {
+    let brought = world.settings_options()?.brought()?;
+    let standing = store.standing(&world.cwd(), &brought)?;
+    if world.global.json {
+        let word = match standing {
+            Standing::Trusted => "trusted",
+            Standing::Changed => "changed",
+            Standing::Unknown => "unknown",
+        };
+        let items = &brought.items;
+        out.line(
+            &json!({ "root": world.cwd(), "standing": word, "sha256": brought.sha256, "brings": items })
+                .to_string(),
+        )?;
+        return Ok(Exit::Ok);
+    }
+    list(&brought, out)?;
+    out.line(&match standing {
+        _ if brought.is_empty() => "there is nothing to trust: this project only tightens".to_owned(),
+        Standing::Trusted => paint(style::GOOD, "trusted"),
+        Standing::Changed => paint(style::ASK, "changed since it was trusted, so all of this waits"),
+        Standing::Unknown => paint(style::ASK, "not trusted, so all of this waits (toolgate trust add)"),
+    })?;
+    Ok(Exit::Ok)
+}
+
+fn add(world: &World, store: &TrustStore, yes: bool, out: &mut Out) -> Result<Exit, Failure> {
+    let brought = world.settings_options()?.brought()?;
+    let root = world.cwd();
+    if !yes {
+        list(&brought, out)?;
+        out.flush()?;
+        if !person_looks_on() {
+            let message = "nobody can be asked here; look at the list, then give --yes";
+            return Err(Failure::Usage(message.to_owned()));
+        }
+        let mut terminal = Terminal::open()?;
+        let said = terminal.ask_line(&format!("type yes to trust {root} as it is now: "))?;
+        if said != "yes" {
+            out.note("nothing was changed");
+            return Ok(Exit::Denied);
+        }
+        // What was shown is what is trusted.
+        if world.settings_options()?.brought()? != brought {
+            return Err(Failure::Usage("it changed while you looked; look again".to_owned()));
+        }
+    }
+    store.add(&root, &brought)?;
+    out.line(&format!("{root} is trusted as it is now"))?;
+    Ok(Exit::Ok)
+}
+
+fn list(brought: &Brought, out: &mut Out) -> Result<(), Failure> {
+    for item in &brought.items {
+        out.line(&format!("  {}", visible(item)))?;
+    }
+    Ok(())
+}
