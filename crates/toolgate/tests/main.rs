@@ -12,6 +12,7 @@ mod main {
     mod at_terminal;
     mod calling;
     mod checking;
+    mod corpus;
     mod desk;
     mod documents;
     mod examples;
@@ -20,6 +21,7 @@ mod main {
     mod hook_servers;
     mod logging;
     mod policy;
+    mod prompt_tools;
     mod settings;
     #[cfg(feature = "otel")]
     mod telemetry;

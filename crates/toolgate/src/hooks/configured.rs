@@ -140,3 +140,58 @@ impl Hook for Configured {
         Box::pin(self.tell_all(input::of_batch(&batch), batch.scene))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use toolgate_gate::{CallLimits, Gate, GateParts};
+    use toolgate_proto::{AbsPath, SourceId, ToolCall};
+    use toolgate_testkit::{Behaviour, Probe, allow_all, session_in};
+
+    fn consenting(fault: HookStep) -> Configured {
+        Configured {
+            name: "consents".to_owned(),
+            moment: Moment::PreToolUse,
+            matcher: Matcher::All,
+            condition: None,
+            action: Action::Command(HookProgram::Shell("echo '{\"decision\":\"approve\"}'".to_owned())),
+            timeout: Duration::from_secs(60),
+            on_failure: OnFailure::Deny,
+            once: false,
+            background: false,
+            env: Arc::new(Vec::new()),
+            tasks: TaskTracker::new(),
+            fault: Some(fault),
+        }
+    }
+
+    /// Each step of talking to a hook is failed in turn; no fault ends in a run, with or without a rule that allows.
+    #[tokio::test]
+    async fn no_fault_of_a_hook_ends_in_an_allow() {
+        for step in HookStep::ALL {
+            for policy in [allow_all(&[]), allow_all(&["probe"])] {
+                for moment in [Moment::PreToolUse, Moment::PermissionRequest] {
+                    let allowed = policy.layers.iter().any(|layer| !layer.allow.is_empty());
+                    if moment == Moment::PermissionRequest && allowed {
+                        continue;
+                    }
+                    let hook = Configured { moment, ..consenting(step) };
+                    let parts = GateParts {
+                        policy: policy.clone(),
+                        hooks: vec![Arc::new(hook)],
+                        ..GateParts::default()
+                    };
+                    let gate = Gate::new(parts);
+                    let probe = Probe::new("probe", Behaviour::Succeed);
+                    gate.register(SourceId::Sdk, probe.clone()).unwrap();
+                    let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
+                    let root = AbsPath::new("/tmp").unwrap();
+                    let closed = gate.call(&session_in(&root), call, CallLimits::default()).await;
+                    assert!(closed.result.is_err(), "{step:?} at {moment}");
+                    assert_eq!(probe.runs(), 0, "{step:?} at {moment}");
+                    assert_eq!(closed.record.hooks.len(), 1, "{step:?} at {moment}");
+                }
+            }
+        }
+    }
+}

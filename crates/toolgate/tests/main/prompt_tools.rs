@@ -1,0 +1,66 @@
+//! A tool that is asked in a person's place.
+
+use super::hook_desk::HookDesk;
+use serde_json::{Value, json};
+use toolgate::{Code, FnTool, Output, PromptTool, Refusal, Spec, Toolgate};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    /// The tool.
+    tool_name: String,
+    /// Its input.
+    input: serde_json::Map<String, Value>,
+    /// The call.
+    tool_use_id: String,
+}
+
+/// Calls `ls /etc` behind a prompt tool that answers so, and tells how that ended.
+fn answered(answer: Result<&'static str, &'static str>, allow_prompt: bool) -> Result<String, Code> {
+    let desk = HookDesk::new();
+    let asks = FnTool::new(Spec::new("Approve", "Approves."), move |asked: Asked, _| async move {
+        assert_eq!((asked.tool_name.as_str(), asked.tool_use_id.as_str()), ("ls", "c"));
+        assert!(asked.input.contains_key("path"));
+        match answer {
+            Ok("panic") => panic!("told to panic"),
+            Ok(text) => Ok(Output::text(text)),
+            Err(reason) => Err(Refusal::new(Code::ToolFailed, reason)),
+        }
+    });
+    let prompt = PromptTool::new("Approve");
+    let mut builder = Toolgate::builder(desk.path("")).tool(asks).approver(prompt.clone());
+    if allow_prompt {
+        builder = builder.allow("Approve");
+    }
+    let toolgate = builder.build().unwrap();
+    prompt.connect(&toolgate);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let closed = runtime.block_on(toolgate.call("c", "ls", r#"{"path":"/etc"}"#));
+    closed.result.map(|output| output.model_text()).map_err(|refusal| refusal.code)
+}
+
+#[test]
+fn its_answer_counts_and_every_fault_is_a_no() {
+    let echo = json!({ "behavior": "allow", "updatedInput": { "path": "/etc" } }).to_string();
+    assert!(answered(Ok(r#"{"behavior":"allow"}"#), true).unwrap().contains("passwd"));
+    assert!(answered(Ok(echo.leak()), true).unwrap().contains("passwd"), "an echo is a yes");
+    let inside = r#"{"behavior":"allow","updatedInput":{"path":"."}}"#;
+    assert!(!answered(Ok(inside), true).unwrap().contains("passwd"), "a revised input is what runs");
+    for (answer, code) in [
+        (Ok(r#"{"behavior":"deny","message":"no"}"#), Code::Declined),
+        (Ok(r#"{"behavior":"perhaps"}"#), Code::ApprovalLost),
+        (Ok("yes"), Code::ApprovalLost),
+        (Ok(""), Code::ApprovalLost),
+        (Ok(r#"{"behavior":"allow","behavior":"deny"}"#), Code::ApprovalLost),
+        (
+            Ok(r#"{"behavior":"allow","updatedPermissions":[{"type":"setMode","mode":"bypass"}]}"#),
+            Code::ApprovalLost,
+        ),
+        (Err("broken"), Code::ApprovalLost),
+        (Ok("panic"), Code::ApprovalLost),
+    ] {
+        assert_eq!(answered(answer, true), Err(code), "{answer:?}");
+    }
+    // A prompt tool that may not run itself is not asked about itself.
+    assert_eq!(answered(Ok(r#"{"behavior":"allow"}"#), false), Err(Code::ApprovalLost));
+}
