@@ -17,6 +17,7 @@ mod main {
     mod documents;
     mod examples;
     mod hook_desk;
+    mod hook_examples;
     mod hook_scripts;
     mod hook_servers;
     mod logging;
