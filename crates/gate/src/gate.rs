@@ -4,7 +4,6 @@ use crate::approve::{Approver, Keeper};
 use crate::hook::Hook;
 use crate::registry::{RegisterError, Registered, Registry};
 use crate::scene::{Scene, Session};
-use crate::schedule::BatchWatcher;
 use crate::sink::Sink;
 use crate::tool::Tool;
 use crate::trail::Audience;
@@ -40,8 +39,6 @@ pub struct GateParts {
     pub grace: Duration,
     /// How many calls of one batch may go on at once; at least one.
     pub max_concurrency: usize,
-    /// Who is told when all calls of a batch are over.
-    pub batch_watchers: Vec<Arc<dyn BatchWatcher>>,
     /// Where results are kept that are too large for a model. Without it they are cut, and the rest is gone.
     pub spill: Option<Arc<Spill>>,
     /// Most characters of all results of a batch together.
@@ -62,7 +59,6 @@ impl Default for GateParts {
             approval_timeout: Duration::from_secs(300),
             grace: Duration::from_secs(2),
             max_concurrency: 10,
-            batch_watchers: Vec::new(),
             spill: None,
             batch_chars: 400_000,
         }
@@ -103,7 +99,6 @@ pub struct Gate {
     pub(crate) approval_timeout: Duration,
     pub(crate) grace: Duration,
     pub(crate) max_concurrency: usize,
-    pub(crate) batch_watchers: Vec<Arc<dyn BatchWatcher>>,
     pub(crate) spill: Option<Arc<Spill>>,
     pub(crate) batch_chars: usize,
     problems: Vec<Problem>,
@@ -148,7 +143,6 @@ impl Gate {
             approval_timeout: parts.approval_timeout,
             grace: parts.grace,
             max_concurrency: parts.max_concurrency,
-            batch_watchers: parts.batch_watchers,
             spill: parts.spill,
             batch_chars: parts.batch_chars,
             problems,

@@ -85,7 +85,7 @@ pub use pipeline::{CallLimits, Closed};
 pub use progress::Progress;
 pub use registry::{RegisterError, Registered, Registry};
 pub use scene::{FileSeen, Scene, Session, SessionContext};
-pub use schedule::{Batch, BatchWatcher, Finished};
+pub use schedule::{Batch, Finished};
 pub use sink::{MemorySink, Sink};
 pub use stage::judge::{Intended, judge_intended};
 pub use stream::{Assembler, Provider, StreamProblem, StreamedCalls};

@@ -13,8 +13,8 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolgate_gate::{
-    Approver, Batch, BatchEnd, BatchWatcher, BatchedCall, CallLimits, Closed, Gate, GateParts, Hook, Keeper,
-    RegisterError, Session, Sink, Tool, judge_intended,
+    Approver, Batch, BatchEnd, BatchedCall, CallLimits, Closed, Gate, GateParts, Hook, Keeper, RegisterError,
+    Session, Sink, Tool, judge_intended,
 };
 use toolgate_os::{Spill, SpillLimits};
 use toolgate_policy::{Judgement, Problem, RawPolicy, RawRule, Weight};
@@ -163,12 +163,6 @@ impl Builder {
     /// Sets how many calls of one batch may go on at once. Ten where this is not called; at least one.
     pub fn max_concurrency(mut self, calls: usize) -> Self {
         self.parts.max_concurrency = calls;
-        self
-    }
-
-    /// Adds somebody who is told when all calls of a batch are over.
-    pub fn batch_watcher(mut self, watcher: impl BatchWatcher + 'static) -> Self {
-        self.parts.batch_watchers.push(Arc::new(watcher));
         self
     }
 

@@ -51,8 +51,8 @@ pub use builder::{BuildError, Builder, Toolgate};
 pub use prompt_tool::PromptTool;
 pub use toolgate_gate::ledger::{self, LedgerSink};
 pub use toolgate_gate::{
-    Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, Batch, BatchEnd, BatchWatcher, BatchedCall,
-    CallLimits, Cleared, Closed, Finished, FnTool, Gate, Hook, HookAnswer, HookBatch, HookCall, HookDecision,
+    Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, Batch, BatchEnd, BatchedCall, CallLimits,
+    Cleared, Closed, Finished, FnTool, Gate, Hook, HookAnswer, HookBatch, HookCall, HookDecision,
     HookFailure, Keeper, MemorySink, Moment, OnFailure, Progress, RegisterError, Reply, ReplyProblem,
     Requests, Scene, Session, Sink, Spec, Tool, Visibility,
 };

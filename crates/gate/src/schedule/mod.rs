@@ -29,6 +29,7 @@ pub(crate) use plan::Foreseen;
 pub(crate) use turn::Turn;
 
 use crate::gate::Gate;
+use crate::hook::{BatchEnd, BatchedCall};
 use crate::pipeline::{CallLimits, Closed, words_of};
 use crate::scene::Session;
 use crate::shape::shape_batch;
@@ -36,7 +37,6 @@ use crate::stage::finish::add_context;
 use crate::trail::Trail;
 use futures_util::FutureExt;
 use futures_util::Stream;
-use futures_util::future::BoxFuture;
 use plan::{Plan, plan};
 use queue::Queue;
 use std::panic::AssertUnwindSafe;
@@ -46,13 +46,8 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use toolgate_proto::json::{Limits, parse_object};
 use toolgate_proto::{CallId, Code, Refusal, ToolCall};
-
-/// Somebody who is told when all calls of a batch are over (`PostToolBatch`).
-pub trait BatchWatcher: Send + Sync {
-    /// Told once for each batch, with every call in order. What it returns reaches the model beside the results.
-    fn finished<'a>(&'a self, session: &'a Session, calls: &'a [Closed]) -> BoxFuture<'a, Vec<String>>;
-}
 
 /// One call of a batch that is over.
 #[derive(Debug, Clone)]
@@ -71,7 +66,7 @@ pub struct Batch {
     shared: Arc<Shared>,
     limits: CallLimits,
     /// One for each call.
-    cancels: Vec<(CallId, CancellationToken)>,
+    cancels: Vec<(Arc<ToolCall>, CancellationToken)>,
     tasks: JoinSet<Finished>,
     done: Vec<Option<Closed>>,
 }
@@ -126,7 +121,7 @@ impl Batch {
     pub fn push(&mut self, call: ToolCall) -> usize {
         let call = Arc::new(call);
         let cancel = self.limits.cancel.child_token();
-        self.cancels.push((call.id.clone(), cancel.clone()));
+        self.cancels.push((Arc::clone(&call), cancel.clone()));
         self.done.push(None);
         let shared = Arc::clone(&self.shared);
         let (place, turn) = lock(&shared.queue).push(Arc::clone(&call), &shared.planner());
@@ -139,7 +134,7 @@ impl Batch {
     /// Cancels one call. False if there is none of that id.
     pub fn cancel(&self, call: &CallId) -> bool {
         let mut found = false;
-        for (_, cancel) in self.cancels.iter().filter(|(id, _)| id == call) {
+        for (_, cancel) in self.cancels.iter().filter(|(made, _)| made.id == *call) {
             cancel.cancel();
             found = true;
         }
@@ -168,30 +163,43 @@ impl Batch {
     }
 
     /// Waits for every call, and gives all results in the order of the calls, also of those that [`Batch::next`] gave
-    /// before. Where all together are more than the batch may have, the largest are cut. Watchers are told.
+    /// before. Where all together are more than the batch may have, the largest are cut. Hooks are told.
     pub async fn finish(mut self) -> Vec<Closed> {
         while std::future::poll_fn(|context| self.poll_joined(context)).await.is_some() {}
         let done = std::mem::take(&mut self.done);
         let mut calls: Vec<Closed> = Vec::with_capacity(done.len());
-        for (closed, (id, _)) in done.into_iter().zip(&self.cancels) {
-            calls.push(closed.unwrap_or_else(|| self.shared.lost(id)));
+        for (closed, (call, _)) in done.into_iter().zip(&self.cancels) {
+            calls.push(closed.unwrap_or_else(|| self.shared.lost(&call.id)));
         }
         let gate = &self.shared.gate;
         shape_batch(&mut calls, gate.batch_chars, gate.spill.as_deref(), &self.shared.session);
-        let mut context = Vec::new();
-        if !calls.is_empty() {
-            for watcher in &gate.batch_watchers {
-                // What ran, ran: a watcher that fails cannot undo it, and must not hide the results.
-                match AssertUnwindSafe(watcher.finished(&self.shared.session, &calls)).catch_unwind().await {
-                    Ok(words) => context.extend(words),
-                    Err(_) => context.push("a watcher of batches crashed".to_owned()),
-                }
-            }
-        }
+        let end = self.tell_hooks(&calls).await;
         if let Some(last) = calls.last_mut() {
-            add_context(&mut last.result, context);
+            add_context(&mut last.result, end.context);
+            last.messages.extend(end.messages);
+            last.stop = last.stop.take().or(end.stop);
         }
         calls
+    }
+
+    /// `PostToolBatch`, once. What the hooks say goes with the last call, which is what the model reads last.
+    async fn tell_hooks(&self, calls: &[Closed]) -> BatchEnd {
+        let gate = &self.shared.gate;
+        if calls.is_empty() || !gate.current().hooks.iter().any(|hook| hook.wants_batches()) {
+            return BatchEnd::default();
+        }
+        let batched: Vec<BatchedCall> = calls
+            .iter()
+            .zip(&self.cancels)
+            .map(|(closed, (call, _))| BatchedCall {
+                call: call.id.clone(),
+                tool: call.name.clone(),
+                // What could not be read as an object was refused before any hook saw it.
+                input: parse_object(&call.input, Limits::CALL).unwrap_or_default(),
+                result: closed.result.clone(),
+            })
+            .collect();
+        gate.batch_over(&self.shared.session, &batched, &self.limits.cancel).await
     }
 
     fn poll_finished(&mut self, context: &mut Context<'_>) -> Poll<Option<Finished>> {

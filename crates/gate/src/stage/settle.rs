@@ -39,6 +39,45 @@ impl Ear {
     }
 }
 
+/// How deep a question may stand inside the answering of another: whoever answers may call a tool, which may have to
+/// be asked about, but two who ask about each other must not go on for ever.
+const DEEPEST: usize = 1;
+
+tokio::task_local! {
+    /// Set while this task answers a question, to how many questions it stands in.
+    static ANSWERING: usize;
+}
+
+/// Asks, with the person's ear; whoever answers with the help of a tool has it already.
+async fn ask_in_turn(walk: &mut Walk<'_>, judged: &Judged, question: &Question) -> Result<Heard, Refusal> {
+    let depth = ANSWERING.try_with(|depth| *depth).unwrap_or(0);
+    if depth > DEEPEST {
+        return Err(Refusal::new(
+            Code::NobodyToAsk,
+            "this question stands in the answering of another of its kind",
+        ));
+    }
+    let ear = walk.scene.session.state::<Ear>();
+    let _held = if depth == 0 {
+        let (held, waited) = walk.within(async { Ok(ear.get().await) }).await?;
+        if waited && walk.catch_up() {
+            return Ok(Heard::Overtaken);
+        }
+        Some(held)
+    } else {
+        None
+    };
+    let flip = judged.judgement.flip.as_deref();
+    let asking = ask(walk, &judged.screened.valid, &judged.intent, question, flip);
+    Ok(Heard::Answer(ANSWERING.scope(depth + 1, asking).await?))
+}
+
+enum Heard {
+    Answer(Answered),
+    /// The rules changed while this question waited for its turn.
+    Overtaken,
+}
+
 pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settled, Refusal> {
     let settled = match judged.judgement.verdict.clone() {
         Verdict::Allow(terms) => granted(judged, terms),
@@ -50,15 +89,10 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
             if let Some(turn) = &mut walk.turn {
                 turn.stand_aside();
             }
-            let ear = walk.scene.session.state::<Ear>();
-            let (held, waited) = walk.within(async { Ok(ear.get().await) }).await?;
-            if waited && walk.catch_up() {
-                return Ok(Settled::Overtaken(Box::new(judged.screened)));
+            match ask_in_turn(walk, &judged, &question).await? {
+                Heard::Answer(answered) => obey(walk, judged, &question, answered)?,
+                Heard::Overtaken => return Ok(Settled::Overtaken(Box::new(judged.screened))),
             }
-            let flip = judged.judgement.flip.as_deref();
-            let answered = ask(walk, &judged.screened.valid, &judged.intent, &question, flip).await?;
-            drop(held);
-            obey(walk, judged, &question, answered)?
         }
     };
     if matches!(settled, Settled::Granted(_)) {

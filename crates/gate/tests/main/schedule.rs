@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep};
 use toolgate_gate::{
-    Answer, ApprovalRequest, Approver, BatchWatcher, CallLimits, Closed, FnTool, Gate, GateParts, MemorySink,
-    Session, Sink, Spec,
+    Answer, ApprovalRequest, Approver, CallLimits, Closed, FnTool, Gate, GateParts, Hook, HookAnswer,
+    HookBatch, HookCall, HookFailure, MemorySink, Moment, Session, Sink, Spec,
 };
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{
@@ -353,26 +353,52 @@ async fn a_batch_that_is_dropped_leaves_a_record_of_each_call() {
 
 struct Counting(AtomicUsize);
 
-impl BatchWatcher for Counting {
-    fn finished<'a>(&'a self, _session: &'a Session, calls: &'a [Closed]) -> BoxFuture<'a, Vec<String>> {
+impl Hook for Counting {
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn wants(&self, _moment: Moment, _tool: &toolgate_proto::ToolIdentity) -> bool {
+        false
+    }
+
+    fn tell<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        Box::pin(std::future::ready(Ok(HookAnswer::silent())))
+    }
+
+    fn wants_batches(&self) -> bool {
+        true
+    }
+
+    fn tell_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Box::pin(async move { vec![format!("{} calls are over", calls.len())] })
+        let ids: Vec<&str> = batch.calls.iter().map(|call| call.call.as_str()).collect();
+        let words = format!("{} are over", ids.join(" "));
+        let mut answer = HookAnswer { additional_context: Some(words), ..HookAnswer::silent() };
+        if batch.calls.iter().any(|call| call.result.is_err()) {
+            answer.stop = Some("one failed".to_owned());
+        }
+        Box::pin(std::future::ready(Ok(answer)))
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watcher_is_told_once_with_all_results_in_order() {
+async fn a_hook_is_told_of_a_batch_once_with_all_results_in_order() {
     let counting = Arc::new(Counting(AtomicUsize::new(0)));
     let bench = Bench::new(GateParts {
         policy: allow_all(&["work"]),
-        batch_watchers: vec![Arc::clone(&counting) as Arc<dyn BatchWatcher>],
+        hooks: vec![Arc::clone(&counting) as Arc<dyn Hook>],
         ..GateParts::default()
     });
     let closed = bench.run((0..4).map(|id| call(id, "work", &format!("r {id}"), 9 - id)).collect()).await;
     assert_eq!(counting.0.load(Ordering::SeqCst), 1);
-    assert_eq!(closed[3].result.as_ref().unwrap().model_text(), "3\n4 calls are over");
+    assert_eq!(closed[3].result.as_ref().unwrap().model_text(), "3\n0 1 2 3 are over");
     let queued: Vec<String> = std::iter::from_fn(|| bench.session.context().next_command()).collect();
     assert_eq!(queued, ["0", "1", "2", "3"], "commands are queued in the order of the calls");
+    assert_eq!(closed[3].stop, None);
+    let closed = bench.run(vec![call(9, "nothing", "r", 1)]).await;
+    assert_eq!(closed[0].stop.as_deref(), Some("hook `counting`: one failed"));
+    counting.0.store(1, Ordering::SeqCst);
     assert!(bench.run(Vec::new()).await.is_empty());
     assert_eq!(counting.0.load(Ordering::SeqCst), 1);
 }
