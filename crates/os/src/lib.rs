@@ -50,7 +50,7 @@ pub use files::{
 #[cfg(feature = "http")]
 pub use http_client::{HttpClient, http_client};
 pub use journal::{
-    Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,
+    Among, Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,
     UndoProblem, Which,
 };
 pub use listen::{listen_tcp, listen_unix};

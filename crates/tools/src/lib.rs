@@ -28,7 +28,7 @@ mod settings_check;
 mod text;
 
 pub use changed_files::{ChangedFile, FileChange, changed_files, changed_since, watch_reads};
-pub use diff::unified_diff;
+pub use diff::{line_tally, unified_diff};
 pub use read_state::{ReadState, seed_read_state};
 pub use settings_check::SchemaCheck;
 
