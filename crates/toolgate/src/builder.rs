@@ -10,7 +10,7 @@ use toolgate_gate::{
     Approver, Batch, BatchWatcher, CallLimits, Closed, Gate, GateParts, Hook, RegisterError, Session, Sink,
     Tool, Visibility, judge_intended,
 };
-use toolgate_os::{Spill, SpillLimits};
+use toolgate_os::{Journal, Spill, SpillLimits};
 use toolgate_policy::{Judgement, Layer, LayerRules, Problem, RawPolicy, RawRule, Weight};
 use toolgate_proto::{
     AbsPath, CallId, Event, Format, Mode, Principal, Refusal, SessionId, SourceId, ToolCall, ToolDefinition,
@@ -168,6 +168,12 @@ impl Builder {
     /// tools may read. Without this they are cut, and the rest is gone.
     pub fn spill_dir(mut self, dir: AbsPath, limits: SpillLimits) -> Self {
         self.parts.spill = Some(Arc::new(Spill::new(dir, limits)));
+        self
+    }
+
+    /// Records what calls change in files, so that it can be undone. Without this nothing is remembered.
+    pub fn journal(mut self, journal: Arc<Journal>) -> Self {
+        self.parts.journal = Some(journal);
         self
     }
 

@@ -52,7 +52,7 @@ pub use toolgate_gate::{
     RegisterError, Scene, Session, Sink, Spec, Tool, Visibility,
 };
 pub use toolgate_mcp as mcp;
-pub use toolgate_os::SpillLimits;
+pub use toolgate_os::{Among, How, Journal, JournalLimits, SpillLimits, UndoProblem, Which};
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
     AbsPath, Block, CallId, CallRecord, CallResult, Code, Effect, Event, Format, Intent, Mode, Output,

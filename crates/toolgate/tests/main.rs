@@ -18,4 +18,5 @@ mod main {
     #[cfg(feature = "otel")]
     mod telemetry;
     mod tools;
+    mod undoing;
 }

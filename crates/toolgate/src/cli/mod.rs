@@ -22,6 +22,7 @@ mod policy;
 mod progress;
 mod telemetry;
 mod tools;
+mod undo;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -122,6 +123,8 @@ fn run(args: Args, ambient: Ambient, out: &mut Out) -> Result<Exit, Failure> {
         Command::Check(args) => check::run(&world, &args, out),
         Command::Policy(args) => policy::run(&world, &args, out),
         Command::Log(args) => log::run(&world, &args, out),
+        Command::Undo(args) => undo::run(&world, &args, undo::Way::Undo, out),
+        Command::Redo(args) => undo::run(&world, &args, undo::Way::Redo, out),
         Command::Mcp(args) => mcp::run(&world, &args, out),
         Command::Doctor => doctor::run(&world, out),
         Command::Demo(args) => demo::run(&world, &args, out),

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::sync::Arc;
 use toolgate::settings::{SettingSource, SettingsOptions};
 use toolgate::{AbsPath, Builder, LedgerSink, SpillLimits, Toolgate};
-use toolgate_os::Ambient;
+use toolgate_os::{Ambient, Journal, JournalLimits};
 use toolgate_policy::Weight;
 use toolgate_proto::{Principal, json::Limits};
 
@@ -43,6 +43,23 @@ impl World {
     /// Where the ledger is.
     pub(crate) fn ledger_dir(&self) -> Option<AbsPath> {
         self.ambient.state_dir.as_ref().map(|dir| dir.join("ledger"))
+    }
+
+    /// Where the journal of changes is.
+    pub(crate) fn journal_dir(&self) -> Option<AbsPath> {
+        self.ambient.state_dir.clone()
+    }
+
+    /// The journal that changes are recorded in, where it can be kept.
+    fn journal(&self, out: &mut Out) -> Option<Arc<Journal>> {
+        let dir = self.journal_dir()?;
+        match Journal::at(&dir, JournalLimits::default()) {
+            Ok(journal) => Some(Arc::new(journal)),
+            Err(problem) => {
+                out.note(&format!("changes cannot be undone: {dir} cannot be written ({problem})"));
+                None
+            }
+        }
     }
 
     /// A builder with everything that was typed.
@@ -126,6 +143,9 @@ impl World {
             }
         };
         let mut builder = more(self.builder()?);
+        if let Some(journal) = self.journal(out) {
+            builder = builder.journal(journal);
+        }
         if let Some(ledger) = &ledger {
             builder = builder.sink(Arc::clone(ledger) as Arc<dyn toolgate::Sink>);
         }
