@@ -29,6 +29,7 @@ mod http_client;
 mod journal;
 mod listen;
 pub mod process;
+mod proxy;
 mod resolve;
 pub mod sandbox;
 mod scratch;
@@ -45,7 +46,7 @@ pub use clock::{fresh_id, now_millis, random_bytes};
 pub use files::faults;
 pub use files::{
     Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, Reach,
-    Version, blocking, open_named_file, opens_beneath, read_settings_text, write_private,
+    Version, blocking, make_private_dir, open_named_file, opens_beneath, read_settings_text, write_private,
 };
 #[cfg(feature = "http")]
 pub use http_client::{HttpClient, http_client};
@@ -54,6 +55,7 @@ pub use journal::{
     UndoProblem, Which,
 };
 pub use listen::{listen_tcp, listen_unix};
+pub use proxy::Proxy;
 pub use resolve::{resolve, resolve_noting_turns};
 pub use scratch::Scratch;
 pub use serverproc::{Launch, ServerProcess};

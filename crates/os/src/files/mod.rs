@@ -26,7 +26,7 @@ pub use held::{Held, Made, blocking};
 pub(crate) use lock::lock_thread;
 pub use open::{FileProblem, opens_beneath};
 pub(crate) use open::{open_file, open_real};
-pub use own::{open_named_file, read_settings_text, write_private};
+pub use own::{make_private_dir, open_named_file, read_settings_text, write_private};
 pub use reach::{Access, Entry, Files, Hidden, Reach};
 pub use replace::ChangeProblem;
 pub use version::{Hash, Mark, Version};
