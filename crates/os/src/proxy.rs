@@ -7,8 +7,8 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Lines of a request together.
@@ -28,19 +28,25 @@ pub struct Proxy {
 #[derive(Debug)]
 struct State {
     hosts: Vec<String>,
+    denied: Vec<String>,
     ended: AtomicBool,
     connections: AtomicUsize,
+    /// Hosts that were asked for and refused, in order, each once.
+    refused: Mutex<Vec<String>>,
 }
 
 impl Proxy {
-    /// Starts a proxy for these hosts: a name, `*.` and a name for everything below it, or an address.
-    pub fn start(hosts: Vec<String>) -> io::Result<Self> {
+    /// Starts a proxy for these hosts, but not those denied: a name, `*.` and a name for everything below it, `*` for
+    /// every name, or an address.
+    pub fn start(hosts: Vec<String>, denied: Vec<String>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let state = Arc::new(State {
             hosts: hosts.into_iter().map(|host| normal(&host)).collect(),
+            denied: denied.into_iter().map(|host| normal(&host)).collect(),
             ended: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
+            refused: Mutex::default(),
         });
         let there = Arc::clone(&state);
         std::thread::Builder::new()
@@ -53,6 +59,11 @@ impl Proxy {
     /// The port on this machine.
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// The hosts that were asked for and refused so far.
+    pub fn refused(&self) -> Vec<String> {
+        self.state.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// For the variables that programs look at.
@@ -119,7 +130,12 @@ fn serve(client: &TcpStream, state: &State) -> io::Result<()> {
     let Some(wanted) = read_request(&lines) else {
         return answer(client, "400 Bad Request", "toolgate's proxy did not understand the request");
     };
-    if !allowed(&state.hosts, &wanted.host) {
+    if !matches(&state.hosts, &wanted.host) || matches(&state.denied, &wanted.host) {
+        let mut refused = state.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if !refused.contains(&wanted.host) && refused.len() < 100 {
+            refused.push(wanted.host.clone());
+        }
+        drop(refused);
         let words = format!(
             "toolgate: `{}` is not among the hosts that commands may reach; \
              to allow it: `sandbox.network.allowedDomains`",
@@ -198,7 +214,7 @@ fn normal(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-fn allowed(hosts: &[String], host: &str) -> bool {
+fn matches(hosts: &[String], host: &str) -> bool {
     let host = normal(host);
     hosts.iter().any(|pattern| match pattern.strip_prefix("*.") {
         // An address has no names below it.
@@ -206,6 +222,7 @@ fn allowed(hosts: &[String], host: &str) -> bool {
             host.parse::<IpAddr>().is_err()
                 && host.strip_suffix(below).is_some_and(|before| before.len() > 1 && before.ends_with('.'))
         }
+        None if pattern == "*" => host.parse::<IpAddr>().is_err(),
         None => *pattern == host,
     })
 }
@@ -295,9 +312,9 @@ mod tests {
             ("127.0.0.1", true),
             ("127.0.0.2", false),
         ] {
-            assert_eq!(allowed(&list, host), fits, "{host}");
+            assert_eq!(matches(&list, host), fits, "{host}");
         }
-        assert!(!allowed(&hosts(&["*.0.0.1"]), "127.0.0.1"));
+        assert!(!matches(&hosts(&["*.0.0.1"]), "127.0.0.1"));
     }
 
     #[test]
@@ -358,7 +375,8 @@ mod tests {
                 write!(client, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ngot {line}").unwrap();
             }
         });
-        let proxy = Proxy::start(vec!["127.0.0.1".into()]).unwrap();
+        let proxy =
+            Proxy::start(vec!["127.0.0.1".into(), "*.example".into()], vec!["evil.example".into()]).unwrap();
         let ask = |text: String| {
             let mut stream = TcpStream::connect(("127.0.0.1", proxy.port())).unwrap();
             stream.write_all(text.as_bytes()).unwrap();
@@ -373,5 +391,6 @@ mod tests {
         assert!(tunnel.contains("200 Connection established") && tunnel.contains("got hello"), "{tunnel}");
         let refused = ask("CONNECT evil.example:443 HTTP/1.1\r\n\r\n".into());
         assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("allowedDomains"), "{refused}");
+        assert_eq!(proxy.refused(), ["evil.example"]);
     }
 }

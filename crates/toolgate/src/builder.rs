@@ -16,7 +16,7 @@ use toolgate_proto::{
     AbsPath, CallId, Event, Format, Mode, Principal, Refusal, SessionId, SourceId, ToolCall, ToolDefinition,
     ToolName, Workspace, render_definitions,
 };
-use toolgate_tools::Toolset;
+use toolgate_tools::{Surroundings, Toolset};
 
 /// Why a toolgate could not be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +56,7 @@ pub struct Builder {
     principal: Principal,
     home: Option<AbsPath>,
     register: Vec<Registration>,
+    surroundings: Surroundings,
 }
 
 type Registration = Box<dyn FnOnce(&Gate) -> Result<(), RegisterError> + Send>;
@@ -195,6 +196,12 @@ impl Builder {
         self
     }
 
+    /// Says in what surroundings commands run: environment, private directories, sandbox. Settings add to this.
+    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = surroundings;
+        self
+    }
+
     /// Puts it together.
     pub fn build(self) -> Result<Toolgate, BuildError> {
         let root = directory(&self.root)?;
@@ -238,6 +245,9 @@ impl Builder {
             register(&gate)?;
         }
         let session = Session::new(id, self.principal, workspace);
+        let mut surroundings = self.surroundings;
+        settings.surround(&mut surroundings);
+        toolgate_tools::surround(&session, surroundings);
         Ok(Toolgate { gate: Arc::new(gate), session, policy, notes: settings.notes.clone(), settings })
     }
 }
@@ -269,6 +279,7 @@ impl Toolgate {
             principal: Principal { edge: "sdk".to_owned(), name: None },
             home: None,
             register: Vec::new(),
+            surroundings: Surroundings::default(),
         }
     }
 

@@ -58,7 +58,7 @@ pub use toolgate_proto::{
     AbsPath, Block, CallId, CallRecord, CallResult, Code, Effect, Event, Format, Intent, Mode, Output,
     Question, Refusal, Scope, SourceId, Stage, ToolCall, ToolDefinition, ToolName, Verdict, WriteKind,
 };
-pub use toolgate_tools::Toolset;
+pub use toolgate_tools::{OnTimeout, SandboxSettings, Surroundings, Toolset, background_tasks};
 
 /// Results in the form that each edge takes.
 pub mod render {

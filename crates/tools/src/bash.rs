@@ -1,6 +1,6 @@
 //! `Bash` and `shell`: a command line, run by bash in a sandbox.
 
-use crate::shell::{Ended, Face, Order, Task, Tasks, finished, follow, start};
+use crate::shell::{Ended, Face, Order, Task, Tasks, finished, follow, let_go, start};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -201,13 +201,13 @@ async fn run(
     let task = start(&order, cleared)?;
     if order.background {
         let most = Duration::from_millis(timeout.unwrap_or(BACKGROUND_MILLIS));
-        return Ok(sent_to_background(&task, &tasks, most, "runs in the background"));
+        return Ok(sent_to_background(&task, cleared, most, "runs in the background"));
     }
     let most = Duration::from_millis(timeout.unwrap_or(default));
     let ended = follow(&task, cleared, most, surroundings.on_timeout).await;
     if ended == Ended::MovedToBackground {
         let rest = Duration::from_millis(BACKGROUND_MILLIS);
-        return Ok(sent_to_background(&task, &tasks, rest, "ran out of time and goes on in the background"));
+        return Ok(sent_to_background(&task, cleared, rest, "ran out of time and goes on in the background"));
     }
     let mut notes = Vec::new();
     if order.unsandboxed && task.process.enforced().is_some() {
@@ -221,8 +221,8 @@ async fn run(
     }
     if task.is_live() {
         if tasks.live() < surroundings.most_tasks {
-            let _ = task.background.set(());
             tasks.keep(&task);
+            let_go(&task, cleared.progress());
         } else {
             task.process.stop(Duration::ZERO);
         }
@@ -232,9 +232,9 @@ async fn run(
     finished(&task, ended, face, notes, surroundings.shown_output)
 }
 
-fn sent_to_background(task: &Arc<Task>, tasks: &Tasks, most: Duration, how: &str) -> Output {
-    let _ = task.background.set(());
-    tasks.keep(task);
+fn sent_to_background(task: &Arc<Task>, cleared: &Cleared, most: Duration, how: &str) -> Output {
+    cleared.scene().session.state::<Tasks>().keep(task);
+    let_go(task, cleared.progress());
     let late = Arc::downgrade(task);
     tokio::spawn(async move {
         tokio::time::sleep(most).await;

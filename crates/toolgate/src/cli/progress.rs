@@ -73,7 +73,11 @@ impl Shown {
             }
             Event::Asked { .. } => self.asking = true,
             Event::Passed { stage: Stage::Settle, .. } => self.asking = false,
-            Event::Opened { .. } | Event::Passed { .. } | Event::Closed { .. } | Event::ToolsChanged => {}
+            Event::Opened { .. }
+            | Event::Passed { .. }
+            | Event::Closed { .. }
+            | Event::TaskEnded { .. }
+            | Event::ToolsChanged => {}
         }
     }
 

@@ -7,7 +7,7 @@ use super::telemetry::Watched;
 use std::io::Read;
 use std::sync::Arc;
 use toolgate::settings::{SettingSource, SettingsOptions};
-use toolgate::{AbsPath, Builder, LedgerSink, SpillLimits, Toolgate};
+use toolgate::{AbsPath, Builder, LedgerSink, SpillLimits, Surroundings, Toolgate};
 use toolgate_os::{Ambient, Journal, JournalLimits};
 use toolgate_policy::Weight;
 use toolgate_proto::{Principal, json::Limits};
@@ -69,6 +69,7 @@ impl World {
             .settings(self.settings_options()?)
             .toolset(self.global.toolset)
             .home(self.ambient.home.clone())
+            .surroundings(self.surroundings())
             .principal(Principal { edge: "cli".to_owned(), name: self.ambient.env.get("USER").cloned() });
         for dir in &self.global.add_dir {
             builder = builder.add_dir(self.ambient.path(dir).as_path());
@@ -95,6 +96,16 @@ impl World {
             builder = builder.deny(rule);
         }
         Ok(builder)
+    }
+
+    /// What commands know of this process.
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            environment: self.ambient.env.clone(),
+            temp_dir: self.ambient.temp_dir.clone(),
+            output_dir: self.ambient.state_dir.as_ref().map(|dir| dir.join("output")),
+            ..Surroundings::default()
+        }
     }
 
     pub(crate) fn settings_options(&self) -> Result<SettingsOptions, Failure> {

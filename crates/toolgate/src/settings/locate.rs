@@ -79,7 +79,7 @@ impl SettingsOptions {
 impl Settings {
     /// Reads every settings file there is. One that is there and cannot be used is an error.
     pub fn load(options: &SettingsOptions) -> Result<Self, SettingsError> {
-        let mut loading = Loading { settings: Self::default() };
+        let mut loading = Loading { settings: Self::default(), home: options.home.clone() };
         for dir in &options.managed_dirs {
             loading.file(Layer::Managed, &dir.join("managed-settings.json"), dir, true)?;
         }
@@ -119,6 +119,7 @@ impl Settings {
 
 struct Loading {
     settings: Settings,
+    home: Option<AbsPath>,
 }
 
 impl Loading {
@@ -140,15 +141,23 @@ impl Loading {
                         .to_owned(),
             })?;
         match text {
-            Some(text) => self.text(&text, &Origin { layer, name: &name, anchor, trusted }),
+            Some(text) => {
+                let home = self.home.clone();
+                self.text(&text, &Origin { layer, name: &name, anchor, home: home.as_ref(), trusted })
+            }
             None => Ok(()),
         }
     }
 
     fn extra(&mut self, extra: &str, options: &SettingsOptions) -> Result<(), SettingsError> {
         if extra.trim_start().starts_with('{') {
-            let origin =
-                Origin { layer: Layer::Cli, name: "--settings", anchor: &options.extra_base, trusted: true };
+            let origin = Origin {
+                layer: Layer::Cli,
+                name: "--settings",
+                anchor: &options.extra_base,
+                home: options.home.as_ref(),
+                trusted: true,
+            };
             return self.text(extra, &origin);
         }
         let path = options.extra_base.join(extra);

@@ -9,10 +9,12 @@ mod document;
 mod judging;
 mod locate;
 mod read;
+mod sandbox;
 
 pub use judging::Judging;
 pub use locate::{SettingSource, SettingsOptions};
 pub use read::SettingsFile;
+pub use sandbox::SandboxPart;
 
 use std::fmt;
 use toolgate_policy::{Layer, RawPolicy};

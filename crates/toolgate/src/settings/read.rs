@@ -2,6 +2,7 @@
 
 use super::document::{Kind, Node};
 use super::judging::Judging;
+use super::sandbox::SandboxPart;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
 use toolgate_policy::{Layer, LayerRules, RawRule};
@@ -20,6 +21,8 @@ pub struct SettingsFile {
     pub disabled_tools: Vec<String>,
     /// What else it says about judging.
     pub judging: Judging,
+    /// `sandbox` and `env`.
+    pub sandbox: SandboxPart,
     /// All of it, unknown keys included.
     pub whole: Value,
 }
@@ -31,6 +34,8 @@ pub(super) struct Origin<'a> {
     pub(super) name: &'a str,
     /// What `/path` patterns are anchored at, and relative directories seen from.
     pub(super) anchor: &'a AbsPath,
+    /// What `~/` means.
+    pub(super) home: Option<&'a AbsPath>,
     /// Whether allow rules and other loosening settings count.
     pub(super) trusted: bool,
 }
@@ -85,6 +90,7 @@ pub(super) fn read_settings(
         additional_directories: Vec::new(),
         disabled_tools: Vec::new(),
         judging: Judging::read(&node, &reader)?,
+        sandbox: reader.sandbox(&node, notes)?,
         whole: node.value(),
     };
     if !origin.trusted {
@@ -106,6 +112,14 @@ pub(super) struct Reader<'a> {
 }
 
 impl Reader<'_> {
+    pub(super) fn anchor(&self) -> &AbsPath {
+        self.origin.anchor
+    }
+
+    pub(super) fn home(&self) -> Option<&AbsPath> {
+        self.origin.home
+    }
+
     fn permissions(
         &self,
         node: &Node,
@@ -151,7 +165,13 @@ impl Reader<'_> {
     }
 
     /// Whether a setting that loosens counts. A project that is not trusted may only tighten.
-    fn loosens(&self, says_anything: bool, node: &Node, what: &str, notes: &mut Vec<SettingsNote>) -> bool {
+    pub(super) fn loosens(
+        &self,
+        says_anything: bool,
+        node: &Node,
+        what: &str,
+        notes: &mut Vec<SettingsNote>,
+    ) -> bool {
         if !self.origin.trusted && says_anything {
             notes.push(self.note(
                 node,
@@ -201,7 +221,7 @@ impl Reader<'_> {
         }
     }
 
-    fn note(&self, node: &Node, message: String) -> SettingsNote {
+    pub(super) fn note(&self, node: &Node, message: String) -> SettingsNote {
         SettingsNote { file: self.origin.name.to_owned(), line: node.line, message }
     }
 }

@@ -71,13 +71,12 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     let place = tasks.place().map_err(|error| failed(&format!("there is no private directory: {error}")))?;
     let leaves = order.unsandboxed && cleared.terms().unsandboxed && surroundings.sandbox.allow_unsandboxed;
     let boxed = surroundings.sandbox.enabled && !leaves;
-    let proxy = match &cleared.terms().network {
-        Network::Hosts(hosts) if boxed => Some(
-            tasks
-                .proxy(hosts)
-                .map_err(|error| failed(&format!("the proxy could not be started: {error}")))?,
-        ),
-        Network::Hosts(_) | Network::None | Network::Full => None,
+    let hosts = hosts(&cleared.terms().network, &surroundings);
+    let proxy = if boxed && !hosts.is_empty() {
+        let started = tasks.proxy(&hosts, &surroundings.sandbox.denied_hosts);
+        Some(started.map_err(|error| failed(&format!("the proxy could not be started: {error}")))?)
+    } else {
+        None
     };
     let number = tasks.next();
     let cwd = resolve(&order.cwd).real;
@@ -100,7 +99,9 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     let (known_there, progress) = (Arc::clone(&known), cleared.progress().clone());
     let process = Process::start(command, move || {
         tell.send_replace(());
-        tell_end(known_there.get(), &progress);
+        if let Some(task) = known_there.get().and_then(Weak::upgrade) {
+            tell_end(&task, &progress);
+        }
     })
     .map_err(|problem| {
         let code = if problem.sandbox { Code::SandboxUnavailable } else { Code::ShellFailed };
@@ -112,14 +113,31 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     Ok(task)
 }
 
+/// Lets a command go on in the background. From now on its end is told.
+pub(crate) fn let_go(task: &Task, progress: &Progress) {
+    let _ = task.background.set(());
+    // It may have ended before anybody knew that this would be of interest.
+    tell_end(task, progress);
+}
+
 /// Tells the end of a command in the background, once.
-fn tell_end(task: Option<&Weak<Task>>, progress: &Progress) {
-    let Some(task) = task.and_then(Weak::upgrade) else { return };
+fn tell_end(task: &Task, progress: &Progress) {
     if task.background.get().is_some()
         && let Phase::Gone(_) = task.process.phase()
+        && task.end_told.set(()).is_ok()
     {
-        progress.say(super::listing(&task));
+        progress.task_ended(&task.id, super::listing(task), task.process.written().file);
     }
+}
+
+/// The hosts that go through the proxy: none where the network is open, or closed.
+fn hosts(network: &Network, surroundings: &Surroundings) -> Vec<String> {
+    let granted = match network {
+        Network::Full => return Vec::new(),
+        Network::None => Vec::new(),
+        Network::Hosts(hosts) => hosts.clone(),
+    };
+    granted.into_iter().chain(surroundings.sandbox.hosts.iter().cloned()).collect()
 }
 
 fn failed(message: &str) -> Refusal {
@@ -171,11 +189,11 @@ fn confinement(
     writable.push(place.temporary.clone());
     let mut unreadable = terms.unreadable.clone();
     unreadable.extend(settings.unreadable.iter().cloned());
-    let net = match (&terms.network, settings.local_binding) {
-        (Network::Full, _) => Net::Full,
-        (Network::None | Network::Hosts(_), true) => Net::Loopback(None),
-        (Network::Hosts(_), false) => Net::Loopback(proxy.map(Proxy::port)),
-        (Network::None, false) => Net::None,
+    let net = match (&terms.network, settings.local_binding, proxy) {
+        (Network::Full, _, _) => Net::Full,
+        (Network::None | Network::Hosts(_), true, _) => Net::Loopback(None),
+        (Network::None | Network::Hosts(_), false, Some(proxy)) => Net::Loopback(Some(proxy.port())),
+        (Network::None | Network::Hosts(_), false, None) => Net::None,
     };
     Confinement { writable, protected, unreadable, net, limits: settings.limits, required: settings.required }
 }

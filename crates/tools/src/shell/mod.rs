@@ -8,7 +8,7 @@ mod report;
 mod surroundings;
 mod tasks;
 
-pub(crate) use follow::{Ended, Order, end, follow, start};
+pub(crate) use follow::{Ended, Order, end, follow, let_go, start};
 pub(crate) use report::{Face, finished, listing, snapshot};
 pub(crate) use tasks::{Task, Tasks};
 

@@ -179,6 +179,9 @@ fn refusals(task: &Task) -> Vec<String> {
             format!("the sandbox refused (observed): {refused}; to allow it: {}", refused.access.setting())
         })
         .collect();
+    notes.extend(task.refused_hosts().into_iter().map(|host| {
+        format!("the proxy refused (observed): `{host}`; to allow it: `sandbox.network.allowedDomains`")
+    }));
     let failed = !matches!(task.process.phase().exit(), None | Some(Exit::Code(0)));
     if failed && task.process.enforced().is_some() && !Ground::here().warden {
         notes.push("what the sandbox refused cannot be observed on this machine".to_owned());

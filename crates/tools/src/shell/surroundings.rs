@@ -57,6 +57,10 @@ pub struct SandboxSettings {
     pub protected: Vec<AbsPath>,
     /// Paths that may not be read.
     pub unreadable: Vec<AbsPath>,
+    /// Hosts that commands may reach, beside those of the verdict: names, `*.` and a name, or `*`.
+    pub hosts: Vec<String>,
+    /// Hosts that they may not reach, whatever else is said.
+    pub denied_hosts: Vec<String>,
     /// Commands may listen on this machine and connect to it.
     pub local_binding: bool,
     /// How much of the machine they may use.
@@ -72,6 +76,8 @@ impl Default for SandboxSettings {
             writable: Vec::new(),
             protected: Vec::new(),
             unreadable: Vec::new(),
+            hosts: Vec::new(),
+            denied_hosts: Vec::new(),
             local_binding: false,
             limits: Limits::default(),
         }

@@ -71,17 +71,28 @@ pub(crate) struct Task {
     pub(crate) description: Option<String>,
     /// It runs in the background, and its end is told.
     pub(crate) background: OnceLock<()>,
+    /// Its end was told.
+    pub(crate) end_told: OnceLock<()>,
     pub(crate) process: Process,
     /// Changes whenever there is more output or the phase changed.
     pub(crate) changed: watch::Receiver<()>,
     /// Kept while a command may need them.
-    pub(crate) _place: Arc<Place>,
-    pub(crate) _proxy: Option<Arc<Proxy>>,
+    _place: Arc<Place>,
+    proxy: Option<Arc<Proxy>>,
+    /// Hosts that the proxy had refused before this command started.
+    refused_before: Vec<String>,
 }
 
 impl Task {
     pub(crate) fn is_live(&self) -> bool {
         !matches!(self.process.phase(), Phase::Gone(_))
+    }
+
+    /// Hosts that the proxy has refused since the command started.
+    pub(crate) fn refused_hosts(&self) -> Vec<String> {
+        let mut hosts = self.proxy.as_deref().map(Proxy::refused).unwrap_or_default();
+        hosts.retain(|host| !self.refused_before.contains(host));
+        hosts
     }
 
     /// Waits until something holds of the command.
@@ -121,14 +132,14 @@ impl Tasks {
     }
 
     /// A proxy that lets through these hosts.
-    pub(crate) fn proxy(&self, hosts: &[String]) -> std::io::Result<Arc<Proxy>> {
+    pub(crate) fn proxy(&self, hosts: &[String], denied: &[String]) -> std::io::Result<Arc<Proxy>> {
         let mut inner = self.inner();
         if let Some((known, proxy)) = &inner.proxy
             && known == hosts
         {
             return Ok(Arc::clone(proxy));
         }
-        let proxy = Arc::new(Proxy::start(hosts.to_vec())?);
+        let proxy = Arc::new(Proxy::start(hosts.to_vec(), denied.to_vec())?);
         inner.proxy = Some((hosts.to_vec(), Arc::clone(&proxy)));
         Ok(proxy)
     }
@@ -178,10 +189,12 @@ impl Task {
             command,
             description,
             background: OnceLock::new(),
+            end_told: OnceLock::new(),
             process,
             changed,
             _place: place,
-            _proxy: proxy,
+            refused_before: proxy.as_deref().map(Proxy::refused).unwrap_or_default(),
+            proxy,
         }
     }
 }

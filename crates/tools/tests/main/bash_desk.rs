@@ -4,9 +4,9 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use toolgate_gate::{CallLimits, Closed, Gate, Session};
+use toolgate_gate::{Answer, Approver, CallLimits, Closed, Gate, GateParts, Session};
 use toolgate_proto::{AbsPath, Mode, Output, Refusal, ToolCall};
-use toolgate_testkit::{allow_all, gate_with, session_in};
+use toolgate_testkit::{Conduct, FakeApprover, allow_all, session_in};
 use toolgate_tools::{Surroundings, Toolset, register, surround};
 
 pub(super) struct Desk {
@@ -31,15 +31,29 @@ impl Desk {
     }
 
     pub(super) fn of(toolset: Toolset, change: impl FnOnce(&mut Surroundings)) -> Self {
+        // These tests are about running: what a rule would leave to a person is not asked here, and the person
+        // says yes to what no mode skips.
+        Self::made(toolset, change, vec![Arc::new(FakeApprover(Conduct::Answers(Answer::Once)))])
+    }
+
+    /// A desk where nobody can be asked.
+    pub(super) fn unattended() -> Self {
+        Self::made(Toolset::Claude, |_| (), Vec::new())
+    }
+
+    fn made(
+        toolset: Toolset,
+        change: impl FnOnce(&mut Surroundings),
+        approvers: Vec<Arc<dyn Approver>>,
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for name in ["ws", "temp", "home"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
-        // These tests are about running: what a rule would leave to a person is not asked here.
         let mut policy = allow_all(&["Bash", "TaskOutput", "TaskStop"]);
         policy.mode = Mode::Bypass;
-        let (gate, _) = gate_with(policy);
+        let gate = Gate::new(GateParts { policy, approvers, ..GateParts::default() });
         register(&gate, toolset).unwrap();
         let session = session_in(&top.join("ws"));
         let mark = toolgate_os::fresh_id("mark_");

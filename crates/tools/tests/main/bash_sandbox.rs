@@ -3,6 +3,7 @@
 use super::bash_desk::{Desk, on_runtime, output, structured};
 use serde_json::json;
 use std::process::Command;
+use toolgate_proto::Code;
 
 #[test]
 fn what_was_refused_is_said_with_what_would_allow_it() {
@@ -14,8 +15,9 @@ fn what_was_refused_is_said_with_what_would_allow_it() {
                 "exec 3<>/dev/tcp/192.0.2.1/80",
                 ["tried to use the network", "`sandbox.network.allowedDomains`"],
             ),
+            // Policy cannot see what a program is going to write; a line that names the file is asked about.
             (
-                "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit",
+                "python3 -c \"import os; os.makedirs('.git', exist_ok=True); os.mkdir('.git/hooks')\"",
                 ["to the protected file", "for the person"],
             ),
             ("chmod 777 ../home", ["tried to change the mode", "`sandbox.filesystem.allowWrite`"]),
@@ -55,17 +57,33 @@ fn settings_widen_and_narrow_the_box() {
 #[test]
 fn leaving_the_box_needs_its_own_decision() {
     on_runtime(async {
-        let desk = Desk::new();
-        let input = json!({ "command": "echo x > ../outside", "dangerouslyDisableSandbox": true });
-        let closed = desk.call("Bash", input).await;
+        let leave = json!({ "command": "echo x > ../outside", "dangerouslyDisableSandbox": true });
+        // Every rule and mode that allows commands is there, but nobody who could be asked.
+        let desk = Desk::unattended();
+        let refusal = desk.call("Bash", leave.clone()).await.result.unwrap_err();
+        assert_eq!(refusal.code, Code::NobodyToAsk, "{refusal:?}");
+        assert!(!desk.path("outside").as_path().exists());
+
+        // Somebody says yes, but settings keep every command inside.
+        let desk = Desk::with(|surroundings| surroundings.sandbox.allow_unsandboxed = false);
+        let closed = desk.call("Bash", leave.clone()).await;
         assert!(output(&closed).model_text().contains("leaving the sandbox was not granted"));
         assert!(!desk.path("outside").as_path().exists());
         assert_eq!(structured(&closed)["sandbox"]["enforced"], json!(true));
 
-        let desk = Desk::with(|surroundings| surroundings.sandbox.enabled = false);
+        // A yes to the command is no yes to leaving.
+        let desk = Desk::new();
         let closed = desk.bash("echo x > ../outside").await;
-        assert!(desk.path("outside").as_path().exists());
-        assert_eq!(structured(&closed)["sandbox"]["enforced"], json!(false));
+        assert!(!desk.path("outside").as_path().exists());
+        assert_eq!(structured(&closed)["sandbox"]["enforced"], json!(true));
+
+        for closed in [
+            Desk::new().call("Bash", leave).await,
+            Desk::with(|surroundings| surroundings.sandbox.enabled = false).bash("echo x > ../outside").await,
+        ] {
+            assert!(closed.result.is_ok(), "{:?}", closed.result);
+            assert_eq!(structured(&closed)["sandbox"]["enforced"], json!(false));
+        }
     });
 }
 
@@ -152,5 +170,32 @@ fn what_a_terminal_would_act_on_reaches_nobody() {
         let output = closed.result.unwrap();
         assert_eq!(output.model_text(), "b \\u{202e} \u{fffd}\n");
         assert_eq!(output.display_text(), output.model_text());
+    });
+}
+
+#[test]
+fn granted_hosts_are_reached_through_the_proxy_and_others_are_named() {
+    use std::io::{Read, Write};
+    on_runtime(async {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for client in server.incoming() {
+                let mut client = client.unwrap();
+                let _ = client.read(&mut [0; 4096]);
+                let _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nmet");
+            }
+        });
+        let desk = Desk::with(|surroundings| surroundings.sandbox.hosts = vec!["127.0.0.1".into()]);
+        // From a script, because a host that stands in the line itself is asked about, and granted with the line.
+        std::fs::write(desk.path("ws/ask.sh"), "curl -s -m 10 --noproxy '' \"http://$1:$2/\"; echo").unwrap();
+        let ask = |host: &str| format!("bash ask.sh {host} {port}");
+        assert_eq!(output(&desk.bash(&ask("127.0.0.1")).await).model_text(), "met\n");
+        let text = output(&desk.bash(&ask("evil.example")).await).model_text();
+        assert!(text.contains("the proxy refused (observed): `evil.example`"), "{text}");
+        // Around the proxy there is nothing, not even its own port elsewhere.
+        let direct = format!("curl -sS -m 10 --noproxy '*' http://127.0.0.1:{port}/");
+        let text = output(&desk.bash(&direct).await).model_text();
+        assert!(text.contains("tried to connect to `127.0.0.1:"), "{text}");
     });
 }

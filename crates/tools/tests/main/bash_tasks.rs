@@ -63,14 +63,21 @@ fn the_end_of_a_task_is_told() {
     on_runtime(async {
         let desk = Desk::new();
         let mut events = desk.gate.events();
-        background(&desk, "exit 7").await;
-        loop {
-            if let Event::Progress { text, .. } = events.recv().await.unwrap()
-                && text.contains("ended with exit code 7")
-            {
-                break;
+        let ending = async |events: &mut tokio::sync::broadcast::Receiver<Event>| loop {
+            if let Event::TaskEnded { task, summary, output_file, .. } = events.recv().await.unwrap() {
+                return (task, summary, output_file);
             }
-        }
+        };
+        // One that may be over before its call is, and one that ends long after.
+        let id = background(&desk, "exit 7").await;
+        let (task, summary, _) = ending(&mut events).await;
+        assert_eq!(task, id);
+        assert!(summary.contains("ended with exit code 7"), "{summary}");
+        let id = background(&desk, "until [ -e go ]; do sleep 0.01; done; echo out").await;
+        std::fs::write(desk.path("ws/go"), "").unwrap();
+        let (task, _, output_file) = ending(&mut events).await;
+        assert_eq!(task, id);
+        assert_eq!(std::fs::read_to_string(output_file.unwrap()).unwrap(), "out\n");
     });
 }
 
