@@ -8,7 +8,7 @@ use crate::sink::Sink;
 use crate::tool::Tool;
 use crate::trail::Audience;
 use crate::visibility::Visibility;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use toolgate_os::{ContentCheck, Journal, Spill};
@@ -104,7 +104,11 @@ pub struct Gate {
     problems: Vec<Problem>,
     /// Counts changes of the tools, the choice of them and the rules.
     changes: watch::Sender<u64>,
+    /// Looks whether something outside has changed, before it matters.
+    look: OnceLock<Look>,
 }
+
+type Look = Box<dyn Fn(&Gate) + Send + Sync>;
 
 /// The rules as written: those of the settings, and those granted since.
 struct Raw {
@@ -147,6 +151,7 @@ impl Gate {
             batch_chars: parts.batch_chars,
             problems,
             changes: watch::Sender::new(0),
+            look: OnceLock::new(),
         }
     }
 
@@ -208,6 +213,18 @@ impl Gate {
         self.change(|current| current.shut = None);
     }
 
+    /// Has this looked at before every call, check and listing, so that rules from outside are those of now.
+    /// It may change the gate. The first one given stays.
+    pub fn look_before_calls(&self, look: impl Fn(&Self) + Send + Sync + 'static) {
+        let _ = self.look.set(Box::new(look));
+    }
+
+    pub(crate) fn look(&self) {
+        if let Some(look) = self.look.get() {
+            look(self);
+        }
+    }
+
     /// The allow rules that were granted in this session.
     pub fn granted(&self) -> Vec<String> {
         let raw = self.raw.read().unwrap_or_else(PoisonError::into_inner);
@@ -250,6 +267,7 @@ impl Gate {
 
     /// The tools that are shown, in name order, described for this session.
     pub fn definitions(&self, session: &Session) -> Vec<ToolDefinition> {
+        self.look();
         let current = self.current();
         let scene = Scene::of(session);
         current

@@ -91,6 +91,7 @@ impl Gate {
         limits: CallLimits,
         turn: Option<Turn>,
     ) -> Closed {
+        self.look();
         let mut walk = Walk {
             gate: self,
             current: self.current(),
@@ -120,6 +121,7 @@ impl Gate {
     ///
     /// A tool that a deny rule hides is judged all the same: whoever asks why wants to see the rule.
     pub fn check(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
+        self.look();
         self.current().open()?;
         let intended = self.intend(session, call)?;
         Ok(judge::judge_intended(&self.current().policy, &session.workspace(), &intended))

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
-use toolgate_proto::{CallId, Event};
+use toolgate_proto::{AbsPath, CallId, Event};
 
 /// How long watchers are left in peace between two words on one call.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -59,6 +59,13 @@ impl Progress {
     /// The same, with the part done, from 0 to 1.
     pub fn part(&self, fraction: f64, text: impl Into<String>) {
         self.add(text.into(), Some(fraction.clamp(0.0, 1.0)));
+    }
+
+    /// Tells that work which the call left going on is over. Told at once, and also after the end of the call.
+    pub fn task_ended(&self, task: &str, summary: String, output_file: Option<AbsPath>) {
+        let inner = &self.inner;
+        let (call, task) = (inner.call.clone(), task.to_owned());
+        inner.audience.tell(|| Event::TaskEnded { call, task, summary, output_file });
     }
 
     fn add(&self, text: String, fraction: Option<f64>) {
@@ -156,6 +163,14 @@ mod tests {
         let told = told(&mut heard);
         assert!((9..=12).contains(&told.len()), "{}", told.len());
         assert_eq!(told.into_iter().map(|(text, _)| text).collect::<String>(), said);
+    }
+
+    #[tokio::test]
+    async fn the_end_of_a_task_is_told_after_the_end_of_its_call() {
+        let (progress, mut heard) = watched();
+        progress.end();
+        progress.task_ended("task_1", "over".to_owned(), None);
+        assert!(matches!(heard.try_recv(), Ok(Event::TaskEnded { task, .. }) if task == "task_1"));
     }
 
     #[tokio::test(start_paused = true)]

@@ -31,6 +31,7 @@ mod http_client;
 mod journal;
 mod listen;
 pub mod process;
+mod proxy;
 mod resolve;
 pub mod sandbox;
 mod scratch;
@@ -48,18 +49,19 @@ pub use clock::{fresh_id, now_millis, random_bytes};
 pub use files::faults;
 pub use files::{
     Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, Reach,
-    Stamp, Version, blocking, names_in, open_named_file, opens_beneath, read_named_bytes, read_settings_text,
-    replace_own, stamp, write_private,
+    Stamp, Version, blocking, make_private_dir, names_in, open_named_file, opens_beneath, read_named_bytes,
+    read_settings_text, replace_own, stamp, write_private,
 };
 pub use hookhttp::{HookPost, HookReply, PostProblem, post_hook};
 pub use hookproc::{HookCommand, HookProblem, HookProgram, HookRun, HookStep, run_hook};
 #[cfg(feature = "http")]
 pub use http_client::{HttpClient, http_client};
 pub use journal::{
-    Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,
+    Among, Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,
     UndoProblem, Which,
 };
 pub use listen::{listen_tcp, listen_unix};
+pub use proxy::Proxy;
 pub use resolve::{resolve, resolve_noting_turns};
 pub use scratch::Scratch;
 pub use serverproc::{Launch, ServerProcess};

@@ -41,6 +41,13 @@ impl Scratch {
         Ok(path)
     }
 
+    /// Makes a directory in it.
+    pub fn make_dir(&self, name: &str) -> io::Result<AbsPath> {
+        let path = self.dir.join(name);
+        fs::DirBuilder::new().mode(0o700).create(path.as_path())?;
+        Ok(path)
+    }
+
     /// Puts a link in it.
     pub fn link(&self, name: &str, target: &str) -> io::Result<()> {
         std::os::unix::fs::symlink(target, self.dir.join(name).as_path())

@@ -1,6 +1,6 @@
 //! What happens, as it happens, for whoever watches.
 
-use crate::{CallId, CallRecord, Question, SessionId, Stage, ToolName};
+use crate::{AbsPath, CallId, CallRecord, Question, SessionId, Stage, ToolName};
 use serde::{Deserialize, Serialize};
 
 /// Something that happened at the boundary.
@@ -53,6 +53,18 @@ pub enum Event {
     Closed {
         /// Its record.
         record: Box<CallRecord>,
+    },
+    /// Work that a call left going on, such as a command in the background, is over.
+    TaskEnded {
+        /// The call that started it; it was closed long ago, perhaps.
+        call: CallId,
+        /// The id of the task, as tools take it.
+        task: String,
+        /// One line on how it ended.
+        summary: String,
+        /// Where its output is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output_file: Option<AbsPath>,
     },
     /// The set of visible tools changed.
     ToolsChanged,

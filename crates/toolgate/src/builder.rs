@@ -16,13 +16,13 @@ use toolgate_gate::{
     Approver, Batch, BatchEnd, BatchedCall, CallLimits, Closed, Gate, GateParts, Hook, Keeper, RegisterError,
     Session, Sink, Tool, judge_intended,
 };
-use toolgate_os::{Spill, SpillLimits};
+use toolgate_os::{Journal, Spill, SpillLimits};
 use toolgate_policy::{Judgement, Problem, RawPolicy, RawRule, Weight};
 use toolgate_proto::{
     AbsPath, CallId, Event, Format, Mode, Principal, Refusal, SessionId, SourceId, ToolCall, ToolDefinition,
     ToolName, Workspace, render_definitions,
 };
-use toolgate_tools::Toolset;
+use toolgate_tools::{Surroundings, Toolset};
 
 /// Why a toolgate could not be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +63,7 @@ pub struct Builder {
     home: Option<AbsPath>,
     env: BTreeMap<String, String>,
     register: Vec<Registration>,
+    surroundings: Surroundings,
 }
 
 type Registration = Box<dyn FnOnce(&Gate) -> Result<(), RegisterError> + Send>;
@@ -173,6 +174,12 @@ impl Builder {
         self
     }
 
+    /// Records what calls change in files, so that it can be undone. Without this nothing is remembered.
+    pub fn journal(mut self, journal: Arc<Journal>) -> Self {
+        self.parts.journal = Some(journal);
+        self
+    }
+
     /// Names the session, in place of a fresh name.
     pub fn session(mut self, id: impl Into<SessionId>) -> Self {
         self.session = Some(id.into());
@@ -200,6 +207,12 @@ impl Builder {
     /// Gives hooks this environment. Without it they get a plain `PATH` and where the project is.
     pub fn env(mut self, env: BTreeMap<String, String>) -> Self {
         self.env = env;
+        self
+    }
+
+    /// Says in what surroundings commands run: environment, private directories, sandbox. Settings add to this.
+    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
+        self.surroundings = surroundings;
         self
     }
 
@@ -232,7 +245,10 @@ impl Builder {
         }
 
         let tasks = TaskTracker::new();
+        let session = Session::new(id, self.principal, workspace);
         let live = Live::new(Chosen {
+            session: session.clone(),
+            surroundings: self.surroundings,
             options: self.settings,
             root: root.clone(),
             rules: self.cli,
@@ -253,8 +269,10 @@ impl Builder {
         for register in self.register {
             register(&gate)?;
         }
-        let session = Session::new(id, self.principal, workspace);
-        Ok(Toolgate { gate: Arc::new(gate), session, live: Arc::new(live), notes, problems, tasks })
+        let live = Arc::new(live);
+        let looking = Arc::clone(&live);
+        gate.look_before_calls(move |gate| looking.refresh(gate));
+        Ok(Toolgate { gate: Arc::new(gate), session, live, notes, problems, tasks })
     }
 }
 
@@ -287,6 +305,7 @@ impl Toolgate {
             home: None,
             env: BTreeMap::new(),
             register: Vec::new(),
+            surroundings: Surroundings::default(),
         }
     }
 
@@ -307,20 +326,17 @@ impl Toolgate {
 
     /// The same, with a way to cancel it and a time limit.
     pub async fn call_within(&self, call: ToolCall, limits: CallLimits) -> Closed {
-        self.live.refresh(&self.gate);
         self.gate.call(&self.session, call, limits).await
     }
 
     /// Takes many calls through the boundary, together where their effects do not conflict. Results and files are as
     /// if each had waited for the one before. The limits hold for each call.
     pub async fn call_batch(&self, calls: Vec<ToolCall>, limits: CallLimits) -> Vec<Closed> {
-        self.live.refresh(&self.gate);
         self.gate.call_batch(&self.session, calls, limits).await
     }
 
     /// Starts an empty batch, for calls that come one after another out of a model's stream.
     pub fn batch(&self, limits: CallLimits) -> Batch {
-        self.live.refresh(&self.gate);
         self.gate.batch(&self.session, limits)
     }
 

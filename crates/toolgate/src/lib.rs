@@ -57,13 +57,13 @@ pub use toolgate_gate::{
     Requests, Scene, Session, Sink, Spec, Tool, Visibility,
 };
 pub use toolgate_mcp as mcp;
-pub use toolgate_os::SpillLimits;
+pub use toolgate_os::{Among, How, Journal, JournalLimits, SpillLimits, UndoProblem, Which};
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
     AbsPath, Block, CallId, CallRecord, CallResult, Code, Effect, Event, Format, Intent, Mode, Output,
     Question, Refusal, Scope, SourceId, Stage, ToolCall, ToolDefinition, ToolName, Verdict, WriteKind,
 };
-pub use toolgate_tools::Toolset;
+pub use toolgate_tools::{OnTimeout, SandboxSettings, Surroundings, Toolset, background_tasks};
 
 /// Results in the form that each edge takes.
 pub mod render {

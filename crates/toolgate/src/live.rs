@@ -9,14 +9,17 @@ use crate::hooks::{HookContext, hooks_of};
 use crate::settings::{Settings, SettingsNote, SettingsOptions};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use toolgate_gate::{Approver, Gate, Hook, Visibility};
+use toolgate_gate::{Approver, Gate, Hook, Session, Visibility};
 use toolgate_policy::{Layer, LayerRules, Problem, RawPolicy};
 use toolgate_proto::{AbsPath, Mode};
+use toolgate_tools::Surroundings;
 
 /// What the person or program that built the gate chose; settings are put around it.
 pub(crate) struct Chosen {
     pub(crate) options: Option<SettingsOptions>,
     pub(crate) root: AbsPath,
+    pub(crate) session: Session,
+    pub(crate) surroundings: Surroundings,
     pub(crate) rules: Rules,
     pub(crate) mode: Option<Mode>,
     pub(crate) only: Option<BTreeSet<String>>,
@@ -92,6 +95,9 @@ impl Live {
             hidden: settings.disabled_tools().into_iter().collect(),
         });
         let problems = gate.set_policy(policy.clone());
+        let mut surroundings = chosen.surroundings.clone();
+        settings.surround(&mut surroundings);
+        toolgate_tools::surround(&chosen.session, surroundings);
         let notes = settings.notes.iter().cloned().chain(hook_notes).collect();
         *now = Now { settings: Arc::new(settings), policy: Arc::new(policy) };
         (problems, notes)

@@ -28,4 +28,5 @@ mod main {
     mod telemetry;
     mod tools;
     mod trusting;
+    mod undoing;
 }

@@ -35,7 +35,7 @@ pub(crate) fn not_made(path: &AbsPath, problem: &ChangeProblem, otherwise: Code)
             otherwise,
             format!("`{path}` is as it was: the change could not be recorded for undo ({words})"),
         )
-        .hint("make room for the journal, or switch it off in the settings"),
+        .hint("see that the state directory can be written and has room, then repeat the change"),
     }
 }
 

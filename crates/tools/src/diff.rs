@@ -172,6 +172,12 @@ pub fn unified_diff(path: &str, old: Option<&[u8]>, new: Option<&[u8]>, most_lin
     }
 }
 
+/// Added and removed lines between two texts; `None` where one is no text.
+pub fn line_tally(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
+    let ((old, _), (new, _)) = (decode(old).ok()?, decode(new).ok()?);
+    Some(tally(&hunks(&old, &new)))
+}
+
 fn len(content: Option<&[u8]>) -> usize {
     content.map_or(0, <[u8]>::len)
 }

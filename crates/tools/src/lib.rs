@@ -9,12 +9,15 @@
 
 #![forbid(unsafe_code)]
 
+mod bash;
 mod edit;
 mod glob;
 mod grep;
 mod ls;
 mod notebook_edit;
 mod read;
+mod task_output;
+mod task_stop;
 mod write;
 
 mod change_words;
@@ -25,12 +28,14 @@ mod notebook;
 mod read_state;
 mod search_words;
 mod settings_check;
+mod shell;
 mod text;
 
 pub use changed_files::{ChangedFile, FileChange, changed_files, changed_since, watch_reads};
-pub use diff::unified_diff;
+pub use diff::{line_tally, unified_diff};
 pub use read_state::{ReadState, seed_read_state};
 pub use settings_check::SchemaCheck;
+pub use shell::{OnTimeout, SandboxSettings, Surroundings, background_tasks, surround};
 
 use toolgate_gate::{Gate, RegisterError, Tool};
 use toolgate_proto::SourceId;
@@ -96,6 +101,10 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, edit::MultiEdit) },
     Builtin { toolsets: PLAIN, register: |gate| add(gate, edit::EditFile) },
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, notebook_edit::NotebookEdit) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, bash::Bash) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, bash::ShellTool) },
+    Builtin { toolsets: BOTH, register: |gate| add(gate, task_output::TaskOutput) },
+    Builtin { toolsets: BOTH, register: |gate| add(gate, task_stop::TaskStop) },
 ];
 
 fn add<T: Tool>(gate: &Gate, tool: T) -> Result<(), RegisterError> {

@@ -16,6 +16,11 @@
 )]
 
 mod main {
+    mod bash_desk;
+    mod bash_properties;
+    mod bash_sandbox;
+    mod bash_survivors;
+    mod bash_tasks;
     mod files_edit;
     mod files_notebook;
     #[cfg(feature = "pdf")]

@@ -27,7 +27,8 @@ pub(crate) use lock::lock_thread;
 pub use open::{FileProblem, opens_beneath};
 pub(crate) use open::{open_file, open_real};
 pub use own::{
-    Stamp, names_in, open_named_file, read_named_bytes, read_settings_text, replace_own, stamp, write_private,
+    Stamp, make_private_dir, names_in, open_named_file, read_named_bytes, read_settings_text, replace_own,
+    stamp, write_private,
 };
 pub use reach::{Access, Entry, Files, Hidden, Reach};
 pub use replace::ChangeProblem;

@@ -49,6 +49,11 @@ pub fn write_private(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> 
     Ok(())
 }
 
+/// Makes a directory that only this user may enter, where it is not there yet.
+pub fn make_private_dir(dir: &AbsPath) -> std::io::Result<()> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir.as_path())
+}
+
 /// Replaces a file of toolgate's own wholly or not at all, making its directory where needed. The new file has the
 /// old one's mode, or else is for this user only.
 pub fn replace_own(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {

@@ -5,7 +5,7 @@
 
 use super::faults::{Fault, Plan, with};
 use super::{Access, Files, Reach};
-use crate::{How, Journal, JournalLimits, Which};
+use crate::{Among, How, Journal, JournalLimits, Which};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolgate_proto::{AbsPath, Scope, SessionId};
@@ -114,7 +114,7 @@ const SCENARIOS: [Scenario; 5] = [
         name: "undo",
         prepare: three_changes,
         act: |world| {
-            let moved = world.journal.undo(&Which::Last(None), How::Careful);
+            let moved = world.journal.undo(&Which::Last(Among::default()), How::Careful);
             moved.map(drop).map_err(|problem| problem.to_string())
         },
         before: [Some("new a"), Some("new b"), None],
@@ -124,10 +124,10 @@ const SCENARIOS: [Scenario; 5] = [
         name: "redo",
         prepare: |world| {
             three_changes(world);
-            world.journal.undo(&Which::Last(None), How::Careful).unwrap();
+            world.journal.undo(&Which::Last(Among::default()), How::Careful).unwrap();
         },
         act: |world| {
-            let moved = world.journal.redo(&Which::Last(None), How::Careful);
+            let moved = world.journal.redo(&Which::Last(Among::default()), How::Careful);
             moved.map(drop).map_err(|problem| problem.to_string())
         },
         before: [Some("old a"), None, Some("old c")],

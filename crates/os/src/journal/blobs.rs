@@ -24,18 +24,22 @@ pub(super) struct Blobs {
 impl Blobs {
     pub(super) fn open(within: BorrowedFd<'_>) -> Result<Self, FileProblem> {
         let dir = private_dir(within, OsStr::new("blobs"))?;
-        let mut blobs = Self { dir, sizes: BTreeMap::new(), total: 0 };
-        for entry in Dir::read_from(&blobs.dir)? {
+        Ok(Self { dir, sizes: BTreeMap::new(), total: 0 })
+    }
+
+    /// Finds out what is there.
+    pub(super) fn count(&mut self) -> Result<(), FileProblem> {
+        for entry in Dir::read_from(&self.dir)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(hash) = Hash::from_hex(&name) else { continue };
-            if let Ok(stat) = statat(&blobs.dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+            if let Ok(stat) = statat(&self.dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
                 && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             {
-                blobs.note(hash, u64::try_from(stat.st_size).unwrap_or(0));
+                self.note(hash, u64::try_from(stat.st_size).unwrap_or(0));
             }
         }
-        Ok(blobs)
+        Ok(())
     }
 
     /// All of them together, compressed.

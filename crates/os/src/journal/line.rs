@@ -46,9 +46,22 @@ pub(super) enum Line {
         temp: PathText,
         /// What the changes made is now in the blobs as well.
         stored: bool,
+        /// When the undo or redo began that this is a part of.
+        #[serde(default)]
+        at: u64,
     },
     /// So it is.
-    State { ids: Vec<u64>, state: State },
+    State {
+        ids: Vec<u64>,
+        state: State,
+        /// When the undo or redo began that made it so; 0 where none did.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        at: u64,
+    },
+}
+
+fn is_zero(at: &u64) -> bool {
+    *at == 0
 }
 
 /// A path, also one that is no UTF-8.
@@ -116,6 +129,7 @@ pub(super) fn read_begin(line: &Line) -> Option<(Change, OsString)> {
         call: call.clone(),
         session: session.clone(),
         at_millis: *at,
+        moved_at_millis: 0,
         path: path.path()?,
         before: read(before)?,
         after: read(after)?,

@@ -31,6 +31,8 @@ pub(super) struct UnderWay {
     /// What the file holds once it happened.
     pub(super) target: Option<Hash>,
     pub(super) temp: OsString,
+    /// When the undo or redo began; 0 for a change.
+    pub(super) at: u64,
 }
 
 impl Book {
@@ -47,12 +49,13 @@ impl Book {
                         to: State::Done,
                         target: change.after.map(|after| after.hash),
                         temp,
+                        at: 0,
                     });
                     self.changes.insert(id, change);
                 }
                 self.highest = self.highest.max(id);
             }
-            Line::Moving { ids, to, target, temp, stored } => {
+            Line::Moving { ids, to, target, temp, stored, at } => {
                 if stored {
                     for id in &ids {
                         if let Some(after) = self.changes.get_mut(id).and_then(|change| change.after.as_mut())
@@ -62,12 +65,13 @@ impl Book {
                     }
                 }
                 let target = target.as_deref().and_then(Hash::from_hex);
-                self.under_way.push(UnderWay { ids, to, target, temp: temp.name() });
+                self.under_way.push(UnderWay { ids, to, target, temp: temp.name(), at });
             }
-            Line::State { ids, state } => {
+            Line::State { ids, state, at } => {
                 for id in &ids {
                     if let Some(change) = self.changes.get_mut(id) {
                         change.state = state;
+                        change.moved_at_millis = change.moved_at_millis.max(at);
                     }
                 }
                 self.under_way.retain(|move_| move_.ids != ids);
@@ -154,7 +158,8 @@ impl Log {
         let mut bytes = Vec::new();
         for change in book.changes.values() {
             bytes.extend(encode(&write_begin(change))?);
-            bytes.extend(encode(&Line::State { ids: vec![change.id], state: change.state })?);
+            let at = change.moved_at_millis;
+            bytes.extend(encode(&Line::State { ids: vec![change.id], state: change.state, at })?);
         }
         let flags = OFlags::CREATE | OFlags::TRUNC | OFlags::WRONLY | OFlags::NOFOLLOW;
         let next = sys::openat(dir, OsStr::new(NEXT), flags, Mode::from_raw_mode(0o600))?;

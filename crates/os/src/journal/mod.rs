@@ -15,6 +15,7 @@
 //! lock on `live`, so that nobody takes a change under way for a crashed one.
 
 mod blobs;
+mod choose;
 mod line;
 mod log;
 mod recover;
@@ -28,11 +29,13 @@ use log::{Book, Log};
 use rustix::fs::FlockOperation;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolgate_proto::{AbsPath, CallId, SessionId};
 
+pub use choose::{Among, Which};
 pub use line::State;
-pub use undo::{Conflict, How, Moved, Plan, Restore, UndoProblem, Which};
+pub use undo::{Conflict, How, Moved, Plan, Restore, UndoProblem};
 
 /// How much the journal keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +78,8 @@ pub struct Change {
     pub session: SessionId,
     /// When, in milliseconds since 1970.
     pub at_millis: u64,
+    /// When it was last undone or redone; 0 where it never was. All that moved together bear the same time.
+    pub moved_at_millis: u64,
     /// The file, links resolved.
     pub path: AbsPath,
     /// What was there; `None` where the change created the file.
@@ -103,6 +108,8 @@ pub struct Journal {
     /// Whoever writes holds a lock on this.
     lock: OwnedFd,
     limits: JournalLimits,
+    /// What was there has been read, and what a crash left is settled.
+    settled: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -117,15 +124,29 @@ impl Journal {
     /// Opens or creates the journal in a directory, which is made private to the user, and settles what a crash left
     /// unsettled.
     pub fn open(dir: &AbsPath, limits: JournalLimits) -> Result<Self, FileProblem> {
+        let journal = Self::at(dir, limits)?;
+        journal.settle_once()?;
+        Ok(journal)
+    }
+
+    /// The same, but what is there is only read when it is first needed: most calls change nothing, and should not
+    /// wait for a long memory.
+    pub fn at(dir: &AbsPath, limits: JournalLimits) -> Result<Self, FileProblem> {
         let place = Place::make(&dir.join("journal"))?;
         let dir = log::private_dir(place.dir(), OsStr::new("journal"))?;
         let lock = log::private_file(dir.as_fd(), OsStr::new("lock"))?;
         let log = Log::open(dir.as_fd())?;
         let blobs = Blobs::open(dir.as_fd())?;
         let inner = Mutex::new(Inner { log, blobs, book: Book::default() });
-        let journal = Self { dir, lock, limits, inner };
-        journal.recover()?;
-        Ok(journal)
+        Ok(Self { dir, lock, limits, settled: AtomicBool::new(false), inner })
+    }
+
+    fn settle_once(&self) -> Result<(), FileProblem> {
+        if !self.settled.load(Ordering::Acquire) {
+            self.recover()?;
+            self.settled.store(true, Ordering::Release);
+        }
+        Ok(())
     }
 
     /// Every change that is remembered, newest first.
@@ -140,6 +161,14 @@ impl Journal {
 
     /// Does something while nobody else writes, knowing all that others wrote.
     fn locked<T>(&self, work: impl FnOnce(&mut Inner) -> Result<T, FileProblem>) -> Result<T, FileProblem> {
+        self.settle_once()?;
+        self.locked_unsettled(work)
+    }
+
+    fn locked_unsettled<T>(
+        &self,
+        work: impl FnOnce(&mut Inner) -> Result<T, FileProblem>,
+    ) -> Result<T, FileProblem> {
         let mut inner = self.inner();
         sys::flock(self.lock.as_fd(), FlockOperation::LockExclusive)?;
         let caught_up = inner.catch_up(self.dir.as_fd());
@@ -258,7 +287,7 @@ impl Begun {
     pub(crate) fn end(self, made: bool) -> Undo {
         let state = if made { State::Done } else { State::Failed };
         let journal = &self.journal;
-        let ended = journal.locked(|inner| inner.append(Line::State { ids: vec![self.id], state }));
+        let ended = journal.locked(|inner| inner.append(Line::State { ids: vec![self.id], state, at: 0 }));
         if ended.is_ok() {
             let _ = journal.forget_oldest();
         }

@@ -16,12 +16,13 @@ impl Journal {
         let live = log::private_file(self.dir.as_fd(), OsStr::new("live"))?;
         match sys::flock(live.as_fd(), FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return self.locked(|_| Ok(())),
+            Err(Errno::WOULDBLOCK) => return self.locked_unsettled(|inner| inner.blobs.count()),
             Err(error) => return Err(error.into()),
         }
         let _live = Live(live);
-        self.locked(|inner| {
+        self.locked_unsettled(|inner| {
             inner.blobs.sweep()?;
+            inner.blobs.count()?;
             for under_way in std::mem::take(&mut inner.book.under_way) {
                 settle(inner, under_way)?;
             }
@@ -31,7 +32,7 @@ impl Journal {
 }
 
 fn settle(inner: &mut Inner, under_way: UnderWay) -> Result<(), FileProblem> {
-    let UnderWay { ids, to, target, temp } = under_way;
+    let UnderWay { ids, to, target, temp, at } = under_way;
     let Some(change) = ids.first().and_then(|id| inner.book.changes.get(id)).cloned() else {
         return Ok(());
     };
@@ -58,5 +59,5 @@ fn settle(inner: &mut Inner, under_way: UnderWay) -> Result<(), FileProblem> {
         _ if now == target => to,
         former => former,
     };
-    inner.append(Line::State { ids, state })
+    inner.append(Line::State { ids, state, at })
 }

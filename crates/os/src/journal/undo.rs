@@ -4,6 +4,7 @@
 //! comes back in one step.
 //! Everything is looked at before anything is touched, and if one file fails the others go back to what they were.
 
+use super::choose::{Which, choose};
 use super::line::{Line, PathText, State};
 use super::{Change, Journal, Kept};
 use crate::files::place::Place;
@@ -11,19 +12,6 @@ use crate::files::replace::{ChangeProblem, Put, put, take_away, temporary_name};
 use crate::files::{FileProblem, Hash, Version, lock_thread, read_at};
 use std::collections::BTreeMap;
 use toolgate_proto::{AbsPath, CallId, SessionId};
-
-/// Which changes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
-    /// Those of the last call that changed something, in one session or in any.
-    Last(Option<SessionId>),
-    /// Those of one call.
-    Call(CallId),
-    /// Those of the last so many calls, in one session or in any.
-    Steps(usize, Option<SessionId>),
-    /// Those of a whole session.
-    Session(SessionId),
-}
 
 /// Whether to mind that somebody else has changed a file since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +25,8 @@ pub enum How {
 /// What undo or redo would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
+    /// The calls whose changes they are, in the order in which they are moved over.
+    pub calls: Vec<(SessionId, CallId)>,
     /// Each file.
     pub restores: Vec<Restore>,
     /// Why it would be refused.
@@ -76,6 +66,8 @@ pub struct Conflict {
 /// What was done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
+    /// The calls whose changes they were.
+    pub calls: Vec<(SessionId, CallId)>,
     /// Each file, with what was there and what is there now.
     pub restores: Vec<Restore>,
 }
@@ -123,6 +115,16 @@ impl From<FileProblem> for UndoProblem {
     }
 }
 
+/// One undo or redo, carried out.
+#[derive(Debug, Clone)]
+struct Run {
+    to: State,
+    /// When, and later than every one before it, so that redo knows what was undone last.
+    at: u64,
+    /// The name of what is forced over others' work: one for all of it, so that it comes back together.
+    forced: CallId,
+}
+
 /// One of the two contents of a change.
 type Side = fn(&Change) -> Option<Kept>;
 
@@ -153,11 +155,18 @@ impl Journal {
             return Err(UndoProblem::Nothing);
         }
         // In the order in which they are moved over: undo newest first, redo oldest first.
+        let mut calls: Vec<(SessionId, CallId)> = Vec::new();
+        for change in &chosen {
+            let call = (change.session.clone(), change.call.clone());
+            if !calls.contains(&call) {
+                calls.push(call);
+            }
+        }
         let mut by_path: BTreeMap<std::path::PathBuf, Vec<Change>> = BTreeMap::new();
         for change in chosen {
             by_path.entry(change.path.as_path().to_path_buf()).or_default().push(change);
         }
-        let mut plan = Plan { restores: Vec::new(), conflicts: Vec::new(), to };
+        let mut plan = Plan { calls, restores: Vec::new(), conflicts: Vec::new(), to };
         for changes in by_path.into_values() {
             self.plan_file(&changes, &mut plan)?;
         }
@@ -221,19 +230,26 @@ impl Journal {
             return Err(UndoProblem::Conflicts(plan.conflicts));
         }
         let _live = self.live()?;
+        let newest = self.list()?.iter().map(|change| change.moved_at_millis).max();
+        let run = Run {
+            to: plan.to,
+            at: crate::now_millis().max(newest.unwrap_or(0) + 1),
+            forced: CallId::new(crate::fresh_id("undo_")),
+        };
         for (index, restore) in plan.restores.iter().enumerate() {
-            if let Err(problem) = self.restore(restore, plan.to) {
+            if let Err(problem) = self.restore(restore, &run) {
                 for done in plan.restores.iter().take(index).rev() {
-                    self.take_back(done, plan.to);
+                    self.take_back(done, &run);
                 }
                 return Err(UndoProblem::Failed { path: restore.path.clone(), problem });
             }
         }
-        Ok(Moved { restores: plan.restores })
+        Ok(Moved { calls: plan.calls, restores: plan.restores })
     }
 
-    fn restore(&self, restore: &Restore, to: State) -> Result<(), ChangeProblem> {
+    fn restore(&self, restore: &Restore, run: &Run) -> Result<(), ChangeProblem> {
         let _turn = lock_thread(&restore.path);
+        let (to, at) = (run.to, run.at);
         let temp = temporary_name();
         // What is there now is what the opposite move will need.
         let unrecorded = |problem: FileProblem| ChangeProblem::Unrecorded(problem.to_string());
@@ -254,6 +270,7 @@ impl Journal {
                     target: restore.target.map(|kept| kept.hash.to_string()),
                     temp: PathText::of_name(&temp),
                     stored: stored && to == State::Undone,
+                    at,
                 })?;
                 if !restore.foreign {
                     return Ok(None);
@@ -268,7 +285,7 @@ impl Journal {
                 };
                 inner.append(Line::Begin {
                     id,
-                    call: CallId::new("forced-undo"),
+                    call: run.forced.clone(),
                     session: restore.session.clone(),
                     at: crate::now_millis(),
                     path: PathText::of(&restore.path),
@@ -285,15 +302,15 @@ impl Journal {
         let _ = self.locked(|inner| {
             if let Some(id) = overwriting {
                 let state = if made.is_ok() { State::Done } else { State::Failed };
-                inner.append(Line::State { ids: vec![id], state })?;
+                inner.append(Line::State { ids: vec![id], state, at: 0 })?;
             }
-            inner.append(Line::State { ids: restore.changes.clone(), state: ended })
+            inner.append(Line::State { ids: restore.changes.clone(), state: ended, at })
         });
         made
     }
 
     /// Another file failed: this one goes back to what it was, as far as that can be done.
-    fn take_back(&self, restore: &Restore, to: State) {
+    fn take_back(&self, restore: &Restore, run: &Run) {
         let current = restore.current.clone();
         let there = read_at(&restore.path, u64::MAX).ok().flatten();
         let back = Restore {
@@ -309,7 +326,7 @@ impl Journal {
             foreign: false,
             ..restore.clone()
         };
-        let _ = self.restore(&back, opposite(to));
+        let _ = self.restore(&back, &Run { to: opposite(run.to), ..run.clone() });
     }
 }
 
@@ -326,42 +343,7 @@ fn exchange(restore: &Restore, temp: &std::ffi::OsStr) -> Result<(), ChangeProbl
     }
 }
 
-/// The changes in the order in which they are moved over.
-fn choose(newest_first: Vec<Change>, which: &Which, to: State) -> Vec<Change> {
-    let mut movable: Vec<Change> =
-        newest_first.into_iter().filter(|change| change.state == opposite(to)).collect();
-    if to == State::Done {
-        movable.reverse();
-    }
-    let of = |session: &Option<SessionId>, change: &Change| {
-        session.as_ref().is_none_or(|it| *it == change.session)
-    };
-    match which {
-        Which::Call(call) => movable.retain(|change| change.call == *call),
-        Which::Session(session) => movable.retain(|change| change.session == *session),
-        Which::Last(session) => return first_calls(movable, 1, |change| of(session, change)),
-        Which::Steps(count, session) => return first_calls(movable, *count, |change| of(session, change)),
-    }
-    movable
-}
-
-fn first_calls(changes: Vec<Change>, count: usize, fits: impl Fn(&Change) -> bool) -> Vec<Change> {
-    let mut calls: Vec<(SessionId, CallId)> = Vec::new();
-    let mut chosen = Vec::new();
-    for change in changes.into_iter().filter(fits) {
-        let call = (change.session.clone(), change.call.clone());
-        if !calls.contains(&call) {
-            if calls.len() == count {
-                continue;
-            }
-            calls.push(call);
-        }
-        chosen.push(change);
-    }
-    chosen
-}
-
-fn opposite(state: State) -> State {
+pub(super) fn opposite(state: State) -> State {
     match state {
         State::Undone => State::Done,
         State::Done | State::Begun | State::Failed => State::Undone,

@@ -156,27 +156,11 @@ impl Environment {
     }
 
     /// Takes from git what a repository could make it run, by settings that come after every file.
-    pub fn git(&mut self, helpers: GitHelpers) {
+    pub fn git(&mut self, helpers: GitHelpers, cwd: &AbsPath) {
         if helpers == GitHelpers::On {
             return;
         }
-        let settings = [
-            ("core.fsmonitor", "false"),
-            ("core.hooksPath", "/dev/null"),
-            ("core.pager", "cat"),
-            ("core.editor", "true"),
-            ("core.sshCommand", "ssh"),
-            ("core.askPass", ""),
-            ("core.alternateRefsCommand", ""),
-            ("interactive.diffFilter", "cat"),
-            ("diff.external", ""),
-            ("gpg.program", "gpg"),
-            ("gpg.ssh.program", "ssh-keygen"),
-            ("log.showSignature", "false"),
-            ("protocol.ext.allow", "never"),
-            ("submodule.recurse", "false"),
-            ("uploadpack.packObjectsHook", ""),
-        ];
+        let settings = super::git::overrides(cwd);
         self.set("GIT_CONFIG_COUNT", settings.len().to_string());
         for (index, (key, value)) in settings.into_iter().enumerate() {
             self.set(&format!("GIT_CONFIG_KEY_{index}"), key);

@@ -50,15 +50,17 @@ pub(super) struct Charge {
     pub(super) failure: AtomicU64,
 }
 
-/// What a keeper tells, in order: `Started` or `Failed`, then `Exited`, then `Gone`.
+/// What a keeper tells, in order: `Started` or `Failed`, then `Ended`, or `Exited` and later `Gone`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
     /// The command runs, as this process.
     Started { pid: i32 },
     /// It could not be started.
     Failed { step: i32, errno: i32 },
-    /// Its first process ended, with this wait status.
+    /// Its first process ended, with this wait status; others of it live on.
     Exited { status: i32 },
+    /// Its first process ended, with this wait status, and it was the last.
+    Ended { status: i32 },
     /// Every process of it has ended.
     Gone,
 }
@@ -72,6 +74,7 @@ impl Word {
             Self::Failed { step, errno } => (2, step, errno),
             Self::Exited { status } => (3, status, 0),
             Self::Gone => (4, 0, 0),
+            Self::Ended { status } => (5, status, 0),
         };
         let mut out = [0; Self::BYTES];
         for (chunk, value) in out.chunks_exact_mut(4).zip([tag, a, b]) {
@@ -88,6 +91,7 @@ impl Word {
             (2, step, errno) => Some(Self::Failed { step, errno }),
             (3, status, _) => Some(Self::Exited { status }),
             (4, _, _) => Some(Self::Gone),
+            (5, status, _) => Some(Self::Ended { status }),
             _ => None,
         }
     }
@@ -289,18 +293,22 @@ fn watch(charge: &mut Charge, shell: i32, children: &OwnedFd, parent: Option<&Ow
     let mut end = End::NotYet;
     let mut rounds: i64 = 0;
     loop {
+        let mut exited = None;
         loop {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == shell => {
-                    tell(charge, Word::Exited { status: status.as_raw() });
+                    exited = Some(status.as_raw());
                 }
                 Ok(Some(_)) | Err(Errno::INTR) => {}
                 Ok(None) => break,
                 Err(_) => {
-                    tell(charge, Word::Gone);
+                    tell(charge, exited.map_or(Word::Gone, |status| Word::Ended { status }));
                     return;
                 }
             }
+        }
+        if let Some(status) = exited {
+            tell(charge, Word::Exited { status });
         }
         let timeout = match end {
             End::NotYet => None,

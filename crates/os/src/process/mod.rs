@@ -11,6 +11,7 @@
 
 mod capture;
 mod environment;
+mod git;
 mod keeper;
 mod launch;
 mod pump;
@@ -175,7 +176,7 @@ impl Process {
                 message: format!("{}: {}", step_words(step), io::Error::from_raw_os_error(errno)),
                 sandbox: (3..=7).contains(&step),
             }),
-            Ok(Word::Exited { .. } | Word::Gone) | Err(_) => {
+            Ok(Word::Exited { .. } | Word::Ended { .. } | Word::Gone) | Err(_) => {
                 Err(StartProblem { message: "its keeper could not be started".to_owned(), sandbox: false })
             }
         }

@@ -144,17 +144,22 @@ impl Pump {
                 continue;
             }
             match self.word() {
-                Some(Word::Exited { status }) => {
+                Some(word @ (Word::Exited { status } | Word::Ended { status })) => {
                     // What the shell wrote before it ended is in the pipe by now.
                     if output_open && matches!(self.read_output(&mut buffer), Flow::End) {
                         output_open = false;
                     }
+                    let last = matches!(word, Word::Ended { .. });
                     let cwd = self.read_cwd();
                     self.shared.note(|known| {
-                        known.phase = Phase::Left(exit_of(status));
+                        let exit = exit_of(status);
+                        known.phase = if last { Phase::Gone(exit) } else { Phase::Left(exit) };
                         known.cwd = cwd;
                         known.ended = Some(Instant::now());
                     });
+                    if last {
+                        return;
+                    }
                 }
                 Some(Word::Gone) => {
                     if output_open {

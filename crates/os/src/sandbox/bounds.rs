@@ -12,8 +12,10 @@ pub(super) struct Bounds {
     /// readable.
     barred: Vec<AbsPath>,
     unreadable: Vec<AbsPath>,
-    /// The files at barred and unreadable paths, by device and number: the same file under another name stays out.
+    /// The files at barred paths, by device and number: the same file under another name stays as it is.
     pinned: HashSet<(u64, u64)>,
+    /// The files at unreadable paths likewise.
+    hidden: HashSet<(u64, u64)>,
     /// What Landlock grants for writing below the writable directories.
     pub(super) native_write: Vec<AbsPath>,
     /// What Landlock grants for reading where unreadable paths lie inside a writable directory.
@@ -45,7 +47,16 @@ impl Bounds {
         let mut barred = real(protected);
         barred.extend(unreadable.iter().cloned());
         let pinned = barred.iter().filter_map(identity).collect();
-        Self { writable, barred, unreadable, pinned, native_write: Vec::new(), native_read: Vec::new() }
+        let hidden = unreadable.iter().filter_map(identity).collect();
+        Self {
+            writable,
+            barred,
+            unreadable,
+            pinned,
+            hidden,
+            native_write: Vec::new(),
+            native_read: Vec::new(),
+        }
     }
 
     pub(super) fn writable(&self) -> &[AbsPath] {
@@ -80,7 +91,7 @@ impl Bounds {
 
     pub(super) fn may_read(&self, real: &AbsPath) -> bool {
         !self.unreadable.iter().any(|path| real.is_under(path))
-            && !identity(real).is_some_and(|file| self.pinned.contains(&file))
+            && !identity(real).is_some_and(|file| self.hidden.contains(&file))
     }
 
     /// Whether Landlock lets this be changed without anybody's help.
@@ -95,7 +106,7 @@ impl Bounds {
             || self.native_read.iter().any(|granted| real.is_under(granted))
     }
 
-    /// Whether this very file is protected or unreadable, under whatever name.
+    /// Whether this very file must stay as it is, under whatever name.
     pub(super) fn pins(&self, device: u64, number: u64) -> bool {
         self.pinned.contains(&(device, number))
     }

@@ -22,12 +22,14 @@ mod ground;
 mod limits;
 mod refused;
 mod seatbelt;
+mod trial;
 mod warden;
 
 pub use ground::{Gap, Ground};
 pub use limits::Limits;
 pub use refused::{Access, Refused};
 pub use seatbelt::seatbelt_profile;
+pub use trial::{Trial, try_out};
 
 pub(crate) use refused::RefusedList;
 pub(crate) use warden::Warden;

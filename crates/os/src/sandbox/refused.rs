@@ -31,7 +31,10 @@ impl Access {
             Self::Write | Self::Metadata => "`sandbox.filesystem.allowWrite`",
             Self::WriteProtected => "none: protected files are for the person to change",
             Self::Read => "the deny rule or `sandbox.filesystem.denyRead` that names it",
-            Self::Internet | Self::Connect => "`sandbox.network.allowedDomains`",
+            Self::Internet => {
+                "`sandbox.network.allowedDomains`, or `sandbox.network.allowLocalBinding` for this machine alone"
+            }
+            Self::Connect => "`sandbox.network.allowedDomains`",
             Self::Listen => "`sandbox.network.allowLocalBinding`",
             Self::UnixSocket => "`sandbox.network.allowUnixSockets`",
         }

@@ -111,6 +111,12 @@ pub(crate) enum Command {
     Policy(PolicyArgs),
     /// Show what was called
     Log(LogArgs),
+    /// Take back what calls changed in files
+    #[command(after_help = UNDO_HELP)]
+    Undo(UndoArgs),
+    /// Make again what `undo` took back
+    #[command(after_help = UNDO_HELP)]
+    Redo(UndoArgs),
     /// Serve these tools over MCP, and manage the servers behind the gate
     Mcp(super::mcp::McpArgs),
     /// Show the settings in force and where each comes from
@@ -241,6 +247,34 @@ pub(crate) struct LogArgs {
     /// Check that nothing was changed, removed or cut off
     #[arg(long)]
     pub(crate) verify: bool,
+}
+
+const UNDO_HELP: &str = "Without more, the last call that changed something in this workspace is meant. All files of a \
+                         call move together, or none does. A file that somebody else has changed since is not \
+                         touched unless --force is given.";
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct UndoArgs {
+    /// This call (a part of its id will do)
+    pub(crate) call: Option<String>,
+    /// The last N calls
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "call")]
+    pub(crate) steps: Option<usize>,
+    /// All calls of this session (a part of its id will do), or with a call or --steps only its calls
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Show what would change, as a diff, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Overwrite what somebody else has changed since
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Look for the last calls in every workspace
+    #[arg(long)]
+    pub(crate) everywhere: bool,
+    /// List the calls that can be moved over, newest first
+    #[arg(long, conflicts_with_all = ["call", "steps", "session", "dry_run", "force"])]
+    pub(crate) list: bool,
 }
 
 #[derive(Debug, clap::Args)]

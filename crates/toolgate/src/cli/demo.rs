@@ -10,11 +10,12 @@ use std::sync::Arc;
 use toolgate::ledger::{LEDGER_NAME, verify};
 use toolgate::render::visible;
 use toolgate::{
-    Answer, ApprovalRequest, Approver, Closed, Effect, FnTool, Intent, LedgerSink, Output, Spec, Toolgate,
-    Toolset, WriteKind,
+    Among, Answer, ApprovalRequest, Approver, Closed, Effect, FnTool, How, Intent, Journal, JournalLimits,
+    LedgerSink, Output, Spec, Toolgate, Toolset, Which, WriteKind,
 };
 use toolgate_os::{AppendLog, Scratch};
 use toolgate_proto::Outcome;
+use toolgate_tools::unified_diff;
 
 /// One thing that the scripted model does.
 struct Scene {
@@ -42,6 +43,9 @@ pub(crate) fn run(world: &World, args: &DemoArgs, out: &mut Out) -> Result<Exit,
     scratch.link("project/notes", "../outside/secret.txt")?;
     let ledger_dir = scratch.dir().join("ledger");
     let ledger = Arc::new(LedgerSink::open(&ledger_dir, u64::MAX)?);
+    let journal = Journal::open(scratch.dir(), JournalLimits::default())
+        .map_err(|problem| Failure::Usage(problem.to_string()))?;
+    let journal = Arc::new(journal);
     let toolgate = Toolgate::builder(scratch.dir().join("project").as_path())
         .toolset(Toolset::Claude)
         .deny("launch_missiles")
@@ -51,6 +55,7 @@ pub(crate) fn run(world: &World, args: &DemoArgs, out: &mut Out) -> Result<Exit,
         }))
         .approver(Person)
         .sink(ledger)
+        .journal(Arc::clone(&journal))
         .build()?;
 
     let project = scratch.dir().join("project");
@@ -67,6 +72,7 @@ pub(crate) fn run(world: &World, args: &DemoArgs, out: &mut Out) -> Result<Exit,
         tell(&closed, out)?;
         out.flush()?;
     }
+    take_back(&journal, out)?;
     epilogue(&ledger_dir, out)?;
     if args.keep {
         out.line(&format!("\nThe workspace is kept in {}", scratch.dir()))?;
@@ -104,6 +110,15 @@ fn script(project: &str) -> Vec<Scene> {
             input: text(json!({ "file_path": format!("{project}/notes") })),
         },
         Scene {
+            says: "It edits the file that it has read. A person is asked, and says yes.",
+            tool: "Edit",
+            input: text(json!({
+                "file_path": format!("{project}/src/main.rs"),
+                "old_string": "hello",
+                "new_string": "goodbye",
+            })),
+        },
+        Scene {
             says: "It wants to deploy to staging. No rule speaks of that, so a person is asked, and says yes.",
             tool: "deploy",
             input: text(json!({ "target": "staging" })),
@@ -134,7 +149,7 @@ fn deploy() -> impl toolgate::Tool {
     })
 }
 
-/// The scripted person: agrees to deploy to staging, and to nothing else.
+/// The scripted person: agrees to an edit in the project and to deploy to staging, and to nothing else.
 struct Person;
 
 impl Approver for Person {
@@ -143,7 +158,8 @@ impl Approver for Person {
     }
 
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
-        let yes = request.question.description == "deploy to staging";
+        let asked = request.question.description.as_str();
+        let yes = asked == "deploy to staging" || asked.starts_with("edit ");
         let answer = if yes {
             Answer::Once
         } else {
@@ -179,6 +195,22 @@ fn tell(closed: &Closed, out: &mut Out) -> Result<(), Failure> {
             out.line(&format!("   hint: {}", visible(&refusal.hint)))?;
         }
         (Err(refusal), Outcome::Done { .. }) => out.line(&visible(&refusal.to_string()))?,
+    }
+    Ok(())
+}
+
+/// The person thinks better of the edit.
+fn take_back(journal: &Journal, out: &mut Out) -> Result<(), Failure> {
+    out.line("\nThe person thinks better of that edit, as `toolgate undo` would:")?;
+    let moved = journal
+        .undo(&Which::Last(Among::default()), How::Careful)
+        .map_err(|problem| Failure::Usage(problem.to_string()))?;
+    for restore in &moved.restores {
+        let diff =
+            unified_diff(&restore.path.to_string(), restore.now.as_deref(), restore.then.as_deref(), 12);
+        for line in visible(&diff).lines() {
+            out.line(&format!("   {} {line}", paint(style::GOOD, "│")))?;
+        }
     }
     Ok(())
 }

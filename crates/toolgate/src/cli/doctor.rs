@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use toolgate::ledger::{LEDGER_NAME, LedgerSink, verify};
 use toolgate::render::visible;
 use toolgate_os::AppendLog;
+use toolgate_os::sandbox::{Ground, try_out};
 
 /// One thing that was looked at.
 struct Finding {
@@ -38,6 +39,7 @@ pub(crate) fn run(world: &World, out: &mut Out) -> Result<Exit, Failure> {
         finding("file confinement", State::Note, "no openat2 here: paths are walked handle by handle instead")
     };
     findings.push(confined);
+    sandbox(world, &mut findings);
     print(world, &findings, out)?;
     let bad = findings.iter().any(|finding| finding.state == State::Bad);
     Ok(if bad { Exit::Usage } else { Exit::Ok })
@@ -96,6 +98,32 @@ fn ledger(world: &World, findings: &mut Vec<Finding>) {
         Ok(_) => finding("ledger", State::Bad, "the chain is broken: see `toolgate log --verify`"),
         Err(error) => finding("ledger", State::Bad, &format!("{dir}: {error}")),
     });
+}
+
+/// The sandbox, tried out: each line is something that a command attempted and that the kernel stopped, or not.
+fn sandbox(world: &World, findings: &mut Vec<Finding>) {
+    let ground = Ground::here();
+    let landlock = match ground.landlock {
+        0 => "no Landlock".to_owned(),
+        version => format!("Landlock {version}"),
+    };
+    let filter = match (ground.filter, ground.warden) {
+        (true, true) => "seccomp with notification",
+        (true, false) => "seccomp without notification",
+        (false, _) => "no seccomp",
+    };
+    let state = if ground.landlock > 0 && ground.warden { State::Good } else { State::Note };
+    findings.push(finding("sandbox", state, &format!("{landlock}, {filter}")));
+    match try_out(&world.ambient.temp_dir) {
+        Ok(trials) => findings.extend(trials.into_iter().map(|trial| {
+            let state = if trial.held { State::Good } else { State::Note };
+            let word = if trial.held { "held" } else { "NOT HELD" };
+            finding("sandbox", state, &format!("{word}: {}", trial.what))
+        })),
+        Err(problem) => {
+            findings.push(finding("sandbox", State::Note, &format!("could not be tried: {problem}")))
+        }
+    }
 }
 
 fn finding(what: &'static str, state: State, detail: &str) -> Finding {

@@ -130,7 +130,7 @@ fn what(record: &CallRecord) -> String {
     }
 }
 
-fn when(millis: u64) -> String {
+pub(crate) fn when(millis: u64) -> String {
     let millis = i64::try_from(millis).unwrap_or(i64::MAX);
     match Timestamp::from_millisecond(millis) {
         Ok(time) => time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -139,7 +139,7 @@ fn when(millis: u64) -> String {
 }
 
 /// The end of an id tells sessions apart better than its start, which is the time.
-fn short(session: &str) -> &str {
+pub(crate) fn short(session: &str) -> &str {
     session.len().checked_sub(6).and_then(|from| session.get(from..)).unwrap_or(session)
 }
 

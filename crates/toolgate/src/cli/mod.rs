@@ -27,6 +27,7 @@ mod settings;
 mod telemetry;
 mod tools;
 mod trust;
+mod undo;
 
 use args::{Args, Command};
 use clap::Parser;
@@ -133,6 +134,8 @@ fn run(args: Args, ambient: Ambient, out: &mut Out) -> Result<Exit, Failure> {
         Command::Check(args) => check::run(&world, &args, out),
         Command::Policy(args) => policy::run(&world, &args, out),
         Command::Log(args) => log::run(&world, &args, out),
+        Command::Undo(args) => undo::run(&world, &args, undo::Way::Undo, out),
+        Command::Redo(args) => undo::run(&world, &args, undo::Way::Redo, out),
         Command::Mcp(args) => mcp::run(&world, &args, out),
         Command::Settings(args) => settings::run(&world, &args, out),
         Command::Trust(args) => trust::run(&world, &args, out),

@@ -77,6 +77,7 @@ impl Shown {
             | Event::Passed { .. }
             | Event::HookSaid { .. }
             | Event::Closed { .. }
+            | Event::TaskEnded { .. }
             | Event::ToolsChanged => {}
         }
     }

@@ -9,8 +9,8 @@ use std::io::Read;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolgate::settings::{SettingSource, SettingsOptions};
-use toolgate::{AbsPath, Builder, LedgerSink, Mode, PromptTool, SpillLimits, Toolgate};
-use toolgate_os::Ambient;
+use toolgate::{AbsPath, Builder, LedgerSink, Mode, PromptTool, SpillLimits, Surroundings, Toolgate};
+use toolgate_os::{Ambient, Journal, JournalLimits};
 use toolgate_policy::Weight;
 use toolgate_proto::{Principal, json::Limits};
 
@@ -71,6 +71,23 @@ impl World {
         Ok(())
     }
 
+    /// Where the journal of changes is.
+    pub(crate) fn journal_dir(&self) -> Option<AbsPath> {
+        self.ambient.state_dir.clone()
+    }
+
+    /// The journal that changes are recorded in, where it can be kept.
+    fn journal(&self, out: &mut Out) -> Option<Arc<Journal>> {
+        let dir = self.journal_dir()?;
+        match Journal::at(&dir, JournalLimits::default()) {
+            Ok(journal) => Some(Arc::new(journal)),
+            Err(problem) => {
+                out.note(&format!("changes cannot be undone: {dir} cannot be written ({problem})"));
+                None
+            }
+        }
+    }
+
     /// A builder with everything that was typed.
     pub(crate) fn builder(&self) -> Result<Builder, Failure> {
         let cwd = self.cwd();
@@ -79,6 +96,7 @@ impl World {
             .toolset(self.global.toolset)
             .home(self.ambient.home.clone())
             .env(self.ambient.env.clone())
+            .surroundings(self.surroundings())
             .principal(Principal { edge: "cli".to_owned(), name: self.ambient.env.get("USER").cloned() });
         for dir in &self.global.add_dir {
             builder = builder.add_dir(self.ambient.path(dir).as_path());
@@ -105,6 +123,16 @@ impl World {
             builder = builder.deny(rule);
         }
         Ok(builder)
+    }
+
+    /// What commands know of this process.
+    fn surroundings(&self) -> Surroundings {
+        Surroundings {
+            environment: self.ambient.env.clone(),
+            temp_dir: self.ambient.temp_dir.clone(),
+            output_dir: self.ambient.state_dir.as_ref().map(|dir| dir.join("output")),
+            ..Surroundings::default()
+        }
     }
 
     pub(crate) fn settings_options(&self) -> Result<SettingsOptions, Failure> {
@@ -170,6 +198,9 @@ impl World {
             builder = builder.approver(tool.clone());
         }
         builder = more(builder);
+        if let Some(journal) = self.journal(out) {
+            builder = builder.journal(journal);
+        }
         if let Some(ledger) = &ledger {
             builder = builder.sink(Arc::clone(ledger) as Arc<dyn toolgate::Sink>);
         }

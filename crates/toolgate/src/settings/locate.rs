@@ -159,7 +159,7 @@ impl Settings {
             settings.watch(&TrustStore::in_dir(dir).file);
             settings.watch(&GrantStore::in_dir(dir).file);
         }
-        let mut loading = Loading { settings, granted: options.granted()? };
+        let mut loading = Loading { settings, granted: options.granted()?, home: options.home.clone() };
         for dir in &options.managed_dirs {
             loading.file(Layer::Managed, &dir.join("managed-settings.json"), dir, true)?;
             let folder = dir.join("managed-settings.d");
@@ -204,6 +204,7 @@ impl Settings {
 struct Loading {
     settings: Settings,
     granted: Vec<Grant>,
+    home: Option<AbsPath>,
 }
 
 impl Loading {
@@ -219,7 +220,11 @@ impl Loading {
         let name = path.to_string();
         let granted: Vec<String> =
             self.granted.iter().filter(|grant| grant.file == *path).map(|grant| grant.rule.clone()).collect();
-        self.text(&text, &Origin { layer, name: &name, anchor, trusted, granted: &granted })
+        let home = self.home.clone();
+        self.text(
+            &text,
+            &Origin { layer, name: &name, anchor, home: home.as_ref(), trusted, granted: &granted },
+        )
     }
 
     fn extra(&mut self, extra: &str, options: &SettingsOptions) -> Result<(), SettingsError> {
@@ -228,6 +233,7 @@ impl Loading {
                 layer: Layer::Cli,
                 name: "--settings",
                 anchor: &options.extra_base,
+                home: options.home.as_ref(),
                 trusted: true,
                 granted: &[],
             };
@@ -273,7 +279,7 @@ fn unreadable(path: &AbsPath, problem: &toolgate_os::FileProblem) -> SettingsErr
 /// Checks a text as a settings file would be, without using it: for whoever is about to write one.
 pub fn check_text(name: &str, text: &str) -> Result<(), SettingsError> {
     let root = AbsPath::root();
-    let origin = Origin { layer: Layer::Cli, name, anchor: &root, trusted: true, granted: &[] };
+    let origin = Origin { layer: Layer::Cli, name, anchor: &root, home: None, trusted: true, granted: &[] };
     let file = read_settings(text, &origin, &mut Vec::new())?;
     let mut raw = toolgate_policy::RawPolicy::default();
     raw.layers.push(file.rules);

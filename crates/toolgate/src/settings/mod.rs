@@ -16,6 +16,7 @@ pub mod grants;
 mod judging;
 mod locate;
 mod read;
+mod sandbox;
 pub mod schema;
 pub mod shape;
 mod store;
@@ -25,6 +26,7 @@ pub use effective::Effective;
 pub use judging::Judging;
 pub use locate::{SettingSource, SettingsOptions, check_text};
 pub use read::SettingsFile;
+pub use sandbox::SandboxPart;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -2,6 +2,7 @@
 
 use super::document::{Kind, Node};
 use super::judging::Judging;
+use super::sandbox::SandboxPart;
 use super::schema::{check, settings_schema};
 use super::shape::Shape;
 use super::{SettingsError, SettingsNote};
@@ -26,6 +27,8 @@ pub struct SettingsFile {
     pub judging: Judging,
     /// Every key that toolgate knows, as written.
     pub shape: Shape,
+    /// `sandbox` and `env`.
+    pub sandbox: SandboxPart,
     /// All of it, unknown keys included.
     pub whole: Value,
     /// Whether what loosens in it counts.
@@ -41,6 +44,8 @@ pub(super) struct Origin<'a> {
     pub(super) name: &'a str,
     /// What `/path` patterns are anchored at, and relative directories seen from.
     pub(super) anchor: &'a AbsPath,
+    /// What `~/` means.
+    pub(super) home: Option<&'a AbsPath>,
     /// Whether allow rules and other loosening settings count.
     pub(super) trusted: bool,
     /// Allow rules that the person granted here before, which count in any case.
@@ -77,6 +82,7 @@ pub(super) fn read_settings(
         mode: None,
         additional_directories: Vec::new(),
         judging: Judging::read(&node, origin)?,
+        sandbox: SandboxPart::of(&shape, origin),
         shape,
         whole,
         trusted: origin.trusted,
@@ -138,7 +144,7 @@ impl Reader<'_> {
                 ("enableAllProjectMcpServers", shape.enable_all_project_mcp_servers == Some(true)),
                 ("enabledMcpjsonServers", shape.enabled_mcpjson_servers.is_some()),
                 ("preApproval", shape.pre_approval.loosens()),
-                ("sandbox", file.node.get("sandbox").is_some()),
+                ("sandbox", shape.sandbox.loosens()),
             ] {
                 if says_anything {
                     self.waits(&file.node, &[key]);

@@ -336,18 +336,74 @@ pub struct Sandbox {
     /// Commands that run unconfined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub excluded_commands: Option<Vec<String>>,
+    /// The same as `failIfUnavailable`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub required: Option<bool>,
     /// What commands may reach.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub network: Option<Value>,
+    pub network: SandboxNetwork,
     /// Which files commands may read and write.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub filesystem: Option<Value>,
+    pub filesystem: SandboxFiles,
+    /// Which of toolgate's variables commands see.
+    pub environment: SandboxEnvironment,
+    /// How much of the machine commands may use.
+    pub limits: SandboxLimits,
     /// Secrets that commands do not see.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Value>,
     /// Violations that are not reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore_violations: Option<Value>,
+}
+
+/// What confined commands may reach.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SandboxNetwork {
+    /// Hosts that may be reached: names, `*.` and a name, or `*`.
+    pub allowed_domains: Vec<String>,
+    /// Hosts that may not be reached, whatever else is said.
+    pub denied_domains: Vec<String>,
+    /// Commands may listen on this machine and connect to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_local_binding: Option<bool>,
+}
+
+/// Which files confined commands may read and write.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SandboxFiles {
+    /// Directories in which commands may write beside the workspace.
+    pub allow_write: Vec<String>,
+    /// Paths that stay as they are.
+    pub deny_write: Vec<String>,
+    /// Paths that may not be read.
+    pub deny_read: Vec<String>,
+}
+
+/// Which variables confined commands see.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SandboxEnvironment {
+    /// Names that are let through beside the usual ones; `*` stands for anything, but not for a secret.
+    pub pass: Vec<String>,
+}
+
+/// How much of the machine confined commands may use.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct SandboxLimits {
+    /// Address space of each process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
+    /// Processes of this user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+    /// Size of each file that is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_size_bytes: Option<u64>,
+    /// Processor time of each process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_seconds: Option<u64>,
 }
 
 /// Which MCP servers are meant.

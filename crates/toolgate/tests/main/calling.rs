@@ -180,3 +180,24 @@ fn what_a_batch_has_no_room_for_is_in_a_private_file() {
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
 }
+
+/// A command that leaves a server behind, in a program that ends: nothing is left of it.
+#[test]
+fn nothing_outlives_the_program() {
+    let desk = Desk::new();
+    let mark = format!("mark-{}", std::process::id());
+    let input = format!(r#"{{ "command": "setsid sleep 1234.{} & echo {mark}" }}"#, std::process::id());
+    let said = desk.run(&["call", "Bash", &input, "--permission-mode", "bypass"]);
+    assert!(
+        said.out.contains(&mark) && said.out.contains("still run, as task_1"),
+        "{}{}",
+        said.out,
+        said.err
+    );
+    let wanted = format!("1234.{}", std::process::id());
+    let left = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == wanted.as_bytes())
+    });
+    assert_eq!(left.count(), 0);
+}

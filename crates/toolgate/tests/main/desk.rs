@@ -8,6 +8,7 @@ pub(super) struct Desk {
     dir: tempfile::TempDir,
 }
 
+#[derive(Debug)]
 pub(super) struct Said {
     pub(super) code: i32,
     pub(super) out: String,

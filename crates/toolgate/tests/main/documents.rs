@@ -41,9 +41,14 @@ fn completions_name_every_command() {
 fn the_demo_tells_its_story() {
     let said = Desk::new().run(&["demo"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    for part in
-        ["judged allow", "judged ask", "refused at validate", "TG-101", "the chain of the ledger holds"]
-    {
+    for part in [
+        "judged allow",
+        "judged ask",
+        "refused at validate",
+        "TG-101",
+        "the chain of the ledger holds",
+        "-    println!(\"goodbye\");",
+    ] {
         assert!(said.out.contains(part), "{part} is not in\n{}", said.out);
     }
     assert!(!said.out.contains('\u{1b}'), "no colour where nobody looks");

@@ -83,3 +83,41 @@ fn an_additional_directory_may_be_worked_in() {
         format!(r#"{{"permissions":{{"additionalDirectories":["{}"]}}}}"#, desk.beside("more").display());
     assert_eq!(desk.run(&["--settings", &settings, "call", "ls", &input]).code, 0);
 }
+
+#[test]
+fn a_project_may_tighten_the_sandbox_and_only_the_person_may_loosen_it() {
+    let run = |desk: &Desk, command: &str| {
+        let input = serde_json::json!({ "command": command }).to_string();
+        desk.run(&["call", "Bash", &input, "--permission-mode", "bypass"])
+    };
+    let outside = "echo x > ../beside";
+    let desk = Desk::new();
+    desk.write(
+        ".toolgate/settings.json",
+        r#"{ "sandbox": { "enabled": false, "filesystem": { "allowWrite": [".."], "denyRead": ["secret"] } } }"#,
+    );
+    desk.write("secret", "hunter2");
+    assert_eq!(run(&desk, outside).code, 1);
+    let said = run(&desk, "cat secret");
+    assert!(said.code == 1 && !said.out.contains("hunter2"), "{}{}", said.out, said.err);
+    assert!(said.err.contains("tried to read"), "{}", said.err);
+
+    let desk = Desk::new();
+    let path = desk.beside("home/.config/toolgate/settings.json");
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let allowed = desk.beside("elsewhere");
+    std::fs::create_dir(&allowed).unwrap();
+    let text = serde_json::json!({
+        "env": { "GREETING": "hello" },
+        "sandbox": { "filesystem": { "allowWrite": [allowed] }, "limits": { "fileSizeBytes": 1000 } },
+    });
+    std::fs::write(path, text.to_string()).unwrap();
+    let said = run(&desk, "echo $GREETING > ../elsewhere/x && cat ../elsewhere/x");
+    assert_eq!((said.code, said.out.trim()), (0, "hello"), "{}", said.err);
+    assert_ne!(run(&desk, "head -c 2000 /dev/zero > large").code, 0);
+
+    let desk = Desk::new();
+    desk.write(".toolgate/settings.json", r#"{ "sandbox": { "enabled": "no" } }"#);
+    let said = run(&desk, "true");
+    assert!(said.code == 2 && said.err.contains("`sandbox.enabled`"), "{}", said.err);
+}

@@ -1,0 +1,396 @@
+//! A proxy on this machine that lets a sandboxed command reach some hosts by name, and no others.
+//!
+//! A command whose network is confined to the proxy's port has no other way out, and no name resolution of its own.
+//! The proxy looks at the host that is asked for, resolves it itself, and refuses addresses of this machine and of
+//! private networks unless they were named as such: a public name must not lead back inside.
+//! What travels inside a tunnel is not looked at.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Lines of a request together.
+const MOST_HEAD: u64 = 32 * 1024;
+/// Connections at one time.
+const MOST_CONNECTIONS: usize = 128;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A running proxy. Ends when dropped.
+#[derive(Debug)]
+pub struct Proxy {
+    address: SocketAddr,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    hosts: Vec<String>,
+    denied: Vec<String>,
+    ended: AtomicBool,
+    connections: AtomicUsize,
+    /// Hosts that were asked for and refused, in order, each once.
+    refused: Mutex<Vec<String>>,
+}
+
+impl Proxy {
+    /// Starts a proxy for these hosts, but not those denied: a name, `*.` and a name for everything below it, `*` for
+    /// every name, or an address.
+    pub fn start(hosts: Vec<String>, denied: Vec<String>) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0))?;
+        let address = listener.local_addr()?;
+        let state = Arc::new(State {
+            hosts: hosts.into_iter().map(|host| normal(&host)).collect(),
+            denied: denied.into_iter().map(|host| normal(&host)).collect(),
+            ended: AtomicBool::new(false),
+            connections: AtomicUsize::new(0),
+            refused: Mutex::default(),
+        });
+        let there = Arc::clone(&state);
+        std::thread::Builder::new()
+            .name("toolgate-proxy".to_owned())
+            .stack_size(128 * 1024)
+            .spawn(move || accept(&listener, &there))?;
+        Ok(Self { address, state })
+    }
+
+    /// The port on this machine.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
+    /// The hosts that were asked for and refused so far.
+    pub fn refused(&self) -> Vec<String> {
+        self.state.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// For the variables that programs look at.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.state.ended.store(true, Ordering::SeqCst);
+        // Wakes the listener, which then sees that it is over.
+        let _ = TcpStream::connect_timeout(&self.address, Duration::from_secs(1));
+    }
+}
+
+fn accept(listener: &TcpListener, state: &Arc<State>) {
+    for client in listener.incoming() {
+        if state.ended.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(client) = client else { continue };
+        if state.connections.fetch_add(1, Ordering::SeqCst) >= MOST_CONNECTIONS {
+            state.connections.fetch_sub(1, Ordering::SeqCst);
+            continue;
+        }
+        let there = Arc::clone(state);
+        let serving = std::thread::Builder::new().stack_size(256 * 1024).spawn(move || {
+            // A client that breaks off is no business of ours.
+            let _ = serve(&client, &there);
+            there.connections.fetch_sub(1, Ordering::SeqCst);
+        });
+        if serving.is_err() {
+            state.connections.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// What a client asks for.
+#[derive(Debug, PartialEq, Eq)]
+struct Wanted {
+    host: String,
+    port: u16,
+    /// What goes to the server first; empty for a tunnel.
+    head: String,
+}
+
+fn serve(client: &TcpStream, state: &State) -> io::Result<()> {
+    client.set_read_timeout(Some(HEAD_TIMEOUT))?;
+    let mut reader = BufReader::new(client.take(MOST_HEAD));
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let line = line.trim_end_matches(['\r', '\n']).to_owned();
+        if line.is_empty() {
+            break;
+        }
+        lines.push(line);
+    }
+    let early = reader.buffer().to_vec();
+    let Some(wanted) = read_request(&lines) else {
+        return answer(client, "400 Bad Request", "toolgate's proxy did not understand the request");
+    };
+    if !matches(&state.hosts, &wanted.host) || matches(&state.denied, &wanted.host) {
+        let mut refused = state.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if !refused.contains(&wanted.host) && refused.len() < 100 {
+            refused.push(wanted.host.clone());
+        }
+        drop(refused);
+        let words = format!(
+            "toolgate: `{}` is not among the hosts that commands may reach; \
+             to allow it: `sandbox.network.allowedDomains`",
+            wanted.host
+        );
+        return answer(client, "403 Forbidden", &words);
+    }
+    let named_address = state.hosts.contains(&normal(&wanted.host));
+    let server = match connect(&wanted, named_address) {
+        Ok(server) => server,
+        Err(error) => {
+            return answer(client, "502 Bad Gateway", &format!("toolgate: {}: {error}", wanted.host));
+        }
+    };
+    client.set_read_timeout(None)?;
+    if wanted.head.is_empty() {
+        (&mut &*client).write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")?;
+    } else {
+        (&mut &server).write_all(wanted.head.as_bytes())?;
+    }
+    (&mut &server).write_all(&early)?;
+    relay(client, &server)
+}
+
+fn read_request(lines: &[String]) -> Option<Wanted> {
+    let (first, headers) = lines.split_first()?;
+    let mut parts = first.split(' ');
+    let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
+    if parts.next().is_some() || !version.starts_with("HTTP/1.") {
+        return None;
+    }
+    if method == "CONNECT" {
+        let (host, port) = authority(target, None)?;
+        return Some(Wanted { host, port, head: String::new() });
+    }
+    let rest = target.strip_prefix("http://")?;
+    let (server, path) = match rest.split_once('/') {
+        Some((server, path)) => (server, format!("/{path}")),
+        None => (rest, "/".to_owned()),
+    };
+    let (host, port) = authority(server, Some(80))?;
+    let mut head = format!("{method} {path} {version}\r\nHost: {server}\r\nConnection: close\r\n");
+    for header in headers {
+        let name = header.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
+        // The host is the one that was judged, whatever the header says.
+        if !matches!(name.as_str(), "host" | "connection" | "keep-alive") && !name.starts_with("proxy-") {
+            head.push_str(header);
+            head.push_str("\r\n");
+        }
+    }
+    head.push_str("\r\n");
+    Some(Wanted { host, port, head })
+}
+
+/// Host and port; a name or address with nothing else in it.
+fn authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, after) = rest.split_once(']')?;
+            (host, after.strip_prefix(':'))
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (text, None),
+        },
+    };
+    let port = match port {
+        Some(port) => port.parse().ok()?,
+        None => default?,
+    };
+    let plain = host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':'));
+    (plain && !host.is_empty()).then(|| (normal(host), port))
+}
+
+fn normal(host: &str) -> String {
+    host.trim_end_matches('.').to_ascii_lowercase()
+}
+
+fn matches(hosts: &[String], host: &str) -> bool {
+    let host = normal(host);
+    hosts.iter().any(|pattern| match pattern.strip_prefix("*.") {
+        // An address has no names below it.
+        Some(below) => {
+            host.parse::<IpAddr>().is_err()
+                && host.strip_suffix(below).is_some_and(|before| before.len() > 1 && before.ends_with('.'))
+        }
+        None if pattern == "*" => host.parse::<IpAddr>().is_err(),
+        None => *pattern == host,
+    })
+}
+
+fn connect(wanted: &Wanted, named: bool) -> io::Result<TcpStream> {
+    let literal = wanted.host.parse::<IpAddr>().is_ok() || wanted.host == "localhost";
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
+    for address in (wanted.host.as_str(), wanted.port).to_socket_addrs()? {
+        if is_inside(address.ip()) && !(literal && named) {
+            last = io::Error::new(io::ErrorKind::PermissionDenied, "the name leads to a private address");
+            continue;
+        }
+        match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
+            Ok(server) => return Ok(server),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// An address of this machine or of a network that is not the public one.
+fn is_inside(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => {
+            let [a, b, ..] = ip.octets();
+            ip.is_loopback()
+                || ip.is_private()
+                || ip.is_link_local()
+                || ip.is_unspecified()
+                || ip.is_multicast()
+                || ip.is_broadcast()
+                || a == 100 && (64..128).contains(&b)
+                || a == 0
+        }
+        IpAddr::V6(ip) => {
+            let first = ip.segments().first().copied().unwrap_or(0);
+            ip.is_loopback()
+                || ip.is_unspecified()
+                || ip.is_multicast()
+                || first & 0xfe00 == 0xfc00
+                || first & 0xffc0 == 0xfe80
+        }
+    }
+}
+
+fn relay(client: &TcpStream, server: &TcpStream) -> io::Result<()> {
+    let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
+    let up = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
+        let _ = io::copy(&mut from_client, &mut to_server);
+        let _ = to_server.shutdown(Shutdown::Write);
+    })?;
+    let (mut from_server, mut to_client) = (server, client);
+    let _ = io::copy(&mut from_server, &mut to_client);
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = server.shutdown(Shutdown::Both);
+    let _ = up.join();
+    Ok(())
+}
+
+fn answer(mut client: &TcpStream, status: &str, words: &str) -> io::Result<()> {
+    let length = words.len() + 1;
+    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    client.write_all(head.as_bytes())?;
+    client.write_all(format!("{words}\n").as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hosts(list: &[&str]) -> Vec<String> {
+        list.iter().map(|host| normal(host)).collect()
+    }
+
+    #[test]
+    fn hosts_are_compared_by_whole_names() {
+        let list = hosts(&["example.com", "*.crates.io", "127.0.0.1"]);
+        for (host, fits) in [
+            ("example.com", true),
+            ("EXAMPLE.com.", true),
+            ("evil-example.com", false),
+            ("a.example.com", false),
+            ("static.crates.io", true),
+            ("crates.io", false),
+            ("evilcrates.io", false),
+            (".crates.io", false),
+            ("127.0.0.1", true),
+            ("127.0.0.2", false),
+        ] {
+            assert_eq!(matches(&list, host), fits, "{host}");
+        }
+        assert!(!matches(&hosts(&["*.0.0.1"]), "127.0.0.1"));
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        let read =
+            |lines: &[&str]| read_request(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
+        let tunnel = read(&["CONNECT example.com:443 HTTP/1.1", "Host: other"]).unwrap();
+        assert_eq!((tunnel.host.as_str(), tunnel.port, tunnel.head.as_str()), ("example.com", 443, ""));
+        let plain = read(&["GET http://Example.com/a?b HTTP/1.1", "Host: other", "Accept: x"]).unwrap();
+        assert_eq!(plain.host, "example.com");
+        assert_eq!(
+            plain.head,
+            "GET /a?b HTTP/1.1\r\nHost: Example.com\r\nConnection: close\r\nAccept: x\r\n\r\n"
+        );
+        for bad in [
+            "CONNECT example.com HTTP/1.1",
+            "CONNECT user@example.com:1 HTTP/1.1",
+            "CONNECT a:b:1 HTTP/1.1",
+            "GET /path HTTP/1.1",
+            "GET http://a@b/ HTTP/1.1",
+            "GET  http://a/ HTTP/1.1",
+            "nonsense",
+        ] {
+            assert_eq!(read(&[bad]), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_name_does_not_lead_back_inside() {
+        for ip in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "169.254.169.254",
+            "::1",
+            "fd00::1",
+            "::ffff:127.0.0.1",
+            "100.64.0.1",
+            "0.0.0.0",
+        ] {
+            assert!(is_inside(ip.parse().unwrap()), "{ip}");
+        }
+        for ip in ["93.184.216.34", "2606:2800::1", "100.128.0.1"] {
+            assert!(!is_inside(ip.parse().unwrap()), "{ip}");
+        }
+        let wanted = Wanted { host: "localhost".into(), port: 1, head: String::new() };
+        assert_eq!(connect(&wanted, false).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn granted_hosts_are_reached_and_others_told_why_not() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for client in server.incoming() {
+                let mut client = client.unwrap();
+                let mut line = String::new();
+                BufReader::new(client.try_clone().unwrap()).read_line(&mut line).unwrap();
+                write!(client, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ngot {line}").unwrap();
+            }
+        });
+        let proxy =
+            Proxy::start(vec!["127.0.0.1".into(), "*.example".into()], vec!["evil.example".into()]).unwrap();
+        let ask = |text: String| {
+            let mut stream = TcpStream::connect(("127.0.0.1", proxy.port())).unwrap();
+            stream.write_all(text.as_bytes()).unwrap();
+            let mut out = String::new();
+            stream.read_to_string(&mut out).unwrap();
+            out
+        };
+        assert!(
+            ask(format!("GET http://127.0.0.1:{port}/x HTTP/1.1\r\n\r\n")).contains("got GET /x HTTP/1.1")
+        );
+        let tunnel = ask(format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\nhello\r\n"));
+        assert!(tunnel.contains("200 Connection established") && tunnel.contains("got hello"), "{tunnel}");
+        let refused = ask("CONNECT evil.example:443 HTTP/1.1\r\n\r\n".into());
+        assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("allowedDomains"), "{refused}");
+        assert_eq!(proxy.refused(), ["evil.example"]);
+    }
+}

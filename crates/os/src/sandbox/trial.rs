@@ -1,0 +1,101 @@
+//! The sandbox tried out on this machine, for a person who wants to know.
+
+use super::{Confinement, Net};
+use crate::Scratch;
+use crate::process::{Command, Environment, Exit, Keeping, Phase, Process, StartProblem};
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::time::Duration;
+use toolgate_proto::AbsPath;
+
+/// One attempt of a command in the box.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trial {
+    /// What must hold.
+    pub what: &'static str,
+    /// It did.
+    pub held: bool,
+}
+
+/// What is attempted. The first letter of the marks names a place: `IN` is writable, `OUT` is not, `KEY` unreadable.
+const ATTEMPTS: [(&str, &str, Expect); 11] = [
+    ("a command writes in the workspace", "echo x > IN/new && read -r line < IN/new", Expect::Works),
+    ("no file outside is written", "echo x > OUT/new", Expect::Fails),
+    ("no file outside is removed", "rm OUT/file", Expect::Fails),
+    ("no mode outside is changed", "chmod 700 OUT/file", Expect::Fails),
+    ("protected files stay as they are", "echo x > IN/.git/hooks/new", Expect::Fails),
+    ("files can be made beside protected ones", "echo x > IN/.git/new", Expect::Works),
+    ("denied files are not read", "read -r line < OUT/KEY", Expect::Fails),
+    ("no TCP connection", "exec 3<>/dev/tcp/127.0.0.1/PORT", Expect::Fails),
+    ("no UDP packet", "echo x > /dev/udp/127.0.0.1/PORT", Expect::Fails),
+    ("no signal to processes outside", "kill -0 PID", Expect::Fails),
+    ("no look into processes outside", "read -r -d '' line < /proc/PID/environ", Expect::Fails),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Works,
+    Fails,
+}
+
+/// Runs every attempt in a private directory below `parent`.
+pub fn try_out(parent: &AbsPath) -> Result<Vec<Trial>, String> {
+    let scratch = Scratch::new(parent, "toolgate-trial-").map_err(|error| error.to_string())?;
+    let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
+    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    for name in ["in/.git/hooks/old", "out/file", "out/key"] {
+        scratch.write(name, "x\n").map_err(|error| error.to_string())?;
+    }
+    let (inside, outside) = (scratch.dir().join("in"), scratch.dir().join("out"));
+    let confinement = Confinement {
+        writable: vec![inside.clone()],
+        protected: vec![inside.join(".git/hooks")],
+        unreadable: vec![outside.join("key")],
+        net: Net::None,
+        ..Confinement::default()
+    };
+    let mut trials = Vec::new();
+    for (what, text, expect) in ATTEMPTS {
+        let text = text
+            .replace("IN", &inside.to_string())
+            .replace("OUT", &outside.to_string())
+            .replace("KEY", "key")
+            .replace("PORT", &port.to_string())
+            .replace("PID", &std::process::id().to_string());
+        let worked = run(text, &inside, confinement.clone()).map_err(|problem| problem.message)?;
+        trials.push(Trial { what, held: worked == (expect == Expect::Works) });
+    }
+    Ok(trials)
+}
+
+fn run(text: String, cwd: &AbsPath, confinement: Confinement) -> Result<bool, StartProblem> {
+    let file = cwd.join("output");
+    let command = Command {
+        text,
+        cwd: cwd.clone(),
+        environment: Environment::cut(&BTreeMap::new(), &[], &BTreeMap::new()),
+        startup: None,
+        keeping: Keeping { head: 4096, tail: 0, most: 4096, file, file_at_once: false },
+        confinement: Some(confinement),
+    };
+    let process = Process::start(command, || ())?;
+    process.wait_gone(Duration::from_secs(10));
+    Ok(matches!(process.phase(), Phase::Gone(Exit::Code(0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_holds_on_a_machine_with_every_part() {
+        let dir = tempfile::tempdir().unwrap();
+        let trials = try_out(&AbsPath::new(dir.path().canonicalize().unwrap()).unwrap()).unwrap();
+        let ground = super::super::Ground::here();
+        if ground.landlock >= 6 && ground.warden {
+            let open: Vec<_> = trials.iter().filter(|trial| !trial.held).collect();
+            assert!(open.is_empty(), "{open:?}");
+        }
+        assert_eq!(trials.len(), ATTEMPTS.len());
+    }
+}

@@ -1,0 +1,270 @@
+//! `Bash` and `shell`: a command line, run by bash in a sandbox.
+
+use crate::shell::{Ended, Face, Order, Task, Tasks, finished, follow, let_go, start};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use std::sync::Arc;
+use std::time::Duration;
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_os::process::Phase;
+use toolgate_os::resolve;
+use toolgate_proto::{
+    AbsPath, CallResult, Code, CommandLine, Concurrency, Effect, Intent, Output, Refusal, Shell,
+};
+
+const DEFAULT_MILLIS: u64 = 120_000;
+const MOST_MILLIS: u64 = 600_000;
+const PLAIN_DEFAULT_MILLIS: u64 = 30_000;
+/// How long a command may run in the background.
+const BACKGROUND_MILLIS: u64 = 1_800_000;
+const MOST_BACKGROUND_MILLIS: u64 = 7_200_000;
+
+/// The claude face.
+pub(crate) struct Bash;
+
+/// Input of [`Bash`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BashInput {
+    /// The command line, as bash reads it.
+    command: String,
+    /// Milliseconds after which it is stopped; 120000 where absent, 600000 at most. In the background 1800000 where
+    /// absent, 7200000 at most.
+    #[schemars(range(min = 1, max = 7_200_000))]
+    timeout: Option<u64>,
+    /// What the command does, in five to ten words.
+    description: Option<String>,
+    /// Start it and go on at once; see its output with TaskOutput, stop it with TaskStop.
+    #[serde(default)]
+    run_in_background: bool,
+    /// Run it outside the sandbox. That is a decision of its own, and a person will usually be asked.
+    #[serde(default, rename = "dangerouslyDisableSandbox")]
+    dangerously_disable_sandbox: bool,
+}
+
+impl Tool for Bash {
+    type Input = BashInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "Bash",
+            "Runs a command line with bash and gives its output, standard output and error in the order written. \
+             Each call is a fresh shell: `cd` inside the workspace carries over to the next call, variables and \
+             functions do not. Standard input is empty. Commands run in a sandbox: they write only in the workspace \
+             and in $TMPDIR, and reach the network only as far as it was granted; the result says what was refused. \
+             Long output is shortened, and kept whole in a file. Prefer Read, Grep and Glob for looking at files.",
+        );
+        spec.title = "Run command".to_owned();
+        spec.open_world = true;
+        spec.concurrency = Concurrency::ByEffect;
+        spec.max_result_chars = 40_000;
+        spec.input_examples = vec![
+            json!({ "command": "cargo test -p core", "description": "Run the core tests" }),
+            json!({ "command": "npm run dev", "run_in_background": true }),
+        ];
+        spec
+    }
+
+    fn check(&self, input: &BashInput) -> Result<(), Refusal> {
+        check_command(&input.command)?;
+        check_timeout(input.timeout, input.run_in_background)
+    }
+
+    fn intent(&self, input: &BashInput, scene: &Scene) -> Intent {
+        let cwd = scene.workspace.cwd.clone();
+        intent(&input.command, cwd, input.dangerously_disable_sandbox, input.description.as_deref())
+    }
+
+    async fn run(&self, input: BashInput, cleared: Cleared) -> CallResult {
+        let order = Order {
+            text: input.command,
+            cwd: cleared.scene().workspace.cwd.clone(),
+            description: input.description,
+            unsandboxed: input.dangerously_disable_sandbox,
+            background: input.run_in_background,
+        };
+        run(order, input.timeout, DEFAULT_MILLIS, Face::Claude, CarryOver::Yes, &cleared).await
+    }
+}
+
+/// The plain face.
+pub(crate) struct ShellTool;
+
+/// Input of [`ShellTool`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShellInput {
+    /// The command line, as bash reads it.
+    command: String,
+    /// The directory to run it in; the working directory where absent.
+    cwd: Option<String>,
+    /// Milliseconds after which it is stopped; 30000 where absent, 600000 at most.
+    #[schemars(range(min = 1, max = 7_200_000))]
+    timeout: Option<u64>,
+    /// What the command does, in a few words.
+    description: Option<String>,
+    /// Start it and go on at once.
+    #[serde(default)]
+    background: bool,
+}
+
+impl Tool for ShellTool {
+    type Input = ShellInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "shell",
+            "Runs a command line with bash in a sandbox and gives its exit code and output. Standard input is empty. \
+             With `background` it goes on by itself: see its output with TaskOutput, stop it with TaskStop.",
+        );
+        spec.title = "Run command".to_owned();
+        spec.aliases = vec!["run_shell_command".to_owned()];
+        spec.family = Some("Bash".to_owned());
+        spec.open_world = true;
+        spec.max_result_chars = 40_000;
+        spec.input_examples = vec![json!({ "command": "make test", "cwd": "core", "timeout": 60_000 })];
+        spec
+    }
+
+    fn check(&self, input: &ShellInput) -> Result<(), Refusal> {
+        check_command(&input.command)?;
+        check_timeout(input.timeout, input.background)
+    }
+
+    fn intent(&self, input: &ShellInput, scene: &Scene) -> Intent {
+        let cwd = scene.path(input.cwd.as_deref().unwrap_or("."));
+        intent(&input.command, cwd, false, input.description.as_deref())
+    }
+
+    async fn run(&self, input: ShellInput, cleared: Cleared) -> CallResult {
+        let carry = if input.cwd.is_some() { CarryOver::No } else { CarryOver::Yes };
+        let order = Order {
+            text: input.command,
+            cwd: cleared.scene().path(input.cwd.as_deref().unwrap_or(".")),
+            description: input.description,
+            unsandboxed: false,
+            background: input.background,
+        };
+        run(order, input.timeout, PLAIN_DEFAULT_MILLIS, Face::Plain, carry, &cleared).await
+    }
+}
+
+/// Whether the shell's last directory becomes the session's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CarryOver {
+    Yes,
+    No,
+}
+
+fn check_command(command: &str) -> Result<(), Refusal> {
+    if command.trim().is_empty() {
+        return Err(Refusal::new(Code::BadArgument, "`/command` is empty"));
+    }
+    if command.contains('\0') {
+        return Err(Refusal::new(Code::BadArgument, "`/command` has a zero byte in it"));
+    }
+    Ok(())
+}
+
+fn check_timeout(timeout: Option<u64>, background: bool) -> Result<(), Refusal> {
+    let most = if background { MOST_BACKGROUND_MILLIS } else { MOST_MILLIS };
+    match timeout {
+        Some(millis) if millis > most => Err(Refusal::new(
+            Code::BadArgument,
+            format!("`/timeout` is {millis}, but {most} milliseconds are the most"),
+        )
+        .hint("run it in the background, or split the work")),
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn intent(command: &str, cwd: AbsPath, unsandboxed: bool, description: Option<&str>) -> Intent {
+    let command = CommandLine { text: command.to_owned(), shell: Shell::Bash, cwd, unsandboxed };
+    let summary = match description {
+        Some(description) => format!("run `{}` ({description})", command.text),
+        None => format!("run `{}`", command.text),
+    };
+    Intent::new(summary, [Effect::Exec { command }])
+}
+
+async fn run(
+    order: Order,
+    timeout: Option<u64>,
+    default: u64,
+    face: Face,
+    carry: CarryOver,
+    cleared: &Cleared,
+) -> CallResult {
+    let tasks = cleared.scene().session.state::<Tasks>();
+    let surroundings = tasks.surroundings();
+    let task = start(&order, cleared)?;
+    if order.background {
+        let most = Duration::from_millis(timeout.unwrap_or(BACKGROUND_MILLIS));
+        return Ok(sent_to_background(&task, cleared, most, "runs in the background"));
+    }
+    let most = Duration::from_millis(timeout.unwrap_or(default));
+    let ended = follow(&task, cleared, most, surroundings.on_timeout).await;
+    if ended == Ended::MovedToBackground {
+        let rest = Duration::from_millis(BACKGROUND_MILLIS);
+        return Ok(sent_to_background(&task, cleared, rest, "ran out of time and goes on in the background"));
+    }
+    let mut notes = Vec::new();
+    if order.unsandboxed && task.process.enforced().is_some() {
+        notes.push("leaving the sandbox was not granted, so it ran inside".to_owned());
+    }
+    if carry == CarryOver::Yes
+        && ended == Ended::ByItself
+        && let Some(cwd) = task.process.cwd()
+    {
+        notes.extend(carry_over(&cwd, cleared));
+    }
+    if task.is_live() {
+        if tasks.live() < surroundings.most_tasks {
+            tasks.keep(&task);
+            let_go(&task, cleared.progress());
+        } else {
+            task.process.stop(Duration::ZERO);
+        }
+    } else if task.process.written().file.is_some() {
+        tasks.keep(&task);
+    }
+    finished(&task, ended, face, notes, surroundings.shown_output)
+}
+
+fn sent_to_background(task: &Arc<Task>, cleared: &Cleared, most: Duration, how: &str) -> Output {
+    cleared.scene().session.state::<Tasks>().keep(task);
+    let_go(task, cleared.progress());
+    let late = Arc::downgrade(task);
+    tokio::spawn(async move {
+        tokio::time::sleep(most).await;
+        if let Some(task) = late.upgrade() {
+            task.process.stop(Duration::from_secs(1));
+        }
+    });
+    let file = task.process.written().file;
+    let place = file.as_ref().map(|file| format!("; its output goes to {file}")).unwrap_or_default();
+    Output::text(format!(
+        "the command {how} as {}{place}\nsee its output with TaskOutput, stop it with TaskStop",
+        task.id
+    ))
+    .structured(json!({
+        "backgroundTaskId": task.id,
+        "outputFile": file,
+        "stdout": "",
+        "stderr": "",
+        "interrupted": false,
+        "running": task.process.phase() == Phase::Running,
+    }))
+}
+
+/// The next call starts where this one ended, if that is inside the workspace.
+fn carry_over(cwd: &AbsPath, cleared: &Cleared) -> Option<String> {
+    let session = &cleared.scene().session;
+    let real = resolve(cwd).real;
+    let before = session.workspace().cwd.clone();
+    if real == before || session.set_cwd(real.clone()) {
+        return None;
+    }
+    Some(format!("the working directory stays {before}, because {real} is outside the workspace"))
+}

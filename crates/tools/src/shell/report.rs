@@ -1,0 +1,304 @@
+//! A command's result in words, for the model and the person.
+
+use super::follow::Ended;
+use super::tasks::Task;
+use serde_json::{Map, Value, json};
+use toolgate_os::process::{Exit, Phase, Written, plain_text};
+use toolgate_os::sandbox::Ground;
+use toolgate_proto::{CallResult, Code, Output, Refusal};
+
+/// Which face words the result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// The output, and then what else is to be known.
+    Claude,
+    /// The exit code, then the output.
+    Plain,
+}
+
+/// The result of a command whose shell has ended or was ended.
+pub(crate) fn finished(
+    task: &Task,
+    ended: Ended,
+    face: Face,
+    notes: Vec<String>,
+    shown: usize,
+) -> CallResult {
+    let exit = task.process.phase().exit();
+    let written = task.process.written();
+    let text = shown_text(&written, shown);
+    let mut notes = notes;
+    notes.extend(asides(task, &written));
+    let failed = !matches!(exit, Some(Exit::Code(0)));
+    let meaning = match exit {
+        Some(Exit::Code(1)) if ended == Ended::ByItself => benign(&task.command),
+        _ => None,
+    };
+    if let Some(meaning) = meaning {
+        notes.insert(0, meaning.to_owned());
+    }
+    let words = words_of(exit);
+    let model = match face {
+        Face::Claude => text.clone(),
+        Face::Plain => {
+            let code = exit.and_then(code_of).map_or_else(|| words.clone(), |code| code.to_string());
+            format!("Exit code: {code}\n\nOutput:\n{text}")
+        }
+    };
+    let structured = structured(task, &text, &written, ended);
+    let output =
+        Output::text(with_notes(model, &notes)).display(with_notes(text, &notes)).structured(structured);
+    let refusal = match ended {
+        Ended::Cancelled => Refusal::new(Code::Cancelled, "the command was cancelled and stopped"),
+        Ended::OutOfTime => Refusal::new(
+            Code::ShellTimedOut,
+            format!("the command ran for {} ms and was stopped", task.process.duration().as_millis()),
+        ),
+        Ended::ByItself if task.process.wrote_too_much() => Refusal::new(
+            Code::ShellFailed,
+            format!("the command wrote more than {} bytes and was stopped", written.total),
+        )
+        .hint("let it write less, or into a file"),
+        Ended::ByItself if failed && meaning.is_none() => {
+            Refusal::new(Code::ShellFailed, format!("the command ended with {words}"))
+        }
+        Ended::ByItself | Ended::MovedToBackground => return Ok(output),
+    };
+    let refused = task.process.refused();
+    let refusal = match refused.first() {
+        Some(refused) if refusal.code == Code::ShellFailed => refusal.hint(format!(
+            "the sandbox refused something the command needed; what would allow it: {}",
+            refused.access.setting()
+        )),
+        Some(_) | None => refusal,
+    };
+    Err(refusal.with_partial(output))
+}
+
+/// A command in the background as it is now: what it wrote from an offset on, and how it stands.
+pub(crate) fn snapshot(task: &Task, offset: u64, most: usize) -> Output {
+    let bytes = task.process.written_from(offset, most).unwrap_or_default();
+    let next = offset + bytes.len() as u64;
+    let total = task.process.written().total;
+    let mut text = plain_text(&bytes);
+    let mut notes = vec![listing(task)];
+    if next < total {
+        notes.push(format!("there is more: go on with `offset` {next} of {total}"));
+    }
+    notes.extend(refusals(task));
+    text = with_notes(text, &notes);
+    let phase = task.process.phase();
+    let structured = json!({
+        "task_id": task.id,
+        "command": task.command,
+        "status": status(task),
+        "exitCode": phase.exit().and_then(code_of),
+        "output": plain_text(&bytes),
+        "nextOffset": next,
+        "totalBytes": total,
+        "outputFile": task.process.written().file,
+    });
+    Output::text(text).structured(structured)
+}
+
+/// One line about a command.
+pub(crate) fn listing(task: &Task) -> String {
+    let what = task.description.as_deref().unwrap_or(&task.command);
+    let what: String = what.chars().take(80).collect();
+    let seconds = task.process.duration().as_secs();
+    format!("{}: {}, {seconds} s: {what}", task.id, status(task))
+}
+
+fn status(task: &Task) -> String {
+    match task.process.phase() {
+        Phase::Running => "running".to_owned(),
+        Phase::Left(exit) => format!("{}, processes of it still running", words_of(Some(exit))),
+        Phase::Gone(exit) => format!("ended with {}", words_of(Some(exit))),
+    }
+}
+
+/// The output as a model is shown it: all of it, or its start and its end.
+fn shown_text(written: &Written, shown: usize) -> String {
+    let (head, tail) = (plain_text(&written.head), plain_text(&written.tail));
+    let fits = written.omitted() == 0 && head.len() + tail.len() <= shown;
+    if fits {
+        return head + &tail;
+    }
+    let all = head.len() + tail.len();
+    let (start, end) = if written.tail.is_empty() {
+        (first(&head, shown / 2).to_owned(), last(&head, shown / 2).to_owned())
+    } else {
+        (first(&head, shown / 2).to_owned(), last(&format!("{head}{tail}"), shown / 2).to_owned())
+    };
+    let hidden = written.omitted() + all.saturating_sub(start.len() + end.len()) as u64;
+    let place = match (&written.file, &written.problem) {
+        (Some(file), _) => format!("; all of it is in {file}"),
+        (None, Some(problem)) => format!("; the rest could not be kept: {problem}"),
+        (None, None) => String::new(),
+    };
+    format!("{start}\n[… {hidden} bytes not shown{place} …]\n{end}")
+}
+
+/// At most so many bytes from the start, up to the end of a line where there is one.
+fn first(text: &str, most: usize) -> &str {
+    let cut = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
+    cut.rfind('\n').and_then(|end| cut.get(..end)).unwrap_or(cut)
+}
+
+/// At most so many bytes from the end, from the start of a line where there is one.
+fn last(text: &str, most: usize) -> &str {
+    let from = text.ceil_char_boundary(text.len().saturating_sub(most));
+    let cut = text.get(from..).unwrap_or_default();
+    cut.find('\n').and_then(|start| cut.get(start + 1..)).filter(|rest| !rest.is_empty()).unwrap_or(cut)
+}
+
+/// What is to be known beside the output.
+fn asides(task: &Task, written: &Written) -> Vec<String> {
+    let mut notes = refusals(task);
+    if let Some(enforced) = task.process.enforced() {
+        notes.extend(enforced.missing.iter().map(|gap| format!("not enforced on this machine: {gap}")));
+    }
+    if let Phase::Left(_) = task.process.phase() {
+        notes.push(format!(
+            "processes that the command started still run, as {}; stop them with TaskStop",
+            task.id
+        ));
+    }
+    if let (Some(problem), None) = (&written.problem, &written.file) {
+        notes.push(format!("the output file could not be written: {problem}"));
+    }
+    notes
+}
+
+/// What the sandbox refused. Observed by the warden; nothing is guessed from words in the output.
+fn refusals(task: &Task) -> Vec<String> {
+    let refused = task.process.refused();
+    let mut notes: Vec<String> = refused
+        .iter()
+        .map(|refused| {
+            format!("the sandbox refused (observed): {refused}; to allow it: {}", refused.access.setting())
+        })
+        .collect();
+    notes.extend(task.refused_hosts().into_iter().map(|host| {
+        format!("the proxy refused (observed): `{host}`; to allow it: `sandbox.network.allowedDomains`")
+    }));
+    let failed = !matches!(task.process.phase().exit(), None | Some(Exit::Code(0)));
+    if failed && task.process.enforced().is_some() && !Ground::here().warden {
+        notes.push("what the sandbox refused cannot be observed on this machine".to_owned());
+    }
+    notes
+}
+
+fn with_notes(mut text: String, notes: &[String]) -> String {
+    for note in notes {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{note}]"));
+    }
+    text
+}
+
+fn structured(task: &Task, text: &str, written: &Written, ended: Ended) -> Value {
+    let exit = task.process.phase().exit();
+    let mut out = Map::new();
+    out.insert("stdout".into(), json!(text));
+    out.insert("stderr".into(), json!(""));
+    out.insert("exitCode".into(), json!(exit.and_then(code_of)));
+    if let Some(Exit::Signal(signal)) = exit {
+        out.insert("signal".into(), json!(signal));
+    }
+    out.insert("interrupted".into(), json!(matches!(ended, Ended::Cancelled | Ended::OutOfTime)));
+    out.insert("timedOut".into(), json!(matches!(ended, Ended::OutOfTime | Ended::MovedToBackground)));
+    out.insert("durationMs".into(), json!(u64::try_from(task.process.duration().as_millis()).unwrap_or(0)));
+    if let Some(file) = &written.file {
+        out.insert("persistedOutputPath".into(), json!(file));
+        out.insert("persistedOutputSize".into(), json!(written.total));
+    }
+    if task.background.get().is_some() {
+        out.insert("backgroundTaskId".into(), json!(task.id));
+    }
+    let sandbox = match task.process.enforced() {
+        None => json!({ "enforced": false }),
+        Some(enforced) => json!({
+            "enforced": true,
+            "missing": enforced.missing.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "refused": task.process.refused().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        }),
+    };
+    out.insert("sandbox".into(), sandbox);
+    Value::Object(out)
+}
+
+fn code_of(exit: Exit) -> Option<i32> {
+    match exit {
+        Exit::Code(code) => Some(code),
+        Exit::Signal(_) | Exit::Lost => None,
+    }
+}
+
+fn words_of(exit: Option<Exit>) -> String {
+    match exit {
+        Some(Exit::Code(code)) => format!("exit code {code}"),
+        Some(Exit::Signal(signal)) => format!("signal {signal}"),
+        Some(Exit::Lost) => "an unknown result, because its keeper was killed".to_owned(),
+        None => "no result yet".to_owned(),
+    }
+}
+
+/// What exit code 1 means for programs that say "no" by it. Only for one plain command: in a compound one nobody
+/// knows whose code it is.
+fn benign(command: &str) -> Option<&'static str> {
+    if command.contains([';', '&', '|', '(', ')', '<', '>', '$', '`', '\n']) {
+        return None;
+    }
+    let mut words = command.split_whitespace();
+    let program = words.next()?;
+    match program.rsplit('/').next().unwrap_or(program) {
+        "grep" | "egrep" | "fgrep" | "rg" => Some("nothing matches"),
+        "diff" | "cmp" => Some("the files differ"),
+        "test" | "[" => Some("the condition is false"),
+        "find" => Some("some directories could not be read"),
+        "git" => match words.next()? {
+            "diff" => Some("there are differences"),
+            "grep" => Some("nothing matches"),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_no_is_not_a_failure() {
+        for (command, meaning) in [
+            ("grep x f", Some("nothing matches")),
+            ("/usr/bin/diff a b", Some("the files differ")),
+            ("git diff --exit-code", Some("there are differences")),
+            ("git push", None),
+            ("grep x f; false", None),
+            ("false", None),
+        ] {
+            assert_eq!(benign(command), meaning, "{command}");
+        }
+    }
+
+    #[test]
+    fn long_output_is_cut_at_lines_and_says_how_much_is_missing() {
+        let lines: String = (0..100).map(|n| format!("line {n}\n")).collect();
+        let (head, tail) = lines.as_bytes().split_at(400);
+        let written = Written {
+            head: head.to_vec(),
+            tail: tail.to_vec(),
+            total: lines.len() as u64,
+            ..Written::default()
+        };
+        let shown = shown_text(&written, 100);
+        assert!(shown.starts_with("line 0\nline 1\n") && shown.ends_with("line 99\n"), "{shown}");
+        assert!(shown.contains("bytes not shown"));
+        assert_eq!(shown_text(&written, 10_000), lines);
+    }
+}

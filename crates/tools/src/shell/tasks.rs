@@ -1,0 +1,213 @@
+//! The commands of one session.
+
+use super::surroundings::Surroundings;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use toolgate_os::process::{Phase, Process};
+use toolgate_os::{Proxy, Scratch};
+use toolgate_proto::AbsPath;
+
+/// How long the end of a session may take. Killing everything takes milliseconds.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Finished tasks whose output can still be asked for.
+const MOST_FINISHED: usize = 100;
+
+/// What a session knows of its commands.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    surroundings: Arc<Surroundings>,
+    place: Option<Arc<Place>>,
+    proxy: Option<(Vec<String>, Arc<Proxy>)>,
+    count: u64,
+    tasks: BTreeMap<u64, Arc<Task>>,
+}
+
+/// The session's private directory.
+#[derive(Debug)]
+pub(crate) struct Place {
+    scratch: Scratch,
+    /// The temporary directory of commands.
+    pub(crate) temporary: AbsPath,
+    /// The startup file of their shells.
+    pub(crate) startup: AbsPath,
+    /// Where long output goes.
+    pub(crate) output: AbsPath,
+}
+
+impl Place {
+    fn new(surroundings: &Surroundings) -> std::io::Result<Self> {
+        let scratch = Scratch::new(&surroundings.temp_dir, "toolgate-")?;
+        let temporary = scratch.make_dir("tmp")?;
+        let startup = toolgate_os::process::write_startup(scratch.dir())?;
+        let output = match &surroundings.output_dir {
+            Some(dir) => toolgate_os::make_private_dir(dir).map(|()| dir.clone())?,
+            None => scratch.make_dir("out")?,
+        };
+        Ok(Self { scratch, temporary, startup, output })
+    }
+
+    /// Where it is.
+    pub(crate) fn dir(&self) -> &AbsPath {
+        self.scratch.dir()
+    }
+}
+
+/// A command that was started.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) id: String,
+    number: u64,
+    /// The command line.
+    pub(crate) command: String,
+    /// What it is for, in the model's words.
+    pub(crate) description: Option<String>,
+    /// It runs in the background, and its end is told.
+    pub(crate) background: OnceLock<()>,
+    /// Its end was told.
+    pub(crate) end_told: OnceLock<()>,
+    pub(crate) process: Process,
+    /// Changes whenever there is more output or the phase changed.
+    pub(crate) changed: watch::Receiver<()>,
+    /// Kept while a command may need them.
+    _place: Arc<Place>,
+    proxy: Option<Arc<Proxy>>,
+    /// Hosts that the proxy had refused before this command started.
+    refused_before: Vec<String>,
+}
+
+impl Task {
+    pub(crate) fn is_live(&self) -> bool {
+        !matches!(self.process.phase(), Phase::Gone(_))
+    }
+
+    /// Hosts that the proxy has refused since the command started.
+    pub(crate) fn refused_hosts(&self) -> Vec<String> {
+        let mut hosts = self.proxy.as_deref().map(Proxy::refused).unwrap_or_default();
+        hosts.retain(|host| !self.refused_before.contains(host));
+        hosts
+    }
+
+    /// Waits until something holds of the command.
+    pub(crate) async fn until(&self, mut done: impl FnMut(&Process) -> bool) {
+        let mut changed = self.changed.clone();
+        while !done(&self.process) {
+            // The sender lives in the pump; its end is the command's.
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Tasks {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn surround(&self, surroundings: Surroundings) {
+        self.inner().surroundings = Arc::new(surroundings);
+    }
+
+    pub(crate) fn surroundings(&self) -> Arc<Surroundings> {
+        Arc::clone(&self.inner().surroundings)
+    }
+
+    /// The session's private directory, made at first use.
+    pub(crate) fn place(&self) -> std::io::Result<Arc<Place>> {
+        let mut inner = self.inner();
+        if let Some(place) = &inner.place {
+            return Ok(Arc::clone(place));
+        }
+        let place = Arc::new(Place::new(&inner.surroundings)?);
+        inner.place = Some(Arc::clone(&place));
+        Ok(place)
+    }
+
+    /// A proxy that lets through these hosts.
+    pub(crate) fn proxy(&self, hosts: &[String], denied: &[String]) -> std::io::Result<Arc<Proxy>> {
+        let mut inner = self.inner();
+        if let Some((known, proxy)) = &inner.proxy
+            && known == hosts
+        {
+            return Ok(Arc::clone(proxy));
+        }
+        let proxy = Arc::new(Proxy::start(hosts.to_vec(), denied.to_vec())?);
+        inner.proxy = Some((hosts.to_vec(), Arc::clone(&proxy)));
+        Ok(proxy)
+    }
+
+    /// The number of the next command.
+    pub(crate) fn next(&self) -> u64 {
+        let mut inner = self.inner();
+        inner.count += 1;
+        inner.count
+    }
+
+    /// How many run in the background.
+    pub(crate) fn live(&self) -> usize {
+        self.inner().tasks.values().filter(|task| task.is_live()).count()
+    }
+
+    /// Keeps a command that goes on in the background, or whose output may be asked for.
+    pub(crate) fn keep(&self, task: &Arc<Task>) {
+        let mut inner = self.inner();
+        inner.tasks.insert(task.number, Arc::clone(task));
+        let finished: Vec<u64> =
+            inner.tasks.iter().filter(|(_, task)| !task.is_live()).map(|(number, _)| *number).collect();
+        for number in finished.iter().take(finished.len().saturating_sub(MOST_FINISHED)) {
+            inner.tasks.remove(number);
+        }
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<Task>> {
+        self.inner().tasks.values().find(|task| task.id == id).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Task>> {
+        self.inner().tasks.values().cloned().collect()
+    }
+}
+
+impl Task {
+    pub(crate) fn new(
+        (number, command, description): (u64, String, Option<String>),
+        process: Process,
+        changed: watch::Receiver<()>,
+        (place, proxy): (Arc<Place>, Option<Arc<Proxy>>),
+    ) -> Self {
+        Self {
+            id: format!("task_{number}"),
+            number,
+            command,
+            description,
+            background: OnceLock::new(),
+            end_told: OnceLock::new(),
+            process,
+            changed,
+            _place: place,
+            refused_before: proxy.as_deref().map(Proxy::refused).unwrap_or_default(),
+            proxy,
+        }
+    }
+}
+
+impl Drop for Tasks {
+    /// The end of the session: nothing of it goes on.
+    fn drop(&mut self) {
+        let tasks = std::mem::take(&mut self.inner().tasks);
+        for task in tasks.values() {
+            task.process.stop(Duration::ZERO);
+        }
+        for task in tasks.values() {
+            task.process.wait_gone(FAREWELL);
+        }
+    }
+}

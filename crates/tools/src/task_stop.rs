@@ -1,0 +1,74 @@
+//! `TaskStop`: ends a command in the background.
+
+use crate::shell::{Tasks, end, listing};
+use crate::task_output::find;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
+
+/// Stops a command in the background, with every process it started.
+pub(crate) struct TaskStop;
+
+/// Input of [`TaskStop`].
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TaskStopInput {
+    /// Which command.
+    task_id: Option<String>,
+    /// An older name of `task_id`.
+    shell_id: Option<String>,
+}
+
+impl Tool for TaskStop {
+    type Input = TaskStopInput;
+
+    fn spec(&self) -> Spec {
+        let mut spec = Spec::new(
+            "TaskStop",
+            "Stops a command that runs in the background, and every process that it started: first by asking, then by \
+             force.",
+        );
+        spec.title = "Stop a background command".to_owned();
+        spec.aliases = vec!["KillShell".to_owned(), "KillBash".to_owned()];
+        spec.idempotent = true;
+        spec.input_examples = vec![json!({ "task_id": "task_1" })];
+        spec
+    }
+
+    fn check(&self, input: &TaskStopInput) -> Result<(), Refusal> {
+        match (&input.task_id, &input.shell_id) {
+            (None, None) => Err(Refusal::new(Code::BadArgument, "`/task_id` is missing")),
+            (Some(_), _) | (_, Some(_)) => Ok(()),
+        }
+    }
+
+    fn intent(&self, input: &TaskStopInput, _scene: &Scene) -> Intent {
+        let id = input.task_id.as_ref().or(input.shell_id.as_ref()).map_or("", String::as_str);
+        Intent::new(format!("stop {id}"), [Effect::State { name: "background commands".to_owned() }])
+    }
+
+    async fn run(&self, input: TaskStopInput, cleared: Cleared) -> CallResult {
+        let tasks = cleared.scene().session.state::<Tasks>();
+        let task = find(&tasks, &input.task_id.or(input.shell_id).unwrap_or_default())?;
+        let words = if task.is_live() {
+            end(&task).await;
+            format!("stopped {}", listing(&task))
+        } else {
+            format!("it had ended already: {}", listing(&task))
+        };
+        if task.is_live() {
+            return Err(Refusal::new(
+                Code::ShellFailed,
+                format!("some process does not end: {}", listing(&task)),
+            ));
+        }
+        Ok(Output::text(words.clone()).structured(json!({
+            "message": words,
+            "task_id": task.id,
+            "task_type": "shell",
+            "command": task.command,
+        })))
+    }
+}

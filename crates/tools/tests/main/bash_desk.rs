@@ -1,0 +1,117 @@
+//! A session with a shell, and a count of what it leaves.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use toolgate_gate::{Answer, Approver, CallLimits, Closed, Gate, GateParts, Session};
+use toolgate_proto::{AbsPath, Mode, Output, Refusal, ToolCall};
+use toolgate_testkit::{Conduct, FakeApprover, allow_all, session_in};
+use toolgate_tools::{Surroundings, Toolset, register, surround};
+
+pub(super) struct Desk {
+    dir: tempfile::TempDir,
+    pub(super) gate: Arc<Gate>,
+    pub(super) session: Session,
+    pub(super) mark: String,
+}
+
+/// The runtime of one test.
+pub(super) fn on_runtime<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
+}
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        Self::with(|_| ())
+    }
+
+    pub(super) fn with(change: impl FnOnce(&mut Surroundings)) -> Self {
+        Self::of(Toolset::Claude, change)
+    }
+
+    pub(super) fn of(toolset: Toolset, change: impl FnOnce(&mut Surroundings)) -> Self {
+        // These tests are about running: what a rule would leave to a person is not asked here, and the person
+        // says yes to what no mode skips.
+        Self::made(toolset, change, vec![Arc::new(FakeApprover(Conduct::Answers(Answer::Once)))])
+    }
+
+    /// A desk where nobody can be asked.
+    pub(super) fn unattended() -> Self {
+        Self::made(Toolset::Claude, |_| (), Vec::new())
+    }
+
+    fn made(
+        toolset: Toolset,
+        change: impl FnOnce(&mut Surroundings),
+        approvers: Vec<Arc<dyn Approver>>,
+    ) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["ws", "temp", "home"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        let mut policy = allow_all(&["Bash", "TaskOutput", "TaskStop"]);
+        policy.mode = Mode::Bypass;
+        let gate = Gate::new(GateParts { policy, approvers, ..GateParts::default() });
+        register(&gate, toolset).unwrap();
+        let session = session_in(&top.join("ws"));
+        let mark = toolgate_os::fresh_id("mark_");
+        let mut surroundings = Surroundings {
+            environment: std::env::vars().collect(),
+            set: BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), mark.clone())]),
+            temp_dir: top.join("temp"),
+            ..Surroundings::default()
+        };
+        change(&mut surroundings);
+        surround(&session, surroundings);
+        Self { dir, gate: Arc::new(gate), session, mark }
+    }
+
+    pub(super) fn path(&self, name: &str) -> AbsPath {
+        AbsPath::new(self.dir.path().canonicalize().unwrap().join(name)).unwrap()
+    }
+
+    pub(super) async fn call(&self, tool: &str, input: Value) -> Closed {
+        self.call_within(tool, input, CallLimits::default()).await
+    }
+
+    pub(super) async fn call_within(&self, tool: &str, input: Value, limits: CallLimits) -> Closed {
+        let call = ToolCall::new(toolgate_os::fresh_id("call_"), tool, input.to_string());
+        self.gate.call(&self.session, call, limits).await
+    }
+
+    pub(super) async fn bash(&self, command: &str) -> Closed {
+        self.call("Bash", serde_json::json!({ "command": command })).await
+    }
+
+    /// The processes that carry this desk's mark.
+    pub(super) fn alive(&self) -> Vec<String> {
+        alive(&self.mark)
+    }
+}
+
+pub(super) fn alive(mark: &str) -> Vec<String> {
+    let mark = format!("TOOLGATE_TEST_MARK={mark}");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if environ.split(|byte| *byte == 0).any(|one| one == mark.as_bytes()) {
+            let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            found.push(String::from_utf8_lossy(&line).replace('\0', " "));
+        }
+    }
+    found
+}
+
+/// What a call produced, whichever way it ended.
+pub(super) fn output(closed: &Closed) -> Output {
+    match &closed.result {
+        Ok(output) => output.clone(),
+        Err(Refusal { partial, .. }) => partial.as_deref().cloned().unwrap_or_default(),
+    }
+}
+
+pub(super) fn structured(closed: &Closed) -> Value {
+    output(closed).structured.unwrap_or_default()
+}

@@ -1,0 +1,118 @@
+//! Two hundred ways for a command to end, and nothing left after any.
+
+use super::bash_desk::{Desk, alive, on_runtime};
+use super::bash_properties::gone;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use serde_json::json;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use toolgate_gate::CallLimits;
+
+#[derive(Debug, Clone, Copy)]
+enum Ending {
+    Timeout(u64),
+    Cancel(u64),
+    CallDeadline(u64),
+    FutureDropped(u64),
+    TaskStopped(u64),
+    SessionEnded(u64),
+    ShellKilled,
+}
+
+/// Pieces of commands that do not want to go.
+const PIECES: &[&str] = &[
+    "sleep 1000 &",
+    "setsid sleep 1000 &",
+    "(sleep 1000 & sleep 1000) &",
+    "(setsid bash -c 'trap \"\" TERM; sleep 1000; sleep 1000' &) ;",
+    "nohup sleep 1000 >/dev/null 2>&1 &",
+    "trap '' TERM INT HUP;",
+    "bash -c 'bash -c \"sleep 1000; :\" & wait' &",
+    "sleep 1000 | cat &",
+    "{ sleep 1000 & kill -STOP $!; };",
+    "(while :; do sleep 0.01; done) &",
+    "coproc sleep 1000;",
+    "(yes > /dev/null &) ;",
+];
+
+const LAST: &[&str] =
+    &["wait", "sleep 1000", "while :; do sleep 0.05; done", "true", "cat /dev/zero > /dev/null"];
+
+fn scenario() -> impl Strategy<Value = (String, Ending)> {
+    let pieces = prop::collection::vec(prop::sample::select(PIECES), 0..4);
+    let last = prop::sample::select(LAST);
+    let moment = 0u64..60;
+    let ending = prop_oneof![
+        moment.clone().prop_map(|ms| Ending::Timeout(ms + 1)),
+        moment.clone().prop_map(Ending::Cancel),
+        moment.clone().prop_map(|ms| Ending::CallDeadline(ms + 1)),
+        moment.clone().prop_map(Ending::FutureDropped),
+        moment.clone().prop_map(Ending::TaskStopped),
+        moment.prop_map(Ending::SessionEnded),
+        Just(Ending::ShellKilled),
+    ];
+    (pieces, last, ending).prop_map(|(pieces, last, ending)| (format!("{} {last}", pieces.join(" ")), ending))
+}
+
+async fn play(command: &str, ending: Ending) -> String {
+    let desk = Desk::new();
+    let mark = desk.mark.clone();
+    let input = json!({ "command": command });
+    let millis = Duration::from_millis;
+    match ending {
+        Ending::Timeout(ms) => {
+            desk.call("Bash", json!({ "command": command, "timeout": ms })).await;
+        }
+        Ending::Cancel(ms) => {
+            let cancel = CancellationToken::new();
+            let limits = CallLimits { cancel: cancel.clone(), timeout: None };
+            let later = async {
+                tokio::time::sleep(millis(ms)).await;
+                cancel.cancel();
+            };
+            tokio::join!(desk.call_within("Bash", input, limits), later);
+        }
+        Ending::CallDeadline(ms) => {
+            let limits = CallLimits { timeout: Some(millis(ms)), ..CallLimits::default() };
+            desk.call_within("Bash", input, limits).await;
+        }
+        Ending::FutureDropped(ms) => {
+            let _ = tokio::time::timeout(millis(ms), desk.call("Bash", input)).await;
+        }
+        Ending::TaskStopped(ms) => {
+            desk.call("Bash", json!({ "command": command, "run_in_background": true })).await;
+            tokio::time::sleep(millis(ms)).await;
+            desk.call("TaskStop", json!({ "task_id": "task_1" })).await;
+        }
+        Ending::SessionEnded(ms) => {
+            desk.call("Bash", json!({ "command": command, "run_in_background": true })).await;
+            tokio::time::sleep(millis(ms)).await;
+        }
+        Ending::ShellKilled => {
+            desk.call("Bash", json!({ "command": format!("{command} & kill -9 $$") })).await;
+        }
+    }
+    drop(desk);
+    mark
+}
+
+#[test]
+fn no_process_survives_two_hundred_random_endings() {
+    on_runtime(async {
+        let mut runner = proptest::test_runner::TestRunner::deterministic();
+        let scenarios = scenario();
+        let mut ended = 0;
+        for _ in 0..200 {
+            let (command, ending) = scenarios.new_tree(&mut runner).unwrap().current();
+            let mark = play(&command, ending).await;
+            // A call that was dropped or whose gate lost patience leaves the rest to the keeper.
+            if matches!(ending, Ending::FutureDropped(_) | Ending::Cancel(_) | Ending::CallDeadline(_)) {
+                gone(&mark).await;
+            }
+            assert_eq!(alive(&mark), Vec::<String>::new(), "{ending:?} {command}");
+            ended += 1;
+        }
+        assert_eq!(ended, 200);
+    });
+}
