@@ -187,7 +187,7 @@ fn nothing_outlives_the_program() {
     let desk = Desk::new();
     let mark = format!("mark-{}", std::process::id());
     let input = format!(r#"{{ "command": "setsid sleep 1234.{} & echo {mark}" }}"#, std::process::id());
-    let said = desk.run(&["call", "Bash", &input, "--permission-mode", "bypass"]);
+    let said = desk.run_unasked("Bash", &input);
     assert!(
         said.out.contains(&mark) && said.out.contains("still run, as task_1"),
         "{}{}",

@@ -58,6 +58,12 @@ impl Desk {
         said(self.command(args).output().unwrap())
     }
 
+    /// Runs a tool without questions, as root may only inside a sandbox.
+    pub(super) fn run_unasked(&self, tool: &str, input: &str) -> Said {
+        let args = ["call", tool, input, "--permission-mode", "bypass"];
+        said(self.command(&args).env("TOOLGATE_SANDBOXED", "1").output().unwrap())
+    }
+
     pub(super) fn run_with_input(&self, args: &[&str], input: &str) -> Said {
         let mut child = self
             .command(args)
