@@ -12,6 +12,7 @@ mod main {
     mod desk;
     mod documents;
     mod examples;
+    mod hostile;
     mod logging;
     mod policy;
     mod settings;
