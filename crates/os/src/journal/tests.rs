@@ -189,7 +189,7 @@ fn large_content_is_stored_as_it_is_then_packed_and_comes_back_either_way() {
     let (_dir, world) = world();
     // Nobody packs but the test.
     world.journal.packing.store(true, Ordering::SeqCst);
-    let big = "some line of a large file\n".repeat(100_000);
+    let big = "some line of a file.....\n\n".repeat(1 << 15).repeat(2).get(..1 << 20).unwrap().to_owned();
     let blobs = world.top.join("state/journal/blobs");
     let raw = || blobs.join(format!("{}.raw", Hash::of(big.as_bytes()))).as_path().exists();
     for packed in [false, true] {
