@@ -4,6 +4,8 @@
 //! - `cargo xtask tidy`: the rules of the house, as a list of broken ones.
 //! - `cargo xtask docs`: writes the documents that are made from code.
 //! - `cargo xtask soak-schedule [N]`: the law of batches over N random batches (100 000 where N is not given).
+//! - `cargo xtask fuzz [TARGET] [RUNS]`: every fuzz target, or one, from its seeds (10 000 000 executions each).
+//! - `cargo xtask model [PAIRS] [SEED]`: the policy engine against the slow model (10 000 000 pairs).
 //! - `cargo xtask interop`: hands our definitions and results to real consumers.
 
 #![forbid(unsafe_code)]
@@ -15,6 +17,7 @@
 )]
 
 mod docs;
+mod fuzz;
 mod run;
 mod tidy;
 
@@ -28,9 +31,13 @@ fn main() -> ExitCode {
         "ci" => run::ci(),
         "tidy" => run::tidy(),
         "docs" => docs::write_all(),
+        "fuzz" => fuzz::run(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
+        "model" => run::model(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
         "interop" => run::interop(),
         "soak-schedule" => run::soak_schedule(std::env::args().nth(2).as_deref()),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask ci | tidy | docs | interop | soak-schedule [N]")),
+        _ => Err(anyhow::anyhow!(
+            "usage: cargo xtask ci | tidy | docs | fuzz [TARGET] [RUNS] | model [PAIRS] [SEED] | interop | soak-schedule [N]"
+        )),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -82,6 +82,23 @@ pub(crate) fn soak_schedule(batches: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// Asks the policy engine and the slow model the same questions for longer than every change can wait for.
+pub(crate) fn model(pairs: Option<&str>, seed: Option<&str>) -> Result<()> {
+    cargo_quiet(&[
+        "run",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--package",
+        "toolgate-testkit",
+        "--example",
+        "model",
+        "--",
+        pairs.unwrap_or("10000000"),
+        seed.unwrap_or("1"),
+    ])
+}
+
 /// Runs cargo and gives its output.
 pub(crate) fn cargo(args: &[&str]) -> Result<String> {
     let output = Command::new(env!("CARGO")).args(args).current_dir(root()?).output()?;

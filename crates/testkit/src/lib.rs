@@ -6,6 +6,7 @@
 
 mod approver_laws;
 mod fakes;
+pub mod model;
 mod tool_laws;
 mod workplace;
 

@@ -20,6 +20,7 @@ mod main {
     mod hook_examples;
     mod hook_scripts;
     mod hook_servers;
+    mod hostile;
     mod logging;
     mod policy;
     mod prompt_tools;

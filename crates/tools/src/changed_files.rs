@@ -86,10 +86,8 @@ fn look(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
 }
 
 fn modified(state: &ReadState, path: &AbsPath, seen: &Seen, now: Version) -> Option<FileChange> {
-    let same = match seen.hash {
-        Some(hash) => hash == now.hash,
-        None => seen.mark.is_some_and(|mark| mark.surely_same(&now.mark)),
-    };
+    let same = seen.mark.is_some_and(|mark| mark.surely_same(&now.mark))
+        || seen.hash.is_some_and(|hash| hash == now.hash());
     if same {
         return None;
     }
@@ -100,6 +98,6 @@ fn modified(state: &ReadState, path: &AbsPath, seen: &Seen, now: Version) -> Opt
     let shown = diff.as_ref().is_some_and(|diff| !diff.ends_with("not shown]"));
     let whole = seen.whole && shown;
     let content = kept(&now.bytes);
-    state.saw(path.clone(), Seen { mark: Some(now.mark), hash: Some(now.hash), whole, content });
+    state.saw(path.clone(), Seen { mark: Some(now.mark), hash: Some(now.hash()), whole, content });
     Some(FileChange::Modified { diff })
 }

@@ -136,12 +136,15 @@ pub(crate) fn tally(hunks: &[Hunk]) -> (usize, usize) {
 /// Hunks as people and models know them, at most so many lines.
 pub(crate) fn render(hunks: &[Hunk], most_lines: usize) -> String {
     let mut lines = Vec::new();
+    // Where every line ends in CRLF the carriage returns say nothing.
+    let crlf = hunks.iter().flat_map(|hunk| &hunk.lines).all(|line| line.ends_with('\r'));
     for hunk in hunks {
         lines.push(format!(
             "@@ -{},{} +{},{} @@",
             hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines
         ));
-        lines.extend(hunk.lines.iter().map(|line| cut(line)));
+        let shown = |line: &str| if crlf { cut(line.trim_end_matches('\r')) } else { cut(line) };
+        lines.extend(hunk.lines.iter().map(|line| shown(line)));
     }
     let left = lines.len().saturating_sub(most_lines);
     lines.truncate(most_lines);
@@ -231,6 +234,13 @@ mod tests {
             prop_assert_eq!(patched(&old, &hunks), new.clone());
             prop_assert_eq!(hunks.is_empty(), old == new);
         }
+    }
+
+    #[test]
+    fn carriage_returns_are_shown_only_where_they_tell_something() {
+        let diff = |old: &str, new: &str| render(&hunks(old.as_bytes(), new.as_bytes()), 100);
+        assert_eq!(diff("a\r\nb\r\n", "a\r\nc\r\n"), "@@ -1,2 +1,2 @@\n a\n-b\n+c");
+        assert_eq!(diff("a\r\n", "a\n"), "@@ -1,1 +1,1 @@\n-a\r\n+a");
     }
 
     #[test]

@@ -255,7 +255,7 @@ fn new_cell(kind: CellType, source: &str, id: Option<&str>) -> Value {
 
 /// An id that no cell has, made from the content so that the same edit gives the same file.
 fn fresh_id(notebook: &Notebook, before: &Version) -> String {
-    let mut hash = Hash::of(before.hash.to_string().as_bytes()).to_string();
+    let mut hash = Hash::of(before.hash().to_string().as_bytes()).to_string();
     loop {
         let id: String = hash.chars().take(8).collect();
         if notebook.position(&id).is_none() {

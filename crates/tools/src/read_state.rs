@@ -145,10 +145,8 @@ impl ReadState {
     /// Compares what is there with what was seen.
     pub(crate) fn compare(&self, real: &AbsPath, now: &Version) -> Freshness {
         let Some(seen) = self.get(real) else { return Freshness::Unseen };
-        let same = match seen.hash {
-            Some(hash) => hash == now.hash,
-            None => seen.mark.is_some_and(|mark| mark.surely_same(&now.mark)),
-        };
+        let same = seen.mark.is_some_and(|mark| mark.surely_same(&now.mark))
+            || seen.hash.is_some_and(|hash| hash == now.hash());
         if same {
             return Freshness::Same { whole: seen.whole };
         }

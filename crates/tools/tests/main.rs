@@ -21,6 +21,7 @@ mod main {
     mod bash_sandbox;
     mod bash_survivors;
     mod bash_tasks;
+    mod files_corpus;
     mod files_edit;
     mod files_notebook;
     #[cfg(feature = "pdf")]

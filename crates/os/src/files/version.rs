@@ -6,6 +6,7 @@ use rustix::fs::Stat;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A file's outward signs: if they are the same, its content very probably is.
@@ -84,12 +85,12 @@ impl fmt::Debug for Hash {
 }
 
 /// The content of a file, as it was read in one piece.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Version {
     /// The content.
     pub bytes: Vec<u8>,
-    /// Its hash.
-    pub hash: Hash,
+    /// Its hash, once somebody wanted it: of a large file it takes longer than the reading.
+    hash: OnceLock<Hash>,
     /// The outward signs at that moment.
     pub mark: Mark,
     /// How many names the file has.
@@ -97,6 +98,16 @@ pub struct Version {
     /// Permission bits.
     pub mode: u32,
 }
+
+/// The same content of the same file.
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        let rest = |version: &Self| (version.mark, version.names, version.mode);
+        rest(self) == rest(other) && self.bytes == other.bytes
+    }
+}
+
+impl Eq for Version {}
 
 impl Version {
     /// Reads all of an open file. A file that changes meanwhile is read again.
@@ -115,7 +126,7 @@ impl Version {
             let after = Mark::of(&stat);
             if mark.looks_same(&after) && bytes.len() as u64 == after.bytes {
                 return Ok(Self {
-                    hash: Hash::of(&bytes),
+                    hash: OnceLock::new(),
                     bytes,
                     // The earlier look: a change during the read must not hide behind it.
                     mark,
@@ -127,6 +138,11 @@ impl Version {
         Err(FileProblem::Other("it keeps changing while it is read".to_owned()))
     }
 
+    /// The hash of the content.
+    pub fn hash(&self) -> Hash {
+        *self.hash.get_or_init(|| Hash::of(&self.bytes))
+    }
+
     /// Whether this open file still holds this version.
     pub(crate) fn is_in(&self, fd: impl AsFd) -> Result<bool, FileProblem> {
         let now = Mark::of(&sys::fstat(fd.as_fd())?);
@@ -136,7 +152,7 @@ impl Version {
         if now.bytes != self.mark.bytes {
             return Ok(false);
         }
-        Ok(Self::read(fd.as_fd(), now.bytes)?.hash == self.hash)
+        Ok(Self::read(fd.as_fd(), now.bytes)?.bytes == self.bytes)
     }
 }
 

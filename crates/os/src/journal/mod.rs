@@ -5,7 +5,7 @@
 //! A crash between any two of them is settled when the journal is next opened, by looking at what the file holds.
 //! What a change *made* is not stored: it is in the file, and is stored only when it is about to be undone.
 //!
-//! Blobs are named by the hash of their content and compressed; their total size is capped, and the oldest changes
+//! Blobs are named by the hash of their content and compressed, large ones a moment later; their total size is capped, and the oldest changes
 //! are forgotten first.
 //! Lines and blobs are not forced to the disk at every change: a power cut may cost the last seconds of undo, never
 //! a file, and it would double the price of every edit to promise more.
@@ -18,6 +18,7 @@ mod blobs;
 mod choose;
 mod line;
 mod log;
+mod pack;
 mod recover;
 mod undo;
 
@@ -110,6 +111,8 @@ pub struct Journal {
     limits: JournalLimits,
     /// What was there has been read, and what a crash left is settled.
     settled: AtomicBool,
+    /// Somebody is about to compress what is stored as it is.
+    packing: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -138,7 +141,14 @@ impl Journal {
         let log = Log::open(dir.as_fd())?;
         let blobs = Blobs::open(dir.as_fd())?;
         let inner = Mutex::new(Inner { log, blobs, book: Book::default() });
-        Ok(Self { dir, lock, limits, settled: AtomicBool::new(false), inner })
+        Ok(Self {
+            dir,
+            lock,
+            limits,
+            settled: AtomicBool::new(false),
+            packing: AtomicBool::new(false),
+            inner,
+        })
     }
 
     fn settle_once(&self) -> Result<(), FileProblem> {
@@ -246,6 +256,8 @@ pub(crate) struct Begun {
     journal: Arc<Journal>,
     id: u64,
     undo: Undo,
+    /// What was displaced is stored as it is, and should be compressed.
+    large: bool,
     _live: Live,
 }
 
@@ -277,7 +289,8 @@ impl Recorder {
             Ok(id)
         })?;
         let undo = if small { Undo::Recorded(id) } else { Undo::TooLarge };
-        Ok(Begun { journal: Arc::clone(&self.journal), id, undo, _live: live })
+        let large = small && draft.before.is_some_and(|before| blobs::is_large(&before.bytes));
+        Ok(Begun { journal: Arc::clone(&self.journal), id, undo, large, _live: live })
     }
 }
 
@@ -290,6 +303,9 @@ impl Begun {
         let ended = journal.locked(|inner| inner.append(Line::State { ids: vec![self.id], state, at: 0 }));
         if ended.is_ok() {
             let _ = journal.forget_oldest();
+        }
+        if self.large {
+            journal.pack_later();
         }
         self.undo
     }
@@ -305,6 +321,7 @@ impl Journal {
                 return Ok(());
             }
         }
+        self.pack()?;
         self.locked(|inner| {
             let Inner { log, blobs, book } = inner;
             let mut uses = book.uses();

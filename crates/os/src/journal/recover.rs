@@ -47,7 +47,7 @@ fn settle(inner: &mut Inner, under_way: UnderWay) -> Result<(), FileProblem> {
         }
     }
     let now = match read_at(&change.path, u64::MAX) {
-        Ok(version) => version.map(|version| version.hash),
+        Ok(version) => version.map(|version| version.hash()),
         // Not a file any more. Whatever happened here, it was not us.
         Err(_) => Some(Hash::of(b"\0not a file")),
     };

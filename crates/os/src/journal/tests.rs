@@ -185,6 +185,29 @@ fn two_openings_share_one_journal() {
 }
 
 #[test]
+fn large_content_is_stored_as_it_is_then_packed_and_comes_back_either_way() {
+    let (_dir, world) = world();
+    // Nobody packs but the test.
+    world.journal.packing.store(true, Ordering::SeqCst);
+    let big = "some line of a file.....\n\n".repeat(1 << 15).repeat(2).get(..1 << 20).unwrap().to_owned();
+    let blobs = world.top.join("state/journal/blobs");
+    let raw = || blobs.join(format!("{}.raw", Hash::of(big.as_bytes()))).as_path().exists();
+    for packed in [false, true] {
+        std::fs::write(world.path("big"), &big).unwrap();
+        world.change("call", "big", Some("small")).unwrap();
+        if packed {
+            world.journal.pack().unwrap();
+            assert!(world.journal.inner().blobs.bytes() < big.len() as u64 / 10);
+        }
+        assert_eq!(raw(), !packed);
+        // Another process knows it in the other form.
+        let other = Journal::open(&world.top.join("state"), JournalLimits::default()).unwrap();
+        other.undo(&Which::Last(Among::default()), How::Careful).unwrap();
+        assert_eq!(world.text("big").unwrap(), big);
+    }
+}
+
+#[test]
 fn a_damaged_line_or_blob_is_noticed_and_harms_nothing_else() {
     let (_dir, world) = world();
     std::fs::write(world.path("a"), "old a").unwrap();

@@ -188,7 +188,7 @@ impl Journal {
                 return Ok(());
             }
         };
-        let now = current.as_ref().map(|version| version.hash);
+        let now = current.as_ref().map(|version| version.hash());
         let foreign = now != hash(from(first));
         if foreign {
             plan.conflicts.push(conflict(differs(now, hash(from(first))), true));
@@ -278,7 +278,7 @@ impl Journal {
                 // Forced over somebody's work: that is a change of its own, and can be undone like any other.
                 let id = inner.book.next_id();
                 let kept = |version: &Version| Kept {
-                    hash: version.hash,
+                    hash: version.hash(),
                     bytes: version.mark.bytes,
                     mode: version.mode,
                     stored: small(version),
@@ -317,7 +317,7 @@ impl Journal {
             then: restore.now.clone(),
             now: restore.then.clone(),
             target: current.map(|version| Kept {
-                hash: version.hash,
+                hash: version.hash(),
                 bytes: version.mark.bytes,
                 mode: version.mode,
                 stored: true,

@@ -303,14 +303,18 @@ impl Case<'_> {
         let text = path.lexical().to_string();
         let folded = fold_path(&text);
         let compiled = self.compiled;
-        let denied = [&compiled.deny.reads, &compiled.deny.edits].into_iter();
-        if let Some(id) = denied.filter_map(|index| index.find(&folded, &self.folded)).min() {
+        let held = |index: &ActionIndex| {
+            let rules = [&index.reads, &index.edits].into_iter();
+            let bare = ["Read", "Edit"].into_iter().filter_map(|name| index.tools.find_name(name));
+            rules.filter_map(|rules| rules.find(&folded, &self.folded)).chain(bare).min()
+        };
+        let (denied, asked) = (held(&compiled.deny), held(&compiled.ask));
+        if let Some(id) = denied {
             let text = format!("`{text}` is denied");
             self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
             return;
         }
-        let asked = [&compiled.ask.reads, &compiled.ask.edits].into_iter();
-        if let Some(id) = asked.filter_map(|index| index.find(&folded, &self.folded)).min() {
+        if let Some(id) = asked {
             let text = format!("a rule wants a person to be asked about `{text}`");
             self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }

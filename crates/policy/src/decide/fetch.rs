@@ -19,7 +19,7 @@ impl Policy {
         if let Some(reason) = denied_host(compiled, target).or_else(|| private_host(compiled, target)) {
             return (Action::Deny, reason);
         }
-        if let Some(hit) = first(compiled.ask.domains.hits(&target.host)) {
+        if let Some(hit) = held_by(&compiled.ask.domains, target) {
             let reason = Reason::new(Code::NobodyToAsk, "a rule wants a person to be asked about the host");
             return (Action::Ask, with_rule(compiled, reason, hit.id));
         }
@@ -52,19 +52,23 @@ fn with_rule(compiled: &Compiled, reason: Reason, id: u32) -> Reason {
     Reason { rule: compiled.reference(id), ..reason }
 }
 
-/// A deny rule or the blocked list.
-fn denied_host(compiled: &Compiled, target: &Target) -> Option<Reason> {
-    let ported = |hit: &DomainHit| match hit.ports {
+/// The first rule of a list that holds back a host: all of its ports, or the one that the rule names.
+fn held_by(index: &DomainIndex, target: &Target) -> Option<DomainHit> {
+    first(index.hits(&target.host).filter(|hit| match hit.ports {
         Ports::Usual | Ports::Every => true,
         Ports::Only(port) => port == target.port,
-    };
+    }))
+}
+
+/// A deny rule or the blocked list.
+fn denied_host(compiled: &Compiled, target: &Target) -> Option<Reason> {
     let host = target.host_text();
-    if let Some(hit) = first(compiled.deny.domains.hits(&target.host).filter(ported)) {
+    if let Some(hit) = held_by(&compiled.deny.domains, target) {
         let reason = Reason::new(Code::DeniedByRule, format!("a rule denies `{host}`"));
         return Some(with_rule(compiled, reason, hit.id));
     }
-    let blocked = compiled.fetch.blocked.hits(&target.host).any(|hit| ported(&hit));
-    blocked.then(|| Reason::new(Code::DeniedByRule, format!("`{host}` is blocked")))
+    let blocked = held_by(&compiled.fetch.blocked, target);
+    blocked.map(|_| Reason::new(Code::DeniedByRule, format!("`{host}` is blocked")))
 }
 
 fn private_host(compiled: &Compiled, target: &Target) -> Option<Reason> {
@@ -155,7 +159,7 @@ impl Case<'_> {
     }
 
     fn ask_about_host(&mut self, target: &Target) {
-        if let Some(hit) = first(self.compiled.ask.domains.hits(&target.host)) {
+        if let Some(hit) = held_by(&self.compiled.ask.domains, target) {
             let text = format!("a rule wants a person to be asked about `{}`", target.host_text());
             self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, hit.id);
         }

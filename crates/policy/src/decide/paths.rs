@@ -73,23 +73,23 @@ impl Case<'_> {
         forms.all.iter().filter_map(|form| index.find(&fold_path(form), &self.folded)).min()
     }
 
-    /// An allow rule that fits both the spelled and the real path.
-    fn both_forms(&self, index: &PathIndex, forms: &Forms<'_>) -> Option<u32> {
-        let spelled = index.find(&forms.lexical, &self.exact)?;
-        index.find(&forms.real, &self.exact).map(|real| spelled.min(real))
+    /// Allow rules that fit the spelled and the real path: one for both, or one for each.
+    fn both_forms(&self, indexes: &[&PathIndex], forms: &Forms<'_>) -> Option<u32> {
+        let find = |form: &str| indexes.iter().filter_map(|index| index.find(form, &self.exact)).min();
+        let spelled = find(&forms.lexical)?;
+        find(&forms.real).map(|real| spelled.min(real))
     }
 
     /// An allow rule for reading: one for editing implies it.
     fn read_rule(&self, forms: &Forms<'_>) -> Option<u32> {
         let allow = &self.compiled.allow;
-        let rules = [self.both_forms(&allow.reads, forms), self.both_forms(&allow.edits, forms)];
         let bare = ["Read", "Edit"].into_iter().filter_map(|name| allow.tools.find_name(name));
-        rules.into_iter().flatten().chain(bare).min()
+        self.both_forms(&[&allow.reads, &allow.edits], forms).into_iter().chain(bare).min()
     }
 
     fn edit_rule(&self, forms: &Forms<'_>) -> Option<u32> {
         let allow = &self.compiled.allow;
-        self.both_forms(&allow.edits, forms).into_iter().chain(allow.tools.find_name("Edit")).min()
+        self.both_forms(&[&allow.edits], forms).into_iter().chain(allow.tools.find_name("Edit")).min()
     }
 
     fn inside(&self, forms: &Forms<'_>) -> bool {
@@ -192,21 +192,23 @@ impl Case<'_> {
 
     /// Deny and ask rules for the path.
     fn weigh_rules(&mut self, path: &AbsPath, forms: &Forms<'_>, usage: PathUse) {
-        let find = |index: &ActionIndex, action_denies: bool| {
-            let (rules, bare) = match usage {
-                PathUse::Read => (self.any_form(&index.reads, forms), index.tools.find_name("Read")),
+        let find = |index: &ActionIndex| {
+            let reads =
+                || self.any_form(&index.reads, forms).into_iter().chain(index.tools.find_name("Read")).min();
+            match usage {
+                PathUse::Read => reads(),
                 PathUse::Edit => {
-                    let edits = self.any_form(&index.edits, forms);
-                    // What may not be read may not be changed either; a notebook is changed cell by cell, unread.
-                    let blind = !action_denies || self.request.tool.answers_to("NotebookEdit");
-                    let reads = if blind { None } else { self.any_form(&index.reads, forms) };
-                    (edits.into_iter().chain(reads).min(), index.tools.find_name("Edit"))
+                    let edits =
+                        self.any_form(&index.edits, forms).into_iter().chain(index.tools.find_name("Edit"));
+                    // What is held back from reading is held back from changing; a notebook is changed cell by cell,
+                    // unread.
+                    let blind = self.request.tool.answers_to("NotebookEdit");
+                    edits.chain(if blind { None } else { reads() }).min()
                 }
-            };
-            rules.into_iter().chain(bare).min()
+            }
         };
-        let denied = find(&self.compiled.deny, true);
-        let asked = find(&self.compiled.ask, false);
+        let denied = find(&self.compiled.deny);
+        let asked = find(&self.compiled.ask);
         let verb = match usage {
             PathUse::Read => "read",
             PathUse::Edit => "change",
@@ -293,10 +295,10 @@ impl Case<'_> {
         if via == (Via::Granted { exactly: true }) {
             return false;
         }
-        let edits = self.both_forms(&self.compiled.frank_edits, forms);
+        let compiled = self.compiled;
         let frank = match touch {
-            Touch::Read => self.both_forms(&self.compiled.frank_reads, forms).or(edits),
-            Touch::Write => edits,
+            Touch::Read => self.both_forms(&[&compiled.frank_reads, &compiled.frank_edits], forms),
+            Touch::Write => self.both_forms(&[&compiled.frank_edits], forms),
         };
         if let Some(id) = frank {
             self.ground("a rule that speaks of the sensitive name allows it", Some(id));

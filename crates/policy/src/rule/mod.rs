@@ -193,6 +193,7 @@ impl ActionIndex {
             Some(program) => self.commands.speaks_of(program),
             None => !self.commands.is_empty(),
         };
-        commands || !(self.reads.is_empty() && self.edits.is_empty() && self.domains.is_empty())
+        let bare = ["Read", "Edit"].into_iter().any(|name| self.tools.find_name(name).is_some());
+        commands || bare || !(self.reads.is_empty() && self.edits.is_empty() && self.domains.is_empty())
     }
 }

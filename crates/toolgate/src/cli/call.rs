@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
-use toolgate::{CallLimits, Closed, ToolCall, Toolgate, render};
+use toolgate::{CallLimits, Closed, Code, ToolCall, Toolgate, render};
 
 /// How long hooks in the background may go on after the call.
 const BACKGROUND: Duration = Duration::from_secs(10);
@@ -28,6 +28,12 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
         print(world, args, closed, out)?;
         if let Err(refusal) = &closed.result {
             exit = Exit::of(refusal);
+            if refusal.code == Code::NotRead {
+                out.note(
+                    "each `toolgate call` is a session of its own: make the read and the change together with \
+                     --batch, or serve the tools with `toolgate mcp serve`",
+                );
+            }
         }
     }
     Ok(exit)

@@ -167,7 +167,11 @@ impl Desk<'_> {
             self.out.line(&format!("{verb} {}  {session}", visible(call.as_str())))?;
         }
         for restore in restores {
-            let line = format!("  {:9} {}", deed(restore), visible(&self.named(&restore.path)));
+            let line = format!(
+                "  {:9} {}",
+                if dry { deed(restore).0 } else { deed(restore).1 },
+                visible(&self.named(&restore.path))
+            );
             self.out.line(&format!("{line}{}", tally(restore)))?;
         }
         if dry {
@@ -332,12 +336,12 @@ fn one_of<'a>(what: &str, part: &str, ids: impl Iterator<Item = &'a str>) -> Res
     }
 }
 
-/// What happens to a file, in one word.
-fn deed(restore: &Restore) -> &'static str {
+/// What is to be done to a file, and what was done.
+fn deed(restore: &Restore) -> (&'static str, &'static str) {
     match (&restore.now, &restore.then) {
-        (None, Some(_)) => "created",
-        (Some(_), None) => "removed",
-        (Some(_), Some(_)) | (None, None) => "restored",
+        (None, Some(_)) => ("create", "created"),
+        (Some(_), None) => ("remove", "removed"),
+        (Some(_), Some(_)) | (None, None) => ("restore", "restored"),
     }
 }
 
@@ -360,7 +364,7 @@ fn diff(restore: &Restore) -> String {
 const MOST_LINES: usize = 10_000;
 
 fn file(restore: &Restore, with_diff: bool) -> Value {
-    let mut value = json!({ "path": restore.path, "deed": deed(restore) });
+    let mut value = json!({ "path": restore.path, "deed": deed(restore).0 });
     if with_diff && let Some(fields) = value.as_object_mut() {
         fields.insert("diff".to_owned(), diff(restore).into());
     }

@@ -196,7 +196,10 @@ pub(crate) fn excerpt(text: &[u8], lines: (usize, usize)) -> String {
     let first = lines.0.saturating_sub(AROUND).max(1);
     let count = (lines.1 + AROUND + 1 - first).min(MOST);
     let numbered = text.split('\n').enumerate().skip(first - 1).take(count);
-    numbered.map(|(at, line)| format!("{:>6}\t{}", at + 1, short(line))).collect::<Vec<_>>().join("\n")
+    numbered
+        .map(|(at, line)| format!("{:>6}\t{}", at + 1, short(line.trim_end_matches('\r'))))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 #[cfg(test)]

@@ -137,22 +137,45 @@ fn shrink(path: &AbsPath, format: Format, bytes: &[u8]) -> Result<Smaller, Refus
     let mut side = MOST_SIDE;
     loop {
         let smaller = picture.thumbnail(side, side);
-        let mut out = std::io::Cursor::new(Vec::new());
-        let (media_type, written) = match format {
-            // A photograph as PNG would be larger than before.
-            Format::Jpeg => ("image/jpeg", smaller.to_rgb8().write_to(&mut out, ImageFormat::Jpeg)),
-            Format::Png | Format::Gif | Format::Webp => {
-                ("image/png", smaller.write_to(&mut out, ImageFormat::Png))
-            }
-        };
-        written.map_err(too_much)?;
-        let bytes = out.into_inner();
+        let (media_type, bytes) = encode(&smaller, format).map_err(too_much)?;
         if bytes.len() <= MOST_BYTES || side < 256 {
             let size = (smaller.width() as usize, smaller.height() as usize);
             return Ok(Smaller { media_type, bytes, size });
         }
         side = side / 3 * 2;
     }
+}
+
+/// A PNG larger than this is a photograph more often than a drawing.
+#[cfg(feature = "images")]
+const MOST_DRAWING: usize = 400_000;
+
+/// A photograph as PNG would be larger than before, and a drawing as JPEG would be blurred.
+#[cfg(feature = "images")]
+fn encode(
+    picture: &image::DynamicImage,
+    format: Format,
+) -> Result<(&'static str, Vec<u8>), image::ImageError> {
+    use image::codecs::{jpeg, png};
+    let as_jpeg = || {
+        let mut out = Vec::new();
+        picture.to_rgb8().write_with_encoder(jpeg::JpegEncoder::new_with_quality(&mut out, 85))?;
+        Ok(("image/jpeg", out))
+    };
+    if format == Format::Jpeg {
+        return as_jpeg();
+    }
+    let mut out = Vec::new();
+    let (pack, filter) = (png::CompressionType::Default, png::FilterType::Adaptive);
+    picture.write_with_encoder(png::PngEncoder::new_with_quality(&mut out, pack, filter))?;
+    let opaque = || picture.to_rgba8().pixels().all(|pixel| matches!(pixel.0, [_, _, _, 255]));
+    if out.len() > MOST_DRAWING && opaque() {
+        let jpeg = as_jpeg()?;
+        if jpeg.1.len() < out.len() {
+            return Ok(jpeg);
+        }
+    }
+    Ok(("image/png", out))
 }
 
 #[cfg(not(feature = "images"))]

@@ -1,0 +1,45 @@
+//! Compressing large contents when nobody waits for it.
+
+use super::Journal;
+use super::blobs::pack;
+use crate::files::FileProblem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Edits of one large file come in bursts; the processor is theirs until then.
+const QUIET: Duration = Duration::from_secs(1);
+
+impl Journal {
+    /// Compresses what is stored as it is, in a while, on a thread of its own. A program that ends before leaves it to
+    /// the next one.
+    pub(super) fn pack_later(self: &Arc<Self>) {
+        if self.packing.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let journal = Arc::downgrade(self);
+        let waiting = move || {
+            std::thread::sleep(QUIET);
+            // Of the thread, not of the process.
+            let _ = rustix::process::setpriority_process(None, 10);
+            if let Some(journal) = journal.upgrade() {
+                // What cannot be compressed now stays as it is, which is only larger.
+                let _ = journal.pack();
+                journal.packing.store(false, Ordering::SeqCst);
+            }
+        };
+        let name = "toolgate-journal".to_owned();
+        if std::thread::Builder::new().name(name).spawn(waiting).is_err() {
+            self.packing.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// Compresses all that is stored as it is. Others may use the journal meanwhile.
+    pub(super) fn pack(&self) -> Result<(), FileProblem> {
+        while let Some((hash, raw)) = self.locked(|inner| Ok(inner.blobs.unpacked()))? {
+            let packed = raw.ok().and_then(|raw| pack(hash, &raw));
+            self.locked(|inner| inner.blobs.put_packed(hash, packed.as_deref()))?;
+        }
+        Ok(())
+    }
+}

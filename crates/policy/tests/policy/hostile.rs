@@ -1,0 +1,48 @@
+//! The seeds of the fuzz targets, put to the same checks without a fuzzer.
+
+#[path = "../../../../fuzz/src/desk.rs"]
+pub(crate) mod desk;
+#[path = "../../../../fuzz/src/paths.rs"]
+mod paths;
+#[path = "../../../../fuzz/src/rules.rs"]
+mod rules;
+#[path = "../../../../fuzz/src/shell.rs"]
+mod shell;
+#[path = "../../../../fuzz/src/urls.rs"]
+mod urls;
+
+/// Every seed, and every seed cut short or doubled: an end in the wrong place is what parsers get wrong.
+fn replay(seeds: &str, check: fn(&str)) {
+    let mut count = 0;
+    for line in seeds.lines() {
+        let text: String = serde_json::from_str(line).unwrap();
+        check(&text);
+        let half = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+        let (head, tail) = text.split_at(half);
+        for cut in [head, tail, &format!("{tail}{head}"), &format!("{text}{text}")] {
+            check(cut);
+        }
+        count += 1;
+    }
+    assert!(count >= 50, "{count}");
+}
+
+#[test]
+fn any_text_is_a_rule_or_refused() {
+    replay(include_str!("../../../../fuzz/seeds/rules.jsonl"), rules::check);
+}
+
+#[test]
+fn any_text_is_judged_as_a_command_line() {
+    replay(include_str!("../../../../fuzz/seeds/shell.jsonl"), shell::check);
+}
+
+#[test]
+fn any_text_is_judged_as_a_path() {
+    replay(include_str!("../../../../fuzz/seeds/paths.jsonl"), paths::check);
+}
+
+#[test]
+fn any_text_is_judged_as_an_address() {
+    replay(include_str!("../../../../fuzz/seeds/urls.jsonl"), urls::check);
+}

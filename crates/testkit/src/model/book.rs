@@ -1,0 +1,59 @@
+//! The policy book, walked from front to back.
+
+use super::scene::Call;
+use serde_json::Value;
+use toolgate_policy::Action;
+
+/// What the book says of a call, and whether one of its rules did.
+pub(super) fn answer(book: &Value, call: &Call) -> Option<(Action, bool)> {
+    let rules: Vec<&Value> = book.get("rules").and_then(Value::as_array).into_iter().flatten().collect();
+    let of = |rule: &&&Value, own: bool| {
+        let tool = rule.get("tool").and_then(Value::as_str).unwrap_or_default();
+        if own { tool == call.tool || call.also.contains(&tool) } else { tool == "*" }
+    };
+    let first = |own: bool| rules.iter().filter(|rule| of(rule, own)).find(|rule| holds(rule, call));
+    if let Some(rule) = first(true).or_else(|| first(false)) {
+        return action(rule.get("action")).map(|action| (action, true));
+    }
+    action(book.get("defaultAction")).map(|action| (action, false))
+}
+
+fn action(value: Option<&Value>) -> Option<Action> {
+    match value.and_then(Value::as_str) {
+        Some("allow") => Some(Action::Allow),
+        Some("ask") => Some(Action::Ask),
+        Some("deny") => Some(Action::Deny),
+        Some(_) | None => None,
+    }
+}
+
+fn holds(rule: &Value, call: &Call) -> bool {
+    let conditions = rule.get("conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().all(|condition| {
+        let text = |key: &str| condition.get(key).and_then(Value::as_str).unwrap_or_default();
+        let Some(found) = call.input.get(text("param")) else { return false };
+        let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+        let wanted: Vec<&str> = match condition.get("value") {
+            Some(Value::Array(values)) => values.iter().filter_map(Value::as_str).collect(),
+            Some(Value::String(one)) => vec![one],
+            Some(_) | None => Vec::new(),
+        };
+        wanted.iter().any(|wanted| match text("operator") {
+            "equals" => found == *wanted,
+            "contains" => found.contains(wanted),
+            "startsWith" => found.starts_with(wanted),
+            "matches" => matches(wanted, &found),
+            _ => false,
+        })
+    })
+}
+
+/// The few regular expressions that scenes use, in words.
+fn matches(expression: &str, text: &str) -> bool {
+    match expression {
+        "^npm (test|run)$" => text == "npm test" || text == "npm run",
+        "src/.*s$" => text.split("src/").skip(1).any(|rest| !rest.contains('\n')) && text.ends_with('s'),
+        "[0-9]+" => text.chars().any(|c| c.is_ascii_digit()),
+        _ => false,
+    }
+}

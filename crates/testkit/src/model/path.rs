@@ -1,0 +1,86 @@
+//! Patterns of paths, tried name by name.
+
+use super::scene::{CWD, HOME};
+
+/// Where a pattern starts, and the names it asks for from there.
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    base: String,
+    anywhere: bool,
+    names: Vec<String>,
+    folds: bool,
+}
+
+impl Pattern {
+    /// Reads a pattern of a rule. `grants`: it stands in an allow rule.
+    pub(super) fn read(content: &str, anchor: &str, grants: bool) -> Self {
+        let (base, rest) = if let Some(rest) = content.strip_prefix("//") {
+            ("", rest)
+        } else if let Some(rest) = content.strip_prefix("~/") {
+            (HOME, rest)
+        } else if let Some(rest) = content.strip_prefix('/') {
+            (anchor, rest)
+        } else {
+            (CWD, content.strip_prefix("./").unwrap_or(content))
+        };
+        let relative = !content.starts_with(['/', '~']);
+        let names: Vec<String> = rest.split('/').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+        let single = names.len() == 1 && rest != "**";
+        let directory = names.len() == 2 && rest.ends_with("/**") && !rest.starts_with("**");
+        let anywhere = relative && (single || (directory && !grants));
+        Self { base: base.to_owned(), anywhere, names, folds: !grants }
+    }
+
+    /// Whether it fits a path, or a directory above it.
+    pub(super) fn fits(&self, path: &str) -> bool {
+        let (path, base) = if self.folds {
+            (path.to_lowercase(), self.base.to_lowercase())
+        } else {
+            (path.to_owned(), self.base.clone())
+        };
+        let Some(rest) = path.strip_prefix(&base).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+        else {
+            return false;
+        };
+        let found: Vec<&str> = rest.split('/').filter(|name| !name.is_empty()).collect();
+        let wanted: Vec<String> = self
+            .names
+            .iter()
+            .map(|name| if self.folds { name.to_lowercase() } else { name.clone() })
+            .collect();
+        let starts = if self.anywhere { found.len() } else { 1 };
+        (0..starts.max(1)).any(|start| fit(&wanted, found.get(start..).unwrap_or_default()))
+    }
+
+    /// Whether the pattern itself spells out a secret name.
+    pub(super) fn names_secret(&self) -> bool {
+        self.names.last().is_some_and(|name| name == ".env")
+    }
+}
+
+/// Names asked for against names found. What lies below a fitting directory fits too.
+fn fit(wanted: &[String], found: &[&str]) -> bool {
+    match wanted.split_first() {
+        None => true,
+        Some((first, rest)) if first == "**" => {
+            if rest.is_empty() {
+                return !found.is_empty();
+            }
+            (0..=found.len()).any(|skip| fit(rest, found.get(skip..).unwrap_or_default()))
+        }
+        Some((first, rest)) => found.split_first().is_some_and(|(name, below)| {
+            let (first, name): (Vec<char>, Vec<char>) = (first.chars().collect(), name.chars().collect());
+            glob(&first, &name) && fit(rest, below)
+        }),
+    }
+}
+
+/// `*` and `?` inside one name.
+fn glob(pattern: &[char], name: &[char]) -> bool {
+    match pattern.split_first() {
+        None => name.is_empty(),
+        Some(('*', rest)) => (0..=name.len()).any(|skip| glob(rest, name.get(skip..).unwrap_or_default())),
+        Some(('?', rest)) => name.split_first().is_some_and(|(_, below)| glob(rest, below)),
+        Some((first, rest)) => name.split_first().is_some_and(|(c, below)| c == first && glob(rest, below)),
+    }
+}

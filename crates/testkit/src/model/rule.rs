@@ -1,0 +1,262 @@
+//! Rules, read from their text each time one is asked about.
+
+use super::path::Pattern;
+use super::scene::{Address, Call};
+use serde_json::Value;
+use toolgate_policy::Action;
+
+/// A rule in force.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    pub(super) action: Action,
+    name: String,
+    content: Option<String>,
+    anchor: &'static str,
+}
+
+/// What stands in a rule list.
+pub(super) enum Entry {
+    /// A rule.
+    Rule(Rule),
+    /// Something that never fits anything, though it can be read.
+    Idle,
+    /// Something that cannot be read.
+    Broken,
+}
+
+/// Old names of tools.
+const ALIASES: &[(&str, &str)] = &[("Task", "Agent"), ("KillShell", "TaskStop"), ("KillBash", "TaskStop")];
+
+impl Rule {
+    pub(super) fn read(text: &str, action: Action, anchor: &'static str) -> Entry {
+        let (name, content) = match text.split_once('(') {
+            None => (text, None),
+            Some((name, rest)) => match rest.strip_suffix(')') {
+                Some(content) => (name, Some(content)),
+                None => return Entry::Broken,
+            },
+        };
+        if name.is_empty() || name.contains(')') || content.is_some_and(|content| content.trim().is_empty()) {
+            return Entry::Broken;
+        }
+        if matches!(name, "bash" | "read" | "edit") {
+            return Entry::Broken;
+        }
+        let content = content.filter(|content| *content != "*").map(str::to_owned);
+        let name = ALIASES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new);
+        if name.starts_with("mcp__") && content.is_some() {
+            return Entry::Broken;
+        }
+        // Path rules are written Read and Edit.
+        if matches!(name, "Write" | "Grep" | "MultiEdit" | "NotebookEdit" | "Glob") && content.is_some() {
+            return Entry::Idle;
+        }
+        let grants = action == Action::Allow;
+        if grants && name.contains('*') && !may_grant_by_glob(name) {
+            return Entry::Idle;
+        }
+        let rule = Self { action, name: name.to_owned(), content, anchor };
+        if grants && rule.parameter().is_some() {
+            return Entry::Idle;
+        }
+        Entry::Rule(rule)
+    }
+
+    fn content_of(&self, name: &str) -> Option<&str> {
+        self.content.as_deref().filter(|_| self.name == name)
+    }
+
+    /// The rule is the bare name, and it means this tool.
+    pub(super) fn names(&self, call: &Call) -> bool {
+        if self.content.is_some() {
+            return false;
+        }
+        std::iter::once(call.tool).chain(call.also.iter().copied()).any(|name| {
+            wild(&self.name, name) || (name.starts_with("mcp__") && names_server(&self.name, name))
+        })
+    }
+
+    /// The rule is this bare name.
+    pub(super) fn is_bare(&self, name: &str) -> bool {
+        self.content.is_none() && wild(&self.name, name)
+    }
+
+    /// `field:value` of a deny or ask rule.
+    fn parameter(&self) -> Option<(&str, &str)> {
+        let (field, value) = self.content.as_deref()?.split_once(':')?;
+        matches!(field, "run_in_background" | "model").then_some((field, value))
+    }
+
+    /// The rule is about a field of the input, and the field says so.
+    pub(super) fn fits_field(&self, call: &Call) -> bool {
+        let Some((field, value)) = self.parameter() else { return false };
+        let meant = call.tool == self.name || call.also.contains(&self.name.as_str());
+        let said = match call.input.get(field) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => return false,
+            Some(other) => other.to_string(),
+        };
+        meant && wild(value, &said)
+    }
+
+    /// The rule speaks of this simple command.
+    pub(super) fn fits_command(&self, command: &str) -> bool {
+        if self.parameter().is_some() {
+            return false;
+        }
+        self.content_of("Bash").is_some_and(|content| fits_command(content, command, self.action))
+    }
+
+    /// The rule is this very command, without a wildcard.
+    pub(super) fn is_command(&self, command: &str) -> bool {
+        self.parameter().is_none() && self.content_of("Bash") == Some(command) && !command.contains('*')
+    }
+
+    /// The rule speaks of some path or host, or of this program: a command that is not known might be meant by it.
+    pub(super) fn might_mean(&self, program: &str) -> bool {
+        let Some(content) = &self.content else { return matches!(self.name.as_str(), "Read" | "Edit") };
+        match self.name.as_str() {
+            "Read" | "Edit" | "WebFetch" => true,
+            "Bash" if self.parameter().is_none() => {
+                let first =
+                    content.strip_suffix(":*").unwrap_or(content).split(' ').next().unwrap_or_default();
+                first == program || first.contains('*')
+            }
+            _ => false,
+        }
+    }
+
+    /// The rule speaks of reading (`Read`) or changing (`Edit`) this path.
+    pub(super) fn fits_path(&self, name: &str, path: &str) -> bool {
+        match &self.content {
+            None => self.name == name,
+            Some(_) => self.pattern(name).is_some_and(|pattern| pattern.fits(path)),
+        }
+    }
+
+    /// The pattern of a path rule.
+    pub(super) fn pattern(&self, name: &str) -> Option<Pattern> {
+        let content = self.content_of(name)?;
+        Some(Pattern::read(content, self.anchor, self.action == Action::Allow))
+    }
+
+    /// The rule speaks of this host.
+    pub(super) fn fits_host(&self, address: &Address) -> bool {
+        let Some(domain) = self.content_of("WebFetch").and_then(|content| content.strip_prefix("domain:"))
+        else {
+            return false;
+        };
+        let (host, port) = match domain.split_once(':') {
+            Some((host, port)) => (host, port.parse::<u16>().ok()),
+            None => (domain, None),
+        };
+        let port_fits = match port {
+            Some(port) => port == address.real_port(),
+            // What holds back a host holds back all of its ports; so does what opens a host of one's own.
+            None => {
+                self.action != Action::Allow
+                    || matches!(address.real_port(), 80 | 443)
+                    || is_private(address.host)
+            }
+        };
+        port_fits && fits_labels(host, address.host)
+    }
+
+    /// The rule names this very host.
+    pub(super) fn is_host(&self, host: &str) -> bool {
+        let domain = self.content_of("WebFetch").and_then(|content| content.strip_prefix("domain:"));
+        domain.is_some_and(|domain| domain.split(':').next() == Some(host))
+    }
+
+    /// The rule speaks of this type of agent.
+    pub(super) fn fits_agent(&self, agent: &str) -> bool {
+        self.parameter().is_none() && self.content_of("Agent") == Some(agent)
+    }
+
+    /// The rule speaks of this use of a skill.
+    pub(super) fn fits_skill(&self, name: &str, args: Option<&str>) -> bool {
+        self.content_of("Skill").is_some_and(|content| match content.strip_suffix(" *") {
+            Some(prefix) => prefix == name,
+            // A skill that is held back is held back with arguments as well.
+            None => content == name && (args.is_none() || self.action != Action::Allow),
+        })
+    }
+}
+
+/// `mcp__server__glob` and `mcp__*__tool` may grant; `mcp__*` and other globs may not.
+fn may_grant_by_glob(name: &str) -> bool {
+    let Some((server, tool)) = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) else {
+        return false;
+    };
+    !server.contains('*') || (server == "*" && !tool.contains('*'))
+}
+
+/// `mcp__server` means every tool of the server.
+fn names_server(rule: &str, name: &str) -> bool {
+    let server = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map(|(server, _)| server);
+    server.is_some_and(|server| rule.strip_prefix("mcp__").is_some_and(|rule| wild(rule, server)))
+}
+
+/// Addresses that are not of the public network, as far as scenes use them.
+pub(super) fn is_private(host: &str) -> bool {
+    matches!(host, "localhost" | "127.0.0.1" | "10.0.0.7" | "169.254.169.254")
+}
+
+/// Labels against labels: `*.` in front takes one or more, `*` elsewhere stays in its label.
+pub(super) fn fits_labels(pattern: &str, host: &str) -> bool {
+    let host = host.to_lowercase();
+    let host: Vec<&str> = host.trim_end_matches('.').split('.').collect();
+    let pattern = pattern.to_lowercase();
+    if let Some(rest) = pattern.strip_prefix("*.") {
+        let rest: Vec<&str> = rest.split('.').collect();
+        let below = host.len().saturating_sub(rest.len());
+        return below > 0 && same_labels(&rest, host.get(below..).unwrap_or_default());
+    }
+    same_labels(&pattern.split('.').collect::<Vec<_>>(), &host)
+}
+
+fn same_labels(pattern: &[&str], host: &[&str]) -> bool {
+    pattern.len() == host.len() && pattern.iter().zip(host).all(|(label, found)| wild(label, found))
+}
+
+/// `*` stands for any text.
+pub(super) fn wild(pattern: &str, text: &str) -> bool {
+    let pattern: Vec<(char, bool)> = pattern.chars().map(|c| (c, false)).collect();
+    takes(&pattern, &text.chars().collect::<Vec<_>>())
+}
+
+/// The content of a Bash rule against a simple command.
+fn fits_command(content: &str, command: &str, action: Action) -> bool {
+    if let Some(prefix) = content.strip_suffix(":*") {
+        return command == prefix || command.starts_with(&format!("{prefix} "));
+    }
+    let pattern: Vec<(char, bool)> = content
+        .char_indices()
+        .map(|(at, c)| {
+            let before = content.get(..at).unwrap_or_default();
+            let word = before.rsplit([' ', '*']).next().unwrap_or_default();
+            // In an allow rule, a star that is glued to a path or an address stays in its argument.
+            (c, action == Action::Allow && c == '*' && !before.ends_with(' ') && word.contains('/'))
+        })
+        .collect();
+    let command: Vec<char> = command.chars().collect();
+    if takes(&pattern, &command) {
+        return true;
+    }
+    // ` *` at the end: nothing need follow.
+    content.ends_with(" *")
+        && takes(pattern.get(..pattern.len().saturating_sub(2)).unwrap_or_default(), &command)
+}
+
+/// A pattern of characters; the flag keeps a star inside its word.
+fn takes(pattern: &[(char, bool)], text: &[char]) -> bool {
+    match pattern.split_first() {
+        None => text.is_empty(),
+        Some((('*', narrow), rest)) => (0..=text.len())
+            .take_while(|skip| !narrow || !text.get(..*skip).unwrap_or_default().contains(&' '))
+            .any(|skip| takes(rest, text.get(skip..).unwrap_or_default())),
+        Some(((first, _), rest)) => {
+            text.split_first().is_some_and(|(c, below)| c == first && takes(rest, below))
+        }
+    }
+}

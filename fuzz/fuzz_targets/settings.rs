@@ -1,0 +1,7 @@
+//! `cargo xtask fuzz settings`.
+
+#![no_main]
+
+use toolgate_fuzz::{Kind, check};
+
+libfuzzer_sys::fuzz_target!(|text: &str| check(Kind::Settings, text));

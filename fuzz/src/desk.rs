@@ -1,0 +1,106 @@
+//! Judging a call on paper: nothing exists, nothing is a link, and nothing runs.
+
+use serde_json::{Map, Value, json};
+use toolgate_policy::{
+    Action, EntryKind, Facts, Layer, LayerRules, PathFact, Policy, RawPolicy, Request, Workspace,
+};
+use toolgate_proto::{
+    AbsPath, CommandLine, Effect, Intent, Mode, Scope, Shell, SourceId, ToolIdentity, ToolName, Verdict,
+    WriteKind,
+};
+
+/// A path that is known to be absolute.
+pub(crate) fn abs(path: &str) -> AbsPath {
+    AbsPath::root().join(path)
+}
+
+/// `/ws`, with a home beside it.
+pub(crate) fn workspace() -> Workspace {
+    Workspace { cwd: abs("/ws"), roots: vec![abs("/ws")], home: Some(abs("/home/u")) }
+}
+
+/// A policy of one layer.
+pub(crate) fn policy(allow: &[&str], ask: &[&str], deny: &[&str], mode: Mode) -> Policy {
+    let mut layer = LayerRules::new(Layer::Project, abs("/ws"));
+    layer.allow = allow.iter().map(|rule| (*rule).into()).collect();
+    layer.ask = ask.iter().map(|rule| (*rule).into()).collect();
+    layer.deny = deny.iter().map(|rule| (*rule).into()).collect();
+    RawPolicy { layers: vec![layer], mode, ..RawPolicy::default() }.compile().0
+}
+
+/// What comes of a call with one effect.
+pub(crate) fn judge(policy: &Policy, tool: &str, input: Value, effect: Effect) -> Action {
+    let source = match tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
+        Some((server, tool)) => SourceId::Mcp { server: server.to_owned(), tool: tool.to_owned() },
+        None => SourceId::Builtin,
+    };
+    let tool = ToolIdentity {
+        name: ToolName::new(tool),
+        also: Vec::new(),
+        source,
+        read_only: false,
+        requires_interaction: false,
+    };
+    let workspace = workspace();
+    let intent = Intent::new("do it", [effect]);
+    let survey = policy.survey(&intent, &workspace);
+    let mut facts = Facts::none();
+    for path in &survey.paths {
+        facts.insert(PathFact {
+            asked: path.clone(),
+            real: path.lexical(),
+            links: Vec::new(),
+            kind: EntryKind::Missing,
+            hard_linked: false,
+            problem: None,
+        });
+    }
+    let input: Map<String, Value> = input.as_object().cloned().unwrap_or_default();
+    let request = Request {
+        tool: &tool,
+        input: &input,
+        intent: &intent,
+        survey: &survey,
+        workspace: &workspace,
+        facts: &facts,
+        opinions: &[],
+    };
+    match policy.decide(&request).verdict {
+        Verdict::Allow(_) => Action::Allow,
+        Verdict::Ask(_) => Action::Ask,
+        Verdict::Deny(_) => Action::Deny,
+    }
+}
+
+/// A command line of bash in the workspace.
+pub(crate) fn line(text: &str) -> CommandLine {
+    CommandLine { text: text.to_owned(), shell: Shell::Bash, cwd: abs("/ws"), unsandboxed: false }
+}
+
+/// `Bash` with a command.
+pub(crate) fn bash(policy: &Policy, text: &str) -> Action {
+    judge(policy, "Bash", json!({ "command": text }), Effect::Exec { command: line(text) })
+}
+
+/// `Read` of a path.
+pub(crate) fn read(policy: &Policy, path: &AbsPath) -> Action {
+    let input = json!({ "file_path": path.to_string() });
+    judge(policy, "Read", input, Effect::Read { path: path.clone(), scope: Scope::Entry })
+}
+
+/// `Write` of a path.
+pub(crate) fn write(policy: &Policy, path: &AbsPath) -> Action {
+    let input = json!({ "file_path": path.to_string() });
+    judge(policy, "Write", input, Effect::Write { path: path.clone(), kind: WriteKind::Put })
+}
+
+/// `WebFetch` of an address.
+pub(crate) fn fetch(policy: &Policy, url: &str) -> Action {
+    judge(policy, "WebFetch", json!({ "url": url }), Effect::Fetch { url: url.to_owned() })
+}
+
+/// A tool of a server.
+pub(crate) fn remote(policy: &Policy) -> Action {
+    let effect = Effect::Remote { server: "gh".to_owned(), tool: "get_issue".to_owned() };
+    judge(policy, "mcp__gh__get_issue", json!({ "path": "src/a.rs" }), effect)
+}

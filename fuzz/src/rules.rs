@@ -1,0 +1,42 @@
+//! Any text as a rule: it is read or refused, and what it does is monotonic.
+
+use super::desk;
+use std::sync::OnceLock;
+use toolgate_policy::{Action, Layer, LayerRules, Policy, RawPolicy, Weight};
+
+/// One call of each kind that rules speak of.
+fn verdicts(policy: &Policy) -> [Action; 4] {
+    [
+        desk::bash(policy, "npm run build"),
+        desk::write(policy, &desk::abs("/ws/src/a.rs")),
+        desk::fetch(policy, "https://docs.example.com/x"),
+        desk::remote(policy),
+    ]
+}
+
+/// A rule never does the opposite of what its list says, and one that cannot be read never vanishes silently.
+pub(crate) fn check(text: &str) {
+    static PLAIN: OnceLock<[Action; 4]> = OnceLock::new();
+    let plain = PLAIN.get_or_init(|| verdicts(&RawPolicy::default().compile().0));
+    for action in [Action::Allow, Action::Ask, Action::Deny] {
+        let mut layer = LayerRules::new(Layer::Project, desk::abs("/ws"));
+        match action {
+            Action::Allow => layer.allow.push(text.into()),
+            Action::Ask => layer.ask.push(text.into()),
+            Action::Deny => layer.deny.push(text.into()),
+        }
+        let (policy, problems) = RawPolicy { layers: vec![layer], ..RawPolicy::default() }.compile();
+        let fatal = problems.iter().any(|problem| problem.weight == Weight::Fatal);
+        assert!(!(fatal && action == Action::Allow), "an allow rule is never fatal: {text:?}");
+        for (got, plain) in verdicts(&policy).into_iter().zip(plain) {
+            match action {
+                _ if fatal => {
+                    assert_eq!(got, Action::Deny, "unusable, but not everything is denied: {text:?}")
+                }
+                Action::Allow => assert!(got <= *plain, "an allow rule tightens: {text:?}"),
+                Action::Ask => assert!(got >= *plain && got <= Action::Ask, "an ask rule: {text:?}"),
+                Action::Deny => assert!(got >= *plain, "a deny rule loosens: {text:?}"),
+            }
+        }
+    }
+}
