@@ -31,6 +31,10 @@ fn tidy(schema: &mut Value, root: bool) {
             if root || map.contains_key("properties") {
                 map.remove("title");
             }
+            if root {
+                // The tool's own description says what it is for; a type's doc comment is for readers of the source.
+                map.shift_remove("description");
+            }
             // `uint64` and the like are Rust's, and strict consumers refuse unknown formats.
             if map.get("format").and_then(Value::as_str).is_some_and(|f| {
                 f.starts_with("uint") || f.starts_with("int") || f == "double" || f == "float"

@@ -60,6 +60,15 @@ fn act() -> impl Strategy<Value = (&'static str, Value)> {
         6 => path().prop_map(|path| ("read_file", json!({ "path": path }))),
         3 => prop_oneof![Just(".".to_owned()), path()].prop_map(|path| ("ls", json!({ "path": path }))),
         2 => prop_oneof![Just(".".to_owned()), path()].prop_map(|path| ("total", json!({ "path": path }))),
+        3 => path().prop_map(|path| ("read_many_files", json!({ "paths": [path, "*", "d/**"] }))),
+        2 => "[pqrx]{1,2}".prop_map(|text| ("grep", json!({ "pattern": text }))),
+        2 => Just(("glob", json!({ "pattern": "**/*" }))),
+        5 => (path(), "[pqr\n]{0,5}", any::<bool>()).prop_map(|(path, text, over)| {
+            ("write_file", json!({ "path": path, "content": text, "overwrite": over }))
+        }),
+        5 => (path(), "[pqrxyz]", "[pqr]{0,2}").prop_map(|(path, old, new)| {
+            ("edit_file", json!({ "path": path, "edits": [{ "target": old, "replacement": new }] }))
+        }),
         6 => one("put"),
         5 => one("append"),
         3 => one("remove"),
@@ -71,6 +80,18 @@ fn act() -> impl Strategy<Value = (&'static str, Value)> {
         1 => Just(("put", json!({ "path": 7 }))),
         1 => Just(("nonsense", json!({}))),
     ]
+}
+
+/// Real commands: those that only read overlap with others, the rest are barriers.
+fn command() -> impl Strategy<Value = (&'static str, Value)> {
+    let line = prop_oneof![
+        3 => path().prop_map(|path| format!("cat {path}")),
+        1 => Just("ls".to_owned()),
+        2 => (path(), "[pqr]{1,3}").prop_map(|(path, text)| format!("echo {text} > {path}")),
+        1 => (path(), path()).prop_map(|(from, to)| format!("cp {from} {to}")),
+        1 => path().prop_map(|path| format!("rm -f {path}")),
+    ];
+    line.prop_map(|line| ("shell", json!({ "command": line })))
 }
 
 fn plant(root: &Path, seeds: &[Seed]) {
@@ -106,7 +127,7 @@ impl World {
     /// A result as text, without the name of the temporary directory.
     fn told(&self, result: &CallResult) -> String {
         let text = match result {
-            Ok(output) => format!("ok {} {:?}", output.model_text(), output.structured),
+            Ok(output) => format!("ok {} {:?}", output.model_text(), timeless(&output.structured)),
             Err(refusal) => format!("{refusal} | {}", refusal.hint),
         };
         text.replace(&self.dir.path().canonicalize().unwrap().display().to_string(), "ROOT")
@@ -117,6 +138,21 @@ impl World {
         let root = self.dir.path().canonicalize().unwrap();
         (writers::snapshot(&root), cwd.replace(&root.display().to_string(), "ROOT"))
     }
+}
+
+/// A structured result without what differs between any two runs.
+fn timeless(structured: &Option<Value>) -> Option<Value> {
+    let mut value = structured.clone();
+    if let Some(Value::Object(fields)) = &mut value {
+        fields.retain(|name, _| !name.to_lowercase().contains("duration"));
+    }
+    value
+}
+
+/// Names of everything that may run without a question.
+fn granted() -> toolgate_policy::RawPolicy {
+    let real = ["Write", "Edit", "Bash"];
+    allow_all(&writers::NAMES.iter().copied().chain(real).collect::<Vec<_>>())
 }
 
 fn runtime() -> &'static Runtime {
@@ -202,7 +238,21 @@ proptest! {
     #[test]
     fn the_batch_equals_one_by_one(seeds in vec(seed(), 0..10), acts in vec(act(), 2..14)) {
         static GATE: OnceLock<Arc<Gate>> = OnceLock::new();
-        let gate = GATE.get_or_init(|| equip(gate_with(allow_all(&writers::NAMES)).0));
+        let gate = GATE.get_or_init(|| equip(gate_with(granted()).0));
+        check(gate, &seeds, &acts)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(100))]
+
+    #[test]
+    fn the_batch_equals_one_by_one_with_real_commands(
+        seeds in vec(seed(), 2..10),
+        acts in vec(prop_oneof![act().boxed(), command().boxed()], 2..8),
+    ) {
+        static GATE: OnceLock<Arc<Gate>> = OnceLock::new();
+        let gate = GATE.get_or_init(|| equip(gate_with(granted()).0));
         check(gate, &seeds, &acts)?;
     }
 }
@@ -218,7 +268,7 @@ proptest! {
         static GATE: OnceLock<Arc<Gate>> = OnceLock::new();
         let gate = GATE.get_or_init(|| {
             equip(Gate::new(GateParts {
-                policy: allow_all(&writers::NAMES),
+                policy: granted(),
                 hooks: vec![Arc::new(Redirect)],
                 sinks: Vec::<Arc<dyn Sink>>::new(),
                 ..GateParts::default()
@@ -231,7 +281,7 @@ proptest! {
 /// A law that held because nothing ever overlapped would be worth nothing.
 #[test]
 fn writers_of_different_files_do_overlap() {
-    let gate = equip(gate_with(allow_all(&writers::NAMES)).0);
+    let gate = equip(gate_with(granted()).0);
     let world = World::new(&[]);
     runtime().block_on(async {
         for _ in 0..200 {
