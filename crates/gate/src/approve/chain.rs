@@ -10,6 +10,7 @@ use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
+use toolgate_policy::Judgement;
 use toolgate_proto::{Code, Event, Intent, Question, Refusal};
 
 /// Somebody's answer.
@@ -25,7 +26,7 @@ pub(crate) async fn ask(
     valid: &Valid,
     intent: &Intent,
     question: &Question,
-    flip: Option<&str>,
+    judgement: &Judgement,
 ) -> Result<Answered, Refusal> {
     let started = Instant::now();
     let deadline = tokio::time::Instant::now() + walk.gate.approval_timeout;
@@ -35,7 +36,7 @@ pub(crate) async fn ask(
     }
     let approvers = Arc::clone(&walk.current.approvers);
     if !approvers.is_empty() {
-        let request = request(walk, valid, question, flip);
+        let request = request(walk, valid, question, judgement);
         walk.gate
             .audience
             .tell(|| Event::Asked { call: walk.call.id.clone(), question: Box::new(question.clone()) });
@@ -63,14 +64,15 @@ pub(crate) async fn ask(
         Code::NobodyToAsk,
         format!("{}, so a person must be asked, and nobody can be", question.reason),
     );
-    Err(match flip {
+    Err(match &judgement.flip {
         Some(flip) => refusal.hint(flip),
         None => refusal,
     })
 }
 
-fn request(walk: &Walk<'_>, valid: &Valid, question: &Question, flip: Option<&str>) -> ApprovalRequest {
+fn request(walk: &Walk<'_>, valid: &Valid, question: &Question, judgement: &Judgement) -> ApprovalRequest {
     let input = valid.input().clone();
+    let commands: Vec<String> = judgement.parts.iter().map(|part| part.text.clone()).collect();
     ApprovalRequest {
         id: toolgate_os::fresh_id("ask_"),
         call: walk.call.id.clone(),
@@ -80,8 +82,9 @@ fn request(walk: &Walk<'_>, valid: &Valid, question: &Question, flip: Option<&st
         input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
         input,
         diff: valid.prepared.preview(&walk.scene),
-        parts: Vec::new(),
-        flip: flip.map(str::to_owned),
+        // A line that is one command is shown already.
+        parts: if commands.len() > 1 { commands } else { Vec::new() },
+        flip: judgement.flip.clone(),
         cancel: walk.cancel.child_token(),
     }
 }

@@ -67,8 +67,7 @@ async fn ask_in_turn(walk: &mut Walk<'_>, judged: &Judged, question: &Question) 
     } else {
         None
     };
-    let flip = judged.judgement.flip.as_deref();
-    let asking = ask(walk, &judged.screened.valid, &judged.intent, question, flip);
+    let asking = ask(walk, &judged.screened.valid, &judged.intent, question, &judged.judgement);
     Ok(Heard::Answer(ANSWERING.scope(depth + 1, asking).await?))
 }
 

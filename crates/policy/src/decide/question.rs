@@ -141,6 +141,10 @@ impl Case<'_> {
 
     pub(crate) fn suggestions(&self) -> Vec<Suggestion> {
         let mut out: Vec<Suggestion> = Vec::new();
+        // What could ruin the machine is looked at each time it comes.
+        if self.danger == Some(Severity::Critical) {
+            return out;
+        }
         for rule in &self.suggestions {
             if out.len() < MOST_SUGGESTIONS && !out.iter().any(|other| other.rule == *rule) && narrow(rule) {
                 out.push(Suggestion { rule: rule.clone() });
