@@ -83,9 +83,27 @@ impl Gate {
         self.call_in_turn(session, &call, limits, None).await
     }
 
+    /// The same for a call that asks a tool about another call: a hook's, or one in a person's place. Its input quotes
+    /// the other call, so the paths in it are not taken for what the tool touches.
+    pub async fn consult(&self, session: &Session, call: ToolCall, limits: CallLimits) -> Closed {
+        let scene = Scene { consulted: true, ..Scene::of(session) };
+        self.call_in(scene, session, &call, limits, None).await
+    }
+
     /// The same for a call whose turn has come in a batch.
     pub(crate) async fn call_in_turn(
         &self,
+        session: &Session,
+        call: &ToolCall,
+        limits: CallLimits,
+        turn: Option<Turn>,
+    ) -> Closed {
+        self.call_in(Scene::of(session), session, call, limits, turn).await
+    }
+
+    async fn call_in(
+        &self,
+        scene: Scene,
         session: &Session,
         call: &ToolCall,
         limits: CallLimits,
@@ -95,7 +113,7 @@ impl Gate {
         let mut walk = Walk {
             gate: self,
             current: self.current(),
-            scene: Scene::of(session),
+            scene,
             call,
             trail: Trail::open(self.audience.clone(), session, call),
             cancel: limits.cancel.child_token(),

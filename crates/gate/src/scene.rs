@@ -131,12 +131,14 @@ pub struct Scene {
     pub session: Session,
     /// Where it worked when the call arrived.
     pub workspace: Arc<Workspace>,
+    /// The call asks a tool about another call.
+    pub(crate) consulted: bool,
 }
 
 impl Scene {
     /// The scene of a session now.
     pub fn of(session: &Session) -> Self {
-        Self { session: session.clone(), workspace: session.workspace() }
+        Self { session: session.clone(), workspace: session.workspace(), consulted: false }
     }
 
     /// A path from an input: absolute, below home with `~/`, or seen from the working directory.

@@ -1,6 +1,6 @@
 //! Putting a toolgate together.
 
-use crate::hooks::HookContext;
+use crate::hooks::{HookContext, Place};
 use crate::live::{Chosen, Live};
 use crate::paper;
 use crate::settings::grants::LocalKeeper;
@@ -245,6 +245,7 @@ impl Builder {
         }
 
         let tasks = TaskTracker::new();
+        let place = Place::default();
         let session = Session::new(id, self.principal, workspace);
         let live = Live::new(Chosen {
             session: session.clone(),
@@ -256,7 +257,12 @@ impl Builder {
             only: self.only.map(|names| names.into_iter().collect()),
             hooks: std::mem::take(&mut self.parts.hooks),
             approvers: std::mem::take(&mut self.parts.approvers),
-            context: HookContext { project: root, env: self.env, tasks: tasks.clone() },
+            context: HookContext {
+                project: root,
+                env: self.env,
+                tasks: tasks.clone(),
+                place: Arc::clone(&place),
+            },
         });
         let gate = Gate::new(self.parts);
         let (problems, notes) = live.apply(&gate, settings);
@@ -272,7 +278,9 @@ impl Builder {
         let live = Arc::new(live);
         let looking = Arc::clone(&live);
         gate.look_before_calls(move |gate| looking.refresh(gate));
-        Ok(Toolgate { gate: Arc::new(gate), session, live, notes, problems, tasks })
+        let gate = Arc::new(gate);
+        let _ = place.set((Arc::downgrade(&gate), session.clone()));
+        Ok(Toolgate { gate, session, live, notes, problems, tasks })
     }
 }
 

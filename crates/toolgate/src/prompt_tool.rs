@@ -36,6 +36,29 @@ impl PromptTool {
         let _ = self.place.set((Arc::downgrade(&toolgate.shared_gate()), toolgate.session().clone()));
     }
 
+    /// Whether there is such a tool and it can be asked. To be looked at before the first call, since nobody would be
+    /// asked otherwise.
+    pub fn fits(&self, toolgate: &crate::Toolgate) -> Result<(), String> {
+        let Some(definition) = toolgate.gate().definition(self.tool.as_str()) else {
+            return Err(format!("{} is not there, so nobody could be asked", self.name));
+        };
+        let schema = &definition.input_schema;
+        let fields = ["tool_name", "input", "tool_use_id"];
+        let takes = |field: &str| {
+            schema.pointer(&format!("/properties/{field}")).is_some()
+                || schema.get("additionalProperties").is_none_or(|more| *more != Value::Bool(false))
+        };
+        let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+        let other = required.iter().filter_map(Value::as_str).find(|field| !fields.contains(field));
+        match (fields.iter().find(|field| !takes(field)), other) {
+            (None, None) => Ok(()),
+            (Some(field), _) => Err(format!("{} takes no `{field}`, so it cannot be asked", self.name)),
+            (None, Some(field)) => {
+                Err(format!("{} wants `{field}`, which a question does not have", self.name))
+            }
+        }
+    }
+
     async fn put(&self, request: &ApprovalRequest) -> Answer {
         let concerns_itself = request.question.tool == self.tool;
         let Some((gate, session)) = self.place.get().filter(|_| !concerns_itself && !request.wants_a_person)
@@ -52,7 +75,7 @@ impl PromptTool {
         });
         let call = ToolCall::new(toolgate_os::fresh_id("prompt_"), self.tool.clone(), input.to_string());
         let limits = CallLimits { cancel: request.cancel.clone(), timeout: None };
-        match gate.call(session, call, limits).await.result {
+        match gate.consult(session, call, limits).await.result {
             Ok(output) => understood(&output.model_text()),
             Err(refusal) => Answer::Lost { why: format!("{} failed: {refusal}", self.name) },
         }

@@ -22,6 +22,7 @@ mod main {
     mod hook_servers;
     mod hostile;
     mod logging;
+    mod mcp_hooks;
     mod policy;
     mod prompt_tools;
     mod settings;

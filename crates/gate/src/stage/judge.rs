@@ -57,6 +57,7 @@ pub(crate) fn judge(current: &Current, scene: &Scene, screened: Screened) -> Res
         &scene.workspace,
         (screened.valid.identity(), screened.valid.input(), &intent),
         &screened.opinions,
+        scene.consulted,
     );
     Ok(Judged { screened, intent, survey, facts, judgement })
 }
@@ -68,7 +69,7 @@ pub(crate) fn intended(valid: &Valid, scene: &Scene) -> Intended {
 /// Judges something that would be done, under any policy. Nothing is run and nothing recorded, so this needs no gate.
 pub fn judge_intended(policy: &Policy, workspace: &Workspace, intended: &Intended) -> Judgement {
     let Intended { tool, input, intent } = intended;
-    decide(policy, workspace, (tool, input, intent), &[]).0
+    decide(policy, workspace, (tool, input, intent), &[], false).0
 }
 
 fn intent_of(valid: &Valid, scene: &Scene) -> Intent {
@@ -84,8 +85,10 @@ fn decide(
     workspace: &Workspace,
     (tool, input, intent): (&ToolIdentity, &Map<String, Value>, &Intent),
     opinions: &[Opinion],
+    consulted: bool,
 ) -> (Judgement, Survey, Facts) {
-    let survey = policy.survey(intent, workspace);
+    let mut survey = policy.survey(intent, workspace);
+    survey.only_spoken_of = consulted;
     let mut facts = Facts::none();
     for path in &survey.paths {
         facts.insert(toolgate_os::resolve(path));

@@ -264,7 +264,9 @@ impl Case<'_> {
             self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
         self.refuse_in_plan("another server may change anything");
-        self.weigh_remote_paths();
+        if !self.request.survey.only_spoken_of {
+            self.weigh_remote_paths();
+        }
         let rule = pair(&compiled.allow, server, tool, Reading::Strict).map(Grant::Rule);
         match rule.or(self.grant) {
             Some(grant) => self.ground_of_grant(grant),

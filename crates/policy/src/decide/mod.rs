@@ -48,6 +48,8 @@ pub struct Survey {
     pub paths: Vec<AbsPath>,
     /// What each command line of the intent would do, in the order of its effects.
     pub commands: Vec<SurveyedCommand>,
+    /// The call asks about another call, as a person set it up: paths in its input are spoken of, not touched.
+    pub only_spoken_of: bool,
 }
 
 /// A command line and what it would do.

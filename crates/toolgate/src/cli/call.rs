@@ -1,7 +1,7 @@
 //! `toolgate call`: one call through the whole boundary.
 
 use super::args::{CallArgs, ResultForm};
-use super::mcp::Behind;
+use super::mcp::{Behind, server_of};
 use super::out::Out;
 use super::world::{Recording, World};
 use super::{Exit, Failure, call_batch, progress};
@@ -87,14 +87,16 @@ pub(crate) fn make(
         interrupts.recv().await;
         interrupted.cancel();
     });
-    let Recording { toolgate, ledger, watched } = world.recording(&cancel, out)?;
+    let recording = world.recording(&cancel, out)?;
+    let toolgate = &recording.toolgate;
     let limits = CallLimits { cancel, timeout };
     let events = progress::wanted(&world.global).then(|| toolgate.events());
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.all().len())));
     let (closed, background_over) = runtime.block_on(async {
-        let behind = servers_of(world, calls.all(), &toolgate, out)?;
+        let behind = servers_of(world, calls.all(), toolgate, out)?;
         let closed = if behind.servers.is_empty() {
-            calls.made_by(&toolgate, limits).await
+            recording.can_ask()?;
+            calls.made_by(toolgate, limits).await
         } else {
             let coordinator = behind.coordinator(world, &toolgate.settings())?;
             coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -110,9 +112,12 @@ pub(crate) fn make(
                     .iter()
                     .for_each(|problem| out.note(&format!("server `{}`: {problem}", state.name)));
             }
-            let closed = calls.made_by(&toolgate, limits).await;
+            let closed = match recording.can_ask() {
+                Ok(()) => Ok(calls.made_by(toolgate, limits).await),
+                Err(failure) => Err(failure),
+            };
             coordinator.close().await;
-            closed
+            closed?
         };
         if let Some(progress) = progress {
             // It ends with the last call; its line must be gone before a result is printed.
@@ -122,6 +127,7 @@ pub(crate) fn make(
     })?;
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
+    let Recording { ledger, watched, .. } = recording;
     watched.finish(out);
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
         out.note(&format!("not everything is in the ledger: {trouble}"));
@@ -147,16 +153,16 @@ fn servers_of(
     toolgate: &Toolgate,
     out: &mut Out,
 ) -> Result<Behind, Failure> {
-    let server = |call: &ToolCall| {
-        let rest = call.name.as_str().strip_prefix("mcp__")?;
-        Some(rest.split_once("__")?.0.to_owned())
-    };
-    let named: BTreeSet<String> = calls.iter().filter_map(server).collect();
+    let settings = toolgate.settings();
+    let mut named: BTreeSet<String> =
+        calls.iter().filter_map(|call| server_of(call.name.as_str())).map(str::to_owned).collect();
     let all = calls.iter().any(|call| call.name.as_str().contains("McpResource"));
-    if named.is_empty() && !all {
+    let prompt = world.global.permission_prompt_tool.as_deref().and_then(server_of);
+    if named.is_empty() && !all && prompt.is_none() && settings.hook_servers().is_empty() {
         return Ok(Behind { servers: Vec::new() });
     }
-    let mut behind = Behind::look(world, &toolgate.settings(), out)?;
+    let mut behind = Behind::look(world, &settings, out)?;
+    named.append(&mut behind.need(world, &settings));
     behind.servers.retain(|entry| all || named.contains(&entry.name));
     behind.servers.iter_mut().for_each(|entry| entry.always_load = true);
     Ok(behind)

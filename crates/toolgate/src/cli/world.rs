@@ -31,6 +31,19 @@ pub(crate) struct Recording {
     pub(crate) toolgate: Toolgate,
     pub(crate) ledger: Option<Arc<LedgerSink>>,
     pub(crate) watched: Watched,
+    prompt_tool: Option<PromptTool>,
+}
+
+impl Recording {
+    /// Refuses to start where questions would go to a tool that cannot be asked. To be called once servers are there.
+    pub(crate) fn can_ask(&self) -> Result<(), Failure> {
+        match &self.prompt_tool {
+            Some(tool) => tool.fits(&self.toolgate).map_err(|problem| {
+                Failure::Usage(format!("{problem}; see `toolgate tools` and `toolgate mcp list`"))
+            }),
+            None => Ok(()),
+        }
+    }
 }
 
 impl World {
@@ -211,7 +224,7 @@ impl World {
         }
         tell_notes(&toolgate, out);
         self.may_bypass(&toolgate)?;
-        Ok(Recording { toolgate, ledger, watched })
+        Ok(Recording { toolgate, ledger, watched, prompt_tool })
     }
 
     /// An argument that may stand for standard input.

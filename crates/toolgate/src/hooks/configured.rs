@@ -3,6 +3,7 @@
 use super::condition::Condition;
 use super::http::Server;
 use super::matcher::Matcher;
+use super::tool::ToldTool;
 use super::{command, input};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -39,6 +40,8 @@ pub(super) enum Action {
     Command(HookProgram),
     /// A server is told.
     Http(Server),
+    /// A tool of an MCP server is called.
+    Tool(ToldTool),
     /// It cannot be done, for this reason. Such a hook fails, because nobody knows what it would have said.
     Impossible(String),
 }
@@ -49,28 +52,36 @@ struct ToldOnce(Mutex<HashSet<String>>);
 
 impl Configured {
     async fn tell_all(&self, told: Value, scene: &Scene) -> Result<HookAnswer, HookFailure> {
-        let body = told.to_string().into_bytes();
         if self.background {
-            return Ok(self.start(body, scene));
+            return Ok(self.start(told, scene));
         }
+        let body = |told: Value| told.to_string().into_bytes();
         match &self.action {
-            Action::Command(program) => command::run(self.moment, self.command(program, body, scene)).await,
-            Action::Http(server) => server.tell(self.moment, body, self.timeout).await,
+            Action::Command(program) => {
+                command::run(self.moment, self.command(program, body(told), scene)).await
+            }
+            Action::Http(server) => server.tell(self.moment, body(told), self.timeout).await,
+            Action::Tool(tool) => tool.tell(self.moment, &told, self.timeout).await,
             Action::Impossible(why) => Err(HookFailure::Misconfigured(why.clone())),
         }
     }
 
     /// Tells it without waiting. What it says then decides nothing.
-    fn start(&self, body: Vec<u8>, scene: &Scene) -> HookAnswer {
-        let moment = self.moment;
+    fn start(&self, told: Value, scene: &Scene) -> HookAnswer {
+        let (moment, timeout) = (self.moment, self.timeout);
+        let body = told.to_string().into_bytes();
         match &self.action {
             Action::Command(program) => {
                 let command = self.command(program, body, scene);
                 self.tasks.spawn(async move { drop(command::run(moment, command).await) });
             }
             Action::Http(server) => {
-                let (server, timeout) = (server.clone(), self.timeout);
+                let server = server.clone();
                 self.tasks.spawn(async move { drop(server.tell(moment, body, timeout).await) });
+            }
+            Action::Tool(tool) => {
+                let tool = tool.clone();
+                self.tasks.spawn(async move { drop(tool.tell(moment, &told, timeout).await) });
             }
             Action::Impossible(_) => {}
         }

@@ -6,7 +6,7 @@
 //! written, and a hook that cannot do its work refuses the call unless it says `onFailure: continue`.
 //!
 //! One file for each part: [`plan`] gathers the handlers, [`matcher`] and [`condition`] say which calls they see,
-//! [`input`] writes what they are told, [`output`] reads what they say, [`command`] and [`http`] run them, and
+//! [`input`] writes what they are told, [`output`] reads what they say, [`command`], [`http`] and [`tool`] run them, and
 //! [`configured`] is the hook that the gate knows.
 
 mod command;
@@ -17,6 +17,8 @@ mod input;
 mod matcher;
 mod output;
 mod plan;
+mod tool;
 
 pub(crate) use output::{Behavior, HookOutput, YesNo};
-pub(crate) use plan::{HookContext, hooks_of, planned};
+pub(crate) use plan::{HookContext, hooks_of, planned, tool_servers};
+pub(crate) use tool::Place;

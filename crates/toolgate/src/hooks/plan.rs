@@ -4,6 +4,7 @@ use super::condition::Condition;
 use super::configured::{Action, Configured};
 use super::http::Server;
 use super::matcher::Matcher;
+use super::tool::{Place, ToldTool};
 use crate::settings::shape::{Handler, HandlerFailure, HandlerKind};
 use crate::settings::{Settings, SettingsNote};
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ const FOR_HOSTS: &[&str] = &[
 ];
 
 /// What hooks are run with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct HookContext {
     /// The project's directory.
     pub(crate) project: AbsPath,
@@ -60,6 +61,8 @@ pub(crate) struct HookContext {
     pub(crate) env: BTreeMap<String, String>,
     /// What runs in the background.
     pub(crate) tasks: TaskTracker,
+    /// Where hooks that are tools are called.
+    pub(crate) place: Place,
 }
 
 /// One handler that counts.
@@ -116,6 +119,15 @@ pub(crate) fn planned(settings: &Settings) -> (Vec<Planned>, Vec<SettingsNote>) 
         }
     }
     (plan, notes)
+}
+
+/// The MCP servers whose tools are hooks.
+pub(crate) fn tool_servers(settings: &Settings) -> Vec<String> {
+    let (plan, _) = planned(settings);
+    plan.into_iter()
+        .filter(|planned| planned.handler.kind == HandlerKind::McpTool)
+        .filter_map(|planned| planned.handler.server)
+        .collect()
 }
 
 impl Planned {
@@ -265,7 +277,11 @@ fn action(planned: &Planned, settings: &Settings, context: &HookContext) -> Resu
             let headers = handler.headers.clone().unwrap_or_default();
             Ok(Action::Http(server.with_headers(&headers, &allowed, &env)))
         }
-        HandlerKind::McpTool => Err("hooks of type `mcp_tool` are not available yet".to_owned()),
+        HandlerKind::McpTool => {
+            let server = handler.server.as_deref().ok_or("it names no `server`")?;
+            let tool = handler.tool.as_deref().ok_or("it names no `tool`")?;
+            ToldTool::new(server, tool, handler.input.clone(), Arc::clone(&context.place)).map(Action::Tool)
+        }
         HandlerKind::Prompt | HandlerKind::Agent => {
             Err("it needs a model, and toolgate has none; use a hook of type `command` or `http`".to_owned())
         }

@@ -193,6 +193,11 @@ impl Settings {
         self.watched.push((path.clone(), toolgate_os::stamp(path)));
     }
 
+    /// The MCP servers whose tools are hooks.
+    pub fn hook_servers(&self) -> Vec<String> {
+        crate::hooks::tool_servers(self)
+    }
+
     fn managed(&self) -> impl Iterator<Item = &SettingsFile> {
         self.files.iter().filter(|file| file.rules.layer == Layer::Managed)
     }

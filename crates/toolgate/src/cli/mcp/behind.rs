@@ -3,10 +3,11 @@
 use super::super::Failure;
 use super::super::out::Out;
 use super::super::world::World;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use toolgate::mcp::client::{Access, Coordinator, CredentialFile, Pins, ServerEntry, Setup, SignIn};
 use toolgate::mcp_servers::{Gathered, ServerOptions};
-use toolgate::settings::Settings;
+use toolgate::settings::{Settings, trust::Standing};
 
 /// How long the first list waits for servers that need not be there.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,7 +27,7 @@ impl Behind {
             given: world.global.mcp_config.clone(),
             given_base: world.ambient.cwd.clone(),
             strict: world.global.strict_mcp_config,
-            trust_workspace: world.global.trust_workspace,
+            trust_workspace: settings.standing == Standing::Trusted,
             env: world.ambient.env.clone(),
         };
         // Whoever leaves out a group of settings leaves out its servers as well.
@@ -50,6 +51,16 @@ impl Behind {
             servers.iter_mut().for_each(|server| server.connect_timeout = limit);
         }
         Ok(Self { servers })
+    }
+
+    /// Has the servers ready before the first call that hooks and the prompt tool cannot do without. Their names.
+    pub(crate) fn need(&mut self, world: &World, settings: &Settings) -> BTreeSet<String> {
+        let mut needed: BTreeSet<String> = settings.hook_servers().into_iter().collect();
+        needed.extend(world.global.permission_prompt_tool.as_deref().and_then(server_of).map(str::to_owned));
+        for entry in self.servers.iter_mut().filter(|entry| needed.contains(&entry.name)) {
+            entry.always_load = true;
+        }
+        needed
     }
 
     /// The one of that name.
@@ -92,6 +103,11 @@ impl Behind {
         };
         Ok(Coordinator::new(self.servers, setup))
     }
+}
+
+/// The server in the name of one of its tools.
+pub(crate) fn server_of(tool: &str) -> Option<&str> {
+    Some(tool.strip_prefix("mcp__")?.split_once("__")?.0)
 }
 
 /// What was approved about servers.

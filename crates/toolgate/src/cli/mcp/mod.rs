@@ -5,7 +5,7 @@ mod entries;
 mod serve;
 mod test;
 
-pub(crate) use behind::Behind;
+pub(crate) use behind::{Behind, server_of};
 
 use super::out::Out;
 use super::world::World;

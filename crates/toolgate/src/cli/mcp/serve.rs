@@ -43,11 +43,13 @@ pub(crate) struct ServeArgs {
 
 pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit, Failure> {
     let name = world.ambient.env.get("USER").cloned();
-    let Recording { toolgate, ledger, watched } = world.recording_with(out, |builder| {
+    let recording = world.recording_with(out, |builder| {
         let builder = builder.principal(Principal { edge: "mcp".to_owned(), name }).approver(ClientApprover);
         if args.no_builtin_tools { builder.no_builtin_tools() } else { builder }
     })?;
-    let behind = Behind::look(world, &toolgate.settings(), out)?;
+    let toolgate = &recording.toolgate;
+    let mut behind = Behind::look(world, &toolgate.settings(), out)?;
+    let needed = behind.need(world, &toolgate.settings());
     // Over standard streams one thread: calls overlap where they wait, and short ones run where they arrive,
     // without a hop.
     let mut runtime = match (&args.http, &args.unix) {
@@ -60,12 +62,19 @@ pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit
         coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
         let cancel = CancellationToken::new();
         tokio::spawn(cancelled_by_signal(cancel.clone()));
-        let served = serve(world, args, &toolgate, &coordinator, cancel, out).await;
+        if !needed.is_empty() {
+            coordinator.ready().await;
+        }
+        let served = match recording.can_ask() {
+            Ok(()) => serve(world, args, toolgate, &coordinator, cancel, out).await,
+            Err(failure) => Err(failure),
+        };
         coordinator.close().await;
         served
     });
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
+    let Recording { ledger, watched, .. } = recording;
     watched.finish(out);
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
         out.note(&format!("not every call is in the ledger: {trouble}"));
