@@ -4,7 +4,7 @@ use crate::hooks::{HookContext, Place};
 use crate::live::{Chosen, Live};
 use crate::paper;
 use crate::settings::grants::LocalKeeper;
-use crate::settings::{Settings, SettingsError, SettingsNote, SettingsOptions};
+use crate::settings::{Settings, SettingsError, SettingsNote, SettingsOptions, content_checks};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -219,6 +219,8 @@ impl Builder {
     /// Puts it together.
     pub fn build(mut self) -> Result<Toolgate, BuildError> {
         let root = directory(&self.root)?;
+        let config_dir = self.settings.as_ref().and_then(|options| options.config_dir.clone());
+        self.parts.content_checks.extend(content_checks(config_dir));
         let settings = match &self.settings {
             Some(options) => Settings::load(options)?,
             None => Settings::default(),

@@ -13,6 +13,7 @@
 mod document;
 mod effective;
 pub mod grants;
+mod guard;
 mod judging;
 mod locate;
 mod read;
@@ -23,6 +24,7 @@ mod store;
 pub mod trust;
 
 pub use effective::Effective;
+pub use guard::content_checks;
 pub use judging::Judging;
 pub use locate::{SettingSource, SettingsOptions, check_text};
 pub use read::SettingsFile;

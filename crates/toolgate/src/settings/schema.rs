@@ -36,6 +36,7 @@ pub fn published() -> Vec<Published> {
     [
         ("settings.schema.json", "toolgate settings", settings_schema().clone()),
         ("hooks.schema.json", "a plugin's hooks", opened(schema_of::<HooksFile>())),
+        ("mcp.schema.json", "a list of MCP servers", super::guard::servers_schema().clone()),
         ("hook-output.schema.json", "what a hook prints", opened(schema_of::<HookOutput>())),
     ]
     .into_iter()

@@ -158,6 +158,20 @@ fn another_workspace_is_left_alone_unless_it_is_meant() {
 }
 
 #[test]
+fn an_edit_that_would_break_settings_is_refused_with_the_violations() {
+    let desk = Desk::new();
+    let content = "{ \"permissions\": { \"deny\": \"x\", \"allow\": 3 } }";
+    let input = json!({ "path": "sub/managed-settings.json", "content": content }).to_string();
+    let said =
+        desk.run(&["--toolset", "plain", "--permission-mode", "acceptEdits", "call", "write_file", &input]);
+    assert_eq!(said.code, 1, "{}", said.out);
+    for part in ["its new content is not valid", "permissions.deny", "permissions.allow"] {
+        assert!(said.err.contains(part), "{}", said.err);
+    }
+    assert_eq!(text(&desk, "sub/managed-settings.json"), None);
+}
+
+#[test]
 fn with_nothing_to_undo_it_says_what_would_be() {
     let desk = Desk::new();
     let said = desk.run(&["undo"]);

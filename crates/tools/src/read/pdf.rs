@@ -122,4 +122,5 @@ fn cut(text: &str) -> String {
 
 fn damaged(path: &AbsPath) -> Refusal {
     Refusal::new(Code::FileRead, format!("`{path}` is no PDF file, or a damaged one"))
+        .hint("get a whole copy of it, or turn it into text with another program")
 }
