@@ -59,6 +59,7 @@ mod trail;
 mod approve;
 mod fn_tool;
 mod hook;
+mod host_rules;
 pub mod ledger;
 mod progress;
 mod registry;
@@ -80,6 +81,7 @@ pub use hook::{
     BatchEnd, BatchedCall, Hook, HookAnswer, HookBatch, HookCall, HookDecision, HookFailure, Moment,
     OnFailure,
 };
+pub use host_rules::{HostRules, HostWord};
 pub use permit::{Cleared, Permit};
 pub use pipeline::{CallLimits, Closed};
 pub use progress::Progress;

@@ -33,6 +33,7 @@
 //! }
 //! ```
 
+use crate::host_rules::HostRules;
 use crate::progress::Progress;
 use crate::scene::Scene;
 use tokio_util::sync::CancellationToken;
@@ -59,6 +60,7 @@ pub struct Cleared {
     call: CallId,
     scene: Scene,
     files: Files,
+    hosts: HostRules,
     progress: Progress,
     cancel: CancellationToken,
 }
@@ -68,11 +70,10 @@ impl Cleared {
         permit: Permit,
         call: CallId,
         scene: Scene,
-        files: Files,
-        progress: (Progress, CancellationToken),
+        (files, hosts): (Files, HostRules),
+        (progress, cancel): (Progress, CancellationToken),
     ) -> Self {
-        let (progress, cancel) = progress;
-        Self { permit, call, scene, files, progress, cancel }
+        Self { permit, call, scene, files, hosts, progress, cancel }
     }
 
     /// The call's id.
@@ -93,6 +94,11 @@ impl Cleared {
     /// The files that the intent named, as they were judged.
     pub fn files(&self) -> &Files {
         &self.files
+    }
+
+    /// What rules say of hosts that the call meets only while it runs.
+    pub fn hosts(&self) -> &HostRules {
+        &self.hosts
     }
 
     /// Where to tell how far it is.

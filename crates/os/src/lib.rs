@@ -61,7 +61,7 @@ pub use journal::{
     UndoProblem, Which,
 };
 pub use listen::{listen_tcp, listen_unix};
-pub use proxy::Proxy;
+pub use proxy::{HostRule, Proxy, RefusedHost};
 pub use resolve::{resolve, resolve_noting_turns};
 pub use scratch::Scratch;
 pub use serverproc::{Launch, ServerProcess};

@@ -25,25 +25,88 @@ pub struct Proxy {
     state: Arc<State>,
 }
 
-#[derive(Debug)]
+/// What rules say of a host that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostRule {
+    /// It may be reached, listed or not.
+    Allow,
+    /// It may not, even if it is listed; why, in words.
+    Deny(String),
+    /// The list decides.
+    Silent,
+}
+
+/// A host that was asked for and refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedHost {
+    /// Which.
+    pub host: String,
+    /// What denies it; `None` where nothing allows it.
+    pub denied: Option<String>,
+}
+
+impl RefusedHost {
+    /// In words, with what to do about it.
+    pub fn words(&self) -> String {
+        let host = &self.host;
+        match &self.denied {
+            Some(why) => format!("`{host}`: {why}; it stays out while that stands"),
+            None => format!(
+                "`{host}` is not among the hosts that commands may reach; to allow it: add it to \
+                 `sandbox.network.allowedDomains`, or an allow rule `WebFetch(domain:{host})`"
+            ),
+        }
+    }
+}
+
+type Rules = Box<dyn Fn(&str, u16) -> HostRule + Send + Sync>;
+
 struct State {
     hosts: Vec<String>,
     denied: Vec<String>,
+    rules: Rules,
     ended: AtomicBool,
     connections: AtomicUsize,
     /// Hosts that were asked for and refused, in order, each once.
-    refused: Mutex<Vec<String>>,
+    refused: Mutex<Vec<RefusedHost>>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("hosts", &self.hosts).finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// Whether a host was named as it stands, by the list or by a rule; or why it may not be reached.
+    fn judge(&self, host: &str, port: u16) -> Result<bool, RefusedHost> {
+        let refused = |denied| Err(RefusedHost { host: host.to_owned(), denied });
+        if matches(&self.denied, host) {
+            return refused(Some("it is in `sandbox.network.deniedDomains`".to_owned()));
+        }
+        match (self.rules)(host, port) {
+            HostRule::Deny(why) => refused(Some(why)),
+            HostRule::Allow => Ok(true),
+            HostRule::Silent if matches(&self.hosts, host) => Ok(self.hosts.contains(&normal(host))),
+            HostRule::Silent => refused(None),
+        }
+    }
 }
 
 impl Proxy {
     /// Starts a proxy for these hosts, but not those denied: a name, `*.` and a name for everything below it, `*` for
-    /// every name, or an address.
-    pub fn start(hosts: Vec<String>, denied: Vec<String>) -> io::Result<Self> {
+    /// every name, or an address. The rules are asked about each host, too.
+    pub fn start(
+        hosts: Vec<String>,
+        denied: Vec<String>,
+        rules: impl Fn(&str, u16) -> HostRule + Send + Sync + 'static,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
         let state = Arc::new(State {
             hosts: hosts.into_iter().map(|host| normal(&host)).collect(),
             denied: denied.into_iter().map(|host| normal(&host)).collect(),
+            rules: Box::new(rules),
             ended: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             refused: Mutex::default(),
@@ -62,7 +125,7 @@ impl Proxy {
     }
 
     /// The hosts that were asked for and refused so far.
-    pub fn refused(&self) -> Vec<String> {
+    pub fn refused(&self) -> Vec<RefusedHost> {
         self.state.refused.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -130,21 +193,19 @@ fn serve(client: &TcpStream, state: &State) -> io::Result<()> {
     let Some(wanted) = read_request(&lines) else {
         return answer(client, "400 Bad Request", "toolgate's proxy did not understand the request");
     };
-    if !matches(&state.hosts, &wanted.host) || matches(&state.denied, &wanted.host) {
-        let mut refused = state.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        if !refused.contains(&wanted.host) && refused.len() < 100 {
-            refused.push(wanted.host.clone());
+    let named = match state.judge(&wanted.host, wanted.port) {
+        Ok(named) => named,
+        Err(refused) => {
+            let words = format!("toolgate: {}", refused.words());
+            let mut known = state.refused.lock().unwrap_or_else(PoisonError::into_inner);
+            if !known.contains(&refused) && known.len() < 100 {
+                known.push(refused);
+            }
+            drop(known);
+            return answer(client, "403 Forbidden", &words);
         }
-        drop(refused);
-        let words = format!(
-            "toolgate: `{}` is not among the hosts that commands may reach; \
-             to allow it: `sandbox.network.allowedDomains`",
-            wanted.host
-        );
-        return answer(client, "403 Forbidden", &words);
-    }
-    let named_address = state.hosts.contains(&normal(&wanted.host));
-    let server = match connect(&wanted, named_address) {
+    };
+    let server = match connect(&wanted, named) {
         Ok(server) => server,
         Err(error) => {
             return answer(client, "502 Bad Gateway", &format!("toolgate: {}: {error}", wanted.host));
@@ -375,8 +436,12 @@ mod tests {
                 write!(client, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\ngot {line}").unwrap();
             }
         });
-        let proxy =
-            Proxy::start(vec!["127.0.0.1".into(), "*.example".into()], vec!["evil.example".into()]).unwrap();
+        let rules = |host: &str, _| match host {
+            "ruled.example" => HostRule::Deny("a rule denies it".to_owned()),
+            _ => HostRule::Silent,
+        };
+        let hosts = vec!["127.0.0.1".into(), "*.example".into()];
+        let proxy = Proxy::start(hosts, vec!["evil.example".into()], rules).unwrap();
         let ask = |text: String| {
             let mut stream = TcpStream::connect(("127.0.0.1", proxy.port())).unwrap();
             stream.write_all(text.as_bytes()).unwrap();
@@ -390,7 +455,12 @@ mod tests {
         let tunnel = ask(format!("CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\nhello\r\n"));
         assert!(tunnel.contains("200 Connection established") && tunnel.contains("got hello"), "{tunnel}");
         let refused = ask("CONNECT evil.example:443 HTTP/1.1\r\n\r\n".into());
-        assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("allowedDomains"), "{refused}");
-        assert_eq!(proxy.refused(), ["evil.example"]);
+        assert!(refused.starts_with("HTTP/1.1 403") && refused.contains("deniedDomains"), "{refused}");
+        assert!(ask("CONNECT ruled.example:443 HTTP/1.1\r\n\r\n".into()).contains("a rule denies it"));
+        assert!(
+            ask("CONNECT other.test:443 HTTP/1.1\r\n\r\n".into()).contains("WebFetch(domain:other.test)")
+        );
+        let refused: Vec<String> = proxy.refused().into_iter().map(|refused| refused.host).collect();
+        assert_eq!(refused, ["evil.example", "ruled.example", "other.test"]);
     }
 }

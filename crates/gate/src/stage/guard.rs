@@ -1,6 +1,7 @@
 //! guard: the tool's own preconditions, then hands that reach what was granted and nothing else.
 
 use super::settle::Granted;
+use crate::host_rules::HostRules;
 use crate::permit::Cleared;
 use crate::pipeline::Walk;
 use crate::progress::Progress;
@@ -31,11 +32,13 @@ pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Re
         .journal
         .as_ref()
         .map(|journal| journal.recorder(walk.call.id.clone(), walk.scene.session.id().clone()));
+    let files =
+        hands(walk, &intent, &facts).recorded_by(recorder).checked_by(Arc::clone(&walk.gate.content_checks));
     let cleared = Cleared::new(
         permit,
         walk.call.id.clone(),
         walk.scene.clone(),
-        hands(walk, &intent, &facts).recorded_by(recorder).checked_by(Arc::clone(&walk.gate.content_checks)),
+        (files, HostRules::new(Arc::clone(&walk.current.policy))),
         (progress.clone(), walk.cancel.clone()),
     );
     let asks = intent.effects.contains(&Effect::Ask);

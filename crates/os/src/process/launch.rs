@@ -51,14 +51,15 @@ impl Launch {
     }
 
     /// Every handle that the new process needs.
-    pub(super) fn handles(&self) -> [Option<RawFd>; 5] {
-        let [ruleset, messenger] = self.cage.as_ref().map_or([None, None], Cage::handles);
+    pub(super) fn handles(&self) -> [Option<RawFd>; 6] {
+        let [ruleset, messenger, filter] = self.cage.as_ref().map_or([None; 3], Cage::handles);
         [
             Some(self.nothing.as_raw_fd()),
             Some(self.output.as_raw_fd()),
             Some(self.cwd_report.as_raw_fd()),
             ruleset,
             messenger,
+            filter,
         ]
     }
 

@@ -57,7 +57,7 @@ pub struct Command {
 
 /// What toolgate's startup file for shells says.
 /// The trap is silent under `set -x`, and leaves the exit status as it is.
-pub const STARTUP: &str = "unset BASH_ENV\ntrap '{ set +x; builtin pwd -P >&250; } 2>/dev/null' EXIT\n";
+pub const STARTUP: &str = "unset BASH_ENV\ntrap '{ set +x; builtin pwd -P >&250; } 2>&-' EXIT\n";
 
 /// How a command's shell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +129,10 @@ impl Process {
         let Command { text, cwd, mut environment, startup, keeping, confinement } = command;
         let started = Instant::now();
         let shell = find_shell(&environment)?;
+        // Without this, bash looks the user up at every start.
+        if environment.get("SHELL").is_none() {
+            environment.set("SHELL", shell.clone());
+        }
         if let Some(startup) = startup {
             environment.set("BASH_ENV", startup.to_string());
         }
@@ -142,14 +146,17 @@ impl Process {
         let nothing = openat(CWD, c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
 
         let prepared = confinement.map(Confinement::prepare).transpose()?;
-        let (cage, warden, enforced) = match prepared {
-            Some(prepared) => (Some(prepared.cage), prepared.warden, Some(prepared.enforced)),
-            None => (None, None, None),
+        let (wrapping, cage, warden, enforced) = match prepared {
+            Some(prepared) => {
+                (prepared.wrapping, Some(prepared.cage), prepared.warden, Some(prepared.enforced))
+            }
+            None => (Vec::new(), None, None, None),
         };
 
-        let argv = [shell.as_bytes(), b"--norc", b"--noprofile", b"-c", text.as_bytes()];
+        let call = [shell.as_bytes(), b"--norc", b"--noprofile", b"-c", text.as_bytes()];
+        let argv = wrapping.iter().map(String::as_bytes).chain(call);
         let launch = Launch::new(
-            argv.into_iter().map(c_string).collect::<Result<_, _>>()?,
+            argv.map(c_string).collect::<Result<_, _>>()?,
             environment.to_exec(),
             c_string(cwd.as_path().as_os_str().as_bytes())?,
             [high(nothing)?, high(output_end)?, high(cwd_end)?],

@@ -4,6 +4,7 @@ use super::capture::{Capture, Keeping, Written};
 use super::keeper::Word;
 use super::{Exit, Phase};
 use crate::sandbox::{Refused, RefusedList};
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
 use std::io;
@@ -123,7 +124,7 @@ enum Flow {
 
 impl Pump {
     pub(super) fn run(self) {
-        let mut buffer = vec![0; 256 * 1024];
+        let mut buffer = Vec::with_capacity(256 * 1024);
         let mut output_open = true;
         self.shared.known().refused.clone_from(&self.refused);
         loop {
@@ -193,13 +194,15 @@ impl Pump {
         });
     }
 
-    fn read_output(&self, buffer: &mut [u8]) -> Flow {
+    fn read_output(&self, buffer: &mut Vec<u8>) -> Flow {
         // Bounded, so that a command that never stops writing cannot keep the keeper's words from being read.
         for _ in 0..64 {
-            match read(&self.output, &mut *buffer) {
+            buffer.clear();
+            // Room that was never written to costs nothing, and most commands write little.
+            match read(&self.output, spare_capacity(buffer)) {
                 Ok(0) => return Flow::End,
-                Ok(count) => {
-                    let bytes = buffer.get(..count).unwrap_or_default();
+                Ok(_) => {
+                    let bytes = buffer.as_slice();
                     self.shared.note(|known| {
                         if known.capture.take(bytes) && !known.full {
                             known.full = true;

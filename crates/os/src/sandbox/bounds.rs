@@ -16,6 +16,8 @@ pub(super) struct Bounds {
     pinned: HashSet<(u64, u64)>,
     /// The files at unreadable paths likewise.
     hidden: HashSet<(u64, u64)>,
+    /// Sockets that may be connected to.
+    sockets: Vec<AbsPath>,
     /// What Landlock grants for writing below the writable directories.
     pub(super) native_write: Vec<AbsPath>,
     /// What Landlock grants for reading where unreadable paths lie inside a writable directory.
@@ -54,9 +56,20 @@ impl Bounds {
             unreadable,
             pinned,
             hidden,
+            sockets: Vec::new(),
             native_write: Vec::new(),
             native_read: Vec::new(),
         }
+    }
+
+    pub(super) fn with_sockets(mut self, sockets: &[AbsPath]) -> Self {
+        self.sockets = sockets.iter().map(|path| crate::resolve(path).real).collect();
+        self
+    }
+
+    /// Whether a socket at a path, links resolved, may be connected to.
+    pub(super) fn may_connect(&self, real: &AbsPath) -> bool {
+        self.may_write(real) || self.may_read(real) && self.sockets.iter().any(|path| real.is_under(path))
     }
 
     pub(super) fn writable(&self) -> &[AbsPath] {

@@ -191,9 +191,6 @@ pub(super) fn rules(setting: Setting) -> Vec<Rule> {
 }
 
 fn files(setting: Setting, out: &mut Vec<Rule>) {
-    if !setting.warden {
-        return;
-    }
     // A new program that takes on its owner's rights would carry them out of the box.
     let setuid = |flags: u8| [Check::Any(flags, bits(libc::O_CREAT)), Check::Any(flags + 1, 0o4000)];
     out.push(rule(libc::SYS_openat, &setuid(2), Act::Fail(libc::EPERM)));
@@ -204,6 +201,15 @@ fn files(setting: Setting, out: &mut Vec<Rule>) {
         rule(libc::SYS_creat, &[Check::Any(1, 0o4000)], Act::Fail(libc::EPERM)),
         rule(libc::SYS_mknod, &[Check::Any(1, 0o4000)], Act::Fail(libc::EPERM)),
     ]);
+    if !setting.warden {
+        // With a warden these are its business.
+        for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)] {
+            out.push(rule(call, &[Check::Any(mode, 0o4000)], Act::Fail(libc::EPERM)));
+        }
+        #[cfg(target_arch = "x86_64")]
+        out.push(rule(libc::SYS_chmod, &[Check::Any(1, 0o4000)], Act::Fail(libc::EPERM)));
+        return;
+    }
     out.extend(CHANGES.iter().chain(METADATA).map(|call| rule(*call, &[], Act::Ask)));
     let change = bits(OPENS_TO_CHANGE);
     let mut opening = |call: c_long, flags: u8| {

@@ -11,8 +11,10 @@ use landlock::{
     RulesetCreated, RulesetCreatedAttr, Scope, make_bitflags,
 };
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use toolgate_proto::AbsPath;
 
 /// The newest rules that are asked for. Older kernels give what they have, and the report says what is missing.
@@ -78,28 +80,82 @@ impl Granter {
         if exceptions.iter().any(|exception| path.is_under(exception)) {
             return Ok(());
         }
-        if !exceptions.iter().any(|exception| exception.is_under(path)) {
+        let below: Vec<&Path> = exceptions
+            .iter()
+            .filter_map(|exception| exception.as_path().strip_prefix(path.as_path()).ok())
+            .collect();
+        self.all_but_below(path, None, &below, access, granted)
+    }
+
+    /// The same, with the exceptions as seen from the directory. None of them is the directory itself.
+    fn all_but_below(
+        &mut self,
+        path: &AbsPath,
+        kind: Option<FileType>,
+        exceptions: &[&Path],
+        access: BitFlags<AccessFs>,
+        granted: &mut Vec<AbsPath>,
+    ) -> Result<(), String> {
+        if exceptions.is_empty() {
             granted.push(path.clone());
-            return self.grant(path, access);
+            return self.grant_as(path, kind, access);
         }
+        let exceptions: Vec<(&OsStr, &Path)> = exceptions
+            .iter()
+            .filter_map(|exception| {
+                let mut parts = exception.components();
+                let first = parts.next()?.as_os_str();
+                Some((first, parts.as_path()))
+            })
+            .collect();
         // What cannot be listed here cannot be reached by the command either.
         let Ok(entries) = fs::read_dir(path.as_path()) else { return Ok(()) };
         for entry in entries.flatten() {
-            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            let kind = entry.file_type().ok();
             // A link leads to a place that has its own grant, or none.
-            if !is_link {
-                self.all_but(&path.join(entry.file_name()), exceptions, access, granted)?;
+            if kind.is_some_and(|kind| kind.is_symlink()) {
+                continue;
             }
+            let name = entry.file_name();
+            let below: Vec<&Path> =
+                exceptions.iter().filter(|(first, _)| *first == name).map(|(_, rest)| *rest).collect();
+            if below.iter().any(|rest| rest.as_os_str().is_empty()) {
+                continue;
+            }
+            let kind =
+                kind.map(|kind| if kind.is_dir() { FileType::Directory } else { FileType::RegularFile });
+            self.all_but_below(&path.join(name), kind, &below, access, granted)?;
         }
         Ok(())
     }
 
     fn grant(&mut self, path: &AbsPath, access: BitFlags<AccessFs>) -> Result<(), String> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        self.grant_as(path, None, access)
+    }
+
+    /// Grants an entry that was listed as a directory or as something else.
+    fn grant_as(
+        &mut self,
+        path: &AbsPath,
+        kind: Option<FileType>,
+        access: BitFlags<AccessFs>,
+    ) -> Result<(), String> {
+        let mut flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        if kind == Some(FileType::Directory) {
+            // Fails if it has become something else in the meantime.
+            flags |= OFlags::DIRECTORY;
+        }
         // What is gone or out of our own reach needs no grant.
         let Ok(handle) = openat(CWD, path.as_path(), flags, Mode::empty()) else { return Ok(()) };
-        let Ok(stat) = statat(&handle, c"", AtFlags::EMPTY_PATH) else { return Ok(()) };
-        let access = match FileType::from_raw_mode(stat.st_mode) {
+        let kind = match kind {
+            Some(kind) => kind,
+            None => match statat(&handle, c"", AtFlags::EMPTY_PATH) {
+                Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                Err(_) => return Ok(()),
+            },
+        };
+        // Rights that only directories have make the kernel refuse the rule of a file.
+        let access = match kind {
             FileType::Directory => access,
             _ => access & AccessFs::from_file(NEWEST),
         };

@@ -5,6 +5,7 @@
 //! A table of what is denied fits here, where the file rules are allow-lists already: a table of everything that
 //! compilers, interpreters and debuggers call would be wrong on every machine but one.
 
+use std::collections::BTreeMap;
 use std::mem::offset_of;
 
 /// What becomes of a call.
@@ -65,25 +66,141 @@ pub(super) fn assemble(rules: &[Rule]) -> Program {
         jump(libc::BPF_JGE, X32, 0, 1),
         give(fails(libc::ENOSYS)),
     ]);
+    program.push(load(offset_of!(libc::seccomp_data, nr)));
+    let mut by_call: BTreeMap<u32, Vec<&Rule>> = BTreeMap::new();
     for rule in rules {
-        let Ok(number) = u32::try_from(rule.call) else { continue };
-        let mut body = Vec::new();
-        for (index, check) in rule.checks.iter().enumerate() {
-            // Over the rest of the body: later checks and the answer.
-            let rest: u8 = rule.checks.iter().skip(index + 1).map(|check| check.length()).sum();
-            body.extend(check.code(rest + 1));
+        if let Ok(number) = u32::try_from(rule.call) {
+            by_call.entry(number).or_default().push(rule);
         }
-        body.push(give(match rule.act {
+    }
+    program.append(&mut search(&segments(&by_call)));
+    program
+}
+
+/// The calls from one number up to the next segment's, and what is done with all of them.
+type Segment = (u32, Program);
+
+/// Neighbours that fare the same are one segment, whether rules name them or not.
+fn segments(by_call: &BTreeMap<u32, Vec<&Rule>>) -> Vec<Segment> {
+    let free = || vec![give(libc::SECCOMP_RET_ALLOW)];
+    let mut out: Vec<Segment> = vec![(0, free())];
+    let mut add = |from: u32, what: Program| match out.last_mut() {
+        Some((_, last)) if same(last, &what) => {}
+        Some((start, last)) if *start == from => *last = what,
+        _ => out.push((from, what)),
+    };
+    for (number, rules) in by_call {
+        add(*number, answer(rules));
+        if !by_call.contains_key(&(number + 1)) {
+            add(number + 1, free());
+        }
+    }
+    out
+}
+
+/// What one block of the search may hold, so that every jump in it is short.
+const MOST_IN_BLOCK: usize = 120;
+
+/// A search by halves. When a filter is installed, the kernel runs it once for every call there is, and translates
+/// it step by step, so a list of comparisons would take a millisecond.
+fn search(segments: &[Segment]) -> Program {
+    let weight: usize = segments.iter().map(|(_, what)| what.len()).sum();
+    if weight <= MOST_IN_BLOCK || segments.len() < 2 {
+        return block(segments);
+    }
+    let (lower, upper) = segments.split_at(segments.len() / 2);
+    let mut left = search(lower);
+    // The long jump, because a test reaches 255 steps only.
+    let over = statement(libc::BPF_JMP | libc::BPF_JA, u32::try_from(left.len()).unwrap_or(u32::MAX));
+    let mut out = vec![jump(libc::BPF_JGE, start_of(upper), 0, 1), over];
+    out.append(&mut left);
+    out.append(&mut search(upper));
+    out
+}
+
+fn start_of(segments: &[Segment]) -> u32 {
+    segments.first().map_or(0, |(start, _)| *start)
+}
+
+/// Where a comparison leads.
+#[derive(Clone, Copy)]
+enum Next {
+    Comparison(usize),
+    Answer(usize),
+}
+
+/// Comparisons first, then each answer once.
+fn block(segments: &[Segment]) -> Program {
+    let mut answers: Vec<&Program> = Vec::new();
+    let mut comparisons: Vec<(u32, Next, Next)> = Vec::new();
+    halve(segments, &mut answers, &mut comparisons);
+    let mut places = Vec::new();
+    let mut place = comparisons.len();
+    for answer in &answers {
+        places.push(place);
+        place += answer.len();
+    }
+    let distance = |from: usize, to: Next| {
+        let to = match to {
+            Next::Comparison(index) => index,
+            Next::Answer(index) => places.get(index).copied().unwrap_or(usize::MAX),
+        };
+        u8::try_from(to.saturating_sub(from + 1)).unwrap_or(u8::MAX)
+    };
+    let tests = comparisons.iter().enumerate().map(|(at, (pivot, above, below))| {
+        jump(libc::BPF_JGE, *pivot, distance(at, *above), distance(at, *below))
+    });
+    tests.chain(answers.into_iter().flatten().copied()).collect()
+}
+
+fn halve<'s>(
+    segments: &'s [Segment],
+    answers: &mut Vec<&'s Program>,
+    comparisons: &mut Vec<(u32, Next, Next)>,
+) -> Next {
+    if let [(_, what)] = segments {
+        let known = answers.iter().position(|answer| same(answer, what));
+        return Next::Answer(known.unwrap_or_else(|| {
+            answers.push(what);
+            answers.len() - 1
+        }));
+    }
+    let (lower, upper) = segments.split_at(segments.len() / 2);
+    let place = comparisons.len();
+    comparisons.push((start_of(upper), Next::Answer(0), Next::Answer(0)));
+    let below = halve(lower, answers, comparisons);
+    let above = halve(upper, answers, comparisons);
+    if let Some(comparison) = comparisons.get_mut(place) {
+        *comparison = (start_of(upper), above, below);
+    }
+    Next::Comparison(place)
+}
+
+fn same(one: &[libc::sock_filter], other: &[libc::sock_filter]) -> bool {
+    let parts = |step: &libc::sock_filter| (step.code, step.jt, step.jf, step.k);
+    one.iter().map(parts).eq(other.iter().map(parts))
+}
+
+/// The rules for one call, in order.
+fn answer(rules: &[&Rule]) -> Program {
+    let mut out = Vec::new();
+    for rule in rules {
+        for (index, check) in rule.checks.iter().enumerate() {
+            // Over the rest of the rule: later checks and the answer.
+            let rest: u8 = rule.checks.iter().skip(index + 1).map(|check| check.length()).sum();
+            out.extend(check.code(rest + 1));
+        }
+        out.push(give(match rule.act {
             Act::Pass => libc::SECCOMP_RET_ALLOW,
             Act::Fail(errno) => fails(errno),
             Act::Ask => libc::SECCOMP_RET_USER_NOTIF,
         }));
-        program.push(load(offset_of!(libc::seccomp_data, nr)));
-        program.push(jump(libc::BPF_JEQ, number, 0, u8::try_from(body.len()).unwrap_or(u8::MAX)));
-        program.append(&mut body);
+        if rule.checks.is_empty() {
+            return out;
+        }
     }
-    program.push(give(libc::SECCOMP_RET_ALLOW));
-    program
+    out.push(give(libc::SECCOMP_RET_ALLOW));
+    out
 }
 
 impl Check {
@@ -155,6 +272,8 @@ mod tests {
                     4 => arch,
                     offset => arguments[(offset - 16) / 8],
                 };
+            } else if code == libc::BPF_JMP | libc::BPF_JA {
+                at += step.k as usize;
             } else if code == libc::BPF_ALU | libc::BPF_AND | libc::BPF_K {
                 accumulator &= step.k;
             } else {

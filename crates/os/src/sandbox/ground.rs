@@ -35,6 +35,10 @@ pub enum Gap {
     Metadata,
     /// New files beside a protected or unreadable path cannot be made, or read.
     Precision,
+    /// A protected path that does not exist can be made.
+    Absent,
+    /// Sockets in the file system outside can be connected to.
+    Sockets,
 }
 
 impl fmt::Display for Gap {
@@ -47,6 +51,8 @@ impl fmt::Display for Gap {
             Self::Network => "the network (seccomp is missing)",
             Self::Calls => "tracing, mounting and other system calls (seccomp is missing)",
             Self::Metadata => "mode, owner and times of files outside (needs seccomp notification)",
+            Self::Absent => "protected files that do not exist yet (bubblewrap cannot hold them)",
+            Self::Sockets => "sockets in the file system (bubblewrap with a network cannot hold them)",
             Self::Precision => "new files beside protected ones (needs seccomp notification)",
         })
     }

@@ -15,6 +15,7 @@
 //! run at all.
 
 mod bounds;
+mod bubblewrap;
 mod calls;
 mod files;
 mod filter;
@@ -25,6 +26,7 @@ mod seatbelt;
 mod trial;
 mod warden;
 
+pub use bubblewrap::bubblewrap_usable;
 pub use ground::{Gap, Ground};
 pub use limits::Limits;
 pub use refused::{Access, Refused};
@@ -53,8 +55,12 @@ pub struct Confinement {
     pub unreadable: Vec<AbsPath>,
     /// What it may reach over the network.
     pub net: Net,
+    /// Sockets in the file system that it may connect to, or directories of them, beside those in writable ones.
+    pub sockets: Vec<AbsPath>,
     /// How much of the machine it may use.
     pub limits: Limits,
+    /// Who makes the box.
+    pub backend: Backend,
     /// Refuse to run where a part of this cannot be enforced.
     pub required: bool,
 }
@@ -71,15 +77,29 @@ pub enum Net {
     Full,
 }
 
+/// Who makes the box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Backend {
+    /// toolgate itself, by what the kernel offers to everybody.
+    #[default]
+    Landlock,
+    /// Bubblewrap, where it is installed.
+    Bubblewrap,
+}
+
 /// What a running command is held to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enforced {
+    /// What is refused is seen, and can be told.
+    pub observed: bool,
     /// What this machine could not enforce.
     pub missing: Vec<Gap>,
 }
 
 /// Everything that is needed to enter the box.
 pub(crate) struct Prepared {
+    /// What stands before the shell and its arguments.
+    pub(crate) wrapping: Vec<String>,
     pub(crate) cage: Cage,
     pub(crate) warden: Option<Warden>,
     pub(crate) enforced: Enforced,
@@ -87,17 +107,46 @@ pub(crate) struct Prepared {
 
 impl Confinement {
     pub(crate) fn prepare(self) -> Result<Prepared, StartProblem> {
+        match self.backend {
+            Backend::Landlock => self.by_landlock(),
+            Backend::Bubblewrap => self.by_bubblewrap(),
+        }
+    }
+
+    fn by_bubblewrap(self) -> Result<Prepared, StartProblem> {
+        let bounds = Bounds::new(&self.writable, &self.protected, &self.unreadable);
+        let bubblewrap::Wrapping { argv, filter, missing } = bubblewrap::wrapping(&bounds, self.net)?;
+        self.check_required(&missing)?;
+        let cage = Cage {
+            ruleset: None,
+            program: None,
+            messenger: None,
+            filter_file: Some(crate::process::high(filter)?),
+            limits: self.limits,
+        };
+        let enforced = Enforced { observed: false, missing };
+        Ok(Prepared { wrapping: argv, cage, warden: None, enforced })
+    }
+
+    fn check_required(&self, missing: &[Gap]) -> Result<(), StartProblem> {
+        if !self.required || missing.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        let message = format!(
+            "the sandbox is required, and cannot enforce here: {}; `toolgate doctor` says more",
+            words.join("; ")
+        );
+        Err(StartProblem { message, sandbox: true })
+    }
+
+    fn by_landlock(self) -> Result<Prepared, StartProblem> {
         let ground = Ground::here();
         let missing = ground.gaps(&self);
-        if self.required && !missing.is_empty() {
-            let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
-            return Err(StartProblem {
-                message: format!("this machine cannot enforce: {}", words.join("; ")),
-                sandbox: true,
-            });
-        }
+        self.check_required(&missing)?;
         let unusable = |message: String| StartProblem { message, sandbox: true };
-        let mut bounds = Bounds::new(&self.writable, &self.protected, &self.unreadable);
+        let mut bounds =
+            Bounds::new(&self.writable, &self.protected, &self.unreadable).with_sockets(&self.sockets);
         let ruleset =
             if ground.landlock > 0 { files::ruleset(&mut bounds, self.net).map_err(unusable)? } else { None };
         let setting =
@@ -112,8 +161,9 @@ impl Confinement {
             (None, None)
         };
         let ruleset = ruleset.map(crate::process::high).transpose()?;
-        let cage = Cage { ruleset, program, messenger, limits: self.limits };
-        Ok(Prepared { cage, warden, enforced: Enforced { missing } })
+        let cage = Cage { ruleset, program, messenger, filter_file: None, limits: self.limits };
+        let enforced = Enforced { observed: ground.warden, missing };
+        Ok(Prepared { wrapping: Vec::new(), cage, warden, enforced })
     }
 }
 
@@ -123,16 +173,19 @@ pub(crate) struct Cage {
     program: Option<Program>,
     /// Where the filter's handle is sent for the warden.
     messenger: Option<OwnedFd>,
+    /// The filter as a file, for a program that installs it itself.
+    filter_file: Option<OwnedFd>,
     limits: Limits,
 }
 
 impl Cage {
-    pub(crate) fn handles(&self) -> [Option<RawFd>; 2] {
-        [&self.ruleset, &self.messenger].map(|handle| handle.as_ref().map(AsRawFd::as_raw_fd))
+    pub(crate) fn handles(&self) -> [Option<RawFd>; 3] {
+        [&self.ruleset, &self.messenger, &self.filter_file]
+            .map(|handle| handle.as_ref().map(AsRawFd::as_raw_fd))
     }
 
     pub(crate) fn forget_handles(self) {
-        for handle in [self.ruleset, self.messenger].into_iter().flatten() {
+        for handle in [self.ruleset, self.messenger, self.filter_file].into_iter().flatten() {
             let _ = handle.into_raw_fd();
         }
     }
@@ -140,8 +193,14 @@ impl Cage {
     /// Enters the box. INVARIANT: makes system calls and nothing else. The error is a step and an error number.
     pub(crate) fn enter(&self) -> Result<(), (i32, c_int)> {
         self.limits.set().map_err(|errno| (3, errno.raw_os_error()))?;
-        limits::drop_privileges().map_err(|errno| (4, errno.raw_os_error()))?;
+        // Bubblewrap needs the system administrator's privileges to set up, and drops them itself.
+        if self.filter_file.is_none() {
+            limits::drop_privileges().map_err(|errno| (4, errno.raw_os_error()))?;
+        }
         rustix::thread::set_no_new_privs(true).map_err(|errno| (4, errno.raw_os_error()))?;
+        if let Some(file) = &self.filter_file {
+            hand_down(file).map_err(|errno| (6, errno))?;
+        }
         if let Some(ruleset) = &self.ruleset {
             restrict(ruleset).map_err(|errno| (5, errno))?;
         }
@@ -152,6 +211,16 @@ impl Cage {
             }
         }
         Ok(())
+    }
+}
+
+/// Puts the filter where the next program looks for it.
+#[expect(unsafe_code, reason = "dup2 to a number that nobody owns yet")]
+fn hand_down(file: &OwnedFd) -> Result<(), c_int> {
+    // SAFETY: plain numbers, in the new process's own table.
+    match unsafe { libc::dup2(file.as_raw_fd(), bubblewrap::FILTER_FILE) } {
+        -1 => Err(crate::process::errno()),
+        _ => Ok(()),
     }
 }
 

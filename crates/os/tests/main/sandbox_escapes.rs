@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use toolgate_os::sandbox::{Confinement, Net};
+use toolgate_os::sandbox::{Backend, Confinement, Net, bubblewrap_usable};
 
 /// Attempts by system call, in `tests/probe/escape.c`.
 const CALLS: &[&str] = &[
@@ -238,6 +238,16 @@ impl World {
         }
     }
 
+    /// Bubblewrap holds what is there.
+    fn make_what_is_protected(&self) {
+        for path in &self.desk.confinement().protected {
+            if !path.as_path().exists() {
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, "{}").unwrap();
+            }
+        }
+    }
+
     /// Everything that a command in the box must not be able to change.
     fn state(&mut self) -> Vec<String> {
         let mut state = vec![format!("alive {}", self.child.try_wait().unwrap().is_none())];
@@ -297,16 +307,21 @@ fn probe() -> &'static Path {
 }
 
 /// Runs an attempt, and says how it got out if it did.
-fn escapes(text: &str, boxed: bool, by_exit: bool) -> Option<String> {
+fn escapes(text: &str, boxed: Option<Backend>, by_exit: bool) -> Option<String> {
     let mut world = World::new();
+    if boxed == Some(Backend::Bubblewrap) {
+        world.make_what_is_protected();
+    }
     let text = text
         .replace("OUT", &world.outside.display().to_string())
         .replace("PRIV", &world.desk.path("priv").to_string())
         .replace("PID", &world.child.id().to_string())
         .replace("PORT", &world.port.to_string());
     let before = world.state();
-    let started =
-        if boxed { world.desk.start_in(&text, world.confinement()) } else { world.desk.start(&text) };
+    let started = match boxed {
+        Some(backend) => world.desk.start_in(&text, Confinement { backend, ..world.confinement() }),
+        None => world.desk.start(&text),
+    };
     let (exit, output) = started.ended();
     started.process.stop(std::time::Duration::ZERO);
     assert!(started.process.wait_gone(super::bench_desk::LONG), "{text}");
@@ -329,15 +344,46 @@ fn call_text(name: &str) -> String {
 #[test]
 fn no_system_call_gets_out() {
     for name in CALLS {
-        assert_eq!(escapes(&call_text(name), true, true), None, "{name}");
+        assert_eq!(escapes(&call_text(name), Some(Backend::Landlock), true), None, "{name}");
     }
 }
 
 #[test]
 fn no_command_gets_out() {
     for text in COMMANDS {
-        assert_eq!(escapes(text, true, false), None, "{text}");
+        assert_eq!(escapes(text, Some(Backend::Landlock), false), None, "{text}");
     }
+}
+
+/// The other backend: either it holds, or it says that it cannot be had.
+#[test]
+fn no_command_gets_out_of_bubblewrap() {
+    if let Err(problem) = bubblewrap_usable() {
+        let world = World::new();
+        let confinement = Confinement { backend: Backend::Bubblewrap, ..world.confinement() };
+        let command = toolgate_os::process::Command {
+            confinement: Some(confinement),
+            ..world.desk.command("echo x > ../out/victim")
+        };
+        let refused = toolgate_os::process::Process::start(command, || ()).unwrap_err();
+        assert!(refused.sandbox && refused.message == problem, "{refused:?}");
+        return;
+    }
+    // A box that does not start would hold everything.
+    let world = World::new();
+    let inside = "echo in > inside && cat inside && bash -c 'exit 3'";
+    let confinement = Confinement { backend: Backend::Bubblewrap, ..world.confinement() };
+    let confinement = Confinement { required: false, ..confinement };
+    let (exit, output) = world.desk.start_in(inside, confinement).ended();
+    assert_eq!((exit, output.as_str()), (toolgate_os::process::Exit::Code(3), "in\n"));
+    let mut out = Vec::new();
+    for text in COMMANDS {
+        out.extend(escapes(text, Some(Backend::Bubblewrap), false).map(|how| (text, how)));
+    }
+    for name in CALLS {
+        out.extend(escapes(&call_text(name), Some(Backend::Bubblewrap), true).map(|how| (name, how)));
+    }
+    assert!(out.is_empty(), "{out:#?}");
 }
 
 #[test]
@@ -346,13 +392,13 @@ fn the_attempts_are_real_outside_the_box() {
     let mut tried = 0;
     for name in CALLS.iter().filter(|name| !NOT_TRIED_OUTSIDE.contains(name)) {
         tried += 1;
-        if escapes(&call_text(name), false, true).is_none() {
+        if escapes(&call_text(name), None, true).is_none() {
             failed.push(*name);
         }
     }
     for text in COMMANDS.iter().filter(|text| !text.contains("kill -9 -- -1")) {
         tried += 1;
-        if escapes(text, false, false).is_none() {
+        if escapes(text, None, false).is_none() {
             failed.push(text);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::bench_desk::Desk;
 use toolgate_os::process::Exit;
+use toolgate_os::sandbox::{Backend, Confinement, bubblewrap_usable};
 
 const ORDINARY: &[&str] = &[
     "ls -la",
@@ -61,14 +62,13 @@ const ORDINARY: &[&str] = &[
 ];
 
 /// Every command in turn, in one workspace each with and without the box, with the same results.
-#[test]
-fn ordinary_commands_are_unchanged() {
+fn check(backend: Backend) {
     assert!(ORDINARY.len() >= 40);
     let (free, boxed) = (Desk::new(), Desk::new());
     for text in ORDINARY {
         let expected = free.start(text).ended();
         assert_eq!(expected.0, Exit::Code(0), "{text}: {}", expected.1);
-        let started = boxed.start_in(text, boxed.confinement());
+        let started = boxed.start_in(text, Confinement { backend, ..boxed.confinement() });
         let (exit, output) = started.ended();
         let plain = |text: &str, desk: &Desk| {
             // Names of temporary directories differ, and so do times in a listing.
@@ -81,5 +81,18 @@ fn ordinary_commands_are_unchanged() {
             "{text}\nrefused: {:?}",
             started.process.refused()
         );
+    }
+}
+
+#[test]
+fn ordinary_commands_are_unchanged() {
+    check(Backend::Landlock);
+}
+
+/// Where it is; where it is not, `no_command_gets_out_of_bubblewrap` checks that this is said.
+#[test]
+fn ordinary_commands_are_unchanged_in_bubblewrap() {
+    if bubblewrap_usable().is_ok() {
+        check(Backend::Bubblewrap);
     }
 }

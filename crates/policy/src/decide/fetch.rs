@@ -33,6 +33,11 @@ impl Policy {
         }
     }
 
+    /// The rule or list that denies a host, whatever else would grant it.
+    pub fn denies_target(&self, target: &Target) -> Option<Reason> {
+        denied_host(&self.compiled, target)
+    }
+
     /// Whether a private host was named by the person: by a setting, or by an allow rule that spells it.
     pub(crate) fn names_private(&self, host: &Host<String>) -> bool {
         names_private(&self.compiled, host)

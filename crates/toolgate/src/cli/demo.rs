@@ -11,11 +11,15 @@ use toolgate::ledger::{LEDGER_NAME, verify};
 use toolgate::render::visible;
 use toolgate::{
     Among, Answer, ApprovalRequest, Approver, Closed, Effect, FnTool, How, Intent, Journal, JournalLimits,
-    LedgerSink, Output, Spec, Toolgate, Toolset, Which, WriteKind,
+    LedgerSink, Output, Spec, Surroundings, Toolgate, Toolset, Which, WriteKind,
 };
 use toolgate_os::{AppendLog, Scratch};
 use toolgate_proto::Outcome;
 use toolgate_tools::unified_diff;
+
+/// A build that does more than build: the sandbox stops the rest, and the result says so.
+const BUILD: &str =
+    "print('building')\nopen('built.txt', 'w').write('done')\nopen('../outside/planted.txt', 'w')\n";
 
 /// One thing that the scripted model does.
 struct Scene {
@@ -39,6 +43,7 @@ pub(crate) fn run(world: &World, args: &DemoArgs, out: &mut Out) -> Result<Exit,
     }
     scratch.write("project/README.md", "# Demo\n\nA small project.\n")?;
     scratch.write("project/src/main.rs", "fn main() {\n    println!(\"hello\");\n}\n")?;
+    scratch.write("project/build.py", BUILD)?;
     scratch.write("outside/secret.txt", "nothing to see here\n")?;
     scratch.link("project/notes", "../outside/secret.txt")?;
     let ledger_dir = scratch.dir().join("ledger");
@@ -49,6 +54,12 @@ pub(crate) fn run(world: &World, args: &DemoArgs, out: &mut Out) -> Result<Exit,
     let toolgate = Toolgate::builder(scratch.dir().join("project").as_path())
         .toolset(Toolset::Claude)
         .deny("launch_missiles")
+        .deny("Bash(rm *)")
+        .surroundings(Surroundings {
+            environment: world.ambient.env.clone(),
+            temp_dir: scratch.dir().clone(),
+            ..Surroundings::default()
+        })
         .tool(deploy())
         .tool(FnTool::new(Spec::new("launch_missiles", "Launches missiles."), |_: Deploy, _| async {
             Ok(Output::text("this never runs"))
@@ -119,6 +130,21 @@ fn script(project: &str) -> Vec<Scene> {
             })),
         },
         Scene {
+            says: "It runs a command that only reads. Every part of the line is judged, and nobody need be asked.",
+            tool: "Bash",
+            input: text(json!({ "command": "grep -rn goodbye . | wc -l" })),
+        },
+        Scene {
+            says: "It runs a command that no rule speaks of. A person is asked, and says yes; it runs in a sandbox.",
+            tool: "Bash",
+            input: text(json!({ "command": "python3 build.py", "description": "Build the project" })),
+        },
+        Scene {
+            says: "It hides a command that a rule denies inside another one.",
+            tool: "Bash",
+            input: text(json!({ "command": "echo \"$(rm -rf src)\"" })),
+        },
+        Scene {
             says: "It wants to deploy to staging. No rule speaks of that, so a person is asked, and says yes.",
             tool: "deploy",
             input: text(json!({ "target": "staging" })),
@@ -159,7 +185,9 @@ impl Approver for Person {
 
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
         let asked = request.question.description.as_str();
-        let yes = asked == "deploy to staging" || asked.starts_with("edit ");
+        let yes = asked == "deploy to staging"
+            || asked.starts_with("edit ")
+            || asked.starts_with("run `python3 build.py`");
         let answer = if yes {
             Answer::Once
         } else {
@@ -185,6 +213,12 @@ fn tell(closed: &Closed, out: &mut Out) -> Result<(), Failure> {
             }
         }
         (Err(refusal), Outcome::Refused { stage, .. }) => {
+            let partial = refusal.partial.as_deref().map(Output::model_text).unwrap_or_default();
+            // The end says what became of it.
+            let lines: Vec<String> = visible(&partial).lines().map(str::to_owned).collect();
+            for line in lines.iter().skip(lines.len().saturating_sub(3)) {
+                out.line(&format!("   {} {line}", paint(style::BAD, "│")))?;
+            }
             out.line(&format!(
                 "   {} at {stage}: {} [{} {}]",
                 paint(style::BAD, "refused"),

@@ -1,16 +1,18 @@
-//! The key `sandbox`, and `env`: what commands run in.
+//! The keys `sandbox`, `shell` and `env`: what commands run in.
 //!
 //! What loosens counts only from where loosening is trusted; what tightens counts from everywhere.
 
 use super::Settings;
 use super::read::Origin;
-use super::shape::{Sandbox, Shape};
+use super::shape::{Lapse, Sandbox, SandboxBackend, Shape, ShellShape};
 use std::collections::BTreeMap;
+use toolgate_os::process::GitHelpers;
+use toolgate_os::sandbox::Backend;
 use toolgate_proto::AbsPath;
-use toolgate_tools::Surroundings;
+use toolgate_tools::{OnTimeout, Surroundings};
 
 /// What one file says about the sandbox.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct SandboxPart {
     /// `sandbox.enabled`.
     pub enabled: Option<bool>,
@@ -30,12 +32,20 @@ pub struct SandboxPart {
     pub denied_domains: Vec<String>,
     /// `sandbox.network.allowLocalBinding`.
     pub local_binding: Option<bool>,
+    /// `sandbox.network.allowUnixSockets`, and the root for `allowAllUnixSockets`.
+    pub sockets: Vec<AbsPath>,
+    /// `sandbox.backend`.
+    pub backend: Option<SandboxBackend>,
     /// `sandbox.environment.pass`.
     pub pass: Vec<String>,
     /// `sandbox.limits`: memory, processes, file size, processor time.
     pub limits: [Option<u64>; 4],
     /// `env`.
     pub env: BTreeMap<String, String>,
+    /// `shell`.
+    pub shell: ShellShape,
+    /// `bashOutputMaxChars`.
+    pub shown_output: Option<u64>,
 }
 
 impl Sandbox {
@@ -46,6 +56,9 @@ impl Sandbox {
             || self.required == Some(false)
             || self.allow_unsandboxed_commands == Some(true)
             || self.network.allow_local_binding == Some(true)
+            || self.network.allow_all_unix_sockets == Some(true)
+            || self.backend.is_some()
+            || !self.network.allow_unix_sockets.is_empty()
             || !self.network.allowed_domains.is_empty()
             || !self.filesystem.allow_write.is_empty()
             || !self.environment.pass.is_empty()
@@ -75,6 +88,14 @@ impl SandboxPart {
             part.allowed_domains.clone_from(&network.allowed_domains);
             part.pass.clone_from(&environment.pass);
             part.env.clone_from(&shape.env);
+            part.sockets = paths(&network.allow_unix_sockets);
+            if network.allow_all_unix_sockets == Some(true) {
+                part.sockets.push(AbsPath::root());
+            }
+            part.backend = shape.sandbox.backend;
+            // How much of the machine may be used is for the person to say.
+            part.shell.clone_from(&shape.shell);
+            part.shown_output = shape.bash_output_max_chars.map(|most| most.clamp(4_000, 128_000));
         }
         part
     }
@@ -110,11 +131,32 @@ impl Settings {
             sandbox.unreadable.extend(part.deny_read.iter().cloned());
             sandbox.hosts.extend(part.allowed_domains.iter().cloned());
             sandbox.denied_hosts.extend(part.denied_domains.iter().cloned());
+            sandbox.sockets.extend(part.sockets.iter().cloned());
             surroundings.pass.extend(part.pass.iter().cloned());
         }
         // Weakest first, so that a stronger file's value stands.
         for part in self.files.iter().rev().map(|file| &file.sandbox) {
             surroundings.set.extend(part.env.clone());
+            let size = |value: Option<u64>| value.and_then(|value| usize::try_from(value).ok());
+            let shell = &part.shell;
+            surroundings.shown_output = size(part.shown_output).unwrap_or(surroundings.shown_output);
+            surroundings.most_output = shell.max_output_bytes.unwrap_or(surroundings.most_output);
+            surroundings.most_tasks = size(shell.max_background_tasks).unwrap_or(surroundings.most_tasks);
+            surroundings.on_timeout = match shell.on_timeout {
+                Some(Lapse::Stop) => OnTimeout::Stop,
+                Some(Lapse::Background) => OnTimeout::Background,
+                None => surroundings.on_timeout,
+            };
+            surroundings.git = match shell.git_helpers {
+                Some(true) => GitHelpers::On,
+                Some(false) => GitHelpers::Off,
+                None => surroundings.git,
+            };
+            sandbox.backend = match part.backend {
+                Some(SandboxBackend::Landlock) => Backend::Landlock,
+                Some(SandboxBackend::Bubblewrap) => Backend::Bubblewrap,
+                None => sandbox.backend,
+            };
         }
         // Of limits the smallest counts, whoever set it.
         let limits = &mut sandbox.limits;

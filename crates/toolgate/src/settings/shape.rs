@@ -43,6 +43,8 @@ pub struct Shape {
     pub env: BTreeMap<String, String>,
     /// How commands are confined.
     pub sandbox: Sandbox,
+    /// How commands are run.
+    pub shell: ShellShape,
     /// MCP servers, by name.
     pub mcp_servers: BTreeMap<String, Value>,
     /// Takes every server of the project's `.mcp.json`.
@@ -339,6 +341,9 @@ pub struct Sandbox {
     /// The same as `failIfUnavailable`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
+    /// Who confines commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<SandboxBackend>,
     /// What commands may reach.
     pub network: SandboxNetwork,
     /// Which files commands may read and write.
@@ -355,6 +360,44 @@ pub struct Sandbox {
     pub ignore_violations: Option<Value>,
 }
 
+/// Who confines commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxBackend {
+    /// toolgate itself, by what the kernel offers to everybody.
+    Landlock,
+    /// Bubblewrap, where it is installed.
+    Bubblewrap,
+}
+
+/// How commands are run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ShellShape {
+    /// Bytes of output after which a command is stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<u64>,
+    /// Commands in the background at one time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_background_tasks: Option<u64>,
+    /// What becomes of a command in the foreground that runs out of time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_timeout: Option<Lapse>,
+    /// Whether git runs helpers that a repository chooses, as in a terminal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_helpers: Option<bool>,
+}
+
+/// What becomes of a command that runs out of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lapse {
+    /// It is stopped.
+    Stop,
+    /// It goes on in the background.
+    Background,
+}
+
 /// What confined commands may reach.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -366,6 +409,11 @@ pub struct SandboxNetwork {
     /// Commands may listen on this machine and connect to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_local_binding: Option<bool>,
+    /// Sockets in the file system that commands may connect to, or directories of them.
+    pub allow_unix_sockets: Vec<String>,
+    /// Commands may connect to every socket in the file system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_all_unix_sockets: Option<bool>,
 }
 
 /// Which files confined commands may read and write.

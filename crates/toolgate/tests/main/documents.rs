@@ -48,6 +48,8 @@ fn the_demo_tells_its_story() {
         "TG-101",
         "the chain of the ledger holds",
         "-    println!(\"goodbye\");",
+        "the sandbox refused (observed): `python3` tried to write",
+        "a rule denies `rm -rf src`",
     ] {
         assert!(said.out.contains(part), "{part} is not in\n{}", said.out);
     }

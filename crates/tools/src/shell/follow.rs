@@ -14,9 +14,6 @@ use toolgate_proto::{AbsPath, Code, Network, Refusal, Terms};
 
 pub(crate) use super::surroundings::OnTimeout;
 
-/// How long a command may take to end by itself when it is told to.
-pub(crate) const GRACE: Duration = Duration::from_secs(1);
-
 /// Progress is told no more often than this.
 const BEAT: Duration = Duration::from_millis(50);
 
@@ -71,12 +68,12 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     let place = tasks.place().map_err(|error| failed(&format!("there is no private directory: {error}")))?;
     let leaves = order.unsandboxed && cleared.terms().unsandboxed && surroundings.sandbox.allow_unsandboxed;
     let boxed = surroundings.sandbox.enabled && !leaves;
-    let hosts = hosts(&cleared.terms().network, &surroundings);
-    let proxy = if boxed && !hosts.is_empty() {
-        let started = tasks.proxy(&hosts, &surroundings.sandbox.denied_hosts);
-        Some(started.map_err(|error| failed(&format!("the proxy could not be started: {error}")))?)
-    } else {
-        None
+    let proxy = match hosts(&cleared.terms().network, &surroundings) {
+        Some(hosts) if boxed => {
+            let started = tasks.proxy(&hosts, &surroundings.sandbox.denied_hosts, cleared.hosts());
+            Some(started.map_err(|error| failed(&format!("the proxy could not be started: {error}")))?)
+        }
+        Some(_) | None => None,
     };
     let number = tasks.next();
     let cwd = resolve(&order.cwd).real;
@@ -108,7 +105,7 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
         Refusal::new(code, format!("the command could not be started: {}", problem.message))
     })?;
     let words = (number, order.text.clone(), order.description.clone());
-    let task = Arc::new(Task::new(words, process, changed, (place, proxy)));
+    let task = Arc::new(Task::new(words, process, changed, (place, proxy, surroundings.grace)));
     let _ = known.set(Arc::downgrade(&task));
     Ok(task)
 }
@@ -130,14 +127,16 @@ fn tell_end(task: &Task, progress: &Progress) {
     }
 }
 
-/// The hosts that go through the proxy: none where the network is open, or closed.
-fn hosts(network: &Network, surroundings: &Surroundings) -> Vec<String> {
-    let granted = match network {
-        Network::Full => return Vec::new(),
-        Network::None => Vec::new(),
-        Network::Hosts(hosts) => hosts.clone(),
-    };
-    granted.into_iter().chain(surroundings.sandbox.hosts.iter().cloned()).collect()
+/// The hosts that go through the proxy; `None` where the network is open, or closed. Where rules open hosts the list
+/// may be empty: the proxy asks them.
+fn hosts(network: &Network, surroundings: &Surroundings) -> Option<Vec<String>> {
+    let listed = surroundings.sandbox.hosts.clone();
+    match network {
+        Network::Full => None,
+        Network::None if listed.is_empty() => None,
+        Network::None => Some(listed),
+        Network::Hosts(hosts) => Some(hosts.iter().cloned().chain(listed).collect()),
+    }
 }
 
 fn failed(message: &str) -> Refusal {
@@ -195,7 +194,16 @@ fn confinement(
         (Network::None | Network::Hosts(_), false, Some(proxy)) => Net::Loopback(Some(proxy.port())),
         (Network::None | Network::Hosts(_), false, None) => Net::None,
     };
-    Confinement { writable, protected, unreadable, net, limits: settings.limits, required: settings.required }
+    Confinement {
+        writable,
+        protected,
+        unreadable,
+        net,
+        sockets: settings.sockets.clone(),
+        limits: settings.limits,
+        backend: settings.backend,
+        required: settings.required,
+    }
 }
 
 /// Waits for a command's shell to end, telling its output on the way.
@@ -245,10 +253,10 @@ pub(crate) async fn follow(task: &Task, cleared: &Cleared, most: Duration, lapse
 
 /// Stops a command and waits until nothing is left of it.
 pub(crate) async fn end(task: &Task) {
-    task.process.stop(GRACE);
+    task.process.stop(task.grace);
     let gone = task.until(|process| matches!(process.phase(), Phase::Gone(_)));
     // Only a process that even SIGKILL does not end is left after this, and it stays owned.
-    let _ = tokio::time::timeout(GRACE * 5, gone).await;
+    let _ = tokio::time::timeout(task.grace + Duration::from_secs(4), gone).await;
 }
 
 /// How far the output was told.

@@ -4,7 +4,6 @@ use super::follow::Ended;
 use super::tasks::Task;
 use serde_json::{Map, Value, json};
 use toolgate_os::process::{Exit, Phase, Written, plain_text};
-use toolgate_os::sandbox::Ground;
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
 /// Which face words the result.
@@ -179,12 +178,11 @@ fn refusals(task: &Task) -> Vec<String> {
             format!("the sandbox refused (observed): {refused}; to allow it: {}", refused.access.setting())
         })
         .collect();
-    notes.extend(task.refused_hosts().into_iter().map(|host| {
-        format!("the proxy refused (observed): `{host}`; to allow it: `sandbox.network.allowedDomains`")
-    }));
+    let hosts = task.refused_hosts();
+    notes.extend(hosts.iter().map(|host| format!("the proxy refused (observed): {}", host.words())));
     let failed = !matches!(task.process.phase().exit(), None | Some(Exit::Code(0)));
-    if failed && task.process.enforced().is_some() && !Ground::here().warden {
-        notes.push("what the sandbox refused cannot be observed on this machine".to_owned());
+    if failed && task.process.enforced().is_some_and(|enforced| !enforced.observed) {
+        notes.push("if the sandbox refused something, that cannot be observed here".to_owned());
     }
     notes
 }

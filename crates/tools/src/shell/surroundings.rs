@@ -1,8 +1,9 @@
 //! What commands run in: environment, directories, sandbox.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 use toolgate_os::process::GitHelpers;
-use toolgate_os::sandbox::Limits;
+use toolgate_os::sandbox::{Backend, Limits};
 use toolgate_proto::AbsPath;
 
 /// The surroundings of a session's commands. Set once, by whoever makes the session.
@@ -26,6 +27,8 @@ pub struct Surroundings {
     pub shown_output: usize,
     /// What becomes of a command that runs out of time.
     pub on_timeout: OnTimeout,
+    /// How long a command may take to end by itself when it is told to.
+    pub grace: Duration,
     /// Commands in the background at one time.
     pub most_tasks: usize,
     /// The sandbox.
@@ -63,6 +66,10 @@ pub struct SandboxSettings {
     pub denied_hosts: Vec<String>,
     /// Commands may listen on this machine and connect to it.
     pub local_binding: bool,
+    /// Sockets in the file system that commands may connect to, or directories of them.
+    pub sockets: Vec<AbsPath>,
+    /// Who makes the box.
+    pub backend: Backend,
     /// How much of the machine they may use.
     pub limits: Limits,
 }
@@ -79,6 +86,8 @@ impl Default for SandboxSettings {
             hosts: Vec::new(),
             denied_hosts: Vec::new(),
             local_binding: false,
+            sockets: Vec::new(),
+            backend: Backend::default(),
             limits: Limits::default(),
         }
     }
@@ -96,6 +105,7 @@ impl Default for Surroundings {
             most_output: 256 << 20,
             shown_output: 30_000,
             on_timeout: OnTimeout::default(),
+            grace: Duration::from_secs(1),
             most_tasks: 64,
             sandbox: SandboxSettings::default(),
         }

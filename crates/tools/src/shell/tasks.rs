@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
+use toolgate_gate::{HostRules, HostWord};
 use toolgate_os::process::{Phase, Process};
-use toolgate_os::{Proxy, Scratch};
+use toolgate_os::{HostRule, Proxy, RefusedHost, Scratch};
 use toolgate_proto::AbsPath;
 
 /// How long the end of a session may take. Killing everything takes milliseconds.
@@ -25,7 +26,7 @@ pub(crate) struct Tasks {
 struct Inner {
     surroundings: Arc<Surroundings>,
     place: Option<Arc<Place>>,
-    proxy: Option<(Vec<String>, Arc<Proxy>)>,
+    proxy: Option<(Vec<String>, HostRules, Arc<Proxy>)>,
     count: u64,
     tasks: BTreeMap<u64, Arc<Task>>,
 }
@@ -80,7 +81,9 @@ pub(crate) struct Task {
     _place: Arc<Place>,
     proxy: Option<Arc<Proxy>>,
     /// Hosts that the proxy had refused before this command started.
-    refused_before: Vec<String>,
+    refused_before: Vec<RefusedHost>,
+    /// How long it may take to end by itself when it is told to.
+    pub(crate) grace: Duration,
 }
 
 impl Task {
@@ -89,7 +92,7 @@ impl Task {
     }
 
     /// Hosts that the proxy has refused since the command started.
-    pub(crate) fn refused_hosts(&self) -> Vec<String> {
+    pub(crate) fn refused_hosts(&self) -> Vec<RefusedHost> {
         let mut hosts = self.proxy.as_deref().map(Proxy::refused).unwrap_or_default();
         hosts.retain(|host| !self.refused_before.contains(host));
         hosts
@@ -131,16 +134,29 @@ impl Tasks {
         Ok(place)
     }
 
-    /// A proxy that lets through these hosts.
-    pub(crate) fn proxy(&self, hosts: &[String], denied: &[String]) -> std::io::Result<Arc<Proxy>> {
+    /// A proxy that lets through these hosts, and those that rules allow.
+    pub(crate) fn proxy(
+        &self,
+        hosts: &[String],
+        denied: &[String],
+        rules: &HostRules,
+    ) -> std::io::Result<Arc<Proxy>> {
         let mut inner = self.inner();
-        if let Some((known, proxy)) = &inner.proxy
+        if let Some((known, known_rules, proxy)) = &inner.proxy
             && known == hosts
+            && known_rules.is(rules)
         {
             return Ok(Arc::clone(proxy));
         }
-        let proxy = Arc::new(Proxy::start(hosts.to_vec(), denied.to_vec())?);
-        inner.proxy = Some((hosts.to_vec(), Arc::clone(&proxy)));
+        let asked = rules.clone();
+        let proxy =
+            Proxy::start(hosts.to_vec(), denied.to_vec(), move |host, port| match asked.of(host, port) {
+                HostWord::Allowed => HostRule::Allow,
+                HostWord::Denied(why) => HostRule::Deny(why),
+                HostWord::Unspoken => HostRule::Silent,
+            })?;
+        let proxy = Arc::new(proxy);
+        inner.proxy = Some((hosts.to_vec(), rules.clone(), Arc::clone(&proxy)));
         Ok(proxy)
     }
 
@@ -181,7 +197,7 @@ impl Task {
         (number, command, description): (u64, String, Option<String>),
         process: Process,
         changed: watch::Receiver<()>,
-        (place, proxy): (Arc<Place>, Option<Arc<Proxy>>),
+        (place, proxy, grace): (Arc<Place>, Option<Arc<Proxy>>, Duration),
     ) -> Self {
         Self {
             id: format!("task_{number}"),
@@ -195,6 +211,7 @@ impl Task {
             _place: place,
             refused_before: proxy.as_deref().map(Proxy::refused).unwrap_or_default(),
             proxy,
+            grace,
         }
     }
 }

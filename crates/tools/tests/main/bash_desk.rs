@@ -33,17 +33,23 @@ impl Desk {
     pub(super) fn of(toolset: Toolset, change: impl FnOnce(&mut Surroundings)) -> Self {
         // These tests are about running: what a rule would leave to a person is not asked here, and the person
         // says yes to what no mode skips.
-        Self::made(toolset, change, vec![Arc::new(FakeApprover(Conduct::Answers(Answer::Once)))])
+        Self::made(toolset, change, (&[], &[]), vec![Arc::new(FakeApprover(Conduct::Answers(Answer::Once)))])
+    }
+
+    /// A desk with more rules.
+    pub(super) fn ruled(allow: &[&str], deny: &[&str], change: impl FnOnce(&mut Surroundings)) -> Self {
+        Self::made(Toolset::Claude, change, (allow, deny), Vec::new())
     }
 
     /// A desk where nobody can be asked.
     pub(super) fn unattended() -> Self {
-        Self::made(Toolset::Claude, |_| (), Vec::new())
+        Self::made(Toolset::Claude, |_| (), (&[], &[]), Vec::new())
     }
 
     fn made(
         toolset: Toolset,
         change: impl FnOnce(&mut Surroundings),
+        (allow, deny): (&[&str], &[&str]),
         approvers: Vec<Arc<dyn Approver>>,
     ) -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -53,6 +59,10 @@ impl Desk {
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         let mut policy = allow_all(&["Bash", "TaskOutput", "TaskStop"]);
         policy.mode = Mode::Bypass;
+        if let Some(rules) = policy.layers.first_mut() {
+            rules.allow.extend(allow.iter().map(|rule| (*rule).into()));
+            rules.deny.extend(deny.iter().map(|rule| (*rule).into()));
+        }
         let gate = Gate::new(GateParts { policy, approvers, ..GateParts::default() });
         register(&gate, toolset).unwrap();
         let session = session_in(&top.join("ws"));

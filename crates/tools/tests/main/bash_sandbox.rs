@@ -199,3 +199,51 @@ fn granted_hosts_are_reached_through_the_proxy_and_others_are_named() {
         assert!(text.contains("tried to connect to `127.0.0.1:"), "{text}");
     });
 }
+
+/// Rules for hosts hold for commands that name their hosts only while they run.
+#[test]
+fn rules_for_hosts_open_and_close_the_proxy() {
+    use std::io::{Read, Write};
+    on_runtime(async {
+        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for client in server.incoming() {
+                let mut client = client.unwrap();
+                let _ = client.read(&mut [0; 4096]);
+                let _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nmet");
+            }
+        });
+        let ask = async |allow: &[&str], deny: &[&str], listed: &[&str], host: &str| {
+            let listed = listed.iter().map(|host| (*host).to_owned()).collect();
+            let desk = Desk::ruled(allow, deny, |surroundings| surroundings.sandbox.hosts = listed);
+            let script = "curl -s -m 10 --noproxy '' \"http://$1:$2/\"; echo";
+            std::fs::write(desk.path("ws/ask.sh"), script).unwrap();
+            output(&desk.bash(&format!("bash ask.sh {host} {port}")).await).model_text()
+        };
+        let allow = ["WebFetch(domain:127.0.0.1)"];
+        assert_eq!(ask(&allow, &[], &[], "127.0.0.1").await, "met\n");
+        let text = ask(&allow, &[], &[], "evil.example").await;
+        assert!(text.contains("an allow rule `WebFetch(domain:evil.example)`"), "{text}");
+        // A deny rule counts more than a list.
+        let text = ask(&[], &["WebFetch(domain:127.0.0.1)"], &["127.0.0.1"], "127.0.0.1").await;
+        assert!(text.contains("the proxy refused (observed): `127.0.0.1`: a rule denies"), "{text}");
+    });
+}
+
+#[test]
+fn sockets_in_the_file_system_are_reached_where_granted() {
+    on_runtime(async {
+        let connect = "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"../home/s\"); print(\"met\")'";
+        let desk = Desk::new();
+        let _listener = std::os::unix::net::UnixListener::bind(desk.path("home/s")).unwrap();
+        let text = output(&desk.bash(connect).await).model_text();
+        assert!(text.contains("`sandbox.network.allowUnixSockets`"), "{text}");
+        let desk = Desk::with(|surroundings| {
+            let socket = surroundings.temp_dir.parent().unwrap().join("home/s");
+            surroundings.sandbox.sockets = vec![socket];
+        });
+        let _listener = std::os::unix::net::UnixListener::bind(desk.path("home/s")).unwrap();
+        assert_eq!(output(&desk.bash(connect).await).model_text(), "met\n");
+    });
+}

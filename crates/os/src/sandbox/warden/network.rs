@@ -26,7 +26,6 @@ pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, later: 
 
 fn connect(keeps: &Keeps, target: &Target, question: Question, later: Later) -> Result<Answer, Errno> {
     let address = read_address(target, question)?;
-    let socket = socket_of(target, question)?;
     // Kept until the connection stands: it is what the address then leads to.
     let mut held = None;
     let address = match family(&address) {
@@ -43,7 +42,7 @@ fn connect(keeps: &Keeps, target: &Target, question: Question, later: Later) -> 
             if place.kind == toolgate_proto::EntryKind::Missing {
                 return Err(Errno::NOENT);
             }
-            if !keeps.bounds.may_write(&place.real) {
+            if !keeps.bounds.may_connect(&place.real) {
                 keeps.refuse(target, Access::UnixSocket, &place.real);
                 return Err(Errno::ACCESS);
             }
@@ -70,6 +69,7 @@ fn connect(keeps: &Keeps, target: &Target, question: Question, later: Later) -> 
         libc::AF_UNSPEC | libc::AF_NETLINK => address,
         _ => return Err(Errno::AFNOSUPPORT),
     };
+    let socket = socket_of(target, question)?;
     later.answer(move |_| {
         let answer = match call(libc::connect, &socket, &address) {
             Ok(()) => Answer::Done(0),

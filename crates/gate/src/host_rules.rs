@@ -1,0 +1,58 @@
+//! What rules say of hosts that nobody knew of when the call was judged.
+//!
+//! A command behind the filtering proxy names its hosts while it runs. The proxy asks here about each.
+
+use std::sync::Arc;
+use toolgate_policy::url::Target;
+use toolgate_policy::{Action, Policy};
+
+/// The rules for hosts, as they were when the call was judged.
+#[derive(Clone)]
+pub struct HostRules {
+    policy: Arc<Policy>,
+}
+
+/// What they say of one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HostWord {
+    /// A rule allows it.
+    Allowed,
+    /// A rule or a list denies it, whatever else was granted; why, in words.
+    Denied(String),
+    /// No rule allows it, or a person would have to be asked.
+    Unspoken,
+}
+
+impl HostRules {
+    pub(crate) fn new(policy: Arc<Policy>) -> Self {
+        Self { policy }
+    }
+
+    /// What they say of a host, a name or an address.
+    pub fn of(&self, host: &str, port: u16) -> HostWord {
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let scheme = if port == 80 { "http" } else { "https" };
+        let target = match Target::parse(&format!("{scheme}://{host}:{port}/")) {
+            Ok(target) => target,
+            Err(problem) => return HostWord::Denied(problem),
+        };
+        if let Some(reason) = self.policy.denies_target(&target) {
+            return HostWord::Denied(reason.text);
+        }
+        match self.policy.judge_target(&target).0 {
+            Action::Allow => HostWord::Allowed,
+            Action::Ask | Action::Deny => HostWord::Unspoken,
+        }
+    }
+
+    /// Whether these are the very same rules.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.policy, &other.policy)
+    }
+}
+
+impl std::fmt::Debug for HostRules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostRules").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,224 @@
+//! What a command costs: `scripts/bench-shell.sh`, or `cargo bench -p toolgate-os --bench commands [starts] [idle] [flood]`.
+//!
+//! Three questions: how much longer a shell takes to start in the sandbox than by itself, how fast a flood of output is
+//! kept, and whether commands that do nothing cost anything.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::panic,
+    reason = "a benchmark prints, stops at the first trouble, and runs the real thing"
+)]
+
+use std::collections::BTreeMap;
+use std::process::{Command as Plain, Stdio};
+use std::time::{Duration, Instant};
+use toolgate_os::process::{Command, Environment, Keeping, Phase, Process, write_startup};
+use toolgate_os::sandbox::Confinement;
+use toolgate_proto::AbsPath;
+
+const LONG: Duration = Duration::from_secs(120);
+
+struct Desk {
+    _dir: tempfile::TempDir,
+    ws: AbsPath,
+    startup: AbsPath,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        let ws = top.join("ws");
+        std::fs::create_dir_all(ws.join(".git/hooks")).unwrap();
+        // As many entries as the root of an ordinary project has.
+        for n in 0..30 {
+            std::fs::write(ws.join(format!("file-{n}")), "x").unwrap();
+        }
+        let startup = write_startup(&top).unwrap();
+        Self { _dir: dir, ws, startup }
+    }
+
+    fn command(&self, text: &str, boxed: bool, most: u64) -> Command {
+        // What the plain shell has, too: without a home, bash looks the user up.
+        let set = BTreeMap::from([
+            ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
+            ("HOME".to_owned(), "/root".to_owned()),
+        ]);
+        let protected = [".git/hooks", ".git/config", ".toolgate", ".mcp.json", ".claude/settings.json"];
+        let file = self.ws.parent().unwrap().join(toolgate_os::fresh_id("out_"));
+        Command {
+            text: text.to_owned(),
+            cwd: self.ws.clone(),
+            environment: Environment::cut(&BTreeMap::new(), &[], &set),
+            startup: Some(self.startup.clone()),
+            keeping: Keeping { head: 30_000, tail: 30_000, most, file, file_at_once: false },
+            confinement: boxed.then(|| Confinement {
+                writable: vec![self.ws.clone()],
+                protected: protected.iter().map(|name| self.ws.join(name)).collect(),
+                ..Confinement::default()
+            }),
+        }
+    }
+
+    fn run(&self, text: &str, boxed: bool, most: u64) -> Process {
+        let process = Process::start(self.command(text, boxed, most), || ())
+            .unwrap_or_else(|problem| panic!("{}", problem.message));
+        assert!(process.wait_gone(LONG));
+        process
+    }
+}
+
+type Work<'a> = (String, Box<dyn FnMut() + 'a>);
+
+/// Takes turns, so that whatever else the machine does meets all of them alike. Prints each, with its ratio to the first.
+fn measure(count: usize, mut works: Vec<Work<'_>>) {
+    let mut times: Vec<Vec<f64>> = vec![Vec::new(); works.len()];
+    for _ in 0..count {
+        for ((_, work), times) in works.iter_mut().zip(&mut times) {
+            let start = Instant::now();
+            work();
+            times.push(start.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    let mut first = None;
+    for ((name, _), mut times) in works.into_iter().zip(times) {
+        times.sort_by(f64::total_cmp);
+        let at = |part: usize| times.get(times.len() / part).copied().unwrap_or(0.0);
+        let (median, tenth) = (at(2), at(10));
+        let (base_median, base_tenth) = *first.get_or_insert((median, tenth));
+        println!(
+            "{name:46} median {median:8.3} ms ({:.2}x)   best tenth {tenth:8.3} ms ({:.2}x)",
+            median / base_median,
+            tenth / base_tenth
+        );
+    }
+}
+
+fn plain(desk: &Desk, text: &str) {
+    let mut bash = Plain::new("/bin/bash");
+    bash.args(["--norc", "--noprofile", "-c", text]).current_dir(&desk.ws).stdin(Stdio::null());
+    bash.env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("HOME", "/root")
+        .env("SHELL", "/bin/bash");
+    bash.output().unwrap();
+}
+
+fn bwrap(text: &str) {
+    let mut bwrap = Plain::new("bwrap");
+    bwrap.args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--unshare-net", "/bin/bash"]);
+    bwrap.args(["--norc", "--noprofile", "-c", text]).stdin(Stdio::null()).output().unwrap();
+}
+
+fn starts(desk: &Desk) {
+    let here = Plain::new("bwrap").arg("--version").output().is_ok();
+    if !here {
+        println!("bwrap is not on this machine");
+    }
+    for text in ["true", "ls > /dev/null", "git --version > /dev/null"] {
+        let mut works: Vec<Work<'_>> = vec![
+            (format!("`{text}`: plain spawn of bash"), Box::new(move || plain(desk, text))),
+            (format!("`{text}`: kept"), Box::new(move || drop(desk.run(text, false, 1 << 20)))),
+            (format!("`{text}`: kept and boxed"), Box::new(move || drop(desk.run(text, true, 1 << 20)))),
+        ];
+        if here {
+            works.push((format!("`{text}`: bubblewrap by itself"), Box::new(move || bwrap(text))));
+        }
+        measure(300, works);
+    }
+}
+
+fn flood(desk: &Desk) {
+    let gigabyte = "head -c 1000000000 /dev/zero | tr '\\0' 'x'";
+    let tee = desk.ws.parent().unwrap().join("tee");
+    let by_tee = || {
+        let text = format!("{gigabyte} | tee {tee} > /dev/null");
+        assert!(Plain::new("/bin/bash").args(["-c", &text]).status().unwrap().success());
+        std::fs::remove_file(&tee).unwrap();
+    };
+    let boxed = || {
+        let process = desk.run(gigabyte, true, 2_000_000_000);
+        let written = process.written();
+        assert_eq!(written.total, 1_000_000_000);
+        std::fs::remove_file(written.file.unwrap()).unwrap();
+    };
+    measure(
+        5,
+        vec![
+            ("1 GB: command | tee file > /dev/null".to_owned(), Box::new(by_tee)),
+            ("1 GB: kept and boxed".to_owned(), Box::new(boxed)),
+        ],
+    );
+    println!("most memory of this program: {} MB", status("VmHWM:") / 1024);
+}
+
+/// A number from this process's status.
+fn status(name: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Processor time that this program and its keepers have used, in clock ticks.
+fn ticks() -> u64 {
+    let me = std::process::id();
+    let mut sum = 0;
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(text) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let Some((head, rest)) = text.rsplit_once(") ") else { continue };
+        let fields: Vec<u64> = rest.split(' ').map(|field| field.parse().unwrap_or(0)).collect();
+        let mine = head.starts_with(&format!("{me} ")) || fields.get(1) == Some(&u64::from(me));
+        if mine {
+            sum += fields.get(11).unwrap_or(&0) + fields.get(12).unwrap_or(&0);
+        }
+    }
+    sum
+}
+
+fn idle(desk: &Desk) {
+    let before = status("VmRSS:");
+    let tasks: Vec<Process> = (0..64)
+        .map(|_| {
+            Process::start(desk.command("sleep 1000", true, 1 << 20), || ())
+                .unwrap_or_else(|problem| panic!("{}", problem.message))
+        })
+        .collect();
+    let (start, wall) = (ticks(), Instant::now());
+    std::thread::sleep(Duration::from_secs(5));
+    let used = ticks() - start;
+    println!(
+        "64 idle commands: {used} clock ticks (of 10 ms) in {:.1} s, {} kB more memory",
+        wall.elapsed().as_secs_f64(),
+        status("VmRSS:").saturating_sub(before)
+    );
+    assert!(tasks.iter().all(|task| task.phase() == Phase::Running));
+    let wall = Instant::now();
+    for task in &tasks {
+        task.stop(Duration::ZERO);
+    }
+    assert!(tasks.iter().all(|task| task.wait_gone(LONG)));
+    println!("ending them: {:.1} ms", wall.elapsed().as_secs_f64() * 1e3);
+}
+
+fn main() {
+    let desk = Desk::new();
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
+    if wants("starts") {
+        starts(&desk);
+    }
+    if wants("idle") {
+        idle(&desk);
+    }
+    if wants("flood") {
+        flood(&desk);
+    }
+    // For a tracer.
+    if wanted.iter().any(|wanted| wanted == "once") {
+        for _ in 0..20 {
+            desk.run("true", true, 1 << 20);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The box made by Bubblewrap, for whoever prefers namespaces or has a kernel without Landlock.
+//!
+//! It needs the program and user namespaces, and takes longer to start.
+//! The system call filter goes along; the warden does not, so nothing that was refused is observed, and a protected
+//! path that does not exist cannot be held.
+
+use super::calls::{Setting, rules};
+use super::filter::{Program, assemble};
+use super::{Bounds, Gap, Net, StartProblem};
+use rustix::fs::{MemfdFlags, memfd_create};
+use std::ffi::c_long;
+use std::io::{Seek, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use toolgate_proto::AbsPath;
+
+/// Where Bubblewrap finds the filter.
+pub(super) const FILTER_FILE: i32 = 251;
+
+const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
+
+/// Namespaces that are always new, and a view of the machine that cannot be written.
+const BASE: [&str; 15] = [
+    "--unshare-user",
+    "--unshare-pid",
+    "--unshare-ipc",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    "--die-with-parent",
+    "--cap-drop",
+    "ALL",
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+];
+
+/// What stands before the shell.
+pub(super) struct Wrapping {
+    pub(super) argv: Vec<String>,
+    /// The filter, for [`FILTER_FILE`].
+    pub(super) filter: OwnedFd,
+    pub(super) missing: Vec<Gap>,
+}
+
+pub(super) fn wrapping(bounds: &Bounds, net: Net) -> Result<Wrapping, StartProblem> {
+    let unusable = |message: String| StartProblem { message, sandbox: true };
+    let bwrap = usable().as_ref().map_err(|problem| unusable(problem.clone()))?;
+    if let Net::Loopback(Some(_)) = net {
+        let words =
+            "bubblewrap cannot let a command reach some hosts only; take the backend `landlock` for that";
+        return Err(unusable(words.to_owned()));
+    }
+    let mut argv: Vec<String> = std::iter::once(*bwrap).chain(BASE).map(str::to_owned).collect();
+    if net != Net::Full {
+        argv.push("--unshare-net".to_owned());
+    }
+    let mut missing = Vec::new();
+    for path in bounds.writable() {
+        argv.extend(["--bind".to_owned(), path.to_string(), path.to_string()]);
+    }
+    for path in above_barred(bounds) {
+        argv.extend(["--bind".to_owned(), path.to_string(), path.to_string()]);
+    }
+    for path in bounds.barred() {
+        if path.as_path().exists() {
+            argv.extend(["--ro-bind".to_owned(), path.to_string(), path.to_string()]);
+        } else if bounds.writable().iter().any(|root| path.is_under(root)) && !missing.contains(&Gap::Absent)
+        {
+            missing.push(Gap::Absent);
+        }
+    }
+    for path in bounds.unreadable().iter().filter(|path| path.as_path().exists()) {
+        if path.as_path().is_dir() {
+            argv.extend([
+                "--tmpfs".to_owned(),
+                path.to_string(),
+                "--remount-ro".to_owned(),
+                path.to_string(),
+            ]);
+        } else {
+            argv.extend(["--ro-bind".to_owned(), "/dev/null".to_owned(), path.to_string()]);
+        }
+    }
+    argv.extend(["--seccomp".to_owned(), FILTER_FILE.to_string(), "--".to_owned()]);
+    // A network of its own keeps the command from others' ports, but a socket in the file system is no port.
+    let left_out: &[c_long] = if net == Net::None {
+        &[]
+    } else {
+        missing.push(Gap::Sockets);
+        &[libc::SYS_connect, libc::SYS_bind]
+    };
+    let setting =
+        Setting { net: if net == Net::None { Net::None } else { Net::Full }, warden: false, reads: false };
+    let mut table = rules(setting);
+    table.retain(|rule| !left_out.contains(&rule.call));
+    Ok(Wrapping { argv, filter: file_of(&assemble(&table))?, missing })
+}
+
+/// The directories between a writable one and what is barred in it. A rename of one would take that along; what is
+/// mounted cannot be renamed.
+fn above_barred(bounds: &Bounds) -> Vec<AbsPath> {
+    let mut out = Vec::new();
+    for path in bounds.barred() {
+        let mut above = path.parent();
+        while let Some(dir) = above {
+            let inside = bounds.writable().iter().any(|root| dir.is_under(root) && dir != *root);
+            if inside && dir.as_path().is_dir() {
+                out.push(dir.clone());
+            }
+            above = dir.parent().filter(|_| inside);
+        }
+    }
+    // Those further up first, or they would cover the others.
+    out.sort();
+    out.dedup();
+    out
+}
+
+/// The filter as Bubblewrap reads it: the kernel's own form, one step after the other.
+fn file_of(program: &Program) -> Result<OwnedFd, StartProblem> {
+    let mut file = std::fs::File::from(memfd_create("toolgate-filter", MemfdFlags::CLOEXEC)?);
+    for step in program {
+        let mut bytes = step.code.to_ne_bytes().to_vec();
+        bytes.extend([step.jt, step.jf]);
+        bytes.extend(step.k.to_ne_bytes());
+        file.write_all(&bytes)?;
+    }
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// Whether Bubblewrap is here and works; if not, why.
+pub fn bubblewrap_usable() -> Result<(), String> {
+    usable().as_ref().map(|_| ()).map_err(Clone::clone)
+}
+
+/// The program, if it is here and works. Tried once.
+fn usable() -> &'static Result<&'static str, String> {
+    static USABLE: OnceLock<Result<&'static str, String>> = OnceLock::new();
+    USABLE.get_or_init(|| {
+        let found = PLACES.into_iter().find(|place| std::path::Path::new(place).exists());
+        let bwrap = found.ok_or("bubblewrap is not on this machine")?;
+        let tried = Command::new(bwrap).args(BASE).args(["--", "/bin/true"]).stdin(Stdio::null()).output();
+        match tried {
+            Ok(done) if done.status.success() => Ok(bwrap),
+            Ok(done) => Err(format!(
+                "bubblewrap does not work on this machine: {}",
+                crate::process::plain_text(&done.stderr).trim()
+            )),
+            Err(error) => Err(format!("bubblewrap does not start on this machine: {error}")),
+        }
+    })
+}
