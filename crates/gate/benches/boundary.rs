@@ -31,6 +31,13 @@ struct Nothing {
     text: String,
 }
 
+fn runtime_of(threads: usize) -> tokio::runtime::Runtime {
+    match threads {
+        1 => tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap(),
+        _ => runtime(),
+    }
+}
+
 fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
@@ -86,9 +93,9 @@ fn rendering_definitions(bencher: Bencher, format: Format) {
 }
 
 /// A thousand calls that do nothing, one by one: to be taken off the next figure.
-#[divan::bench(sample_count = 30)]
-fn a_thousand_calls_one_by_one(bencher: Bencher) {
-    let (runtime, gate, session) = (runtime(), gate(0, Vec::new()), session_in(&AbsPath::root()));
+#[divan::bench(args = [1, 2], sample_count = 30)]
+fn a_thousand_calls_one_by_one(bencher: Bencher, threads: usize) {
+    let (runtime, gate, session) = (runtime_of(threads), gate(0, Vec::new()), session_in(&AbsPath::root()));
     bencher.counter(ItemsCount::new(1_000usize)).bench_local(|| {
         runtime.block_on(async {
             for _ in 0..1_000 {
@@ -99,10 +106,11 @@ fn a_thousand_calls_one_by_one(bencher: Bencher) {
     });
 }
 
-/// The same as a batch. All lay hold of one state, so each waits for the one before.
-#[divan::bench(sample_count = 30)]
-fn a_thousand_calls_as_a_batch_in_a_row(bencher: Bencher) {
-    let (runtime, gate) = (runtime(), Arc::new(gate(0, Vec::new())));
+/// The same as a batch. All lay hold of one state, so each waits for the one before. With two threads each call also
+/// pays for waking the other one, which is the kernel's time and not the schedule's.
+#[divan::bench(args = [1, 2], sample_count = 30)]
+fn a_thousand_calls_as_a_batch_in_a_row(bencher: Bencher, threads: usize) {
+    let (runtime, gate) = (runtime_of(threads), Arc::new(gate(0, Vec::new())));
     let session = session_in(&AbsPath::root());
     bencher.counter(ItemsCount::new(1_000usize)).bench_local(|| {
         let calls = (0..1_000).map(|_| ToolCall::new("call_1", "noop", r#"{"text":"x"}"#)).collect();

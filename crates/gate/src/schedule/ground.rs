@@ -5,12 +5,15 @@
 //! Two claims meet where one path is the other or lies above it, and at least one of the two changes something.
 
 use super::claim::{Claim, Hold, How, On};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::Component;
 use toolgate_proto::AbsPath;
 
-/// The claims of all unfinished calls, by what they lie on. A call is known by its place in the batch.
+/// Calls, in order: a thousand may lie on one thing.
+type Calls = BTreeSet<usize>;
+
+/// The claims of unfinished calls, by what they lie on. A call is known by its place in the batch.
 #[derive(Debug, Default)]
 pub(super) struct Ground {
     looked: Places,
@@ -20,12 +23,12 @@ pub(super) struct Ground {
 #[derive(Debug, Default)]
 struct Places {
     paths: Node,
-    named: HashMap<String, Vec<usize>>,
+    named: HashMap<String, Calls>,
 }
 
 #[derive(Debug, Default)]
 struct Node {
-    here: Vec<usize>,
+    here: Calls,
     below: HashMap<OsString, Node>,
 }
 
@@ -35,7 +38,10 @@ impl Ground {
             let places = self.places_mut(hold);
             match &hold.on {
                 On::Path(path) => places.paths.add(&names(path), call),
-                On::Named(name) => places.named.entry(name.clone()).or_default().push(call),
+                On::Named(name) => match places.named.get_mut(name) {
+                    Some(calls) => drop(calls.insert(call)),
+                    None => drop(places.named.insert(name.clone(), Calls::from([call]))),
+                },
             }
         }
     }
@@ -47,7 +53,7 @@ impl Ground {
                 On::Path(path) => places.paths.remove(&names(path), call),
                 On::Named(name) => {
                     if let Some(calls) = places.named.get_mut(name) {
-                        calls.retain(|other| *other != call);
+                        calls.remove(&call);
                         if calls.is_empty() {
                             places.named.remove(name);
                         }
@@ -60,15 +66,26 @@ impl Ground {
     /// The calls whose claims conflict with this one, each once, in order.
     pub(super) fn meet(&self, claim: &Claim) -> Vec<usize> {
         let mut met = Vec::new();
-        for hold in &claim.holds {
-            self.changed.meet(&hold.on, &mut met);
-            if hold.how == How::Change {
-                self.looked.meet(&hold.on, &mut met);
-            }
-        }
+        self.visit(claim, &mut |calls| met.extend(calls));
         met.sort_unstable();
         met.dedup();
         met
+    }
+
+    /// The last of them before a place.
+    pub(super) fn last_before(&self, place: usize, claim: &Claim) -> Option<usize> {
+        let mut last = None;
+        self.visit(claim, &mut |calls| last = last.max(calls.range(..place).next_back().copied()));
+        last
+    }
+
+    fn visit(&self, claim: &Claim, see: &mut dyn FnMut(&Calls)) {
+        for hold in &claim.holds {
+            self.changed.visit(&hold.on, see);
+            if hold.how == How::Change {
+                self.looked.visit(&hold.on, see);
+            }
+        }
     }
 
     fn places_mut(&mut self, hold: &Hold) -> &mut Places {
@@ -80,10 +97,14 @@ impl Ground {
 }
 
 impl Places {
-    fn meet(&self, on: &On, met: &mut Vec<usize>) {
+    fn visit(&self, on: &On, see: &mut dyn FnMut(&Calls)) {
         match on {
-            On::Path(path) => self.paths.meet(&names(path), met),
-            On::Named(name) => met.extend(self.named.get(name).into_iter().flatten()),
+            On::Path(path) => self.paths.visit(&names(path), see),
+            On::Named(name) => {
+                if let Some(calls) = self.named.get(name) {
+                    see(calls);
+                }
+            }
         }
     }
 }
@@ -91,7 +112,7 @@ impl Places {
 impl Node {
     fn add(&mut self, way: &[&OsStr], call: usize) {
         match way.split_first() {
-            None => self.here.push(call),
+            None => drop(self.here.insert(call)),
             Some((name, rest)) => match self.below.get_mut(*name) {
                 Some(node) => node.add(rest, call),
                 None => {
@@ -105,7 +126,7 @@ impl Node {
 
     fn remove(&mut self, way: &[&OsStr], call: usize) {
         match way.split_first() {
-            None => self.here.retain(|other| *other != call),
+            None => drop(self.here.remove(&call)),
             Some((name, rest)) => {
                 if let Some(node) = self.below.get_mut(*name) {
                     node.remove(rest, call);
@@ -118,22 +139,22 @@ impl Node {
     }
 
     /// Everything on the way, at its end, and below that.
-    fn meet(&self, way: &[&OsStr], met: &mut Vec<usize>) {
+    fn visit(&self, way: &[&OsStr], see: &mut dyn FnMut(&Calls)) {
         match way.split_first() {
-            None => self.all(met),
+            None => self.visit_all(see),
             Some((name, rest)) => {
-                met.extend(&self.here);
+                see(&self.here);
                 if let Some(node) = self.below.get(*name) {
-                    node.meet(rest, met);
+                    node.visit(rest, see);
                 }
             }
         }
     }
 
-    fn all(&self, met: &mut Vec<usize>) {
-        met.extend(&self.here);
+    fn visit_all(&self, see: &mut dyn FnMut(&Calls)) {
+        see(&self.here);
         for node in self.below.values() {
-            node.all(met);
+            node.visit_all(see);
         }
     }
 }
@@ -201,6 +222,10 @@ mod tests {
                 })
                 .map(|(call, _)| call)
                 .collect();
+            for place in 0..claims.len() {
+                let last = naive.iter().copied().filter(|call| *call < place).max();
+                prop_assert_eq!(ground.last_before(place, &asked), last);
+            }
             prop_assert_eq!(ground.meet(&asked), naive);
         }
     }

@@ -31,7 +31,10 @@ pub(super) struct Queue {
     unfinished: BTreeSet<usize>,
     /// Those of them that must be alone.
     alone: BTreeSet<usize>,
-    ground: Ground,
+    /// What calls under way lay hold of.
+    taken: Ground,
+    /// What calls that wait will lay hold of.
+    wanted: Ground,
     /// Nothing starts any more.
     stopped: bool,
     /// How many calls, from the first, are over and have handed over what they queued.
@@ -43,6 +46,8 @@ struct Entry {
     status: Status,
     plan: Option<Plan>,
     claim: Claim,
+    /// Its claim lies on what is taken, and not on what is wanted.
+    takes: bool,
     /// How many calls it waits for.
     blockers: usize,
     /// The calls that wait for it.
@@ -75,6 +80,7 @@ impl Queue {
             status: Status::Waiting,
             plan: None,
             claim: Claim::default(),
+            takes: false,
             blockers: 0,
             blocks: Vec::new(),
             go: Some(go),
@@ -114,6 +120,7 @@ impl Queue {
         self.entries.get_mut(place)?.claim = claim;
         let free = self.unblock(blocked);
         self.lay(place);
+        self.put(place);
         let entry = self.entries.get_mut(place)?;
         let wait = if entry.blockers == 0 {
             entry.status = Status::Started;
@@ -212,44 +219,74 @@ impl Queue {
                 let _ = go.send(plan);
             }
         }
+        self.put(place);
     }
 
-    /// Lays a claim down, and finds out who waits for whom because of it.
+    /// Finds out who waits for whom because of a claim.
     fn lay(&mut self, place: usize) {
         let Some(entry) = self.entries.get(place) else { return };
         let pausing = entry.status == Status::Paused;
-        let met = if entry.claim.alone {
+        let met: Vec<usize> = if entry.claim.alone {
             self.unfinished.iter().copied().collect()
         } else {
-            let mut met = self.ground.meet(&entry.claim);
+            let mut met = self.taken.meet(&entry.claim);
             met.extend(&self.alone);
+            // Of those that wait before it the last will do, because a waiting call looks again when what it waits
+            // for is over; and one that waits behind it will find it then.
+            met.extend(self.wanted.last_before(place, &entry.claim).filter(|_| !pausing));
             met.sort_unstable();
             met.dedup();
             met
         };
+        let mut last_waiting = None;
         for other in met.into_iter().filter(|other| *other != place) {
-            let Some(status) = self.entries.get(other).map(|entry| entry.status) else { continue };
+            let Some((status, blockers)) =
+                self.entries.get(other).map(|entry| (entry.status, entry.blockers))
+            else {
+                continue;
+            };
             let runs = status == Status::Started;
             let waits_for_other = if pausing { runs } else { runs || other < place };
-            let (first, second) = if waits_for_other { (other, place) } else { (place, other) };
-            if let Some(entry) = self.entries.get_mut(first) {
-                entry.blocks.push(second);
-            }
-            if let Some(entry) = self.entries.get_mut(second) {
-                entry.blockers += 1;
+            match (waits_for_other, status) {
+                (true, Status::Waiting) => last_waiting = last_waiting.max(Some(other)),
+                (false, Status::Waiting) if blockers > 0 => {}
+                (true, Status::Started | Status::Paused | Status::Finished) => self.block(other, place),
+                (false, Status::Waiting | Status::Started | Status::Paused | Status::Finished) => {
+                    self.block(place, other);
+                }
             }
         }
-        let Some(entry) = self.entries.get(place) else { return };
-        self.ground.add(place, &entry.claim);
+        if let Some(other) = last_waiting {
+            self.block(other, place);
+        }
+    }
+
+    /// Lays a claim down where others find it.
+    fn put(&mut self, place: usize) {
+        let Some(entry) = self.entries.get_mut(place) else { return };
+        entry.takes = entry.status != Status::Waiting;
+        let ground = if entry.takes { &mut self.taken } else { &mut self.wanted };
+        ground.add(place, &entry.claim);
         if entry.claim.alone {
             self.alone.insert(place);
+        }
+    }
+
+    /// Has the second wait for the first.
+    fn block(&mut self, first: usize, second: usize) {
+        if let Some(entry) = self.entries.get_mut(first) {
+            entry.blocks.push(second);
+        }
+        if let Some(entry) = self.entries.get_mut(second) {
+            entry.blockers += 1;
         }
     }
 
     fn give_up(&mut self, place: usize) {
         if let Some(entry) = self.entries.get_mut(place) {
             let claim = std::mem::take(&mut entry.claim);
-            self.ground.remove(place, &claim);
+            let ground = if entry.takes { &mut self.taken } else { &mut self.wanted };
+            ground.remove(place, &claim);
             self.alone.remove(&place);
         }
     }
