@@ -24,6 +24,8 @@ pub(crate) fn ci() -> Result<()> {
     })?;
     step("tests", || cargo_quiet(&["test", "--workspace", "--locked"]))?;
     step("interop", interop)?;
+    step("conformance", conformance)?;
+    step("peers", peers)?;
     println!("all is well");
     Ok(())
 }
@@ -50,17 +52,34 @@ pub(crate) fn tidy() -> Result<()> {
 
 /// Hands our definitions and results to the real consumers that the registries have.
 pub(crate) fn interop() -> Result<()> {
-    let root = root()?;
     cargo_quiet(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
+    script("interop/run.sh", "debug/toolgate", "interop").context("a consumer did not take what we gave it")
+}
+
+/// Runs the official MCP conformance suite against our server and our client.
+pub(crate) fn conformance() -> Result<()> {
+    cargo_quiet(&["build", "--quiet", "--package", "toolgate-mcp", "--examples", "--locked"])?;
+    script("mcp/conformance.sh", "debug/examples", "mcp-peers").context("the suite is not content")
+}
+
+/// Lets official MCP SDKs drive our server, and our client drive official servers.
+pub(crate) fn peers() -> Result<()> {
+    cargo_quiet(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
+    script("mcp/peers.sh", "debug/toolgate", "mcp-peers").context("a peer and toolgate did not get on")
+}
+
+/// Runs a script on what was built; `keep` is its folder for what it installs.
+fn script(name: &str, built: &str, keep: &str) -> Result<()> {
+    let root = root()?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let status = Command::new("bash")
-        .arg(root.join("scripts/interop/run.sh"))
-        .arg(target.join("debug/toolgate"))
-        .arg(target.join("interop"))
+        .arg(root.join("scripts").join(name))
+        .arg(target.join(built))
+        .arg(target.join(keep))
         .status()
         .context("cannot start bash")?;
     if !status.success() {
-        bail!("a consumer did not take what we gave it");
+        bail!("scripts/{name} ended with {status}");
     }
     Ok(())
 }
@@ -69,7 +88,7 @@ pub(crate) fn interop() -> Result<()> {
 pub(crate) fn soak_schedule(batches: Option<&str>) -> Result<()> {
     let batches: u32 = batches.unwrap_or("100000").parse().context("N must be a number of batches")?;
     let started = Instant::now();
-    let status = Command::new(env!("CARGO"))
+    let status = cargo_command()
         .args(["test", "--release", "--locked", "--package", "toolgate-gate", "--test", "main"])
         .args(["--", "--nocapture", "the_batch_equals_one_by_one"])
         .env("TOOLGATE_SOAK_BATCHES", batches.to_string())
@@ -101,15 +120,28 @@ pub(crate) fn model(pairs: Option<&str>, seed: Option<&str>) -> Result<()> {
 
 /// Runs cargo and gives its output.
 pub(crate) fn cargo(args: &[&str]) -> Result<String> {
-    let output = Command::new(env!("CARGO")).args(args).current_dir(root()?).output()?;
+    let output = cargo_command().args(args).current_dir(root()?).output()?;
     if !output.status.success() {
         bail!("cargo {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));
     }
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// A cargo that does not hear what the one around us says about this package: build scripts that look at it (ring's
+/// does) would run again, and everything above them would be built again.
+fn cargo_command() -> Command {
+    let mut command = Command::new(env!("CARGO"));
+    for (name, _) in std::env::vars_os() {
+        let said = name.to_string_lossy();
+        if said.starts_with("CARGO_PKG_") || said.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
 fn cargo_quiet(args: &[&str]) -> Result<()> {
-    let status = Command::new(env!("CARGO")).args(args).current_dir(root()?).status()?;
+    let status = cargo_command().args(args).current_dir(root()?).status()?;
     if !status.success() {
         bail!("cargo {} failed", args.join(" "));
     }

@@ -291,6 +291,11 @@ impl Gate {
         current.visibility.shows(&tool.identity, &current.policy).then(|| tool.definition().clone())
     }
 
+    /// Whether a tool of that name promises the shape of its structured results.
+    pub fn promises(&self, name: &str) -> bool {
+        self.current().registry.get(name).is_some_and(|tool| tool.definition().output_schema.is_some())
+    }
+
     /// Watches what happens. A watcher that is too slow misses the oldest events and is told how many.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.audience.events.subscribe()

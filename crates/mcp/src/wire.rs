@@ -316,13 +316,24 @@ impl Side for RoleServer {
         };
         if let JsonRpcMessage::Request(request) = &mut message {
             *opened = true;
-            if let ClientRequest::CallToolRequest(call) = &mut request.request {
-                match raw_arguments(line) {
-                    Ok(raw) => drop(call.extensions.insert(raw)),
-                    Err(problem) => {
-                        let error = ErrorData::invalid_request(problem, None);
-                        return refused(error, Some(request.id.clone()));
+            let call = match &mut request.request {
+                ClientRequest::CallToolRequest(call) => Some(Some(call)),
+                // What has this name and not this shape is taken for something unknown by the library.
+                ClientRequest::CustomRequest(custom) if custom.method == "tools/call" => Some(None),
+                _ => None,
+            };
+            if let Some(call) = call {
+                let problem = match (raw_arguments(line), call) {
+                    (Ok(raw), Some(call)) => {
+                        call.extensions.insert(raw);
+                        None
                     }
+                    (Ok(_), None) => Some("the parameters are not those of a call".to_owned()),
+                    (Err(problem), _) => Some(problem),
+                };
+                if let Some(problem) = problem {
+                    let error = ErrorData::invalid_request(problem, None);
+                    return refused(error, Some(request.id.clone()));
                 }
             }
         }

@@ -2,6 +2,7 @@
 //!
 //! A server runs in a process group of its own, so that what it starts (a package runner starts the real server) can
 //! be ended with it.
+//! What leaves the group is known by a mark in its environment.
 //! It is told to end when this process dies, and it is ended when its handle is dropped.
 //! It sees only the variables that programs need to run at all, and those that were configured for it.
 
@@ -33,6 +34,8 @@ const PASSED_ON: &[&str] = &[
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
 ];
+/// The variable by which what a server started is found again.
+const MARK: &str = "TOOLGATE_MCP_SERVER_ID";
 /// How much of what a server wrote to standard error is kept.
 const MOST_STDERR: usize = 16 * 1024;
 /// How long a server may take to end by itself, and then once it was asked to.
@@ -56,6 +59,7 @@ pub struct Launch {
 pub struct ServerProcess {
     child: Child,
     group: Option<Pid>,
+    mark: String,
     said: Arc<Mutex<VecDeque<u8>>>,
 }
 
@@ -65,12 +69,14 @@ impl ServerProcess {
         launch: &Launch,
         ambient: &BTreeMap<String, String>,
     ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
+        let mark = crate::fresh_id("");
         let mut command = Command::new(&launch.command);
         command
             .args(&launch.args)
             .env_clear()
             .envs(ambient.iter().filter(|(name, _)| passed_on(name)))
             .envs(&launch.env)
+            .env(MARK, &mark)
             .current_dir(launch.cwd.as_path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -87,7 +93,7 @@ impl ServerProcess {
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let said = Arc::new(Mutex::new(VecDeque::new()));
         tokio::spawn(keep(stderr, Arc::clone(&said)));
-        Ok((Self { child, group, said }, stdout, stdin))
+        Ok((Self { child, group, mark, said }, stdout, stdin))
     }
 
     /// Its process id, while it runs.
@@ -113,8 +119,15 @@ impl ServerProcess {
             let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
         }
         // What it started may still be there, even where it is gone itself.
-        self.signal(Signal::KILL);
+        self.end_all();
         let _ = self.child.wait().await;
+    }
+
+    /// Ends its group, and what left the group.
+    fn end_all(&self) {
+        self.signal(Signal::KILL);
+        #[cfg(target_os = "linux")]
+        sweep(&self.mark);
     }
 
     fn signal(&self, signal: Signal) {
@@ -127,7 +140,7 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        self.signal(Signal::KILL);
+        self.end_all();
     }
 }
 
@@ -146,6 +159,42 @@ async fn keep(mut stderr: tokio::process::ChildStderr, said: Arc<Mutex<VecDeque<
         kept.extend(buffer.iter().take(read));
         let over = kept.len().saturating_sub(MOST_STDERR);
         kept.drain(..over);
+    }
+}
+
+/// Ends every process that carries the mark. One that starts others meanwhile is met again in the next pass.
+#[cfg(target_os = "linux")]
+fn sweep(mark: &str) {
+    use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
+    let wanted = format!("{MARK}={mark}");
+    let marked = |id: &str| {
+        // A process of somebody else cannot be read, and is not ours.
+        let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    };
+    for _ in 0..5 {
+        let Ok(entries) = std::fs::read_dir("/proc") else { return };
+        let mut found = false;
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let Some(id) = name.to_str().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) else {
+                continue;
+            };
+            let pid = id.parse().ok().and_then(Pid::from_raw);
+            let Some(handle) =
+                pid.filter(|_| marked(id)).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
+            else {
+                continue;
+            };
+            // Looked at again now that the handle holds it: the number may have gone to another in between.
+            if marked(id) {
+                found = true;
+                let _ = pidfd_send_signal(handle, Signal::KILL);
+            }
+        }
+        if !found {
+            return;
+        }
     }
 }
 
@@ -186,19 +235,21 @@ mod tests {
             ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
             ("API_KEY".to_owned(), "secret".to_owned()),
         ]);
-        let script = "echo \"$GIVEN$API_KEY\"; echo trouble >&2; trap '' TERM; sleep 1000 & echo $!; wait";
+        let script = "echo \"$GIVEN$API_KEY\"; echo trouble >&2; trap '' TERM; sleep 1000 & echo $!; \
+                      setsid sleep 1000 < /dev/null > /dev/null 2>&1 & echo $!; wait";
         let (process, stdout, stdin) = ServerProcess::start(&launch(script), &ambient).unwrap();
         let mut lines = tokio::io::BufReader::new(stdout).lines();
         assert_eq!(lines.next_line().await.unwrap().unwrap(), "yes");
         let grandchild = lines.next_line().await.unwrap().unwrap();
-        assert!(alive(&grandchild));
+        let runaway = lines.next_line().await.unwrap().unwrap();
+        assert!(alive(&grandchild) && alive(&runaway));
         while process.said().is_empty() {
             tokio::task::yield_now().await;
         }
         assert_eq!(process.said(), "trouble\n");
         drop(stdin);
         process.end().await;
-        while alive(&grandchild) {
+        while alive(&grandchild) || alive(&runaway) {
             tokio::task::yield_now().await;
         }
     }

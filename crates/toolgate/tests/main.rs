@@ -23,6 +23,9 @@ mod main {
     mod hostile;
     mod logging;
     mod mcp_hooks;
+    mod mcp_peers_faults;
+    mod mcp_serve;
+    mod mcp_servers;
     mod policy;
     mod prompt_tools;
     mod settings;

@@ -12,6 +12,7 @@
     reason = "a program for tests says where it is, and fails loudly"
 )]
 
+mod jobs;
 mod offers;
 mod rounds;
 mod talk;
@@ -39,6 +40,7 @@ async fn main() {
     tools::register(&gate);
     talk::register(&gate);
     rounds::register(&gate);
+    jobs::register(&gate);
     let root = AbsPath::root();
     let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
     let principal = Principal { edge: "mcp".to_owned(), name: None };

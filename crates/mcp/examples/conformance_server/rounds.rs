@@ -36,7 +36,7 @@ fn here() -> Result<Arc<Conversation>, Refusal> {
 }
 
 /// Ends with the text once every request was answered with an object; until then it asks again.
-fn once_answered(
+pub(crate) fn once_answered(
     asked: &[(&str, Value)],
     state: Option<Value>,
     done: impl FnOnce(&Conversation) -> String,
@@ -50,7 +50,7 @@ fn once_answered(
     Err(conversation.require(requests(asked), state))
 }
 
-fn content(conversation: &Conversation, name: &str, field: &str) -> String {
+pub(crate) fn content(conversation: &Conversation, name: &str, field: &str) -> String {
     let found = conversation.response(name).and_then(|answer| answer.pointer(&format!("/content/{field}")));
     found.and_then(Value::as_str).unwrap_or("nobody").to_owned()
 }

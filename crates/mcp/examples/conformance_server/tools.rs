@@ -77,7 +77,8 @@ pub(crate) fn register(gate: &Arc<Gate>) {
         Box::pin(async move {
             for (part, word) in [(0.0, "begun"), (0.5, "half way"), (1.0, "done")] {
                 cleared.progress().part(part, word);
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                // Further apart than watchers are told, so that each is told by itself.
+                tokio::time::sleep(Duration::from_millis(150)).await;
             }
             Ok(Output::text("the work is done"))
         })

@@ -13,6 +13,7 @@ use super::remote_tool::RemoteTool;
 use super::resources::{ListResources, ReadResource};
 use crate::server::Era;
 use rmcp::model::PaginatedRequestParams;
+use rmcp::service::ServiceError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use toolgate_gate::{Gate, RegisterError};
 use toolgate_proto::{AbsPath, SourceId};
 
+/// What a server that must be there gets beyond its own limits, so that what became of it is known.
+const SLACK: Duration = Duration::from_secs(1);
 /// More tools than this from one server are not taken.
 const MOST_TOOLS: usize = 512;
 /// More pages than this are not asked for.
@@ -143,7 +146,12 @@ impl Coordinator {
         let patience = self.inner.started + self.inner.patience;
         for member in &self.inner.members {
             let entry = &member.link.entry;
-            let until = if entry.always_load { self.inner.started + entry.connect_timeout } else { patience };
+            // It may be opened twice, where what is remembered of it is wrong.
+            let until = if entry.always_load {
+                self.inner.started + entry.connect_timeout.saturating_mul(2) + SLACK
+            } else {
+                patience
+            };
             let mut tried = member.tried.subscribe();
             // Too late is no error: the tools come when they come.
             let _ = timeout_at(until, tried.wait_for(|tried| *tried)).await;
@@ -196,12 +204,12 @@ impl Inner {
         loop {
             match member.link.live().await {
                 Ok(live) => {
-                    self.bring(member, &live, gate).await;
+                    let mut live = self.bring(member, live, gate).await;
                     member.tried.send_replace(true);
                     // News, or the end of the connection: both lead to another look.
                     while live.is_open() {
                         if timeout(Duration::from_secs(1), live.desk.tools_changed.notified()).await.is_ok() {
-                            self.bring(member, &live, gate).await;
+                            live = self.bring(member, live, gate).await;
                         }
                     }
                 }
@@ -213,20 +221,32 @@ impl Inner {
         }
     }
 
-    /// Brings a server's tools to the gate, and takes away those that it no longer has.
-    async fn bring(&self, member: &Arc<Member>, live: &Live, gate: &Gate) {
+    /// Brings a server's tools to the gate, and takes away those that it no longer has. Gives the way that is open
+    /// afterwards: a server may want us to sign in before it lists anything.
+    async fn bring(&self, member: &Arc<Member>, mut live: Arc<Live>, gate: &Gate) -> Arc<Live> {
         let link = &member.link;
-        let listed = match timeout(link.entry.connect_timeout, list_tools(live)).await {
-            Ok(Ok(listed)) => listed,
-            Ok(Err(problem)) => {
-                member.brought().problems = vec![format!("its tools cannot be listed: {problem}")];
-                return;
-            }
-            Err(_) => {
-                member.brought().problems = vec!["its tools were not listed in time".to_owned()];
-                return;
-            }
+        let listed = loop {
+            let problem = match timeout(link.entry.connect_timeout, list_tools(&live)).await {
+                Ok(Ok(listed)) => break listed,
+                Ok(Err(NotListed::Request(error))) => match self.let_in(link, &live, &error).await {
+                    Ok(Some(again)) => {
+                        live = again;
+                        continue;
+                    }
+                    Ok(None) => format!("its tools cannot be listed: {error}"),
+                    Err(trouble) => {
+                        link.set_trouble(Some(trouble.clone()));
+                        trouble.refusal(&link.entry.name).reason
+                    }
+                },
+                Ok(Err(NotListed::Nonsense(problem))) => format!("its tools cannot be listed: {problem}"),
+                Err(_) => "its tools were not listed in time".to_owned(),
+            };
+            member.brought().problems = vec![problem];
+            return live;
         };
+        #[cfg(feature = "http")]
+        link.attempts.welcome();
         let server = &link.entry.name;
         let digests = listed.iter().map(|tool| (tool.name.to_string(), tool_digest(tool))).collect();
         let changed: BTreeSet<String> =
@@ -255,6 +275,29 @@ impl Inner {
             }
         }
         *member.brought() = now;
+        live
+    }
+
+    /// The way that is open once a server that turned us away was given what it wants; none where that is not why it
+    /// did not answer.
+    #[cfg(feature = "http")]
+    async fn let_in(
+        &self,
+        link: &Link,
+        live: &Live,
+        error: &ServiceError,
+    ) -> Result<Option<Arc<Live>>, Trouble> {
+        let Some(challenge) = super::oauth::Challenge::of_call(error) else { return Ok(None) };
+        if !link.let_in(live, challenge).await? {
+            return Err(Trouble::Auth("it lists its tools for nobody whom it does not know".to_owned()));
+        }
+        link.live().await.map(Some)
+    }
+
+    #[cfg(not(feature = "http"))]
+    #[expect(clippy::unused_async, reason = "it waits where there is HTTP")]
+    async fn let_in(&self, _: &Link, _: &Live, _: &ServiceError) -> Result<Option<Arc<Live>>, Trouble> {
+        Ok(None)
     }
 
     fn take(&self, member: &Arc<Member>, gate: &Gate, tool: &rmcp::model::Tool) -> Result<String, String> {
@@ -293,22 +336,28 @@ fn joined_name(server: &str, tool: &str) -> Result<String, String> {
     Ok(joined)
 }
 
-async fn list_tools(live: &Live) -> Result<Vec<rmcp::model::Tool>, String> {
+/// Why there is no list.
+enum NotListed {
+    Request(ServiceError),
+    Nonsense(String),
+}
+
+async fn list_tools(live: &Live) -> Result<Vec<rmcp::model::Tool>, NotListed> {
     let mut tools = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..MOST_PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor.clone());
-        let page = live.peer.list_tools(Some(page)).await.map_err(|error| error.to_string())?;
+        let page = live.peer.list_tools(Some(page)).await.map_err(NotListed::Request)?;
         tools.extend(page.tools);
         if tools.len() > MOST_TOOLS {
-            return Err(format!("it has more than {MOST_TOOLS} tools"));
+            return Err(NotListed::Nonsense(format!("it has more than {MOST_TOOLS} tools")));
         }
         match page.next_cursor {
             Some(next) if Some(&next) != cursor.as_ref() => cursor = Some(next),
             _ => return Ok(tools),
         }
     }
-    Err("its list of tools does not end".to_owned())
+    Err(NotListed::Nonsense("the list does not end".to_owned()))
 }
 
 #[cfg(test)]

@@ -143,7 +143,8 @@ impl ClientHandler for DeskHandler {
             Some(under_way) => under_way.progress.clone(),
             None => return,
         };
-        let said = params.message.unwrap_or_default();
+        // What is said in quick succession is told together: one line each.
+        let said = params.message.map(|said| format!("{said}\n")).unwrap_or_default();
         match params.total.filter(|total| *total > 0.0) {
             Some(total) => progress.part(params.progress / total, said),
             None => progress.say(said),

@@ -3,7 +3,7 @@
 use super::config::ServerEntry;
 use super::desk::DeskHandler;
 use super::link::{Trouble, words};
-use super::oauth::{Challenge, CredentialFile, Manager, SignIn, remembered, sign_in, step_up};
+use super::oauth::{Attempts, Challenge, CredentialFile, Manager, SignIn, remembered, sign_in, step_up};
 use rmcp::RoleClient;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -41,7 +41,7 @@ pub(crate) async fn open(
     handler: &DeskHandler,
     mode: &ClientLifecycleMode,
     access: &Access,
-    challenge: Option<&Challenge>,
+    (challenge, attempts): (Option<&Challenge>, &Attempts),
 ) -> Result<Reached, Trouble> {
     let custom = headers_of(headers).map_err(Trouble::Down)?;
     let config = || {
@@ -74,12 +74,13 @@ pub(crate) async fn open(
         Some(Challenge::SignIn(header) | Challenge::Scope { header, .. }) => Some(header.as_str()),
         None => None,
     };
+    attempts.another().map_err(Trouble::Auth)?;
     let client = sign_in(url, header, &entry.oauth, how, &access.credentials).await.map_err(Trouble::Auth)?;
     let mut reached = signed(handler, client, config(), mode).await;
-    // A further permission may be wanted at once; more than a few are a loop.
-    for _ in 0..3 {
-        let Err(error) = &reached else { break };
+    // A further permission may be wanted at once.
+    while let Err(error) = &reached {
         let Some(Challenge::Scope { scope: Some(scope), .. }) = challenge_of(error) else { break };
+        attempts.another().map_err(Trouble::Auth)?;
         let again = remembered(url, &access.credentials).await.ok_or_else(|| Trouble::Auth(scope.clone()))?;
         step_up(&again.auth_manager, &scope, how).await.map_err(Trouble::Auth)?;
         reached = signed(handler, again, config(), mode).await;

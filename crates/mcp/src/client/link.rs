@@ -127,6 +127,8 @@ pub(crate) struct Link {
     /// Why the server turned us away last, for the next sign-in.
     #[cfg(feature = "http")]
     challenge: Mutex<Option<super::oauth::Challenge>>,
+    #[cfg(feature = "http")]
+    pub(crate) attempts: super::oauth::Attempts,
 }
 
 #[derive(Debug, Default)]
@@ -146,6 +148,8 @@ impl Link {
             trouble: Mutex::default(),
             #[cfg(feature = "http")]
             challenge: Mutex::default(),
+            #[cfg(feature = "http")]
+            attempts: super::oauth::Attempts::default(),
         }
     }
 
@@ -204,6 +208,7 @@ impl Link {
         use super::oauth::{Challenge, step_up};
         let Some(how) = &self.around.access.sign_in else { return Ok(false) };
         if let (Challenge::Scope { scope: Some(scope), .. }, Some(manager)) = (&challenge, &live.manager) {
+            self.attempts.another().map_err(Trouble::Auth)?;
             step_up(manager, scope, how).await.map_err(Trouble::Auth)?;
             return Ok(true);
         }
@@ -225,7 +230,7 @@ impl Link {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn set_trouble(&self, trouble: Option<Trouble>) {
+    pub(crate) fn set_trouble(&self, trouble: Option<Trouble>) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
@@ -342,9 +347,15 @@ impl Link {
                 let challenge = self.challenge.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let access = &self.around.access;
                 let place = (url.as_str(), headers);
-                let reached =
-                    super::http::open(&self.entry, place, &handler, &mode, access, challenge.as_ref())
-                        .await?;
+                let reached = super::http::open(
+                    &self.entry,
+                    place,
+                    &handler,
+                    &mode,
+                    access,
+                    (challenge.as_ref(), &self.attempts),
+                )
+                .await?;
                 let mut live = live(reached.service, desk, None);
                 live.manager = reached.manager;
                 Ok(live)

@@ -6,6 +6,7 @@
 
 use super::config::OauthHints;
 use futures_util::future::BoxFuture;
+use rmcp::service::ServiceError;
 use rmcp::transport::auth::{
     AuthClient, AuthError, AuthorizationCallback, AuthorizationManager, AuthorizationRequest,
     CredentialStore, OAuthState, StoredCredentials,
@@ -13,6 +14,7 @@ use rmcp::transport::auth::{
 use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Mutex;
 use toolgate_os::{HttpClient, http_client, read_settings_text, write_private};
@@ -112,6 +114,14 @@ pub(crate) enum Challenge {
 }
 
 impl Challenge {
+    /// Finds it in what came of a request.
+    pub(crate) fn of_call(error: &ServiceError) -> Option<Self> {
+        match error {
+            ServiceError::TransportSend(error) => Self::of(error.error.as_ref()),
+            _ => None,
+        }
+    }
+
     /// Finds it among the causes of an error.
     pub(crate) fn of(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
@@ -129,6 +139,29 @@ impl Challenge {
             next = error.source();
         }
         None
+    }
+}
+
+/// How often a server may send us to sign in before it lets us do something.
+const MOST_ATTEMPTS: u32 = 3;
+
+/// Counts how often we were sent to sign in since the server last let us do something: a server that is never content
+/// must not send a person round in circles.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts(AtomicU32);
+
+impl Attempts {
+    /// One more, if that is not too many.
+    pub(crate) fn another(&self) -> Result<(), String> {
+        if self.0.fetch_add(1, Ordering::Relaxed) < MOST_ATTEMPTS {
+            return Ok(());
+        }
+        Err(format!("it was not content after signing in {MOST_ATTEMPTS} times"))
+    }
+
+    /// The server let us do something.
+    pub(crate) fn welcome(&self) {
+        self.0.store(0, Ordering::Relaxed);
     }
 }
 

@@ -7,7 +7,7 @@
 use super::link::{Link, Live, Trouble};
 #[cfg(feature = "http")]
 use super::oauth::Challenge;
-use crate::server::{Conversation, Era, rendering};
+use crate::server::{Conversation, rendering};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
     InputResponses, ServerResult,
@@ -72,7 +72,11 @@ impl RemoteTool {
         }
         for _ in 0..MOST_ROUNDS {
             match self.once(&live, params.clone(), cleared).await? {
-                Reply::Done(result) => return self.output(result),
+                Reply::Done(result) => {
+                    #[cfg(feature = "http")]
+                    self.link.attempts.welcome();
+                    return self.output(result);
+                }
                 Reply::Asks(asked) => {
                     let answers = answers(conversation.as_deref(), &live, &asked, server).await?;
                     params.input_responses = Some(answers);
@@ -118,9 +122,7 @@ impl RemoteTool {
             }
         };
         #[cfg(feature = "http")]
-        if let Err(ServiceError::TransportSend(error)) = &answer
-            && let Some(challenge) = Challenge::of(error.error.as_ref())
-        {
+        if let Some(challenge) = answer.as_ref().err().and_then(Challenge::of_call) {
             let refusal = Trouble::Auth("it does not let us in".to_owned()).refusal(&self.link.entry.name);
             return Ok(Reply::TurnsAway(challenge, refusal));
         }
@@ -229,13 +231,13 @@ async fn answers(
         }
         return Ok(answers);
     };
-    match conversation.era() {
-        Era::Modern => {
+    match conversation.waits() {
+        false => {
             let names: Vec<&String> = requests.keys().collect();
             let state = json!({ "remote": { "state": asked.request_state, "names": names } });
             Err(conversation.require(requests, Some(state)))
         }
-        Era::Legacy => {
+        true => {
             let mut answers = InputResponses::new();
             for (name, request) in requests {
                 let answer = conversation.ask(request).await.map_err(|problem| nobody(&problem))?;

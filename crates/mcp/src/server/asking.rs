@@ -6,7 +6,7 @@
 //! arguments, good for five minutes and for one use.
 //! An answer therefore counts for the very input that was shown, and for nothing that came in its place.
 
-use super::conversation::{Carried, Conversation, Era};
+use super::conversation::{Carried, Conversation};
 use futures_util::future::BoxFuture;
 use rmcp::model::{
     ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
@@ -49,8 +49,8 @@ impl Approver for ClientApprover {
             if !conversation.can_answer(&question) {
                 return Answer::Pass;
             }
-            match conversation.era() {
-                Era::Legacy => {
+            match conversation.waits() {
+                true => {
                     let answer = tokio::select! {
                         answer = conversation.ask(question) => answer,
                         () = request.cancel.cancelled() => return Answer::No { message: None },
@@ -62,7 +62,7 @@ impl Approver for ClientApprover {
                         }
                     }
                 }
-                Era::Modern => {
+                false => {
                     let asked_before = conversation.given.asked.as_ref() == Some(digest);
                     match conversation.response(APPROVAL).filter(|_| asked_before) {
                         Some(value) => {

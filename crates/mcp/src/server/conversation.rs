@@ -4,6 +4,7 @@
 //! A legacy client takes requests from the server at any time, so a running call can ask and wait.
 //! A modern client takes none: the call must end with what it needs to know, and is made again with the answers and a
 //! state that the client carried for us and could have tampered with.
+//! A call that became a task is in between: it asks and waits, and the client finds the question when it looks in.
 //!
 //! The conversation belongs to one call and travels with it as a task-local: an approver or a tool that runs inside
 //! the call finds it by [`Conversation::current`], and one that runs elsewhere finds none.
@@ -15,10 +16,12 @@ use rmcp::model::{
     InputRequests, InputResponses, ServerNotification, ServerRequest,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext, ServiceError};
+use rmcp::task_manager::TaskContext;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use toolgate_proto::{Code, Refusal};
 
@@ -66,7 +69,6 @@ pub(crate) struct Outgoing {
 }
 
 /// The way from one running call to the client that made it.
-#[derive(Debug)]
 pub struct Conversation {
     era: Era,
     peer: Peer<RoleServer>,
@@ -74,6 +76,15 @@ pub struct Conversation {
     responses: InputResponses,
     pub(crate) given: Carried,
     pub(crate) outgoing: Mutex<Outgoing>,
+    /// The task that the call became.
+    task: OnceLock<TaskContext>,
+    asked: AtomicU64,
+}
+
+impl std::fmt::Debug for Conversation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Conversation").field("era", &self.era).finish_non_exhaustive()
+    }
 }
 
 impl Conversation {
@@ -90,7 +101,20 @@ impl Conversation {
             responses,
             given,
             outgoing: Mutex::default(),
+            task: OnceLock::new(),
+            asked: AtomicU64::new(1),
         }
+    }
+
+    /// The call goes on as a task.
+    pub(crate) fn becomes(&self, task: TaskContext) {
+        // A call becomes a task once.
+        let _ = self.task.set(task);
+    }
+
+    /// Whether the client can be asked while the call runs.
+    pub fn waits(&self) -> bool {
+        self.era == Era::Legacy || self.task.get().is_some()
     }
 
     /// Runs something inside this conversation.
@@ -151,13 +175,22 @@ impl Conversation {
         Refusal::new(Code::ToolFailed, "the tool needs to know more, and asked the client")
     }
 
-    /// Asks the client and waits. Legacy clients only.
+    /// Asks the client and waits: for legacy clients, and for calls that became tasks.
     pub async fn ask(&self, request: InputRequest) -> Result<Value, String> {
-        if self.era == Era::Modern {
-            return Err("a client of this era is not asked while a call runs".to_owned());
-        }
         if !self.can_answer(&request) {
             return Err("the client cannot be asked this".to_owned());
+        }
+        if self.era == Era::Modern {
+            let Some(task) = self.task.get() else {
+                return Err("a client of this era is not asked while a call runs".to_owned());
+            };
+            let key = format!("question-{}", self.asked.fetch_add(1, Ordering::Relaxed));
+            let answer = tokio::time::timeout(PATIENCE, task.request_input(key, request)).await;
+            return match answer {
+                Ok(Ok(answer)) => Ok(answer),
+                Ok(Err(_)) => Err("the task was cancelled".to_owned()),
+                Err(_) => Err("nobody answered in time".to_owned()),
+            };
         }
         let request = match request {
             InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),

@@ -13,8 +13,10 @@ mod conversation;
 mod http;
 mod offering;
 mod pages;
+mod progress;
 pub(crate) mod rendering;
 mod stdio;
+mod tasks;
 
 pub use asking::ClientApprover;
 pub use conversation::{Conversation, Era};
@@ -26,31 +28,30 @@ pub use stdio::{serve_stdio, serve_streams};
 use crate::wire::RawArguments;
 use asking::{Binding, Seals};
 use conversation::{Carried, Outgoing, era_of};
+use rendering::Structured;
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::ResultType;
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-    DiscoverResult, GetPromptRequestParams, GetPromptResponse, Implementation, InputResponses,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProgressNotificationParam, ProgressToken, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, DiscoverResult, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult,
+    Implementation, InputResponses, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
-use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use serde_json::{Map, Value};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tokio::sync::broadcast::Receiver;
-use toolgate_gate::{CallLimits, Gate, Session};
-use toolgate_proto::{CallId, Event, ToolCall};
+use tasks::Tasks;
+use toolgate_gate::{Gate, Session};
+use toolgate_proto::{CallRecord, SourceId, ToolCall};
 
 /// How long a client may keep a list without asking again. Word of changes comes sooner.
 const LIST_GOOD_FOR_MS: u64 = 300_000;
-/// The widest a progress report is cut to: a bar, not a log.
-const MOST_PROGRESS: usize = 2_000;
 
 /// What a server tells about itself.
 #[derive(Debug, Clone)]
@@ -89,6 +90,7 @@ struct Inner {
     offering: Arc<dyn Offering>,
     about: About,
     seals: Seals,
+    tasks: Tasks,
     calls: AtomicU64,
 }
 
@@ -110,7 +112,9 @@ impl GateServer {
     ) -> io::Result<Self> {
         let seals = Seals::new()?;
         let calls = AtomicU64::new(1);
-        Ok(Self { inner: Arc::new(Inner { gate, session, offering, about, seals, calls }) })
+        Ok(Self {
+            inner: Arc::new(Inner { gate, session, offering, about, seals, tasks: Tasks::default(), calls }),
+        })
     }
 
     /// The gate.
@@ -157,95 +161,13 @@ impl GateServer {
         let sealed = self.inner.seals.seal(requests, carried, binding);
         sealed.map(Some).map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
-
-    async fn call(
-        &self,
-        call: ToolCall,
-        conversation: Arc<Conversation>,
-        context: &RequestContext<RoleServer>,
-    ) -> toolgate_gate::Closed {
-        let limits = CallLimits { cancel: context.ct.clone(), timeout: None };
-        let id = call.id.clone();
-        let reporter = context.meta.get_progress_token().map(|token| Reporter {
-            events: self.inner.gate.events(),
-            call: id,
-            token,
-            peer: context.peer.clone(),
-            told: 0.0,
-        });
-        let calling = conversation.during(self.inner.gate.call(&self.inner.session, call, limits));
-        match reporter {
-            Some(mut reporter) => {
-                tokio::pin!(calling);
-                let closed = tokio::select! {
-                    closed = &mut calling => closed,
-                    () = reporter.run() => calling.await,
-                };
-                reporter.rest().await;
-                closed
-            }
-            None => calling.await,
-        }
-    }
-}
-
-/// Passes on how far a call is.
-struct Reporter {
-    events: Receiver<Event>,
-    call: CallId,
-    token: ProgressToken,
-    peer: Peer<RoleServer>,
-    told: f64,
-}
-
-impl Reporter {
-    async fn run(&mut self) {
-        use tokio::sync::broadcast::error::RecvError;
-        loop {
-            match self.events.recv().await {
-                Ok(event) => self.tell(event).await,
-                Err(RecvError::Lagged(_)) => {}
-                Err(RecvError::Closed) => return,
-            }
-        }
-    }
-
-    /// What was said before the end must arrive before the result.
-    async fn rest(&mut self) {
-        use tokio::sync::broadcast::error::TryRecvError;
-        loop {
-            match self.events.try_recv() {
-                Ok(event) => self.tell(event).await,
-                Err(TryRecvError::Lagged(_)) => {}
-                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
-            }
-        }
-    }
-
-    async fn tell(&mut self, event: Event) {
-        let Event::Progress { call, text, fraction } = event else { return };
-        if call != self.call {
-            return;
-        }
-        // Progress must grow with every report, whatever the tool says.
-        let (progress, total) = match fraction {
-            Some(fraction) => ((fraction * 100.0).max(self.told), Some(100.0)),
-            None => (self.told + 1.0, None),
-        };
-        self.told = progress;
-        let mut report = ProgressNotificationParam::new(self.token.clone(), progress);
-        report.total = total;
-        report.message = (!text.is_empty()).then(|| text.chars().take(MOST_PROGRESS).collect());
-        // A client that is gone need not know.
-        let _ = self.peer.notify_progress(report).await;
-    }
 }
 
 impl ServerHandler for GateServer {
     fn get_info(&self) -> ServerConfig {
         let offers = self.inner.offering.offers();
         let mut capabilities =
-            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+            ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_tasks().build();
         if offers.resources {
             let mut resources = rmcp::model::ResourcesCapability::default();
             resources.subscribe = offers.resource_updates.then_some(true);
@@ -323,11 +245,41 @@ impl ServerHandler for GateServer {
         self.inner.offering.ready().await;
         let number = self.inner.calls.fetch_add(1, Ordering::Relaxed);
         let call = ToolCall::new(format!("mcp_{number}"), request.name.as_ref(), input);
-        let closed = self.call(call, Arc::clone(&conversation), &context).await;
+        let closed = match self.call(call, Arc::clone(&conversation), &context).await {
+            tasks::Called::Closed(closed) => *closed,
+            tasks::Called::Task(task) => return Ok(CallToolResponse::Task(*task)),
+        };
         match self.next_round(&conversation, binding)? {
             Some(round) if closed.result.is_err() => Ok(round.into()),
-            _ => rendering::result(closed.result).map(Into::into),
+            _ => {
+                let structured = self.structured(&closed.record);
+                rendering::result(closed.result, structured).map(Into::into)
+            }
         }
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        self.inner.tasks.get(&request.task_id)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.inner.tasks.update(request)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.inner.tasks.cancel(&request.task_id)
     }
 
     async fn list_resources(
@@ -509,6 +461,17 @@ impl ServerHandler for GateServer {
 }
 
 impl GateServer {
+    /// A text is not sent twice: the structured part goes out where it was promised, or where another server sent it
+    /// and it says something else.
+    fn structured(&self, record: &CallRecord) -> Structured {
+        let promised = || record.tool.as_ref().is_some_and(|tool| self.inner.gate.promises(tool.as_str()));
+        match &record.source {
+            Some(SourceId::Mcp { .. }) => Structured::Sent,
+            _ if promised() => Structured::Sent,
+            _ => Structured::LeftOut,
+        }
+    }
+
     fn updates_offered(&self, method: &'static str) -> Result<(), ErrorData> {
         if self.inner.offering.offers().resource_updates {
             return Ok(());

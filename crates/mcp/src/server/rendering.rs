@@ -39,13 +39,22 @@ fn object(value: Value) -> JsonObject {
     }
 }
 
+/// Whether the structured part goes to the client beside the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Structured {
+    /// The tool promised it, or another server sent it.
+    Sent,
+    /// It says what the text says, for programs that use the library.
+    LeftOut,
+}
+
 /// A result as a client gets it. A refusal is a result that says so; a tool that is not there is an error of the
 /// protocol.
-pub(crate) fn result(result: CallResult) -> Result<CallToolResult, ErrorData> {
+pub(crate) fn result(result: CallResult, structured: Structured) -> Result<CallToolResult, ErrorData> {
     match result {
         Ok(output) => {
             let mut rendered = CallToolResult::success(output.content.into_iter().map(block).collect());
-            rendered.structured_content = output.structured;
+            rendered.structured_content = output.structured.filter(|_| structured == Structured::Sent);
             Ok(rendered)
         }
         Err(refusal) if refusal.code == Code::UnknownTool && refusal.stage == Stage::Resolve => {

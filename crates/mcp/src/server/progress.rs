@@ -1,0 +1,70 @@
+//! How far a call is, passed on to the client that made it.
+
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::Peer;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio_util::sync::CancellationToken;
+use toolgate_proto::{CallId, Event};
+
+/// The widest a progress report is cut to: a bar, not a log.
+const MOST_PROGRESS: usize = 2_000;
+
+/// Passes on how far a call is.
+pub(super) struct Reporter {
+    pub(super) events: Receiver<Event>,
+    pub(super) call: CallId,
+    pub(super) token: ProgressToken,
+    pub(super) peer: Peer<RoleServer>,
+    /// The last figure that was told.
+    pub(super) told: f64,
+}
+
+impl Reporter {
+    /// Passes on until the call is over, and then what was said before its end: that must arrive before the result.
+    pub(super) async fn run(mut self, over: &CancellationToken) {
+        loop {
+            // A word that was taken is passed on whatever happens meanwhile, so that is not a part of the choice.
+            let event = tokio::select! {
+                biased;
+                event = self.events.recv() => event,
+                () = over.cancelled() => return self.rest().await,
+            };
+            match event {
+                Ok(event) => self.tell(event).await,
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    async fn rest(&mut self) {
+        loop {
+            match self.events.try_recv() {
+                Ok(event) => self.tell(event).await,
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+
+    async fn tell(&mut self, event: Event) {
+        let Event::Progress { call, text, fraction } = event else { return };
+        if call != self.call {
+            return;
+        }
+        // Progress must grow with every report, whatever the tool says.
+        let (progress, total) = match fraction.map(|fraction| fraction * 100.0) {
+            Some(part) if part > self.told => (part, Some(100.0)),
+            Some(_) | None => (self.told + 1.0, None),
+        };
+        self.told = progress;
+        let mut report = ProgressNotificationParam::new(self.token.clone(), progress);
+        report.total = total;
+        let text = text.trim_end();
+        report.message = (!text.is_empty()).then(|| text.chars().take(MOST_PROGRESS).collect());
+        // A client that is gone need not know.
+        let _ = self.peer.notify_progress(report).await;
+    }
+}

@@ -1,0 +1,172 @@
+//! Long calls as tasks.
+//!
+//! A client that knows the tasks extension is not kept waiting for a long call: after a moment it gets the name of a
+//! task instead of a result, and looks in from time to time.
+//! Which calls are long is seen, not declared: every tool may turn out to be slow, and a short call never becomes a
+//! task.
+//! A call that asks something once it is a task asks through the task.
+
+use super::GateServer;
+use super::conversation::{Conversation, Era};
+use super::progress::Reporter;
+use super::rendering;
+use rmcp::model::{CreateTaskResult, GetTaskResult, UpdateTaskParams};
+use rmcp::service::RequestContext;
+use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
+use rmcp::{ErrorData, RoleServer};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use toolgate_gate::{CallLimits, Closed};
+use toolgate_proto::{Code, ToolCall};
+
+/// A call that takes longer than this becomes a task.
+const LONG: Duration = Duration::from_millis(800);
+/// How long a task may take, and how long its result is kept.
+const KEPT: Duration = Duration::from_secs(3_600);
+/// How often a client should look in.
+const LOOK_IN: Duration = Duration::from_secs(1);
+/// With more tasks than this under way, calls wait as they do for clients that know no tasks.
+const MOST: usize = 64;
+
+/// What became of a call.
+pub(super) enum Called {
+    /// It is over.
+    Closed(Box<Closed>),
+    /// It goes on as a task.
+    Task(Box<CreateTaskResult>),
+}
+
+/// The calls that became tasks.
+#[derive(Default)]
+pub(super) struct Tasks(TaskManager);
+
+impl Tasks {
+    pub(super) fn get(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
+        self.0.get_task(id).map(GetTaskResult::new)
+    }
+
+    pub(super) fn update(&self, params: UpdateTaskParams) -> Result<(), ErrorData> {
+        self.0.update_task(&params.task_id, params.input_responses)
+    }
+
+    pub(super) fn cancel(&self, id: &str) -> Result<(), ErrorData> {
+        self.0.cancel_task(id)
+    }
+
+    fn has_room(&self) -> bool {
+        self.0.running_task_count() < MOST
+    }
+
+    fn adopt(
+        &self,
+        running: JoinHandle<Closed>,
+        cancel: CancellationToken,
+        conversation: Arc<Conversation>,
+        server: GateServer,
+    ) -> CreateTaskResult {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let options = TaskOptions::new().with_ttl_ms(millis(KEPT)).with_poll_interval_ms(millis(LOOK_IN));
+        let task = self.0.spawn(options, |context| {
+            conversation.becomes(context.clone());
+            Box::pin(follow(running, cancel, context, server))
+        });
+        CreateTaskResult::new(task)
+    }
+}
+
+/// Waits for the call on behalf of the task. A task that is given up takes the call with it.
+async fn follow(
+    mut running: JoinHandle<Closed>,
+    cancel: CancellationToken,
+    context: TaskContext,
+    server: GateServer,
+) -> Result<rmcp::model::CallToolResult, TaskExit> {
+    let _given_up = cancel.clone().drop_guard();
+    let ended = tokio::select! {
+        ended = &mut running => ended,
+        () = context.cancelled() => {
+            cancel.cancel();
+            running.await
+        }
+    };
+    let internal = |why: String| TaskExit::Error(ErrorData::internal_error(why, None));
+    let closed = ended.map_err(|error| internal(error.to_string()))?;
+    match closed.result {
+        Err(refusal) if refusal.code == Code::Cancelled => Err(TaskExit::Cancelled),
+        Err(refusal) if refusal.code == Code::ToolPanicked => Err(internal(refusal.reason)),
+        result => rendering::result(result, server.structured(&closed.record)).map_err(TaskExit::Error),
+    }
+}
+
+impl GateServer {
+    /// Makes a call through the gate, and waits for it as long as this client should wait.
+    pub(super) async fn call(
+        &self,
+        call: ToolCall,
+        conversation: Arc<Conversation>,
+        context: &RequestContext<RoleServer>,
+    ) -> Called {
+        let knows_tasks = conversation.era() == Era::Modern
+            && context.client_capabilities().is_some_and(|client| client.supports_tasks());
+        if !knows_tasks || !self.inner.tasks.has_room() {
+            let calling = self.reported(call, Arc::clone(&conversation), context, context.ct.clone());
+            return Called::Closed(Box::new(calling.await));
+        }
+        // The request ends before the task does, and what belongs to the request with it.
+        let cancel = CancellationToken::new();
+        let (server, inside) = (self.clone(), context.clone());
+        let (talk, token) = (Arc::clone(&conversation), cancel.clone());
+        let mut running = tokio::spawn(async move { server.reported(call, talk, &inside, token).await });
+        let abandoned = cancel.clone().drop_guard();
+        let ended = tokio::select! {
+            ended = &mut running => Some(ended),
+            () = context.ct.cancelled() => {
+                cancel.cancel();
+                Some((&mut running).await)
+            }
+            () = tokio::time::sleep(LONG) => None,
+        };
+        abandoned.disarm();
+        match ended {
+            Some(Ok(closed)) => Called::Closed(Box::new(closed)),
+            // The gate catches what tools do; this is a runtime that goes away.
+            Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
+            None => {
+                Called::Task(Box::new(self.inner.tasks.adopt(running, cancel, conversation, self.clone())))
+            }
+        }
+    }
+
+    /// One call, with word on how far it is.
+    async fn reported(
+        &self,
+        call: ToolCall,
+        conversation: Arc<Conversation>,
+        context: &RequestContext<RoleServer>,
+        cancel: CancellationToken,
+    ) -> Closed {
+        let limits = CallLimits { cancel, timeout: None };
+        let reporter = context.meta.get_progress_token().map(|token| Reporter {
+            events: self.inner.gate.events(),
+            call: call.id.clone(),
+            token,
+            peer: context.peer.clone(),
+            told: 0.0,
+        });
+        let calling = conversation.during(self.inner.gate.call(&self.inner.session, call, limits));
+        match reporter {
+            Some(reporter) => {
+                let over = CancellationToken::new();
+                let calling = async {
+                    let closed = calling.await;
+                    over.cancel();
+                    closed
+                };
+                tokio::join!(calling, reporter.run(&over)).0
+            }
+            None => calling.await,
+        }
+    }
+}

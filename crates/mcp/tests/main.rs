@@ -1,0 +1,18 @@
+//! The protocol as clients and servers meet it: real streams, real processes, real ports.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test fails loudly, and arranges its own files and processes"
+)]
+
+mod main {
+    mod asking;
+    mod behind;
+    mod door;
+    mod faults;
+    mod serving;
+    mod stage;
+}

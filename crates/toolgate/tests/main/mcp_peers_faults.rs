@@ -1,0 +1,144 @@
+//! Faults that other servers were seen to have, as things that must not happen here.
+
+use super::desk::Desk;
+use super::mcp_serve::{opening, reply, request};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+
+/// Searching many files needs no more descriptors than searching few.
+#[test]
+fn sixty_two_thousand_files_are_searched_with_sixty_four_descriptors() {
+    let desk = Desk::new();
+    for dir in 0..62 {
+        let path = desk.path(&format!("d{dir}"));
+        std::fs::create_dir(&path).unwrap();
+        for file in 0..1000 {
+            let text = if file == 500 { "the needle\n" } else { "" };
+            std::fs::write(path.join(format!("f{file}.txt")), text).unwrap();
+        }
+    }
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "ulimit -n 64 && exec \"$0\" mcp serve --quiet", env!("CARGO_BIN_EXE_toolgate")])
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", desk.beside("home"))
+        .env("TOOLGATE_STATE_DIR", desk.beside("state"))
+        .current_dir(desk.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    let mut child = shell.spawn().unwrap();
+    let grep = json!({ "name": "Grep", "arguments": { "pattern": "the needle", "output_mode": "count" } });
+    let glob = json!({ "name": "Glob", "arguments": { "pattern": "**/f500.txt" } });
+    let input = opening() + &request(1, "tools/call", grep) + &request(2, "tools/call", glob);
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert!(child.wait().unwrap().success());
+    for id in [1, 2] {
+        let answer = reply(&out, id);
+        assert_ne!(answer["result"]["isError"], true, "{answer}");
+        let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+        let found = (0..62).filter(|dir| text.contains(&format!("d{dir}/f500.txt"))).count();
+        assert_eq!(found, 62, "{text}");
+    }
+}
+
+/// Keeps 64 calls in flight over these two streams, and counts the answers.
+fn sixty_four_in_flight(desk: &Desk, mut write: impl Write, read: impl Read) {
+    let file = desk.write("a.txt", &"0123456789abcdef\n".repeat(256));
+    let call = |id: u64| match id % 4 {
+        0 => request(id, "tools/call", json!({ "name": "ls", "arguments": {} })),
+        1 => request(id, "tools/call", json!({ "name": "Grep", "arguments": { "pattern": "9ab" } })),
+        _ => request(id, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } })),
+    };
+    let mut lines = BufReader::new(read).lines();
+    write.write_all(opening().as_bytes()).unwrap();
+    lines.next().unwrap().unwrap();
+    let total = 1024;
+    let mut waiting = BTreeSet::new();
+    let mut next = 1;
+    let mut answered = 0;
+    while answered < total {
+        while waiting.len() < 64 && next <= total {
+            write.write_all(call(next).as_bytes()).unwrap();
+            waiting.insert(next);
+            next += 1;
+        }
+        let answer: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_ne!(answer["result"]["isError"], true, "{answer}");
+        assert!(waiting.remove(&answer["id"].as_u64().unwrap()), "answered twice, or never asked: {answer}");
+        answered += 1;
+    }
+}
+
+#[test]
+fn sixty_four_calls_in_flight_are_all_answered_over_pipes() {
+    let desk = Desk::new();
+    let mut child = desk
+        .command(&["mcp", "serve", "--quiet"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    sixty_four_in_flight(&desk, child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    assert!(child.wait().unwrap().success());
+}
+
+/// Hosts that run on Node hand out sockets.
+#[test]
+fn sixty_four_calls_in_flight_are_all_answered_over_sockets() {
+    let desk = Desk::new();
+    let (input, theirs) = UnixStream::pair().unwrap();
+    let (output, back) = UnixStream::pair().unwrap();
+    let mut command = desk.command(&["mcp", "serve", "--quiet"]);
+    command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(back));
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    sixty_four_in_flight(&desk, input, output);
+    assert!(child.wait().unwrap().success());
+}
+
+/// A result is one text, not the same text in two places.
+#[test]
+fn text_is_sent_once() {
+    let desk = Desk::new();
+    let text = "0123456789abcde\n".repeat(64 * 1024);
+    let file = desk.write("big.txt", &text[..4096]);
+    let input =
+        opening() + &request(1, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }));
+    let said = desk.run_with_input(&["mcp", "serve", "--quiet"], &input);
+    assert_eq!(said.out.matches("0123456789abcde").count(), 256);
+}
+
+/// What was asked before the input ended is answered, and the program ends although a server behind it does not want to.
+#[test]
+fn it_ends_with_its_input_and_loses_no_answer() {
+    let desk = Desk::new();
+    let file = desk.write("a.txt", "hello\n");
+    let script = format!("{}/../mcp/tests/main/fake_server.py", env!("CARGO_MANIFEST_DIR"));
+    let mark = desk.path("mark").display().to_string();
+    let servers = json!({ "mcpServers": { "deaf": { "command": "python3", "args": [script, "breeds", mark], "alwaysLoad": true } } });
+    let mut input = opening() + &request(1, "tools/list", json!({}));
+    for id in 2..66 {
+        input += &request(id, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }));
+    }
+    let said =
+        desk.run_with_input(&["mcp", "serve", "--quiet", "--mcp-config", &servers.to_string()], &input);
+    assert_eq!(said.code, 0, "{}", said.err);
+    for id in 2..66 {
+        assert!(reply(&said.out, id)["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));
+    }
+    let left: Vec<_> = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(|entry| {
+            std::fs::read_to_string(entry.path().join("cmdline")).is_ok_and(|line| line.contains(&mark))
+        })
+        .collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
+}

@@ -1,0 +1,175 @@
+//! `toolgate mcp serve`, over real pipes, alone and with a server behind it.
+
+use super::desk::Desk;
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Stdio;
+
+pub(super) fn opening() -> String {
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" } });
+    let open = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
+    format!("{open}\n{}\n", json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+}
+
+pub(super) fn request(id: u64, method: &str, params: Value) -> String {
+    format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+}
+
+pub(super) fn reply(out: &str, id: u64) -> Value {
+    out.lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap())
+        .find(|message| message["id"] == id)
+        .unwrap_or_else(|| panic!("no reply to {id} in {out}"))
+}
+
+#[test]
+fn it_answers_and_ends_with_its_input() {
+    let desk = Desk::new();
+    let file = desk.write("a.txt", "hello\n");
+    let input = opening()
+        + &request(1, "tools/list", json!({}))
+        + &request(2, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }))
+        + &request(3, "tools/call", json!({ "name": "Read", "arguments": { "file_path": "/etc/hostname" } }));
+    let said = desk.run_with_input(&["mcp", "serve", "--quiet"], &input);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(
+        reply(&said.out, 1)["result"]["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "Read")
+    );
+    assert!(reply(&said.out, 2)["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));
+    assert_eq!(reply(&said.out, 3)["result"]["isError"], true);
+    let log = desk.run(&["log", "--json"]);
+    assert_eq!(log.out.lines().count(), 2, "both calls are in the ledger: {}", log.out);
+}
+
+#[test]
+fn a_server_behind_it_is_under_the_same_rules() {
+    let desk = Desk::new();
+    let file = desk.write("a.txt", "hello\n");
+    let program = env!("CARGO_BIN_EXE_toolgate");
+    let added = desk.run(&["mcp", "add", "inner", program, "mcp", "serve", "--quiet"]);
+    assert_eq!(added.code, 0, "{}", added.err);
+    let call = |tool: &str| json!({ "name": tool, "arguments": { "file_path": file } });
+    let input = opening()
+        + &request(1, "tools/list", json!({}))
+        + &request(2, "tools/call", call("mcp__inner__Read"))
+        + &request(3, "tools/call", json!({ "name": "mcp__inner__ls", "arguments": {} }));
+    let args = [
+        "mcp",
+        "serve",
+        "--quiet",
+        "--no-builtin-tools",
+        "--allowed-tools",
+        "mcp__inner__Read",
+        "--disallowed-tools",
+        "mcp__inner__ls",
+    ];
+    let said = desk.run_with_input(&args, &input);
+    assert_eq!(said.code, 0, "{}", said.err);
+    let names: Vec<Value> = reply(&said.out, 1)["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].clone())
+        .collect();
+    assert!(names.contains(&json!("mcp__inner__Read")), "{names:?}");
+    assert!(!names.contains(&json!("Read")) && !names.contains(&json!("mcp__inner__ls")), "{names:?}");
+    assert!(reply(&said.out, 2)["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));
+    assert_eq!(reply(&said.out, 3)["error"]["code"], -32602, "denied by a bare rule: it is not there");
+}
+
+/// One request as bytes, and the status that comes back.
+fn status(mut stream: impl Read + Write, headers: &[&str]) -> String {
+    let body = request(
+        1,
+        "initialize",
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "test", "version": "1" } }),
+    );
+    let mut text = "POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\nConnection: close\r\n\
+                    Accept: application/json, text/event-stream\r\n"
+        .to_owned();
+    for header in headers {
+        text += &format!("{header}\r\n");
+    }
+    text += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
+    stream.write_all(text.as_bytes()).unwrap();
+    let mut first = String::new();
+    BufReader::new(stream).read_line(&mut first).unwrap();
+    first.split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+/// A program that serves, until it is dropped.
+struct Serving(std::process::Child);
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // Gone already is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts the program and waits until it says that it serves.
+fn serving(mut command: std::process::Command) -> (Serving, Vec<String>) {
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = Vec::new();
+    for line in BufReader::new(child.stderr.take().unwrap()).lines() {
+        said.push(line.unwrap());
+        if said.last().unwrap().contains("serving on") {
+            break;
+        }
+    }
+    (Serving(child), said)
+}
+
+#[test]
+fn a_port_is_guarded() {
+    let desk = Desk::new();
+    let mut command = desk.command(&["mcp", "serve", "--http", "127.0.0.1:0", "--allow-host", "gate.test"]);
+    command.env("TOOLGATE_MCP_TOKEN", "s3cret");
+    let (_serving, said) = serving(command);
+    let last = said.last().unwrap();
+    assert!(!said.concat().contains("s3cret"), "{said:?}");
+    let address = last.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    let host = format!("Host: {address}");
+    let token = "Authorization: Bearer s3cret";
+    let own = format!("Origin: http://{address}");
+    for (headers, expected) in [
+        (vec![host.as_str(), token], "200"),
+        (vec![host.as_str(), token, own.as_str()], "200"),
+        (vec!["Host: gate.test", token], "200"),
+        (vec![host.as_str()], "401"),
+        (vec![host.as_str(), "Authorization: Bearer s3cre"], "401"),
+        (vec!["Host: evil.test", token], "403"),
+        (vec![host.as_str(), token, "Origin: https://evil.test"], "403"),
+    ] {
+        let stream = std::net::TcpStream::connect(address).unwrap();
+        assert_eq!(status(stream, &headers), expected, "{headers:?}");
+    }
+}
+
+#[test]
+fn a_token_is_made_where_none_is_given() {
+    let desk = Desk::new();
+    let (_serving, said) = serving(desk.command(&["mcp", "serve", "--http", "127.0.0.1:0"]));
+    let token = said.iter().find_map(|line| line.split("Bearer ").nth(1)).unwrap();
+    let token = token.split('`').next().unwrap();
+    assert!(token.len() >= 32, "{said:?}");
+    let address = said.last().unwrap().split("http://").nth(1).unwrap().split('/').next().unwrap();
+    let host = format!("Host: {address}");
+    let given = format!("Authorization: Bearer {token}");
+    assert_eq!(status(std::net::TcpStream::connect(address).unwrap(), &[&host, &given]), "200");
+    assert_eq!(status(std::net::TcpStream::connect(address).unwrap(), &[&host]), "401");
+}
+
+#[test]
+fn a_socket_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new();
+    let path = desk.beside("door");
+    let (_serving, _) = serving(desk.command(&["mcp", "serve", "--unix", path.to_str().unwrap()]));
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    assert_eq!(status(stream, &["Host: anything"]), "200");
+}
