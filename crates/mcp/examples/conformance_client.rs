@@ -132,7 +132,7 @@ async fn main() -> ExitCode {
             oauth.insert(ours.to_owned(), value.clone());
         }
     }
-    let entry = json!({ "type": "http", "url": url, "alwaysLoad": true, "oauth": oauth });
+    let entry = json!({ "type": "http", "url": url, "alwaysLoad": true, "roots": true, "oauth": oauth });
     let env = BTreeMap::new();
     let origin = Origin { file: "conformance", base: &root, env: &env, trusted: true };
     let (servers, _) = read_servers(&json!({ SERVER: entry }), &origin);

@@ -59,6 +59,9 @@ pub struct ServerEntry {
     pub include: Option<Vec<String>>,
     /// Not these of its tools.
     pub exclude: Vec<String>,
+    /// It is told the directories that are worked in. Some servers take them in place of what they were started with,
+    /// so that is said for each.
+    pub roots: bool,
     /// How to sign in to it.
     pub oauth: OauthHints,
     /// The file that names it.
@@ -169,6 +172,7 @@ pub fn read_server(
         always_load: reader.entry.get("alwaysLoad") == Some(&Value::Bool(true)),
         include: reader.texts("includeTools")?,
         exclude: reader.texts("excludeTools")?.unwrap_or_default(),
+        roots: reader.entry.get("roots") == Some(&Value::Bool(true)),
         oauth,
         origin: origin.file.to_owned(),
         trusted: origin.trusted,

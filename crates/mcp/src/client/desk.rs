@@ -103,7 +103,9 @@ impl ClientHandler for DeskHandler {
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation =
             Some(ElicitationCapability::new().with_form(FormElicitationCapability::default()));
-        capabilities.roots = Some(RootsCapabilities::default());
+        if !self.0.roots.is_empty() {
+            capabilities.roots = Some(RootsCapabilities::default());
+        }
         if self.0.answerer.as_ref().is_some_and(|answerer| answerer.samples()) {
             capabilities.sampling = Some(SamplingCapability::default());
         }

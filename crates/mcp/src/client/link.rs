@@ -305,8 +305,8 @@ impl Link {
     }
 
     async fn open_as(&self, era: Option<Era>) -> Result<Live, Trouble> {
-        let desk =
-            Arc::new(Desk::new(&self.entry.name, self.around.roots.clone(), self.around.answerer.clone()));
+        let roots = if self.entry.roots { self.around.roots.clone() } else { Vec::new() };
+        let desk = Arc::new(Desk::new(&self.entry.name, roots, self.around.answerer.clone()));
         let handler = DeskHandler(Arc::clone(&desk));
         let modern = vec![ProtocolVersion::V_2026_07_28];
         match &self.entry.reach {
