@@ -35,9 +35,13 @@ fn sixty_two_thousand_files_are_searched_with_sixty_four_descriptors() {
     let grep = json!({ "name": "Grep", "arguments": { "pattern": "the needle", "output_mode": "count" } });
     let glob = json!({ "name": "Glob", "arguments": { "pattern": "**/f500.txt" } });
     let input = opening() + &request(1, "tools/call", grep) + &request(2, "tools/call", glob);
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let mut out = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    // One line answers the opening, and one each call; the input ends after that.
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let answers = lines.map(Result::unwrap).filter(|line| line.contains("\"id\":")).take(3);
+    let out = answers.collect::<Vec<_>>().join("\n");
+    drop(stdin);
     assert!(child.wait().unwrap().success());
     for id in [1, 2] {
         let answer = reply(&out, id);

@@ -47,7 +47,10 @@ fn a_server_behind_it_is_under_the_same_rules() {
     let desk = Desk::new();
     let file = desk.write("a.txt", "hello\n");
     let program = env!("CARGO_BIN_EXE_toolgate");
-    let added = desk.run(&["mcp", "add", "inner", program, "mcp", "serve", "--quiet"]);
+    // It must be there for the list, however busy the machine is.
+    let entry =
+        json!({ "command": program, "args": ["mcp", "serve", "--quiet"], "alwaysLoad": true }).to_string();
+    let added = desk.run(&["mcp", "add-json", "inner", &entry]);
     assert_eq!(added.code, 0, "{}", added.err);
     let call = |tool: &str| json!({ "name": tool, "arguments": { "file_path": file } });
     let input = opening()
