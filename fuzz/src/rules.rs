@@ -18,7 +18,9 @@ fn verdicts(policy: &Policy) -> [Action; 4] {
 pub(crate) fn check(text: &str) {
     static PLAIN: OnceLock<[Action; 4]> = OnceLock::new();
     let plain = PLAIN.get_or_init(|| verdicts(&RawPolicy::default().compile().0));
-    for action in [Action::Allow, Action::Ask, Action::Deny] {
+    // One list for each text, told by its length: a fuzzer finds all three, and is three times as fast.
+    let lists = [Action::Allow, Action::Ask, Action::Deny];
+    if let Some(action) = lists.get(text.len() % 3).copied() {
         let mut layer = LayerRules::new(Layer::Project, desk::abs("/ws"));
         match action {
             Action::Allow => layer.allow.push(text.into()),

@@ -109,7 +109,7 @@ pub(crate) fn model(pairs: Option<&str>, seed: Option<&str>) -> Result<()> {
         "--release",
         "--locked",
         "--package",
-        "toolgate-testkit",
+        "toolgate-policy",
         "--example",
         "model",
         "--",

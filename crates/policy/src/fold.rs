@@ -7,8 +7,13 @@ use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 
 /// One name folded: NFKC, lower case, without code points that file systems ignore, and without the trailing dots
-/// and blanks that Windows drops.
+/// and blanks that Windows drops. A name stays one name: it never becomes empty, and never falls into two.
 pub(crate) fn fold_name(name: &str) -> Cow<'_, str> {
+    let folded = fold(name);
+    if folded.is_empty() { Cow::Borrowed(name) } else { folded }
+}
+
+fn fold(name: &str) -> Cow<'_, str> {
     if name.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase() && !b.is_ascii_control()) {
         return trim_end(Cow::Borrowed(name));
     }
@@ -20,6 +25,8 @@ pub(crate) fn fold_name(name: &str) -> Cow<'_, str> {
         .filter(|c| *c != '\u{307}')
         .collect::<String>()
         .nfkc()
+        // `℀` is one character of a name, although its compatibility form holds a slash.
+        .map(|c| if c == '/' { '\u{2215}' } else { c })
         .collect();
     trim_end(Cow::Owned(folded))
 }
@@ -83,6 +90,9 @@ mod tests {
             ("..", ".."),
             ("a..b", "a..b"),
             ("日本語.md", "日本語.md"),
+            ("\u{200b}", "\u{200b}"),
+            (" ", " "),
+            ("x\u{2100}b", "xa\u{2215}cb"),
         ] {
             assert_eq!(fold_name(spelled), name, "{spelled:?}");
         }

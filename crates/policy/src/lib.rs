@@ -28,6 +28,7 @@ mod decide;
 mod facts;
 mod filter;
 mod fold;
+pub mod gemini;
 mod judgement;
 mod lint;
 pub mod mcp;

@@ -12,6 +12,7 @@ mod policy {
     mod cases;
     mod corpus;
     mod explain;
+    mod gemini;
     mod hostile;
     mod laws;
     mod world;

@@ -86,7 +86,7 @@ impl Item {
             Self::Echoed(line) => line.simples(),
             // The shell that is started is a command of its own.
             Self::Handed(line) => {
-                let shell = Simple::of(&["bash", "-c", &line.text()]);
+                let shell = Simple::of(&["bash", "-c", &format!("'{}'", line.text())]);
                 std::iter::once(shell).chain(line.simples()).collect()
             }
         }

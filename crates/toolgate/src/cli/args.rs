@@ -219,6 +219,21 @@ pub(crate) enum PolicyCommand {
         #[arg(required = true, value_name = "FILE.md")]
         files: Vec<String>,
     },
+    /// Turn another product's rules into settings, and say what does not mean quite the same
+    Import {
+        /// Whose rules
+        from: ImportFrom,
+        /// The file
+        #[arg(value_name = "FILE.toml")]
+        file: String,
+    },
+}
+
+/// A product whose rules can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportFrom {
+    /// The policy engine of the Gemini CLI
+    Gemini,
 }
 
 #[derive(Debug, clap::Args)]

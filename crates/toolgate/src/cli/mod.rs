@@ -22,6 +22,7 @@ mod grants;
 mod log;
 mod mcp;
 mod policy;
+mod policy_import;
 mod progress;
 mod settings;
 mod telemetry;

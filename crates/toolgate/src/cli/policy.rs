@@ -1,10 +1,10 @@
 //! `toolgate policy`: rules looked over, and rules put to the test.
 
-use super::args::{PolicyArgs, PolicyCommand};
+use super::args::{ImportFrom, PolicyArgs, PolicyCommand};
 use super::court::{Court, Ruling};
 use super::out::{Out, paint, style};
 use super::world::World;
-use super::{Exit, Failure};
+use super::{Exit, Failure, policy_import};
 use serde_json::{Value, json};
 use toolgate::render::visible;
 use toolgate::{AbsPath, Mode, ToolCall, paper};
@@ -16,6 +16,7 @@ pub(crate) fn run(world: &World, args: &PolicyArgs, out: &mut Out) -> Result<Exi
     match &args.command {
         PolicyCommand::Lint => lint(world, out),
         PolicyCommand::Test { files } => test(world, files, out),
+        PolicyCommand::Import { from: ImportFrom::Gemini, file } => policy_import::run(world, file, out),
     }
 }
 

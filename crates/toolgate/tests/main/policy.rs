@@ -53,3 +53,85 @@ fn a_command_is_explained_part_by_part() {
         assert!(said.out.contains(part), "{part} is not in\n{}", said.out);
     }
 }
+
+const GEMINI: &str = r#"# ~/.gemini/policies/team.toml
+[[rule]]
+toolName = "run_shell_command"
+commandPrefix = ["git status", "git diff", "npm test"]
+decision = "allow"
+priority = 100
+
+[[rule]]
+toolName = "run_shell_command"
+commandPrefix = "rm -rf"
+decision = "deny"
+priority = 900
+denyMessage = "Deletion is permanent"
+
+[[rule]]
+toolName = "run_shell_command"
+decision = "ask_user"
+priority = 10
+
+[[rule]]
+mcpName = "jira"
+toolName = "search"
+decision = "allow"
+priority = 200
+
+[[rule]]
+toolName = ["write_file", "replace"]
+decision = "allow"
+priority = 15
+modes = ["autoEdit"]
+"#;
+
+#[test]
+fn rules_of_the_gemini_cli_become_settings() {
+    let desk = Desk::new();
+    desk.write("team.toml", GEMINI);
+    let said = desk.run(&["policy", "import", "gemini", "team.toml"]);
+    assert_eq!(said.code, 0, "{}", said.err);
+    assert!(said.err.contains("team.toml:26: left out: it allows only in some modes"), "{}", said.err);
+    desk.write("settings.json", &said.out);
+    for (command, code) in [("npm test -- --watch", 0), ("git diff main && rm -rf x", 3), ("npm publish", 4)]
+    {
+        let input = serde_json::json!({ "command": command }).to_string();
+        let said = desk.run(&["--settings", "settings.json", "check", "Bash", &input]);
+        assert_eq!(said.code, code, "{command}: {}", said.out);
+    }
+    let said = desk.run(&[
+        "--settings",
+        "settings.json",
+        "--permission-mode",
+        "bypass",
+        "check",
+        "Bash",
+        r#"{"command":"npm publish"}"#,
+    ]);
+    assert_eq!(said.code, 4, "{}", said.out);
+    let said = desk.run(&["--json", "policy", "import", "gemini", "team.toml"]);
+    let value: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(value["settings"]["permissions"]["deny"], serde_json::json!(["Bash(rm -rf *)"]));
+    assert!(value["notes"].as_array().unwrap().iter().any(|note| note["line"] == 15), "{}", said.out);
+}
+
+#[test]
+fn a_gemini_file_that_cannot_be_kept_is_refused_with_its_line() {
+    let desk = Desk::new();
+    for (text, says) in [
+        ("[[rule]]\ntoolName = \"x\"\n", "team.toml:1: missing field `decision`"),
+        ("[[rule]]\ntoolName = \"x\"\ndecision = \"deny\"\npriority = 1\nargsPatern = \"x\"\n", "argsPatern"),
+        (
+            "\n[[rule]]\ntoolName = \"read_file\"\ndecision = \"deny\"\npriority = 1\nargsPattern = \"x\"\n",
+            "team.toml:2: `x` cannot be said of one field",
+        ),
+        ("[[safety_checker]]\ntoolName = \"x\"\n", "a safety checker is a program"),
+        ("[[rule]\n", "team.toml:1:"),
+    ] {
+        desk.write("team.toml", text);
+        let said = desk.run(&["policy", "import", "gemini", "team.toml"]);
+        assert_eq!((said.code, said.out.as_str()), (2, ""), "{text}");
+        assert!(said.err.contains(says), "{text}: {}", said.err);
+    }
+}

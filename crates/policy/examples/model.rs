@@ -1,10 +1,14 @@
-//! `cargo run --release -p toolgate-testkit --example model -- [PAIRS] [SEED]`: the engine against the slow model.
+//! `cargo run --release -p toolgate-policy --example model -- [PAIRS] [SEED]`: the engine against the slow model.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command that reports to its user")]
 
+use model::Comparison;
 use std::process::ExitCode;
 use std::time::Instant;
-use toolgate_testkit::model::Comparison;
+
+/// The model of testkit, without all that testkit brings along: this is run for hours, and built for it.
+#[path = "../../testkit/src/model/mod.rs"]
+pub mod model;
 
 fn main() -> ExitCode {
     let mut numbers = std::env::args().skip(1).map(|text| text.parse::<u64>());

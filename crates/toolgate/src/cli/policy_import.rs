@@ -1,0 +1,64 @@
+//! `toolgate policy import gemini FILE.toml`: rules of the Gemini CLI as settings of ours.
+
+use super::out::{Out, paint, style};
+use super::world::World;
+use super::{Exit, Failure};
+use serde::Deserialize;
+use serde_json::json;
+use toml::{Spanned, Value};
+use toolgate::render::visible;
+use toolgate_policy::gemini::{GeminiRule, translate};
+use toolgate_proto::json::Limits;
+
+/// A policy file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    rule: Vec<Spanned<GeminiRule>>,
+    #[serde(default)]
+    safety_checker: Vec<Spanned<Value>>,
+}
+
+/// Prints the settings; what does not mean quite the same goes to standard error.
+pub(crate) fn run(world: &World, file: &str, out: &mut Out) -> Result<Exit, Failure> {
+    let path = world.ambient.path(file);
+    let text = toolgate_os::read_settings_text(&path, Limits::SETTINGS.bytes as u64)
+        .map_err(|problem| Failure::Usage(format!("{path}: {problem}")))?
+        .ok_or_else(|| Failure::Usage(format!("{path}: there is no such file")))?;
+    let line = |at: usize| 1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();
+    let parsed: File = toml::from_str(&text).map_err(|error| {
+        let at = error.span().map_or(1, |span| line(span.start));
+        Failure::Usage(format!("{path}:{at}: {}", error.message()))
+    })?;
+    if let Some(checker) = parsed.safety_checker.first() {
+        return Err(Failure::Usage(format!(
+            "{path}:{}: a safety checker is a program, not a rule, and cannot be imported\n  hint: make it a hook",
+            line(checker.span().start)
+        )));
+    }
+    let rules: Vec<GeminiRule> = parsed
+        .rule
+        .into_iter()
+        .map(|rule| {
+            let line = line(rule.span().start);
+            GeminiRule { line, ..rule.into_inner() }
+        })
+        .collect();
+    let translated = translate(&rules).map_err(|note| {
+        let hint = "change the rule, or write what it means as a rule of ours (docs/policy.md)";
+        Failure::Usage(format!("{path}:{}: {}\n  hint: {hint}", note.line, visible(&note.message)))
+    })?;
+    if world.global.json {
+        out.line(&json!(translated).to_string())?;
+        return Ok(Exit::Ok);
+    }
+    let settings = serde_json::to_string_pretty(&translated.settings)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    out.line(&settings)?;
+    for note in &translated.notes {
+        let says = format!("{file}:{}: {}", note.line, visible(&note.message));
+        out.failure(&format!("{}  {says}", paint(style::ASK, "note")));
+    }
+    Ok(Exit::Ok)
+}
