@@ -26,6 +26,13 @@ pub(crate) fn run(world: &World, args: &CallArgs, out: &mut Out) -> Result<Exit,
     let mut exit = Exit::Ok;
     for closed in &closed {
         print(world, args, closed, out)?;
+        let structured = closed.result.as_ref().ok().and_then(|output| output.structured.as_ref());
+        if structured.is_some_and(|value| value.get("backgroundTaskId").is_some()) {
+            out.note(
+                "each `toolgate call` is a session of its own, and what it left in the background has ended with it: \
+                 use it in one --batch, or serve the tools with `toolgate mcp serve`",
+            );
+        }
         if let Err(refusal) = &closed.result {
             exit = Exit::of(refusal);
             if refusal.code == Code::NotRead {

@@ -194,6 +194,7 @@ fn nothing_outlives_the_program() {
         said.out,
         said.err
     );
+    assert!(said.err.contains("has ended with it"), "{}", said.err);
     let wanted = format!("1234.{}", std::process::id());
     let left = std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| {
         let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();

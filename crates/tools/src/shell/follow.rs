@@ -161,6 +161,12 @@ fn environment(
         for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
             environment.set(name, address.clone());
         }
+        if surroundings.sandbox.local_binding {
+            // This machine is reached directly, so that a server of the command's own answers for itself.
+            for name in ["no_proxy", "NO_PROXY"] {
+                environment.set(name, "localhost,127.0.0.1,::1".to_owned());
+            }
+        }
     }
     environment
 }

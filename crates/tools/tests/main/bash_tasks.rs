@@ -81,6 +81,26 @@ fn the_end_of_a_task_is_told() {
     });
 }
 
+/// Where commands may use this machine's ports, one reaches what another serves, and learns when it does not serve.
+#[test]
+fn a_server_in_the_background_is_reached_by_the_next_command() {
+    on_runtime(async {
+        let desk = Desk::with(|surroundings| surroundings.sandbox.local_binding = true);
+        std::fs::write(desk.path("ws/page"), "hello").unwrap();
+        let serve = "import http.server as h; s = h.HTTPServer((\"127.0.0.1\", 0), h.SimpleHTTPRequestHandler); \
+                     open(\"port\", \"w\").write(str(s.server_port)); s.serve_forever()";
+        let id = background(&desk, &format!("python3 -c '{serve}'")).await;
+        let wait = "until [ -s port ]; do sleep 0.01; done; cat port";
+        let port = output(&desk.bash(wait).await).model_text();
+        let fetch =
+            format!("curl -s --retry 20 --retry-all-errors --retry-delay 1 http://127.0.0.1:{port}/page");
+        assert_eq!(output(&desk.bash(&fetch).await).model_text(), "hello");
+        desk.call("TaskStop", json!({ "task_id": id })).await;
+        let closed = desk.bash(&format!("curl -s http://127.0.0.1:{port}/page")).await;
+        assert_eq!(structured(&closed)["exitCode"], json!(7), "the refused connection is curl's own to tell");
+    });
+}
+
 #[test]
 fn there_is_a_limit() {
     on_runtime(async {
