@@ -64,7 +64,7 @@ pub use listen::{listen_tcp, listen_unix};
 pub use proxy::{HostRule, Proxy, RefusedHost};
 pub use resolve::{resolve, resolve_noting_turns};
 pub use scratch::Scratch;
-pub use serverproc::{Launch, ServerProcess};
+pub use serverproc::{Launch, ServerProcess, server_depth};
 pub use spill::{Spill, SpillLimits, Swept};
 pub use stdio::{ByteSink, ByteSource, standard_streams};
 pub use terminal::Terminal;

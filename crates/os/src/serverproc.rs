@@ -36,6 +36,8 @@ const PASSED_ON: &[&str] = &[
 ];
 /// The variable by which what a server started is found again.
 const MARK: &str = "TOOLGATE_MCP_SERVER_ID";
+/// The variable that says how many servers stand around a program, one inside the other.
+const DEPTH: &str = "TOOLGATE_MCP_DEPTH";
 /// How much of what a server wrote to standard error is kept.
 const MOST_STDERR: usize = 16 * 1024;
 /// How long a server may take to end by itself, and then once it was asked to.
@@ -63,6 +65,12 @@ pub struct ServerProcess {
     said: Arc<Mutex<VecDeque<u8>>>,
 }
 
+/// How many servers this program stands in, by its environment: a server may be a toolgate, which has servers of its
+/// own, and must not start itself for ever.
+pub fn server_depth(environment: &BTreeMap<String, String>) -> usize {
+    environment.get(DEPTH).and_then(|depth| depth.parse().ok()).unwrap_or(0)
+}
+
 impl ServerProcess {
     /// Starts it. `ambient` is the environment from which the harmless part is passed on.
     pub fn start(
@@ -77,6 +85,7 @@ impl ServerProcess {
             .envs(ambient.iter().filter(|(name, _)| passed_on(name)))
             .envs(&launch.env)
             .env(MARK, &mark)
+            .env(DEPTH, (server_depth(ambient) + 1).to_string())
             .current_dir(launch.cwd.as_path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

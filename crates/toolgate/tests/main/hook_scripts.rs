@@ -298,7 +298,7 @@ fn kinds_that_cannot_be_told_here_refuse_and_are_noted() {
     for handler in [
         json!({ "type": "prompt", "prompt": "is this fine?" }),
         json!({ "type": "agent", "prompt": "look into it" }),
-        json!({ "type": "mcp_tool", "server": "s", "tool": "t" }),
+        json!({ "type": "mcp_tool", "server": "s" }),
         json!({ "type": "command" }),
         json!({ "type": "http", "url": "https://example.com/" }),
     ] {

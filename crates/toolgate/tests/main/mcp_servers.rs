@@ -42,7 +42,9 @@ fn a_project_does_not_start_programs_by_itself() {
     // The project changes what it starts: held back again.
     desk.write(".mcp.json", &entry.to_string().replace("--quiet", "--trust-workspace"));
     let held = desk.run(&["mcp", "test", "inner", "--json"]);
-    assert_eq!(serde_json::from_str::<Value>(&held.out).unwrap()["held"], true, "{}", held.out);
+    let told: Value =
+        serde_json::from_str(&held.out).unwrap_or_else(|_| panic!("{} {}", held.code, held.err));
+    assert_eq!(told["held"], true, "{told}");
 }
 
 #[test]

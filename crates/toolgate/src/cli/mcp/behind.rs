@@ -12,6 +12,9 @@ use toolgate::settings::{Settings, trust::Standing};
 /// How long the first list waits for servers that need not be there.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How many toolgates may stand one behind the other and still have servers.
+const MOST_DEPTH: usize = 3;
+
 /// The servers that were found.
 pub(crate) struct Behind {
     pub(crate) servers: Vec<ServerEntry>,
@@ -38,6 +41,12 @@ impl Behind {
             if !sources.iter().any(|source| source == "project") {
                 options.strict = options.strict || sources.iter().all(|source| source == "none");
             }
+        }
+        // A toolgate that is a server of another reads the same configuration, and would find itself in it.
+        match toolgate_os::server_depth(&world.ambient.env) {
+            0 => {}
+            1..MOST_DEPTH => options.strict = true,
+            _ => return Ok(Self { servers: Vec::new() }),
         }
         let gathered = Gathered::look(&options, settings).map_err(Failure::Usage)?;
         for problem in &gathered.problems {
