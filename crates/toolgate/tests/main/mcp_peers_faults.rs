@@ -1,7 +1,7 @@
 //! Faults that other servers were seen to have, as things that must not happen here.
 
 use super::desk::Desk;
-use super::mcp_serve::{opening, reply, request};
+use super::mcp_serve::{answered, opening, reply, request};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -28,21 +28,11 @@ fn sixty_two_thousand_files_are_searched_with_sixty_four_descriptors() {
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", desk.beside("home"))
         .env("TOOLGATE_STATE_DIR", desk.beside("state"))
-        .current_dir(desk.path(""))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = shell.spawn().unwrap();
+        .current_dir(desk.path(""));
     let grep = json!({ "name": "Grep", "arguments": { "pattern": "the needle", "output_mode": "count" } });
     let glob = json!({ "name": "Glob", "arguments": { "pattern": "**/f500.txt" } });
     let input = opening() + &request(1, "tools/call", grep) + &request(2, "tools/call", glob);
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).unwrap();
-    // One line answers the opening, and one each call; the input ends after that.
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let answers = lines.map(Result::unwrap).filter(|line| line.contains("\"id\":")).take(3);
-    let out = answers.collect::<Vec<_>>().join("\n");
-    drop(stdin);
-    assert!(child.wait().unwrap().success());
+    let out = answered(shell, &input, 3);
     for id in [1, 2] {
         let answer = reply(&out, id);
         assert_ne!(answer["result"]["isError"], true, "{answer}");

@@ -23,6 +23,19 @@ pub(super) fn reply(out: &str, id: u64) -> Value {
         .unwrap_or_else(|| panic!("no reply to {id} in {out}"))
 }
 
+/// Sends, and ends the input once that many answers are there: how long they take is the machine's business.
+pub(super) fn answered(mut command: std::process::Command, input: &str, answers: usize) -> String {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let out = lines.map(Result::unwrap).filter(|line| line.contains("\"id\":")).take(answers);
+    let out = out.collect::<Vec<_>>().join("\n");
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    out
+}
+
 #[test]
 fn it_answers_and_ends_with_its_input() {
     let desk = Desk::new();
@@ -67,9 +80,8 @@ fn a_server_behind_it_is_under_the_same_rules() {
         "--disallowed-tools",
         "mcp__inner__ls",
     ];
-    let said = desk.run_with_input(&args, &input);
-    assert_eq!(said.code, 0, "{}", said.err);
-    let names: Vec<Value> = reply(&said.out, 1)["result"]["tools"]
+    let out = answered(desk.command(&args), &input, 4);
+    let names: Vec<Value> = reply(&out, 1)["result"]["tools"]
         .as_array()
         .unwrap()
         .iter()
@@ -77,8 +89,8 @@ fn a_server_behind_it_is_under_the_same_rules() {
         .collect();
     assert!(names.contains(&json!("mcp__inner__Read")), "{names:?}");
     assert!(!names.contains(&json!("Read")) && !names.contains(&json!("mcp__inner__ls")), "{names:?}");
-    assert!(reply(&said.out, 2)["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));
-    assert_eq!(reply(&said.out, 3)["error"]["code"], -32602, "denied by a bare rule: it is not there");
+    assert!(reply(&out, 2)["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));
+    assert_eq!(reply(&out, 3)["error"]["code"], -32602, "denied by a bare rule: it is not there");
 }
 
 /// One request as bytes, and the status that comes back.
