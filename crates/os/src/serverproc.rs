@@ -171,38 +171,41 @@ async fn keep(mut stderr: tokio::process::ChildStderr, said: Arc<Mutex<VecDeque<
     }
 }
 
-/// Ends every process that carries the mark. One that starts others meanwhile is met again in the next pass.
+/// Ends every process that carries the mark. One that starts others meanwhile is met again in the next pass, as is one
+/// that shows no environment because it is just becoming another program.
 #[cfg(target_os = "linux")]
 fn sweep(mark: &str) {
     use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
     let wanted = format!("{MARK}={mark}");
-    let marked = |id: &str| {
-        // A process of somebody else cannot be read, and is not ours.
-        let environment = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
-    };
+    // A process of somebody else cannot be read, and is not ours.
+    let environment = |id: &str| std::fs::read(format!("/proc/{id}/environ")).ok();
+    let marked = |bytes: &[u8]| bytes.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes());
     for _ in 0..5 {
         let Ok(entries) = std::fs::read_dir("/proc") else { return };
-        let mut found = false;
+        let (mut found, mut unsure) = (false, false);
         for entry in entries.flatten() {
             let name = entry.file_name();
             let Some(id) = name.to_str().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())) else {
                 continue;
             };
-            let pid = id.parse().ok().and_then(Pid::from_raw);
-            let Some(handle) =
-                pid.filter(|_| marked(id)).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok())
-            else {
-                continue;
-            };
+            let Some(shown) = environment(id) else { continue };
+            if shown.is_empty() {
+                // Threads of the kernel and what is dead have no program either.
+                unsure |= std::fs::read_link(format!("/proc/{id}/exe")).is_ok();
+            }
+            let pid = id.parse().ok().and_then(Pid::from_raw).filter(|_| marked(&shown));
+            let Some(handle) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { continue };
             // Looked at again now that the handle holds it: the number may have gone to another in between.
-            if marked(id) {
-                found = true;
+            found = true;
+            if environment(id).is_some_and(|shown| marked(&shown)) {
                 let _ = pidfd_send_signal(handle, Signal::KILL);
             }
         }
-        if !found {
+        if !found && !unsure {
             return;
+        }
+        if !found {
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
     }
 }
@@ -234,8 +237,9 @@ mod tests {
     }
 
     fn alive(id: &str) -> bool {
-        // A process that is gone but not yet reaped has no command line.
-        std::fs::read(format!("/proc/{}/cmdline", id.trim())).is_ok_and(|line| !line.is_empty())
+        // Not by its command line: one that is just becoming another program shows none.
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
     }
 
     #[tokio::test]

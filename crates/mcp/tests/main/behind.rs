@@ -113,7 +113,9 @@ fn processes_with(mark: &str) -> Vec<u32> {
 
 /// Whether a process is there and not merely unreaped.
 pub(crate) fn alive(id: u32) -> bool {
-    std::fs::read(format!("/proc/{id}/cmdline")).is_ok_and(|line| !line.is_empty())
+    // Not by its command line: one that is just becoming another program shows none.
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 #[tokio::test]

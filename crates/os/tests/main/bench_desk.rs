@@ -86,6 +86,17 @@ impl Desk {
         Started { process, changed }
     }
 
+    /// Waits until at least so many processes carry the mark: one that is just becoming another program shows none.
+    pub(super) fn wait_alive(&self, count: usize) {
+        for _ in 0..1000 {
+            if self.alive().len() >= count {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        panic!("{:?}", self.alive());
+    }
+
     /// The processes that carry the mark.
     pub(super) fn alive(&self) -> Vec<String> {
         let mark = format!("TOOLGATE_TEST_MARK={}", self.mark);

@@ -61,7 +61,7 @@ fn what_a_shell_leaves_behind_is_still_owned() {
     let started = desk.start("(setsid sleep 1000 >/dev/null 2>&1 &); echo done");
     assert_eq!(started.ended(), (Exit::Code(0), "done\n".to_owned()));
     assert_eq!(started.process.phase(), Phase::Left(Exit::Code(0)));
-    assert_eq!(desk.alive().len(), 1);
+    desk.wait_alive(1);
     started.process.stop(Duration::ZERO);
     assert!(started.process.wait_gone(LONG));
     assert_eq!(desk.alive(), Vec::<String>::new());
@@ -122,7 +122,7 @@ fn toolgates_own_death_ends_everything() {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "ready\n", "{text}");
-        assert!(!desk.alive().is_empty());
+        desk.wait_alive(1);
         let pid = Pid::from_child(&child);
         match index % 4 {
             0 => kill_process(pid, Signal::KILL).unwrap(),

@@ -134,7 +134,7 @@ fn what_a_command_leaves_running_becomes_a_task() {
         let closed = desk.bash("(setsid sleep 1000 >/dev/null 2>&1 &); echo done").await;
         let text = output(&closed).model_text();
         assert!(text.contains("still run, as task_1"), "{text}");
-        assert_eq!(desk.alive().len(), 1);
+        desk.wait_alive(1);
         desk.call("TaskStop", json!({ "task_id": "task_1" })).await;
         assert_eq!(desk.alive(), Vec::<String>::new());
     });
@@ -147,7 +147,7 @@ fn the_end_of_the_session_ends_every_task() {
         for _ in 0..5 {
             background(&desk, "trap '' TERM; setsid sleep 1000 & sleep 1000").await;
         }
-        assert!(!desk.alive().is_empty());
+        desk.wait_alive(1);
         let mark = desk.mark.clone();
         let temp = desk.path("temp");
         assert_eq!(std::fs::read_dir(&temp).unwrap().count(), 1);
