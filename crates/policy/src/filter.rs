@@ -3,8 +3,9 @@
 use crate::compile::Compiled;
 use crate::facts::Workspace;
 use crate::fold::fold_path;
-use crate::protect::{Touch, below_roots};
+use crate::protect::{Touch, below};
 use crate::rule::path::Places;
+use std::borrow::Cow;
 use std::sync::Arc;
 use toolgate_proto::AbsPath;
 
@@ -15,7 +16,8 @@ use toolgate_proto::AbsPath;
 #[derive(Debug, Clone)]
 pub struct ReadFilter {
     compiled: Arc<Compiled>,
-    workspace: Workspace,
+    /// The roots, folded.
+    roots: Vec<String>,
     /// For deny and ask rules.
     places: Places<'static>,
     /// For allow rules.
@@ -28,12 +30,14 @@ impl ReadFilter {
         let places = Places { cwd: folded(&workspace.cwd), home: workspace.home.as_ref().map(folded) };
         let plain = |path: &AbsPath| path.to_string().into();
         let exact = Places { cwd: plain(&workspace.cwd), home: workspace.home.as_ref().map(plain) };
-        Self { compiled, workspace: workspace.clone(), places, exact }
+        let roots = workspace.roots.iter().map(|root| fold_path(&root.to_string()).into_owned()).collect();
+        Self { compiled, roots, places, exact }
     }
 
     /// Whether a rule keeps this path back.
     pub fn hidden(&self, path: &AbsPath) -> bool {
-        let text = path.lexical().to_string();
+        let path = path.to_lexical();
+        let text = text_of(&path);
         let folded = fold_path(&text);
         self.compiled.deny.reads.find(&folded, &self.places).is_some()
             || self.compiled.ask.reads.find(&folded, &self.places).is_some()
@@ -41,9 +45,17 @@ impl ReadFilter {
 
     /// Whether the content of this path may be a secret: it may be listed, not quoted.
     pub fn sensitive(&self, path: &AbsPath) -> bool {
-        let text = path.lexical().to_string();
+        let path = path.to_lexical();
+        let text = text_of(&path);
         let folded = fold_path(&text);
-        self.compiled.guarded.sensitive(below_roots(&folded, &self.workspace), Touch::Read).is_some()
+        let below = below(&folded, self.roots.iter().map(String::as_str));
+        self.compiled.guarded.sensitive(below, Touch::Read).is_some()
             && self.compiled.frank_reads.find(&text, &self.exact).is_none()
     }
+}
+
+/// As text; what is no UTF-8 is replaced. Checking first is faster than replacing, and nearly all are fine.
+fn text_of(path: &AbsPath) -> Cow<'_, str> {
+    let path = path.as_path();
+    path.to_str().map_or_else(|| path.to_string_lossy(), Cow::Borrowed)
 }

@@ -33,6 +33,9 @@ fn fold(name: &str) -> Cow<'_, str> {
 
 /// A path in text form, each name folded.
 pub(crate) fn fold_path(path: &str) -> Cow<'_, str> {
+    if is_plain(path.as_bytes()) {
+        return Cow::Borrowed(path);
+    }
     if path
         .split('/')
         .all(|name| matches!(fold_name(name), Cow::Borrowed(folded) if folded.len() == name.len()))
@@ -47,6 +50,14 @@ pub(crate) fn fold_path(path: &str) -> Cow<'_, str> {
         out.push_str(&fold_name(name));
     }
     Cow::Owned(out)
+}
+
+/// Nothing in the path is folded, as one look at its bytes can tell: no capitals, nothing beyond ASCII, and no name
+/// that ends in a dot or a blank.
+fn is_plain(path: &[u8]) -> bool {
+    let keeps = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase() && !byte.is_ascii_control();
+    let next = path.iter().skip(1).chain(b"/");
+    path.iter().zip(next).all(|(byte, next)| keeps(*byte) && !(*next == b'/' && matches!(byte, b'.' | b' ')))
 }
 
 fn trim_end(name: Cow<'_, str>) -> Cow<'_, str> {

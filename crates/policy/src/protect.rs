@@ -243,9 +243,14 @@ static ALWAYS: LazyLock<Always> = LazyLock::new(|| {
 #[derive(Debug, Clone, Default)]
 struct Patterns {
     by_name: HashMap<String, Vec<Vec<Segment>>>,
+    /// How long those names are, as bits: most names need no further look.
+    lengths: u64,
     /// Patterns `*.ext`, by `ext`.
     by_extension: HashMap<String, Vec<Vec<Segment>>>,
-    loose: Vec<Vec<Segment>>,
+    /// The others, by what they start with where they start with a letter.
+    loose: Vec<(Option<char>, Vec<Segment>)>,
+    /// How long the extensions are, as bits.
+    extension_lengths: u64,
 }
 
 /// Whether a path is used to read or to change.
@@ -367,29 +372,38 @@ impl Patterns {
                         let rest = segments.get(2..).unwrap_or_default().to_vec();
                         out.by_name.entry(name.clone()).or_default().push(rest);
                     }
-                    Some(Segment::Glob(_) | Segment::Many) | None => out.loose.push(segments),
+                    Some(Segment::Glob(_) | Segment::Many) | None => out.loose.push((None, segments)),
                 },
                 Some(Segment::Glob(glob)) => match glob.extension().filter(|_| segments.len() == 1) {
                     Some(extension) => out.by_extension.entry(extension).or_default().push(segments),
-                    None => out.loose.push(segments),
+                    None => out.loose.push((glob.first(), segments)),
                 },
                 None => {}
             }
         }
+        out.lengths = out.by_name.keys().fold(0, |bits, name| bits | length_bit(name));
+        out.extension_lengths = out.by_extension.keys().fold(0, |bits, name| bits | length_bit(name));
         out
     }
 
     fn find(&self, path: &str) -> Option<()> {
         for (at, name) in names(path) {
             let rest = path.get(at + name.len()..).unwrap_or("").trim_start_matches('/');
-            let named = self.by_name.get(name).into_iter().flatten();
-            if named.into_iter().any(|segments| Segment::fit(segments, rest)) {
+            let named = if self.lengths & length_bit(name) == 0 { None } else { self.by_name.get(name) };
+            if named.into_iter().flatten().any(|segments| Segment::fit(segments, rest)) {
                 return Some(());
             }
+            if !rest.is_empty() {
+                continue;
+            }
             // A pattern such as `*.key` is about files: a directory of that name says nothing of what it holds.
-            let extension = name.rsplit_once('.').and_then(|(_, extension)| self.by_extension.get(extension));
-            let mut loose = extension.into_iter().flatten().chain(&self.loose);
-            if rest.is_empty() && loose.any(|segments| Segment::fit(segments, name)) {
+            let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+            let extension = extension.filter(|extension| self.extension_lengths & length_bit(extension) != 0);
+            let extension = extension.and_then(|extension| self.by_extension.get(extension));
+            let first = name.chars().next();
+            let loose = self.loose.iter().filter(|(wanted, _)| wanted.is_none() || *wanted == first);
+            let mut loose = extension.into_iter().flatten().chain(loose.map(|(_, segments)| segments));
+            if loose.any(|segments| Segment::fit(segments, name)) {
                 return Some(());
             }
         }
@@ -397,21 +411,32 @@ impl Patterns {
     }
 }
 
+fn length_bit(name: &str) -> u64 {
+    1 << name.len().min(63)
+}
+
 /// Each name of a path and where it starts.
 fn names(path: &str) -> impl Iterator<Item = (usize, &str)> {
-    let starts = std::iter::once(0).chain(path.match_indices('/').map(|(at, _)| at + 1));
-    starts
-        .filter_map(|at| Some((at, path.get(at..)?.split('/').next()?)))
-        .filter(|(_, name)| !name.is_empty())
+    // By bytes: names are short, and a search asks this of every file.
+    let mut start = 0;
+    path.as_bytes().split(|byte| *byte == b'/').filter_map(move |name| {
+        let at = start;
+        start += name.len() + 1;
+        if name.is_empty() { None } else { Some((at, path.get(at..at + name.len())?)) }
+    })
 }
 
 /// The part of a path (in folded text form) below the outermost root that holds it; the whole path if none does.
 /// Where the workspace itself lies says nothing about what is in it.
 pub(crate) fn below_roots<'p>(path: &'p str, workspace: &Workspace) -> &'p str {
-    let rests = workspace.roots.iter().filter_map(|root| {
-        let root = fold_path(root.as_path().to_str()?);
-        is_under(path, &root).then(|| path.get(root.len()..)).flatten()
-    });
+    let roots: Vec<_> =
+        workspace.roots.iter().filter_map(|root| Some(fold_path(root.as_path().to_str()?))).collect();
+    below(path, roots.iter().map(|root| &**root))
+}
+
+/// The same for roots in folded text form.
+pub(crate) fn below<'p, 'r>(path: &'p str, roots: impl Iterator<Item = &'r str>) -> &'p str {
+    let rests = roots.filter_map(|root| is_under(path, root).then(|| path.get(root.len()..)).flatten());
     rests.max_by_key(|rest| rest.len()).unwrap_or(path)
 }
 

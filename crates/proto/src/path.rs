@@ -1,6 +1,7 @@
 //! Absolute paths, so that the process's working directory cannot leak into a decision.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
@@ -48,6 +49,14 @@ impl AbsPath {
     /// The same path with `..` removed by text alone, as an editor would show it.
     /// Rules are matched against this *and* against what the file system says.
     pub fn lexical(&self) -> Self {
+        self.to_lexical().into_owned()
+    }
+
+    /// The same, without a copy where nothing is to be removed.
+    pub fn to_lexical(&self) -> Cow<'_, Self> {
+        if self.is_lexical() {
+            return Cow::Borrowed(self);
+        }
         let mut out = PathBuf::new();
         for component in self.0.components() {
             match component {
@@ -62,7 +71,14 @@ impl AbsPath {
                 }
             }
         }
-        Self(out)
+        Cow::Owned(Self(out))
+    }
+
+    /// Nothing in the path is left out by its lexical form. By bytes: a search asks this of every file it meets.
+    fn is_lexical(&self) -> bool {
+        let bytes = self.0.as_os_str().as_encoded_bytes();
+        let mut names = bytes.split(|byte| *byte == b'/').skip(1);
+        bytes.len() == 1 || names.all(|name| !matches!(name, b"" | b"." | b".."))
     }
 
     /// Whether this path is `root` or lies below it, compared by components, never by text.
@@ -131,6 +147,9 @@ mod tests {
         assert_eq!(lexical("/a/b/../c"), "/a/c");
         assert_eq!(lexical("/../../x"), "/x");
         assert_eq!(lexical("/a/../.."), "/");
+        assert_eq!(lexical("/a/b/"), "/a/b");
+        assert_eq!(lexical("/a/.b/..c"), "/a/.b/..c");
+        assert_eq!(lexical("/"), "/");
     }
 
     #[test]

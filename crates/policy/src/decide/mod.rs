@@ -145,6 +145,11 @@ impl Policy {
         Case::new(&self.compiled, self.mode, request).terms(reason, true)
     }
 
+    /// Whether any rule may keep back a file that a search finds.
+    pub fn hides_any(&self) -> bool {
+        self.compiled.deny.reads.any() || self.compiled.ask.reads.any()
+    }
+
     /// What a search may show of the files it finds.
     pub fn read_filter(&self, workspace: &Workspace) -> ReadFilter {
         ReadFilter::new(Arc::clone(&self.compiled), workspace)

@@ -187,6 +187,11 @@ struct BaseIndex {
 }
 
 impl PathIndex {
+    /// Whether there is any pattern.
+    pub(crate) fn any(&self) -> bool {
+        self.any
+    }
+
     pub(crate) fn add(&mut self, id: u32, pattern: PathPattern) {
         self.any = true;
         let index = match pattern.base {

@@ -263,6 +263,11 @@ impl NameGlob {
         text?.rsplit_once('.').map(|(_, extension)| extension.to_owned())
     }
 
+    /// The letter that every name it matches starts with.
+    pub(crate) fn first(&self) -> Option<char> {
+        self.0.first().and_then(Token::char)
+    }
+
     fn starts_with_dot(&self) -> bool {
         self.0.first() == Some(&Token::Char('.'))
     }
@@ -279,6 +284,9 @@ impl NameGlob {
                     }
                     Token::Char(_) | Token::One | Token::Class { .. } => {}
                 }
+            }
+            if next == 0 {
+                return false;
             }
             at = self.open(next);
         }

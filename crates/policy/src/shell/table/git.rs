@@ -48,6 +48,7 @@ pub(in super::super) fn judge(args: &[Arg]) -> GitUse {
             | "--no-advice"
                 if arg.live.is_none() => {}
             "-C" if args.get(at + 1).and_then(Arg::known) == Some(".") => {}
+            "-c" if args.get(at + 1).and_then(Arg::known).is_some_and(sets_nothing) => quiet = false,
             _ => {
                 quiet = false;
                 hazard |= arg.live.is_some()
@@ -70,6 +71,12 @@ pub(in super::super) fn judge(args: &[Arg]) -> GitUse {
     used.read_only &= quiet;
     used.hazard |= hazard;
     GitUse { used, subcommand: Some(at) }
+}
+
+/// A setting without a section is none: git refuses it, so it cannot make git run anything.
+fn sets_nothing(setting: &str) -> bool {
+    let key = setting.split_once('=').map_or(setting, |(key, _)| key);
+    !key.contains('.')
 }
 
 fn subcommand_use(name: &str, args: &[Arg]) -> Use {
