@@ -4,7 +4,7 @@
 //! A second tool of the same pair replaces the first; the same name from another source is refused with both owners
 //! named, because a model could not tell the two apart and a rule would hold for the wrong one.
 
-use crate::schema::{Checker, schema_of};
+use crate::schema::{Checker, input_schema_of};
 use crate::tool::{Erased, ErasedTool, Spec, Tool};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,9 +36,12 @@ impl Registered {
         if !fits {
             return Err(RegisterError::BadName { name: name.to_owned() });
         }
-        let input_schema = spec.input_schema.clone().unwrap_or_else(schema_of::<T::Input>);
-        let checker = Checker::new(&input_schema)
-            .map_err(|problem| RegisterError::BadSchema { name: spec.name.clone(), problem })?;
+        let input_schema = spec.input_schema.clone().unwrap_or_else(input_schema_of::<T::Input>);
+        // Ours are known to be good; a test compiles each.
+        let ours = source == SourceId::Builtin && spec.input_schema.is_none();
+        let checker = if ours { Checker::deferred(&input_schema) } else { Checker::new(&input_schema) };
+        let checker =
+            checker.map_err(|problem| RegisterError::BadSchema { name: spec.name.clone(), problem })?;
         let identity = ToolIdentity {
             name: spec.name.clone(),
             also: spec.aliases.iter().chain(&spec.family).cloned().collect(),

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::sync::OnceLock;
 use toolgate_proto::{Code, Refusal, Stage, json};
 
 /// Foreign schemas above this are refused: some compile in exponential time.
@@ -23,6 +24,36 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     let mut schema = Value::from(schema);
     tidy(&mut schema, true);
     schema
+}
+
+/// The same for what every model is sent with every request: without what is said twice.
+pub(crate) fn input_schema_of<T: JsonSchema>() -> Value {
+    let mut schema = schema_of::<T>();
+    shorten(&mut schema);
+    schema
+}
+
+fn shorten(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            // What is left out is not so: no need to say it.
+            if map.get("default") == Some(&Value::Bool(false)) {
+                map.shift_remove("default");
+            }
+            if let Some(words) = map.get("oneOf").and_then(only_words) {
+                map.shift_remove("oneOf");
+                map.insert("type".to_owned(), Value::from("string"));
+                map.insert("enum".to_owned(), words);
+            }
+            if let Some(Value::String(words)) = map.get_mut("description") {
+                // A line of source ends where it is full; that means nothing to a model.
+                *words = words.replace('\n', " ");
+            }
+            map.values_mut().for_each(shorten);
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
 }
 
 fn tidy(schema: &mut Value, root: bool) {
@@ -84,6 +115,12 @@ fn tidy(schema: &mut Value, root: bool) {
     }
 }
 
+/// A choice among words, each with words about it, as the words alone: the field says what they mean.
+fn only_words(choices: &Value) -> Option<Value> {
+    let word = |choice: &Value| choice.get("const").filter(|word| word.is_string()).cloned();
+    choices.as_array()?.iter().map(word).collect::<Option<Vec<_>>>().map(Value::Array)
+}
+
 /// The values of `properties` are schemas; its keys are field names and stay.
 fn tidy_below(key: &str, value: &mut Value) {
     match value {
@@ -103,12 +140,20 @@ fn tidy_below(key: &str, value: &mut Value) {
 #[derive(Debug)]
 pub struct Checker {
     schema: Value,
-    validator: Validator,
+    validator: OnceLock<Result<Validator, String>>,
 }
 
 impl Checker {
     /// Compiles a schema. References to other documents are never fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
+        let checker = Self::deferred(schema)?;
+        checker.validator().map_err(str::to_owned)?;
+        Ok(checker)
+    }
+
+    /// The same for a schema that is known to be good, as our own are: it is compiled when it is first needed, because
+    /// compiling those of every tool takes longer than the rest of the start.
+    pub fn deferred(schema: &Value) -> Result<Self, String> {
         let size = schema.to_string().len();
         if size > MOST_SCHEMA_BYTES {
             return Err(format!("the schema is {size} bytes, more than the {MOST_SCHEMA_BYTES} allowed"));
@@ -118,20 +163,27 @@ impl Checker {
             // A dialect we do not know would make the compiler fail; all that is used is in 2020-12.
             map.shift_remove("$schema");
         }
-        let validator = jsonschema::options()
-            .with_draft(Draft::Draft202012)
-            .build(&schema)
-            .map_err(|error| format!("the schema cannot be used: {error}"))?;
-        Ok(Self { schema, validator })
+        Ok(Self { schema, validator: OnceLock::new() })
+    }
+
+    fn validator(&self) -> Result<&Validator, &str> {
+        let compiled = self.validator.get_or_init(|| {
+            jsonschema::options()
+                .with_draft(Draft::Draft202012)
+                .build(&self.schema)
+                .map_err(|error| format!("the schema cannot be used: {error}"))
+        });
+        compiled.as_ref().map_err(String::as_str)
     }
 
     /// Checks an input, and says of each problem where it is, what was given and what is wanted.
     pub fn check(&self, input: &Value) -> Result<(), Refusal> {
-        if self.validator.is_valid(input) {
+        let validator = self.validator().map_err(|problem| Refusal::new(Code::Internal, problem))?;
+        if validator.is_valid(input) {
             return Ok(());
         }
         let mut said: Vec<String> = Vec::new();
-        for error in self.validator.iter_errors(input) {
+        for error in validator.iter_errors(input) {
             for line in self.explain(&error) {
                 if !said.contains(&line) {
                     said.push(line);
