@@ -219,7 +219,9 @@ impl Gate {
         let _ = self.look.set(Box::new(look));
     }
 
-    pub(crate) fn look(&self) {
+    /// Looks whether rules from outside have changed. Done before every call; whoever makes many that arrived together
+    /// may do it once, and say so in [`CallLimits::looked`](crate::CallLimits).
+    pub fn look(&self) {
         if let Some(look) = self.look.get() {
             look(self);
         }

@@ -38,6 +38,10 @@ pub struct CallLimits {
     pub cancel: CancellationToken,
     /// Ends it after this long, all stages together.
     pub timeout: Option<Duration>,
+    /// The caller has no use for the structured form of the result.
+    pub plain: bool,
+    /// The caller has called [`Gate::look`] since the call arrived.
+    pub looked: bool,
 }
 
 /// A call that is over: its result, and its record.
@@ -109,11 +113,16 @@ impl Gate {
         limits: CallLimits,
         turn: Option<Turn>,
     ) -> Closed {
-        self.look();
+        if !limits.looked {
+            self.look();
+        }
+        let current = self.current();
+        // Hooks are shown it.
+        let plain = limits.plain && current.hooks.is_empty();
         let mut walk = Walk {
             gate: self,
-            current: self.current(),
-            scene,
+            current,
+            scene: Scene { plain, ..scene },
             call,
             trail: Trail::open(self.audience.clone(), session, call),
             cancel: limits.cancel.child_token(),
@@ -126,7 +135,9 @@ impl Gate {
             turn,
         };
         let span = walk.trail.spans().0.clone();
-        let result = match AssertUnwindSafe(walk.path()).catch_unwind().instrument(span).await {
+        // On the heap: it is large, and would be copied each time a caller passes its own future on.
+        let path = Box::pin(AssertUnwindSafe(walk.path()).catch_unwind());
+        let result = match path.instrument(span).await {
             Ok(result) => result,
             Err(panic) => Err(Refusal::new(Code::Internal, format!("crashed: {}", words_of(&*panic)))
                 .at(walk.trail.stage())),

@@ -133,12 +133,14 @@ pub struct Scene {
     pub workspace: Arc<Workspace>,
     /// The call asks a tool about another call.
     pub(crate) consulted: bool,
+    /// Nobody has a use for the structured form of the result: a tool may leave it out where making it costs something.
+    pub plain: bool,
 }
 
 impl Scene {
     /// The scene of a session now.
     pub fn of(session: &Session) -> Self {
-        Self { session: session.clone(), workspace: session.workspace(), consulted: false }
+        Self { session: session.clone(), workspace: session.workspace(), consulted: false, plain: false }
     }
 
     /// A path from an input: absolute, below home with `~/`, or seen from the working directory.

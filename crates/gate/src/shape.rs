@@ -249,9 +249,14 @@ fn replace_texts(content: &mut Vec<Block>, shown: String) {
 
 /// The structured form goes to programs, which cannot use half of it: it is whole, or in a file.
 fn shape_structured(output: &mut Output, most_chars: usize, store: Store<'_>) -> Option<String> {
-    let bytes = json_bytes(output.structured.as_ref()?);
+    let structured = output.structured.as_ref()?;
     // JSON of the same content is somewhat longer than its text.
-    if bytes <= most_chars.saturating_mul(2).max(PICTURE_CHARS) {
+    let most = most_chars.saturating_mul(2).max(PICTURE_CHARS);
+    if most_json_bytes(structured) <= most {
+        return None;
+    }
+    let bytes = json_bytes(structured);
+    if bytes <= most {
         return None;
     }
     let value = output.structured.take()?;
@@ -259,6 +264,21 @@ fn shape_structured(output: &mut Output, most_chars: usize, store: Store<'_>) ->
     let text = format!("[the structured form ({bytes} bytes of JSON) was left out; {said}]");
     output.content.push(Block::Text { text });
     kept
+}
+
+/// No fewer bytes than the value has as JSON, without writing it: a character becomes six at most.
+fn most_json_bytes(value: &Value) -> usize {
+    let text = |text: &str| text.len().saturating_mul(6) + 4;
+    match value {
+        Value::Null | Value::Bool(_) => 6,
+        Value::Number(_) => 40,
+        Value::String(string) => text(string),
+        Value::Array(items) => items.iter().map(most_json_bytes).fold(2, usize::saturating_add),
+        Value::Object(fields) => {
+            let sizes = fields.iter().map(|(name, value)| text(name) + most_json_bytes(value));
+            sizes.fold(2, usize::saturating_add)
+        }
+    }
 }
 
 fn json_bytes(value: &Value) -> usize {

@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use toolgate_proto::AbsPath;
 
 /// One file of the log.
@@ -25,8 +25,11 @@ pub struct Segment {
 pub struct AppendLog {
     dir: PathBuf,
     name: String,
+    path: PathBuf,
     rotate_at: u64,
     file: File,
+    /// Device and number of that file: another process may put a new one in its place.
+    id: (u64, u64),
     /// Holds the head of the log, and is what writers lock.
     head: File,
     /// How far this process has seen the current file, and the last line there.
@@ -40,10 +43,10 @@ impl AppendLog {
         let dir = dir.as_path().to_path_buf();
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
         let mut options = OpenOptions::new();
-        options.create(true).mode(0o600);
-        let head = options.clone().write(true).open(dir.join(format!("{name}.head")))?;
-        let file = options.read(true).append(true).open(dir.join(format!("{name}.jsonl")))?;
-        Ok(Self { name: name.to_owned(), dir, rotate_at, file, head, seen: 0, last: None })
+        let head = options.create(true).mode(0o600).write(true).open(dir.join(format!("{name}.head")))?;
+        let path = dir.join(format!("{name}.jsonl"));
+        let (file, id) = open_lines(&path)?;
+        Ok(Self { name: name.to_owned(), dir, path, rotate_at, file, id, head, seen: 0, last: None })
     }
 
     /// Appends the line that `next` makes of the last one, and keeps the head it makes beside the log,
@@ -64,12 +67,14 @@ impl AppendLog {
         let (mut line, head) = next(self.last.as_deref());
         if size > 0 && size + line.len() as u64 > self.rotate_at {
             self.rotate()?;
+            size = 0;
         }
         line.push('\n');
         // One write call: a crash leaves a torn last line, which `catch_up` ends and skips.
         self.file.write_all(line.as_bytes())?;
         line.pop();
-        self.seen = self.file.metadata()?.len();
+        // Under the lock nobody else appends.
+        self.seen = size + line.len() as u64 + 1;
         self.last = Some(line);
         // After the line: a crash in between leaves the head one line behind, never one ahead.
         self.head.write_all_at(format!("{head}\n").as_bytes(), 0)?;
@@ -87,12 +92,10 @@ impl AppendLog {
 
     /// The current file may have been rotated away by another process since.
     fn current_size(&mut self) -> io::Result<u64> {
-        let path = self.dir.join(format!("{}.jsonl", self.name));
-        let held = self.file.metadata()?;
-        match fs::metadata(&path) {
-            Ok(there) if there.ino() == held.ino() && there.dev() == held.dev() => Ok(there.len()),
+        match fs::metadata(&self.path) {
+            Ok(there) if (there.dev(), there.ino()) == self.id => Ok(there.len()),
             Ok(_) | Err(_) => {
-                self.file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
+                (self.file, self.id) = open_lines(&self.path)?;
                 self.seen = 0;
                 Ok(self.file.metadata()?.len())
             }
@@ -127,9 +130,8 @@ impl AppendLog {
 
     fn rotate(&mut self) -> io::Result<()> {
         let number = self.segments()?.len();
-        let from = self.dir.join(format!("{}.jsonl", self.name));
-        fs::rename(&from, self.dir.join(format!("{}-{number:06}.jsonl", self.name)))?;
-        self.file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(from)?;
+        fs::rename(&self.path, self.dir.join(format!("{}-{number:06}.jsonl", self.name)))?;
+        (self.file, self.id) = open_lines(&self.path)?;
         self.seen = 0;
         Ok(())
     }
@@ -176,6 +178,12 @@ impl AppendLog {
         File::open(&segment.path)?.read_to_end(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
+}
+
+fn open_lines(path: &Path) -> io::Result<(File, (u64, u64))> {
+    let file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
+    let there = file.metadata()?;
+    Ok((file, (there.dev(), there.ino())))
 }
 
 /// The last lines of a file: at least one whole line where there is one.

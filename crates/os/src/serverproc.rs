@@ -194,7 +194,9 @@ fn sweep(mark: &str) {
                 unsure |= std::fs::read_link(format!("/proc/{id}/exe")).is_ok();
             }
             let pid = id.parse().ok().and_then(Pid::from_raw).filter(|_| marked(&shown));
-            let Some(handle) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else { continue };
+            let Some(handle) = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
+                continue;
+            };
             // Looked at again now that the handle holds it: the number may have gone to another in between.
             found = true;
             if environment(id).is_some_and(|shown| marked(&shown)) {

@@ -74,7 +74,7 @@ impl PromptTool {
             "tool_use_id": request.call,
         });
         let call = ToolCall::new(toolgate_os::fresh_id("prompt_"), self.tool.clone(), input.to_string());
-        let limits = CallLimits { cancel: request.cancel.clone(), timeout: None };
+        let limits = CallLimits { cancel: request.cancel.clone(), ..CallLimits::default() };
         match gate.consult(session, call, limits).await.result {
             Ok(output) => understood(&output.model_text()),
             Err(refusal) => Answer::Lost { why: format!("{} failed: {refusal}", self.name) },

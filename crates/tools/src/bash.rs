@@ -29,16 +29,16 @@ pub(crate) struct Bash;
 pub(crate) struct BashInput {
     /// The command line, as bash reads it.
     command: String,
-    /// Milliseconds after which it is stopped; 120000 where absent, 600000 at most. In the background 1800000 where
-    /// absent, 7200000 at most.
+    /// Milliseconds after which it is stopped; 120000 where absent, 600000 at most; in the background 1800000 and
+    /// 7200000.
     #[schemars(range(min = 1, max = 7_200_000))]
     timeout: Option<u64>,
     /// What the command does, in five to ten words.
     description: Option<String>,
-    /// Start it and go on at once; see its output with TaskOutput, stop it with TaskStop.
+    /// Go on at once; see TaskOutput and TaskStop.
     #[serde(default)]
     run_in_background: bool,
-    /// Run it outside the sandbox. That is a decision of its own, and a person will usually be asked.
+    /// Run it outside the sandbox; a person will usually be asked.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     dangerously_disable_sandbox: bool,
 }
@@ -49,11 +49,11 @@ impl Tool for Bash {
     fn spec(&self) -> Spec {
         let mut spec = Spec::new(
             "Bash",
-            "Runs a command line with bash and gives its output, standard output and error in the order written. \
-             Each call is a fresh shell: `cd` inside the workspace carries over to the next call, variables and \
-             functions do not. Standard input is empty. Commands run in a sandbox: they write only in the workspace \
-             and in $TMPDIR, and reach the network only as far as it was granted; the result says what was refused. \
-             Long output is shortened, and kept whole in a file. Prefer Read, Grep and Glob for looking at files.",
+            "Runs a command line with bash in a sandbox and gives what it wrote, in that order. Each call is a \
+             fresh shell; only `cd` within the workspace carries over. Standard input is empty. It writes only in \
+             the workspace and in $TMPDIR, and reaches the network as far as that was granted; the result says \
+             what was refused. Long output is shortened, and kept whole in a file. Prefer Read, Grep and Glob for \
+             looking at files.",
         );
         spec.title = "Run command".to_owned();
         spec.open_world = true;

@@ -29,10 +29,9 @@ pub(crate) struct Glob;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GlobInput {
-    /// The glob that paths must match, such as `**/*.rs` or `src/**/test_*.py`. Without a `/`, file names at any
-    /// depth are matched.
+    /// The glob that paths must match, such as `src/**/*.rs`; without a `/`, file names at any depth are matched.
     pattern: String,
-    /// The directory to search; the working directory where absent.
+    /// Where to search; the working directory where absent.
     path: Option<String>,
 }
 
@@ -42,9 +41,9 @@ impl Tool for Glob {
     fn spec(&self) -> Spec {
         let mut spec = Spec::new(
             "Glob",
-            "Finds files by name. Takes globs with `*`, `**`, `?`, `{a,b}` and `[a-z]`, and gives the paths of \
-             matching files, those changed last first, 100 at most. Files that .gitignore leaves out and hidden \
-             files are found as well; only what is inside `.git` is not. Use Grep to search in the content of files.",
+            "Finds files by a glob with `*`, `**`, `?`, `{a,b}` and `[a-z]`, those changed last first, 100 at \
+             most. Ignored and hidden files are found as well; only what is inside `.git` is not. Use Grep to \
+             search in content.",
         )
         .read_only();
         spec.title = "Find files".to_owned();

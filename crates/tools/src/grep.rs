@@ -28,51 +28,50 @@ pub(crate) struct Grep;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GrepInput {
-    /// The regular expression to search for, in ripgrep's syntax: braces and parentheses that are meant literally
-    /// need a backslash (`interface\{\}`).
+    /// The regular expression, in ripgrep's syntax: literal braces and parentheses need a backslash
+    /// (`interface\{\}`).
     pattern: String,
-    /// The file or directory to search; the working directory where absent.
+    /// Where to search; the working directory where absent.
     path: Option<String>,
-    /// Search only files that match this glob, such as `*.js` or `src/**/*.{ts,tsx}`; with `!` before it, leave them
-    /// out. Several may be given, with spaces between.
+    /// Search only files that match this glob (`*.js`, `src/**/*.{ts,tsx}`), or with `!` before it the others. Several
+    /// may be given, with spaces between.
     glob: Option<String>,
-    /// What to give: `files_with_matches` (paths, the default), `content` (matching lines) or `count` (matching lines
-    /// of each file).
+    /// What to give: paths (the default), matching lines, or how many lines match in each file.
     output_mode: Option<OutputMode>,
-    /// Lines to show before each match. Only with `content`.
+    /// Lines to show before each match, with `content`.
     #[serde(rename = "-B")]
     #[schemars(range(min = 0, max = 10_000))]
     before: Option<u32>,
-    /// Lines to show after each match. Only with `content`.
+    /// Lines to show after each match.
     #[serde(rename = "-A")]
     #[schemars(range(min = 0, max = 10_000))]
     after: Option<u32>,
-    /// Lines to show before and after each match. Only with `content`.
+    /// Lines to show before and after each match.
     #[serde(rename = "-C")]
     #[schemars(range(min = 0, max = 10_000))]
     around: Option<u32>,
     /// The same as `-C`.
     #[schemars(range(min = 0, max = 10_000))]
     context: Option<u32>,
-    /// Show line numbers; true where absent. Only with `content`.
+    /// Show line numbers; true where absent.
     #[serde(rename = "-n")]
     numbers: Option<bool>,
     /// Ignore case.
     #[serde(default, rename = "-i")]
     ignore_case: bool,
-    /// Show only the part of each line that matches. Only with `content`; with `count`, count each match.
+    /// Show only the part of a line that matches; with `count`, count each match.
     #[serde(default, rename = "-o")]
     only_matching: bool,
-    /// Search only files of this type: `js`, `py`, `rust`, `go`, `java` and so on.
+    /// Search only files of this type: `js`, `py`, `rust` and so on.
     #[serde(rename = "type")]
     file_type: Option<String>,
-    /// How many lines, files or counts to give; 250 where absent, 0 for all.
+    /// How many results to give; 250 where absent, 0 for all.
     #[schemars(range(min = 0))]
     head_limit: Option<u32>,
-    /// How many lines, files or counts to pass over, for going on after a page.
+    /// How many results to pass over.
     #[schemars(range(min = 0))]
     offset: Option<u32>,
-    /// Let matches span lines, with `.` matching the end of a line as well.
+    /// Let matches span lines; `.` matches line ends as well.
     #[serde(default)]
     multiline: bool,
 }
@@ -95,10 +94,9 @@ impl Tool for Grep {
     fn spec(&self) -> Spec {
         let mut spec = Spec::new(
             "Grep",
-            "Searches in the content of files with a regular expression. Gives the paths of files with a match, or \
-             with `output_mode` the matching lines or their number; results are in the order of paths, and `offset` \
-             goes on where a page ended. What .gitignore leaves out, hidden files and binary files are not searched. \
-             Look-around and backreferences are not supported.",
+            "Searches in the content of files with a regular expression, and gives paths, lines or counts in the order \
+             of paths; `offset` goes on where a page ended. What .gitignore leaves out, hidden files and binary files \
+             are not searched. Look-around and backreferences are not supported.",
         )
         .read_only();
         spec.title = "Search files".to_owned();

@@ -4,6 +4,7 @@ use crate::search_words::{counted, off_thread, search_refusal, words_of_name};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
+use std::fmt::Write;
 use toolgate_gate::{Cleared, Scene, Spec, Tool};
 use toolgate_os::search::{ListAnswer, ListOptions, Listed, list_tree};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, Scope};
@@ -30,13 +31,13 @@ pub(crate) struct Input {
     /// Show entries that .gitignore leaves out.
     #[serde(default)]
     include_ignored: bool,
-    /// How many levels to go down when recursive; 3 where absent.
+    /// How many levels to go down; 3 where absent.
     #[schemars(range(min = 1, max = 64))]
     max_depth: Option<u32>,
     /// How many entries to give; 1000 where absent.
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u32>,
-    /// How many entries to pass over, for going on after a page.
+    /// How many entries to pass over.
     #[serde(default)]
     offset: u32,
 }
@@ -47,9 +48,9 @@ impl Tool for Ls {
     fn spec(&self) -> Spec {
         let mut spec = Spec::new(
             "ls",
-            "Lists a directory: one entry a line, directories marked `d`, files `-` with their size, links `l`. \
-             Set `recursive` to see what is below, indented by level. Hidden entries and what .gitignore leaves out \
-             are counted, and shown on request. Use Glob or Grep to find something by name or content.",
+            "Lists a directory, one entry a line: directories `d`, files `-` with their size, links `l`; with \
+             `recursive` also what is below, indented by level. Hidden and ignored entries are counted, and shown \
+             on request.",
         )
         .read_only();
         spec.title = "List directory".to_owned();
@@ -84,7 +85,7 @@ impl Tool for Ls {
                 format!("`{path}` has {} entries, so there are none after {}", answer.total, options.offset),
             ));
         }
-        Ok(render(&path, &answer, options.offset))
+        Ok(render(&path, &answer, options.offset, cleared.scene().plain))
     }
 }
 
@@ -96,18 +97,18 @@ fn scope(input: &Input) -> Scope {
     if input.recursive { Scope::Tree } else { Scope::Entry }
 }
 
-fn render(path: &AbsPath, answer: &ListAnswer, offset: u64) -> Output {
+fn render(path: &AbsPath, answer: &ListAnswer, offset: u64, plain: bool) -> Output {
     let mut text = String::new();
     let mut shown = 0_u64;
     let mut chars = 0;
     for entry in &answer.entries {
-        let line = format!("{}{}", "  ".repeat(entry.level), describe(entry));
-        chars += line.chars().count() + 1;
+        let before = text.len();
+        describe(entry, &mut text);
+        chars += text.get(before..).map_or(0, |line| line.chars().count());
         if chars > MOST_CHARS && shown > 0 {
+            text.truncate(before);
             break;
         }
-        text.push_str(&line);
-        text.push('\n');
         shown += 1;
     }
     let others = answer.total - answer.directories - answer.files;
@@ -145,7 +146,11 @@ fn render(path: &AbsPath, answer: &ListAnswer, offset: u64) -> Output {
             offset + 1
         ));
     }
-    let structured = json!({
+    let output = Output::text(text.clone()).display(format!("{path}: {counts}\n{text}"));
+    if plain {
+        return output;
+    }
+    output.structured(json!({
         "path": path,
         "entries": answer.entries.iter().take(usize::try_from(shown).unwrap_or(usize::MAX)).map(structured).collect::<Vec<_>>(),
         "total": answer.total,
@@ -154,22 +159,31 @@ fn render(path: &AbsPath, answer: &ListAnswer, offset: u64) -> Output {
         "ignored": answer.ignored,
         "withheld": answer.withheld,
         "truncated": next < answer.total || answer.uncounted,
-    });
-    Output::text(text.clone()).display(format!("{path}: {counts}\n{text}")).structured(structured)
+    }))
 }
 
-fn describe(entry: &Listed) -> String {
-    let name = words_of_name(&entry.name);
-    let line = match (entry.kind, entry.link) {
-        (_, true) => format!("l {name}"),
-        (EntryKind::Directory, false) => format!("d {name}/"),
-        (EntryKind::File, false) => format!("- {name} ({} bytes)", entry.bytes),
-        (EntryKind::Special | EntryKind::Missing, false) => format!("? {name}"),
-    };
-    match &entry.problem {
-        Some(problem) => format!("{line} [not listed: {problem}]"),
-        None => line,
+/// Adds the line of an entry.
+fn describe(entry: &Listed, text: &mut String) {
+    for _ in 0..entry.level {
+        text.push_str("  ");
     }
+    let name = words_of_name(&entry.name);
+    let (mark, end) = match (entry.kind, entry.link) {
+        (_, true) => ("l ", ""),
+        (EntryKind::Directory, false) => ("d ", "/"),
+        (EntryKind::File, false) => ("- ", ""),
+        (EntryKind::Special | EntryKind::Missing, false) => ("? ", ""),
+    };
+    text.push_str(mark);
+    text.push_str(&name);
+    text.push_str(end);
+    if mark == "- " {
+        let _ = write!(text, " ({} bytes)", entry.bytes);
+    }
+    if let Some(problem) = &entry.problem {
+        let _ = write!(text, " [not listed: {problem}]");
+    }
+    text.push('\n');
 }
 
 fn structured(entry: &Listed) -> serde_json::Value {

@@ -25,7 +25,7 @@ pub(crate) struct Input {
     notebook_path: String,
     /// The new source of the cell; ignored when a cell is deleted.
     new_source: String,
-    /// The cell, by the id that Read shows. A new cell is put after it; without it, at the start.
+    /// The cell's id; a new cell is put after it, or at the start without it.
     cell_id: Option<String>,
     /// What the cell is; needed for a new cell.
     cell_type: Option<CellType>,
@@ -70,9 +70,8 @@ impl Tool for NotebookEdit {
     fn spec(&self) -> Spec {
         let mut spec = Spec::new(
             "NotebookEdit",
-            "Changes one cell of a notebook (.ipynb): replaces its source, inserts a new cell after it, or deletes \
-             it. Cells go by the ids that Read shows. The outputs of a code cell are removed when its source is \
-             replaced. Read the notebook first.",
+            "Changes one cell of a notebook (.ipynb): replaces its source, inserts a cell after it, or deletes \
+             it. Cells go by the ids that Read shows. A new source removes the outputs. Read the notebook first.",
         );
         spec.title = "Edit notebook".to_owned();
         spec.family = Some("Edit".to_owned());

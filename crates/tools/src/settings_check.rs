@@ -15,12 +15,13 @@ pub struct SchemaCheck {
 }
 
 impl SchemaCheck {
-    /// Checks the files for which `fits` says yes.
+    /// Checks the files for which `fits` says yes. The schema is compiled when the first of them is written; one that
+    /// cannot be compiled refuses them all.
     pub fn new(
         schema: &Value,
         fits: impl Fn(&AbsPath) -> bool + Send + Sync + 'static,
     ) -> Result<Self, String> {
-        Ok(Self { checker: Checker::new(schema)?, fits: Box::new(fits) })
+        Ok(Self { checker: Checker::deferred(schema)?, fits: Box::new(fits) })
     }
 }
 

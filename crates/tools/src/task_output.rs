@@ -24,7 +24,7 @@ pub(crate) struct TaskOutputInput {
     task_id: Option<String>,
     /// An older name of `task_id`.
     bash_id: Option<String>,
-    /// Wait until the command has ended, but no longer than `timeout`; true where absent.
+    /// Wait for its end, no longer than `timeout`; true where absent.
     block: Option<bool>,
     /// Milliseconds to wait; 30000 where absent.
     #[schemars(range(min = 0, max = 600_000))]

@@ -108,7 +108,7 @@ impl Gate {
                 queue: Mutex::new(Queue::default()),
                 slots: Arc::new(Semaphore::new(self.max_concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             }),
-            limits: CallLimits { cancel, timeout: limits.timeout },
+            limits: CallLimits { cancel, ..limits },
             cancels: Vec::new(),
             tasks: JoinSet::new(),
             done: Vec::new(),
@@ -125,7 +125,7 @@ impl Batch {
         self.done.push(None);
         let shared = Arc::clone(&self.shared);
         let (place, turn) = lock(&shared.queue).push(Arc::clone(&call), &shared.planner());
-        let limits = CallLimits { cancel, timeout: self.limits.timeout };
+        let limits = CallLimits { cancel, ..self.limits.clone() };
         let pending = Pending { shared, place, call, started: false };
         self.tasks.spawn(pending.run(turn, limits));
         place

@@ -6,7 +6,7 @@ use crate::permit::Cleared;
 use crate::pipeline::Walk;
 use crate::progress::Progress;
 use crate::tool::Prepared;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use toolgate_os::{Access, Files, Hidden, Reach};
 use toolgate_proto::{Effect, Facts, Intent, Refusal, Scope, Stage, WriteKind};
@@ -68,9 +68,13 @@ fn hands(walk: &Walk<'_>, intent: &Intent, facts: &Facts) -> Files {
         let fact = facts.get(path).filter(|fact| fact.problem.is_none())?;
         Some(Reach { asked: path.clone(), real: fact.real.clone(), scope, access })
     });
-    let filter = walk.current.policy.read_filter(&walk.scene.workspace);
-    let secrets = filter.clone();
-    Files::new(reach.collect(), walk.scene.workspace.roots.clone()).with_hidden(
-        Hidden::new(move |path| filter.hidden(path)).withholding(move |path| secrets.sensitive(path)),
-    )
+    let policy = Arc::clone(&walk.current.policy);
+    let hides_any = policy.hides_any();
+    let workspace = Arc::clone(&walk.scene.workspace);
+    // Made when the first file is met: most calls meet none.
+    let filter = Arc::new(LazyLock::new(move || policy.read_filter(&workspace)));
+    let secrets = Arc::clone(&filter);
+    let hidden = if hides_any { Hidden::new(move |path| filter.hidden(path)) } else { Hidden::nothing() };
+    Files::new(reach.collect(), walk.scene.workspace.roots.clone())
+        .with_hidden(hidden.withholding(move |path| secrets.sensitive(path)))
 }

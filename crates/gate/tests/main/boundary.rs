@@ -112,6 +112,7 @@ proptest! {
                     let limits = CallLimits {
                         cancel: cancel.clone(),
                         timeout: (wait % 3 == 0).then(|| Duration::from_millis(*wait)),
+                        ..CallLimits::default()
                     };
                     let call = ToolCall::new(format!("call_{index}"), names[*which], input);
                     let calling = gate.call(session, call, limits);
@@ -145,7 +146,7 @@ async fn a_call_under_way_finishes_though_its_tool_is_hidden() {
     gate.register(SourceId::Sdk, Probe::new("until", Behaviour::UntilCancelled)).unwrap();
     let session = session_in(&AbsPath::root());
     let cancel = CancellationToken::new();
-    let limits = CallLimits { cancel: cancel.clone(), timeout: None };
+    let limits = CallLimits { cancel: cancel.clone(), ..CallLimits::default() };
     let call = || ToolCall::new("c", "until", r#"{"text":"x"}"#);
     let mut events = gate.events();
     let (first, second) = tokio::join!(gate.call(&session, call(), limits), async {

@@ -39,7 +39,7 @@ async fn probe_call(
     cancel: CancellationToken,
 ) -> (String, Result<String, Code>) {
     let call = ToolCall::new(text.clone(), "probe", serde_json::json!({ "text": text }).to_string());
-    let limits = CallLimits { cancel, timeout: None };
+    let limits = CallLimits { cancel, ..CallLimits::default() };
     let closed = gate.call(&session_in(&AbsPath::root()), call, limits).await;
     (text, closed.result.map(|output| output.model_text()).map_err(|refusal| refusal.code))
 }

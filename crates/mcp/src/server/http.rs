@@ -234,7 +234,7 @@ fn keep_arguments(body: &[u8], parts: &mut http::request::Parts) -> Option<Strin
     if method != "tools/call" {
         return None;
     }
-    match raw_arguments(body) {
+    match raw_arguments(body, false) {
         Ok(raw) => {
             parts.extensions.insert(raw);
             None

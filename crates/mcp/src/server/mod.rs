@@ -239,7 +239,7 @@ impl ServerHandler for GateServer {
         let rounds = (request.input_responses, request.request_state);
         let conversation = self.round(&context, rounds, binding)?;
         let input = match raw(&context) {
-            Some(RawArguments(text)) => text.clone(),
+            Some(raw) => raw.text.clone(),
             None => Value::Object(request.arguments.clone().unwrap_or_default()).to_string(),
         };
         self.inner.offering.ready().await;

@@ -9,26 +9,33 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolgate_proto::{Block, Body, CallResult, Code, Refusal, Stage, ToolDefinition};
+use toolgate_proto::{Annotations, Block, Body, CallResult, Code, Refusal, Stage, ToolDefinition};
 
 /// A definition as a client is shown it.
 pub(crate) fn tool(definition: ToolDefinition) -> Tool {
     let mut schema = object(definition.input_schema);
-    if !definition.input_examples.is_empty() {
-        schema.insert("examples".to_owned(), Value::Array(definition.input_examples));
+    // One shows the shape; every model is sent every definition.
+    if let Some(example) = definition.input_examples.into_iter().next() {
+        schema.insert("examples".to_owned(), Value::Array(vec![example]));
     }
     let mut tool = Tool::new(definition.name.as_str().to_owned(), definition.description, Arc::new(schema));
     tool.title = Some(definition.title);
     tool.output_schema = definition.output_schema.map(|schema| Arc::new(object(schema)));
-    let hints = definition.annotations;
-    tool.annotations = Some(ToolAnnotations::from_raw(
-        None,
-        Some(hints.read_only_hint),
-        Some(hints.destructive_hint),
-        Some(hints.idempotent_hint),
-        Some(hints.open_world_hint),
-    ));
+    tool.annotations = Some(annotations(definition.annotations));
     tool
+}
+
+/// Hints, as far as they say something else than the protocol takes for granted. Of a tool that only reads, whether
+/// it destroys means nothing.
+fn annotations(hints: Annotations) -> ToolAnnotations {
+    let reads = hints.read_only_hint;
+    ToolAnnotations::from_raw(
+        None,
+        Some(reads),
+        (!reads && !hints.destructive_hint).then_some(false),
+        (!reads && hints.idempotent_hint).then_some(true),
+        (!hints.open_world_hint).then_some(false),
+    )
 }
 
 fn object(value: Value) -> JsonObject {

@@ -4,6 +4,7 @@ use super::GateServer;
 use crate::wire::Lines;
 use rmcp::service::{ServerInitializeError, serve_server};
 use std::io;
+use std::sync::Arc;
 use toolgate_os::{ByteSink, ByteSource, standard_streams};
 
 /// Serves until standard input ends. Calls that are under way then may still answer for a moment.
@@ -14,7 +15,10 @@ pub async fn serve_stdio(server: GateServer) -> io::Result<()> {
 
 /// The same over any two streams.
 pub async fn serve_streams(server: GateServer, source: ByteSource, sink: ByteSink) -> io::Result<()> {
-    match serve_server(server, Lines::new(source, sink)).await {
+    // Many calls may arrive at once, and one look serves them all.
+    let gate = Arc::clone(&server.inner.gate);
+    let lines = Lines::new(source, sink).hearing(move || gate.look());
+    match serve_server(server, lines).await {
         Ok(running) => {
             running.waiting().await.map_err(io::Error::other)?;
             Ok(())

@@ -147,7 +147,10 @@ impl GateServer {
         context: &RequestContext<RoleServer>,
         cancel: CancellationToken,
     ) -> Closed {
-        let limits = CallLimits { cancel, timeout: None };
+        // What was not promised is not sent, so it need not be made.
+        let plain = !self.inner.gate.promises(call.name.as_str());
+        let looked = super::raw(context).is_some_and(|raw| raw.announced);
+        let limits = CallLimits { cancel, timeout: None, plain, looked };
         let reporter = context.meta.get_progress_token().map(|token| Reporter {
             events: self.inner.gate.events(),
             call: call.id.clone(),

@@ -23,7 +23,8 @@ async fn a_legacy_client_lists_and_calls() {
         .collect();
     assert_eq!(names, ["echo", "slow", "write"]);
     let tool = &listed["result"]["tools"][0];
-    assert_eq!(tool["annotations"]["destructiveHint"], true);
+    // What the protocol takes for granted, that it may destroy, is not said.
+    assert_eq!(tool["annotations"], json!({ "readOnlyHint": false, "openWorldHint": false }));
     assert_eq!(tool["inputSchema"]["required"], json!(["text"]));
     assert!(listed["result"].get("resultType").is_none(), "that word is for the new era");
 

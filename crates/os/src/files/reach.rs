@@ -57,7 +57,7 @@ pub struct Files {
 /// A call for such a file by its own path is refused before it runs; this is for calls that name only the directory.
 #[derive(Clone)]
 pub struct Hidden {
-    hides: Judge,
+    hides: Option<Judge>,
     withholds: Option<Judge>,
 }
 
@@ -66,7 +66,12 @@ type Judge = Arc<dyn Fn(&AbsPath) -> bool + Send + Sync>;
 impl Hidden {
     /// Hides the paths for which `hides` is true. It is asked from several threads, for each file of a walk.
     pub fn new(hides: impl Fn(&AbsPath) -> bool + Send + Sync + 'static) -> Self {
-        Self { hides: Arc::new(hides), withholds: None }
+        Self { hides: Some(Arc::new(hides)), withholds: None }
+    }
+
+    /// Hides nothing.
+    pub fn nothing() -> Self {
+        Self { hides: None, withholds: None }
     }
 
     /// The same, and files for which `withholds` is true may be listed but not quoted: they may hold secrets.
@@ -77,13 +82,23 @@ impl Hidden {
 
     /// The same for whoever would quote what it finds.
     pub(crate) fn for_content(&self) -> Self {
-        let (hides, withholds) = (Arc::clone(&self.hides), self.withholds.clone());
-        Self::new(move |path| hides(path) || withholds.as_ref().is_some_and(|withholds| withholds(path)))
+        let hides = match (self.hides.clone(), self.withholds.clone()) {
+            (Some(hides), Some(withholds)) => {
+                Some(Arc::new(move |path: &_| hides(path) || withholds(path)) as Judge)
+            }
+            (one, other) => one.or(other),
+        };
+        Self { hides, withholds: None }
     }
 
     /// Whether this path is kept out of sight.
     pub fn hides(&self, path: &AbsPath) -> bool {
-        (self.hides)(path)
+        self.hides.as_ref().is_some_and(|hides| hides(path))
+    }
+
+    /// Whether any path may be kept out of sight: where none is, none need be built to ask about.
+    pub(crate) fn hides_any(&self) -> bool {
+        self.hides.is_some()
     }
 }
 

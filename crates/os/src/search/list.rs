@@ -132,7 +132,8 @@ impl Listing<'_> {
                 return None;
             }
         }
-        if self.tree.hidden.as_ref().is_some_and(|hidden| hidden.hides(&directory.join(name))) {
+        let hidden = self.tree.hidden.as_ref().filter(|hidden| hidden.hides_any());
+        if hidden.is_some_and(|hidden| hidden.hides(&directory.join(name))) {
             self.answer.withheld += 1;
             return None;
         }

@@ -83,7 +83,7 @@ pub(crate) fn walk<V: Visit, C: Collect<V::Found>>(
     }
     let walk = Walk {
         from: start.path().len(),
-        hidden: tree.hidden.as_ref(),
+        hidden: tree.hidden.as_ref().filter(|hidden| hidden.hides_any()),
         selector,
         visit,
         stop,

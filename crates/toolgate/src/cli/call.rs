@@ -96,7 +96,7 @@ pub(crate) fn make(
     });
     let recording = world.recording(&cancel, out)?;
     let toolgate = &recording.toolgate;
-    let limits = CallLimits { cancel, timeout };
+    let limits = CallLimits { cancel, timeout, ..CallLimits::default() };
     let events = progress::wanted(&world.global).then(|| toolgate.events());
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.all().len())));
     let (closed, background_over) = runtime.block_on(async {

@@ -116,7 +116,7 @@ fn confirm(input: &Value, policy: &Value) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let cancel = CancellationToken::new();
-        let limits = CallLimits { cancel: cancel.clone(), timeout: None };
+        let limits = CallLimits { cancel: cancel.clone(), ..CallLimits::default() };
         let calling = toolgate.call_within(ToolCall::new("c", "ls", r#"{"path":"/etc"}"#), limits);
         let answering = async {
             let request = requests.next().await;

@@ -36,9 +36,9 @@ pub(crate) struct EditInput {
     file_path: String,
     /// The text to replace, exactly as it is in the file.
     old_string: String,
-    /// The text to put in its place; must differ.
+    /// What to put in its place; must differ.
     new_string: String,
-    /// Replace every occurrence, not the only one.
+    /// Replace every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
@@ -50,9 +50,8 @@ impl Tool for Edit {
         let mut spec = Spec::new(
             "Edit",
             "Replaces text in a file. `old_string` must be exactly what the file has, indentation included and \
-             without the line numbers that Read shows, and must occur once; give more of the surrounding text to make \
-             it so, or set `replace_all`. Read the file first. An empty `old_string` creates a file that does not \
-             exist yet.",
+             without Read's line numbers, and must occur once, unless `replace_all` is set; give more of the \
+             surrounding text to make it so. Read the file first. An empty `old_string` creates a file.",
         );
         spec.title = "Edit file".to_owned();
         spec.input_examples = vec![json!({

@@ -17,7 +17,7 @@ pub(crate) struct MultiEdit;
 pub(crate) struct Input {
     /// The absolute path of the file.
     file_path: String,
-    /// The replacements, made one after the other; if one cannot be made, none is.
+    /// The replacements, in order.
     #[schemars(length(min = 1))]
     edits: Vec<OneEdit>,
 }
@@ -26,11 +26,11 @@ pub(crate) struct Input {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct OneEdit {
-    /// The text to replace, exactly as it is in the file after the edits before this one.
+    /// The text to replace, exactly as it is in the file by then.
     old_string: String,
-    /// The text to put in its place; must differ.
+    /// What to put in its place; must differ.
     new_string: String,
-    /// Replace every occurrence, not the only one.
+    /// Replace every occurrence.
     #[serde(default)]
     replace_all: bool,
 }
@@ -41,16 +41,15 @@ impl Tool for MultiEdit {
     fn spec(&self) -> Spec {
         let mut spec = Spec::new(
             "MultiEdit",
-            "Makes several replacements in one file, in order, each in what the one before it left. If one cannot be \
-             made, none is. For each the same holds as for Edit. Read the file first. To create a file, give one \
-             edit with an empty `old_string`.",
+            "Makes several replacements in one file, in order, each in what the one before it left: all or none. \
+             For each the same holds as for Edit. Read the file first.",
         );
         spec.title = "Edit file in several places".to_owned();
         spec.family = Some("Edit".to_owned());
         spec.input_examples = vec![json!({
             "file_path": "/project/src/main.rs",
             "edits": [
-                { "old_string": "let retries = 3;", "new_string": "let retries = 5;" },
+                { "old_string": "tries = 3", "new_string": "tries = 5" },
                 { "old_string": "sleep", "new_string": "wait", "replace_all": true },
             ],
         })];

@@ -8,7 +8,7 @@ use globset::GlobBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use std::path::{Component, Path};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toolgate_gate::{Cleared, Scene, Spec, Tool};
@@ -41,9 +41,9 @@ impl Tool for ReadManyFiles {
     fn spec(&self) -> Spec {
         let mut spec = Spec::new(
             "read_many_files",
-            "Reads several text files at once. `paths` may hold patterns such as `src/**/*.rs`; files whose name \
-             starts with a dot are left out unless the pattern names the dot. Each file stands under a line \
-             `=== path ===`, in the order asked for; one that cannot be read says why in its place.",
+            "Reads several text files at once, each under a line `=== path ===`, in the order asked for; one that \
+             cannot be read says why. `paths` may hold patterns such as `src/**/*.rs`, which find no files whose \
+             name starts with a dot unless they name it.",
         )
         .read_only();
         spec.title = "Read several files".to_owned();
@@ -78,17 +78,13 @@ impl Tool for ReadManyFiles {
 
 /// The directory below which a pattern is looked for. `None` where the path is no pattern.
 fn pattern_base(path: &AbsPath) -> Option<AbsPath> {
-    let mut base = AbsPath::root();
-    for component in path.as_path().components() {
-        let text = component.as_os_str().to_string_lossy();
-        if text.contains(['*', '?', '[', '{']) {
-            return Some(base);
-        }
-        if component != Component::RootDir {
-            base = base.join(component);
-        }
+    let is_live = |name: &[u8]| name.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{'));
+    if !is_live(path.as_path().as_os_str().as_encoded_bytes()) {
+        return None;
     }
-    None
+    let names = path.as_path().components();
+    let base = names.take_while(|name| !is_live(name.as_os_str().as_encoded_bytes()));
+    AbsPath::new(base.collect::<std::path::PathBuf>()).ok()
 }
 
 /// One file of the answer.
@@ -115,11 +111,13 @@ fn read_many(input: &Input, cleared: &Cleared) -> CallResult {
     let mut failed = 0;
     let mut left_out = 0;
     for (item, result) in items.iter().zip(&results) {
+        let error;
         let body = match result {
-            Ok(body) => body.clone(),
+            Ok(body) => body,
             Err(refusal) => {
                 failed += 1;
-                format!("Error: {} [{}]", refusal.reason, refusal.kind)
+                error = format!("Error: {} [{}]", refusal.reason, refusal.kind);
+                &error
             }
         };
         if text.len() + body.len() > MOST_TOTAL && !text.is_empty() {
@@ -138,13 +136,16 @@ fn read_many(input: &Input, cleared: &Cleared) -> CallResult {
         text.push_str(&format!("\n[{note}]"));
     }
     let count = items.len();
+    let output = Output::text(text).display(format!("read {} of {count} files", count - failed));
+    if cleared.scene().plain {
+        return Ok(output);
+    }
     let files: Vec<_> = items
         .iter()
         .zip(&results)
         .map(|(item, result)| json!({ "path": item.path, "error": result.as_ref().err().map(|it| &it.kind) }))
         .collect();
-    let display = format!("read {} of {count} files", count - failed);
-    Ok(Output::text(text).display(display).structured(json!({ "files": files })))
+    Ok(output.structured(json!({ "files": files })))
 }
 
 /// Reads all of them, some at a time; the order stays.

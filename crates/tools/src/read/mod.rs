@@ -57,10 +57,9 @@ impl Tool for Read {
     fn spec(&self) -> Spec {
         let mut spec = Spec::new(
             "Read",
-            "Reads a file. Text is given as numbered lines, as `cat -n` does; up to 2000 lines are given unless \
-             `limit` says otherwise, and you go on with `offset`. Lines longer than 2000 characters are cut. Images \
-             (PNG, JPEG, GIF, WebP) are shown, notebooks (.ipynb) are given cell by cell with their outputs, and PDF \
-             files page by page. The path must be absolute. Read a file before you change it.",
+            "Reads a file as numbered lines, 2000 of them unless `limit` says otherwise; go on with `offset`. \
+             Lines over 2000 characters are cut. Images (PNG, JPEG, GIF, WebP) are shown, notebooks are given by \
+             cell with their outputs, PDF files by page. Read a file before you change it.",
         )
         .read_only();
         spec.title = "Read file".to_owned();
@@ -97,16 +96,20 @@ impl Tool for Read {
             bytes: MOST_CHARS,
         };
         let page = opened.page(wanted).await?;
-        let mut text = String::with_capacity(page.lines.iter().map(|line| line.len() + 8).sum());
+        let mut text = String::with_capacity(page.lines.text().len() + 8 * (page.lines.len() + 1));
         let crlf = page.line_ends == LineEnds::Crlf;
-        for (number, line) in (wanted.first..).zip(&page.lines) {
-            let line = if crlf { line.strip_suffix(b"\r").unwrap_or(line) } else { line };
-            let _ = writeln!(text, "{number:>6}\t{}", String::from_utf8_lossy(line));
+        let mut number = LineNumber::new(wanted.first);
+        for line in page.lines.iter() {
+            text.push_str(number.shown());
+            number.step();
+            text.push('\t');
+            text.push_str(if crlf { line.strip_suffix('\r').unwrap_or(line) } else { line });
+            text.push('\n');
         }
         for note in page.notes("offset") {
             let _ = writeln!(text, "[{note}]");
         }
-        Ok(page.output(text, &path))
+        Ok(page.output(text, &path, cleared.scene().plain))
     }
 }
 
@@ -170,7 +173,7 @@ impl Tool for ReadFile {
         let count = input.end_line.map_or(u64::MAX, |end| (end + 1).saturating_sub(first));
         let page = opened.page(Wanted { first, count, line_chars: None, bytes: MOST_CHARS }).await?;
         let text = page.raw(count);
-        let mut output = page.output(text, &path);
+        let mut output = page.output(text, &path, cleared.scene().plain);
         for note in page.notes("startLine") {
             // The text stays exactly what is in the file; what is to be said about it stands apart.
             if page.full || page.cut || page.lossy {
@@ -178,6 +181,46 @@ impl Tool for ReadFile {
             }
         }
         Ok(output)
+    }
+}
+
+/// A line's number as `cat -n` shows it: six wide, to the right. It counts in its own digits, because formatting a
+/// number costs more than finding its line.
+struct LineNumber {
+    digits: [u8; 20],
+    width: usize,
+}
+
+impl LineNumber {
+    fn new(first: u64) -> Self {
+        let mut digits = [b' '; 20];
+        let text = first.to_string();
+        for (digit, from) in digits.iter_mut().rev().zip(text.bytes().rev()) {
+            *digit = from;
+        }
+        Self { digits, width: text.len() }
+    }
+
+    fn shown(&self) -> &str {
+        let start = self.digits.len() - self.width.max(6);
+        self.digits.get(start..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
+    }
+
+    fn step(&mut self) {
+        for digit in self.digits.iter_mut().rev() {
+            match *digit {
+                b'9' => *digit = b'0',
+                b' ' => {
+                    *digit = b'1';
+                    self.width += 1;
+                    return;
+                }
+                _ => {
+                    *digit += 1;
+                    return;
+                }
+            }
+        }
     }
 }
 
@@ -266,8 +309,7 @@ fn no_page(path: &AbsPath, problem: NoPage, first: u64) -> Refusal {
 impl Page {
     /// The text as it is in the file. A range that ends before the file does has no line end at its end.
     fn raw(&self, count: u64) -> String {
-        let lines: Vec<_> = self.lines.iter().map(|line| String::from_utf8_lossy(line)).collect();
-        let mut text = lines.join("\n");
+        let mut text = self.lines.text().to_owned();
         if self.ends && self.reached_end && (self.lines.len() as u64) < count {
             text.push('\n');
         }
@@ -303,23 +345,11 @@ impl Page {
         notes
     }
 
-    fn output(&self, text: String, path: &AbsPath) -> Output {
+    fn output(&self, text: String, path: &AbsPath, plain: bool) -> Output {
         let count = self.lines.len();
         let lines = if count == 1 { "1 line".to_owned() } else { format!("{count} lines") };
-        let content: Vec<_> = self.lines.iter().map(|line| String::from_utf8_lossy(line)).collect();
-        let mut file = json!({
-            "filePath": path,
-            "content": content.join("\n"),
-            "numLines": count,
-            "startLine": self.first,
-            "totalLines": self.total,
-        });
-        if let (true, Some(file)) = (self.full, file.as_object_mut()) {
-            file.insert("truncatedByTokenCap".to_owned(), json!(true));
-        }
-        let output = Output::text(text)
-            .display(format!("read {lines} of {path}"))
-            .structured(json!({ "type": "text", "file": file }));
+        let output = Output::text(text).display(format!("read {lines} of {path}"));
+        let output = if plain { output } else { output.structured(self.structured(path)) };
         match self.hash {
             Some(hash) => output.modifier(Modifier::FileRead {
                 path: self.real.clone(),
@@ -328,6 +358,20 @@ impl Page {
             }),
             None => output,
         }
+    }
+
+    fn structured(&self, path: &AbsPath) -> serde_json::Value {
+        let mut file = json!({
+            "filePath": path,
+            "content": self.lines.text(),
+            "numLines": self.lines.len(),
+            "startLine": self.first,
+            "totalLines": self.total,
+        });
+        if let (true, Some(file)) = (self.full, file.as_object_mut()) {
+            file.insert("truncatedByTokenCap".to_owned(), json!(true));
+        }
+        json!({ "type": "text", "file": file })
     }
 }
 
@@ -343,4 +387,20 @@ async fn read_pdf(opened: Opened<'_>, _pages: Option<&str>) -> CallResult {
         format!("`{}` is a PDF file, and this build of toolgate cannot read those", opened.path),
     )
     .hint("turn it into text first, for example with `pdftotext`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LineNumber;
+
+    #[test]
+    fn numbers_are_shown_as_cat_shows_them() {
+        for first in [0, 1, 9, 10, 12_345, 99_990, 999_990, u64::MAX - 20] {
+            let mut number = LineNumber::new(first);
+            for expected in (first..).take(20) {
+                assert_eq!(number.shown(), format!("{expected:>6}"));
+                number.step();
+            }
+        }
+    }
 }

@@ -115,7 +115,7 @@ fn property_48_tool_invocation_abort_signal_respect() {
             ["sleep 1000", "sleep 1000 & sleep 1000", "setsid sleep 1000 & wait", "yes > /dev/null"]
         {
             let cancel = CancellationToken::new();
-            let limits = CallLimits { cancel: cancel.clone(), timeout: None };
+            let limits = CallLimits { cancel: cancel.clone(), ..CallLimits::default() };
             let mut events = desk.gate.events();
             let input = json!({ "command": format!("echo started; {command}") });
             let stop = async {

@@ -67,7 +67,7 @@ async fn play(command: &str, ending: Ending) -> String {
         }
         Ending::Cancel(ms) => {
             let cancel = CancellationToken::new();
-            let limits = CallLimits { cancel: cancel.clone(), timeout: None };
+            let limits = CallLimits { cancel: cancel.clone(), ..CallLimits::default() };
             let later = async {
                 tokio::time::sleep(millis(ms)).await;
                 cancel.cancel();

@@ -1,6 +1,7 @@
 //! The same questions to `Grep`, `Glob` and to ripgrep and fd: the answers must be the same, line by line.
 //!
-//! `scripts/install-test-tools.sh` installs both; where one is missing, the test says so and compares nothing.
+//! `scripts/install-test-tools.sh` installs both, as `cargo xtask ci` does; where one is missing otherwise, the test
+//! says so and compares nothing.
 
 use super::search_trees::{gate, plant, tree, words};
 use proptest::strategy::{Strategy, ValueTree};
@@ -27,6 +28,8 @@ fn program(name: &str) -> Option<PathBuf> {
         .map(|folder| folder.join(name))
         .find(|file| file.is_file());
     if found.is_none() {
+        let required = std::env::var_os("TOOLGATE_TEST_TOOLS").is_some_and(|value| value == "required");
+        assert!(!required, "`{name}` is not there to compare with; run scripts/install-test-tools.sh");
         eprintln!("skipped: `{name}` is not on PATH; run scripts/install-test-tools.sh");
     }
     found
