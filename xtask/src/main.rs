@@ -5,6 +5,7 @@
 //! - `cargo xtask docs`: writes the documents that are made from code.
 //! - `cargo xtask soak-schedule [N]`: the law of batches over N random batches (100 000 where N is not given).
 //! - `cargo xtask fuzz [TARGET] [RUNS]`: every fuzz target, or one, from its seeds (10 000 000 executions each).
+//! - `cargo xtask corpus`: the figures of the corpus of known failures.
 //! - `cargo xtask model [PAIRS] [SEED]`: the policy engine against the slow model (10 000 000 pairs).
 //! - `cargo xtask interop`: hands our definitions and results to real consumers.
 //! - `cargo xtask conformance`: the official MCP conformance suite, against our server and our client.
@@ -34,13 +35,14 @@ fn main() -> ExitCode {
         "tidy" => run::tidy(),
         "docs" => docs::write_all(),
         "fuzz" => fuzz::run(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
+        "corpus" => run::corpus(),
         "model" => run::model(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
         "interop" => run::interop(),
         "conformance" => run::conformance(),
         "peers" => run::peers(),
         "soak-schedule" => run::soak_schedule(std::env::args().nth(2).as_deref()),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask ci | tidy | docs | fuzz [TARGET] [RUNS] | model [PAIRS] [SEED] | interop | conformance | \
+            "usage: cargo xtask ci | tidy | docs | corpus | fuzz [TARGET] [RUNS] | model [PAIRS] [SEED] | interop | conformance | \
              peers | soak-schedule [N]"
         )),
     };

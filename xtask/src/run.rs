@@ -22,7 +22,7 @@ pub(crate) fn ci() -> Result<()> {
             "warnings",
         ])
     })?;
-    step("tests", || cargo_quiet(&["test", "--workspace", "--locked"]))?;
+    step("tests", tests)?;
     step("interop", interop)?;
     step("conformance", conformance)?;
     step("peers", peers)?;
@@ -48,6 +48,20 @@ pub(crate) fn tidy() -> Result<()> {
         eprintln!("{rule}");
     }
     bail!("{} rules broken", broken.len())
+}
+
+/// All tests, with the programs beside them that they compare with.
+fn tests() -> Result<()> {
+    let installed = Command::new("sh").arg("scripts/install-test-tools.sh").current_dir(root()?).status()?;
+    if !installed.success() {
+        bail!("ripgrep and fd could not be installed");
+    }
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["test", "--workspace", "--locked"]).env("TOOLGATE_TEST_TOOLS", "required");
+    if !cargo.current_dir(root()?).status()?.success() {
+        bail!("cargo test failed");
+    }
+    Ok(())
 }
 
 /// Hands our definitions and results to the real consumers that the registries have.
@@ -99,6 +113,12 @@ pub(crate) fn soak_schedule(batches: Option<&str>) -> Result<()> {
     }
     println!("{batches} batches, twice, in {} s", started.elapsed().as_secs());
     Ok(())
+}
+
+/// Prints how many cases of the corpus were let through, denied and asked about.
+pub(crate) fn corpus() -> Result<()> {
+    let tests = ["test", "--quiet", "--locked", "--package", "toolgate-policy", "--test", "main"];
+    cargo_quiet(&[&tests[..], &["--", "--nocapture", "--test-threads=1", "_cases"]].concat())
 }
 
 /// Asks the policy engine and the slow model the same questions for longer than every change can wait for.
