@@ -19,6 +19,10 @@ pub(super) struct Claim {
     /// It waits for a person, and so needs no seat.
     pub(super) seatless: bool,
     pub(super) holds: Vec<Hold>,
+    /// Directories that it looks into as well should what it names be gone by then.
+    pub(super) neighbours: Vec<AbsPath>,
+    /// It may take away what others name.
+    pub(super) removes: bool,
 }
 
 /// One thing that a call lays hold of.
@@ -59,6 +63,14 @@ impl Claim {
         let hold = Hold { on, how };
         if !self.holds.contains(&hold) {
             self.holds.push(hold);
+        }
+    }
+
+    /// The call has to wait, and what it waits for may take away what is there now. Calls behind it must not get ahead
+    /// and change what it will then be told instead.
+    pub(super) fn reckon_with_the_worst(&mut self) {
+        for parent in std::mem::take(&mut self.neighbours) {
+            self.hold(On::Path(parent), How::Look);
         }
     }
 
@@ -156,6 +168,7 @@ fn known_to_read_only(
 
 fn look(claim: &mut Claim, path: &AbsPath, scope: Scope) {
     let Some(fact) = hold_path(claim, path, How::Look) else { return };
+    claim.neighbours.extend(fact.real.parent());
     match fact.kind {
         // What is said of a missing file names its neighbours.
         EntryKind::Missing => hold_parent(claim, &fact.real),
@@ -169,6 +182,7 @@ fn look(claim: &mut Claim, path: &AbsPath, scope: Scope) {
 }
 
 fn change(claim: &mut Claim, path: &AbsPath, kind: WriteKind) {
+    claim.removes |= matches!(kind, WriteKind::Delete | WriteKind::Tree);
     let Some(fact) = hold_path(claim, path, How::Change) else { return };
     match kind {
         WriteKind::Put => {
@@ -178,6 +192,7 @@ fn change(claim: &mut Claim, path: &AbsPath, kind: WriteKind) {
             }
         }
         WriteKind::Edit | WriteKind::Delete => {
+            claim.neighbours.extend(fact.real.parent());
             if fact.kind == EntryKind::Missing {
                 hold_parent(claim, &fact.real);
             }

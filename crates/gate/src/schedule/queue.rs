@@ -31,6 +31,8 @@ pub(super) struct Queue {
     unfinished: BTreeSet<usize>,
     /// Those of them that must be alone.
     alone: BTreeSet<usize>,
+    /// Those of them that may take something away.
+    removing: BTreeSet<usize>,
     /// What calls under way lay hold of.
     taken: Ground,
     /// What calls that wait will lay hold of.
@@ -120,6 +122,10 @@ impl Queue {
         self.entries.get_mut(place)?.claim = claim;
         let free = self.unblock(blocked);
         self.lay(place);
+        let entry = self.entries.get_mut(place)?;
+        if entry.blockers > 0 && !self.removing.is_empty() {
+            entry.claim.reckon_with_the_worst();
+        }
         self.put(place);
         let entry = self.entries.get_mut(place)?;
         let wait = if entry.blockers == 0 {
@@ -218,6 +224,8 @@ impl Queue {
                 // An error means that the call was cancelled, and went ahead to say so.
                 let _ = go.send(plan);
             }
+        } else if self.removing.range(..place).next().is_some() {
+            entry.claim.reckon_with_the_worst();
         }
         self.put(place);
     }
@@ -270,6 +278,9 @@ impl Queue {
         if entry.claim.alone {
             self.alone.insert(place);
         }
+        if entry.claim.removes {
+            self.removing.insert(place);
+        }
     }
 
     /// Has the second wait for the first.
@@ -288,6 +299,7 @@ impl Queue {
             let ground = if entry.takes { &mut self.taken } else { &mut self.wanted };
             ground.remove(place, &claim);
             self.alone.remove(&place);
+            self.removing.remove(&place);
         }
     }
 

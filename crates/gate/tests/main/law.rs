@@ -278,6 +278,21 @@ proptest! {
     }
 }
 
+/// A call that waits may find its file gone, and is then told of the neighbours: none may have come meanwhile that was
+/// not there in its turn.
+#[test]
+fn nobody_gets_ahead_of_a_call_that_will_miss_its_file() {
+    let gate = equip(gate_with(granted()).0);
+    let path = |name: &str| json!({ "path": name, "text": "x" });
+    for missing in ["append", "read_file"] {
+        let input = if missing == "append" { path("a") } else { json!({ "path": "a" }) };
+        let acts = [("remove", path("a")), (missing, input), ("put", path("ab")), ("put", path("b/b"))];
+        for _ in 0..200 {
+            check(&gate, &[Seed::File("a".into(), "y".into())], &acts).unwrap();
+        }
+    }
+}
+
 /// A law that held because nothing ever overlapped would be worth nothing.
 #[test]
 fn writers_of_different_files_do_overlap() {
