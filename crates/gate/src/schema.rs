@@ -49,11 +49,16 @@ fn shorten(schema: &mut Value) {
                 // A line of source ends where it is full; that means nothing to a model.
                 *words = words.replace('\n', " ");
             }
-            map.values_mut().for_each(shorten);
+            map.iter_mut().filter(|(key, _)| !is_data(key)).for_each(|(_, below)| shorten(below));
         }
         Value::Array(items) => items.iter_mut().for_each(shorten),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// Examples and defaults are data, not schemas.
+fn is_data(key: &str) -> bool {
+    matches!(key, "default" | "examples" | "const" | "enum")
 }
 
 fn tidy(schema: &mut Value, root: bool) {
@@ -104,8 +109,7 @@ fn tidy(schema: &mut Value, root: bool) {
                 map.entry("additionalProperties").or_insert(Value::Bool(false));
             }
             for (key, value) in map.iter_mut() {
-                // Examples and defaults are data, not schemas.
-                if !matches!(key.as_str(), "default" | "examples" | "const" | "enum") {
+                if !is_data(key) {
                     tidy_below(key, value);
                 }
             }

@@ -173,19 +173,25 @@ fn what_a_terminal_would_act_on_reaches_nobody() {
     });
 }
 
+/// The port of a server that answers every request with `met`.
+fn greeter() -> u16 {
+    use std::io::{Read, Write};
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in server.incoming() {
+            let mut client = client.unwrap();
+            let _ = client.read(&mut [0; 4096]);
+            let _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nmet");
+        }
+    });
+    port
+}
+
 #[test]
 fn granted_hosts_are_reached_through_the_proxy_and_others_are_named() {
-    use std::io::{Read, Write};
     on_runtime(async {
-        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = server.local_addr().unwrap().port();
-        std::thread::spawn(move || {
-            for client in server.incoming() {
-                let mut client = client.unwrap();
-                let _ = client.read(&mut [0; 4096]);
-                let _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nmet");
-            }
-        });
+        let port = greeter();
         let desk = Desk::with(|surroundings| surroundings.sandbox.hosts = vec!["127.0.0.1".into()]);
         // From a script, because a host that stands in the line itself is asked about, and granted with the line.
         std::fs::write(desk.path("ws/ask.sh"), "curl -s -m 10 --noproxy '' \"http://$1:$2/\"; echo").unwrap();
@@ -203,17 +209,8 @@ fn granted_hosts_are_reached_through_the_proxy_and_others_are_named() {
 /// Rules for hosts hold for commands that name their hosts only while they run.
 #[test]
 fn rules_for_hosts_open_and_close_the_proxy() {
-    use std::io::{Read, Write};
     on_runtime(async {
-        let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = server.local_addr().unwrap().port();
-        std::thread::spawn(move || {
-            for client in server.incoming() {
-                let mut client = client.unwrap();
-                let _ = client.read(&mut [0; 4096]);
-                let _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nmet");
-            }
-        });
+        let port = greeter();
         let ask = async |allow: &[&str], deny: &[&str], listed: &[&str], host: &str| {
             let listed = listed.iter().map(|host| (*host).to_owned()).collect();
             let desk = Desk::ruled(allow, deny, |surroundings| surroundings.sandbox.hosts = listed);
