@@ -2,7 +2,7 @@
 
 use crate::compile::Compiled;
 use crate::facts::Workspace;
-use crate::fold::fold_path;
+use crate::fold::{fold_name, fold_path};
 use crate::protect::{Touch, below};
 use crate::rule::path::Places;
 use std::borrow::Cow;
@@ -51,6 +51,19 @@ impl ReadFilter {
         let below = below(&folded, self.roots.iter().map(String::as_str));
         self.compiled.guarded.sensitive(below, Touch::Read).is_some()
             && self.compiled.frank_reads.find(&text, &self.exact).is_none()
+    }
+
+    /// Whether the files of this directory can be told by their names ([`ReadFilter::sensitive_name`]).
+    pub fn names_tell(&self, directory: &AbsPath) -> bool {
+        let directory = directory.to_lexical();
+        let text = text_of(&directory);
+        let folded = fold_path(&text);
+        self.compiled.guarded.says_nothing(below(&folded, self.roots.iter().map(String::as_str)))
+    }
+
+    /// Whether a file of this name may be sensitive, in a directory where names tell. Where not, it is not.
+    pub fn sensitive_name(&self, name: &str) -> bool {
+        self.compiled.guarded.sensitive(&fold_name(name), Touch::Read).is_some()
     }
 }
 

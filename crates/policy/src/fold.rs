@@ -14,11 +14,21 @@ pub(crate) fn fold_name(name: &str) -> Cow<'_, str> {
 }
 
 fn fold(name: &str) -> Cow<'_, str> {
-    if name.bytes().all(|b| b.is_ascii() && !b.is_ascii_uppercase() && !b.is_ascii_control()) {
-        return trim_end(Cow::Borrowed(name));
+    if !name.bytes().all(is_simple) {
+        return trim_end(Cow::Owned(fold_any(name)));
     }
-    let folded: String = name
-        .nfkc()
+    let capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
+    trim_end(if capitals { Cow::Owned(name.to_ascii_lowercase()) } else { Cow::Borrowed(name) })
+}
+
+/// Of such bytes only the capitals are folded.
+fn is_simple(byte: u8) -> bool {
+    byte.is_ascii() && !byte.is_ascii_control()
+}
+
+/// Any name, its end not yet trimmed.
+fn fold_any(name: &str) -> String {
+    name.nfkc()
         .filter(|c| !ignorable(*c))
         .flat_map(char::to_lowercase)
         // Lower case may bring back what NFKC took away (`İ` gives a combining dot).
@@ -27,14 +37,15 @@ fn fold(name: &str) -> Cow<'_, str> {
         .nfkc()
         // `℀` is one character of a name, although its compatibility form holds a slash.
         .map(|c| if c == '/' { '\u{2215}' } else { c })
-        .collect();
-    trim_end(Cow::Owned(folded))
+        .collect()
 }
 
 /// A path in text form, each name folded.
 pub(crate) fn fold_path(path: &str) -> Cow<'_, str> {
-    if is_plain(path.as_bytes()) {
-        return Cow::Borrowed(path);
+    // Nearly every path is told by one look at its bytes, and a search asks this of every file.
+    if is_simple_path(path.as_bytes()) {
+        let capitals = path.bytes().any(|byte| byte.is_ascii_uppercase());
+        return if capitals { Cow::Owned(path.to_ascii_lowercase()) } else { Cow::Borrowed(path) };
     }
     if path
         .split('/')
@@ -52,12 +63,12 @@ pub(crate) fn fold_path(path: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Nothing in the path is folded, as one look at its bytes can tell: no capitals, nothing beyond ASCII, and no name
-/// that ends in a dot or a blank.
-fn is_plain(path: &[u8]) -> bool {
-    let keeps = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase() && !byte.is_ascii_control();
+/// Nothing beyond ASCII, and no name that ends in a dot or a blank.
+fn is_simple_path(path: &[u8]) -> bool {
     let next = path.iter().skip(1).chain(b"/");
-    path.iter().zip(next).all(|(byte, next)| keeps(*byte) && !(*next == b'/' && matches!(byte, b'.' | b' ')))
+    path.iter()
+        .zip(next)
+        .all(|(byte, next)| is_simple(*byte) && !(*next == b'/' && matches!(byte, b'.' | b' ')))
 }
 
 fn trim_end(name: Cow<'_, str>) -> Cow<'_, str> {
@@ -85,6 +96,7 @@ pub(crate) fn ignorable(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn every_spelling_of_a_name_folds_to_it() {
@@ -108,6 +120,21 @@ mod tests {
             assert_eq!(fold_name(spelled), name, "{spelled:?}");
         }
         assert_eq!(fold_path("/WS/a/.Env."), "/ws/a/.env");
+        assert_eq!(fold_path("/WS/README.md"), "/ws/readme.md");
         assert!(matches!(fold_path("/ws/a.b/c"), Cow::Borrowed(_)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_is_the_long_way(path in "(/[ -~]{0,6}|/[A-C.]{1,3}|/[ -~é\u{2100}İ]{1,4}){1,4}") {
+            let long: Vec<String> = path
+                .split('/')
+                .map(|name| {
+                    let folded = trim_end(Cow::Owned(fold_any(name))).into_owned();
+                    if folded.is_empty() { name.to_owned() } else { folded }
+                })
+                .collect();
+            prop_assert_eq!(fold_path(&path), long.join("/"));
+        }
     }
 }

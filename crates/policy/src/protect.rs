@@ -247,8 +247,10 @@ struct Patterns {
     lengths: u64,
     /// Patterns `*.ext`, by `ext`.
     by_extension: HashMap<String, Vec<Vec<Segment>>>,
-    /// The others, by what they start with where they start with a letter.
+    /// Others of one name, by what they start with where they start with a letter.
     loose: Vec<(Option<char>, Vec<Segment>)>,
+    /// Others of several names.
+    deep: Vec<Vec<Segment>>,
     /// How long the extensions are, as bits.
     extension_lengths: u64,
 }
@@ -316,6 +318,16 @@ impl Guarded {
         }
     }
 
+    /// Whether the names of a directory (in folded text form) make nothing in it sensitive: then a file in it is so by
+    /// its own name or not at all.
+    pub(crate) fn says_nothing(&self, directory: &str) -> bool {
+        let deep = !ALWAYS.secrets.deep.is_empty() || !self.secrets.deep.is_empty();
+        !deep
+            && names(directory).all(|(_, name)| {
+                !(ALWAYS.secrets.starts(name) || self.secrets.starts(name) || is_about_secrets(name))
+            })
+    }
+
     /// The protected paths inside a root that a sandbox can hold shut.
     pub(crate) fn inside(root: &AbsPath) -> Vec<AbsPath> {
         const HELD: &[&str] = &[
@@ -350,9 +362,12 @@ fn about_secrets(path: &str) -> bool {
     ];
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.split_once('.');
-    let directory = path.split('/').rev().skip(1).any(|name| matches!(name, "secrets" | "credentials"));
-    !directory
-        && stem.is_some_and(|(stem, rest)| matches!(stem, "secrets" | "credentials") && TEXTS.contains(&rest))
+    let directory = path.split('/').rev().skip(1).any(is_about_secrets);
+    !directory && stem.is_some_and(|(stem, rest)| is_about_secrets(stem) && TEXTS.contains(&rest))
+}
+
+fn is_about_secrets(name: &str) -> bool {
+    matches!(name, "secrets" | "credentials")
 }
 
 impl Patterns {
@@ -372,9 +387,13 @@ impl Patterns {
                         let rest = segments.get(2..).unwrap_or_default().to_vec();
                         out.by_name.entry(name.clone()).or_default().push(rest);
                     }
-                    Some(Segment::Glob(_) | Segment::Many) | None => out.loose.push((None, segments)),
+                    Some(Segment::Glob(_)) if segments.len() == 2 => out.loose.push((None, segments)),
+                    Some(Segment::Glob(_) | Segment::Many) => out.deep.push(segments),
+                    // Everything is a secret.
+                    None => out.loose.push((None, segments)),
                 },
-                Some(Segment::Glob(glob)) => match glob.extension().filter(|_| segments.len() == 1) {
+                Some(Segment::Glob(_)) if segments.len() > 1 => out.deep.push(segments),
+                Some(Segment::Glob(glob)) => match glob.extension() {
                     Some(extension) => out.by_extension.entry(extension).or_default().push(segments),
                     None => out.loose.push((glob.first(), segments)),
                 },
@@ -386,11 +405,20 @@ impl Patterns {
         out
     }
 
+    /// Whether a pattern of more than one name begins with this one, or is it.
+    fn starts(&self, name: &str) -> bool {
+        self.lengths & length_bit(name) != 0 && self.by_name.contains_key(name)
+    }
+
     fn find(&self, path: &str) -> Option<()> {
         for (at, name) in names(path) {
             let rest = path.get(at + name.len()..).unwrap_or("").trim_start_matches('/');
             let named = if self.lengths & length_bit(name) == 0 { None } else { self.by_name.get(name) };
             if named.into_iter().flatten().any(|segments| Segment::fit(segments, rest)) {
+                return Some(());
+            }
+            let from_here = path.get(at..).unwrap_or("");
+            if self.deep.iter().any(|segments| Segment::fit(segments, from_here)) {
                 return Some(());
             }
             if !rest.is_empty() {
@@ -496,7 +524,8 @@ mod tests {
 
     #[test]
     fn secrets_are_sensitive_and_near_misses_are_not() {
-        let guarded = Guarded::new(&[], &[], &["*.vault".into()]);
+        let guarded =
+            Guarded::new(&[], &[], &["*.vault".into(), "conf*/keys".into(), "**/live?/db/*.txt".into()]);
         let check = |path: &str| guarded.sensitive(&fold_path(path), Touch::Read).is_some();
         for path in [
             "/ws/.env",
@@ -506,6 +535,8 @@ mod tests {
             "/ws/secrets/db.txt",
             "/ws/credentials.json",
             "/ws/x.vault",
+            "/ws/a/conf.d/keys",
+            "/ws/live1/db/users.txt",
             "/ws/ID_RSA.pub",
             "/home/u/.aws/credentials",
         ] {
@@ -518,6 +549,8 @@ mod tests {
             "/ws/id_card.txt",
             "/ws/src/secrets.rs.bak/x",
             "/ws/monkey",
+            "/ws/conf.d/a/keys",
+            "/ws/keys",
         ] {
             assert!(!check(path), "{path}");
         }

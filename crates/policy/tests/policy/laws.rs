@@ -1,10 +1,10 @@
 //! Laws of the decision, checked on random rules and calls.
 
-use super::world::{World, action, compile, identity, input_of};
+use super::world::{World, abs, action, compile, identity, input_of};
 use proptest::prelude::*;
 use proptest::sample::{Index, select, subsequence};
 use serde_json::{Map, Value, json};
-use toolgate_policy::{Action, Policy};
+use toolgate_policy::{Action, Policy, RawPolicy};
 use toolgate_proto::{Effect, Intent, Mode, SourceId, ToolIdentity, Verdict};
 
 const RULES: &[&str] = &[
@@ -469,3 +469,43 @@ proptest! {
         prop_assert_eq!(world.judge(&again, call.0, &input_of(call.0, call.1)), judgement);
     }
 }
+
+proptest! {
+    /// A search asks for names where they tell, and for paths elsewhere: it must not matter.
+    #[test]
+    fn a_name_tells_what_its_path_would(
+        names in prop::collection::vec(select(NAMES), 1..4),
+        patterns in subsequence(PATTERNS.to_vec(), 0..3),
+    ) {
+        let world = World::new("/ws");
+        let raw = RawPolicy { sensitive: patterns.iter().map(|text| (*text).to_owned()).collect(), ..RawPolicy::default() };
+        let filter = raw.compile().0.read_filter(&world.workspace);
+        let path = abs(&format!("/ws/{}", names.join("/")));
+        if filter.names_tell(&path.parent().unwrap()) {
+            prop_assert_eq!(filter.sensitive_name(names.last().unwrap()), filter.sensitive(&path), "{}", path);
+        }
+    }
+}
+
+const NAMES: &[&str] = &[
+    "src",
+    "a.rs",
+    "x.pem",
+    "X.PEM",
+    ".env",
+    ".ssh",
+    "config",
+    "id_rsa",
+    "secrets",
+    "credentials",
+    "secrets.rs",
+    "credentials.json",
+    ".aws",
+    "keys",
+    "conf.d",
+    "vault",
+    "private.txt",
+    "notes",
+    "n\u{200b}otes",
+];
+const PATTERNS: &[&str] = &["vault/**", "*.txt", "conf*/keys", "notes", "**/p*.txt", "**/conf*/x/**"];
