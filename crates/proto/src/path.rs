@@ -29,8 +29,7 @@ impl AbsPath {
     pub fn new(path: impl AsRef<Path>) -> Result<Self, NotAbsolute> {
         let path = path.as_ref();
         if path.is_absolute() {
-            // Collecting components drops `.` and repeated separators, and keeps `..`.
-            Ok(Self(path.components().collect()))
+            Ok(Self(tidied(path.to_path_buf())))
         } else {
             Err(NotAbsolute(path.display().to_string()))
         }
@@ -43,7 +42,7 @@ impl AbsPath {
 
     /// `path` seen from this directory: an absolute `path` stands for itself.
     pub fn join(&self, path: impl AsRef<Path>) -> Self {
-        Self(self.0.join(path).components().collect())
+        Self(tidied(self.0.join(path)))
     }
 
     /// The same path with `..` removed by text alone, as an editor would show it.
@@ -76,9 +75,7 @@ impl AbsPath {
 
     /// Nothing in the path is left out by its lexical form. By bytes: a search asks this of every file it meets.
     fn is_lexical(&self) -> bool {
-        let bytes = self.0.as_os_str().as_encoded_bytes();
-        let mut names = bytes.split(|byte| *byte == b'/').skip(1);
-        bytes.len() == 1 || names.all(|name| !matches!(name, b"" | b"." | b".."))
+        names_are(&self.0, |name| !matches!(name, b"" | b"." | b".."))
     }
 
     /// Whether this path is `root` or lies below it, compared by components, never by text.
@@ -100,6 +97,18 @@ impl AbsPath {
     pub fn as_path(&self) -> &Path {
         &self.0
     }
+}
+
+/// Without `.` and repeated separators. Most paths have neither, and to put one together from its components takes
+/// longer than anything else that is done with it.
+fn tidied(path: PathBuf) -> PathBuf {
+    if names_are(&path, |name| !matches!(name, b"" | b".")) { path } else { path.components().collect() }
+}
+
+/// Whether this is so of every name in an absolute path, by bytes.
+fn names_are(path: &Path, so: impl Fn(&[u8]) -> bool) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    bytes == b"/" || bytes.split(|byte| *byte == b'/').skip(1).all(so)
 }
 
 impl AsRef<Path> for AbsPath {
@@ -150,6 +159,18 @@ mod tests {
         assert_eq!(lexical("/a/b/"), "/a/b");
         assert_eq!(lexical("/a/.b/..c"), "/a/.b/..c");
         assert_eq!(lexical("/"), "/");
+    }
+
+    #[test]
+    fn the_spelling_is_that_of_the_components() {
+        for path in [
+            "/", "//", "/./", "/a", "/a/", "//a", "/a//b", "/a/./b", "/a/.", "/a/..", "/../a", "/.a/b.",
+            "/...",
+        ] {
+            let components: PathBuf = Path::new(path).components().collect();
+            assert_eq!(AbsPath::new(path).unwrap().as_path().as_os_str(), components.as_os_str(), "{path}");
+            assert_eq!(AbsPath::root().join(path).as_path().as_os_str(), components.as_os_str(), "{path}");
+        }
     }
 
     #[test]
