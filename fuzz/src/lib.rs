@@ -14,6 +14,9 @@ mod urls;
 
 use rustix::time::{ClockId, clock_gettime};
 
+/// No text may take longer.
+const MOST_MILLISECONDS: i64 = 100;
+
 /// What a text is taken for.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
@@ -31,7 +34,8 @@ pub enum Kind {
 }
 
 /// Checks a text, and stops if it took longer than any text of that size may.
-/// Processor time counts, not the clock on the wall: a fuzzer shares its machine.
+/// Processor time counts, not the clock on the wall, because a fuzzer shares its machine; and the fastest of three
+/// counts, because a virtual machine that had to wait for its host takes that for time it has used.
 pub fn check(kind: Kind, text: &str) {
     let check = match kind {
         Kind::Rule => rules::check,
@@ -45,8 +49,10 @@ pub fn check(kind: Kind, text: &str) {
         let now = clock_gettime(ClockId::ThreadCPUTime);
         now.tv_sec * 1_000 + now.tv_nsec / 1_000_000
     };
-    let before = milliseconds();
-    check(text);
-    let spent = milliseconds() - before;
-    assert!(spent < 100, "slow: {spent} ms for {} bytes", text.len());
+    let is_slow = || {
+        let before = milliseconds();
+        check(text);
+        milliseconds() - before >= MOST_MILLISECONDS
+    };
+    assert!(!(0..3).all(|_| is_slow()), "slow: more than {MOST_MILLISECONDS} ms for {} bytes", text.len());
 }
