@@ -195,11 +195,16 @@ fn check(gate: &Arc<Gate>, seeds: &[Seed], acts: &[(&str, Value)]) -> Result<(),
     })
 }
 
+/// As many batches as in every test run, or their share of a soak (`cargo xtask soak-schedule`), which says how many
+/// the main law gets.
 fn cases(usual: u32) -> ProptestConfig {
-    // The soak (`cargo xtask soak-schedule`) asks for more.
-    let cases = std::env::var("TOOLGATE_SOAK_BATCHES").ok().and_then(|text| text.parse().ok());
-    ProptestConfig { cases: cases.unwrap_or(usual), max_shrink_iters: 2_000, ..ProptestConfig::default() }
+    let soak = std::env::var("TOOLGATE_SOAK_BATCHES").ok().and_then(|text| text.parse::<u32>().ok());
+    let cases = soak.map_or(usual, |batches| batches / (USUAL / usual));
+    ProptestConfig { cases, max_shrink_iters: 2_000, ..ProptestConfig::default() }
 }
+
+/// Batches of the main law in every test run.
+const USUAL: u32 = 2_000;
 
 /// Rewrites what `put` and `copy` are told, so that effects are not what they seemed.
 struct Redirect;
@@ -233,7 +238,7 @@ impl Hook for Redirect {
 }
 
 proptest! {
-    #![proptest_config(cases(2_000))]
+    #![proptest_config(cases(USUAL))]
 
     #[test]
     fn the_batch_equals_one_by_one(seeds in vec(seed(), 0..10), acts in vec(act(), 2..14)) {
