@@ -93,7 +93,7 @@ struct ContextInner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileSeen {
     /// Hash of the content that was seen.
-    pub sha256: String,
+    pub hash: String,
     /// Whether all of it was seen.
     pub whole: bool,
 }
@@ -109,8 +109,8 @@ impl SessionContext {
         self.lock().commands.pop_front()
     }
 
-    pub(crate) fn read(&self, path: AbsPath, sha256: String, whole: bool) {
-        self.lock().read.insert(path, FileSeen { sha256, whole });
+    pub(crate) fn read(&self, path: AbsPath, hash: String, whole: bool) {
+        self.lock().read.insert(path, FileSeen { hash, whole });
     }
 
     pub(crate) fn queue(&self, commands: Vec<String>) {

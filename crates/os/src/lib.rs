@@ -49,8 +49,8 @@ pub use clock::{fresh_id, now_millis, random_bytes};
 pub use files::faults;
 pub use files::{
     Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, Reach,
-    Stamp, Version, blocking, make_private_dir, names_in, open_named_file, opens_beneath, read_named_bytes,
-    read_settings_text, replace_own, stamp, write_private,
+    Secrets, Stamp, Version, blocking, make_private_dir, names_in, open_named_file, opens_beneath,
+    read_named_bytes, read_settings_text, replace_own, stamp, write_private,
 };
 pub use hookhttp::{HookPost, HookReply, PostProblem, post_hook};
 pub use hookproc::{HookCommand, HookProblem, HookProgram, HookRun, HookStep, run_hook};
@@ -62,7 +62,7 @@ pub use journal::{
 };
 pub use listen::{listen_tcp, listen_unix};
 pub use proxy::{HostRule, Proxy, RefusedHost};
-pub use resolve::{resolve, resolve_noting_turns};
+pub use resolve::{cores, resolve, resolve_all, resolve_noting_turns};
 pub use scratch::Scratch;
 pub use serverproc::{Launch, ServerProcess, server_depth};
 pub use spill::{Spill, SpillLimits, Swept};

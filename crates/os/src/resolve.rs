@@ -9,10 +9,14 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 use toolgate_proto::{AbsPath, EntryKind, PathFact};
 
 /// As many links as the kernel follows.
 const MOST_LINKS: usize = 40;
+/// To find out about so many paths takes longer than to start threads for it.
+const MANY: usize = 200;
+const MOST_THREADS: usize = 4;
 
 enum Next {
     Root,
@@ -25,29 +29,42 @@ pub fn resolve(asked: &AbsPath) -> PathFact {
     resolve_noting_turns(asked).0
 }
 
-/// The same, and every directory in which the way turned round at a `..`, of the path or of a link's target.
+/// The same for each of several paths. Where there are many, several threads find out.
+pub fn resolve_all(asked: &[AbsPath]) -> Vec<PathFact> {
+    let some = |asked: &[AbsPath]| asked.iter().map(resolve).collect::<Vec<_>>();
+    let threads = cores().min(MOST_THREADS);
+    if asked.len() < MANY || threads == 1 {
+        return some(asked);
+    }
+    let (mine, others) = asked.split_at(asked.len() / threads);
+    std::thread::scope(|scope| {
+        let others = others.chunks(others.len().div_ceil(threads - 1));
+        let others: Vec<_> = others.map(|chunk| scope.spawn(move || some(chunk))).collect();
+        let mut facts = some(mine);
+        for other in others {
+            facts.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        }
+        facts
+    })
+}
+
+/// How many threads can run at once here.
+pub fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
+/// The same as [`resolve`], and every directory in which the way turned round at a `..`, of the path or of a link's target.
 /// The answer depends on those as it does on the links, though neither the path nor the links show them.
 pub fn resolve_noting_turns(asked: &AbsPath) -> (PathFact, Vec<AbsPath>) {
-    let mut turns = Vec::new();
-    let mut fact = PathFact {
-        asked: asked.clone(),
-        real: asked.lexical(),
-        links: Vec::new(),
-        kind: EntryKind::Missing,
-        hard_linked: false,
-        problem: None,
+    let (mut links, mut turns) = (Vec::new(), Vec::new());
+    let walked = walk(asked.as_path(), &mut links, &mut turns);
+    let (real, kind, hard_linked, problem) = match walked {
+        Ok(Walked { real, kind, hard_linked }) => (AbsPath::new(real).ok(), kind, hard_linked, None),
+        Err(problem) => (None, EntryKind::Missing, false, Some(problem)),
     };
-    match walk(asked.as_path(), &mut fact.links, &mut turns) {
-        Ok(Walked { real, kind, hard_linked }) => {
-            if let Ok(real) = AbsPath::new(real) {
-                fact.real = real;
-            }
-            fact.kind = kind;
-            fact.hard_linked = hard_linked;
-        }
-        Err(problem) => fact.problem = Some(problem),
-    }
-    (fact, turns)
+    let real = real.unwrap_or_else(|| asked.lexical());
+    (PathFact { asked: asked.clone(), real, links, kind, hard_linked, problem }, turns)
 }
 
 struct Walked {

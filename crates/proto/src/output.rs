@@ -145,8 +145,8 @@ pub enum Modifier {
     FileRead {
         /// The file, links resolved.
         path: AbsPath,
-        /// Hash of the content that was seen.
-        sha256: String,
+        /// Hash (BLAKE3) of the content that was seen.
+        hash: String,
         /// Whether all of it was seen.
         whole: bool,
     },

@@ -1,7 +1,7 @@
 //! Search beside ripgrep and fd, in one run, on one tree.
 //!
 //! ```text
-//! scripts/install-test-tools.sh && cargo bench -p toolgate-tools --bench search [-- REPEATS]
+//! scripts/install-test-tools.sh && cargo bench -p toolgate-tools --bench search [-- REPEATS [CASE]]
 //! ```
 //!
 //! The tree (52 000 files) is made in the temporary directory at first use and kept; `TOOLGATE_BENCH_TREE` names
@@ -34,6 +34,7 @@ const FILES: usize = 52_000;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let repeats: usize = arguments.first().map_or(7, |repeats| repeats.parse().expect("a number of repeats"));
+    let only = arguments.get(1).map(String::as_str);
     let tree = std::env::var_os("TOOLGATE_BENCH_TREE").map_or_else(big_tree, PathBuf::from);
     let small = small_tree();
     let rg = program("rg");
@@ -51,7 +52,9 @@ fn main() {
     let searching = ["--no-require-git", "--color=never", "-n"];
     let case =
         |name: &str, goal: f64, repeats: usize, ours: &dyn Fn() -> String, theirs: &dyn Fn() -> String| {
-            row(name, goal, repeats, ours, theirs);
+            if only.is_none_or(|only| name.contains(only)) {
+                row(name, goal, repeats, ours, theirs);
+            }
         };
     for (name, pattern, flags, input) in [
         ("literal, many hits", "unwrap()", &["-F"][..], content(r"unwrap\(\)")),
@@ -90,6 +93,9 @@ fn main() {
     case("glob **/*.toml, beside fd", 1.1, repeats, &|| plain.ask("glob", &toml), &|| {
         run(&fd, &tree, &["--no-require-git", "-E", "node_modules/", "-t", "f", "-g", "*.toml"])
     });
+    if only.is_some() {
+        return;
+    }
     let rare = content("is_sorted_by_key");
     let (_, firsts) = timed(repeats, &|| claude.ask("Grep", &rare));
     let (_, later) = timed(repeats, &|| claude.ask("Grep", &rare));

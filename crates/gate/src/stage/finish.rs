@@ -203,8 +203,8 @@ fn apply(walk: &Walk<'_>, tool: &Registered, modifiers: &[Modifier]) {
     for modifier in modifiers {
         match modifier {
             // At once: the next call of the batch may be an edit of this very file.
-            Modifier::FileRead { path, sha256, whole } => {
-                walk.scene.session.context().read(path.clone(), sha256.clone(), *whole);
+            Modifier::FileRead { path, hash, whole } => {
+                walk.scene.session.context().read(path.clone(), hash.clone(), *whole);
             }
             Modifier::QueueCommand { command } => match &walk.turn {
                 Some(turn) => turn.after(command.clone()),

@@ -8,8 +8,9 @@ use crate::progress::Progress;
 use crate::tool::Prepared;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use toolgate_os::{Access, Files, Hidden, Reach};
-use toolgate_proto::{Effect, Facts, Intent, Refusal, Scope, Stage, WriteKind};
+use toolgate_os::{Access, Files, Hidden, Reach, Secrets};
+use toolgate_policy::ReadFilter;
+use toolgate_proto::{AbsPath, Effect, Facts, Intent, Refusal, Scope, Stage, WriteKind};
 
 /// A call with nothing left before it.
 pub(crate) struct Ready {
@@ -76,5 +77,22 @@ fn hands(walk: &Walk<'_>, intent: &Intent, facts: &Facts) -> Files {
     let secrets = Arc::clone(&filter);
     let hidden = if hides_any { Hidden::new(move |path| filter.hidden(path)) } else { Hidden::nothing() };
     Files::new(reach.collect(), walk.scene.workspace.roots.clone())
-        .with_hidden(hidden.withholding(move |path| secrets.sensitive(path)))
+        .with_hidden(hidden.withholding(Sensitive(secrets)))
+}
+
+/// What policy calls sensitive, for searches.
+struct Sensitive<F>(Arc<LazyLock<ReadFilter, F>>);
+
+impl<F: FnOnce() -> ReadFilter + Send> Secrets for Sensitive<F> {
+    fn is_secret(&self, path: &AbsPath) -> bool {
+        self.0.sensitive(path)
+    }
+
+    fn names_tell(&self, directory: &AbsPath) -> bool {
+        self.0.names_tell(directory)
+    }
+
+    fn is_secret_name(&self, name: &str) -> bool {
+        self.0.sensitive_name(name)
+    }
 }

@@ -90,8 +90,8 @@ fn decide(
     let mut survey = policy.survey(intent, workspace);
     survey.only_spoken_of = consulted;
     let mut facts = Facts::none();
-    for path in &survey.paths {
-        facts.insert(toolgate_os::resolve(path));
+    for fact in toolgate_os::resolve_all(&survey.paths) {
+        facts.insert(fact);
     }
     let request = Request { tool, input, intent, survey: &survey, workspace, facts: &facts, opinions };
     (policy.decide(&request), survey, facts)

@@ -30,7 +30,7 @@ pub use own::{
     Stamp, make_private_dir, names_in, open_named_file, read_named_bytes, read_settings_text, replace_own,
     stamp, write_private,
 };
-pub use reach::{Access, Entry, Files, Hidden, Reach};
+pub use reach::{Access, Entry, Files, Hidden, Reach, Secrets};
 pub use replace::ChangeProblem;
 pub use version::{Hash, Mark, Version};
 

@@ -58,47 +58,74 @@ pub struct Files {
 #[derive(Clone)]
 pub struct Hidden {
     hides: Option<Judge>,
-    withholds: Option<Judge>,
+    secrets: Option<Arc<dyn Secrets>>,
+    /// What may be a secret is kept out of sight too.
+    quoting: bool,
 }
 
 type Judge = Arc<dyn Fn(&AbsPath) -> bool + Send + Sync>;
 
+/// Tells which files may hold secrets: they may be listed but not quoted. It is asked from several threads.
+pub trait Secrets: Send + Sync {
+    /// Whether this file may.
+    fn is_secret(&self, path: &AbsPath) -> bool;
+
+    /// Whether [`Secrets::is_secret_name`] tells of the files in this directory. It is asked once, and spares a search
+    /// to ask for each file by its path.
+    fn names_tell(&self, directory: &AbsPath) -> bool;
+
+    /// Whether a file of this name may be one. Where not, it is none.
+    fn is_secret_name(&self, name: &str) -> bool;
+}
+
 impl Hidden {
     /// Hides the paths for which `hides` is true. It is asked from several threads, for each file of a walk.
     pub fn new(hides: impl Fn(&AbsPath) -> bool + Send + Sync + 'static) -> Self {
-        Self { hides: Some(Arc::new(hides)), withholds: None }
+        Self { hides: Some(Arc::new(hides)), ..Self::nothing() }
     }
 
     /// Hides nothing.
     pub fn nothing() -> Self {
-        Self { hides: None, withholds: None }
+        Self { hides: None, secrets: None, quoting: false }
     }
 
-    /// The same, and files for which `withholds` is true may be listed but not quoted: they may hold secrets.
-    pub fn withholding(mut self, withholds: impl Fn(&AbsPath) -> bool + Send + Sync + 'static) -> Self {
-        self.withholds = Some(Arc::new(withholds));
+    /// The same, and these may be listed but not quoted.
+    pub fn withholding(mut self, secrets: impl Secrets + 'static) -> Self {
+        self.secrets = Some(Arc::new(secrets));
         self
     }
 
     /// The same for whoever would quote what it finds.
     pub(crate) fn for_content(&self) -> Self {
-        let hides = match (self.hides.clone(), self.withholds.clone()) {
-            (Some(hides), Some(withholds)) => {
-                Some(Arc::new(move |path: &_| hides(path) || withholds(path)) as Judge)
-            }
-            (one, other) => one.or(other),
-        };
-        Self { hides, withholds: None }
+        Self { quoting: true, ..self.clone() }
+    }
+
+    fn secrets(&self) -> Option<&dyn Secrets> {
+        self.secrets.as_deref().filter(|_| self.quoting)
     }
 
     /// Whether this path is kept out of sight.
     pub fn hides(&self, path: &AbsPath) -> bool {
         self.hides.as_ref().is_some_and(|hides| hides(path))
+            || self.secrets().is_some_and(|secrets| secrets.is_secret(path))
     }
 
     /// Whether any path may be kept out of sight: where none is, none need be built to ask about.
     pub(crate) fn hides_any(&self) -> bool {
-        self.hides.is_some()
+        self.hides.is_some() || self.secrets().is_some()
+    }
+
+    /// Whether [`Hidden::may_hide_name`] tells of the files in this directory.
+    pub(crate) fn names_tell(&self, directory: &AbsPath) -> bool {
+        self.hides.is_none() && self.secrets().is_none_or(|secrets| secrets.names_tell(directory))
+    }
+
+    /// Whether a file of this name may be kept out of sight. Where not, it is not.
+    pub(crate) fn may_hide_name(&self, name: &[u8]) -> bool {
+        match str::from_utf8(name) {
+            Ok(name) => self.secrets().is_some_and(|secrets| secrets.is_secret_name(name)),
+            Err(_) => true,
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 use super::open::FileProblem;
 use super::sys;
 use rustix::fs::Stat;
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
@@ -21,20 +20,25 @@ pub struct Mark {
     fresh: bool,
 }
 
-/// Time stamps come from a clock that ticks every few milliseconds.
-const TICK_NANOS: i128 = 50_000_000;
+/// Time stamps come from a clock that ticks every few milliseconds, ten at the most.
+const TICK_NANOS: i128 = 20_000_000;
+/// The longest tick of file systems that keep whole seconds only.
+const COARSE_TICK_NANOS: i128 = 2_000_000_000;
+/// Hashing this much takes longer than starting a thread for it.
+const LARGE: usize = 1 << 20;
 
 impl Mark {
     pub(crate) fn of(stat: &Stat) -> Self {
         let mtime = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let then = i128::from(mtime.0) * 1_000_000_000 + i128::from(mtime.1);
+        let tick = if mtime.1 == 0 { COARSE_TICK_NANOS } else { TICK_NANOS };
         Self {
             dev: stat.st_dev,
             ino: stat.st_ino,
             bytes: u64::try_from(stat.st_size).unwrap_or(0),
             mtime,
-            fresh: i128::try_from(now).unwrap_or(i128::MAX) - then < TICK_NANOS,
+            fresh: i128::try_from(now).unwrap_or(i128::MAX) - then < tick,
         }
     }
 
@@ -48,14 +52,14 @@ impl Mark {
     }
 }
 
-/// The SHA-256 of some content.
+/// The BLAKE3 hash of some content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hash([u8; 32]);
 
 impl Hash {
     /// Of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
+        Self(blake3::hash(bytes).into())
     }
 
     /// From its 64 hexadecimal digits.
@@ -147,6 +151,17 @@ impl Version {
     /// The hash of the content.
     pub fn hash(&self) -> Hash {
         *self.hash.get_or_init(|| Hash::of(&self.bytes))
+    }
+
+    /// Does something that will want the hash in the end, while another thread takes it of large content.
+    pub fn hashing<T>(&self, work: impl FnOnce() -> T) -> T {
+        if self.bytes.len() < LARGE {
+            return work();
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| self.hash());
+            work()
+        })
     }
 
     /// Whether this open file still holds this version.

@@ -98,7 +98,7 @@ impl PathText {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeptText {
-    sha256: String,
+    blake3: String,
     bytes: u64,
     mode: u32,
     stored: bool,
@@ -106,13 +106,13 @@ pub(super) struct KeptText {
 
 impl From<Kept> for KeptText {
     fn from(kept: Kept) -> Self {
-        Self { sha256: kept.hash.to_string(), bytes: kept.bytes, mode: kept.mode, stored: kept.stored }
+        Self { blake3: kept.hash.to_string(), bytes: kept.bytes, mode: kept.mode, stored: kept.stored }
     }
 }
 
 impl KeptText {
     fn read(&self) -> Option<Kept> {
-        let hash = Hash::from_hex(&self.sha256)?;
+        let hash = Hash::from_hex(&self.blake3)?;
         Some(Kept { hash, bytes: self.bytes, mode: self.mode, stored: self.stored })
     }
 }

@@ -87,17 +87,20 @@ impl Content<'_> {
         Engine { matcher: self.pattern.matcher.clone(), searcher: builder.build() }
     }
 
-    fn search(&self, engine: &mut Engine, file: File) -> Result<Option<FileHits>, FileProblem> {
+    fn search(&self, engine: &mut Engine, file: File, size: u64) -> Result<Option<FileHits>, FileProblem> {
         let Engine { matcher, searcher } = engine;
         let mut gather = Gather::new(matcher, self.show, self.need, self.named);
-        let reader = Stoppable { file, stop: self.stop };
+        // Files that the system makes up have no size, and yet something in them.
+        let left = if size == 0 { u64::MAX } else { size };
+        let reader = Stoppable { file, left, stop: self.stop };
         searcher.search_reader(&*matcher, reader, &mut gather)?;
         Ok(gather.hits())
     }
 
     fn named_file(&self, tree: &Tree) -> Result<ContentAnswer, SearchProblem> {
-        let (file, _) = open_file(&tree.start)?;
-        let found = self.search(&mut self.engine(), file);
+        let (file, stat) = open_file(&tree.start)?;
+        let size = u64::try_from(stat.st_size).unwrap_or(0);
+        let found = self.search(&mut self.engine(), file, size);
         if self.stop.is_stopped() {
             return Err(SearchProblem::Stopped);
         }
@@ -122,7 +125,8 @@ impl Visit for Content<'_> {
     }
 
     fn file(&self, engine: &mut Engine, file: &FileAt<'_>) -> Result<Option<FileHits>, FileProblem> {
-        let found = self.search(engine, file.directory.open_file(file.name)?)?;
+        let (opened, size) = file.directory.open_file(file.name)?;
+        let found = self.search(engine, opened, size)?;
         Ok(found.map(|hits| hits.at(file.relative)))
     }
 }
@@ -130,6 +134,9 @@ impl Visit for Content<'_> {
 /// A file that can no longer be read once the search is stopped, so that a huge one does not hold it up.
 struct Stoppable<'s> {
     file: File,
+    /// Until the end that it had when it was opened; to ask the system whether that is the end is a quarter of what a
+    /// small file costs.
+    left: u64,
     stop: &'s Stop,
 }
 
@@ -138,6 +145,12 @@ impl Read for Stoppable<'_> {
         if self.stop.is_stopped() {
             return Err(io::Error::other("the search was stopped"));
         }
-        self.file.read(buffer)
+        if self.left == 0 {
+            return Ok(0);
+        }
+        let most = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let count = self.file.read(buffer.get_mut(..most).unwrap_or_default())?;
+        self.left -= count as u64;
+        Ok(count)
     }
 }

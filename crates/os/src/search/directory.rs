@@ -131,6 +131,8 @@ pub(crate) struct Directory {
     key: Vec<u8>,
     handle: Option<OwnedFd>,
     depth: usize,
+    /// What is kept out of sight here can be told by names.
+    pub(crate) names_tell: bool,
     pub(crate) names: Names,
     /// The ignore files that count here.
     pub(crate) rules: Option<Arc<Rules>>,
@@ -145,7 +147,15 @@ impl Directory {
         if path.last() != Some(&b'/') {
             path.push(b'/');
         }
-        Ok(Self { path, key: Vec::new(), handle: Some(handle), depth: 0, names, rules: None })
+        Ok(Self {
+            path,
+            key: Vec::new(),
+            handle: Some(handle),
+            depth: 0,
+            names_tell: false,
+            names,
+            rules: None,
+        })
     }
 
     /// Opens a directory in this one.
@@ -156,15 +166,16 @@ impl Directory {
         let key = self.key_of(name, &[0]);
         let depth = self.depth + 1;
         let handle = (depth < MOST_HANDLES).then_some(handle);
-        Ok(Self { path, key, handle, depth, names, rules: self.rules.clone() })
+        Ok(Self { path, key, handle, depth, names_tell: false, names, rules: self.rules.clone() })
     }
 
-    /// Opens a regular file in this directory.
-    pub(crate) fn open_file(&self, name: &CStr) -> Result<File, FileProblem> {
+    /// Opens a regular file in this directory, and tells its size.
+    pub(crate) fn open_file(&self, name: &CStr) -> Result<(File, u64), FileProblem> {
         let handle = self.open(name, READ)?;
+        let stat = fstat(&handle)?;
         // It was one when the directory was read; a pipe that took its place would never end.
-        match FileType::from_raw_mode(fstat(&handle)?.st_mode) {
-            FileType::RegularFile => Ok(File::from(handle)),
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok((File::from(handle), u64::try_from(stat.st_size).unwrap_or(0))),
             _ => Err(FileProblem::Special),
         }
     }

@@ -69,7 +69,7 @@ impl Rules {
             return above;
         }
         Self::extend(above, directory.path().len(), |names| match names {
-            [name] => directory.open_file(name).ok(),
+            [name] => directory.open_file(name).ok().map(|(file, _)| file),
             names => {
                 let path = names.iter().fold(AbsPath::new(as_path(directory.path())).ok()?, |path, name| {
                     path.join(as_path(name.to_bytes()))

@@ -11,9 +11,10 @@
 //! than searching a small project.
 
 use crate::files::{FileProblem, Hidden};
+use crate::resolve::cores;
 use crate::search::aside::Notes;
 use crate::search::collect::{Collect, Key};
-use crate::search::directory::{Directory, Kind, NamedEntry};
+use crate::search::directory::{Directory, Kind, NamedEntry, as_path};
 use crate::search::select::Selector;
 use crate::search::{Stop, Tree};
 use std::cmp::{Ordering, Reverse};
@@ -21,7 +22,7 @@ use std::collections::BinaryHeap;
 use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::sync::atomic::{self, AtomicBool};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
@@ -282,6 +283,9 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
     /// Goes through the entries of a directory.
     fn read(&self, mut directory: Directory, hand: &mut Hand<V>) {
         self.selector.settle_rules(&mut directory);
+        directory.names_tell = self.hidden.is_some_and(|hidden| {
+            AbsPath::new(as_path(directory.path())).is_ok_and(|path| hidden.names_tell(&path))
+        });
         if C::IN_ORDER {
             directory.names.sort();
         }
@@ -354,7 +358,7 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
         if !self.visit.wants(&file) {
             return true;
         }
-        if self.is_hidden(&hand.path) {
+        if self.is_hidden_file(directory, name, &hand.path) {
             hand.notes.withheld.insert(key(), Kind::File);
             return true;
         }
@@ -368,10 +372,15 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
         true
     }
 
+    fn is_hidden_file(&self, directory: &Directory, name: &CStr, path: &[u8]) -> bool {
+        let passes = |hidden: &Hidden| directory.names_tell && !hidden.may_hide_name(name.to_bytes());
+        !self.hidden.is_none_or(passes) && self.is_hidden(path)
+    }
+
     fn is_hidden(&self, path: &[u8]) -> bool {
         self.hidden.is_some_and(|hidden| {
             // A path that cannot be judged is not shown.
-            AbsPath::new(crate::search::directory::as_path(path)).map_or(true, |path| hidden.hides(&path))
+            AbsPath::new(as_path(path)).map_or(true, |path| hidden.hides(&path))
         })
     }
 
@@ -393,6 +402,5 @@ impl<V: Visit, C: Collect<V::Found>> Drop for OnPanic<'_, '_, V, C> {
 }
 
 fn threads() -> usize {
-    static THREADS: OnceLock<usize> = OnceLock::new();
-    *THREADS.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS))
+    cores().min(MOST_THREADS)
 }

@@ -252,7 +252,10 @@ async fn edit(
         if cancel.is_cancelled() {
             return Err(Refusal::new(Code::Cancelled, "the edit was cancelled; the file is as it was"));
         }
-        change.make(before)
+        match before {
+            Some(before) => before.hashing(|| change.make(&before)),
+            None => change.create(),
+        }
     };
     let done = cleared.files().change(path, work).await;
     let done = done.map_err(|problem| refusal(path, &problem, Code::FileEdit))?;
@@ -271,13 +274,11 @@ struct EditOne<'a> {
 }
 
 impl EditOne<'_> {
-    fn make(&self, before: Option<Version>) -> Result<Edited, Refusal> {
-        let Some(before) = before else { return self.create() };
-        let freshness = self.state.compare(self.held.real(), &before);
-        if freshness == Freshness::Unseen && self.rule == Rule::ReadFirst {
+    fn make(&self, before: &Version) -> Result<Edited, Refusal> {
+        if self.rule == Rule::ReadFirst && self.state.get(self.held.real()).is_none() {
             return Err(not_read(self.path));
         }
-        let (text, encoding) = self.text_of(&before)?;
+        let (text, encoding) = self.text_of(before)?;
         let result = match self.creation() {
             Some(content) if text.is_empty() => {
                 Ok(Applied { text: content.as_bytes().to_vec(), places: 1, unique: true, notes: Vec::new() })
@@ -285,6 +286,8 @@ impl EditOne<'_> {
             Some(_) => return Err(self.not_empty()),
             None => apply(&text, self.replacements),
         };
+        // Not before, because it may have to wait for the hash.
+        let freshness = self.state.compare(self.held.real(), before);
         let applied = match (result, &freshness) {
             // What the model knew is gone: that is the thing to tell, not that its text is not there.
             (Err(_), Freshness::Changed { diff }) => return Err(changed(self.path, diff.clone())),
@@ -308,7 +311,7 @@ impl EditOne<'_> {
         let hunks = hunks(&text, &applied.text);
         let original = (text.len() <= MOST_ORIGINAL).then(|| String::from_utf8_lossy(&text).into_owned());
         let content = encoding.encode(applied.text);
-        let put = self.held.put(Some(&before), &content);
+        let put = self.held.put(Some(before), &content);
         let put = put.map_err(|problem| not_made(self.path, &problem, Code::FileEdit))?;
         notes.extend(notes_of(&put));
         self.state.wrote(self.held.real().clone(), put.mark, &content, put.hash, whole);

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toolgate_gate::{Cleared, Scene, Spec, Tool};
-use toolgate_os::{FileProblem, Files, blocking};
+use toolgate_os::{FileProblem, Files, blocking, cores};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, Scope};
 
 /// Characters of everything.
@@ -174,10 +174,6 @@ fn read_all(items: &[Item], cleared: &Cleared) -> Vec<Result<String, Refusal>> {
     let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     done.sort_by_key(|(index, _)| *index);
     done.into_iter().map(|(_, result)| result).collect()
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
 fn read_one(item: &Item, cleared: &Cleared, state: &ReadState) -> Result<String, Refusal> {

@@ -353,7 +353,7 @@ impl Page {
         match self.hash {
             Some(hash) => output.modifier(Modifier::FileRead {
                 path: self.real.clone(),
-                sha256: hash.to_string(),
+                hash: hash.to_string(),
                 whole: self.is_whole(),
             }),
             None => output,

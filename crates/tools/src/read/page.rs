@@ -146,9 +146,11 @@ pub(crate) fn read_page(
             return Err(NoPage::File(FileProblem::Other("it is too large for UTF-16 text".to_owned())));
         }
     }
-    // Its size is known; `read_to_end` of a file would ask for it again.
-    start.reserve(usize::try_from(mark.bytes).unwrap_or_default().saturating_add(64));
-    file.take(u64::MAX).read_to_end(&mut start)?;
+    // Its size is known: `read_to_end` of a file would ask for it again, and at the end whether it is the end.
+    start.reserve(usize::try_from(mark.bytes).unwrap_or_default());
+    // Files that the system makes up have no size, and yet something in them.
+    let left = if mark.bytes == 0 { u64::MAX } else { mark.bytes.saturating_sub(start.len() as u64) };
+    file.take(left).read_to_end(&mut start)?;
     let bytes = start;
     let hash = Hash::of(&bytes);
     let content = kept(&bytes);
