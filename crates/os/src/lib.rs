@@ -22,6 +22,7 @@
 
 mod ambient;
 mod appendlog;
+mod awake;
 mod clock;
 mod files;
 mod hookhttp;
@@ -40,10 +41,12 @@ mod serverproc;
 mod spill;
 mod stdio;
 mod terminal;
+mod threads;
 mod watch;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
+pub use awake::stay_awake;
 pub use clock::{fresh_id, now_millis, random_bytes};
 #[cfg(any(test, feature = "faults"))]
 pub use files::faults;
@@ -62,10 +65,11 @@ pub use journal::{
 };
 pub use listen::{listen_tcp, listen_unix};
 pub use proxy::{HostRule, Proxy, RefusedHost};
-pub use resolve::{cores, resolve, resolve_all, resolve_noting_turns};
+pub use resolve::{resolve, resolve_all, resolve_noting_turns};
 pub use scratch::Scratch;
 pub use serverproc::{Launch, ServerProcess, server_depth};
 pub use spill::{Spill, SpillLimits, Swept};
 pub use stdio::{ByteSink, ByteSource, standard_streams};
 pub use terminal::Terminal;
+pub use threads::{beside, cores};
 pub use watch::FileWatcher;

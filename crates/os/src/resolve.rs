@@ -3,13 +3,13 @@
 //! This is the kernel's walk done by hand, so that every link on the way can be shown and judged.
 //! Removing `..` from the text first would be shorter and wrong: after a link, `..` is the parent of the target.
 
+use crate::threads::{beside, cores};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlinkat, statat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::OnceLock;
 use toolgate_proto::{AbsPath, EntryKind, PathFact};
 
 /// As many links as the kernel follows.
@@ -39,19 +39,16 @@ pub fn resolve_all(asked: &[AbsPath]) -> Vec<PathFact> {
     let (mine, others) = asked.split_at(asked.len() / threads);
     std::thread::scope(|scope| {
         let others = others.chunks(others.len().div_ceil(threads - 1));
-        let others: Vec<_> = others.map(|chunk| scope.spawn(move || some(chunk))).collect();
+        let others: Vec<_> = others.map(|chunk| (chunk, beside(scope, move || some(chunk)))).collect();
         let mut facts = some(mine);
-        for other in others {
-            facts.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        for (chunk, other) in others {
+            facts.extend(match other {
+                Some(other) => other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                None => some(chunk),
+            });
         }
         facts
     })
-}
-
-/// How many threads can run at once here.
-pub fn cores() -> usize {
-    static CORES: OnceLock<usize> = OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// The same as [`resolve`], and every directory in which the way turned round at a `..`, of the path or of a link's target.

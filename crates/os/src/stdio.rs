@@ -8,6 +8,7 @@
 //! `MSG_DONTWAIT`, which needs no flag at all.
 //! What is neither (a file, a terminal) goes through tokio's threads, where speed does not matter.
 
+use crate::awake::Answering;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -36,10 +37,10 @@ pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
     };
     let output: ByteSink = match kind(io::stdout().as_fd())? {
         Kind::Pipe => match reopened("/proc/self/fd/1", OFlags::WRONLY) {
-            Some(fd) => Box::pin(pipe::Sender::from_owned_fd(fd)?),
+            Some(fd) => Box::pin(Answering(pipe::Sender::from_owned_fd(fd)?)),
             None => Box::pin(tokio::io::stdout()),
         },
-        Kind::Socket => Box::pin(Socket::new(io::stdout().as_fd().try_clone_to_owned()?)?),
+        Kind::Socket => Box::pin(Answering(Socket::new(io::stdout().as_fd().try_clone_to_owned()?)?)),
         Kind::Other => Box::pin(tokio::io::stdout()),
     };
     Ok((input, output))

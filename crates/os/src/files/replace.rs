@@ -17,6 +17,7 @@ use super::open::FileProblem;
 use super::place::{Place, open_regular, remove};
 use super::sys;
 use super::version::{Mark, Version};
+use crate::threads::beside;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr, OsString};
@@ -114,10 +115,11 @@ fn prepare<'a, A: Send>(
     if put.content.len() >= LARGE
         && let Ok(Some(draft)) = Draft::nameless(place, put)
     {
-        let (announced, filled) = std::thread::scope(|scope| {
-            let filling = scope.spawn(faults::carried(|| draft.fill(place, put)));
-            (announce(), filling.join())
-        });
+        let (announced, filled) =
+            std::thread::scope(|scope| match beside(scope, faults::carried(|| draft.fill(place, put))) {
+                Some(filling) => (announce(), filling.join()),
+                None => (announce(), Ok(draft.fill(place, put))),
+            });
         let filled = filled.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         return Ok((announced?, filled.map(|()| draft)));
     }

@@ -2,6 +2,7 @@
 
 use super::open::FileProblem;
 use super::sys;
+use crate::threads::beside;
 use rustix::fs::Stat;
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -159,7 +160,7 @@ impl Version {
             return work();
         }
         std::thread::scope(|scope| {
-            scope.spawn(|| self.hash());
+            beside(scope, || self.hash());
             work()
         })
     }

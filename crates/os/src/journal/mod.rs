@@ -30,7 +30,7 @@ use log::{Book, Log};
 use rustix::fs::FlockOperation;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolgate_proto::{AbsPath, CallId, SessionId};
 
@@ -113,6 +113,8 @@ pub struct Journal {
     settled: AtomicBool,
     /// Somebody is about to compress what is stored as it is.
     packing: AtomicBool,
+    /// How many large contents this process has displaced.
+    large: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -147,6 +149,7 @@ impl Journal {
             limits,
             settled: AtomicBool::new(false),
             packing: AtomicBool::new(false),
+            large: AtomicU64::new(0),
             inner,
         })
     }

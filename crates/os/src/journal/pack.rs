@@ -5,21 +5,34 @@ use super::blobs::pack;
 use crate::files::FileProblem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-/// Edits of one large file come in bursts; the processor is theirs until then.
+/// Edits of large files come in bursts; the processor is theirs until there was none for so long,
 const QUIET: Duration = Duration::from_secs(1);
+/// or until so much time has passed.
+const LONGEST: Duration = Duration::from_secs(30);
 
 impl Journal {
     /// Compresses what is stored as it is, in a while, on a thread of its own. A program that ends before leaves it to
     /// the next one.
     pub(super) fn pack_later(self: &Arc<Self>) {
+        self.large.fetch_add(1, Ordering::SeqCst);
         if self.packing.swap(true, Ordering::SeqCst) {
             return;
         }
         let journal = Arc::downgrade(self);
         let waiting = move || {
-            std::thread::sleep(QUIET);
+            let began = Instant::now();
+            let count = || journal.upgrade().map(|journal| journal.large.load(Ordering::SeqCst));
+            let mut before = count();
+            loop {
+                std::thread::sleep(QUIET);
+                let now = count();
+                if now == before || began.elapsed() > LONGEST {
+                    break;
+                }
+                before = now;
+            }
             // Of the thread, not of the process.
             let _ = rustix::process::setpriority_process(None, 10);
             if let Some(journal) = journal.upgrade() {

@@ -11,12 +11,12 @@
 //! than searching a small project.
 
 use crate::files::{FileProblem, Hidden};
-use crate::resolve::cores;
 use crate::search::aside::Notes;
 use crate::search::collect::{Collect, Key};
 use crate::search::directory::{Directory, Kind, NamedEntry, as_path};
 use crate::search::select::Selector;
 use crate::search::{Stop, Tree};
+use crate::threads::{beside, cores};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ffi::{CStr, CString};
@@ -192,7 +192,7 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
             if alone && waiting > 1 && began.elapsed() > ALONE {
                 alone = false;
                 for _ in 1..threads() {
-                    scope.spawn(|| self.work(&mut Hand::new(self.visit), |_| {}));
+                    beside(scope, || self.work(&mut Hand::new(self.visit), |_| {}));
                 }
             }
         });

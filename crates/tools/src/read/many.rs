@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toolgate_gate::{Cleared, Scene, Spec, Tool};
-use toolgate_os::{FileProblem, Files, blocking, cores};
+use toolgate_os::{FileProblem, Files, beside, blocking, cores};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, Scope};
 
 /// Characters of everything.
@@ -167,7 +167,7 @@ fn read_all(items: &[Item], cleared: &Cleared) -> Vec<Result<String, Refusal>> {
     let threads = if items.len() < 16 { 1 } else { THREADS.min(cores() * 2) };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(work);
+            beside(scope, work);
         }
         work();
     });

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate::Toolgate;
 use toolgate::mcp::client::{Coordinator, Gateway};
 use toolgate::mcp::{About, ClientApprover, GateServer, HttpDoor, HttpOptions, serve_http, serve_stdio};
+use toolgate_os::stay_awake;
 use toolgate_proto::Principal;
 
 /// The variable that holds the token for HTTP, so that it need not be typed where others can see it.
@@ -56,7 +57,8 @@ pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit
         (None, None) => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
-    let runtime = runtime.worker_threads(2).enable_all().build()?;
+    // Only what writes to standard output is ever looked out after.
+    let runtime = runtime.worker_threads(2).on_thread_park(stay_awake).enable_all().build()?;
     let served = runtime.block_on(async {
         let coordinator = behind.coordinator(world, &toolgate.settings())?;
         coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;

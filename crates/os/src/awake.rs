@@ -1,0 +1,60 @@
+//! Staying awake for a moment after an answer.
+//!
+//! A client that makes one call after the other sends the next some microseconds after an answer.
+//! A thread that sleeps by then has to be woken, on a processor that was put to rest and has forgotten what it was
+//! doing; on a virtual machine that takes longer than the call itself.
+//! So after an answer, and only then, a thread that is about to sleep first looks out for the next call.
+
+use crate::threads::cores;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWrite;
+
+/// How long it looks out: what a client needs to wake up, read the answer and write the next call.
+const MOMENT: Duration = Duration::from_micros(150);
+
+/// Something was written to standard output, and nobody has looked out since.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
+
+/// Looks out for something on standard input, for a moment, if something was just written to standard output.
+/// To be called when a thread that serves the two is about to sleep.
+pub fn stay_awake() {
+    // With one processor the client could not run meanwhile.
+    if !ANSWERED.swap(false, Ordering::Relaxed) || cores() == 1 {
+        return;
+    }
+    let (stdin, at_once) = (std::io::stdin(), Timespec { tv_sec: 0, tv_nsec: 0 });
+    let began = Instant::now();
+    while began.elapsed() < MOMENT {
+        let mut watched = [PollFd::new(&stdin, PollFlags::IN)];
+        if poll(&mut watched, Some(&at_once)) != Ok(0) {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+/// Standard output: what is flushed is an answer.
+pub(crate) struct Answering<S>(pub(crate) S);
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Answering<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        ANSWERED.store(true, Ordering::Relaxed);
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
