@@ -151,7 +151,10 @@ impl Rule {
 }
 
 fn no_parentheses() -> Malformed {
-    Malformed::new("a rule for another server's tool takes no parentheses", "write `mcp__server__tool`")
+    Malformed::new(
+        "a rule for another server's tool takes no parentheses",
+        "write `mcp__server__tool`; a rule of `policy` with `conditions` looks at its arguments",
+    )
 }
 
 /// All rules of one action, found by what they speak of.
