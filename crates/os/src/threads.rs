@@ -17,3 +17,35 @@ pub fn beside<'scope, T: Send + 'scope>(
 ) -> Option<ScopedJoinHandle<'scope, T>> {
     Builder::new().spawn_scoped(scope, work).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+    use toolgate_proto::AbsPath;
+
+    const INSIDE: &str = "TOOLGATE_TEST_NO_THREADS";
+
+    /// A stack larger than all memory is not to be had, and so no thread: said before the program starts, because it is
+    /// read once. One test at a time, because that one needs no thread.
+    #[test]
+    fn where_no_thread_can_be_had_work_is_done_alone() {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "threads::tests::alone", "--test-threads=1", "--nocapture"]);
+        let done = child.env(INSIDE, "1").env("RUST_MIN_STACK", (1_u64 << 50).to_string()).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success() && said.contains("alone indeed"), "{done:?}");
+    }
+
+    #[test]
+    fn alone() {
+        if std::env::var_os(INSIDE).is_none() {
+            return;
+        }
+        assert!(std::thread::scope(|scope| beside(scope, || ()).is_none()));
+        let paths: Vec<AbsPath> = (0..500).map(|n| AbsPath::root().join(format!("no-such-{n}"))).collect();
+        let asked: Vec<AbsPath> = crate::resolve_all(&paths).into_iter().map(|fact| fact.asked).collect();
+        assert_eq!(asked, paths);
+        println!("alone indeed");
+    }
+}

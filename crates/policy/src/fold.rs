@@ -17,8 +17,12 @@ fn fold(name: &str) -> Cow<'_, str> {
     if !name.bytes().all(is_simple) {
         return trim_end(Cow::Owned(fold_any(name)));
     }
-    let capitals = name.bytes().any(|byte| byte.is_ascii_uppercase());
-    trim_end(if capitals { Cow::Owned(name.to_ascii_lowercase()) } else { Cow::Borrowed(name) })
+    trim_end(lower(name))
+}
+
+fn lower(simple: &str) -> Cow<'_, str> {
+    let capitals = simple.bytes().any(|byte| byte.is_ascii_uppercase());
+    if capitals { Cow::Owned(simple.to_ascii_lowercase()) } else { Cow::Borrowed(simple) }
 }
 
 /// Of such bytes only the capitals are folded.
@@ -44,8 +48,7 @@ fn fold_any(name: &str) -> String {
 pub(crate) fn fold_path(path: &str) -> Cow<'_, str> {
     // Nearly every path is told by one look at its bytes, and a search asks this of every file.
     if is_simple_path(path.as_bytes()) {
-        let capitals = path.bytes().any(|byte| byte.is_ascii_uppercase());
-        return if capitals { Cow::Owned(path.to_ascii_lowercase()) } else { Cow::Borrowed(path) };
+        return lower(path);
     }
     if path
         .split('/')

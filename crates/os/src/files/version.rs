@@ -181,3 +181,29 @@ impl Version {
 fn too_large(bytes: u64, most: u64) -> FileProblem {
     FileProblem::Other(format!("it has {bytes} bytes, more than the {most} that can be changed at once"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// Whether a file that was changed at this time is known by its outward signs when it is looked at now.
+    fn is_known(modified: SystemTime) -> bool {
+        let dir = tempfile::tempdir().unwrap();
+        let file = std::fs::File::create(dir.path().join("f")).unwrap();
+        file.set_modified(modified).unwrap();
+        let look = || Mark::of(&sys::fstat(file.as_fd()).unwrap());
+        look().surely_same(&look())
+    }
+
+    #[test]
+    fn a_time_that_a_further_change_might_bear_tells_nothing() {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let whole = UNIX_EPOCH + Duration::from_secs(now.as_secs());
+        let nanos = Duration::from_nanos(1);
+        assert!(!is_known(UNIX_EPOCH + now));
+        assert!(!is_known(whole), "the file system may keep whole seconds");
+        assert!(is_known(whole - Duration::from_secs(3)));
+        assert!(is_known(whole - Duration::from_secs(1) + nanos));
+    }
+}

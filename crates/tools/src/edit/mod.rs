@@ -275,9 +275,6 @@ struct EditOne<'a> {
 
 impl EditOne<'_> {
     fn make(&self, before: &Version) -> Result<Edited, Refusal> {
-        if self.rule == Rule::ReadFirst && self.state.get(self.held.real()).is_none() {
-            return Err(not_read(self.path));
-        }
         let (text, encoding) = self.text_of(before)?;
         let result = match self.creation() {
             Some(content) if text.is_empty() => {
@@ -288,6 +285,9 @@ impl EditOne<'_> {
         };
         // Not before, because it may have to wait for the hash.
         let freshness = self.state.compare(self.held.real(), before);
+        if freshness == Freshness::Unseen && self.rule == Rule::ReadFirst {
+            return Err(not_read(self.path));
+        }
         let applied = match (result, &freshness) {
             // What the model knew is gone: that is the thing to tell, not that its text is not there.
             (Err(_), Freshness::Changed { diff }) => return Err(changed(self.path, diff.clone())),
