@@ -192,10 +192,12 @@ proptest! {
         from in any::<prop::sample::Index>(),
         noise in prop::collection::vec(any::<u8>(), 0..40),
     ) {
-        let Fixture { provider, bytes, calls, .. } = &FIXTURES[which];
+        let Fixture { name, provider, bytes, calls, .. } = &FIXTURES[which];
         let at = from.index(bytes.len());
         let (got, _) = assemble(*provider, [&bytes[..at], &noise[..], &bytes[at..]]);
-        prop_assert!(got.len() <= calls.len());
+        // Here two pieces are one call because their ids are equal, and noise in one of them makes them two.
+        let twice = usize::from(*name == "chat_lax");
+        prop_assert!(got.len() <= calls.len() + twice);
     }
 }
 
