@@ -11,7 +11,7 @@ pub(crate) fn write_all() -> Result<()> {
     for name in toolgate(&["settings", "schema"])?.lines() {
         put(&format!("docs/schemas/{name}"), &toolgate(&["settings", "schema", name])?)?;
     }
-    Ok(())
+    crate::run::settings_check()
 }
 
 /// What the program prints.

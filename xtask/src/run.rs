@@ -103,7 +103,7 @@ pub(crate) fn soak_schedule(batches: Option<&str>) -> Result<()> {
     let batches: u32 = batches.unwrap_or("100000").parse().context("N must be a number of batches")?;
     let started = Instant::now();
     let status = cargo_command()
-        .args(["test", "--release", "--locked", "--package", "toolgate-gate", "--test", "main"])
+        .args(["test", "--profile", "bench", "--locked", "--package", "toolgate-gate", "--test", "main"])
         .args(["--", "--nocapture", "the_batch_equals_one_by_one"])
         .env("TOOLGATE_SOAK_BATCHES", batches.to_string())
         .current_dir(root()?)
@@ -130,7 +130,8 @@ pub(crate) fn model(pairs: Option<&str>, seed: Option<&str>) -> Result<()> {
     cargo_quiet(&[
         "run",
         "--quiet",
-        "--release",
+        "--profile",
+        "bench",
         "--locked",
         "--package",
         "toolgate-policy",
@@ -140,6 +141,19 @@ pub(crate) fn model(pairs: Option<&str>, seed: Option<&str>) -> Result<()> {
         pairs.unwrap_or("10000000"),
         seed.unwrap_or("1"),
     ])
+}
+
+/// Has the schema that settings are checked against written by the test that compares it.
+pub(crate) fn settings_check() -> Result<()> {
+    let test = "settings_are_checked_against_the_schema_that_is_published";
+    let mut cargo = cargo_command();
+    cargo
+        .args(["test", "--quiet", "--package", "toolgate", "--test", "main", test])
+        .env("TOOLGATE_WRITE", "1");
+    if !cargo.current_dir(root()?).status()?.success() {
+        bail!("the schema of settings could not be written");
+    }
+    Ok(())
 }
 
 /// Runs cargo and gives its output.

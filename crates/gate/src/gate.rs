@@ -129,7 +129,6 @@ impl Gate {
     /// denies every call.
     pub fn new(parts: GateParts) -> Self {
         let (policy, problems) = parts.policy.clone().compile();
-        let (events, _) = broadcast::channel(1024);
         Self {
             current: RwLock::new(Current {
                 registry: Arc::new(Registry::new()),
@@ -141,7 +140,7 @@ impl Gate {
             }),
             raw: RwLock::new(Raw { policy: parts.policy, granted: Vec::new() }),
             keeper: parts.keeper,
-            audience: Audience { sinks: parts.sinks.into(), events },
+            audience: Audience::new(parts.sinks),
             journal: parts.journal,
             content_checks: parts.content_checks.into(),
             approval_timeout: parts.approval_timeout,
@@ -298,9 +297,16 @@ impl Gate {
         self.current().registry.get(name).is_some_and(|tool| tool.definition().output_schema.is_some())
     }
 
+    /// Whether a tool of that name is one of ours that changes nothing.
+    pub fn only_reads(&self, name: &str) -> bool {
+        let current = self.current();
+        let tool = current.registry.get(name);
+        tool.is_some_and(|tool| tool.identity.read_only && tool.identity.source == SourceId::Builtin)
+    }
+
     /// Watches what happens. A watcher that is too slow misses the oldest events and is told how many.
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.audience.events.subscribe()
+        self.audience.watch()
     }
 
     /// Wakes whenever the tools that are shown may have changed. Cheaper than [`Gate::events`], because nothing is

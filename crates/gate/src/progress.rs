@@ -136,8 +136,8 @@ mod tests {
     use tokio::sync::broadcast;
 
     fn watched() -> (Progress, broadcast::Receiver<Event>) {
-        let (events, heard) = broadcast::channel(256);
-        let audience = Audience { sinks: Arc::new([]), events };
+        let audience = Audience::new(Vec::new());
+        let heard = audience.watch();
         (Progress::new("c".into(), audience), heard)
     }
 

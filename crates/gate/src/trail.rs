@@ -5,7 +5,7 @@ use crate::scene::Session;
 use crate::sink::Sink;
 use crate::span::{call_span, ended, stage_span};
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tokio::sync::broadcast;
 use toolgate_proto::{
@@ -14,11 +14,15 @@ use toolgate_proto::{
 };
 use tracing::Span;
 
+/// A watcher that is further behind misses the oldest events.
+const MOST_UNHEARD: usize = 1024;
+
 /// Where records and events go.
 #[derive(Clone)]
 pub(crate) struct Audience {
     pub(crate) sinks: Arc<[Arc<dyn Sink>]>,
-    pub(crate) events: broadcast::Sender<Event>,
+    /// Made when somebody first watches: it is large, and mostly nobody does.
+    events: Arc<OnceLock<broadcast::Sender<Event>>>,
 }
 
 impl std::fmt::Debug for Audience {
@@ -28,9 +32,18 @@ impl std::fmt::Debug for Audience {
 }
 
 impl Audience {
+    pub(crate) fn new(sinks: Vec<Arc<dyn Sink>>) -> Self {
+        Self { sinks: sinks.into(), events: Arc::default() }
+    }
+
+    /// Hears of events from now on.
+    pub(crate) fn watch(&self) -> broadcast::Receiver<Event> {
+        self.events.get_or_init(|| broadcast::Sender::new(MOST_UNHEARD)).subscribe()
+    }
+
     /// Whether anybody wants to hear of events.
     pub(crate) fn listens(&self) -> bool {
-        self.events.receiver_count() > 0 || self.sinks.iter().any(|sink| sink.wants_events())
+        self.watched().is_some() || self.sinks.iter().any(|sink| sink.wants_events())
     }
 
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
@@ -39,9 +52,15 @@ impl Audience {
             for sink in self.sinks.iter().filter(|sink| sink.wants_events()) {
                 sink.event(&event);
             }
-            // An error means that the last watcher has just gone.
-            let _ = self.events.send(event);
+            if let Some(events) = self.watched() {
+                // An error means that the last watcher has just gone.
+                let _ = events.send(event);
+            }
         }
+    }
+
+    fn watched(&self) -> Option<&broadcast::Sender<Event>> {
+        self.events.get().filter(|events| events.receiver_count() > 0)
     }
 }
 

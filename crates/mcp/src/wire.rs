@@ -64,7 +64,7 @@ pub(crate) struct Lines<R: Side> {
     ready: VecDeque<RxJsonRpcMessage<R>>,
     opened: bool,
     outbox: Arc<Outbox>,
-    heard: Option<Box<dyn Fn() + Send>>,
+    heard: Option<Box<dyn Fn(usize) + Send>>,
 }
 
 impl<R: Side> Lines<R> {
@@ -84,8 +84,8 @@ impl<R: Side> Lines<R> {
         }
     }
 
-    /// Calls this whenever something was read, before anything in it is taken up.
-    pub(crate) fn hearing(mut self, heard: impl Fn() + Send + 'static) -> Self {
+    /// Calls this with the number of messages whenever some were read, before any of them is taken up.
+    pub(crate) fn hearing(mut self, heard: impl Fn(usize) + Send + 'static) -> Self {
         self.heard = Some(Box::new(heard));
         self
     }
@@ -149,10 +149,12 @@ impl<R: Side> Transport<R> for Lines<R> {
             match self.source.read_buf(&mut self.pending).await {
                 Ok(0) => return None,
                 Ok(_) => {
-                    if let Some(heard) = &self.heard {
-                        heard();
-                    }
                     self.take_lines();
+                    if let Some(heard) = &self.heard
+                        && !self.ready.is_empty()
+                    {
+                        heard(self.ready.len());
+                    }
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the stream cannot be read");

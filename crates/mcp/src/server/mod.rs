@@ -9,6 +9,7 @@
 
 mod asking;
 mod conversation;
+mod crew;
 #[cfg(feature = "http")]
 mod http;
 mod offering;
@@ -28,6 +29,7 @@ pub use stdio::{serve_stdio, serve_streams};
 use crate::wire::RawArguments;
 use asking::{Binding, Seals};
 use conversation::{Carried, Outgoing, era_of};
+use crew::Crew;
 use rendering::Structured;
 use rmcp::ErrorData;
 use rmcp::RoleServer;
@@ -91,6 +93,7 @@ struct Inner {
     about: About,
     seals: Seals,
     tasks: Tasks,
+    crew: Crew,
     calls: AtomicU64,
 }
 
@@ -111,10 +114,8 @@ impl GateServer {
         about: About,
     ) -> io::Result<Self> {
         let seals = Seals::new()?;
-        let calls = AtomicU64::new(1);
-        Ok(Self {
-            inner: Arc::new(Inner { gate, session, offering, about, seals, tasks: Tasks::default(), calls }),
-        })
+        let (tasks, crew, calls) = (Tasks::default(), Crew::default(), AtomicU64::new(1));
+        Ok(Self { inner: Arc::new(Inner { gate, session, offering, about, seals, tasks, crew, calls }) })
     }
 
     /// The gate.
@@ -229,33 +230,13 @@ impl ServerHandler for GateServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let principal = self.principal();
-        let binding = Binding {
-            principal: &principal,
-            method: "tools/call",
-            name: &request.name,
-            arguments: request.arguments.as_ref(),
+        let only_reads = self.inner.gate.only_reads(&request.name);
+        let Some(hand) = self.inner.crew.begin(only_reads) else {
+            return self.answer(request, context).await;
         };
-        let rounds = (request.input_responses, request.request_state);
-        let conversation = self.round(&context, rounds, binding)?;
-        let input = match raw(&context) {
-            Some(raw) => raw.text.clone(),
-            None => Value::Object(request.arguments.clone().unwrap_or_default()).to_string(),
-        };
-        self.inner.offering.ready().await;
-        let number = self.inner.calls.fetch_add(1, Ordering::Relaxed);
-        let call = ToolCall::new(format!("mcp_{number}"), request.name.as_ref(), input);
-        let closed = match self.call(call, Arc::clone(&conversation), &context).await {
-            tasks::Called::Closed(closed) => *closed,
-            tasks::Called::Task(task) => return Ok(CallToolResponse::Task(*task)),
-        };
-        match self.next_round(&conversation, binding)? {
-            Some(round) if closed.result.is_err() => Ok(round.into()),
-            _ => {
-                let structured = self.structured(&closed.record);
-                rendering::result(closed.result, structured).map(Into::into)
-            }
-        }
+        let server = self.clone();
+        let answered = crew::done_by(&hand, async move { server.answer(request, context).await }).await;
+        answered.unwrap_or_else(|| Err(ErrorData::internal_error("the server is ending", None)))
     }
 
     async fn get_task(
@@ -461,6 +442,41 @@ impl ServerHandler for GateServer {
 }
 
 impl GateServer {
+    /// Makes one call through the gate, and says what came of it.
+    async fn answer(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let principal = self.principal();
+        let binding = Binding {
+            principal: &principal,
+            method: "tools/call",
+            name: &request.name,
+            arguments: request.arguments.as_ref(),
+        };
+        let rounds = (request.input_responses, request.request_state);
+        let conversation = self.round(&context, rounds, binding)?;
+        let input = match raw(&context) {
+            Some(raw) => raw.text.clone(),
+            None => Value::Object(request.arguments.clone().unwrap_or_default()).to_string(),
+        };
+        self.inner.offering.ready().await;
+        let number = self.inner.calls.fetch_add(1, Ordering::Relaxed);
+        let call = ToolCall::new(format!("mcp_{number}"), request.name.as_ref(), input);
+        let closed = match self.call(call, Arc::clone(&conversation), &context).await {
+            tasks::Called::Closed(closed) => *closed,
+            tasks::Called::Task(task) => return Ok(CallToolResponse::Task(*task)),
+        };
+        match self.next_round(&conversation, binding)? {
+            Some(round) if closed.result.is_err() => Ok(round.into()),
+            _ => {
+                let structured = self.structured(&closed.record);
+                rendering::result(closed.result, structured).map(Into::into)
+            }
+        }
+    }
+
     /// A text is not sent twice: the structured part goes out where it was promised, or where another server sent it
     /// and it says something else.
     fn structured(&self, record: &CallRecord) -> Structured {

@@ -10,14 +10,19 @@ use toolgate_os::{ByteSink, ByteSource, standard_streams};
 /// Serves until standard input ends. Calls that are under way then may still answer for a moment.
 pub async fn serve_stdio(server: GateServer) -> io::Result<()> {
     let (source, sink) = standard_streams()?;
+    let inner = Arc::clone(&server.inner);
+    let _helped = inner.crew.shift();
     serve_streams(server, source, sink).await
 }
 
 /// The same over any two streams.
 pub async fn serve_streams(server: GateServer, source: ByteSource, sink: ByteSink) -> io::Result<()> {
     // Many calls may arrive at once, and one look serves them all.
-    let gate = Arc::clone(&server.inner.gate);
-    let lines = Lines::new(source, sink).hearing(move || gate.look());
+    let heard = server.clone();
+    let lines = Lines::new(source, sink).hearing(move |messages| {
+        heard.inner.gate.look();
+        heard.inner.crew.read(messages);
+    });
     match serve_server(server, lines).await {
         Ok(running) => {
             running.waiting().await.map_err(io::Error::other)?;

@@ -1,6 +1,7 @@
 //! The arguments, exactly as typed. Nothing here looks at the machine.
 
 use clap::{Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use toolgate::{Format, Mode, Toolset};
 
 /// The tool runtime for LLM agents: every call crosses one boundary, and leaves one record.
@@ -18,6 +19,43 @@ pub(crate) struct Args {
     pub(crate) global: Global,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Args {
+    /// Reads the command line. Ends the program where that asks for help or makes no sense.
+    pub(crate) fn read() -> Self {
+        let line: Vec<_> = std::env::args_os().collect();
+        Self::to_serve(&line).unwrap_or_else(|| Self::parse_from(line))
+    }
+
+    /// Reads `mcp serve`, by a grammar that knows nothing else. Clients wait for it, and all commands with all options
+    /// that they share are more to build than anything else in a start.
+    fn to_serve(line: &[OsString]) -> Option<Self> {
+        let says = |word: &str| line.iter().any(|said| said == word);
+        let only = (says("mcp") && says("serve")).then(|| McpServe::try_parse_from(line).ok())??;
+        let Only::Mcp(args) = only.command;
+        Some(Self { global: only.global, command: Command::Mcp(args.command.into()) })
+    }
+}
+
+/// What [`Args`] take, for one command. Help and errors are left to those.
+#[derive(Debug, Parser)]
+struct McpServe {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Only,
+}
+
+#[derive(Debug, Subcommand)]
+enum Only {
+    Mcp(OnlyArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct OnlyArgs {
+    #[command(subcommand)]
+    command: super::mcp::ServeOnly,
 }
 
 /// Options that every command takes.
@@ -100,6 +138,7 @@ pub(crate) enum ColorWhen {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum Command {
     /// List the tools, or print their definitions for a provider
     Tools(ToolsArgs),
@@ -206,6 +245,7 @@ pub(crate) struct PolicyArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum PolicyCommand {
     /// Say which rules never match, are shadowed or reach too far
     Lint,
@@ -299,6 +339,7 @@ pub(crate) struct SettingsArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum SettingsCommand {
     /// Print each value in force with its file and line (the default)
     Show,
@@ -321,6 +362,7 @@ pub(crate) struct TrustArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum TrustCommand {
     /// Show what this project brings, and whether it is trusted (the default)
     Show,
@@ -346,6 +388,7 @@ pub(crate) struct GrantsArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub(crate) enum GrantsCommand {
     /// List the rules granted in this project (the default)
     List {
@@ -385,4 +428,45 @@ pub(crate) struct DemoArgs {
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The short grammar takes nothing that the whole one would take otherwise.
+    #[test]
+    fn a_line_that_is_read_by_the_short_grammar_means_the_same_by_the_whole_one() {
+        let globals = [
+            &[][..],
+            &["--cwd", "mcp"],
+            &["--settings", "serve", "-q"],
+            &["--tools", "a,b"],
+            &["--color=never"],
+        ];
+        let ways: [&[&str]; 9] = [
+            &["mcp", "serve"],
+            &["mcp", "serve", "--http", "127.0.0.1:80", "--no-token"],
+            &["mcp", "serve", "--unix", "mcp"],
+            &["mcp", "list", "serve"],
+            &["mcp", "get", "serve"],
+            &["mcp", "--help", "serve"],
+            &["help", "mcp", "serve"],
+            &["mcp", "serve", "serve"],
+            &["call", "mcp", "serve"],
+        ];
+        let mut short = 0;
+        for number in 0..globals.len() * ways.len() * globals.len() {
+            let (before, rest) = (globals[number % globals.len()], number / globals.len());
+            let (way, after) = (ways[rest % ways.len()], globals[rest / ways.len()]);
+            let words = ["toolgate"].iter().chain(before).chain(way).chain(after);
+            let line: Vec<OsString> = words.map(OsString::from).collect();
+            let Some(read) = Args::to_serve(&line) else { continue };
+            short += 1;
+            let whole = Args::try_parse_from(&line);
+            assert_eq!(format!("{read:?}"), format!("{:?}", whole.unwrap()), "{line:?}");
+        }
+        // Three ways to serve, less those that say twice what may be said once.
+        assert!(short >= 3 * 5, "{short}");
+    }
 }

@@ -31,7 +31,6 @@ mod trust;
 mod undo;
 
 use args::{Args, Command};
-use clap::Parser;
 use out::Out;
 use std::process::ExitCode;
 use toolgate::{Code, Refusal, Stage};
@@ -112,7 +111,7 @@ impl Exit {
 }
 
 pub(crate) fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = Args::read();
     let mut out = Out::new(args.global.color, args.global.quiet);
     let ended = Ambient::read()
         .map_err(|error| Failure::Usage(format!("the working directory cannot be read: {error}")))

@@ -6,7 +6,7 @@
 
 use super::document::Node;
 use super::locate::check_text;
-use super::schema::{check, settings_schema};
+use super::schema::{check, settings_check};
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
 use toolgate_os::ContentCheck;
@@ -75,7 +75,7 @@ impl ContentCheck for SettingsGuard {
         }
         let text = std::str::from_utf8(content).map_err(|_| vec!["it is not UTF-8 text".to_owned()])?;
         let node = Node::parse(text).map_err(|it| vec![format!("line {}: {}", it.line, it.message)])?;
-        let wrong = check(&node, settings_schema()).wrong;
+        let wrong = check(&node, settings_check()).wrong;
         if !wrong.is_empty() {
             return Err(wrong.into_iter().map(|(line, words)| format!("line {line}: {words}")).collect());
         }

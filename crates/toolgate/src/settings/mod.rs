@@ -192,7 +192,16 @@ impl Settings {
 
     /// Looks at a place just before it is read.
     fn watch(&mut self, path: &AbsPath) {
-        self.watched.push((path.clone(), toolgate_os::stamp(path)));
+        let mut seen = (path.clone(), toolgate_os::stamp(path));
+        // What is missing with its directory can only come with it, and one look serves all that would be in there.
+        while let (path, Stamp::Absent) = &seen
+            && let Some(above) = path.parent().filter(|above| toolgate_os::stamp(above) == Stamp::Absent)
+        {
+            seen.0 = above;
+        }
+        if !self.watched.contains(&seen) {
+            self.watched.push(seen);
+        }
     }
 
     /// The MCP servers whose tools are hooks.

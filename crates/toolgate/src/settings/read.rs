@@ -3,7 +3,7 @@
 use super::document::{Kind, Node};
 use super::judging::Judging;
 use super::sandbox::SandboxPart;
-use super::schema::{check, settings_schema};
+use super::schema::{check, settings_check};
 use super::shape::Shape;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
@@ -64,7 +64,7 @@ pub(super) fn read_settings(
         fix: CORRECT_IT.to_owned(),
     };
     let node = Node::parse(text).map_err(|unreadable| wrong(unreadable.line, unreadable.message))?;
-    let findings = check(&node, settings_schema());
+    let findings = check(&node, settings_check());
     if let Some((line, message)) = findings.wrong.into_iter().next() {
         return Err(wrong(line, message));
     }

@@ -1,6 +1,7 @@
 //! Documents made from the program are fresh.
 
 use super::desk::Desk;
+use serde_json::Value;
 use std::path::Path;
 
 #[test]
@@ -21,6 +22,56 @@ fn the_published_schemas_are_fresh() {
         let fresh = desk.run(&["settings", "schema", name]).out;
         assert!(kept == fresh, "docs/schemas/{name} is stale: run `cargo xtask docs`");
     }
+}
+
+/// What the check of settings looks at.
+const LOOKED_AT: [&str; 11] = [
+    "additionalProperties",
+    "anyOf",
+    "const",
+    "enum",
+    "items",
+    "maximum",
+    "minimum",
+    "oneOf",
+    "properties",
+    "required",
+    "type",
+];
+
+/// A schema without its words.
+fn bare(schema: &Value) -> Value {
+    match schema {
+        Value::Object(map) => {
+            let looked_at = map.iter().filter(|(key, _)| LOOKED_AT.contains(&key.as_str()));
+            looked_at.map(|(key, below)| (key.clone(), bare_below(key, below))).collect()
+        }
+        Value::Array(items) => items.iter().map(bare).collect(),
+        other => other.clone(),
+    }
+}
+
+fn bare_below(key: &str, value: &Value) -> Value {
+    match (key, value) {
+        ("properties", Value::Object(fields)) => {
+            fields.iter().map(|(name, field)| (name.clone(), bare(field))).collect()
+        }
+        ("const" | "enum" | "required", data) => data.clone(),
+        (_, schema) => bare(schema),
+    }
+}
+
+/// Run by `cargo xtask docs` with `TOOLGATE_WRITE`, it writes the file instead.
+#[test]
+fn settings_are_checked_against_the_schema_that_is_published() {
+    let published = Desk::new().run(&["settings", "schema", "settings.schema.json"]).out;
+    let fresh = format!("{}\n", bare(&serde_json::from_str(&published).unwrap()));
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/settings/check.json");
+    if std::env::var_os("TOOLGATE_WRITE").is_some() {
+        std::fs::write(&file, &fresh).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(kept == fresh, "settings/check.json is stale: run `cargo xtask docs`");
 }
 
 #[test]

@@ -97,6 +97,31 @@ fn sixty_four_calls_in_flight_are_all_answered_over_sockets() {
     assert!(child.wait().unwrap().success());
 }
 
+/// Calls that arrive together are shared out among threads; those that change something keep their order all the same.
+#[test]
+fn edits_that_are_sent_together_are_made_one_after_the_other() {
+    let desk = Desk::new();
+    let file = desk.write("a.txt", "step 0\n");
+    let call =
+        |id, name, arguments| request(id, "tools/call", json!({ "name": name, "arguments": arguments }));
+    let read = |id| call(id, "Read", json!({ "file_path": file }));
+    let mut input = opening() + &read(1);
+    for step in 0..30 {
+        let (old, new) = (format!("step {step}\n"), format!("step {}\n", step + 1));
+        let edit = json!({ "file_path": file, "old_string": old, "new_string": new });
+        input += &call(100 + step, "Edit", edit);
+        for id in 0..4 {
+            input += &read(1_000 + step * 4 + id);
+        }
+    }
+    let said = desk.run_with_input(&["mcp", "serve", "--quiet", "--allowed-tools", "Edit"], &input);
+    for id in (100..130).chain(1_000..1_120) {
+        let answer = reply(&said.out, id);
+        assert_ne!(answer["result"]["isError"], true, "{answer}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "step 30\n");
+}
+
 /// A result is one text, not the same text in two places.
 #[test]
 fn text_is_sent_once() {

@@ -138,6 +138,11 @@ fn a_changed_file_counts_from_the_next_call_on() {
     assert!(text(&closed).contains("settings.json:1"), "{}", text(&closed));
     std::fs::remove_file(desk.path(file)).unwrap();
     assert_eq!(HookDesk::call(&toolgate, "e").result.unwrap_err().code, Code::NobodyToAsk);
+    // Gone with its directory, and back with it.
+    std::fs::remove_dir(desk.path(".toolgate")).unwrap();
+    assert_eq!(HookDesk::call(&toolgate, "f").result.unwrap_err().code, Code::NobodyToAsk);
+    desk.write(".toolgate/settings.local.json", &deny(json!(["Deploy"])));
+    assert_eq!(HookDesk::call(&toolgate, "g").result.unwrap_err().code, Code::UnknownTool);
 }
 
 #[test]

@@ -19,6 +19,7 @@ pub(crate) struct McpArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum McpCommand {
     /// Serve the tools over standard input and output, or over HTTP
     Serve(serve::ServeArgs),
@@ -38,6 +39,18 @@ enum McpCommand {
     Login(entries::NameArgs),
     /// Approve a server as it is now: how it is launched, and what its tools say
     Approve(entries::NameArgs),
+}
+
+/// Of the commands above, the one that clients start and wait for.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServeOnly {
+    Serve(serve::ServeArgs),
+}
+
+impl From<ServeOnly> for McpArgs {
+    fn from(ServeOnly::Serve(args): ServeOnly) -> Self {
+        Self { command: McpCommand::Serve(args) }
+    }
 }
 
 pub(crate) fn run(world: &World, args: &McpArgs, out: &mut Out) -> Result<Exit, Failure> {

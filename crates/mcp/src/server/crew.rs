@@ -1,0 +1,213 @@
+//! A second pair of hands.
+//!
+//! Over standard streams one thread serves: a call that comes alone runs where it arrives, without a hop.
+//! When many arrive together, that thread keeps to reading and answering, and most of the calls are made by another.
+//!
+//! Only calls that read are handed over. What changes something begins where it arrived, in the order of arrival: a
+//! client that sends two edits of a file without waiting for the first gets the second after the first.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use toolgate_os::cores;
+
+/// With fewer calls than this at once, waking another thread costs more than it saves.
+const ENOUGH: usize = 4;
+/// Of so many calls one is made by the thread that also reads and answers.
+const KEPT: usize = 4;
+/// A tool that does not end must not keep the program.
+const LEAVING: Duration = Duration::from_millis(100);
+
+/// Who makes the calls of one connection.
+#[derive(Default)]
+pub(super) struct Crew {
+    /// Messages that were read together, less the calls that were begun since.
+    at_hand: AtomicUsize,
+    begun: AtomicUsize,
+    helper: Mutex<Helper>,
+}
+
+/// The other thread, as far as it is there.
+#[derive(Default)]
+enum Helper {
+    /// Not wanted, or not to be had.
+    #[default]
+    None,
+    /// Comes when it is first needed.
+    OnCall,
+    Here(Hand),
+}
+
+struct Hand {
+    runtime: Handle,
+    over: CancellationToken,
+    left: Receiver<()>,
+}
+
+/// While this is held, the crew may have help. Then the helper leaves, and what it had under way is given up.
+pub(super) struct Shift<'a>(&'a Crew);
+
+impl Crew {
+    /// Lets calls be handed over from now on, where there is a processor for it.
+    pub(super) fn shift(&self) -> Shift<'_> {
+        if cores() > 1 {
+            *self.helper() = Helper::OnCall;
+        }
+        Shift(self)
+    }
+
+    /// So many messages were read together.
+    pub(super) fn read(&self, messages: usize) {
+        self.at_hand.store(messages, Ordering::Relaxed);
+    }
+
+    /// A call begins. Says who is to make it, if not the thread that read it.
+    pub(super) fn begin(&self, only_reads: bool) -> Option<Handle> {
+        let fewer = |at_hand: usize| at_hand.checked_sub(1);
+        let at_hand = self.at_hand.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).unwrap_or(0);
+        let begun = self.begun.fetch_add(1, Ordering::Relaxed);
+        if at_hand < ENOUGH || begun.is_multiple_of(KEPT) || !only_reads {
+            return None;
+        }
+        let mut helper = self.helper();
+        if let Helper::OnCall = *helper {
+            *helper = Hand::hire().map_or(Helper::None, Helper::Here);
+        }
+        match &*helper {
+            Helper::Here(hand) => Some(hand.runtime.clone()),
+            Helper::None | Helper::OnCall => None,
+        }
+    }
+
+    fn helper(&self) -> MutexGuard<'_, Helper> {
+        self.helper.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hand {
+    /// `None` where there is no thread to be had: then all is done by one.
+    fn hire() -> Option<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+        let (handle, over) = (runtime.handle().clone(), CancellationToken::new());
+        let (leaving, left) = channel();
+        let work = over.clone();
+        let thread = std::thread::Builder::new().name("toolgate-crew".to_owned());
+        thread
+            .spawn(move || {
+                runtime.block_on(work.cancelled());
+                runtime.shutdown_timeout(LEAVING);
+                // Nobody may be waiting any more.
+                let _ = leaving.send(());
+            })
+            .ok()?;
+        Some(Self { runtime: handle, over, left })
+    }
+}
+
+impl Drop for Shift<'_> {
+    fn drop(&mut self) {
+        if let Helper::Here(hand) = std::mem::take(&mut *self.0.helper()) {
+            hand.over.cancel();
+            // What it had under way ends with it: processes, files half written. That takes a moment.
+            let _ = hand.left.recv_timeout(LEAVING * 2);
+        }
+    }
+}
+
+/// Does something with other hands, and gives it up when nobody waits for it any more.
+/// `None` if they left before it was done.
+pub(super) async fn done_by<T: Send + 'static>(
+    hand: &Handle,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Option<T> {
+    match AbortOnDropHandle::new(hand.spawn(work)).await {
+        Ok(done) => Some(done),
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    /// How many of so many calls that came together are handed over.
+    fn handed(crew: &Crew, calls: usize, only_reads: bool) -> usize {
+        crew.read(calls);
+        (0..calls).filter(|_| crew.begin(only_reads).is_some()).count()
+    }
+
+    #[test]
+    fn only_calls_that_read_and_come_together_are_handed_over() {
+        let crew = Crew::default();
+        assert_eq!(handed(&crew, 64, true), 0, "nobody was asked to help");
+        let shift = crew.shift();
+        assert_eq!(handed(&crew, 64, false), 0);
+        assert!(matches!(*crew.helper(), Helper::OnCall | Helper::None), "a thread that nobody needs");
+        assert_eq!((0..8).map(|_| handed(&crew, 1, true)).sum::<usize>(), 0);
+        let many = handed(&crew, 64, true);
+        if cores() > 1 {
+            assert!((32..64).contains(&many), "{many}");
+        } else {
+            assert_eq!(many, 0);
+        }
+        drop(shift);
+        assert_eq!(handed(&crew, 64, true), 0, "the helper has left");
+    }
+
+    /// Says when it is dropped.
+    struct Tells(Arc<AtomicBool>);
+
+    impl Drop for Tells {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_under_way_ends_when_the_helper_leaves_or_nobody_waits() {
+        let hand = Hand::hire().unwrap();
+        assert_eq!(done_by(&hand.runtime, async { 7 }).await, Some(7));
+
+        let (ended, (begun, began)) = (Arc::<AtomicBool>::default(), tokio::sync::oneshot::channel());
+        let tells = Tells(Arc::clone(&ended));
+        let mut waiting = Box::pin(done_by(&hand.runtime, async move {
+            let _tells = tells;
+            let _ = begun.send(());
+            std::future::pending::<()>().await;
+        }));
+        tokio::select! {
+            _ = &mut waiting => unreachable!("it never ends"),
+            _ = began => {}
+        }
+        drop(waiting);
+        assert_eq!(done_by(&hand.runtime, async {}).await, Some(()));
+        assert!(ended.load(Ordering::SeqCst), "nobody waits, and it goes on");
+
+        let ended = Arc::<AtomicBool>::default();
+        let tells = Tells(Arc::clone(&ended));
+        let waiting = tokio::spawn({
+            let runtime = hand.runtime.clone();
+            async move {
+                done_by(&runtime, async move {
+                    let _tells = tells;
+                    std::future::pending::<()>().await;
+                })
+                .await
+            }
+        });
+        tokio::task::yield_now().await;
+        let crew = Crew::default();
+        *crew.helper() = Helper::Here(hand);
+        drop(Shift(&crew));
+        assert!(ended.load(Ordering::SeqCst), "the helper has left, and it goes on");
+        assert_eq!(waiting.await.unwrap(), None);
+    }
+}
