@@ -8,6 +8,7 @@ use crate::sink::Sink;
 use crate::tool::Tool;
 use crate::trail::Audience;
 use crate::visibility::Visibility;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
@@ -268,21 +269,34 @@ impl Gate {
 
     /// The tools that are shown, in name order, described for this session.
     pub fn definitions(&self, session: &Session) -> Vec<ToolDefinition> {
+        let mut definitions = Vec::new();
+        self.show(session, |tool, description| {
+            let mut definition = tool.definition().clone();
+            if let Some(description) = description {
+                definition.description = description;
+            }
+            definitions.push(definition);
+        });
+        definitions
+    }
+
+    /// A number that is another one when [`Gate::definitions`] would say something else.
+    pub fn shown(&self, session: &Session) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.show(session, |tool, description| (tool.definition(), description).hash(&mut hasher));
+        hasher.finish()
+    }
+
+    /// Goes through the tools that are shown, with what each says of itself in this session if that is something else.
+    fn show(&self, session: &Session, mut each: impl FnMut(&Registered, Option<String>)) {
         self.look();
         let current = self.current();
         let scene = Scene::of(session);
-        current
-            .registry
-            .list()
-            .filter(|tool| current.visibility.shows(&tool.identity, &current.policy))
-            .map(|tool| {
-                let mut definition = tool.definition().clone();
-                if let Some(description) = tool.tool.describe(&scene) {
-                    definition.description = description;
-                }
-                definition
-            })
-            .collect()
+        for tool in current.registry.list() {
+            if current.visibility.shows(&tool.identity, &current.policy) {
+                each(tool, tool.tool.describe(&scene));
+            }
+        }
     }
 
     /// One tool that is shown, by its name or an alias.

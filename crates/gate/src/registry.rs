@@ -39,7 +39,11 @@ impl Registered {
         let input_schema = spec.input_schema.clone().unwrap_or_else(input_schema_of::<T::Input>);
         // Ours are known to be good; a test compiles each.
         let ours = source == SourceId::Builtin && spec.input_schema.is_none();
-        let checker = if ours { Checker::deferred(&input_schema) } else { Checker::new(&input_schema) };
+        let checker = if ours {
+            Ok(Checker::deferred(input_schema_of::<T::Input>))
+        } else {
+            Checker::new(&input_schema)
+        };
         let checker =
             checker.map_err(|problem| RegisterError::BadSchema { name: spec.name.clone(), problem })?;
         let identity = ToolIdentity {

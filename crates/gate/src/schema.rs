@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 use toolgate_proto::{Code, Refusal, Stage, json};
 
 /// Foreign schemas above this are refused: some compile in exponential time.
@@ -140,34 +140,40 @@ fn tidy_below(key: &str, value: &mut Value) {
     }
 }
 
+type Make = Box<dyn FnOnce() -> Value + Send + Sync>;
+
 /// A schema made ready for checking inputs.
 #[derive(Debug)]
 pub struct Checker {
-    schema: Value,
+    schema: LazyLock<Value, Make>,
     validator: OnceLock<Result<Validator, String>>,
 }
 
 impl Checker {
     /// Compiles a schema. References to other documents are never fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
-        let checker = Self::deferred(schema)?;
-        checker.validator().map_err(str::to_owned)?;
-        Ok(checker)
-    }
-
-    /// The same for a schema that is known to be good, as our own are: it is compiled when it is first needed, because
-    /// compiling those of every tool takes longer than the rest of the start.
-    pub fn deferred(schema: &Value) -> Result<Self, String> {
         let size = schema.to_string().len();
         if size > MOST_SCHEMA_BYTES {
             return Err(format!("the schema is {size} bytes, more than the {MOST_SCHEMA_BYTES} allowed"));
         }
-        let mut schema = schema.clone();
-        if let Value::Object(map) = &mut schema {
-            // A dialect we do not know would make the compiler fail; all that is used is in 2020-12.
-            map.shift_remove("$schema");
-        }
-        Ok(Self { schema, validator: OnceLock::new() })
+        let schema = schema.clone();
+        let checker = Self::deferred(move || schema);
+        checker.validator().map_err(str::to_owned)?;
+        Ok(checker)
+    }
+
+    /// The same for a schema that is known to be good, as our own are: it is made and compiled when it is first needed,
+    /// because that takes longer for those of every tool than the rest of the start.
+    pub fn deferred(make: impl FnOnce() -> Value + Send + Sync + 'static) -> Self {
+        let make = move || {
+            let mut schema = make();
+            if let Value::Object(map) = &mut schema {
+                // A dialect we do not know would make the compiler fail; all that is used is in 2020-12.
+                map.shift_remove("$schema");
+            }
+            schema
+        };
+        Self { schema: LazyLock::new(Box::new(make)), validator: OnceLock::new() }
     }
 
     fn validator(&self) -> Result<&Validator, &str> {

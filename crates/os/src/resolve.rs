@@ -3,7 +3,7 @@
 //! This is the kernel's walk done by hand, so that every link on the way can be shown and judged.
 //! Removing `..` from the text first would be shorter and wrong: after a link, `..` is the parent of the target.
 
-use crate::threads::{beside, cores};
+use crate::threads::each;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlinkat, statat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -16,7 +16,6 @@ use toolgate_proto::{AbsPath, EntryKind, PathFact};
 const MOST_LINKS: usize = 40;
 /// To find out about so many paths takes longer than to start threads for it.
 const MANY: usize = 200;
-const MOST_THREADS: usize = 4;
 
 enum Next {
     Root,
@@ -31,24 +30,7 @@ pub fn resolve(asked: &AbsPath) -> PathFact {
 
 /// The same for each of several paths. Where there are many, several threads find out.
 pub fn resolve_all(asked: &[AbsPath]) -> Vec<PathFact> {
-    let some = |asked: &[AbsPath]| asked.iter().map(resolve).collect::<Vec<_>>();
-    let threads = cores().min(MOST_THREADS);
-    if asked.len() < MANY || threads == 1 {
-        return some(asked);
-    }
-    let (mine, others) = asked.split_at(asked.len() / threads);
-    std::thread::scope(|scope| {
-        let others = others.chunks(others.len().div_ceil(threads - 1));
-        let others: Vec<_> = others.map(|chunk| (chunk, beside(scope, move || some(chunk)))).collect();
-        let mut facts = some(mine);
-        for (chunk, other) in others {
-            facts.extend(match other {
-                Some(other) => other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                None => some(chunk),
-            });
-        }
-        facts
-    })
+    each(asked, MANY, resolve)
 }
 
 /// The same as [`resolve`], and every directory in which the way turned round at a `..`, of the path or of a link's target.

@@ -18,6 +18,32 @@ pub fn beside<'scope, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).ok()
 }
 
+/// More threads than this wait for the same locks of the system.
+const MOST_THREADS: usize = 4;
+
+/// Does the same for each of several things, and gives what came of it in their order.
+/// Where there are `many`, several threads do it.
+pub(crate) fn each<T: Sync, R: Send>(things: &[T], many: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let some = |things: &[T]| things.iter().map(&work).collect::<Vec<_>>();
+    let threads = cores().min(MOST_THREADS);
+    if things.len() < many || threads == 1 {
+        return some(things);
+    }
+    let (mine, others) = things.split_at(things.len() / threads);
+    std::thread::scope(|scope| {
+        let others = others.chunks(others.len().div_ceil(threads - 1));
+        let others: Vec<_> = others.map(|chunk| (chunk, beside(scope, || some(chunk)))).collect();
+        let mut all = some(mine);
+        for (chunk, other) in others {
+            all.extend(match other {
+                Some(other) => other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                None => some(chunk),
+            });
+        }
+        all
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

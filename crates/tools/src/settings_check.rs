@@ -15,13 +15,13 @@ pub struct SchemaCheck {
 }
 
 impl SchemaCheck {
-    /// Checks the files for which `fits` says yes. The schema is compiled when the first of them is written; one that
-    /// cannot be compiled refuses them all.
+    /// Checks the files for which `fits` says yes. The schema is made and compiled when the first of them is written;
+    /// one that cannot be compiled refuses them all.
     pub fn new(
-        schema: &Value,
+        schema: impl FnOnce() -> Value + Send + Sync + 'static,
         fits: impl Fn(&AbsPath) -> bool + Send + Sync + 'static,
-    ) -> Result<Self, String> {
-        Ok(Self { checker: Checker::deferred(schema)?, fits: Box::new(fits) })
+    ) -> Self {
+        Self { checker: Checker::deferred(schema), fits: Box::new(fits) }
     }
 }
 

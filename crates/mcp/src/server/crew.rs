@@ -6,22 +6,31 @@
 //! Only calls that read are handed over. What changes something begins where it arrived, in the order of arrival: a
 //! client that sends two edits of a file without waiting for the first gets the second after the first.
 
+use futures_util::FutureExt;
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 use toolgate_os::cores;
 
 /// With fewer calls than this at once, waking another thread costs more than it saves.
 const ENOUGH: usize = 4;
 /// Of so many calls one is made by the thread that also reads and answers.
-const KEPT: usize = 4;
+const KEPT: usize = 6;
 /// A tool that does not end must not keep the program.
 const LEAVING: Duration = Duration::from_millis(100);
+
+/// Something to do on the other thread.
+type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Hands what came of it to whoever waits for it, on the thread where that is.
+type Delivery = Box<dyn FnOnce() + Send>;
 
 /// Who makes the calls of one connection.
 #[derive(Default)]
@@ -44,9 +53,17 @@ enum Helper {
 }
 
 struct Hand {
-    runtime: Handle,
+    desk: Desk,
     over: CancellationToken,
     left: Receiver<()>,
+}
+
+/// Where jobs are left for the other thread. A thread is woken once for all that lies there, and so is the one that
+/// waits for what came of them.
+#[derive(Clone)]
+pub(super) struct Desk {
+    jobs: UnboundedSender<Job>,
+    done: UnboundedSender<Delivery>,
 }
 
 /// While this is held, the crew may have help. Then the helper leaves, and what it had under way is given up.
@@ -66,8 +83,8 @@ impl Crew {
         self.at_hand.store(messages, Ordering::Relaxed);
     }
 
-    /// A call begins. Says who is to make it, if not the thread that read it.
-    pub(super) fn begin(&self, only_reads: bool) -> Option<Handle> {
+    /// A call begins. Says where to leave it, if another thread is to make it.
+    pub(super) fn begin(&self, only_reads: bool) -> Option<Desk> {
         let fewer = |at_hand: usize| at_hand.checked_sub(1);
         let at_hand = self.at_hand.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).unwrap_or(0);
         let begun = self.begun.fetch_add(1, Ordering::Relaxed);
@@ -79,7 +96,7 @@ impl Crew {
             *helper = Hand::hire().map_or(Helper::None, Helper::Here);
         }
         match &*helper {
-            Helper::Here(hand) => Some(hand.runtime.clone()),
+            Helper::Here(hand) => Some(hand.desk.clone()),
             Helper::None | Helper::OnCall => None,
         }
     }
@@ -90,22 +107,35 @@ impl Crew {
 }
 
 impl Hand {
-    /// `None` where there is no thread to be had: then all is done by one.
+    /// `None` where there is no thread to be had: then all is done by one. Must be called inside a runtime.
     fn hire() -> Option<Self> {
         let runtime = Builder::new_current_thread().enable_all().build().ok()?;
-        let (handle, over) = (runtime.handle().clone(), CancellationToken::new());
-        let (leaving, left) = channel();
-        let work = over.clone();
+        let (over, (leaving, left)) = (CancellationToken::new(), channel());
+        let ((jobs, taken), (done, delivered)) = (unbounded_channel(), unbounded_channel());
+        let called_off = over.clone();
         let thread = std::thread::Builder::new().name("toolgate-crew".to_owned());
         thread
             .spawn(move || {
-                runtime.block_on(work.cancelled());
+                runtime.block_on(called_off.run_until_cancelled(take(taken)));
                 runtime.shutdown_timeout(LEAVING);
                 // Nobody may be waiting any more.
                 let _ = leaving.send(());
             })
             .ok()?;
-        Some(Self { runtime: handle, over, left })
+        tokio::spawn(deliver(delivered));
+        Some(Self { desk: Desk { jobs, done }, over, left })
+    }
+}
+
+async fn take(mut jobs: UnboundedReceiver<Job>) {
+    while let Some(job) = jobs.recv().await {
+        tokio::spawn(job);
+    }
+}
+
+async fn deliver(mut done: UnboundedReceiver<Delivery>) {
+    while let Some(deliver) = done.recv().await {
+        deliver();
     }
 }
 
@@ -119,16 +149,25 @@ impl Drop for Shift<'_> {
     }
 }
 
-/// Does something with other hands, and gives it up when nobody waits for it any more.
-/// `None` if they left before it was done.
-pub(super) async fn done_by<T: Send + 'static>(
-    hand: &Handle,
-    work: impl Future<Output = T> + Send + 'static,
-) -> Option<T> {
-    match AbortOnDropHandle::new(hand.spawn(work)).await {
-        Ok(done) => Some(done),
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => None,
+impl Desk {
+    /// Has something done by the other thread. `None` if that left before it was done.
+    pub(super) async fn done<T: Send + 'static>(
+        self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let Self { jobs, done } = self;
+        let (told, heard) = oneshot::channel();
+        let job = Box::pin(async move {
+            let came = AssertUnwindSafe(work).catch_unwind().await;
+            // Whoever waits may have gone.
+            let _ = done.send(Box::new(move || drop(told.send(came))));
+        });
+        jobs.send(job).ok()?;
+        match heard.await {
+            Ok(Ok(done)) => Some(done),
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => None,
+        }
     }
 }
 
@@ -144,8 +183,8 @@ mod tests {
         (0..calls).filter(|_| crew.begin(only_reads).is_some()).count()
     }
 
-    #[test]
-    fn only_calls_that_read_and_come_together_are_handed_over() {
+    #[tokio::test]
+    async fn only_calls_that_read_and_come_together_are_handed_over() {
         let crew = Crew::default();
         assert_eq!(handed(&crew, 64, true), 0, "nobody was asked to help");
         let shift = crew.shift();
@@ -172,42 +211,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_under_way_ends_when_the_helper_leaves_or_nobody_waits() {
+    async fn what_is_under_way_ends_when_the_helper_leaves() {
         let hand = Hand::hire().unwrap();
-        assert_eq!(done_by(&hand.runtime, async { 7 }).await, Some(7));
-
-        let (ended, (begun, began)) = (Arc::<AtomicBool>::default(), tokio::sync::oneshot::channel());
+        let desk = hand.desk.clone();
+        assert_eq!(
+            desk.clone().done(async { std::thread::current().name().unwrap().to_owned() }).await.unwrap(),
+            "toolgate-crew"
+        );
+        let (ended, (begun, began)) = (Arc::<AtomicBool>::default(), oneshot::channel());
         let tells = Tells(Arc::clone(&ended));
-        let mut waiting = Box::pin(done_by(&hand.runtime, async move {
+        let waiting = tokio::spawn(desk.clone().done(async move {
             let _tells = tells;
             let _ = begun.send(());
             std::future::pending::<()>().await;
         }));
-        tokio::select! {
-            _ = &mut waiting => unreachable!("it never ends"),
-            _ = began => {}
-        }
-        drop(waiting);
-        assert_eq!(done_by(&hand.runtime, async {}).await, Some(()));
-        assert!(ended.load(Ordering::SeqCst), "nobody waits, and it goes on");
-
-        let ended = Arc::<AtomicBool>::default();
-        let tells = Tells(Arc::clone(&ended));
-        let waiting = tokio::spawn({
-            let runtime = hand.runtime.clone();
-            async move {
-                done_by(&runtime, async move {
-                    let _tells = tells;
-                    std::future::pending::<()>().await;
-                })
-                .await
-            }
-        });
-        tokio::task::yield_now().await;
+        began.await.unwrap();
         let crew = Crew::default();
         *crew.helper() = Helper::Here(hand);
         drop(Shift(&crew));
         assert!(ended.load(Ordering::SeqCst), "the helper has left, and it goes on");
         assert_eq!(waiting.await.unwrap(), None);
+        assert_eq!(desk.done(async {}).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_one_where_it_is_waited_for() {
+        let hand = Hand::hire().unwrap();
+        let failed = tokio::spawn(hand.desk.clone().done(async { panic!("as meant") })).await;
+        assert!(failed.unwrap_err().is_panic());
+        assert_eq!(hand.desk.done(async { 7 }).await, Some(7), "the helper goes on");
     }
 }

@@ -231,11 +231,11 @@ impl ServerHandler for GateServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let only_reads = self.inner.gate.only_reads(&request.name);
-        let Some(hand) = self.inner.crew.begin(only_reads) else {
+        let Some(desk) = self.inner.crew.begin(only_reads) else {
             return self.answer(request, context).await;
         };
         let server = self.clone();
-        let answered = crew::done_by(&hand, async move { server.answer(request, context).await }).await;
+        let answered = desk.done(async move { server.answer(request, context).await }).await;
         answered.unwrap_or_else(|| Err(ErrorData::internal_error("the server is ending", None)))
     }
 
@@ -496,8 +496,8 @@ impl GateServer {
     }
 
     /// What a list would show now. A change of rules that shows and hides nothing is no news.
-    fn shown(&self) -> Vec<toolgate_proto::ToolDefinition> {
-        self.inner.gate.definitions(&self.inner.session)
+    fn shown(&self) -> u64 {
+        self.inner.gate.shown(&self.inner.session)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::files::FileProblem;
 use crate::search::directory::{Directory, Kind, NamedEntry};
 use crate::search::select::{Dotted, LeftOut, Selection, Selector};
 use crate::search::{SearchProblem, Stop, Tree};
+use crate::threads::each;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -12,6 +13,8 @@ use toolgate_proto::EntryKind;
 /// Entries are counted up to here; a listing that goes on says so.
 const MOST_COUNTED: u64 = 200_000;
 const ENTRIES_BUFFER: usize = 32 * 1024;
+/// With fewer files in a directory, starting a thread takes longer than it saves.
+const MANY: usize = 256;
 
 /// What to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,24 +83,30 @@ pub fn list_tree(tree: &Tree, options: ListOptions, stop: &Stop) -> Result<ListA
     if selector.respects_ignore_files {
         start.rules = tree.rules_above();
     }
-    let mut listing = Listing { tree, options, selector, buffer, answer: ListAnswer::default() };
+    let answer = ListAnswer::default();
+    let mut listing = Listing { tree, options, selector, buffer, answer, unmeasured: Vec::new() };
     // Directories that are being listed, with how far each has come.
     let mut way = vec![listing.open(start)];
     while let Some((directory, next)) = way.last_mut() {
         if stop.is_stopped() {
             return Err(SearchProblem::Stopped);
         }
+        let directory = Arc::clone(directory);
         let Some(&entry) = directory.names.entries().get(*next) else {
+            listing.measure(&directory);
             way.pop();
             continue;
         };
         *next += 1;
         if listing.answer.total >= MOST_COUNTED {
             listing.answer.uncounted = true;
+            listing.measure(&directory);
             break;
         }
-        let directory = Arc::clone(directory);
-        way.extend(listing.entry(&directory, entry));
+        if let Some(below) = listing.entry(&directory, entry) {
+            listing.measure(&directory);
+            way.push(below);
+        }
     }
     Ok(listing.answer)
 }
@@ -108,6 +117,8 @@ struct Listing<'t> {
     selector: Selector,
     buffer: Vec<MaybeUninit<u8>>,
     answer: ListAnswer,
+    /// Files of the directory at hand whose size is not yet known, and where in the answer they are.
+    unmeasured: Vec<(usize, NamedEntry)>,
 }
 
 impl Listing<'_> {
@@ -149,17 +160,30 @@ impl Listing<'_> {
         self.answer.directories += u64::from(is_dir);
         self.answer.files += u64::from(entry.kind == Kind::File);
         if place >= self.options.offset && place - self.options.offset < self.options.limit {
+            if entry.kind == Kind::File {
+                self.unmeasured.push((self.answer.entries.len(), entry));
+            }
             self.answer.entries.push(listed(directory, name, entry.kind, problem));
         }
         below.map(|below| self.open(below))
     }
+
+    /// Finds out the sizes of files of one directory: what takes longest in a listing, so many are shared out.
+    fn measure(&mut self, directory: &Directory) {
+        let unmeasured = std::mem::take(&mut self.unmeasured);
+        let size = |(_, entry): &(usize, NamedEntry)| {
+            let stat = directory.stat(directory.names.name(*entry));
+            stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
+        };
+        for (bytes, (place, _)) in each(&unmeasured, MANY, size).into_iter().zip(unmeasured) {
+            if let Some(entry) = self.answer.entries.get_mut(place) {
+                entry.bytes = bytes;
+            }
+        }
+    }
 }
 
 fn listed(directory: &Directory, name: &CStr, kind: Kind, problem: Option<FileProblem>) -> Listed {
-    let bytes = match kind {
-        Kind::File => directory.stat(name).map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0)),
-        Kind::Directory | Kind::Link | Kind::Special => 0,
-    };
     Listed {
         level: directory.depth(),
         name: name.to_bytes().to_vec(),
@@ -169,7 +193,7 @@ fn listed(directory: &Directory, name: &CStr, kind: Kind, problem: Option<FilePr
             Kind::Special => EntryKind::Special,
         },
         link: kind == Kind::Link,
-        bytes,
+        bytes: 0,
         problem,
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use tempfile::TempDir;
-use toolgate_proto::Scope;
+use toolgate_proto::{EntryKind, Scope};
 
 /// Directories of fifty files each, all of which hold the needle.
 fn forest(directories: usize) -> TempDir {
@@ -124,6 +124,30 @@ fn what_policy_hides_is_counted_and_not_found() {
     assert_eq!(files.list(&real).unwrap().len(), 3);
     assert_eq!(files.beside(&real.join("dir001/none")).len(), 49);
     assert_eq!(files.open(&real.join("dir001/file07.txt")).unwrap_err(), FileProblem::NotGranted);
+}
+
+/// Large directories are measured by several threads, and in pieces where directories lie between the files.
+#[test]
+fn each_file_is_listed_with_its_own_size() {
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..900 {
+        std::fs::write(dir.path().join(format!("f{number:03}")), "x".repeat(number)).unwrap();
+    }
+    for number in [100, 700] {
+        let below = dir.path().join(format!("f{number}d"));
+        std::fs::create_dir(&below).unwrap();
+        std::fs::write(below.join("1"), "x").unwrap();
+    }
+    let tree = granted(dir.path(), None);
+    for (offset, limit) in [(0, 2_000), (100, 450), (899, 2)] {
+        let options = ListOptions { depth: 2, dotted: false, ignored: false, offset, limit };
+        let list = list_tree(&tree, options, &Stop::default()).unwrap();
+        assert_eq!((list.total, list.entries.len() as u64), (904, limit.min(904 - offset)));
+        for entry in list.entries.iter().filter(|entry| entry.kind == EntryKind::File) {
+            let name = std::str::from_utf8(&entry.name).unwrap();
+            assert_eq!(entry.bytes, name.trim_start_matches('f').parse::<u64>().unwrap(), "{name}");
+        }
+    }
 }
 
 #[test]

@@ -16,11 +16,8 @@ use toolgate_tools::SchemaCheck;
 /// What every file must pass before a tool may write it: settings and lists of MCP servers, ours and Claude-style.
 /// `config_dir` is where the person's own settings are, in a folder of any name.
 pub fn content_checks(config_dir: Option<AbsPath>) -> Vec<Arc<dyn ContentCheck>> {
-    let mut checks: Vec<Arc<dyn ContentCheck>> = vec![Arc::new(SettingsGuard { config_dir })];
-    if let Ok(servers) = SchemaCheck::new(servers_schema(), |real| named(real) == ".mcp.json") {
-        checks.push(Arc::new(servers));
-    }
-    checks
+    let servers = SchemaCheck::new(|| servers_schema().clone(), |real| named(real) == ".mcp.json");
+    vec![Arc::new(SettingsGuard { config_dir }), Arc::new(servers)]
 }
 
 /// The schema of a list of MCP servers.

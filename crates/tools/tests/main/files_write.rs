@@ -109,8 +109,8 @@ fn a_file_with_a_schema_stays_valid_whatever_tool_changes_it() {
         "additionalProperties": false,
     });
     let check =
-        SchemaCheck::new(&schema, |path| path.file_name().is_some_and(|name| name == "settings.json"));
-    let room = Room::with(Mode::Bypass, vec![Arc::new(check.unwrap())]);
+        SchemaCheck::new(|| schema, |path| path.file_name().is_some_and(|name| name == "settings.json"));
+    let room = Room::with(Mode::Bypass, vec![Arc::new(check)]);
     let path = room.put("settings.json", "{ \"mode\": \"ask\" }\n");
     room.said("Read", json!({ "file_path": path }));
     for (content, words) in
