@@ -43,7 +43,9 @@ pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
             Some(fd) => {
                 // With many answers on the way, a client that reads them all wakes up once instead of four times.
                 // The system may have none to spare; then it stays as it is.
-                let _ = rustix::pipe::fcntl_setpipe_size(&fd, PIPE);
+                if rustix::pipe::fcntl_getpipe_size(&fd).is_ok_and(|size| size < PIPE) {
+                    let _ = rustix::pipe::fcntl_setpipe_size(&fd, PIPE);
+                }
                 Box::pin(Answering(pipe::Sender::from_owned_fd(fd)?))
             }
             None => Box::pin(tokio::io::stdout()),

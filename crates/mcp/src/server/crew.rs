@@ -3,8 +3,9 @@
 //! Over standard streams one thread serves: a call that comes alone runs where it arrives, without a hop.
 //! When many arrive together, that thread keeps to reading and answering, and most of the calls are made by another.
 //!
-//! Only calls that read are handed over. What changes something begins where it arrived, in the order of arrival: a
-//! client that sends two edits of a file without waiting for the first gets the second after the first.
+//! Only calls that read are handed over, and calls still begin in the order in which they arrived: one that may change
+//! something waits until those before it have begun, and those after it wait for that. A client that sends a read and
+//! an edit of the same file without waiting finds the edit made after the read, as with one thread.
 
 use futures_util::FutureExt;
 use std::future::Future;
@@ -12,11 +13,11 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::oneshot;
+use tokio::sync::{OwnedRwLockReadGuard, RwLock, oneshot};
 use tokio_util::sync::CancellationToken;
 use toolgate_os::cores;
 
@@ -38,8 +39,13 @@ pub(super) struct Crew {
     /// Messages that were read together, less the calls that were begun since.
     at_hand: AtomicUsize,
     begun: AtomicUsize,
+    /// Held by calls that were handed over until they have begun. It is fair, and so keeps the order of arrival.
+    order: Arc<RwLock<()>>,
     helper: Mutex<Helper>,
 }
+
+/// Held until the call has begun.
+pub(super) type Turn = OwnedRwLockReadGuard<()>;
 
 /// The other thread, as far as it is there.
 #[derive(Default)]
@@ -83,6 +89,15 @@ impl Crew {
         self.at_hand.store(messages, Ordering::Relaxed);
     }
 
+    /// Waits until those calls have begun that must begin before this one.
+    pub(super) async fn turn(&self, only_reads: bool) -> Option<Turn> {
+        if only_reads {
+            return Some(Arc::clone(&self.order).read_owned().await);
+        }
+        drop(self.order.write().await);
+        None
+    }
+
     /// A call begins. Says where to leave it, if another thread is to make it.
     pub(super) fn begin(&self, only_reads: bool) -> Option<Desk> {
         let fewer = |at_hand: usize| at_hand.checked_sub(1);
@@ -109,13 +124,14 @@ impl Crew {
 impl Hand {
     /// `None` where there is no thread to be had: then all is done by one. Must be called inside a runtime.
     fn hire() -> Option<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build().ok()?;
+        let mut runtime = Unstarted(Builder::new_current_thread().enable_all().build().ok());
         let (over, (leaving, left)) = (CancellationToken::new(), channel());
         let ((jobs, taken), (done, delivered)) = (unbounded_channel(), unbounded_channel());
         let called_off = over.clone();
         let thread = std::thread::Builder::new().name("toolgate-crew".to_owned());
         thread
             .spawn(move || {
+                let Some(runtime) = runtime.0.take() else { return };
                 runtime.block_on(called_off.run_until_cancelled(take(taken)));
                 runtime.shutdown_timeout(LEAVING);
                 // Nobody may be waiting any more.
@@ -124,6 +140,17 @@ impl Hand {
             .ok()?;
         tokio::spawn(deliver(delivered));
         Some(Self { desk: Desk { jobs, done }, over, left })
+    }
+}
+
+/// A runtime on its way to its thread. Where that cannot be had it is dropped inside another runtime, which must not wait.
+struct Unstarted(Option<Runtime>);
+
+impl Drop for Unstarted {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
     }
 }
 
@@ -153,12 +180,13 @@ impl Desk {
     /// Has something done by the other thread. `None` if that left before it was done.
     pub(super) async fn done<T: Send + 'static>(
         self,
+        turn: Option<Turn>,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
         let Self { jobs, done } = self;
         let (told, heard) = oneshot::channel();
         let job = Box::pin(async move {
-            let came = AssertUnwindSafe(work).catch_unwind().await;
+            let came = AssertUnwindSafe(begun(turn, work)).catch_unwind().await;
             // Whoever waits may have gone.
             let _ = done.send(Box::new(move || drop(told.send(came))));
         });
@@ -169,6 +197,17 @@ impl Desk {
             Err(_) => None,
         }
     }
+}
+
+/// Gives the turn back when the work has first been gone about.
+async fn begun<T>(mut turn: Option<Turn>, work: impl Future<Output = T>) -> T {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|context| {
+        let polled = work.as_mut().poll(context);
+        turn = None;
+        polled
+    })
+    .await
 }
 
 #[cfg(test)]
@@ -215,12 +254,15 @@ mod tests {
         let hand = Hand::hire().unwrap();
         let desk = hand.desk.clone();
         assert_eq!(
-            desk.clone().done(async { std::thread::current().name().unwrap().to_owned() }).await.unwrap(),
+            desk.clone()
+                .done(None, async { std::thread::current().name().unwrap().to_owned() })
+                .await
+                .unwrap(),
             "toolgate-crew"
         );
         let (ended, (begun, began)) = (Arc::<AtomicBool>::default(), oneshot::channel());
         let tells = Tells(Arc::clone(&ended));
-        let waiting = tokio::spawn(desk.clone().done(async move {
+        let waiting = tokio::spawn(desk.clone().done(None, async move {
             let _tells = tells;
             let _ = begun.send(());
             std::future::pending::<()>().await;
@@ -229,16 +271,47 @@ mod tests {
         let crew = Crew::default();
         *crew.helper() = Helper::Here(hand);
         drop(Shift(&crew));
+        for _ in 0..1_000 {
+            if ended.load(Ordering::SeqCst) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
         assert!(ended.load(Ordering::SeqCst), "the helper has left, and it goes on");
         assert_eq!(waiting.await.unwrap(), None);
-        assert_eq!(desk.done(async {}).await, None);
+        assert_eq!(desk.done(None, async {}).await, None);
     }
 
     #[tokio::test]
     async fn a_panic_is_one_where_it_is_waited_for() {
         let hand = Hand::hire().unwrap();
-        let failed = tokio::spawn(hand.desk.clone().done(async { panic!("as meant") })).await;
+        let failed = tokio::spawn(hand.desk.clone().done(None, async { panic!("as meant") })).await;
         assert!(failed.unwrap_err().is_panic());
-        assert_eq!(hand.desk.done(async { 7 }).await, Some(7), "the helper goes on");
+        assert_eq!(hand.desk.done(None, async { 7 }).await, Some(7), "the helper goes on");
+    }
+
+    /// Whoever may change something begins after what was handed over before it, and before what comes after it.
+    #[tokio::test]
+    async fn calls_begin_in_the_order_in_which_they_arrive() {
+        let crew = Arc::new(Crew::default());
+        let hand = Hand::hire().unwrap();
+        let order = Arc::<Mutex<Vec<&str>>>::default();
+        let said = |word| order.lock().unwrap().push(word);
+        let first = crew.turn(true).await;
+        let (change, then) = (crew.turn(false), crew.turn(true));
+        tokio::pin!(change, then);
+        assert!(futures_util::poll!(&mut change).is_pending());
+        assert!(futures_util::poll!(&mut then).is_pending(), "nobody gets ahead of it");
+        let (handed, never) = (Arc::clone(&order), std::future::pending::<()>());
+        let under_way = tokio::spawn(hand.desk.clone().done(first, async move {
+            handed.lock().unwrap().push("read");
+            never.await;
+        }));
+        change.await;
+        said("change");
+        then.await;
+        said("then");
+        assert_eq!(*order.lock().unwrap(), ["read", "change", "then"]);
+        under_way.abort();
     }
 }

@@ -24,7 +24,7 @@ pub use conversation::{Conversation, Era};
 #[cfg(feature = "http")]
 pub use http::{HttpDoor, HttpOptions, serve_http};
 pub use offering::{NotHad, Offering, Offers, ToolsOnly};
-pub use stdio::{serve_stdio, serve_streams};
+pub use stdio::{Hands, serve_stdio, serve_streams};
 
 use crate::wire::RawArguments;
 use asking::{Binding, Seals};
@@ -231,11 +231,13 @@ impl ServerHandler for GateServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let only_reads = self.inner.gate.only_reads(&request.name);
+        let turn = self.inner.crew.turn(only_reads).await;
         let Some(desk) = self.inner.crew.begin(only_reads) else {
+            drop(turn);
             return self.answer(request, context).await;
         };
         let server = self.clone();
-        let answered = desk.done(async move { server.answer(request, context).await }).await;
+        let answered = desk.done(turn, async move { server.answer(request, context).await }).await;
         answered.unwrap_or_else(|| Err(ErrorData::internal_error("the server is ending", None)))
     }
 

@@ -97,29 +97,58 @@ fn sixty_four_calls_in_flight_are_all_answered_over_sockets() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Calls that arrive together are shared out among threads; those that change something keep their order all the same.
+/// Calls that arrive together are shared out among threads, and still begin in their order: an edit finds its file read,
+/// and the edit before it made.
 #[test]
-fn edits_that_are_sent_together_are_made_one_after_the_other() {
+fn reads_and_edits_that_are_sent_together_begin_one_after_the_other() {
     let desk = Desk::new();
-    let file = desk.write("a.txt", "step 0\n");
     let call =
         |id, name, arguments| request(id, "tools/call", json!({ "name": name, "arguments": arguments }));
-    let read = |id| call(id, "Read", json!({ "file_path": file }));
-    let mut input = opening() + &read(1);
-    for step in 0..30 {
-        let (old, new) = (format!("step {step}\n"), format!("step {}\n", step + 1));
-        let edit = json!({ "file_path": file, "old_string": old, "new_string": new });
-        input += &call(100 + step, "Edit", edit);
-        for id in 0..4 {
-            input += &read(1_000 + step * 4 + id);
+    let other = desk.write("other.txt", "something else\n");
+    let (mut input, mut files, mut id) = (opening(), Vec::new(), 0);
+    let mut add = |name, arguments| {
+        id += 1;
+        input += &call(id, name, arguments);
+    };
+    for number in 0..24 {
+        let file = desk.write(&format!("{number}.txt"), "step 0\n");
+        for _ in 0..number % 6 {
+            add("Read", json!({ "file_path": other }));
         }
+        add("Read", json!({ "file_path": file }));
+        for step in 0..3 {
+            let (old, new) = (format!("step {step}"), format!("step {}", step + 1));
+            add("Edit", json!({ "file_path": file, "old_string": old, "new_string": new }));
+        }
+        files.push(file);
     }
     let said = desk.run_with_input(&["mcp", "serve", "--quiet", "--allowed-tools", "Edit"], &input);
-    for id in (100..130).chain(1_000..1_120) {
+    for id in 1..=id {
         let answer = reply(&said.out, id);
         assert_ne!(answer["result"]["isError"], true, "{answer}");
     }
-    assert_eq!(std::fs::read_to_string(&file).unwrap(), "step 30\n");
+    for file in files {
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "step 3\n");
+    }
+}
+
+/// A stack larger than all memory is not to be had, and so no thread to share the calls with.
+#[test]
+fn where_no_thread_can_be_had_calls_that_arrive_together_are_answered_by_one() {
+    let desk = Desk::new();
+    let file = desk.write("a.txt", "hello\n");
+    let mut input = opening();
+    for id in 1..=40 {
+        input += &request(id, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }));
+    }
+    let mut command = desk.command(&["mcp", "serve", "--quiet"]);
+    command.env("RUST_MIN_STACK", (1_u64 << 50).to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let out = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    for id in 1..=40 {
+        assert!(reply(&out, id)["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));
+    }
 }
 
 /// A result is one text, not the same text in two places.

@@ -10,7 +10,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate::Toolgate;
 use toolgate::mcp::client::{Coordinator, Gateway};
-use toolgate::mcp::{About, ClientApprover, GateServer, HttpDoor, HttpOptions, serve_http, serve_stdio};
+use toolgate::mcp::{
+    About, ClientApprover, GateServer, Hands, HttpDoor, HttpOptions, serve_http, serve_stdio,
+};
 use toolgate_os::stay_awake;
 use toolgate_proto::Principal;
 
@@ -51,8 +53,10 @@ pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit
     let toolgate = &recording.toolgate;
     let mut behind = Behind::look(world, &toolgate.settings(), out)?;
     let needed = behind.need(world, &toolgate.settings());
-    // Over standard streams one thread: calls overlap where they wait, and short ones run where they arrive,
-    // without a hop.
+    // What is opened to a server belongs to one thread, and so do calls that may open it.
+    let hands = if behind.servers.is_empty() { Hands::Two } else { Hands::One };
+    // Over standard streams one thread reads and answers: calls overlap where they wait, and short ones run where they
+    // arrive, without a hop.
     let mut runtime = match (&args.http, &args.unix) {
         (None, None) => tokio::runtime::Builder::new_current_thread(),
         _ => tokio::runtime::Builder::new_multi_thread(),
@@ -68,7 +72,7 @@ pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit
             coordinator.ready().await;
         }
         let served = match recording.can_ask() {
-            Ok(()) => serve(world, args, toolgate, &coordinator, cancel, out).await,
+            Ok(()) => serve(world, args, toolgate, (&coordinator, hands), cancel, out).await,
             Err(failure) => Err(failure),
         };
         coordinator.close().await;
@@ -88,7 +92,7 @@ async fn serve(
     world: &World,
     args: &ServeArgs,
     toolgate: &Toolgate,
-    coordinator: &Coordinator,
+    (coordinator, hands): (&Coordinator, Hands),
     cancel: CancellationToken,
     out: &mut Out,
 ) -> Result<(), Failure> {
@@ -103,7 +107,7 @@ async fn serve(
     let door = match (&args.http, &args.unix) {
         (None, None) => {
             tokio::select! {
-                served = serve_stdio(server) => served?,
+                served = serve_stdio(server, hands) => served?,
                 () = cancel.cancelled() => {}
             }
             return Ok(());
