@@ -8,7 +8,6 @@ use crate::sink::Sink;
 use crate::tool::Tool;
 use crate::trail::Audience;
 use crate::visibility::Visibility;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
@@ -122,6 +121,24 @@ impl Raw {
         let mut whole = self.policy.clone();
         whole.layers.extend(self.granted.iter().cloned());
         whole
+    }
+}
+
+/// The tools that are shown to somebody, each as it is described there. Holds them, and no copy of what they say.
+pub struct Shown(Vec<(Arc<Registered>, Option<String>)>);
+
+impl PartialEq for Shown {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |((tool, said), (other, says)): (&(Arc<Registered>, _), &(Arc<Registered>, _))| {
+            said == says && (Arc::ptr_eq(tool, other) || tool.definition() == other.definition())
+        };
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
+    }
+}
+
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(tool, _)| &tool.identity.name)).finish()
     }
 }
 
@@ -280,15 +297,15 @@ impl Gate {
         definitions
     }
 
-    /// A number that is another one when [`Gate::definitions`] would say something else.
-    pub fn shown(&self, session: &Session) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.show(session, |tool, description| (tool.definition(), description).hash(&mut hasher));
-        hasher.finish()
+    /// What [`Gate::definitions`] would say, to be compared with what it would say later.
+    pub fn shown(&self, session: &Session) -> Shown {
+        let mut shown = Vec::new();
+        self.show(session, |tool, description| shown.push((Arc::clone(tool), description)));
+        Shown(shown)
     }
 
     /// Goes through the tools that are shown, with what each says of itself in this session if that is something else.
-    fn show(&self, session: &Session, mut each: impl FnMut(&Registered, Option<String>)) {
+    fn show(&self, session: &Session, mut each: impl FnMut(&Arc<Registered>, Option<String>)) {
         self.look();
         let current = self.current();
         let scene = Scene::of(session);

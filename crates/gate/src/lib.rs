@@ -76,7 +76,7 @@ pub use approve::{
     Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, Keeper, Reply, ReplyProblem, Requests,
 };
 pub use fn_tool::FnTool;
-pub use gate::{Gate, GateParts};
+pub use gate::{Gate, GateParts, Shown};
 pub use hook::{
     BatchEnd, BatchedCall, Hook, HookAnswer, HookBatch, HookCall, HookDecision, HookFailure, Moment,
     OnFailure,

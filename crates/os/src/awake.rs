@@ -8,7 +8,7 @@
 use crate::threads::cores;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::AsyncWrite;
@@ -19,11 +19,34 @@ const MOMENT: Duration = Duration::from_micros(150);
 /// Something was written to standard output, and nobody has looked out since.
 static ANSWERED: AtomicBool = AtomicBool::new(false);
 
+/// How much is being done by other threads for whoever answers.
+static ELSEWHERE: AtomicUsize = AtomicUsize::new(0);
+
+/// While this is held, another thread does something that will be answered here: whoever only looked out for the next
+/// call would not hear of it, and would take a processor from it.
+#[derive(Debug)]
+pub struct Elsewhere(());
+
+impl Elsewhere {
+    /// From now on.
+    pub fn begin() -> Self {
+        ELSEWHERE.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        ELSEWHERE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Looks out for something on standard input, for a moment, if something was just written to standard output.
 /// To be called when a thread that serves the two is about to sleep.
 pub fn stay_awake() {
     // With one processor the client could not run meanwhile.
-    if !ANSWERED.swap(false, Ordering::Relaxed) || cores() == 1 {
+    let alone = ELSEWHERE.load(Ordering::Relaxed) == 0;
+    if !ANSWERED.swap(false, Ordering::Relaxed) || !alone || cores() == 1 {
         return;
     }
     let (stdin, at_once) = (std::io::stdin(), Timespec { tv_sec: 0, tv_nsec: 0 });

@@ -46,7 +46,7 @@ mod watch;
 
 pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
-pub use awake::stay_awake;
+pub use awake::{Elsewhere, stay_awake};
 pub use clock::{fresh_id, now_millis, random_bytes};
 #[cfg(any(test, feature = "faults"))]
 pub use files::faults;

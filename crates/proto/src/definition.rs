@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A tool as the outside sees it.
-#[derive(Debug, Clone, PartialEq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     /// The name a model calls it by.
     pub name: ToolName,
@@ -40,7 +40,7 @@ pub struct ToolDefinition {
 }
 
 /// Hints for clients, in MCP's words. They follow from the tool's spec.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
     /// It changes nothing.
@@ -54,7 +54,7 @@ pub struct Annotations {
 }
 
 /// Whether a tool may overlap with other calls, where its effects alone do not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Concurrency {
     /// Judge by the effects.

@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, oneshot};
 use tokio_util::sync::CancellationToken;
-use toolgate_os::cores;
+use toolgate_os::{Elsewhere, cores};
 
 /// With fewer calls than this at once, waking another thread costs more than it saves.
 const ENOUGH: usize = 4;
@@ -185,6 +185,7 @@ impl Desk {
     ) -> Option<T> {
         let Self { jobs, done } = self;
         let (told, heard) = oneshot::channel();
+        let _elsewhere = Elsewhere::begin();
         let job = Box::pin(async move {
             let came = AssertUnwindSafe(begun(turn, work)).catch_unwind().await;
             // Whoever waits may have gone.

@@ -49,7 +49,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasks::Tasks;
-use toolgate_gate::{Gate, Session};
+use toolgate_gate::{Gate, Session, Shown};
 use toolgate_proto::{CallRecord, SourceId, ToolCall};
 
 /// How long a client may keep a list without asking again. Word of changes comes sooner.
@@ -498,7 +498,7 @@ impl GateServer {
     }
 
     /// What a list would show now. A change of rules that shows and hides nothing is no news.
-    fn shown(&self) -> u64 {
+    fn shown(&self) -> Shown {
         self.inner.gate.shown(&self.inner.session)
     }
 }
