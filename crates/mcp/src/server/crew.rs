@@ -10,7 +10,6 @@
 use futures_util::FutureExt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,8 +27,9 @@ const KEPT: usize = 6;
 /// A tool that does not end must not keep the program.
 const LEAVING: Duration = Duration::from_millis(100);
 
-/// Something to do on the other thread.
-type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Begins something on the other thread. What that needs is made there: memory of one thread that another gives back
+/// costs both.
+type Job = Box<dyn FnOnce() + Send>;
 /// Hands what came of it to whoever waits for it, on the thread where that is.
 type Delivery = Box<dyn FnOnce() + Send>;
 
@@ -155,8 +155,8 @@ impl Drop for Unstarted {
 }
 
 async fn take(mut jobs: UnboundedReceiver<Job>) {
-    while let Some(job) = jobs.recv().await {
-        tokio::spawn(job);
+    while let Some(begin) = jobs.recv().await {
+        begin();
     }
 }
 
@@ -178,20 +178,26 @@ impl Drop for Shift<'_> {
 
 impl Desk {
     /// Has something done by the other thread. `None` if that left before it was done.
-    pub(super) async fn done<T: Send + 'static>(
+    pub(super) async fn done<T, F>(
         self,
         turn: Option<Turn>,
-        work: impl Future<Output = T> + Send + 'static,
-    ) -> Option<T> {
+        work: impl FnOnce() -> F + Send + 'static,
+    ) -> Option<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + Send + 'static,
+    {
         let Self { jobs, done } = self;
         let (told, heard) = oneshot::channel();
         let _elsewhere = Elsewhere::begin();
-        let job = Box::pin(async move {
-            let came = AssertUnwindSafe(begun(turn, work)).catch_unwind().await;
-            // Whoever waits may have gone.
-            let _ = done.send(Box::new(move || drop(told.send(came))));
-        });
-        jobs.send(job).ok()?;
+        let begin = move || {
+            tokio::spawn(async move {
+                let came = AssertUnwindSafe(begun(turn, work())).catch_unwind().await;
+                // Whoever waits may have gone.
+                let _ = done.send(Box::new(move || drop(told.send(came))));
+            });
+        };
+        jobs.send(Box::new(begin)).ok()?;
         match heard.await {
             Ok(Ok(done)) => Some(done),
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
@@ -256,14 +262,14 @@ mod tests {
         let desk = hand.desk.clone();
         assert_eq!(
             desk.clone()
-                .done(None, async { std::thread::current().name().unwrap().to_owned() })
+                .done(None, || async { std::thread::current().name().unwrap().to_owned() })
                 .await
                 .unwrap(),
             "toolgate-crew"
         );
         let (ended, (begun, began)) = (Arc::<AtomicBool>::default(), oneshot::channel());
         let tells = Tells(Arc::clone(&ended));
-        let waiting = tokio::spawn(desk.clone().done(None, async move {
+        let waiting = tokio::spawn(desk.clone().done(None, move || async move {
             let _tells = tells;
             let _ = begun.send(());
             std::future::pending::<()>().await;
@@ -280,15 +286,15 @@ mod tests {
         }
         assert!(ended.load(Ordering::SeqCst), "the helper has left, and it goes on");
         assert_eq!(waiting.await.unwrap(), None);
-        assert_eq!(desk.done(None, async {}).await, None);
+        assert_eq!(desk.done(None, || async {}).await, None);
     }
 
     #[tokio::test]
     async fn a_panic_is_one_where_it_is_waited_for() {
         let hand = Hand::hire().unwrap();
-        let failed = tokio::spawn(hand.desk.clone().done(None, async { panic!("as meant") })).await;
+        let failed = tokio::spawn(hand.desk.clone().done(None, || async { panic!("as meant") })).await;
         assert!(failed.unwrap_err().is_panic());
-        assert_eq!(hand.desk.done(None, async { 7 }).await, Some(7), "the helper goes on");
+        assert_eq!(hand.desk.done(None, || async { 7 }).await, Some(7), "the helper goes on");
     }
 
     /// Whoever may change something begins after what was handed over before it, and before what comes after it.
@@ -304,7 +310,7 @@ mod tests {
         assert!(futures_util::poll!(&mut change).is_pending());
         assert!(futures_util::poll!(&mut then).is_pending(), "nobody gets ahead of it");
         let (handed, never) = (Arc::clone(&order), std::future::pending::<()>());
-        let under_way = tokio::spawn(hand.desk.clone().done(first, async move {
+        let under_way = tokio::spawn(hand.desk.clone().done(first, move || async move {
             handed.lock().unwrap().push("read");
             never.await;
         }));

@@ -237,7 +237,7 @@ impl ServerHandler for GateServer {
             return self.answer(request, context).await;
         };
         let server = self.clone();
-        let answered = desk.done(turn, async move { server.answer(request, context).await }).await;
+        let answered = desk.done(turn, || async move { server.answer(request, context).await }).await;
         answered.unwrap_or_else(|| Err(ErrorData::internal_error("the server is ending", None)))
     }
 
