@@ -11,6 +11,7 @@
 use crate::awake::Answering;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::sockopt;
 use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,7 +21,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 
-/// What a pipe to the client holds; the system's own measure is a quarter of it.
+/// What a pipe or a socket to the client should hold; the system's own measure for pipes is a quarter of it.
 const PIPE: usize = 256 * 1024;
 
 /// Something to read from.
@@ -50,7 +51,13 @@ pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
             }
             None => Box::pin(tokio::io::stdout()),
         },
-        Kind::Socket => Box::pin(Answering(Socket::new(io::stdout().as_fd().try_clone_to_owned()?)?)),
+        Kind::Socket => {
+            let fd = io::stdout().as_fd().try_clone_to_owned()?;
+            if sockopt::socket_send_buffer_size(&fd).is_ok_and(|size| size < PIPE) {
+                let _ = sockopt::set_socket_send_buffer_size(&fd, PIPE);
+            }
+            Box::pin(Answering(Socket::new(fd)?))
+        }
         Kind::Other => Box::pin(tokio::io::stdout()),
     };
     Ok((input, output))

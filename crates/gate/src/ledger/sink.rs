@@ -10,6 +10,9 @@ use toolgate_proto::{AbsPath, CallRecord};
 /// The name of the ledger's files.
 pub const LEDGER_NAME: &str = "ledger";
 
+/// Room for a record as most are.
+const USUAL: usize = 1024;
+
 /// Appends records to the ledger's file.
 #[derive(Debug)]
 pub struct LedgerSink {
@@ -32,8 +35,10 @@ impl LedgerSink {
 
 impl Sink for LedgerSink {
     fn record(&self, record: &CallRecord) {
-        let written = match serde_json::to_string(record) {
-            Ok(text) => {
+        let mut text = Vec::with_capacity(USUAL);
+        let written = match serde_json::to_writer(&mut text, record) {
+            Ok(()) => {
+                let text = String::from_utf8_lossy(&text);
                 let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
                 log.append(|last| next_line(last, &text)).map_err(|error| error.to_string())
             }
