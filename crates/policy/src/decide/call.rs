@@ -20,25 +20,12 @@ pub(crate) enum Reading {
 /// The first rule of an action that names the tool.
 pub(crate) fn named(index: &ActionIndex, tool: &ToolIdentity, reading: Reading) -> Option<u32> {
     let by_name = index.tools.find(tool);
-    let by_pair = match &tool.source {
-        SourceId::Mcp { server, tool } => pair(index, server, tool, reading),
-        SourceId::Builtin | SourceId::Plugin { .. } | SourceId::Skill { .. } | SourceId::Sdk => {
-            // A name of that form is no proof of a server, but it is enough to be denied.
-            match (reading, tool.name.as_str().strip_prefix("mcp__").and_then(|name| name.split_once("__"))) {
-                (Reading::Broad, Some((server, tool))) => pair(index, server, tool, reading),
-                (Reading::Strict | Reading::Broad, _) => None,
-            }
-        }
+    let by_pair = match (reading, &tool.source) {
+        (Reading::Broad, _) => index.mcp.find_broadly(tool, |_| true),
+        (Reading::Strict, SourceId::Mcp { server, tool }) => index.mcp.find(server, tool, |_| true),
+        (Reading::Strict, _) => None,
     };
     by_name.into_iter().chain(by_pair).min()
-}
-
-fn pair(index: &ActionIndex, server: &str, tool: &str, reading: Reading) -> Option<u32> {
-    let exact = index.mcp.find(server, tool);
-    match reading {
-        Reading::Strict => exact,
-        Reading::Broad => exact.into_iter().chain(index.mcp.find_joined(server, tool)).min(),
-    }
 }
 
 /// State whose change loosens what may happen next.
@@ -255,11 +242,11 @@ impl Case<'_> {
 
     fn weigh_remote(&mut self, server: &str, tool: &str) {
         let compiled = self.compiled;
-        if let Some(id) = pair(&compiled.deny, server, tool, Reading::Broad) {
+        if let Some(id) = compiled.deny.mcp.find_meant(server, tool, |_| true) {
             let text = format!("`{tool}` of server `{server}` is denied");
             self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
         }
-        if let Some(id) = pair(&compiled.ask, server, tool, Reading::Broad) {
+        if let Some(id) = compiled.ask.mcp.find_meant(server, tool, |_| true) {
             let text = format!("a rule wants a person to be asked about `{tool}` of server `{server}`");
             self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
@@ -267,7 +254,7 @@ impl Case<'_> {
         if !self.request.survey.only_spoken_of {
             self.weigh_remote_paths();
         }
-        let rule = pair(&compiled.allow, server, tool, Reading::Strict).map(Grant::Rule);
+        let rule = compiled.allow.mcp.find(server, tool, |_| true).map(Grant::Rule);
         match rule.or(self.grant) {
             Some(grant) => self.ground_of_grant(grant),
             None => self.uncovered(

@@ -9,6 +9,7 @@ use crate::raw::Action;
 use crate::wild::Wild;
 use std::borrow::Cow;
 use std::collections::HashMap;
+use toolgate_proto::{SourceId, ToolIdentity};
 
 /// A compiled pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,21 +81,39 @@ impl McpIndex {
         }
     }
 
-    /// The first rule for the pair.
-    pub(crate) fn find(&self, server: &str, tool: &str) -> Option<u32> {
+    /// The first rule for the pair, of those that fit otherwise.
+    pub(crate) fn find(&self, server: &str, tool: &str, fits: impl Fn(u32) -> bool) -> Option<u32> {
         if self.by_server.is_empty() && self.loose.is_empty() {
             return None;
         }
         let (server, tool) = (normalise(server), normalise(tool));
         let own = self.by_server.get(server.as_ref()).into_iter().flatten();
         own.chain(&self.loose)
-            .filter(|(_, pattern)| pattern.matches_pair(&server, &tool))
+            .filter(|(id, pattern)| pattern.matches_pair(&server, &tool) && fits(*id))
             .map(|(id, _)| *id)
             .min()
     }
 
+    /// The same as deny and ask rules are read: a name that could be meant is treated as if it were.
+    pub(crate) fn find_broadly(&self, tool: &ToolIdentity, fits: impl Fn(u32) -> bool) -> Option<u32> {
+        let (server, tool) = match &tool.source {
+            SourceId::Mcp { server, tool } => (server.as_str(), tool.as_str()),
+            // A name of that form is no proof of a server, but it is enough to be denied.
+            SourceId::Builtin | SourceId::Plugin { .. } | SourceId::Skill { .. } | SourceId::Sdk => {
+                tool.name.as_str().strip_prefix("mcp__")?.split_once("__")?
+            }
+        };
+        self.find_meant(server, tool, fits)
+    }
+
+    /// The first rule for the pair, or whose text fits the joined name, however that may be split.
+    pub(crate) fn find_meant(&self, server: &str, tool: &str, fits: impl Fn(u32) -> bool) -> Option<u32> {
+        let exact = self.find(server, tool, &fits);
+        exact.into_iter().chain(self.find_joined(server, tool, fits)).min()
+    }
+
     /// The first rule whose text fits the joined name, however it may be split.
-    pub(crate) fn find_joined(&self, server: &str, tool: &str) -> Option<u32> {
+    fn find_joined(&self, server: &str, tool: &str, fits: impl Fn(u32) -> bool) -> Option<u32> {
         if self.by_server.is_empty() && self.loose.is_empty() {
             return None;
         }
@@ -113,6 +132,7 @@ impl McpIndex {
                     .match_indices("__")
                     .any(|(at, _)| joined.get(..at).is_some_and(|server| pattern.server.matches(server))),
             })
+            .filter(|(id, _)| fits(*id))
             .map(|(id, _)| *id)
             .min()
     }

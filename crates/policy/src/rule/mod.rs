@@ -89,7 +89,9 @@ impl Rule {
             };
         };
         if name.starts_with("mcp__") {
-            return Err(no_parentheses());
+            let tools = McpPattern::parse(name, action)?;
+            let pattern = param::parse_for_servers(tools, &content).ok_or_else(no_parentheses)?;
+            return Ok(on_field(pattern, action));
         }
         if name.contains('*') {
             return Err(Malformed::new("a name with `*` takes no parentheses", "name one tool"));
@@ -102,13 +104,7 @@ impl Rule {
                 ));
             }
             Some(Keyed::Param(pattern)) => {
-                return Ok(match action {
-                    Action::Ask | Action::Deny => Self::Param(pattern),
-                    Action::Allow => Self::Never(
-                        "a rule on a field of the input can deny or ask, not allow",
-                        "move it to `deny` or `ask`, or allow the tool",
-                    ),
-                });
+                return Ok(on_field(pattern, action));
             }
             Some(Keyed::Primary(_)) | None => {}
         }
@@ -150,10 +146,20 @@ impl Rule {
     }
 }
 
+fn on_field(pattern: ParamPattern, action: Action) -> Rule {
+    match action {
+        Action::Ask | Action::Deny => Rule::Param(pattern),
+        Action::Allow => Rule::Never(
+            "a rule on a field of the input can deny or ask, not allow",
+            "move it to `deny` or `ask`, or allow the tool",
+        ),
+    }
+}
+
 fn no_parentheses() -> Malformed {
     Malformed::new(
-        "a rule for another server's tool takes no parentheses",
-        "write `mcp__server__tool`; a rule of `policy` with `conditions` looks at its arguments",
+        "a rule for another server's tool takes only `field:value` in parentheses",
+        "write `mcp__server__tool`, or `mcp__server__tool(field:value)` to deny or ask",
     )
 }
 

@@ -1,16 +1,43 @@
 //! `Tool(param:value)`: deny and ask rules on one top-level field of the input.
 
+use super::mcp::{McpIndex, McpPattern};
 use crate::wild::Wild;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use toolgate_proto::ToolIdentity;
 
-/// A field and the value it must have.
+/// A field of a tool's input and the value it must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ParamPattern {
-    tool: String,
+    whose: Whose,
+    field: Field,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Whose {
+    Tool(String),
+    /// Tools of other servers, whose fields have no rules of their own.
+    Servers(McpPattern),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Field {
     param: String,
     value: Wild,
+}
+
+impl Field {
+    fn parse(content: &str) -> Option<Self> {
+        let (param, value) = content.split_once(':')?;
+        let named = param.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && param.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        (named && !value.is_empty()).then(|| Self { param: param.to_owned(), value: Wild::new(value) })
+    }
+
+    /// A field that is absent, or no scalar, fits nothing.
+    fn fits(&self, input: &Map<String, Value>) -> bool {
+        input.get(&self.param).and_then(scalar).is_some_and(|text| self.value.matches(&text))
+    }
 }
 
 /// Fields that other rule kinds speak of, with the meaning that counts.
@@ -28,12 +55,8 @@ pub(crate) enum Keyed {
 /// Reads a content as `param:value`, if for this tool it is one.
 /// Where contents have a grammar of their own, only the tool's known fields count as such.
 pub(crate) fn parse(tool: &str, content: &str) -> Option<Keyed> {
-    let (param, value) = content.split_once(':')?;
-    let field = param.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && param.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    if !field || value.is_empty() {
-        return None;
-    }
+    let field = Field::parse(content)?;
+    let param = field.param.as_str();
     let known: Option<&[&str]> = match super::tool::family(tool) {
         "Bash" | "PowerShell" => Some(&[
             "timeout",
@@ -66,36 +89,44 @@ pub(crate) fn parse(tool: &str, content: &str) -> Option<Keyed> {
     if known.is_some_and(|known| !known.contains(&param)) {
         return None;
     }
-    Some(Keyed::Param(ParamPattern {
-        tool: super::tool::canonical(tool).to_owned(),
-        param: param.to_owned(),
-        value: Wild::new(value),
-    }))
+    let whose = Whose::Tool(super::tool::canonical(tool).to_owned());
+    Some(Keyed::Param(ParamPattern { whose, field }))
+}
+
+/// The same for tools of other servers. What their fields mean nobody knows, so none has a rule kind of its own.
+pub(crate) fn parse_for_servers(tools: McpPattern, content: &str) -> Option<ParamPattern> {
+    Field::parse(content).map(|field| ParamPattern { whose: Whose::Servers(tools), field })
 }
 
 /// Parameter rules of one action.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct ParamIndex(HashMap<String, Vec<(u32, ParamPattern)>>);
+pub(crate) struct ParamIndex {
+    tools: HashMap<String, Vec<(u32, Field)>>,
+    servers: McpIndex,
+    fields_of_servers: HashMap<u32, Field>,
+}
 
 impl ParamIndex {
     pub(crate) fn add(&mut self, id: u32, pattern: ParamPattern) {
-        self.0.entry(pattern.tool.clone()).or_default().push((id, pattern));
+        match pattern.whose {
+            Whose::Tool(tool) => self.tools.entry(tool).or_default().push((id, pattern.field)),
+            Whose::Servers(tools) => {
+                self.servers.add(id, tools);
+                self.fields_of_servers.insert(id, pattern.field);
+            }
+        }
     }
 
-    /// The first rule that a field of the input fits. A field that is absent, or no scalar, fits nothing.
+    /// The first rule that a field of the input fits.
     pub(crate) fn find(&self, tool: &ToolIdentity, input: &Map<String, Value>) -> Option<u32> {
-        if self.0.is_empty() {
+        if self.tools.is_empty() && self.fields_of_servers.is_empty() {
             return None;
         }
         let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
-        names
-            .filter_map(|name| self.0.get(name))
-            .flatten()
-            .filter(|(_, pattern)| {
-                input.get(&pattern.param).and_then(scalar).is_some_and(|text| pattern.value.matches(&text))
-            })
-            .map(|(id, _)| *id)
-            .min()
+        let own = names.filter_map(|name| self.tools.get(name)).flatten();
+        let own = own.filter(|(_, field)| field.fits(input)).map(|(id, _)| *id).min();
+        let fits = |id| self.fields_of_servers.get(&id).is_some_and(|field| field.fits(input));
+        own.into_iter().chain(self.servers.find_broadly(tool, fits)).min()
     }
 }
 
