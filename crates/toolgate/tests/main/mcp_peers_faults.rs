@@ -132,6 +132,37 @@ fn reads_and_edits_that_are_sent_together_begin_one_after_the_other() {
     }
 }
 
+/// What a call opens to a server behind the gate must outlive the call, and the second thread may not.
+#[test]
+fn calls_are_shared_with_a_second_thread_unless_servers_are_behind_the_gate() {
+    let desk = Desk::new();
+    let file = desk.write("a.txt", "hello\n");
+    let mut input = opening();
+    for id in 1..=64 {
+        input += &request(id, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }));
+    }
+    let script = format!("{}/../mcp/tests/main/fake_server.py", env!("CARGO_MANIFEST_DIR"));
+    let servers = json!({ "mcpServers": { "one": { "command": "python3", "args": [script, "good"] } } });
+    let second = |more: &[&str]| {
+        let mut command = desk.command(&[&["mcp", "serve", "--quiet"], more].concat());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let answers = lines.map(Result::unwrap).filter(|line| line.contains("\"id\":"));
+        assert_eq!(answers.take(65).count(), 65);
+        let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+        let names = threads.flat_map(|thread| std::fs::read_to_string(thread.path().join("comm")));
+        let found = names.filter(|name| name.trim() == "toolgate-crew").count();
+        drop(stdin);
+        assert!(child.wait().unwrap().success());
+        found
+    };
+    let processors = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(second(&[]), usize::from(processors > 1));
+    assert_eq!(second(&["--mcp-config", &servers.to_string()]), 0);
+}
+
 /// A stack larger than all memory is not to be had, and so no thread to share the calls with.
 #[test]
 fn where_no_thread_can_be_had_calls_that_arrive_together_are_answered_by_one() {
