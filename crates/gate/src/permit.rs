@@ -38,6 +38,7 @@ use crate::progress::Progress;
 use crate::scene::Scene;
 use tokio_util::sync::CancellationToken;
 use toolgate_os::Files;
+use toolgate_os::sandbox::FileGuard;
 use toolgate_proto::{CallId, Terms};
 
 /// Proof that one call may run once, on certain terms.
@@ -51,6 +52,10 @@ impl Permit {
     pub(crate) fn issue(terms: Terms) -> Self {
         Self { terms }
     }
+
+    pub(crate) fn terms(&self) -> &Terms {
+        &self.terms
+    }
 }
 
 /// A call that passed every stage before its run: the permit, and hands that reach what was granted.
@@ -61,6 +66,7 @@ pub struct Cleared {
     scene: Scene,
     files: Files,
     hosts: HostRules,
+    guard: FileGuard,
     progress: Progress,
     cancel: CancellationToken,
 }
@@ -70,10 +76,10 @@ impl Cleared {
         permit: Permit,
         call: CallId,
         scene: Scene,
-        (files, hosts): (Files, HostRules),
+        (files, hosts, guard): (Files, HostRules, FileGuard),
         (progress, cancel): (Progress, CancellationToken),
     ) -> Self {
-        Self { permit, call, scene, files, hosts, progress, cancel }
+        Self { permit, call, scene, files, hosts, guard, progress, cancel }
     }
 
     /// The call's id.
@@ -99,6 +105,11 @@ impl Cleared {
     /// What rules say of hosts that the call meets only while it runs.
     pub fn hosts(&self) -> &HostRules {
         &self.hosts
+    }
+
+    /// What rules say of files that a command meets only while it runs.
+    pub fn file_guard(&self) -> &FileGuard {
+        &self.guard
     }
 
     /// Where to tell how far it is.

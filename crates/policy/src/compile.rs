@@ -5,7 +5,7 @@ use crate::decide::Policy;
 use crate::facts::Workspace;
 use crate::lint;
 use crate::protect::{Guarded, Touch};
-use crate::raw::{Action, Layer, LayerRules, Problem, RawPolicy, RawRule, Switches, Weight};
+use crate::raw::{Action, Enforcement, Layer, LayerRules, Problem, RawPolicy, RawRule, Switches, Weight};
 use crate::rule::domain::{DomainIndex, DomainPattern};
 use crate::rule::path::{PathIndex, PathPattern, PathUse, Places};
 use crate::rule::{ActionIndex, Kind, Rule};
@@ -43,6 +43,7 @@ pub(crate) struct Compiled {
     pub(crate) block_reads_outside: bool,
     pub(crate) block_writes_outside: bool,
     pub(crate) allow_unsandboxed: bool,
+    pub(crate) enforcement: Enforcement,
     /// Set when a rule that would deny or ask cannot be read.
     pub(crate) unusable: Option<Reason>,
 }
@@ -100,6 +101,7 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<Problem>) {
         block_reads_outside: raw.block_reads_outside,
         block_writes_outside: raw.block_writes_outside,
         allow_unsandboxed: raw.allow_unsandboxed,
+        enforcement: raw.enforcement,
         unusable: None,
     };
     for layer in std::mem::take(&mut raw.layers) {

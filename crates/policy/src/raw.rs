@@ -157,6 +157,18 @@ pub struct RawPolicy {
     pub protected_names: Vec<String>,
     /// Further patterns (gitignore) of files that ask with a warning.
     pub sensitive: Vec<String>,
+    /// Whether the kernel holds commands to the rights that a verdict grants.
+    pub enforcement: Enforcement,
+}
+
+/// Whether the kernel holds a command to what was judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Enforcement {
+    /// It does: an error of the analysis is a failed command.
+    Kernel,
+    /// It does not, or that is not known. Then only plain command lines pass as reading.
+    #[default]
+    Absent,
 }
 
 impl Default for RawPolicy {
@@ -174,6 +186,7 @@ impl Default for RawPolicy {
             protected_paths: Vec::new(),
             protected_names: Vec::new(),
             sensitive: Vec::new(),
+            enforcement: Enforcement::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The answer of policy, with what it obliges to and why.
 
-use crate::{AbsPath, Code, Effect, ToolName};
+use crate::{AbsPath, Code, Effect, Scope, ToolName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -45,14 +45,103 @@ pub struct Terms {
     pub reason: Reason,
     /// A command may leave the sandbox. Only ever set by a decision of its own.
     pub unsandboxed: bool,
-    /// Directories in which a command may write.
-    pub writable: Vec<AbsPath>,
-    /// Paths that stay unwritable inside those.
+    /// What a command may do to files and which programs it may start: the kernel permits this and nothing else.
+    pub rights: CommandRights,
+    /// Paths that stay unwritable, whatever the rights say.
     pub protected: Vec<AbsPath>,
     /// Paths that a command may not read, taken from the deny rules.
     pub unreadable: Vec<AbsPath>,
     /// What a command may reach over the network.
     pub network: Network,
+}
+
+/// What the kernel permits a command, cut from the effects that were judged.
+///
+/// An error of the analysis is then a failed command: what was not judged is not permitted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRights {
+    /// How the rights were cut.
+    pub level: RightsLevel,
+    /// The only files and trees that it may read, beside the system's program and library directories.
+    /// `None`: everything that no rule and no name keeps back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<Vec<AbsPath>>,
+    /// What it may create, change and remove, beside its private temporary directory.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub write: Vec<WriteRight>,
+    /// The only programs that it may start, as the command line spells them. `None`: any program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execute: Option<Vec<String>>,
+    /// Files that were judged by name: reading or writing them was granted in so many words, so names that are only
+    /// kept back by default are not kept back here. A deny rule still holds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<AbsPath>,
+    /// It may write objects, refs, the index and logs of a git repository: a git command was allowed as such.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub git_data: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl CommandRights {
+    /// The rights of a call that runs no command: none.
+    pub fn none() -> Self {
+        Self {
+            level: RightsLevel::ReadOnly,
+            read: Some(Vec::new()),
+            write: Vec::new(),
+            execute: Some(Vec::new()),
+            named: Vec::new(),
+            git_data: false,
+        }
+    }
+
+    /// The rights of a command that was allowed as a whole: any program, everything readable, and these trees to
+    /// write in.
+    pub fn whole(roots: &[AbsPath]) -> Self {
+        Self {
+            level: RightsLevel::Workspace,
+            read: None,
+            write: roots.iter().map(|root| WriteRight { path: root.clone(), scope: Scope::Tree }).collect(),
+            execute: None,
+            named: Vec::new(),
+            git_data: false,
+        }
+    }
+}
+
+/// How the rights of a command were cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RightsLevel {
+    /// Every part of the line only reads: no write, no network, only the listed programs.
+    ReadOnly,
+    /// Every write of the line is known: those paths and no others.
+    NamedWrites,
+    /// A rule, a mode or a person allowed the line as a whole: it may write in the workspace.
+    Workspace,
+}
+
+impl fmt::Display for RightsLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ReadOnly => "read-only",
+            Self::NamedWrites => "named writes",
+            Self::Workspace => "workspace",
+        })
+    }
+}
+
+/// One path that a command may change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct WriteRight {
+    /// Where.
+    pub path: AbsPath,
+    /// Only this entry, or all below it.
+    pub scope: Scope,
 }
 
 /// What a command may reach over the network.

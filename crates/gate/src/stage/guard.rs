@@ -9,8 +9,9 @@ use crate::tool::Prepared;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use toolgate_os::{Access, Files, Hidden, Reach, Secrets};
-use toolgate_policy::ReadFilter;
-use toolgate_proto::{AbsPath, Effect, Facts, Intent, Refusal, Scope, Stage, WriteKind};
+use toolgate_os::sandbox::{FileGuard, PathGuard};
+use toolgate_policy::{CommandGuard, ReadFilter};
+use toolgate_proto::{AbsPath, Effect, Facts, Intent, Refusal, Scope, Stage, Terms, WriteKind};
 
 /// A call with nothing left before it.
 pub(crate) struct Ready {
@@ -35,11 +36,13 @@ pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Re
         .map(|journal| journal.recorder(walk.call.id.clone(), walk.scene.session.id().clone()));
     let files =
         hands(walk, &intent, &facts).recorded_by(recorder).checked_by(Arc::clone(&walk.gate.content_checks));
+    let runs = intent.effects.iter().any(|effect| matches!(effect, Effect::Exec { .. }));
+    let file_guard = if runs { file_guard(walk, permit.terms()) } else { FileGuard::default() };
     let cleared = Cleared::new(
         permit,
         walk.call.id.clone(),
         walk.scene.clone(),
-        (files, HostRules::new(Arc::clone(&walk.current.policy))),
+        (files, HostRules::new(Arc::clone(&walk.current.policy)), file_guard),
         (progress.clone(), walk.cancel.clone()),
     );
     let asks = intent.effects.contains(&Effect::Ask);
@@ -78,6 +81,40 @@ fn hands(walk: &Walk<'_>, intent: &Intent, facts: &Facts) -> Files {
     let hidden = if hides_any { Hidden::new(move |path| filter.hidden(path)) } else { Hidden::nothing() };
     Files::new(reach.collect(), walk.scene.workspace.roots.clone())
         .with_hidden(hidden.withholding(Sensitive(secrets)))
+}
+
+/// The rules for files, for a command while it runs.
+fn file_guard(walk: &Walk<'_>, terms: &Terms) -> FileGuard {
+    let policy = &walk.current.policy;
+    let workspace = &walk.scene.workspace;
+    let guard = policy.command_guard(workspace, &terms.rights);
+    // Without rules on reading, most files are told from secrets by their names alone.
+    let names = (!policy.hides_any()).then(|| policy.read_filter(workspace));
+    FileGuard::new(Arc::new(GuardedFiles { guard, names }))
+}
+
+/// What policy says of files, in the terms of the sandbox.
+struct GuardedFiles {
+    guard: CommandGuard,
+    names: Option<ReadFilter>,
+}
+
+impl PathGuard for GuardedFiles {
+    fn hides(&self, real: &AbsPath) -> bool {
+        self.guard.hides(real)
+    }
+
+    fn protects(&self, real: &AbsPath) -> bool {
+        self.guard.protects(real)
+    }
+
+    fn names_tell(&self, directory: &AbsPath) -> bool {
+        self.names.as_ref().is_some_and(|filter| filter.names_tell(directory))
+    }
+
+    fn may_hide_name(&self, name: &str) -> bool {
+        self.names.as_ref().is_none_or(|filter| filter.sensitive_name(name))
+    }
 }
 
 /// What policy calls sensitive, for searches.

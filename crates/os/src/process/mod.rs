@@ -14,12 +14,14 @@ mod environment;
 mod git;
 mod keeper;
 mod launch;
+mod program;
 mod pump;
 mod sweep;
 mod text;
 
 pub use capture::{Keeping, Written};
 pub use environment::{Environment, GitHelpers, looks_secret};
+pub use program::{FoundProgram, find_programs};
 pub use text::plain_text;
 
 use crate::sandbox::{Confinement, Enforced, Refused};
@@ -145,6 +147,13 @@ impl Process {
         let (lifeline_end, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
         let nothing = openat(CWD, c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
 
+        let confinement = confinement.map(|mut confinement| {
+            if let Some(programs) = &mut confinement.executable {
+                let path = environment.get("PATH").unwrap_or_default();
+                programs.extend(find_programs(std::slice::from_ref(&shell), path, &cwd, &[]));
+            }
+            confinement
+        });
         let prepared = confinement.map(Confinement::prepare).transpose()?;
         let (wrapping, cage, warden, enforced) = match prepared {
             Some(prepared) => {

@@ -1,79 +1,124 @@
-//! Which paths a command may change and read: one place that says so, for Landlock's rules and for the warden.
+//! Which paths a command may change and read: one place that says so, for Landlock's rules and for the supervisor.
 
+use super::Confinement;
+use super::guard::FileGuard;
+use super::scan::find_hidden;
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use std::collections::HashSet;
-use toolgate_proto::AbsPath;
+use toolgate_proto::{AbsPath, EntryKind};
 
-/// The bounds of one command, with links resolved.
+/// The bounds of one command, with symlinks resolved.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bounds {
+    /// Trees in which it may write.
     writable: Vec<AbsPath>,
+    /// Single entries that it may create, change and remove.
+    entries: Vec<AbsPath>,
+    /// Its own temporary directories: nothing in there is guarded.
+    private: Vec<AbsPath>,
+    /// The only trees and files that it may read; `None` is everything that is not hidden.
+    readable: Option<Vec<AbsPath>>,
+    /// The only program files that it may execute; `None` is any.
+    executable: Option<Vec<AbsPath>>,
+    /// What those need beside themselves: interpreters and loaders. Not to be called by hand.
+    interpreters: Vec<AbsPath>,
     /// Inside those, what may not be changed: protected paths, and unreadable ones, which a new name would make
     /// readable.
     barred: Vec<AbsPath>,
     unreadable: Vec<AbsPath>,
+    /// Rules by name and pattern, asked about real paths.
+    pub(super) guard: FileGuard,
+    /// A tree was too large to be searched for hidden files: the supervisor opens every file of it.
+    unsearched: bool,
     /// The files at barred paths, by device and number: the same file under another name stays as it is.
-    pinned: HashSet<(u64, u64)>,
+    pinned: HashSet<FileIdentity>,
     /// The files at unreadable paths likewise.
-    hidden: HashSet<(u64, u64)>,
+    hidden: HashSet<FileIdentity>,
     /// Sockets that may be connected to.
     sockets: Vec<AbsPath>,
-    /// What Landlock grants for writing below the writable directories.
+    /// What Landlock grants for writing.
     pub(super) native_write: Vec<AbsPath>,
-    /// What Landlock grants for reading where unreadable paths lie inside a writable directory.
+    /// What Landlock grants for reading where hidden files lie among others.
     pub(super) native_read: Vec<AbsPath>,
 }
 
+/// A file, whatever it is called: device and inode number.
+type FileIdentity = (u64, u64);
+
 impl Bounds {
-    pub(super) fn new(writable: &[AbsPath], protected: &[AbsPath], unreadable: &[AbsPath]) -> Self {
-        let real = |paths: &[AbsPath]| -> Vec<AbsPath> {
-            let mut out: Vec<AbsPath> = Vec::new();
-            for path in paths {
-                // Both where it leads and where it stands: a link at a protected place must not be replaced.
-                out.push(crate::resolve(path).real);
-                if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
-                    out.push(crate::resolve(&parent).real.join(name));
-                }
-            }
-            out.sort();
-            out.dedup();
-            out
+    pub(super) fn new(confinement: &Confinement) -> Self {
+        let writable = existing(&confinement.writable);
+        let private = existing(&confinement.private);
+        let readable = confinement.readable.as_ref().map(|paths| {
+            let mut paths: Vec<AbsPath> = paths.iter().map(|path| crate::resolve(path).real).collect();
+            // What is written may be read again.
+            paths.extend(writable.iter().chain(&private).cloned());
+            paths
+        });
+        let mut unreadable = both_ends(&confinement.unreadable);
+        let searched: Vec<AbsPath> = match &readable {
+            Some(paths) => paths.iter().filter(|path| !private.contains(path)).cloned().collect(),
+            None => writable.clone(),
         };
-        let writable: Vec<AbsPath> = writable
-            .iter()
-            .map(crate::resolve)
-            .filter(|fact| fact.problem.is_none() && fact.kind != toolgate_proto::EntryKind::Missing)
-            .map(|fact| fact.real)
-            .collect();
-        let unreadable = real(unreadable);
-        let mut barred = real(protected);
+        let found = find_hidden(searched.iter(), &confinement.guard);
+        unreadable.extend(found.paths);
+        unreadable.sort();
+        unreadable.dedup();
+        let mut barred = both_ends(&confinement.protected);
         barred.extend(unreadable.iter().cloned());
         let pinned = barred.iter().filter_map(identity).collect();
         let hidden = unreadable.iter().filter_map(identity).collect();
         Self {
+            entries: confinement.entries.iter().map(|path| crate::resolve(path).real).collect(),
+            executable: confinement
+                .executable
+                .as_ref()
+                .map(|programs| programs.iter().map(|program| program.file.clone()).collect()),
+            interpreters: confinement
+                .executable
+                .iter()
+                .flatten()
+                .flat_map(|program| program.interpreters.iter().cloned())
+                .collect(),
+            sockets: confinement.sockets.iter().map(|path| crate::resolve(path).real).collect(),
+            guard: confinement.guard.clone(),
+            unsearched: !found.complete,
             writable,
+            private,
+            readable,
             barred,
             unreadable,
             pinned,
             hidden,
-            sockets: Vec::new(),
             native_write: Vec::new(),
             native_read: Vec::new(),
         }
     }
 
-    pub(super) fn with_sockets(mut self, sockets: &[AbsPath]) -> Self {
-        self.sockets = sockets.iter().map(|path| crate::resolve(path).real).collect();
-        self
-    }
-
-    /// Whether a socket at a path, links resolved, may be connected to.
+    /// Whether a socket at a path, symlinks resolved, may be connected to.
     pub(super) fn may_connect(&self, real: &AbsPath) -> bool {
         self.may_write(real) || self.may_read(real) && self.sockets.iter().any(|path| real.is_under(path))
     }
 
-    pub(super) fn writable(&self) -> &[AbsPath] {
-        &self.writable
+    /// Trees in which it may write, its own temporary ones among them.
+    pub(super) fn writable(&self) -> impl Iterator<Item = &AbsPath> + Clone {
+        self.writable.iter().chain(&self.private)
+    }
+
+    pub(super) fn private(&self) -> &[AbsPath] {
+        &self.private
+    }
+
+    pub(super) fn readable(&self) -> Option<&[AbsPath]> {
+        self.readable.as_deref()
+    }
+
+    pub(super) fn executable(&self) -> Option<&[AbsPath]> {
+        self.executable.as_deref()
+    }
+
+    pub(super) fn interpreters(&self) -> &[AbsPath] {
+        &self.interpreters
     }
 
     pub(super) fn barred(&self) -> &[AbsPath] {
@@ -84,38 +129,73 @@ impl Bounds {
         &self.unreadable
     }
 
-    /// Whether unreadable paths lie inside a writable directory, so that reading there must be decided one by one.
-    pub(super) fn reads_are_mixed(&self) -> bool {
-        self.unreadable.iter().any(|path| self.writable.iter().any(|root| path.is_under(root)))
+    pub(super) fn is_unsearched(&self) -> bool {
+        self.unsearched
     }
 
-    /// Whether the content at a path, links resolved, may be changed.
+    /// Whether the supervisor must decide about reading as well: hidden files lie where new ones can be made, or
+    /// among what a search goes through.
+    pub(super) fn reads_are_mixed(&self) -> bool {
+        let trees: Vec<&AbsPath> = match &self.readable {
+            Some(paths) => paths.iter().collect(),
+            None => self.writable.iter().collect(),
+        };
+        self.unsearched || self.unreadable.iter().any(|path| trees.iter().any(|root| path.is_under(root)))
+    }
+
+    /// Whether the content at a path, symlinks resolved, may be changed.
     pub(super) fn may_write(&self, real: &AbsPath) -> bool {
-        self.writable.iter().any(|root| real.is_under(root)) && !self.bars(real)
+        if self.private.iter().any(|root| real.is_under(root)) {
+            return !self.bars(real);
+        }
+        let granted = self.writable.iter().any(|root| real.is_under(root)) || self.entries.contains(real);
+        granted && !self.bars(real) && !self.guard.protects(real)
+    }
+
+    /// Whether a directory may be made at a path: also on the way to an entry that may be written.
+    pub(super) fn may_make_directory(&self, real: &AbsPath) -> bool {
+        let on_the_way =
+            || self.entries.iter().any(|entry| entry.is_under(real)) && !self.guard.protects(real);
+        self.may_write(real) || on_the_way() && !self.bars(real)
     }
 
     /// Whether the entry itself may be removed, renamed or replaced.
     /// A directory above something protected may not: it would take that along.
     pub(super) fn may_replace(&self, real: &AbsPath) -> bool {
         self.may_write(real)
-            && !self.writable.contains(real)
+            && !self.writable().any(|root| root == real)
             && !self.barred.iter().any(|path| path.is_under(real))
     }
 
+    /// Whether the content at a path, symlinks resolved, may be read.
     pub(super) fn may_read(&self, real: &AbsPath) -> bool {
-        !self.unreadable.iter().any(|path| real.is_under(path))
-            && !identity(real).is_some_and(|file| self.hidden.contains(&file))
+        let granted = self.readable.as_ref().is_none_or(|paths| paths.iter().any(|path| real.is_under(path)));
+        granted && !self.hides(real)
     }
 
-    /// Whether Landlock lets this be changed without anybody's help.
+    /// Whether the content at a path, symlinks resolved, is kept back by a rule or a name.
+    pub(super) fn hides(&self, real: &AbsPath) -> bool {
+        if self.private.iter().any(|root| real.is_under(root)) {
+            return false;
+        }
+        self.unreadable.iter().any(|path| real.is_under(path))
+            || identity(real).is_some_and(|file| self.hidden.contains(&file))
+            || self.guard.hides(real)
+    }
+
+    /// Whether Landlock lets this be changed without the supervisor.
     pub(super) fn writes_natively(&self, real: &AbsPath) -> bool {
         self.native_write.iter().any(|granted| real.is_under(granted))
     }
 
     /// The same for reading.
     pub(super) fn reads_natively(&self, real: &AbsPath) -> bool {
-        self.unreadable.is_empty()
-            || !self.writable.iter().any(|root| real.is_under(root))
+        let mixed = match &self.readable {
+            Some(paths) => paths.iter().any(|root| real.is_under(root)),
+            None => self.writable.iter().any(|root| real.is_under(root)),
+        };
+        !mixed
+            || !self.unsearched && self.unreadable.is_empty()
             || self.native_read.iter().any(|granted| real.is_under(granted))
     }
 
@@ -130,8 +210,31 @@ impl Bounds {
     }
 }
 
+fn existing(paths: &[AbsPath]) -> Vec<AbsPath> {
+    paths
+        .iter()
+        .map(crate::resolve)
+        .filter(|fact| fact.problem.is_none() && fact.kind != EntryKind::Missing)
+        .map(|fact| fact.real)
+        .collect()
+}
+
+/// Each path where it leads and where it stands: a symlink at a protected place must not be replaced.
+fn both_ends(paths: &[AbsPath]) -> Vec<AbsPath> {
+    let mut out: Vec<AbsPath> = Vec::new();
+    for path in paths {
+        out.push(crate::resolve(path).real);
+        if let (Some(parent), Some(name)) = (path.parent(), path.file_name()) {
+            out.push(crate::resolve(&parent).real.join(name));
+        }
+    }
+    out.sort();
+    out.dedup();
+    out
+}
+
 /// Which file is at a path, if it is one of which there may be other names.
-fn identity(path: &AbsPath) -> Option<(u64, u64)> {
+fn identity(path: &AbsPath) -> Option<FileIdentity> {
     let stat = statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((stat.st_dev, stat.st_ino))
 }
@@ -148,7 +251,12 @@ mod tests {
         std::fs::write(top.join(".git/config"), "x").unwrap();
         std::fs::hard_link(top.join(".git/config"), top.join("twin")).unwrap();
         let protected = [top.join(".git/hooks"), top.join(".git/config"), top.join(".mcp.json")];
-        let bounds = Bounds::new(std::slice::from_ref(&top), &protected, &[top.join(".env")]);
+        let bounds = Bounds::new(&Confinement {
+            writable: vec![top.clone()],
+            protected: protected.to_vec(),
+            unreadable: vec![top.join(".env")],
+            ..Confinement::default()
+        });
         for (path, write, replace) in [
             ("a", true, true),
             (".git", true, false),

@@ -69,8 +69,7 @@ pub(super) fn wrapping(bounds: &Bounds, net: Net) -> Result<Wrapping, StartProbl
     for path in bounds.barred() {
         if path.as_path().exists() {
             argv.extend(["--ro-bind".to_owned(), path.to_string(), path.to_string()]);
-        } else if bounds.writable().iter().any(|root| path.is_under(root)) && !missing.contains(&Gap::Absent)
-        {
+        } else if bounds.writable().any(|root| path.is_under(root)) && !missing.contains(&Gap::Absent) {
             missing.push(Gap::Absent);
         }
     }
@@ -94,8 +93,12 @@ pub(super) fn wrapping(bounds: &Bounds, net: Net) -> Result<Wrapping, StartProbl
         missing.push(Gap::Sockets);
         &[libc::SYS_connect, libc::SYS_bind]
     };
-    let setting =
-        Setting { net: if net == Net::None { Net::None } else { Net::Full }, warden: false, reads: false };
+    let setting = Setting {
+        net: if net == Net::None { Net::None } else { Net::Full },
+        warden: false,
+        reads: false,
+        programs: false,
+    };
     let mut table = rules(setting);
     table.retain(|rule| !left_out.contains(&rule.call));
     Ok(Wrapping { argv, filter: file_of(&assemble(&table))?, missing })
@@ -108,7 +111,7 @@ fn above_barred(bounds: &Bounds) -> Vec<AbsPath> {
     for path in bounds.barred() {
         let mut above = path.parent();
         while let Some(dir) = above {
-            let inside = bounds.writable().iter().any(|root| dir.is_under(root) && dir != *root);
+            let inside = bounds.writable().any(|root| dir.is_under(root) && dir != *root);
             if inside && dir.as_path().is_dir() {
                 out.push(dir.clone());
             }

@@ -12,6 +12,8 @@ pub(super) struct Setting {
     pub(super) warden: bool,
     /// Reading must be decided as well.
     pub(super) reads: bool,
+    /// Only some programs may be executed.
+    pub(super) programs: bool,
 }
 
 /// Calls that no command needs and that reach beyond it: other processes' memory, the kernel's own tables, mounts,
@@ -185,9 +187,24 @@ pub(super) fn rules(setting: Setting) -> Vec<Rule> {
     out.push(rule(libc::SYS_clone3, &[], Act::Fail(libc::ENOSYS)));
     out.push(rule(libc::SYS_prlimit64, &[Check::Not(0, 0)], no));
     out.extend(REQUESTS.iter().map(|request| rule(libc::SYS_ioctl, &[Check::Is(1, *request)], no)));
+    programs(setting, &mut out);
     files(setting, &mut out);
     sockets(setting, &mut out);
     out
+}
+
+fn programs(setting: Setting, out: &mut Vec<Rule>) {
+    if !setting.programs {
+        return;
+    }
+    // A program in memory has no path that Landlock could refuse.
+    out.push(rule(libc::SYS_memfd_create, &[], Act::Fail(libc::ENOSYS)));
+    out.push(rule(libc::SYS_memfd_secret, &[], Act::Fail(libc::ENOSYS)));
+    if setting.warden {
+        out.extend([libc::SYS_execve, libc::SYS_execveat].map(|call| rule(call, &[], Act::Ask)));
+    } else {
+        out.push(rule(libc::SYS_execveat, &[], Act::Fail(libc::ENOSYS)));
+    }
 }
 
 fn files(setting: Setting, out: &mut Vec<Rule>) {

@@ -2,10 +2,11 @@
 //!
 //! "Everything but this" is therefore spelled out: each directory on the way to an exception is entered, and its
 //! other entries are granted one by one.
-//! What is made in such a directory later has no grant; the warden fills that in.
+//! What is made in such a directory later has no grant; the supervisor opens it in the command's place.
 
 use super::Net;
 use super::bounds::Bounds;
+use super::system::{INSTALLED_BESIDE, READABLE_CONFIGURATION, READABLE_TREES};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, Scope, make_bitflags,
@@ -15,7 +16,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use toolgate_proto::AbsPath;
+use toolgate_proto::{AbsPath, EntryKind};
 
 /// The newest rules that are asked for. Older kernels give what they have, and the report says what is missing.
 const NEWEST: ABI = ABI::V6;
@@ -24,7 +25,11 @@ const NEWEST: ABI = ABI::V6;
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Builds the rules. `None` where the kernel has no Landlock.
-pub(super) fn ruleset(bounds: &mut Bounds, net: Net) -> Result<Option<OwnedFd>, String> {
+///
+/// With a supervisor, nothing outside the private directories is writable by itself: the supervisor makes every change
+/// in the command's place, after a look at the real path. So rules by name hold for files that do not exist yet, and
+/// no race between the look and the change leads elsewhere.
+pub(super) fn ruleset(bounds: &mut Bounds, net: Net, supervised: bool) -> Result<Option<OwnedFd>, String> {
     let words = |error: landlock::RulesetError| error.to_string();
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -35,33 +40,21 @@ pub(super) fn ruleset(bounds: &mut Bounds, net: Net) -> Result<Option<OwnedFd>, 
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(words)?;
     }
     let mut granter = Granter { ruleset: ruleset.create().map_err(words)? };
-
-    let read = make_bitflags!(AccessFs::{ReadFile | ReadDir | Execute});
-    let root = AbsPath::root();
-    if bounds.unreadable().is_empty() {
-        granter.grant(&root, read)?;
-    } else {
-        // Names stay visible, contents do not: a directory that cannot be listed breaks every shell pattern.
-        granter.grant(&root, AccessFs::ReadDir.into())?;
-        let mut granted = Vec::new();
-        granter.all_but(&root, bounds.unreadable(), read, &mut granted)?;
-        bounds.native_read = granted;
-    }
-
-    let write = make_bitflags!(AccessFs::{
-        WriteFile | RemoveDir | RemoveFile | MakeDir | MakeReg | MakeSock | MakeFifo | MakeSym | Refer | Truncate
-    });
-    let mut granted = Vec::new();
-    for path in bounds.writable() {
-        granter.all_but(path, bounds.barred(), write, &mut granted)?;
-    }
-    bounds.native_write = granted;
+    granter.grant_reads(bounds, supervised)?;
+    granter.grant_programs(bounds)?;
+    granter.grant_writes(bounds, supervised)?;
     for device in DEVICES {
-        if let Ok(device) = AbsPath::new(device) {
-            granter.grant(&device, make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev}))?;
-        }
+        granter.grant(&absolute(device), make_bitflags!(AccessFs::{ReadFile | WriteFile | IoctlDev}))?;
     }
     Ok(granter.ruleset.into())
+}
+
+fn absolute(path: &str) -> AbsPath {
+    AbsPath::root().join(path)
+}
+
+fn in_system_tree(path: &AbsPath) -> bool {
+    READABLE_TREES.iter().any(|tree| path.is_under(&absolute(tree)))
 }
 
 struct Granter {
@@ -69,6 +62,93 @@ struct Granter {
 }
 
 impl Granter {
+    /// Reading: everything but what is hidden, or only what is listed.
+    fn grant_reads(&mut self, bounds: &mut Bounds, supervised: bool) -> Result<(), String> {
+        let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
+        let mut granted = Vec::new();
+        match bounds.readable() {
+            None if bounds.unreadable().is_empty() && !bounds.is_unsearched() => {
+                self.grant(&AbsPath::root(), read)?;
+            }
+            None => {
+                // Names stay visible, contents do not: a directory that cannot be listed breaks every shell pattern.
+                self.grant(&AbsPath::root(), AccessFs::ReadDir.into())?;
+                let mut exceptions = bounds.unreadable().to_vec();
+                if bounds.is_unsearched() && supervised {
+                    exceptions.extend(bounds.writable().cloned());
+                    exceptions.retain(|path| !bounds.private().contains(path));
+                }
+                self.all_but(&AbsPath::root(), &exceptions, read, &mut granted)?;
+                for path in bounds.private() {
+                    self.grant(path, read)?;
+                }
+            }
+            Some(paths) => {
+                for tree in READABLE_TREES.iter().chain(READABLE_CONFIGURATION) {
+                    self.grant_where_it_leads(&absolute(tree), read)?;
+                }
+                for path in paths {
+                    self.grant(path, AccessFs::ReadDir.into())?;
+                    if !(bounds.is_unsearched() && supervised) || bounds.private().contains(path) {
+                        self.all_but(path, bounds.unreadable(), read, &mut granted)?;
+                    }
+                }
+            }
+        }
+        bounds.native_read = granted;
+        Ok(())
+    }
+
+    /// Executing: any program, or only what is listed.
+    fn grant_programs(&mut self, bounds: &Bounds) -> Result<(), String> {
+        let run = make_bitflags!(AccessFs::{ReadFile | Execute});
+        let Some(programs) = bounds.executable() else {
+            return self.grant(&AbsPath::root(), AccessFs::Execute.into());
+        };
+        for file in programs.iter().chain(bounds.interpreters()) {
+            self.grant(file, run)?;
+            // What a program is made of may lie outside the system's directories.
+            let prefix = file.parent().and_then(|directory| directory.parent());
+            for name in INSTALLED_BESIDE.iter().filter(|_| bounds.readable().is_some()) {
+                if let Some(prefix) = prefix.as_ref().filter(|prefix| !in_system_tree(prefix)) {
+                    self.grant(&prefix.join(name), make_bitflags!(AccessFs::{ReadFile | ReadDir}))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writing: the private directories; without a supervisor, all that is granted.
+    fn grant_writes(&mut self, bounds: &mut Bounds, supervised: bool) -> Result<(), String> {
+        let write = make_bitflags!(AccessFs::{
+            WriteFile | RemoveDir | RemoveFile | MakeDir | MakeReg | MakeSock | MakeFifo | MakeSym | Refer | Truncate
+        });
+        let mut granted = Vec::new();
+        for path in bounds.private() {
+            self.all_but(path, bounds.barred(), write, &mut granted)?;
+        }
+        let trees = bounds.writable().filter(|path| !bounds.private().contains(path));
+        for path in trees {
+            if supervised {
+                // A socket holds nothing and runs nothing; the kernel makes it where it is bound.
+                self.grant(path, AccessFs::MakeSock.into())?;
+            } else {
+                self.all_but(path, bounds.barred(), write, &mut granted)?;
+            }
+        }
+        bounds.native_write = granted;
+        Ok(())
+    }
+
+    /// Grants what a path leads to, if it is there.
+    fn grant_where_it_leads(&mut self, path: &AbsPath, access: BitFlags<AccessFs>) -> Result<(), String> {
+        let fact = crate::resolve(path);
+        if fact.problem.is_some() || fact.kind == EntryKind::Missing {
+            return Ok(());
+        }
+        self.grant(&fact.real, access)
+    }
+
     /// Grants everything below a directory but the exceptions.
     fn all_but(
         &mut self,

@@ -20,14 +20,18 @@ mod calls;
 mod files;
 mod filter;
 mod ground;
+mod guard;
 mod limits;
 mod refused;
+mod scan;
 mod seatbelt;
+mod system;
 mod trial;
 mod warden;
 
 pub use bubblewrap::bubblewrap_usable;
 pub use ground::{Gap, Ground};
+pub use guard::{FileGuard, PathGuard};
 pub use limits::Limits;
 pub use refused::{Access, Refused};
 pub use seatbelt::seatbelt_profile;
@@ -36,7 +40,7 @@ pub use trial::{Trial, try_out};
 pub(crate) use refused::RefusedList;
 pub(crate) use warden::Warden;
 
-use crate::process::StartProblem;
+use crate::process::{FoundProgram, StartProblem};
 use bounds::Bounds;
 use filter::Program;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -47,8 +51,21 @@ use toolgate_proto::AbsPath;
 /// What a command may do.
 #[derive(Debug, Clone, Default)]
 pub struct Confinement {
-    /// Directories in which it may write.
+    /// Trees in which it may write.
     pub writable: Vec<AbsPath>,
+    /// Single entries that it may create, change and remove, with the directories on the way to them.
+    pub entries: Vec<AbsPath>,
+    /// Temporary directories of its own: writable, and nothing in them is guarded.
+    pub private: Vec<AbsPath>,
+    /// The only trees and files that it may read, beside the system's programs and libraries; `None` is everything
+    /// that is not hidden.
+    pub readable: Option<Vec<AbsPath>>,
+    /// The only programs that it may execute; `None` is any.
+    pub executable: Option<Vec<FoundProgram>>,
+    /// Rules by name and pattern that hold while it runs.
+    pub guard: FileGuard,
+    /// What a command finds in a file that is hidden from it.
+    pub withheld: Withheld,
     /// Paths that stay as they are inside those, whether they exist or not.
     pub protected: Vec<AbsPath>,
     /// Paths whose contents it may not read.
@@ -63,6 +80,16 @@ pub struct Confinement {
     pub backend: Backend,
     /// Refuse to run where a part of this cannot be enforced.
     pub required: bool,
+}
+
+/// What a command finds in a file that is hidden from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Withheld {
+    /// Permission is denied.
+    #[default]
+    Refused,
+    /// The file is empty, so that a search goes on to the next one. The result says what was withheld.
+    Empty,
 }
 
 /// What a command may reach over the network.
@@ -114,7 +141,7 @@ impl Confinement {
     }
 
     fn by_bubblewrap(self) -> Result<Prepared, StartProblem> {
-        let bounds = Bounds::new(&self.writable, &self.protected, &self.unreadable);
+        let bounds = Bounds::new(&self);
         let bubblewrap::Wrapping { argv, filter, missing } = bubblewrap::wrapping(&bounds, self.net)?;
         self.check_required(&missing)?;
         let cage = Cage {
@@ -145,18 +172,27 @@ impl Confinement {
         let missing = ground.gaps(&self);
         self.check_required(&missing)?;
         let unusable = |message: String| StartProblem { message, sandbox: true };
-        let mut bounds =
-            Bounds::new(&self.writable, &self.protected, &self.unreadable).with_sockets(&self.sockets);
-        let ruleset =
-            if ground.landlock > 0 { files::ruleset(&mut bounds, self.net).map_err(unusable)? } else { None };
-        let setting =
-            calls::Setting { net: self.net, warden: ground.warden, reads: bounds.reads_are_mixed() };
+        let mut bounds = Bounds::new(&self);
+        let ruleset = if ground.landlock > 0 {
+            files::ruleset(&mut bounds, self.net, ground.warden).map_err(unusable)?
+        } else {
+            None
+        };
+        let setting = calls::Setting {
+            net: self.net,
+            warden: ground.warden,
+            reads: bounds.reads_are_mixed(),
+            programs: bounds.executable().is_some(),
+        };
         let program = ground.filter.then(|| filter::assemble(&calls::rules(setting)));
         let (messenger, warden) = if ground.warden {
             let (ours, theirs) =
                 socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
             let landlock = ruleset.is_some();
-            (Some(crate::process::high(theirs)?), Some(Warden::new(ours, bounds, self.net, landlock)))
+            (
+                Some(crate::process::high(theirs)?),
+                Some(Warden::new(ours, bounds, (self.net, self.withheld), landlock)),
+            )
         } else {
             (None, None)
         };

@@ -14,6 +14,10 @@ pub enum Access {
     Metadata,
     /// Reading a file.
     Read,
+    /// Reading a file that a rule or its name keeps back.
+    ReadHidden,
+    /// Starting a program that the command line does not name.
+    Execute,
     /// An internet socket.
     Internet,
     /// Connecting to an internet address.
@@ -31,6 +35,8 @@ impl Access {
             Self::Write | Self::Metadata => "`sandbox.filesystem.allowWrite`",
             Self::WriteProtected => "none: protected files are for the person to change",
             Self::Read => "the deny rule or `sandbox.filesystem.denyRead` that names it",
+            Self::ReadHidden => "an allow rule `Read(…)` for it, where no deny rule names it",
+            Self::Execute => "an allow rule `Bash(…)` for the command",
             Self::Internet => {
                 "`sandbox.network.allowedDomains`, or `sandbox.network.allowLocalBinding` for this machine alone"
             }
@@ -48,6 +54,8 @@ impl fmt::Display for Access {
             Self::WriteProtected => "write to the protected file",
             Self::Metadata => "change the mode, owner or times of",
             Self::Read => "read",
+            Self::ReadHidden => "read the withheld file",
+            Self::Execute => "start",
             Self::Internet => "use the network",
             Self::Connect => "connect to",
             Self::Listen => "listen on",

@@ -7,8 +7,9 @@ use crate::judgement::{Judgement, PartVerdict, Step};
 use crate::raw::Action;
 use crate::rule::path::Places;
 use std::borrow::Cow;
+use super::rights::Allowed;
 use toolgate_proto::{
-    AbsPath, Code, Effect, Mode, Network, Reason, RuleRef, Severity, Terms, Verdict, Warning,
+    AbsPath, Code, Effect, Mode, Network, Reason, RightsLevel, RuleRef, Severity, Terms, Verdict, Warning,
 };
 
 /// The stages of judgement, in their order.
@@ -107,6 +108,17 @@ pub(crate) struct Case<'r> {
     pub(crate) skips_hidden: bool,
     /// The worst danger that a command analysis saw.
     pub(crate) danger: Option<Severity>,
+    /// A command is covered by a rule or not at all, so that what it does was not foreseen.
+    pub(crate) covered_as_whole: bool,
+    /// The command line being weighed is written in the plain subset of bash.
+    pub(crate) plain_syntax: bool,
+}
+
+/// Whether a person said yes to the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Approval {
+    Given,
+    NotAsked,
 }
 
 /// What allows every use of a tool.
@@ -142,6 +154,8 @@ impl<'r> Case<'r> {
             grant: None,
             skips_hidden: false,
             danger: None,
+            covered_as_whole: false,
+            plain_syntax: false,
         }
     }
 
@@ -181,7 +195,7 @@ impl<'r> Case<'r> {
     }
 
     /// What all objections come to.
-    pub(crate) fn conclude(self) -> Judgement {
+    pub(crate) fn conclude(mut self) -> Judgement {
         let decisive = self.objections.iter().enumerate().max_by(|(left, a), (right, b)| {
             // The strictest; of equals the earliest stage, and there the first raised.
             a.force.cmp(&b.force).then(b.stage.cmp(&a.stage)).then(right.cmp(left))
@@ -206,7 +220,7 @@ impl<'r> Case<'r> {
                     step.action = Some(Action::Allow);
                     step.rule.clone_from(&reason.rule);
                 }
-                Verdict::Allow(self.terms(reason, false))
+                Verdict::Allow(self.terms(reason, Approval::NotAsked))
             }
             Some(objection) => match objection.force {
                 Force::Deny => {
@@ -218,7 +232,11 @@ impl<'r> Case<'r> {
                     self.ask(objection, Vec::new())
                 }
                 Force::ByDefault => match self.answered(&mut steps) {
-                    Some(reason) => Verdict::Allow(self.terms(reason, false)),
+                    Some(reason) => {
+                        // A mode or a hook answers for the call as it is, not for what the analysis found.
+                        self.covered_as_whole = true;
+                        Verdict::Allow(self.terms(reason, Approval::NotAsked))
+                    }
                     None => {
                         let suggestions = self.suggestions();
                         flip = self.flip(&objection, &suggestions);
@@ -272,7 +290,7 @@ impl<'r> Case<'r> {
     }
 
     /// The obligations of the run.
-    pub(crate) fn terms(&self, reason: Reason, approved: bool) -> Terms {
+    pub(crate) fn terms(&self, reason: Reason, approval: Approval) -> Terms {
         let effects = &self.request.intent.effects;
         let commands = effects.iter().filter_map(|effect| match effect {
             Effect::Exec { command } => Some(command),
@@ -289,20 +307,32 @@ impl<'r> Case<'r> {
         });
         let mut commands = commands.peekable();
         let runs = commands.peek().is_some();
-        let (protected, unreadable) = if runs {
+        let (mut protected, unreadable) = if runs {
             let paths = self.compiled.sandbox_paths(self.request.workspace, &self.exact);
             (paths.protected, paths.unreadable)
         } else {
             (Vec::new(), Vec::new())
         };
+        let rights = self.rights(match approval {
+            Approval::Given => Allowed::AsWhole,
+            Approval::NotAsked => Allowed::ByEffects,
+        });
+        let network = match rights.level {
+            RightsLevel::Workspace => self.network(runs),
+            // A search that only reads on this machine may still fetch: then it runs no command.
+            RightsLevel::ReadOnly | RightsLevel::NamedWrites if !runs => self.network(runs),
+            RightsLevel::ReadOnly | RightsLevel::NamedWrites => Network::None,
+        };
+        let named = |path: &AbsPath| rights.named.iter().any(|named| named == path || path.is_under(named));
+        protected.retain(|path| !named(path));
         Terms {
             reason,
             // Only a person lets a command out: no rule, mode or hook does.
-            unsandboxed: approved && commands.any(|command| command.unsandboxed),
-            writable: self.request.workspace.roots.clone(),
+            unsandboxed: approval == Approval::Given && commands.any(|command| command.unsandboxed),
             protected,
             unreadable,
-            network: self.network(runs),
+            network,
+            rights,
         }
     }
 

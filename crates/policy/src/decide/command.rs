@@ -5,7 +5,7 @@ use super::paths::Via;
 use crate::facts::EntryKind;
 use crate::judgement::PartVerdict;
 use crate::protect::Touch;
-use crate::raw::Action;
+use crate::raw::{Action, Enforcement};
 use crate::rule::ActionIndex;
 use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
 use std::borrow::Cow;
@@ -37,6 +37,7 @@ impl Case<'_> {
             None => Cow::Owned(shell::analyse(line, self.request.workspace)),
         };
         self.weigh_line(line, &analysis);
+        self.plain_syntax = analysis.plain_syntax;
         let whole = self.exact_line(line);
         let mut covers: Vec<Option<Cover>> = Vec::with_capacity(analysis.parts.len());
         for part in &analysis.parts {
@@ -50,6 +51,10 @@ impl Case<'_> {
                 | None => whole,
             };
             let cover = spoken.map(Cover::Exact).or_else(|| self.cover(part));
+            self.covered_as_whole |= match cover {
+                Some(Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing) => false,
+                Some(Cover::Exact(_) | Cover::Rule(_) | Cover::Grant(_)) | None => true,
+            };
             self.weigh_part(part, cover);
             covers.push(cover);
         }
@@ -225,7 +230,9 @@ impl Case<'_> {
         }
         let by_itself = |inferred: &&Inferred| inferred.origin != Origin::Redirect;
         let mut own = part.effects.iter().filter(by_itself).map(|inferred| &inferred.effect);
+        let bounded = self.compiled.enforcement == Enforcement::Kernel || self.plain_syntax;
         if self.compiled.auto_read_only
+            && bounded
             && part.read_only
             && !part.unknown_effects
             && own.all(|effect| matches!(effect, Effect::Read { .. }))

@@ -10,17 +10,19 @@ mod command;
 mod fetch;
 mod paths;
 mod question;
+mod rights;
 
 use crate::compile::Compiled;
 use crate::facts::{Facts, Workspace};
 use crate::filter::ReadFilter;
+use crate::guard::CommandGuard;
 use crate::judgement::{Judgement, Opinion};
 use crate::raw::{Problem, RawPolicy, Switches};
 use crate::shell::{self, Analysis};
-use case::Case;
+use case::{Approval, Case};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolgate_proto::{AbsPath, CommandLine, Effect, Intent, Mode, Reason, Terms, ToolIdentity};
+use toolgate_proto::{AbsPath, CommandLine, CommandRights, Effect, Intent, Mode, Reason, Terms, ToolIdentity};
 
 /// Everything there is to judge about one call.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +144,12 @@ impl Policy {
 
     /// The terms of a run that a person has approved.
     pub fn terms(&self, request: &Request<'_>, reason: Reason) -> Terms {
-        Case::new(&self.compiled, self.mode, request).terms(reason, true)
+        Case::new(&self.compiled, self.mode, request).terms(reason, Approval::Given)
+    }
+
+    /// The rules for files, for a command that runs with these rights.
+    pub fn command_guard(&self, workspace: &Workspace, rights: &CommandRights) -> CommandGuard {
+        CommandGuard::new(Arc::clone(&self.compiled), workspace, rights)
     }
 
     /// Whether any rule may keep back a file that a search finds.

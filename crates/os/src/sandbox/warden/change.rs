@@ -7,10 +7,12 @@
 use super::place::{Last, Place};
 use super::target::Target;
 use super::{Answer, Keeps, Later, Question};
+use crate::sandbox::Withheld;
 use crate::sandbox::calls::OPENS_TO_CHANGE;
 use crate::sandbox::refused::Access;
+use crate::sandbox::scan::moves_guarded;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{self, AtFlags, FileType, MemfdFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
@@ -80,7 +82,7 @@ impl Asked<'_> {
     }
 
     fn refuse(&self, place: &Place) -> Answer {
-        let inside = self.keeps.bounds.writable().iter().any(|root| place.real.is_under(root));
+        let inside = self.keeps.bounds.writable().any(|root| place.real.is_under(root));
         let access = if inside { Access::WriteProtected } else { Access::Write };
         self.keeps.refuse(self.target, access, &place.real);
         self.keeps.no()
@@ -93,14 +95,17 @@ impl Asked<'_> {
         let bounds = &self.keeps.bounds;
         let changes = flags & OPENS_TO_CHANGE != 0;
         let reads = flags & libc::O_ACCMODE != libc::O_WRONLY;
-        if reads && !bounds.may_read(&place.real) {
-            self.keeps.refuse(self.target, Access::Read, &place.real);
-            return Ok(Answer::Fail(Errno::ACCESS));
+        if reads && place.kind == EntryKind::File && bounds.hides(&place.real) {
+            return self.withhold(&place, changes, flags);
         }
         let native = (!changes || bounds.writes_natively(&place.real))
             && (!reads || bounds.reads_natively(&place.real));
         // Directories are not opened to be changed, and devices are Landlock's business.
         let pipe = place.kind == EntryKind::Special && place.is_pipe();
+        if flags & libc::O_TMPFILE == libc::O_TMPFILE && !native {
+            // Programs then take a file with a name.
+            return Err(Errno::OPNOTSUPP);
+        }
         if native || place.kind == EntryKind::Directory || place.kind == EntryKind::Special && !pipe {
             return Ok(Answer::Go);
         }
@@ -109,7 +114,11 @@ impl Asked<'_> {
             let pointless = missing && flags & libc::O_CREAT == 0 || !missing && fresh;
             return Ok(if pointless { Answer::Go } else { self.refuse(&place) });
         }
-        if !self.stands_in() || flags & libc::O_TMPFILE == libc::O_TMPFILE {
+        if reads && !missing && !bounds.may_read(&place.real) {
+            self.keeps.refuse(self.target, Access::Read, &place.real);
+            return Ok(self.keeps.no());
+        }
+        if !self.stands_in() {
             return Ok(self.keeps.no());
         }
         let asked = OFlags::from_bits_retain(flags.cast_unsigned());
@@ -125,6 +134,18 @@ impl Asked<'_> {
         hand(handle, asked)
     }
 
+    /// The answer to reading what is hidden.
+    fn withhold(&self, place: &Place, changes: bool, flags: i32) -> Result<Answer, Errno> {
+        self.keeps.refuse(self.target, Access::ReadHidden, &place.real);
+        match self.keeps.withheld {
+            Withheld::Empty if !changes => {
+                let empty = fs::memfd_create("withheld", MemfdFlags::CLOEXEC)?;
+                Ok(Answer::Handle { handle: empty, close_on_exec: flags & libc::O_CLOEXEC != 0 })
+            }
+            Withheld::Empty | Withheld::Refused => Err(Errno::ACCESS),
+        }
+    }
+
     fn mode(&self, mode: u64) -> Mode {
         let mode = u32::try_from(mode & 0o1777).unwrap_or(0);
         Mode::from_raw_mode(mode & !self.target.umask())
@@ -136,7 +157,7 @@ impl Asked<'_> {
         if place.kind != EntryKind::Missing || bounds.writes_natively(&place.real) {
             return Ok(Answer::Go);
         }
-        if !bounds.may_write(&place.real) {
+        if !bounds.may_make_directory(&place.real) {
             return Ok(self.refuse(&place));
         }
         if !self.stands_in() {
@@ -180,6 +201,14 @@ impl Asked<'_> {
         }
         if !self.stands_in() {
             return Ok(self.keeps.no());
+        }
+        // What lies below moves along: it must not get, or get rid of, a name that is guarded.
+        let exchanges = flags & u64::from(RenameFlags::EXCHANGE.bits()) != 0;
+        let moved = [(&old, &new), (&new, &old)];
+        for (from, to) in moved.into_iter().take(if exchanges { 2 } else { 1 }) {
+            if from.kind == EntryKind::Directory && moves_guarded(&from.real, &to.real, &bounds.guard) {
+                return Ok(self.refuse(from));
+            }
         }
         let flags = RenameFlags::from_bits_retain(u32::try_from(flags & 0xffff_ffff).unwrap_or(0));
         fs::renameat_with(&old.directory()?, &old.name, &new.directory()?, &new.name, flags)?;

@@ -8,14 +8,15 @@
 //! to refuse what Landlock does not know (modes, owners, times, sockets in the file system).
 
 mod change;
+mod execute;
 mod metadata;
 mod network;
 mod place;
 mod target;
 
-use super::Net;
 use super::bounds::Bounds;
 use super::refused::{Access, Refused, RefusedList};
+use super::{Net, Withheld};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -106,6 +107,7 @@ pub(crate) struct Warden {
 pub(super) struct Keeps {
     pub(super) bounds: Bounds,
     pub(super) net: Net,
+    pub(super) withheld: Withheld,
     /// Landlock decides what is let go on.
     pub(super) landlock: bool,
     refused: RefusedList,
@@ -125,6 +127,7 @@ impl Keeps {
         }
         let later = Later { listener: Arc::clone(listener), question };
         let decided = change::decide(self, &target, question, &later)
+            .or_else(|| execute::decide(self, &target, question))
             .or_else(|| metadata::decide(self, &target, question, &waits))
             .or_else(|| network::decide(self, &target, question, later));
         // The filter asks only about calls that one of these knows.
@@ -139,8 +142,13 @@ impl Keeps {
 }
 
 impl Warden {
-    pub(in crate::sandbox) fn new(socket: OwnedFd, bounds: Bounds, net: Net, landlock: bool) -> Self {
-        let keeps = Keeps { bounds, net, landlock, refused: RefusedList::default() };
+    pub(in crate::sandbox) fn new(
+        socket: OwnedFd,
+        bounds: Bounds,
+        (net, withheld): (Net, Withheld),
+        landlock: bool,
+    ) -> Self {
+        let keeps = Keeps { bounds, net, withheld, landlock, refused: RefusedList::default() };
         Self { socket, keeps: Arc::new(keeps) }
     }
 
@@ -156,6 +164,7 @@ impl Warden {
 
     fn run(self) {
         let Self { socket, keeps } = self;
+        own_umask();
         let Some(listener) = receive(socket.as_fd()) else { return };
         drop(socket);
         let listener = Arc::new(listener);
@@ -177,6 +186,16 @@ impl Warden {
                 return;
             }
         }
+    }
+}
+
+/// Gives this thread a file mode mask of its own, and an empty one: the command's mask is applied to each file that is
+/// created in its place. Where that cannot be had, toolgate's own mask holds as well, and new files have fewer rights.
+#[expect(unsafe_code, reason = "unshare has no safe form; this one only separates the thread's own mask")]
+fn own_umask() {
+    // SAFETY: CLONE_FS gives the thread its own working directory, root and mask; no memory is concerned.
+    if unsafe { libc::unshare(libc::CLONE_FS) } == 0 {
+        rustix::process::umask(rustix::fs::Mode::empty());
     }
 }
 

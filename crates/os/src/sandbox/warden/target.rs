@@ -1,6 +1,7 @@
 //! The thread that waits for an answer: what it passed, and where it stands.
 
 use rustix::io::Errno;
+use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
@@ -12,11 +13,13 @@ const PAGE: u64 = 4096;
 
 pub(super) struct Target {
     thread: u32,
+    /// What the kernel says of it, read once for each call that it makes.
+    status: OnceCell<String>,
 }
 
 impl Target {
     pub(super) fn new(thread: u32) -> Self {
-        Self { thread }
+        Self { thread, status: OnceCell::new() }
     }
 
     fn proc(&self, name: &str) -> String {
@@ -87,8 +90,8 @@ impl Target {
 
     /// The value of a line in its status.
     fn status(&self, name: &str) -> Option<String> {
-        let text = fs::read_to_string(self.proc("status")).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let read = || fs::read_to_string(self.proc("status")).unwrap_or_default();
+        let line = self.status.get_or_init(read).lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.trim_start_matches(':').trim().to_owned())
     }
 

@@ -1,0 +1,71 @@
+//! What every program needs of the system: where programs and libraries lie, and the files they look things up in.
+
+/// Trees that a command whose reads are limited may read all the same.
+/// No user keeps anything of their own there, and secrets of the system lie elsewhere (`/etc/shadow`, `/var`).
+pub(super) const READABLE_TREES: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+    "/snap",
+    "/proc",
+    "/sys",
+    "/var/lib/dpkg",
+    "/var/lib/rpm",
+    "/var/lib/pacman/local",
+    "/var/cache/man",
+];
+
+/// Files and trees of `/etc` likewise. Listed one by one: `/etc` also holds password hashes and private keys.
+pub(super) const READABLE_CONFIGURATION: &[&str] = &[
+    "/etc/alternatives",
+    "/etc/bash_completion.d",
+    "/etc/ca-certificates",
+    "/etc/debian_version",
+    "/etc/dpkg",
+    "/etc/fonts",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/java-17-openjdk",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/ld.so.preload",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/localtime",
+    "/etc/login.defs",
+    "/etc/lsb-release",
+    "/etc/magic",
+    "/etc/magic.mime",
+    "/etc/manpath.config",
+    "/etc/man_db.conf",
+    "/etc/mime.types",
+    "/etc/mtab",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/tls/certs",
+    "/etc/profile.d",
+    "/etc/protocols",
+    "/etc/python3",
+    "/etc/resolv.conf",
+    "/etc/rpc",
+    "/etc/services",
+    "/etc/shells",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+];
+
+/// Directories beside a program's own that hold what it is made of.
+pub(super) const INSTALLED_BESIDE: &[&str] = &["lib", "lib64", "libexec", "share", "include"];

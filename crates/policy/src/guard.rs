@@ -1,0 +1,142 @@
+//! Which files a running command may not touch, whatever directories it was granted.
+//!
+//! The analysis of a command line can be wrong, and a program that a rule allows does what it likes.
+//! So the rules for files hold once more while a command runs: the sandbox's supervisor asks this about the real path
+//! of what is opened, created, renamed or removed.
+
+use crate::compile::Compiled;
+use crate::facts::Workspace;
+use crate::fold::fold_path;
+use crate::protect::{Touch, below};
+use crate::rule::ActionIndex;
+use crate::rule::path::Places;
+use std::sync::Arc;
+use toolgate_proto::{AbsPath, CommandRights};
+
+/// Files of a repository's directory that git itself writes when it commits, merges or fetches. Nothing in them names
+/// a program; `config`, `hooks`, `info`, `commondir`, `modules` and `worktrees` do, or lead to what does.
+const GIT_DATA: &[&str] = &[
+    "objects", "refs", "logs", "index", "head", "orig_head", "fetch_head", "merge_head", "merge_msg",
+    "merge_mode", "merge_rr", "merge_autostash", "auto_merge", "cherry_pick_head", "revert_head",
+    "rebase_head", "squash_msg", "commit_editmsg", "tag_editmsg", "notes_editmsg", "packed-refs", "shallow",
+    "rr-cache", "sequencer", "rebase-merge", "rebase-apply", "gc.log", "gc.pid", "bisect_log",
+    "bisect_start", "bisect_expected_rev", "bisect_terms", "bisect_names", "bisect_ancestors_ok",
+    "lost-found",
+];
+
+/// The rules for files, for a command while it runs. Made by [`Policy::command_guard`](crate::Policy::command_guard).
+#[derive(Debug, Clone)]
+pub struct CommandGuard {
+    compiled: Arc<Compiled>,
+    scope: GuardScope,
+}
+
+impl CommandGuard {
+    pub(crate) fn new(compiled: Arc<Compiled>, workspace: &Workspace, rights: &CommandRights) -> Self {
+        Self { compiled, scope: GuardScope::new(workspace, rights) }
+    }
+
+    /// Whether the content at a real path is kept from the command.
+    pub fn hides(&self, real: &AbsPath) -> bool {
+        self.scope.hides(&self.compiled, real)
+    }
+
+    /// Whether what is at a real path, or would be, may not be created, changed, renamed or removed.
+    /// What is kept from reading is: under another name it could be read.
+    pub fn protects(&self, real: &AbsPath) -> bool {
+        self.scope.protects(&self.compiled, real)
+    }
+}
+
+/// Where the rules are seen from, and what was granted by name.
+#[derive(Debug, Clone)]
+pub(crate) struct GuardScope {
+    workspace: Workspace,
+    /// The roots, folded.
+    roots: Vec<String>,
+    /// For deny and ask rules.
+    folded: Places<'static>,
+    /// For allow rules.
+    exact: Places<'static>,
+    /// What was granted by name.
+    named: Vec<AbsPath>,
+    git_data: bool,
+}
+
+impl GuardScope {
+    pub(crate) fn new(workspace: &Workspace, rights: &CommandRights) -> Self {
+        let fold = |path: &AbsPath| fold_path(&path.to_string()).into_owned();
+        let places = |form: &dyn Fn(&AbsPath) -> String| Places {
+            cwd: form(&workspace.cwd).into(),
+            home: workspace.home.as_ref().map(|home| form(home).into()),
+        };
+        Self {
+            workspace: workspace.clone(),
+            roots: workspace.roots.iter().map(fold).collect(),
+            folded: places(&fold),
+            exact: places(&|path| path.to_string()),
+            named: rights.named.clone(),
+            git_data: rights.git_data,
+        }
+    }
+
+    pub(crate) fn hides(&self, compiled: &Compiled, real: &AbsPath) -> bool {
+        let text = real.as_path().to_string_lossy();
+        let folded = fold_path(&text);
+        let asked = || compiled.ask.reads.find(&folded, &self.folded).is_some();
+        compiled.deny.reads.find(&folded, &self.folded).is_some()
+            || (asked() || self.is_sensitive(compiled, &text, &folded)) && !self.is_named(real)
+    }
+
+    pub(crate) fn protects(&self, compiled: &Compiled, real: &AbsPath) -> bool {
+        let text = real.as_path().to_string_lossy();
+        let folded = fold_path(&text);
+        let finds = |index: &ActionIndex| {
+            index.reads.find(&folded, &self.folded).is_some()
+                || index.edits.find(&folded, &self.folded).is_some()
+        };
+        if finds(&compiled.deny) {
+            return true;
+        }
+        if self.is_named(real) {
+            return false;
+        }
+        if finds(&compiled.ask) || self.is_sensitive(compiled, &text, &folded) {
+            return true;
+        }
+        match self.git_data_at(&folded) {
+            Some(is_data) => !is_data,
+            // `HEAD` makes a directory a repository for git, whatever the directory is called.
+            None => {
+                real.file_name().is_some_and(|name| name == "HEAD")
+                    || compiled.guarded.protected(&folded, &self.workspace).is_some()
+            }
+        }
+    }
+
+    /// For a path in a directory that folds to `.git`: whether it is data that this command may write.
+    fn git_data_at(&self, folded: &str) -> Option<bool> {
+        let inside = below(folded, self.roots.iter().map(String::as_str));
+        let mut names = inside.split('/').filter(|name| !name.is_empty());
+        names.find(|name| name.split(':').next() == Some(".git"))?;
+        let rest: Vec<&str> = names.collect();
+        let Some(first) = rest.first().filter(|_| self.git_data) else { return Some(false) };
+        let first = first.strip_suffix(".lock").or_else(|| first.strip_suffix(".new")).unwrap_or(first);
+        // Objects of another repository would be shown as this one's.
+        let alternates =
+            rest.get(1) == Some(&"info") && rest.get(2).is_some_and(|name| name.contains("alternates"));
+        let is_data = GIT_DATA.contains(&first) || first.starts_with("bisect_");
+        Some(is_data && !alternates && !rest.contains(&".git"))
+    }
+
+    fn is_named(&self, real: &AbsPath) -> bool {
+        self.named.iter().any(|named| real.is_under(named))
+    }
+
+    fn is_sensitive(&self, compiled: &Compiled, text: &str, folded: &str) -> bool {
+        let inside = below(folded, self.roots.iter().map(String::as_str));
+        compiled.guarded.sensitive(inside, Touch::Read).is_some()
+            && compiled.frank_reads.find(text, &self.exact).is_none()
+            && compiled.frank_edits.find(text, &self.exact).is_none()
+    }
+}
