@@ -25,6 +25,8 @@ mod grammars;
 mod lookup;
 mod network;
 mod part;
+mod plain;
+mod programs;
 mod reader;
 mod redirects;
 mod removal;
@@ -53,6 +55,7 @@ pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
         background: false,
         piped: false,
         run_by: None,
+        executed: false,
     };
     if line.shell != Shell::Bash {
         walk.doubt(DoubtKind::OtherShell, "another shell than bash will read it");
@@ -73,5 +76,5 @@ pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
             }
         },
     }
-    walk.finish()
+    walk.finish(plain::is_plain(&line.text))
 }

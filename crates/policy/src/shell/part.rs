@@ -3,6 +3,7 @@
 use super::analysis::{DangerKind, DoubtKind, Inferred, Live, Origin, Part};
 use super::assign;
 use super::expand::Arg;
+use super::programs;
 use super::redirects::Redirected;
 use super::walk::{Place, Walk};
 use super::wrappers::{self, Runs};
@@ -21,6 +22,7 @@ pub(super) fn empty(text: String, place: &Place<'_>) -> Part {
         allow_text: None,
         deny_texts: Vec::new(),
         program: None,
+        executes: Vec::new(),
         argv: Vec::new(),
         effects: Vec::new(),
         read_only: false,
@@ -120,6 +122,7 @@ impl Walk<'_> {
         if !self.brief {
             draft.part.argv = current.iter().map(Arg::shown).collect();
         }
+        draft.part.executes = programs::executed(&args, current, place.executed);
         let Some((program, rest)) = current.split_first() else { return };
         if program.live.is_some() {
             self.warn(DangerKind::HiddenProgram, Severity::High, || {
@@ -142,7 +145,7 @@ impl Walk<'_> {
         }
         let Draft { part, payloads, texts, .. } = draft;
         let index = self.push(part);
-        let inner = Place { run_by: Some(index), ..place.clone() };
+        let inner = Place { run_by: Some(index), executed: true, ..place.clone() };
         self.wrappers += 1;
         for words in payloads {
             let deep = self.wrappers >= MOST_LAYERS || words.len() > MOST_WORDS;
@@ -153,6 +156,7 @@ impl Walk<'_> {
             self.part(text, &[], words, redirected, &inner);
         }
         self.wrappers -= 1;
+        let inner = Place { executed: false, ..inner };
         for text in texts {
             self.text(&text, &inner);
         }

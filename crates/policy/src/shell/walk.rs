@@ -52,6 +52,8 @@ pub(super) struct Place<'b> {
     /// Its input is the output of another command.
     pub(super) piped: bool,
     pub(super) run_by: Option<usize>,
+    /// A wrapper executes it, so that a builtin's name means the program file of that name.
+    pub(super) executed: bool,
 }
 
 /// Where the shell is after a command, by its outcome.
@@ -72,7 +74,7 @@ impl Outcome {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(workspace: &'a Workspace, start: &'a AbsPath) -> Self {
-        let found = Analysis { parts: Vec::new(), dangers: Vec::new(), doubt: None };
+        let found = Analysis { parts: Vec::new(), dangers: Vec::new(), doubt: None, plain_syntax: false };
         Self {
             workspace,
             start,
@@ -144,10 +146,11 @@ impl<'a> Walk<'a> {
     }
 
     /// Last look at the whole: what a variable holds at one place may be evaluated at another.
-    pub(super) fn finish(mut self) -> Analysis {
+    pub(super) fn finish(mut self, plain_syntax: bool) -> Analysis {
         if self.evaluated.intersection(&self.text_here).next().is_some() {
             self.doubt(DoubtKind::Unclear, "arithmetic evaluates what a command has printed");
         }
+        self.found.plain_syntax = plain_syntax && self.found.doubt.is_none();
         self.found
     }
 

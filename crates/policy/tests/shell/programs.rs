@@ -316,10 +316,37 @@ fn started(root: &Path, number: u64, text: &str) -> BTreeSet<String> {
 }
 
 fn listed(analysis: &Analysis) -> BTreeSet<String> {
-    let programs = analysis.parts.iter().filter_map(|part| part.program.as_deref());
-    let scripts =
-        analysis.parts.iter().flat_map(|part| &part.deny_texts).filter_map(|text| text.split(' ').next());
-    programs.chain(scripts).map(|program| program.rsplit('/').next().unwrap_or(program).to_owned()).collect()
+    let programs = analysis.programs();
+    programs.iter().map(|program| program.rsplit('/').next().unwrap_or(program).to_owned()).collect()
+}
+
+#[test]
+fn wrappers_and_what_they_run_are_listed_and_builtins_of_the_shell_are_not() {
+    for (text, programs) in [
+        ("ls -l | wc -l", "ls wc"),
+        ("cd a && echo b; true; [ -f c ] && pwd", ""),
+        ("env echo a", "env echo"),
+        ("timeout 5 nice -n 3 cat a", "timeout nice cat"),
+        ("command cat a; builtin echo a", "cat"),
+        ("command env -u A printf a", "env printf"),
+        ("find . -name a -exec wc -l {} + | xargs -n 1 test", "find wc xargs test"),
+        ("find . | xargs", "find xargs echo"),
+        ("ls | xargs env X=1 sort", "ls xargs env sort"),
+        ("bash -c 'echo a; m1 b'", "bash m1"),
+        ("env bash -c 'echo a; m1 b'", "env bash m1"),
+        ("exec echo a", "echo"),
+        ("./m0; ../a/m1 b", "./m0 ../a/m1"),
+        ("echo $(m0 `m1`) <(m2) \"${x:-$(m3)}\" $((1 + $(m4)))", "m0 m1 m2 m3 m4"),
+        ("cat <<E\n$(m0)\nE", "m0 cat"),
+        ("time m0; ! m1; { m2; }; (m3)", "m0 m1 m2 m3"),
+        ("zcat a.gz | egrep x", "zcat gzip egrep grep"),
+    ] {
+        let mut found = analysed(text).programs();
+        let mut expected: Vec<&str> = programs.split_whitespace().collect();
+        found.sort();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{text}");
+    }
 }
 
 #[test]
