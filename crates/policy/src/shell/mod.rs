@@ -32,6 +32,7 @@ mod scan;
 mod screen;
 mod syntax;
 mod table;
+mod values;
 mod walk;
 mod wrappers;
 
