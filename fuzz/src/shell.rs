@@ -22,7 +22,7 @@ fn policies() -> &'static [Policy; 3] {
 pub(crate) fn check(text: &str) {
     let analysis = analyse(&desk::line(text), &desk::workspace());
     for part in &analysis.parts {
-        assert!(!part.read_only || part.allow_text.is_some());
+        assert!(!part.read_only || part.allow_text.is_some() || part.reads_unknown_paths);
         assert!(!part.deny_texts.is_empty() || part.allow_text.is_none() || part.program.is_none());
     }
     let [strict, loose, bare] = policies();

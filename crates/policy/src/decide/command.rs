@@ -9,7 +9,9 @@ use crate::raw::{Action, Enforcement};
 use crate::rule::ActionIndex;
 use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
 use std::borrow::Cow;
-use toolgate_proto::{Code, CommandLine, Effect, Mode, Reason, Scope, Severity, SourceId, WriteKind};
+use toolgate_proto::{
+    AbsPath, Code, CommandLine, Effect, Mode, Reason, Scope, Severity, SourceId, WriteKind,
+};
 
 /// What covers a simple command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,12 +237,21 @@ impl Case<'_> {
             && bounded
             && part.read_only
             && !part.unknown_effects
+            && !part.reads_unknown_paths
+            && part.chosen_by.iter().all(|path| self.is_missing(path))
             && own.all(|effect| matches!(effect, Effect::Read { .. }))
         {
             return Some(Cover::ReadOnly);
         }
         (self.mode == Mode::AcceptEdits && part.file_edit && !part.unknown_effects)
             .then_some(Cover::AcceptEdits)
+    }
+
+    fn is_missing(&self, path: &AbsPath) -> bool {
+        self.request
+            .facts
+            .get(path)
+            .is_some_and(|fact| fact.kind == EntryKind::Missing && fact.problem.is_none())
     }
 
     fn ground_of_cover(&mut self, cover: Cover, part: &Part) {

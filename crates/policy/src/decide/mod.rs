@@ -126,6 +126,8 @@ impl Policy {
             paths.extend(inferred.entries.iter().map(|entry| path.join(entry)));
             paths.push(path.clone());
         }
+        let parts = survey.commands.iter().flat_map(|command| &command.analysis.parts);
+        paths.extend(parts.flat_map(|part| &part.chosen_by).cloned());
         paths.sort_unstable();
         paths.dedup();
         survey.paths = paths;

@@ -1,7 +1,7 @@
 //! The answer of the analysis: parts, dangers, doubt.
 
 use serde::{Deserialize, Serialize};
-use toolgate_proto::{Effect, Severity};
+use toolgate_proto::{AbsPath, Effect, Severity};
 
 /// What a command line would do, as far as it can be known.
 ///
@@ -77,6 +77,19 @@ pub struct Part {
     pub file_edit: bool,
     /// The command may touch paths or hosts that are not in [`Part::effects`].
     pub unknown_effects: bool,
+    /// It only reads, but which files is decided when it runs: by the value of a variable, the output of a command,
+    /// or the words that `xargs` and `find -exec` add.
+    /// Then [`Part::read_only`] is true and [`Part::unknown_effects`] false, and no allow rule covers it
+    /// ([`Part::allow_text`] is `None`).
+    /// It may pass unasked only where the kernel limits what is read, written, run and sent to what was judged.
+    /// An unknown word can also be an option; the flag is set only for programs none of whose options writes, runs
+    /// a program, loads code or reaches the network, and for words that cannot be options.
+    pub reads_unknown_paths: bool,
+    /// Files that choose which program runs behind a name (`rust-toolchain.toml`, `.python-version`).
+    /// Read-only holds only while none of them exists.
+    pub chosen_by: Vec<AbsPath>,
+    /// Programs that this one starts as a matter of course (`egrep` is a script that starts `grep`).
+    pub helpers: Vec<String>,
     /// It goes on running after the line has ended (`&`).
     pub background: bool,
     /// The part that runs this one (`env`, `find -exec`, `sh -c`): an exact rule for that part covers this one too.
@@ -87,6 +100,7 @@ pub struct Part {
 
 impl Part {
     /// Whether nothing but its reads stands between this part and running unasked.
+    /// Which files it reads may be unknown, see [`Part::reads_unknown_paths`].
     pub fn only_reads(&self) -> bool {
         self.read_only
             && !self.unknown_effects

@@ -26,6 +26,8 @@ pub(super) struct Arg {
     pub(super) emptied: String,
     /// The shell pattern, quoted characters escaped, if only a glob makes it live.
     pub(super) pattern: Option<String>,
+    /// All values that it can have, each one word, if the line itself tells.
+    pub(super) one_of: Vec<Arg>,
 }
 
 impl Arg {

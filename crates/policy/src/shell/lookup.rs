@@ -31,7 +31,7 @@ impl Walk<'_> {
         let name = base_name(&program.text).to_owned();
         let name = name.as_str();
         // Only the bare word is the program that the tables speak of; a path may lead to anything of that name.
-        let bare = !program.text.contains('/') && !program.tilde && !fed;
+        let bare = !program.text.contains('/') && !program.tilde;
         draft.part.plain &= !wrappers::NEVER_BY_WILDCARD.contains(&name);
         self.removals(draft, name, args, place);
         if matches!(name, "sudo" | "doas" | "su" | "pkexec") {
@@ -86,14 +86,11 @@ impl Walk<'_> {
         let edit = if only_reads { None } else { edits::edit(name, args) };
         let is_known = known.is_some();
         if let Some(used) = known {
-            if fed
-                && used.hazard | table::entry(name).is_none_or(|entry| !entry.hazards.is_empty())
-                && !used.text
-            {
-                draft.part.plain = false;
-            }
             let read_only = used.read_only && edit.is_none();
+            let text = used.text;
             self.apply(draft, used, args, place);
+            // Text is no path, but who knows what is printed.
+            draft.part.reads_unknown_paths |= fed && text && read_only;
             draft.part.read_only = read_only && bare && !draft.part.unknown_effects;
             draft.part.unknown_effects |= !read_only && edit.is_none();
         }
@@ -104,7 +101,7 @@ impl Walk<'_> {
             draft.part.unknown_effects = true;
             self.live_arguments(draft, name, args);
         }
-        draft.part.unknown_effects |= fed;
+        draft.part.unknown_effects |= fed && !draft.part.read_only;
         self.network(draft, name, args, place);
     }
 
@@ -206,6 +203,12 @@ impl Walk<'_> {
         draft.part.git_reader = read_only;
         let known = judged.used.read_only;
         self.apply(draft, judged.used, args, place);
+        // What a repository keeps is not bounded by the paths that may be read.
+        if draft.part.reads_unknown_paths || args.iter().any(|arg| !arg.one_of.is_empty()) {
+            draft.part.reads_unknown_paths = false;
+            draft.part.unknown_effects = true;
+            draft.coverable = false;
+        }
         draft.part.read_only = read_only && !draft.part.unknown_effects;
         draft.part.unknown_effects |= !known;
     }
@@ -213,8 +216,9 @@ impl Walk<'_> {
     /// Turns what a table says into effects, and decides whether a rule may cover the words.
     fn apply(&mut self, draft: &mut Draft, used: Use, args: &[Arg], place: &Place<'_>) {
         let mut unknown = used.unknown;
+        let mut unknown_reads = used.loose;
         for (file, scope) in &used.reads {
-            unknown |= self.reads(draft, file, *scope, place);
+            unknown_reads |= self.reads(draft, file, *scope, place);
         }
         for file in &used.writes {
             unknown |= self.writes(draft, file, WriteKind::Put, Vec::new(), place);
@@ -233,18 +237,39 @@ impl Walk<'_> {
             let text = format!("`{}` can write or run something", draft.part.text);
             self.warn(DangerKind::UnusualOption, Severity::Medium, || text);
         }
-        if unknown {
-            draft.coverable = false;
-            draft.part.unknown_effects = true;
+        if unknown || unknown_reads {
             self.warn(DangerKind::HiddenArgument, Severity::Medium, || {
                 format!("which files `{}` means cannot be known", draft.part.text)
             });
         }
+        // A reader may be given names that are not known; the kernel holds it to what may be read.
+        let reads_unknown = unknown_reads && !unknown && used.read_only;
+        if reads_unknown {
+            draft.part.reads_unknown_paths = true;
+            draft.words_unknown = true;
+        } else if unknown || unknown_reads {
+            draft.coverable = false;
+            draft.part.unknown_effects = true;
+        }
         if used.text {
             self.printed(draft, args, used.silent, place);
-        } else {
+            return;
+        }
+        // A name that cannot be opened is printed.
+        if used.read_only && args.iter().any(|arg| !self.is_printable(arg)) {
+            draft.part.unknown_effects = true;
+        }
+        if !reads_unknown {
             let name = draft.part.program.clone().unwrap_or_default();
-            self.live_arguments(draft, &name, args);
+            let bound: Vec<Arg> = if used.read_only {
+                args.iter().filter(|arg| arg.one_of.is_empty()).cloned().collect()
+            } else {
+                args.to_vec()
+            };
+            self.live_arguments(draft, &name, &bound);
+            // A rule speaks of words that can be seen; of a reader every spelling is shown to deny rules.
+            let chosen = args.iter().filter(|arg| !arg.one_of.is_empty()).count();
+            draft.words_unknown |= chosen > 1 || chosen == 1 && !used.read_only;
         }
     }
 
@@ -254,15 +279,15 @@ impl Walk<'_> {
             if arg.pattern.is_some() {
                 self.reads(draft, arg, Scope::Entry, place);
             }
-            if !silent
-                && !arg
-                    .variables
-                    .iter()
-                    .all(|name| assign::is_printable(name, &self.set_here, &self.text_here))
-            {
+            if !silent && !self.is_printable(arg) {
                 draft.part.unknown_effects = true;
             }
         }
+    }
+
+    /// Whether the value of a word tells nothing that a prompt should guard.
+    fn is_printable(&self, arg: &Arg) -> bool {
+        arg.variables.iter().all(|name| assign::is_printable(name, &self.set_here, &self.text_here))
     }
 
     /// A live word that may turn out to be an option leaves a command that no rule covers.
@@ -286,6 +311,10 @@ impl Walk<'_> {
 
     /// Adds the effects of reading a file; tells whether it is unknown.
     fn reads(&mut self, draft: &mut Draft, file: &Arg, scope: Scope, place: &Place<'_>) -> bool {
+        if !file.one_of.is_empty() {
+            let unknown = file.one_of.iter().map(|value| self.reads(draft, value, scope, place));
+            return unknown.fold(false, |any, one| any | one);
+        }
         if file.known().is_some_and(|text| text == "-" || text.is_empty() || is_nowhere(text))
             || is_pipe(file)
         {

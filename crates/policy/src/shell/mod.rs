@@ -34,6 +34,7 @@ mod scan;
 mod screen;
 mod syntax;
 mod table;
+mod values;
 mod walk;
 mod wrappers;
 

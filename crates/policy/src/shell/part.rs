@@ -29,6 +29,9 @@ pub(super) fn empty(text: String, place: &Place<'_>) -> Part {
         plain: true,
         file_edit: false,
         unknown_effects: false,
+        reads_unknown_paths: false,
+        chosen_by: Vec::new(),
+        helpers: Vec::new(),
         background: place.background,
         run_by: place.run_by,
         git_reader: false,
@@ -44,6 +47,8 @@ pub(super) struct Draft {
     pub(super) part: Part,
     /// An allow rule may cover it.
     pub(super) coverable: bool,
+    /// Words of a reader are not known, so that no allow rule covers it; what it may do by itself stays as it is.
+    pub(super) words_unknown: bool,
     /// What it runs, with the words of each.
     pub(super) payloads: Vec<Vec<Arg>>,
     pub(super) texts: Vec<String>,
@@ -77,8 +82,13 @@ impl Walk<'_> {
         redirected: Redirected,
         place: &Place<'_>,
     ) {
-        let mut draft =
-            Draft { part: empty(spelled, place), coverable: true, payloads: Vec::new(), texts: Vec::new() };
+        let mut draft = Draft {
+            part: empty(spelled, place),
+            coverable: true,
+            words_unknown: false,
+            payloads: Vec::new(),
+            texts: Vec::new(),
+        };
         draft.part.effects = redirected.effects;
         let input = redirected.input;
         draft.coverable &= !redirected.unknown;
@@ -119,11 +129,22 @@ impl Walk<'_> {
             current = rest.get(skip..).unwrap_or_default();
         }
         draft.unwrapped(current);
+        if let Some(at) = current.iter().position(|arg| !arg.one_of.is_empty()) {
+            for value in current.get(at).map(|arg| arg.one_of.clone()).unwrap_or_default() {
+                let mut words = current.to_vec();
+                words.splice(at..=at, [value]);
+                draft.unwrapped(&words);
+            }
+        }
         if !self.brief {
             draft.part.argv = current.iter().map(Arg::shown).collect();
         }
         draft.part.executes = programs::executed(&args, current, place.executed);
         let Some((program, rest)) = current.split_first() else { return };
+        // Without a pipe or a redirect there is nothing that `xargs` could add.
+        fed &= place.piped || draft.has_input(input.as_ref());
+        let added = if fed { fed_words(rest.to_vec()) } else { Vec::new() };
+        let rest = if fed { added.as_slice() } else { rest };
         if program.live.is_some() {
             self.warn(DangerKind::HiddenProgram, Severity::High, || {
                 format!("which program `{}` is cannot be known", program.text)
@@ -139,7 +160,10 @@ impl Walk<'_> {
             draft.part.read_only = false;
         }
         draft.part.read_only &= draft.coverable;
-        if draft.coverable {
+        // Which words are added is not known, so that neither an allow nor a deny rule can speak of them.
+        draft.words_unknown |= fed;
+        draft.part.reads_unknown_paths &= draft.part.read_only && !draft.part.unknown_effects;
+        if draft.coverable && !draft.words_unknown {
             let words: Vec<String> = current.iter().map(Arg::canonical).collect();
             draft.part.allow_text = Some(words.join(" "));
         }
@@ -179,6 +203,15 @@ impl Walk<'_> {
 }
 
 impl Draft {
+    /// Whether a redirect gives it an input.
+    fn has_input(&self, text: Option<&Option<String>>) -> bool {
+        text.is_some()
+            || self.part.unknown_effects
+            || self.part.effects.iter().any(|inferred| {
+                inferred.origin == Origin::Redirect && matches!(inferred.effect, Effect::Read { .. })
+            })
+    }
+
     /// Adds a spelling that deny and ask rules are matched against.
     pub(super) fn deny(&mut self, text: String) {
         if !self.part.deny_texts.contains(&text) {
@@ -236,6 +269,6 @@ pub(super) fn placeholders(args: Vec<Arg>) -> Vec<Arg> {
 
 /// `xargs` adds words that are not known.
 pub(super) fn fed_words(args: Vec<Arg>) -> Vec<Arg> {
-    let fed = Arg { text: "…".to_owned(), live: Some(Live::Parameter), splits: true, ..Arg::default() };
+    let fed = Arg { text: "…".to_owned(), live: Some(Live::Substitution), splits: true, ..Arg::default() };
     placeholders(args).into_iter().chain([fed]).collect()
 }

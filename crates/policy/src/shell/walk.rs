@@ -10,6 +10,7 @@ use super::syntax::{
     AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Program, RedirectKind, Simple,
     Word,
 };
+use super::values::{KnownValues, VariableTable};
 use crate::facts::Workspace;
 use std::collections::HashSet;
 use toolgate_proto::{AbsPath, Effect, Severity};
@@ -41,6 +42,10 @@ pub(super) struct Walk<'a> {
     pub(super) brief: bool,
     /// How many wrappers we are inside of.
     pub(super) wrappers: usize,
+    /// Every place that sets a variable.
+    pub(super) variables: VariableTable,
+    /// The values of variables that are certain where the walk is.
+    pub(super) known: KnownValues,
 }
 
 /// Where a command stands.
@@ -85,13 +90,27 @@ impl<'a> Walk<'a> {
             texts: 0,
             brief: false,
             wrappers: 0,
+            variables: VariableTable::default(),
+            known: KnownValues::new(),
         }
+    }
+
+    /// Visits what may not run, runs more than once, or runs in a shell of its own: what it sets is not certain later.
+    fn scoped<T>(&mut self, visit: impl FnOnce(&mut Self) -> T) -> T {
+        let known = self.known.clone();
+        let outcome = visit(self);
+        self.known = known;
+        outcome
     }
 
     /// Visits a whole program that starts in the given place.
     pub(super) fn program(&mut self, program: &Program, place: &Place<'_>) {
         let mut place = Place { bodies: &program.bodies, ..place.clone() };
+        let variables = std::mem::replace(&mut self.variables, VariableTable::of(program));
+        let known = std::mem::take(&mut self.known);
         self.list(&program.list, &mut place);
+        self.variables = variables;
+        self.known = known;
     }
 
     /// Visits a text that a command would run as a program.
@@ -167,7 +186,9 @@ impl<'a> Walk<'a> {
         let mut place = place.clone();
         let before = place.dirs.clone();
         place.background |= item.background;
+        let known = item.background.then(|| self.known.clone());
         let mut outcome = self.pipeline(&item.first, &place);
+        let known = known.unwrap_or_else(|| self.known.clone());
         for (joint, pipeline) in &item.rest {
             place.dirs = match joint {
                 Joint::And => outcome.success.clone(),
@@ -179,6 +200,7 @@ impl<'a> Walk<'a> {
                 Joint::Or => Outcome { success: outcome.success.or(&next.success), failure: next.failure },
             };
         }
+        self.known = known;
         if item.background { Outcome::same(before) } else { outcome }
     }
 
@@ -194,7 +216,7 @@ impl<'a> Walk<'a> {
         let first = self.found.parts.len();
         for (position, command) in pipeline.commands.iter().enumerate() {
             let stage = Place { piped: place.piped || position > 0, ..place.clone() };
-            self.command(command, &stage);
+            self.scoped(|walk| walk.command(command, &stage));
         }
         self.fetched_into_shell(first);
         // Each stage is a shell of its own.
@@ -229,8 +251,19 @@ impl<'a> Walk<'a> {
                     self.bare("a redirected group".to_owned(), redirected, true, place);
                 }
                 let mut inner = place.clone();
-                inner.piped |= redirects.iter().any(|redirect| redirect.kind == RedirectKind::Read);
-                self.compound(compound, &mut inner)
+                inner.piped |= redirects.iter().any(|redirect| {
+                    !matches!(
+                        redirect.kind,
+                        RedirectKind::Write
+                            | RedirectKind::Append
+                            | RedirectKind::Both
+                            | RedirectKind::DuplicateOutput
+                    )
+                });
+                if matches!(compound, Compound::Group(_)) {
+                    return self.compound(compound, &mut inner);
+                }
+                self.scoped(|walk| walk.compound(compound, &mut inner))
             }
             Command::Function { name, body } => {
                 self.warn(DangerKind::ShellState, Severity::High, || {
@@ -240,7 +273,7 @@ impl<'a> Walk<'a> {
                 part.deny_texts.push(part.text.clone());
                 self.push(part);
                 // It may be called from anywhere; it is never allowed, but what it does here is still known.
-                self.command(body, place);
+                self.scoped(|walk| walk.command(body, place));
                 Outcome::same(place.dirs.clone())
             }
         }
@@ -262,7 +295,7 @@ impl<'a> Walk<'a> {
                 for (condition, body) in arms {
                     let tested = self.list(condition, place);
                     let mut inner = Place { dirs: tested.success, ..place.clone() };
-                    join(self.list(body, &mut inner).either());
+                    join(self.scoped(|walk| walk.list(body, &mut inner)).either());
                     place.dirs = tested.failure;
                 }
                 match otherwise {
@@ -285,6 +318,7 @@ impl<'a> Walk<'a> {
                     self.expand(word, &mut values);
                 }
                 self.variable(name, &values, place);
+                self.know(name, &values);
                 self.loops(&[body], place);
                 let before = place.dirs.clone();
                 let after = self.list(body, place).either();
@@ -299,7 +333,7 @@ impl<'a> Walk<'a> {
                         self.pieces(&pattern.pieces, place);
                     }
                     let mut inner = Place { dirs: before.clone(), ..place.clone() };
-                    let end = self.list(body, &mut inner).either();
+                    let end = self.scoped(|walk| walk.list(body, &mut inner)).either();
                     after = after.or(&end);
                 }
                 Outcome::same(after)
@@ -345,10 +379,11 @@ impl<'a> Walk<'a> {
                         let text = "the output of a command becomes part of another".to_owned();
                         self.warn(DangerKind::CommandSubstitution, Severity::Medium, || text);
                     }
-                    self.list(list, &mut Place { piped: false, ..place.clone() });
+                    // It has the standard input of the command that it stands in.
+                    self.scoped(|walk| walk.list(list, &mut place.clone()));
                 }
                 Piece::Process { list } => {
-                    self.list(list, &mut Place { piped: true, ..place.clone() });
+                    self.scoped(|walk| walk.list(list, &mut Place { piped: true, ..place.clone() }));
                 }
             }
         }
@@ -398,6 +433,9 @@ impl<'a> Walk<'a> {
             self.pieces(&word.pieces, place);
             self.expand(word, &mut args);
         }
+        for arg in &mut args {
+            self.substitute(arg);
+        }
         let redirected = self.redirects(&simple.redirects, place);
         let spelled = simple.spelled.join(" ");
         let outcome = self.moved(&args, place);
@@ -410,6 +448,11 @@ impl<'a> Walk<'a> {
                     && (assign::is_local(&assignment.name, value)
                         || assign::is_harmless(&assignment.name, value))
             });
+            for (assignment, value) in &values {
+                if assignment.subscript.is_none() && !assignment.array {
+                    self.know(&assignment.name, std::slice::from_ref(value));
+                }
+            }
             if harmless {
                 self.set_here.extend(values.iter().map(|(assignment, _)| assignment.name.clone()));
             } else {

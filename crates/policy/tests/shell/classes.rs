@@ -39,6 +39,19 @@ fn everyday_reading_is_free() {
 }
 
 #[test]
+fn reading_what_is_named_at_run_time_is_free_only_where_the_kernel_limits_it() {
+    let lines = include_str!("cases/bounded.txt");
+    check(&rules("", ""), Answer::Ask, lines);
+    check(&Rules { bounded: true, ..rules("", "") }, Answer::Allow, lines);
+}
+
+#[test]
+fn what_writes_runs_or_sends_is_asked_about_where_the_kernel_limits_reads_too() {
+    let bounded = Rules { bounded: true, ..rules("", "") };
+    check(&bounded, Answer::Ask, include_str!("cases/not-bounded.txt"));
+}
+
+#[test]
 fn reading_git_is_free_where_the_line_starts() {
     check(&rules("", ""), Answer::Allow, include_str!("cases/free-git.txt"));
 }

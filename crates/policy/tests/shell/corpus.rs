@@ -31,6 +31,7 @@ pub(crate) fn cases() -> Vec<(Value, Rules, CommandLine)> {
                 denied_reads: specifiers(&deny, "Read"),
                 protected: strings(policy, "protected"),
                 read_only: policy["readonly_auto"] == Value::Bool(true),
+                bounded: false,
             };
             let shell = if policy["shell"] == "zsh" { Shell::Other } else { Shell::Bash };
             let text = case["input"].as_str().unwrap().to_owned();

@@ -20,6 +20,8 @@ pub(crate) struct Rules {
     pub(crate) denied_reads: Vec<String>,
     pub(crate) protected: Vec<String>,
     pub(crate) read_only: bool,
+    /// The kernel limits what a command can read to what may be read.
+    pub(crate) bounded: bool,
 }
 
 pub(crate) fn path(text: &str) -> AbsPath {
@@ -90,7 +92,7 @@ pub(crate) fn judge(analysis: &Analysis, rules: &Rules) -> Answer {
     }
     let every = analysis.parts.iter().all(|part| {
         let by_rule = covered(part, rules);
-        let free = rules.read_only && part.read_only;
+        let free = rules.read_only && part.read_only && (!part.reads_unknown_paths || rules.bounded);
         let effects = part.effects.iter().all(|inferred| match &inferred.effect {
             Effect::Read { path, .. } => path.lexical().is_under(&root) && !sensitive(path),
             Effect::Write { path, .. } => {

@@ -110,6 +110,10 @@ pub(super) struct Use {
     pub(super) silent: bool,
     /// What it finds is removed.
     pub(super) removes: bool,
+    /// A word that is not known may be an option; no option of the program does more than read.
+    pub(super) loose: bool,
+    /// Names of files that choose which program runs, looked for in the working directory and all above it.
+    pub(super) chosen_by: &'static [&'static str],
 }
 
 /// The entry of a program by its bare name.
@@ -174,6 +178,10 @@ impl Entry {
                 (Value::None, _) | (Value::Plain, Some(_)) => {}
                 (Value::File, Some(file)) => outcome.reads.push((Arg::literal(file), Scope::Entry)),
                 (Value::Plain, None) => match words.next() {
+                    // A value that may be several words, or none, may bring files and options along.
+                    Some(next) if next.splits && next.pattern.is_none() && self.hazards.is_empty() => {
+                        outcome.loose = true;
+                    }
                     Some(next) => outcome.read_only &= !next.splits,
                     None => outcome.read_only = false,
                 },
@@ -194,11 +202,15 @@ impl Entry {
             return;
         }
         // Names of files may begin with a dash; that is harmless if the program knows no harmful option.
-        if arg.pattern.is_some() && self.hazards.is_empty() {
+        if self.hazards.is_empty() {
+            let alternatives = arg.one_of.iter();
+            let known = !arg.one_of.is_empty()
+                && alternatives.clone().all(|value| value.pattern.is_some() || !value.may_be_option());
+            outcome.loose |= arg.pattern.is_none() && !known;
             return;
         }
         outcome.read_only = false;
-        outcome.hazard |= !self.hazards.is_empty();
+        outcome.hazard = true;
     }
 
     fn long_option<'a>(
@@ -285,7 +297,12 @@ impl Entry {
             }
             Operands::PatternThenFiles | Operands::PatternThenTree => {
                 if !pattern_given && let Some((pattern, rest)) = operands.split_first() {
-                    outcome.read_only &= !pattern.splits;
+                    // A pattern that may be several words may be files from the second on.
+                    if pattern.splits && pattern.pattern.is_none() && self.hazards.is_empty() {
+                        outcome.loose = true;
+                    } else {
+                        outcome.read_only &= !pattern.splits;
+                    }
                     files = rest;
                 }
                 if files.is_empty() && tree {

@@ -1,0 +1,351 @@
+//! What the variables of a line hold, where the text of the line tells.
+//!
+//! A first pass over the tree notes every place that sets a variable. A name that exactly one place sets, to words
+//! that are known, has that value wherever that place has surely been passed; [`Walk`] keeps such values by scope.
+//! The guard against removals asks the other way round: could a name hold this value anywhere in the line?
+
+use super::analysis::Live;
+use super::expand::{self, Arg};
+use super::syntax::{
+    Assignment, Body, Command, Compound, Form, List, Piece, Program, Redirect, Simple, Word,
+};
+use super::walk::Walk;
+use std::collections::HashMap;
+
+/// A variable with more values than this counts as unknown.
+const MAX_VALUES: usize = 64;
+
+/// Builtins that set variables in ways that are not followed.
+const SETTERS: &[&str] = &[
+    "mapfile",
+    "readarray",
+    "printf",
+    "declare",
+    "typeset",
+    "local",
+    "export",
+    "readonly",
+    "let",
+    "getopts",
+    "unset",
+    "eval",
+    "source",
+    ".",
+    "trap",
+    "wait",
+    "set",
+    "shift",
+    "exec",
+    "coproc",
+    "select",
+];
+
+/// Every place of a line that sets a variable.
+#[derive(Debug, Default)]
+pub(super) struct VariableTable {
+    names: HashMap<String, Setting>,
+    /// Something sets variables that the text does not name for certain.
+    dynamic: bool,
+}
+
+#[derive(Debug, Default)]
+struct Setting {
+    places: usize,
+    values: Vec<Arg>,
+    /// A value comes from a command, an input or another variable.
+    live: bool,
+}
+
+impl VariableTable {
+    /// Looks through a whole program.
+    pub(super) fn of(program: &Program) -> Self {
+        let mut table = Self::default();
+        table.list(&program.list);
+        for Body { pieces } in &program.bodies {
+            table.pieces(pieces);
+        }
+        table
+    }
+
+    /// Whether exactly one place sets a name.
+    fn is_set_once(&self, name: &str) -> bool {
+        !self.dynamic && self.names.get(name).is_some_and(|setting| setting.places == 1)
+    }
+
+    /// Whether a name may hold what a command printed or an input held.
+    pub(super) fn may_be_live(&self, name: &str) -> bool {
+        self.dynamic || self.names.get(name).is_some_and(|setting| setting.live)
+    }
+
+    /// Every value that some place of the line gives the name.
+    pub(super) fn candidates(&self, name: &str) -> &[Arg] {
+        self.names.get(name).map(|setting| setting.values.as_slice()).unwrap_or_default()
+    }
+
+    fn set(&mut self, name: &str, values: impl IntoIterator<Item = Arg>) {
+        let setting = self.names.entry(name.to_owned()).or_default();
+        setting.places += 1;
+        for value in values {
+            setting.live |= value.live.is_some() && value.pattern.is_none();
+            if setting.values.len() < MAX_VALUES {
+                setting.values.push(value);
+            }
+        }
+    }
+
+    fn list(&mut self, list: &List) {
+        for item in &list.0 {
+            let pipelines =
+                std::iter::once(&item.first).chain(item.rest.iter().map(|(_, pipeline)| pipeline));
+            for command in pipelines.flat_map(|pipeline| &pipeline.commands) {
+                self.command(command);
+            }
+        }
+    }
+
+    fn command(&mut self, command: &Command) {
+        match command {
+            Command::Simple(simple) => self.simple(simple),
+            Command::Compound(compound, redirects) => {
+                self.redirects(redirects);
+                self.compound(compound);
+            }
+            Command::Function { body, .. } => {
+                self.dynamic = true;
+                self.command(body);
+            }
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple) {
+        for assignment in &simple.assignments {
+            self.assignment(assignment);
+        }
+        self.redirects(&simple.redirects);
+        for word in &simple.words {
+            self.pieces(&word.pieces);
+        }
+        let bare = |word: &Word| word.source.trim_matches(['"', '\'', '\\']).to_owned();
+        let mut words = simple.words.iter().map(bare).peekable();
+        while words.next_if(|word| matches!(word.as_str(), "command" | "builtin" | "time")).is_some() {}
+        match words.next() {
+            Some(name) if SETTERS.contains(&name.as_str()) => {
+                self.dynamic |= name != "printf" || words.any(|word| word.starts_with("-v"));
+            }
+            Some(name) if name == "read" => {
+                for name in words.filter(|word| !word.starts_with('-')) {
+                    self.set(&name, [Arg { live: Some(Live::Parameter), ..Arg::default() }]);
+                }
+                self.set("REPLY", [Arg { live: Some(Live::Parameter), ..Arg::default() }]);
+            }
+            // A program whose name is not known may be one of these.
+            Some(name) => self.dynamic |= name.contains(['$', '`', '"', '\'', '\\', '{']),
+            None => {}
+        }
+    }
+
+    fn assignment(&mut self, assignment: &Assignment) {
+        for value in &assignment.values {
+            self.pieces(&value.pieces);
+        }
+        self.pieces(assignment.subscript.as_deref().unwrap_or_default());
+        let appends = assignment.source.split_once('=').is_some_and(|(name, _)| name.ends_with('+'));
+        let whole = assignment.subscript.is_none() && !assignment.array && !appends;
+        let mut values: Vec<Arg> = assignment.values.iter().map(|value| assigned_value(value)).collect();
+        if !whole {
+            values.push(Arg { live: Some(Live::Parameter), ..Arg::default() });
+        }
+        self.set(&assignment.name, values);
+    }
+
+    fn compound(&mut self, compound: &Compound) {
+        match compound {
+            Compound::Group(list) | Compound::Subshell(list) => self.list(list),
+            Compound::If { arms, otherwise } => {
+                for (condition, body) in arms {
+                    self.list(condition);
+                    self.list(body);
+                }
+                if let Some(body) = otherwise {
+                    self.list(body);
+                }
+            }
+            Compound::While { condition, body } => {
+                self.list(condition);
+                self.list(body);
+            }
+            Compound::For { name, words, body } => {
+                let mut values = Vec::new();
+                for word in words {
+                    self.pieces(&word.pieces);
+                    if expand::expand(word, &mut values).is_none() {
+                        values.push(Arg { live: Some(Live::Parameter), ..Arg::default() });
+                    }
+                }
+                self.set(name, values);
+                self.list(body);
+            }
+            Compound::Case { subject, arms } => {
+                self.pieces(&subject.pieces);
+                for (patterns, body) in arms {
+                    for pattern in patterns {
+                        self.pieces(&pattern.pieces);
+                    }
+                    self.list(body);
+                }
+            }
+            Compound::Test(words) => {
+                for word in words {
+                    self.pieces(&word.pieces);
+                }
+            }
+            // What arithmetic sets is a number.
+            Compound::Arithmetic(pieces) => self.arithmetic(pieces),
+            Compound::ArithmeticFor(pieces, body) => {
+                self.arithmetic(pieces);
+                self.list(body);
+            }
+        }
+    }
+
+    fn arithmetic(&mut self, pieces: &[Piece]) {
+        self.pieces(pieces);
+        let sets = |text: &str| text.contains('=') || text.contains("++") || text.contains("--");
+        self.dynamic |= pieces.iter().any(|piece| match piece {
+            Piece::Literal { text, .. } => sets(text),
+            Piece::Parameter { .. } | Piece::Command { .. } | Piece::Process { .. } => true,
+            Piece::Arithmetic { .. } => false,
+        });
+    }
+
+    fn redirects(&mut self, redirects: &[Redirect]) {
+        for redirect in redirects {
+            self.dynamic |= redirect.sets_variable;
+            self.pieces(&redirect.target.pieces);
+        }
+    }
+
+    fn pieces(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            match piece {
+                Piece::Literal { .. } => {}
+                Piece::Parameter { form, operands, .. } => {
+                    self.dynamic |= matches!(form, Form::Assigned | Form::Evaluated);
+                    for operand in operands {
+                        self.pieces(operand);
+                    }
+                }
+                Piece::Command { list, .. } | Piece::Process { list } => self.list(list),
+                Piece::Arithmetic { pieces } => self.arithmetic(pieces),
+            }
+        }
+    }
+}
+
+/// The value that an assignment gives; nothing is matched in it.
+fn assigned_value(word: &Word) -> Arg {
+    let value = expand::single(&word.pieces, &word.source);
+    if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
+}
+
+/// Values by name that are certain at one place.
+pub(super) type KnownValues = HashMap<String, Vec<Arg>>;
+
+impl Walk<'_> {
+    /// Notes that the line has surely just set a name to one of these values.
+    pub(super) fn know(&mut self, name: &str, values: &[Arg]) {
+        let certain = |value: &Arg| {
+            !value.tilde && (value.live.is_none() || value.pattern.is_some() && value.variables.is_empty())
+        };
+        if self.variables.is_set_once(name)
+            && !values.is_empty()
+            && values.len() <= MAX_VALUES
+            && values.iter().all(certain)
+        {
+            self.known.insert(name.to_owned(), values.to_vec());
+        }
+    }
+
+    /// Puts what is known of variables into an argument: the value itself if there is only one.
+    pub(super) fn substitute(&self, arg: &mut Arg) {
+        let Some((name, rest)) = variable_word(arg) else { return };
+        let Some(values) = self.known.get(name) else { return };
+        let quoted = arg.text.starts_with('"');
+        let whole = |value: &Arg| {
+            let text = value.emptied();
+            let blank = text.is_empty() || text.contains([' ', '\t', '\n', '*', '?', '[', '\\']);
+            quoted || value.pattern.is_none() && !blank
+        };
+        if !values.iter().all(whole) {
+            return;
+        }
+        let joined = |value: &Arg| Arg {
+            text: format!("{}{rest}", value.text),
+            emptied: format!("{}{rest}", value.emptied),
+            // What a pattern matched is followed by text that is not part of the pattern.
+            pattern: value.pattern.as_ref().map(|pattern| format!("{pattern}{}", escaped(rest))),
+            splits: false,
+            ..value.clone()
+        };
+        match values.as_slice() {
+            [value] if value.live.is_none() => *arg = joined(value),
+            values => arg.one_of = values.iter().map(joined).collect(),
+        }
+    }
+
+    /// Everything that a word could come to if its variable held any value that the line gives it anywhere,
+    /// or the default that the word itself has for it.
+    pub(super) fn candidates(&self, arg: &Arg) -> Vec<Arg> {
+        let text = arg.text.trim_matches('"');
+        let mut found: Vec<Arg> = arg.one_of.clone();
+        for name in &arg.variables {
+            for spelled in [format!("${name}"), format!("${{{name}}}")] {
+                let Some((before, after)) = text.split_once(&spelled) else { continue };
+                let values = self.variables.candidates(name).iter();
+                found.extend(values.map(|value| Arg {
+                    text: format!("{before}{}{after}", value.text),
+                    emptied: format!("{before}{}{after}", value.emptied()),
+                    ..value.clone()
+                }));
+            }
+        }
+        // `${T:-/}`, `${T-/}`, `${T:=/}`, `${T:+/}`.
+        if let Some((before, rest)) = text.split_once("${")
+            && let Some((inside, after)) = rest.split_once('}')
+        {
+            let name = |character: char| character == '_' || character.is_alphanumeric();
+            let operator = inside.trim_start_matches(name);
+            if let Some(default) = operator.trim_start_matches(':').strip_prefix(['-', '=', '+']) {
+                let text = format!("{before}{}{after}", default.trim_matches(['"', '\'']));
+                let tilde = text.starts_with('~');
+                found.push(Arg { tilde, ..Arg::literal(text) });
+            }
+        }
+        found
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.chars()
+        .flat_map(|character| "*?[]\\".contains(character).then_some('\\').into_iter().chain([character]))
+        .collect()
+}
+
+/// The variable that a word begins with, and the literal text after it.
+fn variable_word(arg: &Arg) -> Option<(&str, &str)> {
+    let [name] = arg.variables.as_slice() else { return None };
+    if arg.live != Some(Live::Parameter) || arg.evaluates || !arg.evaluated.is_empty() || arg.tilde {
+        return None;
+    }
+    let text = arg.text.as_str();
+    let text = match text.strip_prefix('"') {
+        Some(inner) => inner.strip_suffix('"')?,
+        None => text,
+    };
+    let rest = text.strip_prefix('$')?;
+    let rest = match rest.strip_prefix('{') {
+        Some(braced) => braced.strip_prefix(name.as_str())?.strip_prefix('}')?,
+        None => rest.strip_prefix(name.as_str())?,
+    };
+    (rest == arg.emptied && !rest.contains(['"', '\'', '\\', '*', '?', '[', '{'])).then_some((name, rest))
+}
