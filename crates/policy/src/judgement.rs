@@ -3,7 +3,7 @@
 use crate::raw::Action;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use toolgate_proto::{RuleRef, Severity, Verdict};
+use toolgate_proto::{CommandRights, RuleRef, Severity, Verdict};
 
 /// A verdict that explains itself.
 #[must_use = "a judgement must be acted on"]
@@ -21,6 +21,10 @@ pub struct Judgement {
     /// The smallest change of settings that would turn an ask or a deny into an allow, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flip: Option<String>,
+    /// What the kernel would permit the commands of the call, where it runs any: as it is allowed, or once a person
+    /// has approved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rights: Option<CommandRights>,
 }
 
 /// What was decided of one simple command of a command line.

@@ -1,6 +1,6 @@
 //! The one record that every call leaves.
 
-use crate::{CallId, Code, Effect, Reason, SessionId, SourceId, Stage, ToolName};
+use crate::{CallId, Code, CommandRights, Effect, Reason, SessionId, SourceId, Stage, ToolName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -93,6 +93,9 @@ pub struct JudgedAs {
     pub verdict: String,
     /// Why.
     pub reason: Reason,
+    /// What the kernel was to permit the commands of the call, where it ran any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rights: Option<CommandRights>,
 }
 
 /// Who was asked, and what they said.

@@ -38,6 +38,7 @@
 #![forbid(unsafe_code)]
 
 mod builder;
+pub mod enforcement;
 mod hooks;
 mod live;
 pub mod mcp_servers;
@@ -60,8 +61,9 @@ pub use toolgate_mcp as mcp;
 pub use toolgate_os::{Among, How, Journal, JournalLimits, SpillLimits, UndoProblem, Which};
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
-    AbsPath, Block, CallId, CallRecord, CallResult, Code, Effect, Event, Format, Intent, Mode, Output,
-    Question, Refusal, Scope, SourceId, Stage, ToolCall, ToolDefinition, ToolName, Verdict, WriteKind,
+    AbsPath, Block, CallId, CallRecord, CallResult, Code, CommandRights, Effect, Event, Format, Intent, Mode,
+    Output, Question, Refusal, RightsLevel, Scope, SourceId, Stage, ToolCall, ToolDefinition, ToolName,
+    Verdict, WriteKind,
 };
 pub use toolgate_tools::{OnTimeout, SandboxSettings, Surroundings, Toolset, background_tasks};
 

@@ -5,6 +5,7 @@
 //! When the files can no longer be read the gate is shut, because the file that broke may hold a deny.
 
 use crate::builder::Rules;
+use crate::enforcement::enforcement;
 use crate::hooks::{HookContext, hooks_of};
 use crate::settings::{Settings, SettingsNote, SettingsOptions};
 use std::collections::BTreeSet;
@@ -94,9 +95,10 @@ impl Live {
             only: chosen.only.clone(),
             hidden: settings.disabled_tools().into_iter().collect(),
         });
-        let problems = gate.set_policy(policy.clone());
         let mut surroundings = chosen.surroundings.clone();
         settings.surround(&mut surroundings);
+        policy.enforcement = enforcement(&surroundings);
+        let problems = gate.set_policy(policy.clone());
         toolgate_tools::surround(&chosen.session, surroundings);
         let notes = settings.notes.iter().cloned().chain(hook_notes).collect();
         *now = Now { settings: Arc::new(settings), policy: Arc::new(policy) };

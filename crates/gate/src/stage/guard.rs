@@ -8,8 +8,8 @@ use crate::progress::Progress;
 use crate::tool::Prepared;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use toolgate_os::{Access, Files, Hidden, Reach, Secrets};
 use toolgate_os::sandbox::{FileGuard, PathGuard};
+use toolgate_os::{Access, Files, Hidden, Reach, Secrets};
 use toolgate_policy::{CommandGuard, ReadFilter};
 use toolgate_proto::{AbsPath, Effect, Facts, Intent, Refusal, Scope, Stage, Terms, WriteKind};
 

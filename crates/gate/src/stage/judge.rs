@@ -35,6 +35,7 @@ impl Judged {
         JudgedAs {
             verdict: self.judgement.verdict.word().to_owned(),
             reason: self.judgement.verdict.reason().clone(),
+            rights: self.judgement.rights.clone(),
         }
     }
 }

@@ -73,6 +73,11 @@ impl Ground {
         })
     }
 
+    /// Whether the rights of a command can be held: its files, its programs, its network.
+    pub fn enforces_rights(self) -> bool {
+        self.landlock > 0 && self.filter && self.warden
+    }
+
     /// What of a confinement cannot be enforced here.
     pub fn gaps(self, confinement: &Confinement) -> Vec<Gap> {
         let mut gaps = Vec::new();

@@ -1,5 +1,6 @@
 //! One call under judgement: the objections raised, the grounds found, and what they come to.
 
+use super::rights::Allowed;
 use crate::compile::Compiled;
 use crate::decide::Request;
 use crate::fold::fold_path;
@@ -7,7 +8,6 @@ use crate::judgement::{Judgement, PartVerdict, Step};
 use crate::raw::Action;
 use crate::rule::path::Places;
 use std::borrow::Cow;
-use super::rights::Allowed;
 use toolgate_proto::{
     AbsPath, Code, Effect, Mode, Network, Reason, RightsLevel, RuleRef, Severity, Terms, Verdict, Warning,
 };
@@ -245,7 +245,13 @@ impl<'r> Case<'r> {
                 },
             },
         };
-        Judgement { verdict, risk, steps, parts: self.parts, flip }
+        let rights = match &verdict {
+            Verdict::Allow(terms) => Some(terms.rights.clone()),
+            Verdict::Ask(_) => Some(self.rights(Allowed::AsWhole)),
+            Verdict::Deny(_) => None,
+        };
+        let rights = rights.filter(|_| !self.request.survey.commands.is_empty());
+        Judgement { verdict, risk, steps, parts: self.parts, flip, rights }
     }
 
     /// Who answers a question that no rule asked, if anybody does.

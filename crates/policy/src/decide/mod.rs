@@ -22,7 +22,9 @@ use crate::shell::{self, Analysis};
 use case::{Approval, Case};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-use toolgate_proto::{AbsPath, CommandLine, CommandRights, Effect, Intent, Mode, Reason, Terms, ToolIdentity};
+use toolgate_proto::{
+    AbsPath, CommandLine, CommandRights, Effect, Intent, Mode, Reason, Terms, ToolIdentity,
+};
 
 /// Everything there is to judge about one call.
 #[derive(Debug, Clone, Copy)]

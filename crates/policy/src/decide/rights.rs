@@ -36,28 +36,29 @@ impl Case<'_> {
             || analyses.iter().any(|analysis| analysis.doubt.is_some());
         let inferred: Vec<&Inferred> =
             analyses.iter().flat_map(|analysis| &analysis.parts).flat_map(|part| &part.effects).collect();
-        let mut rights = if whole {
-            let mut rights = CommandRights::whole(&self.request.workspace.roots);
-            rights.git_data = analyses.iter().flat_map(|analysis| &analysis.parts).any(|part| {
-                part.program.as_deref().is_some_and(|program| {
-                    !part.read_only && program.rsplit('/').next() == Some("git")
-                })
-            });
-            rights.write.extend(self.write_rights(&inferred).into_iter().filter(|right| {
-                !self.request.workspace.roots.iter().any(|root| right.path.is_under(root))
-            }));
-            rights
-        } else {
-            let write = self.write_rights(&inferred);
-            CommandRights {
-                level: if write.is_empty() { RightsLevel::ReadOnly } else { RightsLevel::NamedWrites },
-                read: Some(self.read_rights(&inferred)),
-                write,
-                execute: Some(programs(&analyses)),
-                named: Vec::new(),
-                git_data: false,
-            }
-        };
+        let mut rights =
+            if whole {
+                let mut rights = CommandRights::whole(&self.request.workspace.roots);
+                rights.git_data = analyses.iter().flat_map(|analysis| &analysis.parts).any(|part| {
+                    part.program
+                        .as_deref()
+                        .is_some_and(|program| !part.read_only && program.rsplit('/').next() == Some("git"))
+                });
+                rights.write.extend(self.write_rights(&inferred).into_iter().filter(|right| {
+                    !self.request.workspace.roots.iter().any(|root| right.path.is_under(root))
+                }));
+                rights
+            } else {
+                let write = self.write_rights(&inferred);
+                CommandRights {
+                    level: if write.is_empty() { RightsLevel::ReadOnly } else { RightsLevel::NamedWrites },
+                    read: Some(self.read_rights(&inferred)),
+                    write,
+                    execute: Some(programs(&analyses)),
+                    named: Vec::new(),
+                    git_data: false,
+                }
+            };
         rights.named = self.named_paths(&inferred);
         rights
     }
@@ -67,7 +68,9 @@ impl Case<'_> {
         let mut paths: BTreeSet<AbsPath> = self.request.workspace.roots.iter().cloned().collect();
         for inferred in inferred {
             match &inferred.effect {
-                Effect::Read { path, .. } | Effect::Write { path, .. } => paths.extend(self.certain_real(path)),
+                Effect::Read { path, .. } | Effect::Write { path, .. } => {
+                    paths.extend(self.certain_real(path))
+                }
                 Effect::Exec { .. }
                 | Effect::Fetch { .. }
                 | Effect::Search { .. }

@@ -6,7 +6,7 @@ use super::world::{World, tell_notes};
 use super::{Exit, Failure, check_batch};
 use serde_json::json;
 use toolgate::render::visible;
-use toolgate::{Judgement, Verdict};
+use toolgate::{CommandRights, Judgement, RightsLevel, Verdict};
 
 pub(crate) fn run(world: &World, args: &CheckArgs, out: &mut Out) -> Result<Exit, Failure> {
     if let Some(file) = &args.batch {
@@ -66,6 +66,9 @@ fn explain(name: &str, judgement: &Judgement, out: &mut Out) -> Result<(), Failu
     for step in &judgement.steps {
         out.line(&format!("    {:width$}  {}", visible(&step.looked_at), visible(&step.found)))?;
     }
+    if let Some(rights) = &judgement.rights {
+        explain_rights(rights, out)?;
+    }
     if judgement.parts.len() > 1 {
         out.line(&paint(style::FAINT, "  its parts"))?;
         for part in &judgement.parts {
@@ -80,6 +83,43 @@ fn explain(name: &str, judgement: &Judgement, out: &mut Out) -> Result<(), Failu
     }
     if let Some(flip) = &judgement.flip {
         out.line(&format!("  to let it pass: {}", visible(flip)))?;
+    }
+    Ok(())
+}
+
+/// What the kernel would permit the command.
+fn explain_rights(rights: &CommandRights, out: &mut Out) -> Result<(), Failure> {
+    let list = |items: Vec<String>, none: &str| match items.len() {
+        0 => none.to_owned(),
+        1..=6 => items.join(", "),
+        count => {
+            format!("{} and {} more", items.iter().take(5).cloned().collect::<Vec<_>>().join(", "), count - 5)
+        }
+    };
+    let read = match &rights.read {
+        Some(paths) => {
+            let paths = paths.iter().map(ToString::to_string).collect();
+            format!("{}; programs and libraries of the system", list(paths, "nothing"))
+        }
+        None => "everything that no rule and no sensitive name keeps back".to_owned(),
+    };
+    let write = rights.write.iter().map(|right| right.path.to_string()).collect();
+    let run = match &rights.execute {
+        Some(programs) => list(programs.clone(), "no program, only the shell's own commands"),
+        None => "any program".to_owned(),
+    };
+    let network = match rights.level {
+        RightsLevel::ReadOnly | RightsLevel::NamedWrites => "none",
+        RightsLevel::Workspace => "what rules and `sandbox.network` allow",
+    };
+    out.line(&paint(style::FAINT, &format!("  rights of a run ({})", rights.level)))?;
+    for (what, granted) in [
+        ("read", read),
+        ("write", list(write, "nothing but a private temporary directory")),
+        ("run", run),
+        ("network", network.to_owned()),
+    ] {
+        out.line(&format!("    {what:8}{}", visible(&granted)))?;
     }
     Ok(())
 }

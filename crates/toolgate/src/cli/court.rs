@@ -7,11 +7,13 @@ use super::world::World;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
+use toolgate::enforcement::enforcement;
 use toolgate::settings::{Settings, SettingsOptions};
 use toolgate::{AbsPath, Judgement, Mode, Policy, Refusal, Session, ToolCall, Toolgate, paper};
 use toolgate_gate::judge_intended;
 use toolgate_policy::{Problem, RawPolicy, Weight};
 use toolgate_proto::{Principal, Workspace};
+use toolgate_tools::Surroundings;
 
 /// Policies kept at most; more distinct settings are merely slower.
 const MOST_KEPT: usize = 1_000;
@@ -112,7 +114,11 @@ fn compile(settings: &str, cwd: &AbsPath, mode: Option<Mode>) -> Compiled {
     options.sources = Vec::new();
     options.extra = Some(settings.to_owned());
     let settings = Settings::load(&options).map_err(|error| error.to_string())?;
-    let (policy, problems) = settings.policy(mode).compile();
+    let mut surroundings = Surroundings::default();
+    settings.surround(&mut surroundings);
+    let mut raw = settings.policy(mode);
+    raw.enforcement = enforcement(&surroundings);
+    let (policy, problems) = raw.compile();
     match problems.iter().find(|problem| problem.weight == Weight::Fatal) {
         Some(problem) => Err(problem.to_string()),
         None => Ok((policy, problems)),

@@ -1,5 +1,6 @@
 //! Starting a command on the terms of its verdict, and following it to its end.
 
+use super::rights::confinement;
 use super::surroundings::Surroundings;
 use super::tasks::{Place, Task, Tasks};
 use std::sync::{Arc, OnceLock, Weak};
@@ -8,27 +9,13 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use toolgate_gate::{Cleared, Progress};
 use toolgate_os::process::{Command, Environment, Keeping, Phase, Process, plain_text};
-use toolgate_os::sandbox::{Confinement, Net};
 use toolgate_os::{Proxy, resolve};
-use toolgate_proto::{AbsPath, Code, Network, Refusal, Terms};
+use toolgate_proto::{AbsPath, Code, Network, Refusal, RightsLevel, Terms};
 
 pub(crate) use super::surroundings::OnTimeout;
 
 /// Progress is told no more often than this.
 const BEAT: Duration = Duration::from_millis(50);
-
-/// Names in every writable directory that a command may not change, whatever the verdict lists: files by which a
-/// project steers toolgate, other agents or git.
-const ALWAYS_PROTECTED: [&str; 8] = [
-    ".git/hooks",
-    ".git/config",
-    ".toolgate",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".claude/hooks",
-    ".mcp.json",
-    ".vscode/settings.json",
-];
 
 /// A command as a face asks for it.
 #[derive(Debug, Clone)]
@@ -68,7 +55,7 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     let place = tasks.place().map_err(|error| failed(&format!("there is no private directory: {error}")))?;
     let leaves = order.unsandboxed && cleared.terms().unsandboxed && surroundings.sandbox.allow_unsandboxed;
     let boxed = surroundings.sandbox.enabled && !leaves;
-    let proxy = match hosts(&cleared.terms().network, &surroundings) {
+    let proxy = match hosts(cleared.terms(), &surroundings) {
         Some(hosts) if boxed => {
             let started = tasks.proxy(&hosts, &surroundings.sandbox.denied_hosts, cleared.hosts());
             Some(started.map_err(|error| failed(&format!("the proxy could not be started: {error}")))?)
@@ -77,10 +64,13 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     };
     let number = tasks.next();
     let cwd = resolve(&order.cwd).real;
+    let environment = environment(&surroundings, &place, proxy.as_deref(), (cleared, &cwd));
     let command = Command {
         text: order.text.clone(),
         cwd: cwd.clone(),
-        environment: environment(&surroundings, &place, proxy.as_deref(), (cleared, &cwd)),
+        confinement: boxed
+            .then(|| confinement(cleared, (&surroundings, &place, proxy.as_deref()), (&environment, &cwd))),
+        environment,
         startup: Some(place.startup.clone()),
         keeping: Keeping {
             head: surroundings.shown_output.max(1),
@@ -89,7 +79,6 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
             file: place.output.join(toolgate_os::fresh_id("output_")),
             file_at_once: order.background,
         },
-        confinement: boxed.then(|| confinement(cleared.terms(), &surroundings, &place, proxy.as_deref())),
     };
     let (tell, changed) = watch::channel(());
     let known: Arc<OnceLock<Weak<Task>>> = Arc::default();
@@ -129,9 +118,13 @@ fn tell_end(task: &Task, progress: &Progress) {
 
 /// The hosts that go through the proxy; `None` where the network is open, or closed. Where rules open hosts the list
 /// may be empty: the proxy asks them.
-fn hosts(network: &Network, surroundings: &Surroundings) -> Option<Vec<String>> {
-    let listed = surroundings.sandbox.hosts.clone();
-    match network {
+fn hosts(terms: &Terms, surroundings: &Surroundings) -> Option<Vec<String>> {
+    let listed = match terms.rights.level {
+        RightsLevel::Workspace => surroundings.sandbox.hosts.clone(),
+        // What was judged by its effects reaches no host that its effects do not name.
+        RightsLevel::ReadOnly | RightsLevel::NamedWrites => Vec::new(),
+    };
+    match &terms.network {
         Network::Full => None,
         Network::None if listed.is_empty() => None,
         Network::None => Some(listed),
@@ -169,47 +162,6 @@ fn environment(
         }
     }
     environment
-}
-
-/// The box: what the verdict grants, less what settings and toolgate itself keep out.
-fn confinement(
-    terms: &Terms,
-    surroundings: &Surroundings,
-    place: &Place,
-    proxy: Option<&Proxy>,
-) -> Confinement {
-    let settings = &surroundings.sandbox;
-    let mut writable = terms.writable.clone();
-    writable.extend(settings.writable.iter().cloned());
-    let mut protected = terms.protected.clone();
-    protected.extend(settings.protected.iter().cloned());
-    protected.extend(
-        writable.iter().flat_map(|root| ALWAYS_PROTECTED.into_iter().map(move |name| root.join(name))),
-    );
-    // A workspace may hold toolgate's own private directory, if somebody keeps temporary files there.
-    protected.push(place.startup.clone());
-    if !place.output.is_under(place.dir()) {
-        protected.push(place.output.clone());
-    }
-    writable.push(place.temporary.clone());
-    let mut unreadable = terms.unreadable.clone();
-    unreadable.extend(settings.unreadable.iter().cloned());
-    let net = match (&terms.network, settings.local_binding, proxy) {
-        (Network::Full, _, _) => Net::Full,
-        (Network::None | Network::Hosts(_), true, _) => Net::Loopback(None),
-        (Network::None | Network::Hosts(_), false, Some(proxy)) => Net::Loopback(Some(proxy.port())),
-        (Network::None | Network::Hosts(_), false, None) => Net::None,
-    };
-    Confinement {
-        writable,
-        protected,
-        unreadable,
-        net,
-        sockets: settings.sockets.clone(),
-        limits: settings.limits,
-        backend: settings.backend,
-        required: settings.required,
-    }
 }
 
 /// Waits for a command's shell to end, telling its output on the way.

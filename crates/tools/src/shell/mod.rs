@@ -5,6 +5,7 @@
 
 mod follow;
 mod report;
+mod rights;
 mod surroundings;
 mod tasks;
 

@@ -1,0 +1,13 @@
+//! Whether this machine's kernel holds commands to what was judged.
+
+use toolgate_os::sandbox::{Backend, Ground};
+use toolgate_policy::Enforcement;
+use toolgate_tools::Surroundings;
+
+/// Whether the kernel holds commands to what was judged, in these surroundings: the sandbox is on, and this machine
+/// has every part of it.
+pub fn enforcement(surroundings: &Surroundings) -> Enforcement {
+    let sandbox = &surroundings.sandbox;
+    let holds = sandbox.enabled && sandbox.backend == Backend::Landlock && Ground::here().enforces_rights();
+    if holds { Enforcement::Kernel } else { Enforcement::Absent }
+}

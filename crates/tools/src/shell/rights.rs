@@ -1,0 +1,96 @@
+//! The sandbox of one command: the rights that its verdict grants, less what settings and toolgate itself keep out.
+
+use super::surroundings::{SandboxSettings, Surroundings};
+use super::tasks::Place;
+use toolgate_gate::Cleared;
+use toolgate_os::Proxy;
+use toolgate_os::process::{Environment, find_programs};
+use toolgate_os::sandbox::{Confinement, Net, Withheld};
+use toolgate_proto::{AbsPath, CommandRights, Network, RightsLevel, Scope, Terms};
+
+/// Names in every root that a command may not change, whatever the verdict lists: files by which a project steers
+/// toolgate, other agents or git. The rules for files say more; these hold where no supervisor can ask them.
+const ALWAYS_PROTECTED: [&str; 8] = [
+    ".git/hooks",
+    ".git/config",
+    ".toolgate",
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".claude/hooks",
+    ".mcp.json",
+    ".vscode/settings.json",
+];
+
+/// Cuts the sandbox for a command.
+pub(super) fn confinement(
+    cleared: &Cleared,
+    (surroundings, place, proxy): (&Surroundings, &Place, Option<&Proxy>),
+    (environment, cwd): (&Environment, &AbsPath),
+) -> Confinement {
+    let (terms, settings) = (cleared.terms(), &surroundings.sandbox);
+    let rights = &terms.rights;
+    let whole = rights.level == RightsLevel::Workspace;
+    let pick = |scope: Scope| {
+        let rights = rights.write.iter().filter(move |right| right.scope == scope);
+        rights.map(|right| right.path.clone())
+    };
+    let mut writable: Vec<AbsPath> = pick(Scope::Tree).collect();
+    if whole {
+        writable.extend(settings.writable.iter().cloned());
+    }
+    let roots = &cleared.scene().workspace.roots;
+    let untrusted: Vec<AbsPath> = roots.iter().chain(&writable).chain([&place.temporary]).cloned().collect();
+    let search_path = environment.get("PATH").unwrap_or_default();
+    Confinement {
+        entries: pick(Scope::Entry).collect(),
+        private: vec![place.temporary.clone()],
+        readable: readable(rights, place),
+        executable: rights
+            .execute
+            .as_ref()
+            .map(|programs| find_programs(programs, search_path, cwd, &untrusted)),
+        guard: cleared.file_guard().clone(),
+        // A search goes on to the next file; a program of which more is expected is told.
+        withheld: if whole { Withheld::Refused } else { Withheld::Empty },
+        protected: protected(terms, settings, place, &writable),
+        unreadable: terms.unreadable.iter().chain(&settings.unreadable).cloned().collect(),
+        net: net(terms, settings, proxy),
+        sockets: if whole { settings.sockets.clone() } else { Vec::new() },
+        limits: settings.limits,
+        backend: settings.backend,
+        required: settings.required,
+        writable,
+    }
+}
+
+fn readable(rights: &CommandRights, place: &Place) -> Option<Vec<AbsPath>> {
+    let mut paths = rights.read.clone()?;
+    paths.push(place.startup.clone());
+    Some(paths)
+}
+
+fn protected(terms: &Terms, settings: &SandboxSettings, place: &Place, writable: &[AbsPath]) -> Vec<AbsPath> {
+    let mut protected = terms.protected.clone();
+    protected.extend(settings.protected.iter().cloned());
+    let names =
+        writable.iter().flat_map(|root| ALWAYS_PROTECTED.into_iter().map(move |name| root.join(name)));
+    protected.extend(names.filter(|path| !terms.rights.named.contains(path)));
+    // A workspace may hold toolgate's own private directory, if a user keeps temporary files there.
+    protected.push(place.startup.clone());
+    if !place.output.is_under(place.dir()) {
+        protected.push(place.output.clone());
+    }
+    protected
+}
+
+fn net(terms: &Terms, settings: &SandboxSettings, proxy: Option<&Proxy>) -> Net {
+    if terms.rights.level != RightsLevel::Workspace {
+        return Net::None;
+    }
+    match (&terms.network, settings.local_binding, proxy) {
+        (Network::Full, _, _) => Net::Full,
+        (Network::None | Network::Hosts(_), true, _) => Net::Loopback(None),
+        (Network::None | Network::Hosts(_), false, Some(proxy)) => Net::Loopback(Some(proxy.port())),
+        (Network::None | Network::Hosts(_), false, None) => Net::None,
+    }
+}
