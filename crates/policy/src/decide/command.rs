@@ -232,12 +232,13 @@ impl Case<'_> {
         }
         let by_itself = |inferred: &&Inferred| inferred.origin != Origin::Redirect;
         let mut own = part.effects.iter().filter(by_itself).map(|inferred| &inferred.effect);
-        let bounded = self.compiled.enforcement == Enforcement::Kernel || self.plain_syntax;
+        // Where the kernel does not hold a command to its effects, only what is plain and fully known passes.
+        let enforced = self.compiled.enforcement == Enforcement::Kernel;
+        let bounded = enforced || self.plain_syntax && !part.reads_unknown_paths;
         if self.compiled.auto_read_only
             && bounded
             && part.read_only
             && !part.unknown_effects
-            && !part.reads_unknown_paths
             && part.chosen_by.iter().all(|path| self.is_missing(path))
             && own.all(|effect| matches!(effect, Effect::Read { .. }))
         {

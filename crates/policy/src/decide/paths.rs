@@ -7,6 +7,7 @@ use super::case::{Case, Force, Grant, Stage};
 use crate::facts::{EntryKind, PathFact};
 use crate::fold::fold_path;
 use crate::protect::{Touch, below_roots, is_under};
+use crate::raw::Enforcement;
 use crate::rule::ActionIndex;
 use crate::rule::grammar;
 use crate::rule::path::{PathIndex, PathUse};
@@ -325,8 +326,11 @@ impl Case<'_> {
         shared
     }
 
-    /// A command that reads a tree shows what rules keep back: nothing filters its output.
+    /// A command that reads a tree shows what rules keep back, where the sandbox does not withhold it.
     fn weigh_tree(&mut self, path: &AbsPath, forms: &Forms<'_>) {
+        if self.compiled.enforcement == Enforcement::Kernel {
+            return;
+        }
         let dir = fold_path(&forms.real);
         let reach = if self.skips_hidden { Reach::Visible } else { Reach::All };
         let below = |index: &PathIndex| index.find_below(&dir, reach, &self.folded);

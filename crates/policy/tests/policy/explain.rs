@@ -3,9 +3,13 @@
 use super::world::{Node, World, abs, action, compile, identity, input_of, raw_policy, word};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{
-    Action, Facts, Judgement, Layer, LayerRules, Opinion, Policy, RawPolicy, RawRule, Request, Survey, Weight,
+    Action, Enforcement, Facts, Judgement, Layer, LayerRules, Opinion, Policy, RawPolicy, RawRule, Request,
+    Survey, Weight,
 };
-use toolgate_proto::{Code, Effect, Intent, Network, Question, SourceId, ToolIdentity, ToolName, Verdict};
+use toolgate_proto::{
+    Code, CommandRights, Effect, Intent, Network, Question, RightsLevel, Scope, SourceId, ToolIdentity,
+    ToolName, Verdict, WriteRight,
+};
 
 fn judge(settings: &Value, tool: &str, text: &str) -> Judgement {
     let world = World::new("/ws");
@@ -192,13 +196,103 @@ fn the_terms_hold_a_command_to_its_bounds() {
     let judgement = judge(&settings, "Bash", "curl https://api.example.com/x");
     let Verdict::Allow(terms) = judgement.verdict else { panic!("{judgement:?}") };
     assert!(!terms.unsandboxed);
-    assert_eq!(terms.writable, [abs("/ws")]);
+    assert_eq!(terms.rights, CommandRights::whole(&[abs("/ws")]));
     assert!(terms.protected.contains(&abs("/ws/.git/hooks")));
     assert_eq!(terms.unreadable, [abs("/srv/secret"), abs("/home/u/keys")]);
     assert_eq!(terms.network, Network::Hosts(vec!["api.example.com".to_owned()]));
     let judgement = judge(&json!({ "allow": ["Bash(make *)"] }), "Bash", "make all");
     let Verdict::Allow(terms) = judgement.verdict else { panic!("{judgement:?}") };
     assert_eq!(terms.network, Network::None);
+}
+
+#[test]
+fn rights_are_cut_to_the_effects_unless_the_line_was_allowed_as_a_whole() {
+    let terms = |settings: &Value, text: &str| {
+        let judgement = judge(settings, "Bash", text);
+        let Verdict::Allow(terms) = judgement.verdict else { panic!("{text}: {judgement:?}") };
+        terms
+    };
+    let none = json!({});
+    let reads = terms(&none, "cat a.txt | timeout 5 sort");
+    assert_eq!(reads.rights.level, RightsLevel::ReadOnly);
+    assert_eq!((reads.rights.write, reads.network), (Vec::new(), Network::None));
+    assert_eq!(reads.rights.execute, Some(["cat", "sort", "timeout"].map(str::to_owned).to_vec()));
+    assert_eq!(reads.rights.read, Some(vec![abs("/ws")]));
+
+    let edits = json!({ "mode": "acceptEdits" });
+    let writes = terms(&edits, "touch src/new.rs && rm -r old").rights;
+    let right = |path: &str, scope: Scope| WriteRight { path: abs(path), scope };
+    assert_eq!(writes.level, RightsLevel::NamedWrites);
+    assert_eq!(writes.write, [right("/ws/src/new.rs", Scope::Entry), right("/ws/old", Scope::Tree)]);
+
+    // An allowed host opens nothing for a line that only reads.
+    let hosts = json!({ "allow": ["WebFetch(domain:docs.example.com)"] });
+    assert_eq!(terms(&hosts, "cat a.txt").network, Network::None);
+
+    let rule = json!({ "allow": ["Bash(git commit *)", "Bash(python3 *)"] });
+    let whole = terms(&rule, "python3 x.py && cat a.txt").rights;
+    assert_eq!((whole.level, whole.git_data), (RightsLevel::Workspace, false));
+    assert!(whole.execute.is_none() && whole.read.is_none());
+    assert!(terms(&rule, "git commit -m x").rights.git_data);
+}
+
+#[test]
+fn a_command_is_kept_from_what_rules_and_names_keep_back_unless_it_was_named() {
+    let world = World::new("/ws");
+    let settings = json!({ "deny": ["Read(vault/**)", "Edit(locked/**)"], "allow": ["Read(test.pem)"] });
+    let (policy, _) = compile(&settings, &world);
+    let rights = CommandRights { named: vec![abs("/ws/.env")], ..CommandRights::whole(&[abs("/ws")]) };
+    let guard = policy.command_guard(&world.workspace, &rights);
+    for (path, hides, protects) in [
+        ("/ws/a.rs", false, false),
+        ("/ws/.env", false, false),
+        ("/ws/sub/.env", true, true),
+        ("/ws/id_rsa", true, true),
+        ("/ws/test.pem", false, false),
+        ("/ws/vault/x", true, true),
+        ("/ws/locked/x", false, true),
+        ("/ws/.git/config", false, true),
+        ("/ws/.GIT/hooks/x", false, true),
+        ("/ws/.git/objects/ab", false, true),
+        ("/ws/.git", false, true),
+        ("/ws/sub/HEAD", false, true),
+        ("/ws/.mcp.json", false, true),
+    ] {
+        assert_eq!((guard.hides(&abs(path)), guard.protects(&abs(path))), (hides, protects), "{path}");
+    }
+    let git = CommandRights { git_data: true, ..CommandRights::whole(&[abs("/ws")]) };
+    let guard = policy.command_guard(&world.workspace, &git);
+    for (path, protects) in [
+        ("/ws/.git/objects/ab/cd", false),
+        ("/ws/.git/index.lock", false),
+        ("/ws/.git/HEAD", false),
+        ("/ws/.git/refs/heads/main.lock", false),
+        ("/ws/.git/config", true),
+        ("/ws/.git/config.lock", true),
+        ("/ws/.git/config.worktree", true),
+        ("/ws/.git/hooks/post-checkout", true),
+        ("/ws/.git/info/attributes", true),
+        ("/ws/.git/objects/info/alternates", true),
+        ("/ws/.git/modules/x/config", true),
+        ("/ws/.git/commondir", true),
+        ("/ws/.git", true),
+    ] {
+        assert_eq!(guard.protects(&abs(path)), protects, "{path}");
+    }
+}
+
+#[test]
+fn where_the_kernel_does_not_enforce_rights_only_plain_lines_pass_as_reading() {
+    let world = World::new("/ws");
+    let policy = RawPolicy::default().compile().0;
+    for (line, wanted) in [
+        ("cat a.txt | sort && ls src", "allow"),
+        ("for f in a b; do cat $f; done", "ask"),
+        ("cat $(ls)", "ask"),
+        ("find . -name x | xargs cat", "ask"),
+    ] {
+        assert_eq!(word(&world.judge(&policy, "Bash", &input_of("Bash", line))), wanted, "{line}");
+    }
 }
 
 #[test]
@@ -215,8 +309,14 @@ fn a_search_shows_nothing_that_rules_keep_back() {
     }
     assert!(filter.sensitive(&abs("/ws/x.pem")) && !filter.sensitive(&abs("/ws/x.rs")));
     assert_eq!(word(&world.judge(&policy, "Grep", &json!({ "path": "." }))), "allow");
+    // The sandbox withholds such files from a command; where it cannot, a person is asked.
+    assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "grep -r x ." }))), "allow");
+    let unenforced = |settings: &Value| {
+        RawPolicy { enforcement: Enforcement::Absent, ..raw_policy(settings, &world) }.compile().0
+    };
+    let policy = unenforced(&settings);
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "grep -r x ." }))), "ask");
-    let (dotted, _) = compile(&json!({ "deny": ["Read(./.env)", "Read(./vault/**)"] }), &world);
+    let dotted = unenforced(&json!({ "deny": ["Read(./.env)", "Read(./vault/**)"] }));
     for (command, wanted) in [
         ("rg x src", "allow"),
         ("rg x", "ask"),
@@ -227,7 +327,7 @@ fn a_search_shows_nothing_that_rules_keep_back() {
     ] {
         assert_eq!(word(&world.judge(&dotted, "Bash", &json!({ "command": command }))), wanted, "{command}");
     }
-    let (hidden, _) = compile(&json!({ "deny": ["Read(.env)"] }), &world);
+    let hidden = unenforced(&json!({ "deny": ["Read(.env)"] }));
     for (command, wanted) in [
         ("rg x", "allow"),
         ("rg -n x src", "allow"),

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use toolgate_policy::{
-    Action, EntryKind, Facts, Judgement, Layer, LayerRules, Opinion, PathFact, Policy, Problem, RawBook,
-    RawPolicy, Request, Survey, Workspace,
+    Action, Enforcement, EntryKind, Facts, Judgement, Layer, LayerRules, Opinion, PathFact, Policy, Problem,
+    RawBook, RawPolicy, Request, Survey, Workspace,
 };
 use toolgate_proto::{
     AbsPath, CommandLine, Effect, Intent, Scope, Shell, SourceId, ToolIdentity, ToolName, Verdict, WriteKind,
@@ -241,6 +241,7 @@ pub(crate) fn raw_policy(settings: &Value, world: &World) -> RawPolicy {
         layers: vec![rules],
         mode: mode.map_or_else(Default::default, |mode| mode.parse().unwrap()),
         auto_allow_read_only_commands: flag("/permissions/autoAllowReadOnlyCommands").unwrap_or(true),
+        enforcement: Enforcement::Kernel,
         ..RawPolicy::default()
     };
     if let Some(managed) = settings.get("managed") {

@@ -7,8 +7,8 @@ use super::scene::{CWD, Call, Deed, EXTRA, HOME, Written, place};
 use std::fmt;
 use toolgate_policy::url::FetchSettings;
 use toolgate_policy::{
-    Action, EntryKind, Facts, LayerRules, Opinion, PathFact, Policy, RawBook, RawPolicy, Request, Survey,
-    Switches, Workspace,
+    Action, Enforcement, EntryKind, Facts, LayerRules, Opinion, PathFact, Policy, RawBook, RawPolicy,
+    Request, Survey, Switches, Workspace,
 };
 use toolgate_proto::{
     AbsPath, CommandLine, Effect, Intent, Scope, Shell, SourceId, ToolIdentity, ToolName, Verdict, WriteKind,
@@ -98,6 +98,7 @@ fn compile(written: &Written) -> Policy {
             .map(|book| RawBook::new(toolgate_policy::Layer::Project, book.clone()))
             .collect(),
         mode: written.mode,
+        enforcement: Enforcement::Kernel,
         managed: Switches {
             allow_managed_permission_rules_only: written.managed_only,
             disable_bypass_permissions_mode: written.no_bypass,
