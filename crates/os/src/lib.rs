@@ -24,6 +24,7 @@ mod ambient;
 mod appendlog;
 mod awake;
 mod clock;
+mod expand;
 mod files;
 mod hookhttp;
 mod hookproc;
@@ -48,6 +49,7 @@ pub use ambient::{Ambient, Stream, is_terminal};
 pub use appendlog::{AppendLog, Segment};
 pub use awake::{Elsewhere, stay_awake};
 pub use clock::{fresh_id, now_millis, random_bytes};
+pub use expand::{NamePattern, expand_pattern};
 #[cfg(any(test, feature = "faults"))]
 pub use files::faults;
 pub use files::{

@@ -19,6 +19,8 @@ pub struct Workspace {
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     by_path: HashMap<AbsPath, PathFact>,
+    /// The files that a shell pattern names now, where all of them were found.
+    by_glob: HashMap<String, Vec<AbsPath>>,
 }
 
 /// What is really at a path.
@@ -67,6 +69,16 @@ impl Facts {
     /// What is known of a path.
     pub fn get(&self, path: &AbsPath) -> Option<&PathFact> {
         self.by_path.get(path)
+    }
+
+    /// Adds the files that an absolute shell pattern names.
+    pub fn insert_glob(&mut self, glob: String, matches: Vec<AbsPath>) {
+        self.by_glob.insert(glob, matches);
+    }
+
+    /// The files that a shell pattern names. `None` where that is not known.
+    pub fn glob(&self, glob: &str) -> Option<&[AbsPath]> {
+        self.by_glob.get(glob).map(Vec::as_slice)
     }
 
     /// Every fact, in no particular order.

@@ -5,7 +5,8 @@ use super::validate::Valid;
 use crate::gate::Current;
 use crate::scene::Scene;
 use serde_json::{Map, Value};
-use toolgate_policy::{Judgement, Opinion, Policy, Request, Survey};
+use toolgate_os::{NamePattern, expand_pattern};
+use toolgate_policy::{Judgement, Opinion, Policy, Request, ShellGlob, Survey};
 use toolgate_proto::{Facts, Intent, JudgedAs, Refusal, ToolIdentity, Workspace};
 
 /// A call that policy has judged.
@@ -81,6 +82,23 @@ fn intent_of(valid: &Valid, scene: &Scene) -> Intent {
     intent
 }
 
+/// A shell pattern, as the os matches it with names.
+struct GlobNames(ShellGlob);
+
+impl NamePattern for GlobNames {
+    fn depth(&self) -> usize {
+        self.0.depth()
+    }
+
+    fn literal(&self, depth: usize) -> Option<&str> {
+        self.0.literal(depth)
+    }
+
+    fn fits(&self, depth: usize, name: &str) -> bool {
+        self.0.fits(depth, name)
+    }
+}
+
 fn decide(
     policy: &Policy,
     workspace: &Workspace,
@@ -91,6 +109,14 @@ fn decide(
     let mut survey = policy.survey(intent, workspace);
     survey.only_spoken_of = consulted;
     let mut facts = Facts::none();
+    for glob in &survey.globs {
+        let matches = ShellGlob::parse(glob).and_then(|pattern| expand_pattern(&GlobNames(pattern)));
+        let Some(matches) = matches else { continue };
+        for fact in toolgate_os::resolve_all(&matches) {
+            facts.insert(fact);
+        }
+        facts.insert_glob(glob.clone(), matches);
+    }
     for fact in toolgate_os::resolve_all(&survey.paths) {
         facts.insert(fact);
     }

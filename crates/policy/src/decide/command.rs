@@ -4,14 +4,11 @@ use super::case::{Case, Force, Grant, Stage};
 use super::paths::Via;
 use crate::facts::EntryKind;
 use crate::judgement::PartVerdict;
-use crate::protect::Touch;
 use crate::raw::{Action, Enforcement};
 use crate::rule::ActionIndex;
 use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
 use std::borrow::Cow;
-use toolgate_proto::{
-    AbsPath, Code, CommandLine, Effect, Mode, Reason, Scope, Severity, SourceId, WriteKind,
-};
+use toolgate_proto::{AbsPath, Code, CommandLine, Effect, Mode, Reason, Severity, SourceId};
 
 /// What covers a simple command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -273,13 +270,13 @@ impl Case<'_> {
         match &inferred.effect {
             Effect::Read { path, scope } => {
                 if let Some(glob) = &inferred.glob {
-                    self.weigh_glob(glob, path, Touch::Read, *scope == Scope::Tree);
+                    self.weigh_glob(inferred, glob, via);
                 }
                 self.weigh_read(path, *scope, via);
             }
             Effect::Write { path, kind } => {
                 if let Some(glob) = &inferred.glob {
-                    self.weigh_glob(glob, path, Touch::Write, *kind == WriteKind::Tree);
+                    self.weigh_glob(inferred, glob, via);
                 }
                 self.weigh_write(path, *kind, via);
                 let directory =

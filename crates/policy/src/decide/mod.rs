@@ -8,6 +8,7 @@ mod call;
 pub(crate) mod case;
 mod command;
 mod fetch;
+mod globs;
 mod paths;
 mod question;
 mod rights;
@@ -52,6 +53,8 @@ pub struct Survey {
     pub paths: Vec<AbsPath>,
     /// What each command line of the intent would do, in the order of its effects.
     pub commands: Vec<SurveyedCommand>,
+    /// The shell patterns of which the matching files are needed.
+    pub globs: Vec<String>,
     /// The call asks about another call, as a person set it up: paths in its input are spoken of, not touched.
     pub only_spoken_of: bool,
 }
@@ -122,9 +125,11 @@ impl Policy {
             }
         }
         let mut paths: Vec<AbsPath> = intent.effects.iter().filter_map(path_of).cloned().collect();
+        let mut globs: Vec<String> = Vec::new();
         let parts = survey.commands.iter().flat_map(|command| &command.analysis.parts);
         for inferred in parts.flat_map(|part| &part.effects) {
             let Some(path) = path_of(&inferred.effect) else { continue };
+            globs.extend(inferred.glob.iter().cloned());
             paths.extend(inferred.entries.iter().map(|entry| path.join(entry)));
             paths.push(path.clone());
         }
@@ -132,6 +137,9 @@ impl Policy {
         paths.extend(parts.flat_map(|part| &part.chosen_by).cloned());
         paths.sort_unstable();
         paths.dedup();
+        globs.sort_unstable();
+        globs.dedup();
+        survey.globs = globs;
         survey.paths = paths;
         survey
     }

@@ -11,7 +11,7 @@ use crate::raw::Enforcement;
 use crate::rule::ActionIndex;
 use crate::rule::grammar;
 use crate::rule::path::{PathIndex, PathUse};
-use crate::rule::segment::{Reach, Segment, Shape};
+use crate::rule::segment::Reach;
 use crate::spelling;
 use std::borrow::Cow;
 use toolgate_proto::{AbsPath, Code, Mode, Reason, Scope, Severity, WriteKind};
@@ -339,45 +339,6 @@ impl Case<'_> {
         if let Some(id) = found {
             let text = format!("the command may read something below `{path}` that a rule keeps back");
             self.object_by(Force::ByDefault, Stage::Risks, Code::NobodyToAsk, text, id);
-        }
-    }
-
-    /// Whatever a shell pattern names: rules, protected and sensitive names that it may meet.
-    pub(crate) fn weigh_glob(&mut self, glob: &str, dir: &AbsPath, touch: Touch, deep: bool) {
-        let folded = fold_path(glob).into_owned();
-        let dir_text = fold_path(&dir.lexical().to_string()).into_owned();
-        let rest = folded.strip_prefix(dir_text.trim_end_matches('/')).unwrap_or(&folded);
-        let shape: Option<Vec<Segment>> =
-            rest.split('/').filter(|name| !name.is_empty()).map(Segment::parse).collect();
-        let compiled = self.compiled;
-        let reach = shape.as_deref().map_or(Reach::All, |names| Reach::Shape(Shape { names, deep }));
-        let meets = |index: &PathIndex| index.find_below(&dir_text, reach, &self.folded);
-        let rules = |index: &ActionIndex| {
-            let edits = match touch {
-                Touch::Read => None,
-                Touch::Write => meets(&index.edits),
-            };
-            meets(&index.reads).into_iter().chain(edits).min()
-        };
-        let found = rules(&compiled.deny).or_else(|| rules(&compiled.ask));
-        if let Some(id) = found {
-            let text = format!("`{glob}` may name something that a rule keeps back");
-            self.object_by(Force::Explicit, Stage::Risks, Code::NobodyToAsk, text, id);
-        }
-        let bare: String = folded.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).collect();
-        let workspace = self.request.workspace;
-        let spoken = [folded.as_str(), bare.as_str()];
-        if touch == Touch::Write
-            && let Some(why) = spoken.iter().find_map(|text| compiled.guarded.protected(text, workspace))
-        {
-            let text = format!("`{glob}` may name a protected path: {why}");
-            self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
-        }
-        let secret =
-            spoken.iter().find_map(|text| compiled.guarded.sensitive(below_roots(text, workspace), touch));
-        if let Some(why) = secret {
-            self.warn("sensitive_path", Severity::High, why.clone());
-            self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, why));
         }
     }
 }

@@ -1,0 +1,139 @@
+//! Shell patterns: the files that they name now are judged one by one; where those are not known, the pattern is.
+
+use super::case::{Case, Force, Stage};
+use super::paths::Via;
+use crate::fold::fold_path;
+use crate::protect::{Touch, below_roots};
+use crate::rule::ActionIndex;
+use crate::rule::path::PathIndex;
+use crate::rule::segment::{Reach, Segment, Shape};
+use crate::shell::Inferred;
+use toolgate_proto::{AbsPath, Code, Effect, Reason, Scope, Severity, WriteKind};
+
+/// Well-known names of secrets. A pattern that begins with enough of one, and fits it, is taken to mean it.
+const SECRET_NAMES: &[&str] = &[
+    ".env",
+    ".env.local",
+    ".env.production",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".gcloud",
+    ".kube",
+    ".docker",
+    ".git-credentials",
+    "id_rsa",
+    "id_ed25519",
+    "id_ecdsa",
+    "id_dsa",
+    "credentials.json",
+    "secrets.yaml",
+    "secrets.json",
+    "secrets",
+    "credentials",
+    "database.yml",
+];
+
+/// Well-known endings of secrets. A pattern that spells out a dot and more, and fits one, is taken to mean it.
+const SECRET_ENDINGS: &[&str] = &["server.pem", "server.key", "server.p12", "server.pfx", "server.gpg"];
+
+impl Case<'_> {
+    /// What a command would do to the files that a pattern names.
+    pub(crate) fn weigh_glob(&mut self, inferred: &Inferred, glob: &str, via: Via) {
+        let (dir, touch, deep) = match &inferred.effect {
+            Effect::Read { path, scope } => (path, Touch::Read, *scope == Scope::Tree),
+            Effect::Write { path, kind } => (path, Touch::Write, *kind == WriteKind::Tree),
+            Effect::Exec { .. }
+            | Effect::Fetch { .. }
+            | Effect::Search { .. }
+            | Effect::Delegate { .. }
+            | Effect::Skill { .. }
+            | Effect::Remote { .. }
+            | Effect::Ask
+            | Effect::State { .. }
+            | Effect::Opaque => return,
+        };
+        let facts = self.request.facts;
+        match facts.glob(glob) {
+            Some(matches) if !matches.is_empty() => {
+                for path in matches {
+                    match &inferred.effect {
+                        Effect::Write { kind, .. } => self.weigh_write(path, *kind, via),
+                        Effect::Read { scope, .. } => self.weigh_read(path, *scope, via),
+                        Effect::Exec { .. }
+                        | Effect::Fetch { .. }
+                        | Effect::Search { .. }
+                        | Effect::Delegate { .. }
+                        | Effect::Skill { .. }
+                        | Effect::Remote { .. }
+                        | Effect::Ask
+                        | Effect::State { .. }
+                        | Effect::Opaque => {}
+                    }
+                }
+            }
+            Some(_) | None => self.weigh_pattern(glob, dir, touch, deep),
+        }
+    }
+
+    /// A pattern of which the files are not known: rules, protected and sensitive names that it may meet.
+    fn weigh_pattern(&mut self, glob: &str, dir: &AbsPath, touch: Touch, deep: bool) {
+        let folded = fold_path(glob).into_owned();
+        let dir_text = fold_path(&dir.lexical().to_string()).into_owned();
+        let rest = folded.strip_prefix(dir_text.trim_end_matches('/')).unwrap_or(&folded);
+        let shape: Option<Vec<Segment>> =
+            rest.split('/').filter(|name| !name.is_empty()).map(Segment::parse).collect();
+        let compiled = self.compiled;
+        let reach = shape.as_deref().map_or(Reach::All, |names| Reach::Shape(Shape { names, deep }));
+        let meets = |index: &PathIndex| index.find_below(&dir_text, reach, &self.folded);
+        let rules = |index: &ActionIndex| {
+            let edits = match touch {
+                Touch::Read => None,
+                Touch::Write => meets(&index.edits),
+            };
+            meets(&index.reads).into_iter().chain(edits).min()
+        };
+        let found = rules(&compiled.deny).or_else(|| rules(&compiled.ask));
+        if let Some(id) = found {
+            let text = format!("`{glob}` may name something that a rule keeps back");
+            self.object_by(Force::Explicit, Stage::Risks, Code::NobodyToAsk, text, id);
+        }
+        let bare: String = folded.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).collect();
+        let workspace = self.request.workspace;
+        let spoken = [folded.as_str(), bare.as_str()];
+        if touch == Touch::Write
+            && let Some(why) = spoken.iter().find_map(|text| compiled.guarded.protected(text, workspace))
+        {
+            let text = format!("`{glob}` may name a protected path: {why}");
+            self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
+        }
+        let secret = spoken
+            .iter()
+            .find_map(|text| compiled.guarded.sensitive(below_roots(text, workspace), touch))
+            .or_else(|| {
+                meets_secret(rest).map(|name| format!("`{glob}` may name `{name}`, which may hold secrets"))
+            });
+        if let Some(why) = secret {
+            self.warn("sensitive_path", Severity::High, why.clone());
+            self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, why));
+        }
+    }
+}
+
+/// The well-known secret that a pattern below a directory is taken to mean, if it is.
+fn meets_secret(pattern: &str) -> Option<&'static str> {
+    pattern.split('/').filter(|name| name.contains(['*', '?', '['])).find_map(|name| {
+        let segment = Segment::parse(name)?;
+        let fits = |secret: &str| Segment::fit(std::slice::from_ref(&segment), secret);
+        let start = name.find(['*', '?', '[', '\\']).and_then(|end| name.get(..end)).unwrap_or_default();
+        let enough = start.len() >= if start.starts_with('.') { 2 } else { 3 };
+        let by_start = SECRET_NAMES.iter().find(|secret| enough && secret.starts_with(start) && fits(secret));
+        let spelled =
+            name.rsplit_once('.').is_some_and(|(_, end)| end.starts_with(|c: char| c.is_alphanumeric()));
+        by_start.or_else(|| SECRET_ENDINGS.iter().find(|secret| spelled && fits(secret))).copied()
+    })
+}
