@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
-use toolgate_proto::{AbsPath, CallId, Event};
+use toolgate_proto::{AbsPath, CallAnomaly, CallId, Code, Event};
 
 /// How long watchers are left in peace between two words on one call.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -36,6 +36,8 @@ struct State {
     gathered: Option<Gathered>,
     /// Something will tell what was gathered.
     timed: bool,
+    /// What a command tried although its judgement did not foresee it.
+    anomalies: Vec<CallAnomaly>,
     over: bool,
 }
 
@@ -66,6 +68,23 @@ impl Progress {
         let inner = &self.inner;
         let (call, task) = (inner.call.clone(), task.to_owned());
         inner.audience.tell(|| Event::TaskEnded { call, task, summary, output_file });
+    }
+
+    /// Says that a command tried something that its judgement did not foresee. It stands in the call's record.
+    pub fn report_anomaly(&self, text: String) {
+        let anomaly = CallAnomaly { code: Code::Unforeseen, text };
+        let inner = &self.inner;
+        let mut state = inner.lock();
+        if state.anomalies.contains(&anomaly) {
+            return;
+        }
+        state.anomalies.push(anomaly.clone());
+        drop(state);
+        inner.audience.tell(|| Event::Anomaly { call: inner.call.clone(), anomaly });
+    }
+
+    pub(crate) fn take_anomalies(&self) -> Vec<CallAnomaly> {
+        std::mem::take(&mut self.inner.lock().anomalies)
     }
 
     fn add(&self, text: String, fraction: Option<f64>) {

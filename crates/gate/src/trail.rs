@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tokio::sync::broadcast;
 use toolgate_proto::{
-    Approval, CallRecord, CallResult, Code, Effect, Event, JudgedAs, Outcome, Refusal, Stage, StageMark,
-    ToolCall, ToolIdentity,
+    Approval, CallAnomaly, CallRecord, CallResult, Code, Effect, Event, JudgedAs, Outcome, Refusal, Stage,
+    StageMark, ToolCall, ToolIdentity,
 };
 use tracing::Span;
 
@@ -157,6 +157,12 @@ impl Trail {
         self.note(|record| record.approval = Some(approval));
     }
 
+    pub(crate) fn note_anomalies(&mut self, anomalies: Vec<CallAnomaly>) {
+        if !anomalies.is_empty() {
+            self.note(|record| record.anomalies = anomalies);
+        }
+    }
+
     pub(crate) fn spilled(&mut self, path: String) {
         self.spilled = Some(path);
     }
@@ -213,6 +219,7 @@ fn blank(session: &Session, call: &ToolCall) -> CallRecord {
         stages: Vec::with_capacity(Stage::ALL.len()),
         judged: None,
         approval: None,
+        anomalies: Vec::new(),
         outcome: Outcome::Refused {
             code: Code::Cancelled,
             stage: Stage::Resolve,

@@ -237,11 +237,28 @@ impl Compiled {
     }
 
     /// What a sandbox is told. Sessions keep their workspace, so the answer is worked out once.
+    /// Secrets of the home directory that no allow rule speaks of.
+    fn home_secrets(&self, workspace: &Workspace, places: &Places<'_>) -> Vec<AbsPath> {
+        let spoken = |path: &AbsPath| {
+            let (own, below) = (path.to_string(), path.join("x").to_string());
+            [own, below].iter().any(|text| {
+                self.allow.reads.find(text, places).is_some() || self.allow.edits.find(text, places).is_some()
+            })
+        };
+        let secrets = workspace.home.iter().flat_map(Guarded::home_secrets);
+        secrets.filter(|path| !spoken(path)).collect()
+    }
+
     pub(crate) fn sandbox_paths(&self, workspace: &Workspace, places: &Places<'_>) -> SandboxPaths {
         let work_out = || SandboxPaths {
             workspace: workspace.clone(),
             protected: workspace.roots.iter().flat_map(Guarded::inside).collect(),
-            unreadable: self.shut.iter().filter_map(|pattern| pattern.literal(places)).collect(),
+            unreadable: self
+                .shut
+                .iter()
+                .filter_map(|pattern| pattern.literal(places))
+                .chain(self.home_secrets(workspace, places))
+                .collect(),
         };
         let known = self.sandbox.get_or_init(work_out);
         if known.workspace == *workspace { known.clone() } else { work_out() }

@@ -34,6 +34,7 @@ mod judgement;
 mod lint;
 pub mod mcp;
 mod protect;
+mod protected_names;
 mod raw;
 mod rule;
 pub mod shell;

@@ -6,203 +6,11 @@
 
 use crate::facts::Workspace;
 use crate::fold::{fold_name, fold_path};
+use crate::protected_names::{CHANGES, HELD_SHUT, HOME_SECRETS, NAMES, SECRETS, SYSTEM, TAILS};
 use crate::rule::segment::Segment;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 use toolgate_proto::AbsPath;
-
-/// Directories and files that are protected wherever they lie, by name.
-const NAMES: &[&str] = &[
-    // Agents and their settings.
-    ".toolgate",
-    ".claude",
-    ".claude.json",
-    ".mcp.json",
-    ".claude-plugin",
-    ".lsp.json",
-    ".cursor",
-    ".cursorrules",
-    ".gemini",
-    ".codex",
-    ".continue",
-    ".windsurf",
-    ".aider.conf.yml",
-    ".goosehints",
-    ".roo",
-    ".cline",
-    // Version control.
-    ".git",
-    ".hg",
-    ".svn",
-    ".jj",
-    ".gitconfig",
-    ".gitmodules",
-    ".hgrc",
-    // Shells.
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".mkshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".logout",
-    ".inputrc",
-    ".envrc",
-    ".xprofile",
-    ".xinitrc",
-    ".xsessionrc",
-    ".pam_environment",
-    // Editors and debuggers.
-    ".vscode",
-    ".idea",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".vim",
-    ".vimrc",
-    ".nvimrc",
-    ".exrc",
-    ".emacs",
-    ".emacs.d",
-    ".dir-locals.el",
-    ".gdbinit",
-    ".lldbinit",
-    ".fleet",
-    ".zed",
-    // Tools that run what their configuration names.
-    ".husky",
-    ".cargo",
-    ".yarn",
-    ".mvn",
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".pnpmfile.cjs",
-    ".pre-commit-config.yaml",
-    ".pre-commit-config.yml",
-    "lefthook.yml",
-    "lefthook.yaml",
-    ".lefthook.yml",
-    ".lintstagedrc",
-    ".lintstagedrc.json",
-    ".pypirc",
-    ".netrc",
-    ".curlrc",
-    ".wgetrc",
-    ".ripgreprc",
-    ".pythonrc",
-    ".irbrc",
-    ".bundle",
-    ".direnvrc",
-    // Keys that open a way in.
-    ".ssh",
-    ".gnupg",
-    // Continuous integration.
-    ".gitlab-ci.yml",
-    ".gitlab-ci.yaml",
-    "jenkinsfile",
-    ".travis.yml",
-    ".circleci",
-    ".drone.yml",
-    ".woodpecker.yml",
-    ".woodpecker",
-    ".buildkite",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    ".appveyor.yml",
-    "appveyor.yml",
-    ".cirrus.yml",
-];
-
-/// The same for paths of more than one name.
-const TAILS: &[&[&str]] = &[
-    &[".github", "workflows"],
-    &[".github", "actions"],
-    &[".config", "toolgate"],
-    &[".config", "fish"],
-    &[".config", "git"],
-    &[".config", "autostart"],
-    &[".config", "systemd"],
-    &[".config", "nvim"],
-    &[".config", "environment.d"],
-    &[".local", "state", "toolgate"],
-    &[".local", "share", "toolgate"],
-    &["library", "launchagents"],
-    &["library", "application support", "toolgate"],
-    &[".docker", "config.json"],
-    &[".kube", "config"],
-    &[".aws"],
-];
-
-/// Trees of the system. They count unless the workspace itself lies inside one.
-const SYSTEM: &[&str] = &[
-    "/etc",
-    "/bin",
-    "/sbin",
-    "/usr",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/boot",
-    "/sys",
-    "/proc",
-    "/dev",
-    "/var/spool/cron",
-    "/var/run",
-    "/run",
-    "/system",
-    "/library",
-    "/windows",
-    "/program files",
-    "/opt/homebrew",
-    "/private/etc",
-];
-
-/// Patterns of files that hold secrets: reading and writing asks, with a warning.
-const SECRETS: &[&str] = &[
-    ".env",
-    ".env.*",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "credentials.*",
-    "secrets.*",
-    "**/credentials/**",
-    "**/secrets/**",
-    ".ssh/*",
-    ".gnupg/*",
-    "id_rsa*",
-    "id_ed25519*",
-    "id_ecdsa*",
-    "id_dsa*",
-    "*.gpg",
-    ".aws/credentials",
-    ".aws/config",
-    ".azure/*",
-    ".gcloud/*",
-    ".kube/config",
-    ".npmrc",
-    ".pypirc",
-    ".netrc",
-    ".gem/credentials",
-    ".docker/config.json",
-    "database.yml",
-    "database.json",
-];
-
-/// Patterns of files whose change is felt elsewhere: writing asks, with a warning.
-const CHANGES: &[&str] = &["**/db/seeds/**", ".github/workflows/*.yml", ".gitlab-ci.yml", "jenkinsfile"];
 
 /// Which paths are protected or sensitive, compiled.
 #[derive(Debug, Clone)]
@@ -311,7 +119,7 @@ impl Guarded {
         let hit = ALWAYS.secrets.find(path).or_else(|| self.secrets.find(path));
         let hit = hit.map(|()| format!("`{name}` may hold secrets"));
         match touch {
-            Touch::Read => hit.filter(|_| !about_secrets(path)),
+            Touch::Read => hit.filter(|_| !about_secrets(path) && !holds_no_secret(path)),
             Touch::Write => hit.or_else(|| {
                 ALWAYS.changes.find(path).map(|()| format!("a change of `{name}` is felt elsewhere"))
             }),
@@ -328,30 +136,28 @@ impl Guarded {
             })
     }
 
+    /// What lies in a home directory and is kept from commands.
+    pub(crate) fn home_secrets(home: &AbsPath) -> Vec<AbsPath> {
+        HOME_SECRETS.iter().map(|name| home.join(name)).collect()
+    }
+
     /// The protected paths inside a root that a sandbox can hold shut.
     pub(crate) fn inside(root: &AbsPath) -> Vec<AbsPath> {
-        const HELD: &[&str] = &[
-            ".git/hooks",
-            ".git/config",
-            ".toolgate",
-            ".claude",
-            ".mcp.json",
-            ".vscode",
-            ".idea",
-            ".cursor",
-            ".gemini",
-            ".codex",
-            ".husky",
-            ".cargo",
-            ".devcontainer",
-            ".envrc",
-            ".npmrc",
-            ".github/workflows",
-            ".gitlab-ci.yml",
-            ".pre-commit-config.yaml",
-        ];
-        HELD.iter().map(|name| root.join(name)).collect()
+        HELD_SHUT.iter().map(|name| root.join(name)).collect()
     }
+}
+
+/// Whether a file is only like one with secrets: an example to copy, or a part of somebody else's package.
+fn holds_no_secret(path: &str) -> bool {
+    const EXAMPLES: &[&str] = &["example", "sample", "template", "dist", "tmpl", "defaults"];
+    const PACKAGES: &[&str] = &["node_modules", "site-packages", "dist-packages"];
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let example = name
+        .strip_prefix(".env")
+        .is_some_and(|rest| rest.rsplit('.').next().is_some_and(|end| EXAMPLES.contains(&end)));
+    // Packages carry certificates and test keys, which everybody has who has the package.
+    let by_ending = [".pem", ".key", ".p12", ".pfx", ".gpg"].iter().any(|end| name.ends_with(end));
+    example || by_ending && path.split('/').any(|name| PACKAGES.contains(&name))
 }
 
 /// Whether a path is text or code that is only named after secrets (`docs/secrets.md`, `src/credentials.rs`).

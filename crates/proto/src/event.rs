@@ -1,6 +1,6 @@
 //! What happens, as it happens, for whoever watches.
 
-use crate::{AbsPath, CallId, CallRecord, Question, SessionId, Stage, ToolName};
+use crate::{AbsPath, CallAnomaly, CallId, CallRecord, Question, SessionId, Stage, ToolName};
 use serde::{Deserialize, Serialize};
 
 /// Something that happened at the boundary.
@@ -65,6 +65,13 @@ pub enum Event {
         /// Where its output is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output_file: Option<AbsPath>,
+    },
+    /// A command tried something that its judgement did not foresee, and the sandbox refused it.
+    Anomaly {
+        /// The call that runs it.
+        call: CallId,
+        /// What was tried.
+        anomaly: CallAnomaly,
     },
     /// The set of visible tools changed.
     ToolsChanged,

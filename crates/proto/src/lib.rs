@@ -44,7 +44,7 @@ pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};
 pub use output::{Block, Body, Modifier, Output};
 pub use path::{AbsPath, NotAbsolute};
-pub use record::{Approval, CallRecord, HookMark, JudgedAs, Outcome, Principal, StageMark};
+pub use record::{Approval, CallAnomaly, CallRecord, HookMark, JudgedAs, Outcome, Principal, StageMark};
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
 pub use render::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text, visible};
 pub use verdict::{

@@ -46,8 +46,20 @@ pub struct CallRecord {
     /// Who was asked and what they said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// What a command of the call tried although its judgement did not foresee it; the sandbox refused each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub anomalies: Vec<CallAnomaly>,
     /// How it ended.
     pub outcome: Outcome,
+}
+
+/// Something that a command tried although its judgement did not foresee it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallAnomaly {
+    /// The code.
+    pub code: Code,
+    /// What was tried, by which program, on what.
+    pub text: String,
 }
 
 /// On whose behalf a call is made.

@@ -137,6 +137,7 @@ codes! {
     NotRead = 601, "FileNotReadError", Guard, "the file must be read before it is changed", "read the file, then repeat the change";
     ChangedSinceRead = 602, "FileChangedError", Guard, "the file changed since it was read", "read the file again, then repeat the change";
     Undeclared = 603, "UndeclaredEffectError", Run, "the tool reached for something that its intent did not name", "report this: the tool's intent is wrong";
+    Unforeseen = 604, "UnforeseenEffectError", Run, "a command tried something that its judgement did not foresee, and the sandbox refused it", "report this: the analysis of the command is wrong; allow the command by a rule if it should run";
 
     FileNotFound = 701, "FileNotFoundError", Run, "there is no such file", "check the path";
     FileExists = 702, "FileExistsError", Run, "the file exists already", "set `overwrite`, or choose another path";

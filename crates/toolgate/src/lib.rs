@@ -61,9 +61,9 @@ pub use toolgate_mcp as mcp;
 pub use toolgate_os::{Among, How, Journal, JournalLimits, SpillLimits, UndoProblem, Which};
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
-    AbsPath, Block, CallId, CallRecord, CallResult, Code, CommandRights, Effect, Event, Format, Intent, Mode,
-    Output, Question, Refusal, RightsLevel, Scope, SourceId, Stage, ToolCall, ToolDefinition, ToolName,
-    Verdict, WriteKind,
+    AbsPath, Block, CallAnomaly, CallId, CallRecord, CallResult, Code, CommandRights, Effect, Event, Format,
+    Intent, Mode, Output, Question, Refusal, RightsLevel, Scope, SourceId, Stage, ToolCall, ToolDefinition,
+    ToolName, Verdict, WriteKind,
 };
 pub use toolgate_tools::{OnTimeout, SandboxSettings, Surroundings, Toolset, background_tasks};
 

@@ -1,6 +1,6 @@
 //! `Bash` and `shell`: a command line, run by bash in a sandbox.
 
-use crate::shell::{Ended, Face, Order, Task, Tasks, finished, follow, let_go, start};
+use crate::shell::{Ended, Face, Order, Task, Tasks, anomalies, finished, follow, let_go, start};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -208,6 +208,9 @@ async fn run(
     if ended == Ended::MovedToBackground {
         let rest = Duration::from_millis(BACKGROUND_MILLIS);
         return Ok(sent_to_background(&task, cleared, rest, "ran out of time and goes on in the background"));
+    }
+    for anomaly in anomalies(&task, cleared.terms().rights.level) {
+        cleared.progress().report_anomaly(anomaly);
     }
     let mut notes = Vec::new();
     if order.unsandboxed && task.process.enforced().is_some() {

@@ -14,6 +14,7 @@ pub(crate) async fn run(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
     let span = walk.trail.spans().1.clone();
     let result = run_tool(walk, ready).instrument(span).await;
     progress.end();
+    walk.trail.note_anomalies(progress.take_anomalies());
     result
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Bounds {
     /// readable.
     barred: Vec<AbsPath>,
     unreadable: Vec<AbsPath>,
+    /// What was granted by name, wherever it lies.
+    named: Vec<AbsPath>,
     /// Rules by name and pattern, asked about real paths.
     pub(super) guard: FileGuard,
     /// A tree was too large to be searched for hidden files: the supervisor opens every file of it.
@@ -55,7 +57,15 @@ impl Bounds {
             paths.extend(writable.iter().chain(&private).cloned());
             paths
         });
-        let mut unreadable = both_ends(&confinement.unreadable);
+        let named: Vec<AbsPath> = confinement.named.iter().map(|path| crate::resolve(path).real).collect();
+        // What is not there cannot be read; whether it can be made is asked of the writable trees.
+        let there = |path: &&AbsPath| {
+            writable.iter().any(|root| path.is_under(root))
+                || statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+        };
+        let unreadable: Vec<AbsPath> = confinement.unreadable.iter().filter(there).cloned().collect();
+        let mut unreadable = both_ends(&unreadable);
+        unreadable.retain(|path| !named.contains(path));
         let searched: Vec<AbsPath> = match &readable {
             Some(paths) => paths.iter().filter(|path| !private.contains(path)).cloned().collect(),
             None => writable.clone(),
@@ -88,6 +98,7 @@ impl Bounds {
             readable,
             barred,
             unreadable,
+            named,
             pinned,
             hidden,
             native_write: Vec::new(),
@@ -127,6 +138,10 @@ impl Bounds {
 
     pub(super) fn unreadable(&self) -> &[AbsPath] {
         &self.unreadable
+    }
+
+    pub(super) fn named(&self) -> &[AbsPath] {
+        &self.named
     }
 
     pub(super) fn is_unsearched(&self) -> bool {
@@ -177,6 +192,9 @@ impl Bounds {
     pub(super) fn hides(&self, real: &AbsPath) -> bool {
         if self.private.iter().any(|root| real.is_under(root)) {
             return false;
+        }
+        if self.named.iter().any(|path| real.is_under(path)) {
+            return self.guard.hides(real);
         }
         self.unreadable.iter().any(|path| real.is_under(path))
             || identity(real).is_some_and(|file| self.hidden.contains(&file))

@@ -95,6 +95,10 @@ impl Granter {
                 }
             }
         }
+        for path in bounds.named().iter().filter(|path| !bounds.guard.hides(path)) {
+            self.grant(path, read)?;
+            granted.push(path.clone());
+        }
         bounds.native_read = granted;
         Ok(())
     }

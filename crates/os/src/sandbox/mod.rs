@@ -64,6 +64,8 @@ pub struct Confinement {
     pub executable: Option<Vec<FoundProgram>>,
     /// Rules by name and pattern that hold while it runs.
     pub guard: FileGuard,
+    /// Files that were granted by name: readable although they lie at or below an unreadable path.
+    pub named: Vec<AbsPath>,
     /// What a command finds in a file that is hidden from it.
     pub withheld: Withheld,
     /// Paths that stay as they are inside those, whether they exist or not.

@@ -106,8 +106,18 @@ impl Case<'_> {
                 WriteKind::Tree => Scope::Tree,
                 WriteKind::Put | WriteKind::Edit | WriteKind::Delete => Scope::Entry,
             };
-            // Which files a pattern names is known when the shell expands it.
-            let scope = if inferred.glob.is_some() { Scope::Tree } else { scope };
+            if let Some(glob) = &inferred.glob {
+                match self.request.facts.glob(glob) {
+                    Some(matches) => {
+                        for path in matches.iter().filter_map(|path| self.certain_real(path)) {
+                            add(path, scope);
+                        }
+                    }
+                    // Which files the pattern names is known when the shell expands it.
+                    None => add(real, Scope::Tree),
+                }
+                continue;
+            }
             for entry in &inferred.entries {
                 // What is moved or copied into a directory may be a tree.
                 add(real.join(entry), Scope::Tree);

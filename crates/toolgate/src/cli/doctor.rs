@@ -3,9 +3,11 @@
 use super::out::{Out, paint, style};
 use super::world::World;
 use super::{Exit, Failure};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use toolgate::ledger::{LEDGER_NAME, LedgerSink, verify};
 use toolgate::render::visible;
+use toolgate::{AbsPath, CallAnomaly};
 use toolgate_os::AppendLog;
 use toolgate_os::sandbox::{Ground, try_out};
 
@@ -91,6 +93,9 @@ fn ledger(world: &World, findings: &mut Vec<Finding>) {
         let head = AppendLog::head_in(&dir, LEDGER_NAME)?;
         Ok(verify(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), head.as_deref()))
     });
+    if let Some(words) = anomalies(&dir) {
+        findings.push(finding("anomalies", State::Note, &words));
+    }
     findings.push(match report {
         Ok(report) if report.intact() => {
             finding("ledger", State::Good, &format!("{} records in {dir}, the chain holds", report.records))
@@ -98,6 +103,27 @@ fn ledger(world: &World, findings: &mut Vec<Finding>) {
         Ok(_) => finding("ledger", State::Bad, "the chain is broken: see `toolgate log --verify`"),
         Err(error) => finding("ledger", State::Bad, &format!("{dir}: {error}")),
     });
+}
+
+/// What commands tried although their judgement did not foresee it, as the ledger has it.
+fn anomalies(dir: &AbsPath) -> Option<String> {
+    let segments = AppendLog::segments_in(dir, LEDGER_NAME).ok()?;
+    let texts = segments.iter().filter_map(|segment| AppendLog::read_segment(segment).ok());
+    let mut found: Vec<CallAnomaly> = Vec::new();
+    for text in texts {
+        for line in text.lines().filter(|line| line.contains("\"anomalies\"")) {
+            let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
+            let list = value.pointer("/record/anomalies").or_else(|| value.get("anomalies"));
+            found.extend(list.and_then(|list| Vec::deserialize(list).ok()).unwrap_or_default());
+        }
+    }
+    let last = found.last()?;
+    Some(format!(
+        "{} times a command tried something that its judgement did not foresee, and was refused; the last: {} [{}]",
+        found.len(),
+        last.text,
+        last.code
+    ))
 }
 
 /// The sandbox, tried out: each line is something that a command attempted and that the kernel stopped, or not.
@@ -114,6 +140,13 @@ fn sandbox(world: &World, findings: &mut Vec<Finding>) {
     };
     let state = if ground.landlock > 0 && ground.warden { State::Good } else { State::Note };
     findings.push(finding("sandbox", state, &format!("{landlock}, {filter}")));
+    findings.push(if ground.enforces_rights() {
+        finding("sandbox", State::Good, "commands are held to the effects that were judged")
+    } else {
+        let words = "this kernel cannot hold commands to the effects that were judged: only plain command lines pass \
+                     as reading without a question";
+        finding("sandbox", State::Note, words)
+    });
     match try_out(&world.ambient.temp_dir) {
         Ok(trials) => findings.extend(trials.into_iter().map(|trial| {
             let state = if trial.held { State::Good } else { State::Note };

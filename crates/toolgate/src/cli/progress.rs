@@ -78,6 +78,7 @@ impl Shown {
             | Event::HookSaid { .. }
             | Event::Closed { .. }
             | Event::TaskEnded { .. }
+            | Event::Anomaly { .. }
             | Event::ToolsChanged => {}
         }
     }

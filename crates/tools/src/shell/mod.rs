@@ -10,7 +10,7 @@ mod surroundings;
 mod tasks;
 
 pub(crate) use follow::{Ended, Order, end, follow, let_go, start};
-pub(crate) use report::{Face, finished, listing, snapshot};
+pub(crate) use report::{Face, anomalies, finished, listing, snapshot};
 pub(crate) use tasks::{Task, Tasks};
 
 pub use surroundings::{OnTimeout, SandboxSettings, Surroundings};

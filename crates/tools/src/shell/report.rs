@@ -4,7 +4,8 @@ use super::follow::Ended;
 use super::tasks::Task;
 use serde_json::{Map, Value, json};
 use toolgate_os::process::{Exit, Phase, Written, plain_text};
-use toolgate_proto::{CallResult, Code, Output, Refusal};
+use toolgate_os::sandbox::{Access, Refused};
+use toolgate_proto::{CallResult, Code, Output, Refusal, RightsLevel};
 
 /// Which face words the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +64,8 @@ pub(crate) fn finished(
         }
         Ended::ByItself | Ended::MovedToBackground => return Ok(output),
     };
-    let refused = task.process.refused();
+    let mut refused = task.process.refused();
+    refused.retain(|refused| refused.access != Access::ReadHidden);
     let refusal = match refused.first() {
         Some(refused) if refusal.code == Code::ShellFailed => refusal.hint(format!(
             "the sandbox refused something the command needed; what would allow it: {}",
@@ -172,12 +174,19 @@ fn asides(task: &Task, written: &Written) -> Vec<String> {
 /// What the sandbox refused. Observed by the warden; nothing is guessed from words in the output.
 fn refusals(task: &Task) -> Vec<String> {
     let refused = task.process.refused();
+    let withheld: Vec<&str> = refused
+        .iter()
+        .filter(|refused| refused.access == Access::ReadHidden)
+        .map(|refused| refused.target.as_str())
+        .collect();
     let mut notes: Vec<String> = refused
         .iter()
+        .filter(|refused| refused.access != Access::ReadHidden)
         .map(|refused| {
             format!("the sandbox refused (observed): {refused}; to allow it: {}", refused.access.setting())
         })
         .collect();
+    notes.extend(withheld_words(&withheld));
     let hosts = task.refused_hosts();
     notes.extend(hosts.iter().map(|host| format!("the proxy refused (observed): {}", host.words())));
     let failed = !matches!(task.process.phase().exit(), None | Some(Exit::Code(0)));
@@ -185,6 +194,40 @@ fn refusals(task: &Task) -> Vec<String> {
         notes.push("if the sandbox refused something, that cannot be observed here".to_owned());
     }
     notes
+}
+
+/// What was kept from the command: counted, the first few named.
+fn withheld_words(withheld: &[&str]) -> Option<String> {
+    let first = withheld.first()?;
+    let named: Vec<String> = withheld.iter().take(5).map(|path| format!("`{path}`")).collect();
+    let more = if withheld.len() > named.len() { ", …" } else { "" };
+    let (count, files) = (withheld.len(), if withheld.len() == 1 { "file" } else { "files" });
+    Some(format!(
+        "withheld from the command (a rule or a sensitive name keeps it back): {count} {files}: {}{more}; to let it read \
+         one where no rule denies it, allow `Read(/{first})`",
+        named.join(", ")
+    ))
+}
+
+/// What the sandbox refused although nothing of the kind was foreseen when the command was judged.
+pub(crate) fn anomalies(task: &Task, level: RightsLevel) -> Vec<String> {
+    let unforeseen = |refused: &&Refused| match (level, refused.access) {
+        (RightsLevel::Workspace, _) => false,
+        // Programs look for settings of their own, and searches come by files that are kept back.
+        (RightsLevel::ReadOnly | RightsLevel::NamedWrites, Access::Read | Access::ReadHidden) => false,
+        (
+            RightsLevel::ReadOnly | RightsLevel::NamedWrites,
+            Access::Execute
+            | Access::Write
+            | Access::WriteProtected
+            | Access::Metadata
+            | Access::Internet
+            | Access::Connect
+            | Access::Listen
+            | Access::UnixSocket,
+        ) => true,
+    };
+    task.process.refused().iter().filter(unforeseen).map(ToString::to_string).collect()
 }
 
 fn with_notes(mut text: String, notes: &[String]) -> String {

@@ -50,6 +50,7 @@ pub(super) fn confinement(
             .as_ref()
             .map(|programs| find_programs(programs, search_path, cwd, &untrusted)),
         guard: cleared.file_guard().clone(),
+        named: rights.named.clone(),
         // A search goes on to the next file; a program of which more is expected is told.
         withheld: if whole { Withheld::Refused } else { Withheld::Empty },
         protected: protected(terms, settings, place, &writable),
