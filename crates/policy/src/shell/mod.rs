@@ -34,6 +34,7 @@ mod scan;
 mod screen;
 mod syntax;
 mod table;
+mod variables;
 mod walk;
 mod wrappers;
 

@@ -61,9 +61,9 @@ impl Walk<'_> {
         let mut part = empty(text, place);
         part.deny_texts.push(part.text.clone());
         let known = harmless && !redirected.unknown;
-        part.read_only = known;
-        part.unknown_effects = redirected.unknown;
-        part.allow_text = known.then(String::new);
+        part.read_only = known && !redirected.reveals;
+        part.unknown_effects = redirected.unknown || redirected.reveals;
+        part.allow_text = (known && !redirected.reveals).then(String::new);
         part.effects = redirected.effects;
         self.push(part)
     }
@@ -81,6 +81,8 @@ impl Walk<'_> {
             Draft { part: empty(spelled, place), coverable: true, payloads: Vec::new(), texts: Vec::new() };
         draft.part.effects = redirected.effects;
         let input = redirected.input;
+        let reveals = redirected.reveals;
+        draft.part.unknown_effects |= reveals;
         draft.coverable &= !redirected.unknown;
         draft.part.unknown_effects |= redirected.unknown;
         draft.deny(draft.part.text.clone());
@@ -138,7 +140,7 @@ impl Walk<'_> {
             draft.coverable = false;
             draft.part.read_only = false;
         }
-        draft.part.read_only &= draft.coverable;
+        draft.part.read_only &= draft.coverable && !reveals;
         if draft.coverable {
             let words: Vec<String> = current.iter().map(Arg::canonical).collect();
             draft.part.allow_text = Some(words.join(" "));
