@@ -15,7 +15,7 @@ mod policy {
     mod gemini;
     mod hostile;
     mod laws;
-    mod world;
+    pub(crate) mod world;
 }
 
 #[cfg(test)]
@@ -26,5 +26,6 @@ mod shell {
     mod effects;
     mod law;
     mod laws;
+    mod oracle;
     mod programs;
 }

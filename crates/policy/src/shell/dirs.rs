@@ -56,7 +56,9 @@ impl Dirs {
 
     /// Where a successful `cd` leads from here.
     pub(super) fn after_cd(&self, args: &[Arg], workspace: &Workspace) -> Self {
-        let physical = args.iter().any(|arg| arg.text == "-P");
+        // The last of `-P` and `-L` counts.
+        let way = args.iter().rev().find(|arg| matches!(arg.text.as_str(), "-P" | "-L"));
+        let physical = way.is_some_and(|way| way.text == "-P");
         let mut operands = args.iter().filter(|arg| !matches!(arg.text.as_str(), "-L" | "-P" | "--"));
         let target = match (operands.next(), operands.next()) {
             (None, _) => workspace.home.clone().map(Self::one),

@@ -285,11 +285,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the value of a word tells nothing that a prompt should guard.
-    fn is_printable(&self, arg: &Arg) -> bool {
-        arg.variables.iter().all(|name| assign::is_printable(name, &self.set_here, &self.text_here))
-    }
-
     /// A live word that may turn out to be an option leaves a command that no rule covers.
     fn live_arguments(&mut self, draft: &mut Draft, name: &str, args: &[Arg]) {
         let mut before: Option<&Arg> = None;

@@ -35,6 +35,7 @@ mod screen;
 mod syntax;
 mod table;
 mod values;
+mod variables;
 mod walk;
 mod wrappers;
 

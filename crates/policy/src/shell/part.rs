@@ -66,9 +66,9 @@ impl Walk<'_> {
         let mut part = empty(text, place);
         part.deny_texts.push(part.text.clone());
         let known = harmless && !redirected.unknown;
-        part.read_only = known;
-        part.unknown_effects = redirected.unknown;
-        part.allow_text = known.then(String::new);
+        part.read_only = known && !redirected.reveals;
+        part.unknown_effects = redirected.unknown || redirected.reveals;
+        part.allow_text = (known && !redirected.reveals).then(String::new);
         part.effects = redirected.effects;
         self.push(part)
     }
@@ -91,6 +91,8 @@ impl Walk<'_> {
         };
         draft.part.effects = redirected.effects;
         let input = redirected.input;
+        let reveals = redirected.reveals;
+        draft.part.unknown_effects |= reveals;
         draft.coverable &= !redirected.unknown;
         draft.part.unknown_effects |= redirected.unknown;
         draft.deny(draft.part.text.clone());
@@ -159,7 +161,7 @@ impl Walk<'_> {
             draft.coverable = false;
             draft.part.read_only = false;
         }
-        draft.part.read_only &= draft.coverable;
+        draft.part.read_only &= draft.coverable && !reveals;
         // Which words are added is not known, so that neither an allow nor a deny rule can speak of them.
         draft.words_unknown |= fed;
         draft.part.reads_unknown_paths &= draft.part.read_only && !draft.part.unknown_effects;

@@ -35,7 +35,11 @@ pub(super) struct Walk<'a> {
     /// Variables that the line sets to the output of commands or to other variables.
     pub(super) text_here: HashSet<String>,
     /// Variables whose values are evaluated as arithmetic.
-    evaluated: HashSet<String>,
+    pub(super) evaluated: HashSet<String>,
+    /// Variables that the line sets to numbers.
+    pub(super) numbers: HashSet<String>,
+    /// Variables that the line sets to something that may be no number.
+    pub(super) not_numbers: HashSet<String>,
     /// How many texts we are inside of.
     texts: usize,
     /// The text could not be read: what is found only has to be matched, not shown.
@@ -87,6 +91,8 @@ impl<'a> Walk<'a> {
             set_here: HashSet::new(),
             text_here: HashSet::new(),
             evaluated: HashSet::new(),
+            numbers: HashSet::new(),
+            not_numbers: HashSet::new(),
             texts: 0,
             brief: false,
             wrappers: 0,
@@ -157,17 +163,10 @@ impl<'a> Walk<'a> {
         self.found.parts.len() - 1
     }
 
-    /// Whether expanding an argument runs or sets more than its words show.
-    pub(super) fn evaluates(&mut self, arg: &Arg) -> bool {
-        let known = arg.evaluated.iter().all(|name| self.set_here.contains(name));
-        self.evaluated.extend(arg.evaluated.iter().cloned());
-        arg.evaluates || !known
-    }
-
     /// Last look at the whole: what a variable holds at one place may be evaluated at another.
     pub(super) fn finish(mut self, plain_syntax: bool) -> Analysis {
-        if self.evaluated.intersection(&self.text_here).next().is_some() {
-            self.doubt(DoubtKind::Unclear, "arithmetic evaluates what a command has printed");
+        if self.evaluated.intersection(&self.not_numbers).next().is_some() {
+            self.doubt(DoubtKind::Unclear, "arithmetic evaluates a value that may be no number");
         }
         self.found.plain_syntax = plain_syntax && self.found.doubt.is_none();
         self.found
@@ -247,7 +246,7 @@ impl<'a> Walk<'a> {
             Command::Simple(simple) => self.simple(simple, place),
             Command::Compound(compound, redirects) => {
                 let redirected = self.redirects(redirects, place);
-                if !redirects.is_empty() && (redirected.unknown || !redirected.effects.is_empty()) {
+                if redirected.unknown || redirected.reveals || !redirected.effects.is_empty() {
                     self.bare("a redirected group".to_owned(), redirected, true, place);
                 }
                 let mut inner = place.clone();
@@ -347,6 +346,7 @@ impl<'a> Walk<'a> {
                 Outcome::same(place.dirs.clone())
             }
             Compound::ArithmeticFor(pieces, body) => {
+                self.loop_counter(pieces);
                 self.arithmetic(pieces, place);
                 self.loops(&[body], place);
                 let before = place.dirs.clone();
@@ -363,17 +363,29 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Visits the commands inside pieces of words.
+    /// Visits the commands inside pieces of words. Every word of a line comes through here, so what evaluates a
+    /// value is found wherever it stands.
     pub(super) fn pieces(&mut self, pieces: &[Piece], place: &Place<'_>) {
+        self.visit(pieces, place);
+        let mut arg = Arg::default();
+        arg.evaluates = expand::evaluation(pieces, &mut arg.evaluated);
+        if self.evaluates(&arg) {
+            let mut part = super::part::empty("an expansion that evaluates a value".to_owned(), place);
+            part.unknown_effects = true;
+            self.push(part);
+        }
+    }
+
+    fn visit(&mut self, pieces: &[Piece], place: &Place<'_>) {
         for piece in pieces {
             match piece {
                 Piece::Literal { .. } => {}
-                Piece::Parameter { operands, .. } => {
-                    for operand in operands {
-                        self.pieces(operand, place);
+                Piece::Parameter { arithmetic, operands, .. } => {
+                    for operand in arithmetic.iter().chain(operands) {
+                        self.visit(operand, place);
                     }
                 }
-                Piece::Arithmetic { pieces } => self.pieces(pieces, place),
+                Piece::Arithmetic { pieces } => self.visit(pieces, place),
                 Piece::Command { list, .. } => {
                     if !list.0.is_empty() {
                         let text = "the output of a command becomes part of another".to_owned();
@@ -396,34 +408,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Notes a variable of the line; one that something might evaluate leaves a part that no rule covers.
-    fn variable(&mut self, name: &str, values: &[Arg], place: &Place<'_>) {
-        let harmless =
-            values.iter().all(|value| assign::is_local(name, value) || assign::is_harmless(name, value));
-        if harmless {
-            self.set_here.insert(name.to_owned());
-            return;
-        }
-        let mut part = super::part::empty(format!("{name}=…"), place);
-        // Live values are fine for a name that nobody looks at; they only must not be code.
-        let local = assign::is_local(name, &Arg::literal("x"));
-        let inert = values
-            .iter()
-            .all(|value| (value.live.is_some() || assign::is_inert(value)) && !self.evaluates(value));
-        if local && inert {
-            part.allow_text = Some(String::new());
-            part.read_only = self.remembers(values);
-            self.text_here.insert(name.to_owned());
-        }
-        self.push(part);
-    }
-
-    /// Whether values tell nothing that a prompt should guard: text, and variables that may be printed.
-    fn remembers(&self, values: &[Arg]) -> bool {
-        let printable = |name: &String| assign::is_printable(name, &self.set_here, &self.text_here);
-        values.iter().all(|value| is_number(value) || value.variables.iter().all(printable))
-    }
-
     fn simple(&mut self, simple: &Simple, place: &Place<'_>) -> Outcome {
         for assignment in &simple.assignments {
             self.assignment_pieces(assignment, place);
@@ -437,6 +421,11 @@ impl<'a> Walk<'a> {
             self.substitute(arg);
         }
         let redirected = self.redirects(&simple.redirects, place);
+        for assignment in &simple.assignments {
+            let number = assignment.subscript.is_none() && assign::is_number(&value_of(assignment));
+            self.note_value(&assignment.name, number && !assignment.source.contains("+="));
+        }
+        self.note_builtin(&args);
         let spelled = simple.spelled.join(" ");
         let outcome = self.moved(&args, place);
         if args.is_empty() {
@@ -472,9 +461,10 @@ impl<'a> Walk<'a> {
             });
             let only: Vec<Arg> = values.iter().map(|(_, value)| value.clone()).collect();
             let remembered = local && self.remembers(&only);
-            if local && !harmless {
+            if local && remembered && !harmless {
                 for (assignment, value) in &values {
-                    let names = if is_number(value) { &mut self.set_here } else { &mut self.text_here };
+                    let names =
+                        if assign::is_number(value) { &mut self.set_here } else { &mut self.text_here };
                     names.insert(assignment.name.clone());
                 }
             }
@@ -524,12 +514,6 @@ impl<'a> Walk<'a> {
         }
         Outcome::same(place.dirs.clone())
     }
-}
-
-/// The result of arithmetic: whatever was evaluated for it, it holds no code.
-fn is_number(value: &Arg) -> bool {
-    matches!(value.live, Some(Live::Harmless | Live::Arithmetic))
-        && !value.emptied().contains(['$', '`', '[', '(', '\\'])
 }
 
 fn value_of(assignment: &Assignment) -> Arg {

@@ -16,14 +16,14 @@ const WRAPPINGS: &[(&str, &str)] = &[
     ("if true\nthen ", "\nfi"),
     ("for i in a\ndo ", "\ndone"),
     ("case a in a) ", "\n;; esac"),
-    ("echo $(", "\n)"),
-    ("echo \"$(", "\n)\""),
+    ("echo $( ", "\n)"),
+    ("echo \"$( ", "\n)\""),
     ("cat <(", "\n)"),
-    ("echo ${x:-$(", "\n)}"),
+    ("echo ${x:-$( ", "\n)}"),
     ("f() { ", "\n}"),
     ("while ", "\ndo break; done"),
     ("", "\ntrue"),
-    ("a=$(", "\n)"),
+    ("a=$( ", "\n)"),
 ];
 
 /// Words that may stand before a simple command.

@@ -161,9 +161,8 @@ impl Reader<'_> {
     fn command(&mut self) -> Read<Command> {
         self.blanks();
         if self.peek() == Some(b'(') {
-            let compound = if self.raw(1) == Some(b'(') && self.closes_twice(2) {
-                self.at += 2;
-                Compound::Arithmetic(self.arithmetic("))")?)
+            let compound = if self.is_arithmetic()? {
+                Compound::Arithmetic(self.double_parentheses()?)
             } else {
                 self.at += 1;
                 let list = self.some_list()?;
@@ -267,11 +266,10 @@ impl Reader<'_> {
         self.at += keyword;
         self.blanks();
         if self.sees("((") {
-            if !self.closes_twice(2) {
+            if !self.is_arithmetic()? {
                 return malformed("an arithmetic loop is not closed");
             }
-            self.at += 2;
-            let header = self.arithmetic("))")?;
+            let header = self.double_parentheses()?;
             self.blanks();
             self.takes(";");
             return Ok(Compound::ArithmeticFor(header, self.for_body()?));
@@ -449,16 +447,32 @@ impl Reader<'_> {
                 continue;
             }
             let word = self.some_word()?;
+            if in_prefix && word.source.contains("\\\n") {
+                self.refuse_disguise(&word.source.replace("\\\n", ""))?;
+            }
             simple.spelled.push(word.source.clone());
             simple.words.push(word);
         }
         if simple.spelled.is_empty() { malformed("a command is missing") } else { Ok(simple) }
     }
 
+    /// Refuses a first word that is a reserved word or an assignment once continued lines are joined.
+    fn refuse_disguise(&self, word: &str) -> Read<()> {
+        let reserved =
+            ["!", "{", "[[", "if", "while", "until", "for", "select", "case", "function", "coproc", "time"];
+        if reserved.contains(&word) || CLOSERS.contains(&word) || word.contains(['=', '[']) {
+            return unclear("a reserved word or an assignment spans lines");
+        }
+        Ok(())
+    }
+
     /// A redirect, if one is next, and how it is spelled.
     fn redirect(&mut self) -> Read<Option<(Redirect, String)>> {
         let start = self.at;
         let sets_variable = self.descriptor();
+        if sets_variable && self.since(start).contains(['[', '$', '`']) {
+            return unclear("a descriptor is kept in an element of an array");
+        }
         // The longest spelling first.
         let kinds = [
             ("<<<", RedirectKind::HereString),
@@ -507,7 +521,9 @@ impl Reader<'_> {
         let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
         let redirects = |end: usize| matches!(rest.as_bytes().get(end), Some(b'<' | b'>'));
         if digits > 0 {
-            if redirects(digits) {
+            // A number above the largest descriptor is a word like any other.
+            let descriptor = rest.get(..digits).is_some_and(|number| number.parse::<i32>().is_ok());
+            if redirects(digits) && descriptor {
                 self.at += digits;
             }
             return false;
