@@ -26,6 +26,8 @@ pub(super) struct Arg {
     pub(super) emptied: String,
     /// The shell pattern, quoted characters escaped, if only a glob makes it live.
     pub(super) pattern: Option<String>,
+    /// Live, but every word that it becomes begins with a character that no option begins with.
+    pub(super) never_option: bool,
     /// All values that it can have, each one word, if the line itself tells.
     pub(super) one_of: Vec<Arg>,
 }
@@ -50,6 +52,7 @@ impl Arg {
     pub(super) fn may_be_option(&self) -> bool {
         match self.live {
             None => self.text.starts_with('-') && self.text.len() > 1,
+            Some(_) if self.never_option => false,
             Some(Live::Harmless) => false,
             Some(Live::Glob | Live::Tilde | Live::Arithmetic | Live::Parameter | Live::Substitution) => {
                 !self.starts || self.splits || self.emptied.starts_with('-')
@@ -191,7 +194,8 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
             } else {
                 raise(arg, Live::Parameter);
                 // `"$@"` is several words even between quotes.
-                arg.splits |= !quoted || name == "@";
+                let all = |pieces: &Vec<Piece>| matches!(pieces.as_slice(), [Piece::Literal { text, .. }] if text == "@");
+                arg.splits |= !quoted || name == "@" || operands.iter().any(all);
             }
             // A subscript is evaluated as arithmetic.
             let subscripted = *form == Form::Value && operands.iter().any(|pieces| !is_index(pieces));
@@ -367,5 +371,8 @@ fn sequence<'a>(inside: &[Atom<'a>]) -> Option<Option<Vec<Vec<Atom<'a>>>>> {
     if low.is_ascii_uppercase() != high.is_ascii_uppercase() {
         return None;
     }
-    Some(Some((low..=high).map(|character| word(character.into())).collect()))
+    // Letters run downwards where the first is the larger one.
+    let step = usize::try_from(step).ok()?;
+    let letters: Vec<char> = if from <= to { (low..=high).collect() } else { (low..=high).rev().collect() };
+    Some(Some(letters.into_iter().step_by(step).map(|character| word(character.into())).collect()))
 }

@@ -1,13 +1,13 @@
 //! What is known of one program and its words: tables, grammars, wrappers, edits, the network.
 
-use super::analysis::{Danger, DangerKind, Inferred, Origin, Phase, Standing};
+use super::analysis::{Danger, DangerKind, Inferred, Live, Origin, Phase, Standing};
 use super::assign;
 use super::dirs::is_nowhere;
 use super::edits;
 use super::expand::Arg;
-use super::grammars;
+use super::grammars::{self, XargsUse};
 use super::network;
-use super::part::{Draft, base_name, fed_words, inferred, is_pipe, joined, placeholders};
+use super::part::{Draft, base_name, fed_words, inferred, is_pipe, joined};
 use super::removal;
 use super::table::{self, Use, builtins, git, versions};
 use super::walk::{Place, Walk};
@@ -48,13 +48,35 @@ impl Walk<'_> {
             draft.part.read_only = bare;
             return;
         }
+        if name == "xargs"
+            && let Some(XargsUse { payload, reads }) = grammars::parse_xargs(args)
+        {
+            let reads = reads.into_iter().map(|file| (file, Scope::Entry)).collect();
+            self.apply(
+                draft,
+                Use { read_only: true, text: true, silent: true, reads, ..Use::default() },
+                &[],
+                place,
+            );
+            draft.part.read_only = bare && !fed && !draft.part.unknown_effects;
+            draft.part.unknown_effects |= !draft.part.read_only;
+            draft.payloads.push(payload);
+            return;
+        }
         if let Some(runs) = wrappers::runs(name, args) {
             // The words that `xargs` adds may be what runs.
             draft.coverable &= !fed;
             self.wrapper(draft, name, args, runs, input, place);
             return;
         }
-        if builtins::STATE.contains(&name) && !harmless_state(name, args) {
+        if let Some(names) = grammars::asked_variables(name, args) {
+            draft.part.read_only = bare && names.iter().all(|name| self.is_printable_name(name));
+            draft.part.unknown_effects = !draft.part.read_only;
+            draft.coverable &= name == "printenv" || draft.part.read_only;
+            return;
+        }
+        let harmless = if name == "read" { self.read_names(args) } else { harmless_state(name, args) };
+        if builtins::STATE.contains(&name) && !harmless {
             draft.coverable = false;
             self.warn(DangerKind::ShellState, Severity::Medium, || {
                 format!("`{}` changes the shell", draft.part.text)
@@ -74,14 +96,26 @@ impl Walk<'_> {
             self.git(draft, args, bare, place);
             return;
         }
-        let known = if harmless_state(name, args) {
+        let known = if name == "read" || harmless_state(name, args) {
             Some(Use { read_only: true, text: true, ..Use::default() })
         } else {
             grammars::judge(name, args).or_else(|| table::entry(name).map(|entry| entry.judge(args)))
         };
         if name == "find" || name == "gfind" {
-            draft.payloads.extend(grammars::find_payloads(args).into_iter().map(placeholders));
+            for payload in grammars::find_payloads(args) {
+                draft.anywhere |= payload.in_its_directory;
+                draft.payloads.push(payload.words);
+            }
         }
+        // A test may evaluate words that nobody outside the line can choose, and no others.
+        let known = known.map(|used| {
+            let outside = |arg: &Arg| {
+                let live = arg.variables.iter().any(|name| self.variables.may_be_live(name));
+                arg.splits && arg.pattern.is_none() && (live || arg.live != Some(Live::Parameter))
+            };
+            let unknown = used.loose && matches!(name, "test" | "[") && args.iter().any(outside);
+            Use { unknown: used.unknown | unknown, read_only: used.read_only && !unknown, ..used }
+        });
         let only_reads = known.as_ref().is_some_and(|used| used.read_only);
         let edit = if only_reads { None } else { edits::edit(name, args) };
         let is_known = known.is_some();
@@ -213,6 +247,16 @@ impl Walk<'_> {
         draft.part.unknown_effects |= !known;
     }
 
+    /// Notes the variables that `read` sets; tells whether all of them are names that steer nothing.
+    fn read_names(&mut self, args: &[Arg]) -> bool {
+        let Some(names) = grammars::read_names(args) else { return false };
+        let harmless = names.iter().all(|name| assign::is_local(name, &Arg::literal("x")));
+        if harmless {
+            self.text_here.extend(names.into_iter().map(str::to_owned));
+        }
+        harmless
+    }
+
     /// Turns what a table says into effects, and decides whether a rule may cover the words.
     fn apply(&mut self, draft: &mut Draft, used: Use, args: &[Arg], place: &Place<'_>) {
         let mut unknown = used.unknown;
@@ -286,8 +330,16 @@ impl Walk<'_> {
     }
 
     /// Whether the value of a word tells nothing that a prompt should guard.
-    fn is_printable(&self, arg: &Arg) -> bool {
-        arg.variables.iter().all(|name| assign::is_printable(name, &self.set_here, &self.text_here))
+    pub(super) fn is_printable(&self, arg: &Arg) -> bool {
+        arg.variables.iter().all(|name| self.is_printable_name(name))
+    }
+
+    /// Whether a variable holds no secret: by its name, or because the line itself set it.
+    pub(super) fn is_printable_name(&self, name: &str) -> bool {
+        // No program keeps a secret under a name of one letter.
+        let short = name.len() == 1 && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+        assign::is_printable(name, &self.set_here, &self.text_here)
+            || short && self.variables.is_untouched(name)
     }
 
     /// A live word that may turn out to be an option leaves a command that no rule covers.
@@ -317,6 +369,7 @@ impl Walk<'_> {
         }
         if file.known().is_some_and(|text| text == "-" || text.is_empty() || is_nowhere(text))
             || is_pipe(file)
+            || self.is_private_temp(file)
         {
             return false;
         }
@@ -337,7 +390,8 @@ impl Walk<'_> {
         entries: Vec<String>,
         place: &Place<'_>,
     ) -> bool {
-        if file.known().is_some_and(|text| text.is_empty() || is_nowhere(text)) || is_pipe(file) {
+        let nowhere = file.known().is_some_and(|text| text.is_empty() || is_nowhere(text));
+        if nowhere || is_pipe(file) || self.is_private_temp(file) {
             return false;
         }
         let effects = place.dirs.writes(file, kind, Origin::Argument, self.workspace);

@@ -2,6 +2,7 @@
 
 use super::analysis::{DangerKind, DoubtKind, Inferred, Live, Origin, Part};
 use super::assign;
+use super::dirs::Dirs;
 use super::expand::Arg;
 use super::redirects::Redirected;
 use super::walk::{Place, Walk};
@@ -50,6 +51,8 @@ pub(super) struct Draft {
     /// What it runs, with the words of each.
     pub(super) payloads: Vec<Vec<Arg>>,
     pub(super) texts: Vec<String>,
+    /// What it runs, it runs in a directory that is not known.
+    pub(super) anywhere: bool,
 }
 
 impl Walk<'_> {
@@ -63,7 +66,7 @@ impl Walk<'_> {
     ) -> usize {
         let mut part = empty(text, place);
         part.deny_texts.push(part.text.clone());
-        let known = harmless && !redirected.unknown;
+        let known = harmless && !redirected.unknown && !redirected.secret;
         part.read_only = known;
         part.unknown_effects = redirected.unknown;
         part.allow_text = known.then(String::new);
@@ -86,9 +89,11 @@ impl Walk<'_> {
             words_unknown: false,
             payloads: Vec::new(),
             texts: Vec::new(),
+            anywhere: false,
         };
         draft.part.effects = redirected.effects;
         let input = redirected.input;
+        let redirected_secret = redirected.secret;
         draft.coverable &= !redirected.unknown;
         draft.part.unknown_effects |= redirected.unknown;
         draft.deny(draft.part.text.clone());
@@ -104,7 +109,10 @@ impl Walk<'_> {
         }
         draft.deny(joined(&args));
         for (name, value) in assignments {
-            if !assign::is_harmless(name, value) {
+            // `IFS= read -r line` splits that line in another way, and nothing else.
+            let for_read =
+                *name == "IFS" && value.live.is_none() && args.first().and_then(Arg::known) == Some("read");
+            if !for_read && !assign::is_harmless(name, value) {
                 draft.coverable = false;
                 self.warn(DangerKind::Environment, Severity::High, || {
                     format!("`{name}` is set for the command")
@@ -156,7 +164,8 @@ impl Walk<'_> {
             draft.coverable = false;
             draft.part.read_only = false;
         }
-        draft.part.read_only &= draft.coverable;
+        draft.part.unknown_effects |= redirected_secret;
+        draft.part.read_only &= draft.coverable && !redirected_secret;
         // Which words are added is not known, so that neither an allow nor a deny rule can speak of them.
         draft.words_unknown |= fed;
         draft.part.reads_unknown_paths &= draft.part.read_only && !draft.part.unknown_effects;
@@ -164,9 +173,12 @@ impl Walk<'_> {
             let words: Vec<String> = current.iter().map(Arg::canonical).collect();
             draft.part.allow_text = Some(words.join(" "));
         }
-        let Draft { part, payloads, texts, .. } = draft;
+        let Draft { part, payloads, texts, anywhere, .. } = draft;
         let index = self.push(part);
-        let inner = Place { run_by: Some(index), ..place.clone() };
+        let mut inner = Place { run_by: Some(index), ..place.clone() };
+        if anywhere {
+            inner.dirs = Dirs::unknown();
+        }
         self.wrappers += 1;
         for words in payloads {
             let deep = self.wrappers >= MOST_LAYERS || words.len() > MOST_WORDS;

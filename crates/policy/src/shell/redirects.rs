@@ -16,6 +16,8 @@ pub(super) struct Redirected {
     pub(super) unknown: bool,
     /// What standard input holds, if a here-document or here-string gives it; inner `None` if it is not known.
     pub(super) input: Option<Option<String>>,
+    /// The input holds a variable that may be a secret.
+    pub(super) secret: bool,
 }
 
 impl Walk<'_> {
@@ -25,7 +27,8 @@ impl Walk<'_> {
         for redirect in redirects {
             self.pieces(&redirect.target.pieces, place);
             outcome.unknown |= redirect.sets_variable;
-            let target = expand::single(&redirect.target.pieces, &redirect.target.source);
+            let mut target = expand::single(&redirect.target.pieces, &redirect.target.source);
+            self.substitute(&mut target);
             match redirect.kind {
                 RedirectKind::HereDocument => {
                     let body = redirect.body.and_then(|number| place.bodies.get(number));
@@ -33,10 +36,12 @@ impl Walk<'_> {
                     self.pieces(pieces, place);
                     let arg = expand::single(pieces, "");
                     outcome.unknown |= self.evaluates(&arg);
+                    outcome.secret |= !self.is_printable(&arg);
                     outcome.input = Some(arg.known().map(str::to_owned));
                 }
                 RedirectKind::HereString => {
                     outcome.unknown |= self.evaluates(&target);
+                    outcome.secret |= !self.is_printable(&target);
                     outcome.input = Some(target.known().map(str::to_owned));
                 }
                 RedirectKind::Read => self.redirect(&target, &[Direction::In], place, &mut outcome),
@@ -67,6 +72,7 @@ impl Walk<'_> {
     fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
         if target.known().is_some_and(is_nowhere)
             || (target.live == Some(Live::Harmless) && target.emptied().is_empty())
+            || self.is_private_temp(target)
         {
             return;
         }

@@ -410,15 +410,17 @@ impl<'a> Walk<'a> {
         if local && inert {
             part.allow_text = Some(String::new());
             part.read_only = self.remembers(values);
-            self.text_here.insert(name.to_owned());
+            // What may be a secret stays one under another name.
+            if part.read_only {
+                self.text_here.insert(name.to_owned());
+            }
         }
         self.push(part);
     }
 
     /// Whether values tell nothing that a prompt should guard: text, and variables that may be printed.
     fn remembers(&self, values: &[Arg]) -> bool {
-        let printable = |name: &String| assign::is_printable(name, &self.set_here, &self.text_here);
-        values.iter().all(|value| is_number(value) || value.variables.iter().all(printable))
+        values.iter().all(|value| is_number(value) || self.is_printable(value))
     }
 
     fn simple(&mut self, simple: &Simple, place: &Place<'_>) -> Outcome {
@@ -441,7 +443,6 @@ impl<'a> Walk<'a> {
                 simple.assignments.iter().map(|assignment| (assignment, value_of(assignment))).collect();
             let harmless = values.iter().all(|(assignment, value)| {
                 assignment.subscript.is_none()
-                    && !assignment.array
                     && (assign::is_local(&assignment.name, value)
                         || assign::is_harmless(&assignment.name, value))
             });
@@ -462,14 +463,14 @@ impl<'a> Walk<'a> {
             // A value from a command is text; it only must not go to a name that steers something.
             let local = values.iter().all(|(assignment, value)| {
                 assignment.subscript.is_none()
-                    && !assignment.array
                     && assign::is_local(&assignment.name, &Arg::literal("x"))
                     && (value.live.is_some() || assign::is_inert(value))
                     && !self.evaluates(value)
             });
             let only: Vec<Arg> = values.iter().map(|(_, value)| value.clone()).collect();
             let remembered = local && self.remembers(&only);
-            if local && !harmless {
+            // What may be a secret stays one under another name.
+            if remembered && !harmless {
                 for (assignment, value) in &values {
                     let names = if is_number(value) { &mut self.set_here } else { &mut self.text_here };
                     names.insert(assignment.name.clone());
@@ -530,18 +531,40 @@ fn is_number(value: &Arg) -> bool {
 }
 
 fn value_of(assignment: &Assignment) -> Arg {
+    let unknown = || Arg {
+        text: assignment.source.clone(),
+        live: Some(Live::Parameter),
+        evaluates: true,
+        ..Arg::default()
+    };
     match assignment.values.as_slice() {
         [value] if !assignment.array => {
             let value = expand::single(&value.pieces, &value.source);
             // Nothing is matched in an assignment.
             if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
         }
-        _ => Arg {
-            text: assignment.source.clone(),
-            live: Some(Live::Parameter),
-            evaluates: true,
-            ..Arg::default()
-        },
+        // An element with a subscript is evaluated.
+        elements if assignment.array && elements.iter().all(|word| !word.source.starts_with('[')) => {
+            let mut values = Vec::new();
+            if !elements.iter().all(|word| expand::expand(word, &mut values).is_some()) {
+                return unknown();
+            }
+            let joined = |text: fn(&Arg) -> &str| values.iter().map(text).collect::<Vec<_>>().join(" ");
+            Arg {
+                text: joined(|value| &value.text),
+                emptied: joined(|value| value.emptied()),
+                live: values
+                    .iter()
+                    .filter(|value| value.pattern.is_none())
+                    .filter_map(|value| value.live)
+                    .max(),
+                variables: values.iter().flat_map(|value| value.variables.clone()).collect(),
+                evaluates: values.iter().any(|value| value.evaluates),
+                evaluated: values.iter().flat_map(|value| value.evaluated.clone()).collect(),
+                ..Arg::default()
+            }
+        }
+        _ => unknown(),
     }
 }
 

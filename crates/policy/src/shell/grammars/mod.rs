@@ -6,8 +6,11 @@ mod jq;
 mod pack;
 mod sed;
 mod small;
+mod xargs;
 
 pub(super) use find::payloads as find_payloads;
+pub(super) use small::{asked_variables, read_names};
+pub(super) use xargs::{XargsUse, parse as parse_xargs};
 
 use super::expand::Arg;
 use super::table::Use;
