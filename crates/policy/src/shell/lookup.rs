@@ -12,10 +12,13 @@ use super::removal;
 use super::table::{self, Use, builtins, git, versions};
 use super::walk::{Place, Walk};
 use super::wrappers::{self, Runs};
-use toolgate_proto::{Effect, Scope, Severity, WriteKind};
+use toolgate_proto::{AbsPath, Effect, Scope, Severity, WriteKind};
 
 /// How many places are tried for the command of a wrapper whose options are not known.
 const MOST_GUESSES: usize = 8;
+
+/// How many directories above the working directory are looked at for a file that chooses a program.
+const MAX_PARENTS: usize = 32;
 
 impl Walk<'_> {
     /// Looks up what is known of the program.
@@ -30,8 +33,9 @@ impl Walk<'_> {
     ) {
         let name = base_name(&program.text).to_owned();
         let name = name.as_str();
-        // Only the bare word is the program that the tables speak of; a path may lead to anything of that name.
-        let bare = !program.text.contains('/') && !program.tilde;
+        // Only the bare word, or its place in the system, is the program that the tables speak of; any other path may
+        // lead to anything of that name.
+        let bare = is_system_program(&program.text, name) && !program.tilde;
         draft.part.plain &= !wrappers::NEVER_BY_WILDCARD.contains(&name);
         self.removals(draft, name, args, place);
         if matches!(name, "sudo" | "doas" | "su" | "pkexec") {
@@ -44,8 +48,10 @@ impl Walk<'_> {
             return;
         }
         let words: Option<Vec<&str>> = args.iter().map(Arg::known).collect();
-        if words.is_some_and(|words| versions::asks_version(name, &words)) {
-            draft.part.read_only = bare;
+        if let Some(chosen_by) = words.and_then(|words| versions::asks_version(name, &words)) {
+            let used = Use { read_only: true, text: true, chosen_by, ..Use::default() };
+            self.apply(draft, used, args, place);
+            draft.part.read_only = bare && !draft.part.unknown_effects;
             return;
         }
         if name == "xargs"
@@ -276,6 +282,21 @@ impl Walk<'_> {
                     .push(inferred(Effect::Read { path: path.clone(), scope }, Origin::Program));
             }
         }
+        if !used.chosen_by.is_empty() {
+            unknown |= place.dirs.is_unknown();
+            for directory in place.dirs.all() {
+                let above = std::iter::successors(Some(directory.lexical()), AbsPath::parent);
+                for directory in above.take(MAX_PARENTS) {
+                    draft.part.chosen_by.extend(used.chosen_by.iter().map(|name| directory.join(name)));
+                }
+            }
+        }
+        draft.part.helpers.extend(used.helpers.iter().map(|name| (*name).to_owned()));
+        let home = self.workspace.home.as_ref();
+        draft.part.looks_in.extend(used.looks_in.iter().filter_map(|place| match place.strip_prefix("~/") {
+            Some(below) => home.map(|home| home.join(below)),
+            None => AbsPath::new(*place).ok(),
+        }));
         draft.part.plain &= !used.hazard;
         if used.hazard {
             let text = format!("`{}` can write or run something", draft.part.text);
@@ -287,6 +308,7 @@ impl Walk<'_> {
             });
         }
         // A reader may be given names that are not known; the kernel holds it to what may be read.
+        draft.part.reads_unknown_paths |= used.roams && used.read_only;
         let reads_unknown = unknown_reads && !unknown && used.read_only;
         if reads_unknown {
             draft.part.reads_unknown_paths = true;
@@ -473,6 +495,12 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// Whether a program is named by its bare name, or by its path in a directory of the system.
+fn is_system_program(text: &str, name: &str) -> bool {
+    let directory = text.strip_suffix(name).and_then(|head| head.strip_suffix('/'));
+    !text.contains('/') || matches!(directory, Some("/bin" | "/usr/bin" | "/sbin" | "/usr/sbin"))
 }
 
 /// Options whose value is prose, so that a live one picks nothing.

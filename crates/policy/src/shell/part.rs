@@ -31,6 +31,7 @@ pub(super) fn empty(text: String, place: &Place<'_>) -> Part {
         reads_unknown_paths: false,
         chosen_by: Vec::new(),
         helpers: Vec::new(),
+        looks_in: Vec::new(),
         background: place.background,
         run_by: place.run_by,
         git_reader: false,

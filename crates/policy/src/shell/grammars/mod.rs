@@ -3,6 +3,7 @@
 mod awk;
 mod find;
 mod jq;
+mod managers;
 mod pack;
 mod sed;
 mod small;
@@ -32,6 +33,11 @@ pub(super) fn judge(program: &str, args: &[Arg]) -> Option<Use> {
         "ps" => small::ps(args),
         "xxd" => small::xxd(args),
         "cd" => small::cd(args),
+        "pip" | "pip3" => managers::pip(args),
+        "cargo" => managers::cargo(args)?,
+        "go" => managers::go(args)?,
+        "npm" => managers::npm(args)?,
+        "man" => managers::man(args),
         _ => return None,
     })
 }

@@ -124,7 +124,7 @@ pub(super) fn ps(args: &[Arg]) -> Use {
 /// `cd` changes only where the rest of the line runs, which the walk keeps track of.
 pub(super) fn cd(args: &[Arg]) -> Use {
     let operands: Vec<&Arg> =
-        args.iter().filter(|arg| !matches!(arg.text.as_str(), "-L" | "-P" | "--")).collect();
+        args.iter().skip_while(|arg| matches!(arg.text.as_str(), "-L" | "-P" | "--")).collect();
     match operands.as_slice() {
         [] => Use { read_only: true, ..Use::default() },
         [directory] if directory.live.is_none() && directory.text != "-" => Use {
@@ -158,7 +158,8 @@ pub(super) fn xxd(args: &[Arg]) -> Use {
         }
     }
     let files: Vec<&Arg> = words.collect();
-    used.read_only = matches!(files.as_slice(), [] | [_]) && files.iter().all(|file| !file.splits);
+    used.read_only = matches!(files.as_slice(), [] | [_])
+        && files.iter().all(|file| !file.splits && !file.may_be_option());
     used.reads = files.into_iter().map(|file| (file.clone(), Scope::Entry)).collect();
     used
 }
