@@ -80,7 +80,7 @@ pub struct Part {
     /// It only reads, but which files is decided when it runs: by the value of a variable, the output of a command,
     /// or the words that `xargs` and `find -exec` add.
     /// Then [`Part::read_only`] is true and [`Part::unknown_effects`] false, and no allow rule covers it
-    /// ([`Part::allow_text`] is `None`).
+    /// ([`Part::allow_text`] is `None`) unless its words are all known (`pip list` reads what is installed).
     /// It may pass unasked only where the kernel limits what is read, written, run and sent to what was judged.
     /// An unknown word can also be an option; the flag is set only for programs none of whose options writes, runs
     /// a program, loads code or reaches the network, and for words that cannot be options.
@@ -90,6 +90,9 @@ pub struct Part {
     pub chosen_by: Vec<AbsPath>,
     /// Programs that this one starts as a matter of course (`egrep` is a script that starts `grep`).
     pub helpers: Vec<String>,
+    /// Places of the system, and of the user's settings, that it looks at by itself (`dpkg` at its database).
+    /// They hold no secret, and no rule is asked about them; a sandbox has to let it read them.
+    pub looks_in: Vec<AbsPath>,
     /// It goes on running after the line has ended (`&`).
     pub background: bool,
     /// The part that runs this one (`env`, `find -exec`, `sh -c`): an exact rule for that part covers this one too.

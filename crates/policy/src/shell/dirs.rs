@@ -56,10 +56,15 @@ impl Dirs {
 
     /// Where a successful `cd` leads from here.
     pub(super) fn after_cd(&self, args: &[Arg], workspace: &Workspace) -> Self {
-        // The last of `-P` and `-L` counts.
-        let way = args.iter().rev().find(|arg| matches!(arg.text.as_str(), "-P" | "-L"));
-        let physical = way.is_some_and(|way| way.text == "-P");
-        let mut operands = args.iter().filter(|arg| !matches!(arg.text.as_str(), "-L" | "-P" | "--"));
+        // Of `-L` and `-P` the last counts.
+        let options = args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-P")).count();
+        let (options, words) = args.split_at_checked(options).unwrap_or_default();
+        let physical = options.last().is_some_and(|option| option.text == "-P");
+        let words = match words.split_first() {
+            Some((first, rest)) if first.text == "--" => rest,
+            _ => words,
+        };
+        let mut operands = words.iter();
         let target = match (operands.next(), operands.next()) {
             (None, _) => workspace.home.clone().map(Self::one),
             (Some(directory), None) if !directory.text.starts_with('-') => {

@@ -26,6 +26,8 @@ pub(super) struct Arg {
     pub(super) emptied: String,
     /// The shell pattern, quoted characters escaped, if only a glob makes it live.
     pub(super) pattern: Option<String>,
+    /// Live, but every word that it becomes begins with a character that no option begins with.
+    pub(super) never_option: bool,
     /// All values that it can have, each one word, if the line itself tells.
     pub(super) one_of: Vec<Arg>,
 }
@@ -50,6 +52,7 @@ impl Arg {
     pub(super) fn may_be_option(&self) -> bool {
         match self.live {
             None => self.text.starts_with('-') && self.text.len() > 1,
+            Some(_) if self.never_option => false,
             Some(Live::Harmless) => false,
             Some(Live::Glob | Live::Tilde | Live::Arithmetic | Live::Parameter | Live::Substitution) => {
                 !self.starts || self.splits || self.emptied.starts_with('-')
@@ -191,7 +194,8 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
             } else {
                 raise(arg, Live::Parameter);
                 // `"$@"` is several words even between quotes.
-                arg.splits |= !quoted || name == "@";
+                let all = |pieces: &Vec<Piece>| matches!(pieces.as_slice(), [Piece::Literal { text, .. }] if text == "@");
+                arg.splits |= !quoted || name == "@" || operands.iter().any(all);
             }
             arg.evaluates |= evaluation(std::slice::from_ref(piece), &mut arg.evaluated);
             let evaluated = matches!(form, Form::Evaluated | Form::Assigned);

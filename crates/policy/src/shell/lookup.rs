@@ -1,21 +1,24 @@
 //! What is known of one program and its words: tables, grammars, wrappers, edits, the network.
 
-use super::analysis::{Danger, DangerKind, Inferred, Origin, Phase, Standing};
+use super::analysis::{Danger, DangerKind, Inferred, Live, Origin, Phase, Standing};
 use super::assign;
 use super::dirs::is_nowhere;
 use super::edits;
 use super::expand::Arg;
-use super::grammars;
+use super::grammars::{self, XargsUse};
 use super::network;
-use super::part::{Draft, base_name, fed_words, inferred, is_pipe, joined, placeholders};
+use super::part::{Draft, base_name, fed_words, inferred, is_pipe, joined};
 use super::removal;
 use super::table::{self, Use, builtins, git, versions};
 use super::walk::{Place, Walk};
 use super::wrappers::{self, Runs};
-use toolgate_proto::{Effect, Scope, Severity, WriteKind};
+use toolgate_proto::{AbsPath, Effect, Scope, Severity, WriteKind};
 
 /// How many places are tried for the command of a wrapper whose options are not known.
 const MOST_GUESSES: usize = 8;
+
+/// How many directories above the working directory are looked at for a file that chooses a program.
+const MAX_PARENTS: usize = 32;
 
 impl Walk<'_> {
     /// Looks up what is known of the program.
@@ -30,8 +33,9 @@ impl Walk<'_> {
     ) {
         let name = base_name(&program.text).to_owned();
         let name = name.as_str();
-        // Only the bare word is the program that the tables speak of; a path may lead to anything of that name.
-        let bare = !program.text.contains('/') && !program.tilde;
+        // Only the bare word, or its place in the system, is the program that the tables speak of; any other path may
+        // lead to anything of that name.
+        let bare = is_system_program(&program.text, name) && !program.tilde;
         draft.part.plain &= !wrappers::NEVER_BY_WILDCARD.contains(&name);
         self.removals(draft, name, args, place);
         if matches!(name, "sudo" | "doas" | "su" | "pkexec") {
@@ -44,8 +48,25 @@ impl Walk<'_> {
             return;
         }
         let words: Option<Vec<&str>> = args.iter().map(Arg::known).collect();
-        if words.is_some_and(|words| versions::asks_version(name, &words)) {
-            draft.part.read_only = bare;
+        if let Some(chosen_by) = words.and_then(|words| versions::asks_version(name, &words)) {
+            let used = Use { read_only: true, text: true, chosen_by, ..Use::default() };
+            self.apply(draft, used, args, place);
+            draft.part.read_only = bare && !draft.part.unknown_effects;
+            return;
+        }
+        if name == "xargs"
+            && let Some(XargsUse { payload, reads }) = grammars::parse_xargs(args)
+        {
+            let reads = reads.into_iter().map(|file| (file, Scope::Entry)).collect();
+            self.apply(
+                draft,
+                Use { read_only: true, text: true, silent: true, reads, ..Use::default() },
+                &[],
+                place,
+            );
+            draft.part.read_only = bare && !fed && !draft.part.unknown_effects;
+            draft.part.unknown_effects |= !draft.part.read_only;
+            draft.payloads.push(payload);
             return;
         }
         if let Some(runs) = wrappers::runs(name, args) {
@@ -54,7 +75,14 @@ impl Walk<'_> {
             self.wrapper(draft, name, args, runs, input, place);
             return;
         }
-        if builtins::STATE.contains(&name) && !harmless_state(name, args) {
+        if let Some(names) = grammars::asked_variables(name, args) {
+            draft.part.read_only = bare && names.iter().all(|name| self.is_printable_name(name));
+            draft.part.unknown_effects = !draft.part.read_only;
+            draft.coverable &= name == "printenv" || draft.part.read_only;
+            return;
+        }
+        let harmless = if name == "read" { self.read_names(args) } else { harmless_state(name, args) };
+        if builtins::STATE.contains(&name) && !harmless {
             draft.coverable = false;
             self.warn(DangerKind::ShellState, Severity::Medium, || {
                 format!("`{}` changes the shell", draft.part.text)
@@ -74,14 +102,26 @@ impl Walk<'_> {
             self.git(draft, args, bare, place);
             return;
         }
-        let known = if harmless_state(name, args) {
+        let known = if name == "read" || harmless_state(name, args) {
             Some(Use { read_only: true, text: true, ..Use::default() })
         } else {
             grammars::judge(name, args).or_else(|| table::entry(name).map(|entry| entry.judge(args)))
         };
         if name == "find" || name == "gfind" {
-            draft.payloads.extend(grammars::find_payloads(args).into_iter().map(placeholders));
+            for payload in grammars::find_payloads(args) {
+                draft.anywhere |= payload.in_its_directory;
+                draft.payloads.push(payload.words);
+            }
         }
+        // A test may evaluate words that nobody outside the line can choose, and no others.
+        let known = known.map(|used| {
+            let outside = |arg: &Arg| {
+                let live = arg.variables.iter().any(|name| self.variables.may_be_live(name));
+                arg.splits && arg.pattern.is_none() && (live || arg.live != Some(Live::Parameter))
+            };
+            let unknown = used.loose && matches!(name, "test" | "[") && args.iter().any(outside);
+            Use { unknown: used.unknown | unknown, read_only: used.read_only && !unknown, ..used }
+        });
         let only_reads = known.as_ref().is_some_and(|used| used.read_only);
         let edit = if only_reads { None } else { edits::edit(name, args) };
         let is_known = known.is_some();
@@ -213,6 +253,16 @@ impl Walk<'_> {
         draft.part.unknown_effects |= !known;
     }
 
+    /// Notes the variables that `read` sets; tells whether all of them are names that steer nothing.
+    fn read_names(&mut self, args: &[Arg]) -> bool {
+        let Some(names) = grammars::read_names(args) else { return false };
+        let harmless = names.iter().all(|name| assign::is_local(name, &Arg::literal("x")));
+        if harmless {
+            self.text_here.extend(names.into_iter().map(str::to_owned));
+        }
+        harmless
+    }
+
     /// Turns what a table says into effects, and decides whether a rule may cover the words.
     fn apply(&mut self, draft: &mut Draft, used: Use, args: &[Arg], place: &Place<'_>) {
         let mut unknown = used.unknown;
@@ -232,6 +282,21 @@ impl Walk<'_> {
                     .push(inferred(Effect::Read { path: path.clone(), scope }, Origin::Program));
             }
         }
+        if !used.chosen_by.is_empty() {
+            unknown |= place.dirs.is_unknown();
+            for directory in place.dirs.all() {
+                let above = std::iter::successors(Some(directory.lexical()), AbsPath::parent);
+                for directory in above.take(MAX_PARENTS) {
+                    draft.part.chosen_by.extend(used.chosen_by.iter().map(|name| directory.join(name)));
+                }
+            }
+        }
+        draft.part.helpers.extend(used.helpers.iter().map(|name| (*name).to_owned()));
+        let home = self.workspace.home.as_ref();
+        draft.part.looks_in.extend(used.looks_in.iter().filter_map(|place| match place.strip_prefix("~/") {
+            Some(below) => home.map(|home| home.join(below)),
+            None => AbsPath::new(*place).ok(),
+        }));
         draft.part.plain &= !used.hazard;
         if used.hazard {
             let text = format!("`{}` can write or run something", draft.part.text);
@@ -243,6 +308,7 @@ impl Walk<'_> {
             });
         }
         // A reader may be given names that are not known; the kernel holds it to what may be read.
+        draft.part.reads_unknown_paths |= used.roams && used.read_only;
         let reads_unknown = unknown_reads && !unknown && used.read_only;
         if reads_unknown {
             draft.part.reads_unknown_paths = true;
@@ -285,6 +351,14 @@ impl Walk<'_> {
         }
     }
 
+    /// Whether a variable holds no secret: by its name, or because the line itself set it.
+    pub(super) fn is_printable_name(&self, name: &str) -> bool {
+        // No program keeps a secret under a name of one letter.
+        let short = name.len() == 1 && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+        assign::is_printable(name, &self.set_here, &self.text_here)
+            || short && self.variables.is_untouched(name)
+    }
+
     /// A live word that may turn out to be an option leaves a command that no rule covers.
     fn live_arguments(&mut self, draft: &mut Draft, name: &str, args: &[Arg]) {
         let mut before: Option<&Arg> = None;
@@ -312,6 +386,7 @@ impl Walk<'_> {
         }
         if file.known().is_some_and(|text| text == "-" || text.is_empty() || is_nowhere(text))
             || is_pipe(file)
+            || self.is_private_temp(file)
         {
             return false;
         }
@@ -332,7 +407,8 @@ impl Walk<'_> {
         entries: Vec<String>,
         place: &Place<'_>,
     ) -> bool {
-        if file.known().is_some_and(|text| text.is_empty() || is_nowhere(text)) || is_pipe(file) {
+        let nowhere = file.known().is_some_and(|text| text.is_empty() || is_nowhere(text));
+        if nowhere || is_pipe(file) || self.is_private_temp(file) {
             return false;
         }
         let effects = place.dirs.writes(file, kind, Origin::Argument, self.workspace);
@@ -414,6 +490,12 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// Whether a program is named by its bare name, or by its path in a directory of the system.
+fn is_system_program(text: &str, name: &str) -> bool {
+    let directory = text.strip_suffix(name).and_then(|head| head.strip_suffix('/'));
+    !text.contains('/') || matches!(directory, Some("/bin" | "/usr/bin" | "/sbin" | "/usr/sbin"))
 }
 
 /// Options whose value is prose, so that a live one picks nothing.

@@ -2,6 +2,7 @@
 
 use super::analysis::{DangerKind, DoubtKind, Inferred, Live, Origin, Part};
 use super::assign;
+use super::dirs::Dirs;
 use super::expand::Arg;
 use super::programs;
 use super::redirects::Redirected;
@@ -32,6 +33,7 @@ pub(super) fn empty(text: String, place: &Place<'_>) -> Part {
         reads_unknown_paths: false,
         chosen_by: Vec::new(),
         helpers: Vec::new(),
+        looks_in: Vec::new(),
         background: place.background,
         run_by: place.run_by,
         git_reader: false,
@@ -52,6 +54,8 @@ pub(super) struct Draft {
     /// What it runs, with the words of each.
     pub(super) payloads: Vec<Vec<Arg>>,
     pub(super) texts: Vec<String>,
+    /// What it runs, it runs in a directory that is not known.
+    pub(super) anywhere: bool,
 }
 
 impl Walk<'_> {
@@ -88,6 +92,7 @@ impl Walk<'_> {
             words_unknown: false,
             payloads: Vec::new(),
             texts: Vec::new(),
+            anywhere: false,
         };
         draft.part.effects = redirected.effects;
         let input = redirected.input;
@@ -108,7 +113,10 @@ impl Walk<'_> {
         }
         draft.deny(joined(&args));
         for (name, value) in assignments {
-            if !assign::is_harmless(name, value) {
+            // `IFS= read -r line` splits that line in another way, and nothing else.
+            let for_read =
+                *name == "IFS" && value.live.is_none() && args.first().and_then(Arg::known) == Some("read");
+            if !for_read && !assign::is_harmless(name, value) {
                 draft.coverable = false;
                 self.warn(DangerKind::Environment, Severity::High, || {
                     format!("`{name}` is set for the command")
@@ -169,9 +177,12 @@ impl Walk<'_> {
             let words: Vec<String> = current.iter().map(Arg::canonical).collect();
             draft.part.allow_text = Some(words.join(" "));
         }
-        let Draft { part, payloads, texts, .. } = draft;
+        let Draft { part, payloads, texts, anywhere, .. } = draft;
         let index = self.push(part);
-        let inner = Place { run_by: Some(index), executed: true, ..place.clone() };
+        let mut inner = Place { run_by: Some(index), executed: true, ..place.clone() };
+        if anywhere {
+            inner.dirs = Dirs::unknown();
+        }
         self.wrappers += 1;
         for words in payloads {
             let deep = self.wrappers >= MOST_LAYERS || words.len() > MOST_WORDS;

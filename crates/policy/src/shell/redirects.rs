@@ -27,7 +27,8 @@ impl Walk<'_> {
         for redirect in redirects {
             self.pieces(&redirect.target.pieces, place);
             outcome.unknown |= redirect.sets_variable;
-            let target = self.redirect_target(redirect, &mut outcome);
+            let mut target = self.redirect_target(redirect, &mut outcome);
+            self.substitute(&mut target);
             match redirect.kind {
                 RedirectKind::HereDocument => {
                     let body = redirect.body.and_then(|number| place.bodies.get(number));
@@ -85,6 +86,7 @@ impl Walk<'_> {
     fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
         if target.known().is_some_and(is_nowhere)
             || (target.live == Some(Live::Harmless) && target.emptied().is_empty())
+            || self.is_private_temp(target)
         {
             return;
         }

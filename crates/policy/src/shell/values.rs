@@ -72,6 +72,11 @@ impl VariableTable {
         !self.dynamic && self.names.get(name).is_some_and(|setting| setting.places == 1)
     }
 
+    /// Whether nothing in the line sets a name.
+    pub(super) fn is_untouched(&self, name: &str) -> bool {
+        !self.dynamic && !self.names.contains_key(name)
+    }
+
     /// Whether a name may hold what a command printed or an input held.
     pub(super) fn may_be_live(&self, name: &str) -> bool {
         self.dynamic || self.names.get(name).is_some_and(|setting| setting.live)
@@ -130,7 +135,11 @@ impl VariableTable {
         while words.next_if(|word| matches!(word.as_str(), "command" | "builtin" | "time")).is_some() {}
         match words.next() {
             Some(name) if SETTERS.contains(&name.as_str()) => {
-                self.dynamic |= name != "printf" || words.any(|word| word.starts_with("-v"));
+                self.dynamic |= match name.as_str() {
+                    "printf" => words.any(|word| word.starts_with("-v")),
+                    "declare" | "typeset" => words.next().as_deref() != Some("-p"),
+                    _ => true,
+                };
             }
             Some(name) if name == "read" => {
                 for name in words.filter(|word| !word.starts_with('-')) {
@@ -268,6 +277,10 @@ impl Walk<'_> {
 
     /// Puts what is known of variables into an argument: the value itself if there is only one.
     pub(super) fn substitute(&self, arg: &mut Arg) {
+        if self.is_private_temp(arg) {
+            arg.never_option = true;
+            return;
+        }
         let Some((name, rest)) = variable_word(arg) else { return };
         let Some(values) = self.known.get(name) else { return };
         let quoted = arg.text.starts_with('"');
@@ -291,6 +304,16 @@ impl Walk<'_> {
             [value] if value.live.is_none() => *arg = joined(value),
             values => arg.one_of = values.iter().map(joined).collect(),
         }
+    }
+
+    /// Whether a word names a file in the temporary directory that every command line has for itself.
+    /// The runtime sets `TMPDIR` to a directory that it has just made and that only the session can look into.
+    pub(super) fn is_private_temp(&self, arg: &Arg) -> bool {
+        let Some(("TMPDIR", rest)) = variable_word(arg) else { return false };
+        let inside = rest.strip_prefix('/').is_some_and(|name| {
+            !name.is_empty() && name.split('/').all(|component| !matches!(component, "" | "." | ".."))
+        });
+        inside && self.variables.is_untouched("TMPDIR")
     }
 
     /// Everything that a word could come to if its variable held any value that the line gives it anywhere,

@@ -23,7 +23,7 @@ impl Walk<'_> {
 
     /// Whether what an argument shows is no secret.
     pub(super) fn is_printable(&self, arg: &Arg) -> bool {
-        arg.variables.iter().all(|name| assign::is_printable(name, &self.set_here, &self.text_here))
+        arg.variables.iter().all(|name| self.is_printable_name(name))
     }
 
     /// `for ((i=0; …` sets a variable to a number before anything is evaluated.
@@ -68,8 +68,7 @@ impl Walk<'_> {
 
     /// Whether values tell nothing that a prompt should guard: text, and variables that may be printed.
     pub(super) fn remembers(&self, values: &[Arg]) -> bool {
-        let printable = |name: &String| assign::is_printable(name, &self.set_here, &self.text_here);
-        values.iter().all(|value| assign::is_number(value) || value.variables.iter().all(printable))
+        values.iter().all(|value| assign::is_number(value) || self.is_printable(value))
     }
 
     /// Notes the variables that a builtin sets to what cannot be told: it may be a number or not.

@@ -433,7 +433,6 @@ impl<'a> Walk<'a> {
                 simple.assignments.iter().map(|assignment| (assignment, value_of(assignment))).collect();
             let harmless = values.iter().all(|(assignment, value)| {
                 assignment.subscript.is_none()
-                    && !assignment.array
                     && (assign::is_local(&assignment.name, value)
                         || assign::is_harmless(&assignment.name, value))
             });
@@ -454,7 +453,6 @@ impl<'a> Walk<'a> {
             // A value from a command is text; it only must not go to a name that steers something.
             let local = values.iter().all(|(assignment, value)| {
                 assignment.subscript.is_none()
-                    && !assignment.array
                     && assign::is_local(&assignment.name, &Arg::literal("x"))
                     && (value.live.is_some() || assign::is_inert(value))
                     && !self.evaluates(value)
@@ -517,18 +515,40 @@ impl<'a> Walk<'a> {
 }
 
 fn value_of(assignment: &Assignment) -> Arg {
+    let unknown = || Arg {
+        text: assignment.source.clone(),
+        live: Some(Live::Parameter),
+        evaluates: true,
+        ..Arg::default()
+    };
     match assignment.values.as_slice() {
         [value] if !assignment.array => {
             let value = expand::single(&value.pieces, &value.source);
             // Nothing is matched in an assignment.
             if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
         }
-        _ => Arg {
-            text: assignment.source.clone(),
-            live: Some(Live::Parameter),
-            evaluates: true,
-            ..Arg::default()
-        },
+        // An element with a subscript is evaluated.
+        elements if assignment.array && elements.iter().all(|word| !word.source.starts_with('[')) => {
+            let mut values = Vec::new();
+            if !elements.iter().all(|word| expand::expand(word, &mut values).is_some()) {
+                return unknown();
+            }
+            let joined = |text: fn(&Arg) -> &str| values.iter().map(text).collect::<Vec<_>>().join(" ");
+            Arg {
+                text: joined(|value| &value.text),
+                emptied: joined(|value| value.emptied()),
+                live: values
+                    .iter()
+                    .filter(|value| value.pattern.is_none())
+                    .filter_map(|value| value.live)
+                    .max(),
+                variables: values.iter().flat_map(|value| value.variables.clone()).collect(),
+                evaluates: values.iter().any(|value| value.evaluates),
+                evaluated: values.iter().flat_map(|value| value.evaluated.clone()).collect(),
+                ..Arg::default()
+            }
+        }
+        _ => unknown(),
     }
 }
 

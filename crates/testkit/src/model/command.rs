@@ -158,7 +158,7 @@ impl Simple {
 
     /// Whether an assignment in front may steer the program, so that no rule for the program means this.
     pub(super) fn steered(&self) -> bool {
-        self.assignment.is_some_and(|assignment| !assignment.starts_with("NODE_ENV="))
+        self.assignment.is_some_and(|assignment| assignment.starts_with("LD_PRELOAD="))
     }
 
     /// The program that runs in the end.

@@ -5,6 +5,8 @@
 
 use super::super::expand::Arg;
 use super::super::table::Use;
+use std::iter::Peekable;
+use std::str::Chars;
 use toolgate_proto::Scope;
 
 /// Judges the arguments.
@@ -54,99 +56,194 @@ pub(super) fn judge(args: &[Arg]) -> Use {
     used
 }
 
-/// Words after which a slash begins a pattern.
+/// Words after which a slash may begin a pattern: what is no variable is followed by an expression, or by nothing.
 const KEYWORDS: &[&str] = &[
-    "print", "printf", "return", "in", "else", "do", "case", "delete", "exit", "next", "nextfile", "if",
-    "while", "for", "func", "function", "BEGIN", "END",
+    "print",
+    "printf",
+    "return",
+    "in",
+    "else",
+    "do",
+    "case",
+    "delete",
+    "exit",
+    "next",
+    "nextfile",
+    "if",
+    "while",
+    "for",
+    "func",
+    "function",
+    "BEGIN",
+    "END",
+    "BEGINFILE",
+    "ENDFILE",
+    "default",
+    "switch",
+    "break",
+    "continue",
+    "length",
+    "getline",
 ];
 
+/// How many readings of one program are tried.
+const MAX_READINGS: usize = 64;
+
 /// Whether a program only prints.
+///
+/// Whether a slash divides or begins a pattern depends on the grammar, and programs differ. Where it is open, both
+/// readings are followed, and each has to be harmless; a reading that comes to no end is no program at all.
 pub(super) fn is_harmless(program: &str) -> bool {
     // Looked for everywhere, in strings and patterns too: what looks like a string may not be one.
-    let forbidden = ["getline", "ENVIRON", "PROCINFO", "@", "\\\n", "/inet"];
+    let forbidden = [
+        "getline", "ENVIRON", "PROCINFO", "ARGV", "ARGC", "SYMTAB", "FUNCTAB", "@", "\\\n", "/inet", "/dev/",
+    ];
     let calls_system = program.match_indices("system").any(|(at, word)| {
         program.get(at + word.len()..).is_some_and(|rest| rest.trim_start().starts_with('('))
     });
     if calls_system || forbidden.iter().any(|word| program.contains(word)) {
         return false;
     }
-    let mut rest = program.chars().peekable();
-    let (mut braces, mut parentheses) = (0_usize, 0_usize);
-    // The last character that matters: it tells division from a pattern.
-    let mut before = '{';
-    let mut word = String::new();
-    let mut blank = false;
-    while let Some(character) = rest.next() {
-        match character {
-            '"' => {
-                loop {
-                    match rest.next() {
-                        Some('\\') => {
-                            rest.next();
-                        }
-                        Some('"') => break,
-                        Some('\n') | None => return false,
-                        Some(_) => {}
-                    }
-                }
-                before = 'a';
-                continue;
-            }
-            '/' if before == ')' || before == ']' => return false,
-            // After a keyword a pattern follows, after any other word a division.
-            '/' if KEYWORDS.contains(&word.as_str()) => return false,
-            '/' if !(before.is_alphanumeric() || matches!(before, '_' | '$')) => {
-                loop {
-                    match rest.next() {
-                        Some('\\') => {
-                            rest.next();
-                        }
-                        Some('[') => {
-                            if super::bracket(&mut rest, '/').is_none() {
-                                return false;
-                            }
-                        }
-                        Some('/') => break,
-                        Some('\n') | None => return false,
-                        Some(_) => {}
-                    }
-                }
-                before = 'a';
-                continue;
-            }
-            '#' => {
-                while rest.next_if(|next| *next != '\n').is_some() {}
-                continue;
-            }
-            '{' => braces += 1,
-            '}' => braces = braces.saturating_sub(1),
-            '(' => parentheses += 1,
-            ')' => parentheses = parentheses.saturating_sub(1),
-            '|' if rest.next_if_eq(&'|').is_none() => return false,
-            // In a statement it may be a redirect; in parentheses or in a pattern it compares.
-            '>' if rest.next_if_eq(&'=').is_none()
-                && (parentheses == 0 && braces > 0 || rest.peek() == Some(&'>')) =>
-            {
-                return false;
-            }
-            ' ' | '\t' => {
-                blank = true;
-                continue;
-            }
-            _ => {}
+    let mut readings = vec![Reading {
+        rest: program.chars().peekable(),
+        braces: 0,
+        parentheses: 0,
+        before: '{',
+        doubled: false,
+        word: String::new(),
+        blank: false,
+    }];
+    let mut tried = 0;
+    while let Some(reading) = readings.pop() {
+        tried += 1;
+        if tried > MAX_READINGS || !reading.is_harmless(&mut readings) {
+            return false;
         }
-        if character == '_' || character.is_alphanumeric() {
-            if !(before == '_' || before.is_alphanumeric()) || blank {
-                word.clear();
-            }
-            word.push(character);
-        } else {
-            word.clear();
-        }
-        blank = false;
-        before = character;
     }
     true
+}
+
+/// One way to read a program, from some place on.
+#[derive(Clone)]
+struct Reading<'a> {
+    rest: Peekable<Chars<'a>>,
+    braces: usize,
+    parentheses: usize,
+    /// The last character that matters: it tells division from a pattern.
+    before: char,
+    /// It stood twice in a row (`++`, `--`).
+    doubled: bool,
+    word: String,
+    blank: bool,
+}
+
+/// What a slash is.
+enum Slash {
+    Divides,
+    Begins,
+    Either,
+}
+
+impl<'a> Reading<'a> {
+    fn slash(&self) -> Slash {
+        let incremented = matches!(self.before, '+' | '-') && self.doubled;
+        if matches!(self.before, ')' | ']' | '$') || incremented || KEYWORDS.contains(&self.word.as_str()) {
+            Slash::Either
+        } else if self.before == '_' || self.before.is_alphanumeric() {
+            Slash::Divides
+        } else {
+            Slash::Begins
+        }
+    }
+
+    /// Steps over a pattern whose slash was just read; `Some(false)` if it has no end.
+    fn pattern(&mut self) -> Option<bool> {
+        loop {
+            match self.rest.next() {
+                Some('\\') => {
+                    self.rest.next();
+                }
+                Some('[') => super::bracket(&mut self.rest, '/')?,
+                Some('/') => break,
+                Some('\n') | None => return Some(false),
+                Some(_) => {}
+            }
+        }
+        (self.before, self.doubled, self.blank) = ('a', false, false);
+        self.word.clear();
+        Some(true)
+    }
+
+    /// Reads to the end; other readings are left for later.
+    fn is_harmless(mut self, others: &mut Vec<Reading<'a>>) -> bool {
+        while let Some(character) = self.rest.next() {
+            match character {
+                '"' => {
+                    loop {
+                        match self.rest.next() {
+                            Some('\\') => {
+                                self.rest.next();
+                            }
+                            Some('"') => break,
+                            Some('\n') | None => return false,
+                            Some(_) => {}
+                        }
+                    }
+                    (self.before, self.doubled, self.blank) = ('a', false, false);
+                    self.word.clear();
+                    continue;
+                }
+                '/' => match self.slash() {
+                    Slash::Divides => {}
+                    Slash::Begins => match self.pattern() {
+                        Some(true) => continue,
+                        Some(false) | None => return false,
+                    },
+                    Slash::Either => {
+                        let mut other = self.clone();
+                        match other.pattern() {
+                            Some(true) => others.push(other),
+                            // Without an end it can only be a division.
+                            Some(false) => {}
+                            None => return false,
+                        }
+                    }
+                },
+                '#' => {
+                    while self.rest.next_if(|next| *next != '\n').is_some() {}
+                    continue;
+                }
+                '{' => self.braces += 1,
+                '}' => self.braces = self.braces.saturating_sub(1),
+                '(' => self.parentheses += 1,
+                ')' => self.parentheses = self.parentheses.saturating_sub(1),
+                '|' if self.rest.next_if_eq(&'|').is_none() => return false,
+                // In a statement it may be a redirect; in parentheses or in a pattern it compares.
+                '>' if self.rest.next_if_eq(&'=').is_none()
+                    && (self.parentheses == 0 && self.braces > 0 || self.rest.peek() == Some(&'>')) =>
+                {
+                    return false;
+                }
+                ' ' | '\t' => {
+                    self.blank = true;
+                    continue;
+                }
+                _ => {}
+            }
+            if character == '_' || character.is_alphanumeric() {
+                if !(self.before == '_' || self.before.is_alphanumeric()) || self.blank {
+                    self.word.clear();
+                }
+                self.word.push(character);
+            } else {
+                self.word.clear();
+            }
+            self.doubled = character == self.before && !self.blank;
+            self.blank = false;
+            self.before = character;
+        }
+        true
+    }
 }
 
 #[cfg(test)]
@@ -176,6 +273,13 @@ mod tests {
             "$1 ~ /[0-9]+/",
             "NR>=10 && NR<=20",
             "END{print NR}",
+            "{print ($1+$2)/2}",
+            "{print ($1+$2)/2, $3/4}",
+            "{a[$1]+=$2} END{for (k in a) print k, a[k]/NR}",
+            "{n++; s+=$1} END{print s/n}",
+            "{print $1/$2}",
+            "{print length($0)/2}",
+            "{x=$1; x++ ; print x}",
         ] {
             check(program, true);
         }
@@ -203,6 +307,14 @@ mod tests {
             "$1 >> 2",
             "/[]/]/ {print > \"x\"}",
             "BEGIN{printf \"x\" > \"o\"}",
+            "BEGIN { x++ / 1; print \"touch p\" | \"sh\"; y / 1 }",
+            "BEGIN { x-- / 1; print \"touch p\" | \"sh\"; y / 1 }",
+            "BEGIN { (x) / 1; print > \"y\"; y / 1 }",
+            "BEGIN { $/ 1; print > \"y\"; y / 1 }",
+            "BEGIN { length / 1; print > \"y\"; y / 1 }",
+            "BEGIN{ARGV[1]=\"/etc/passwd\";ARGC=2}{print}",
+            "BEGIN{SYMTAB[\"AR\" \"GV\"]}",
+            "{print > \"/dev/stderr\"}",
         ] {
             check(program, false);
         }

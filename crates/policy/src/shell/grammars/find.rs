@@ -1,5 +1,6 @@
 //! `find`: starting points, then an expression.
 
+use super::super::analysis::Live;
 use super::super::expand::Arg;
 use super::super::table::Use;
 use toolgate_proto::Scope;
@@ -142,6 +143,13 @@ pub(super) fn judge(args: &[Arg]) -> Use {
             }
         } else if WITH_FILE.contains(&text) {
             used.reads.extend(words.next().map(|file| (file.clone(), Scope::Entry)));
+        } else if matches!(text, "-exec" | "-execdir") {
+            // What it runs is a part of its own; a rule for `find` does not speak of that.
+            used.hazard = true;
+            used.read_only &= payload(&mut words).is_some_and(|payload| {
+                // A word that is not known could end the command, so that find reads on.
+                payload.iter().all(|word| word.live.is_none() && word.one_of.is_empty())
+            });
         } else {
             used.read_only = false;
             used.hazard |= HAZARDS.contains(&text);
@@ -157,16 +165,55 @@ pub(super) fn judge(args: &[Arg]) -> Use {
     used
 }
 
+/// The words of a command up to its `;`, or up to a `+` after `{}`; `None` if it has no end.
+fn payload<'a>(words: &mut impl Iterator<Item = &'a Arg>) -> Option<Vec<Arg>> {
+    let mut found: Vec<Arg> = Vec::new();
+    for word in words {
+        let last = found.last().and_then(Arg::known);
+        if word.known() == Some(";") || word.known() == Some("+") && last == Some("{}") {
+            return Some(found);
+        }
+        found.push(word.clone());
+    }
+    None
+}
+
+/// A command that an expression runs.
+pub(in super::super) struct FindPayload {
+    /// Its words, without the `;` or `+`.
+    pub(in super::super) words: Vec<Arg>,
+    /// It runs in the directory of each file.
+    pub(in super::super) in_its_directory: bool,
+}
+
 /// The commands that an expression runs, without their `;` or `+`.
-pub(in super::super) fn payloads(args: &[Arg]) -> Vec<Vec<Arg>> {
+pub(in super::super) fn payloads(args: &[Arg]) -> Vec<FindPayload> {
     let mut found = Vec::new();
-    let mut words = args.iter();
-    while let Some(word) = words.next() {
+    for (at, word) in args.iter().enumerate() {
         if word.live.is_none() && RUN.contains(&word.text.as_str()) {
-            let payload: Vec<Arg> =
-                words.by_ref().take_while(|arg| arg.text != ";" && arg.text != "+").cloned().collect();
-            found.push(payload);
+            let rest = args.get(at + 1..).unwrap_or_default();
+            // Without an end find refuses to run; what stands there is listed all the same.
+            let words = payload(&mut rest.iter()).unwrap_or_else(|| rest.to_vec());
+            found.push(FindPayload {
+                words: words.into_iter().map(found_path).collect(),
+                in_its_directory: matches!(word.text.as_str(), "-execdir" | "-okdir"),
+            });
         }
     }
     found
+}
+
+/// `{}` stands for the path of a file, which begins as a starting point does, or with `./`.
+fn found_path(arg: Arg) -> Arg {
+    let Some((before, _)) = arg.text.split_once("{}") else { return arg };
+    if arg.live.is_some() {
+        return arg;
+    }
+    Arg {
+        live: Some(Live::Substitution),
+        splits: arg.text == "{}",
+        never_option: before.is_empty() || !before.starts_with('-'),
+        emptied: arg.text.clone(),
+        ..arg
+    }
 }

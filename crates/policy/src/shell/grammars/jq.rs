@@ -5,17 +5,7 @@ use super::super::table::Use;
 use toolgate_proto::Scope;
 
 /// Words of the language that reach outside the input.
-const OUTSIDE: &[&str] = &[
-    "env",
-    "ENV",
-    "import",
-    "include",
-    "modulemeta",
-    "get_search_list",
-    "input_filename",
-    "debug",
-    "stderr",
-];
+const OUTSIDE: &[&str] = &["env", "ENV", "import", "include", "modulemeta", "get_search_list"];
 
 /// Judges the arguments.
 pub(super) fn judge(args: &[Arg]) -> Use {
@@ -78,7 +68,18 @@ pub(super) fn judge(args: &[Arg]) -> Use {
 }
 
 fn stays_inside(filter: &str) -> bool {
-    filter
-        .split(|character: char| character != '_' && !character.is_ascii_alphanumeric())
-        .all(|word| !OUTSIDE.contains(&word))
+    let is_word = |character: char| character == '_' || character.is_ascii_alphanumeric();
+    let mut from = 0;
+    for word in filter.split(|character: char| !is_word(character)) {
+        let before = filter.get(..from).unwrap_or_default();
+        // `.env` is a field of the input.
+        let field = before.ends_with('.') && !before.ends_with("..");
+        if OUTSIDE.contains(&word) && !field {
+            return false;
+        }
+        // What divides words may be longer than one byte.
+        let next = filter.get(from + word.len()..).and_then(|rest| rest.chars().next());
+        from += word.len() + next.map_or(0, char::len_utf8);
+    }
+    true
 }

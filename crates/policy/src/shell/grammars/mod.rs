@@ -3,11 +3,15 @@
 mod awk;
 mod find;
 mod jq;
+mod managers;
 mod pack;
 mod sed;
 mod small;
+mod xargs;
 
 pub(super) use find::payloads as find_payloads;
+pub(super) use small::{asked_variables, read_names};
+pub(super) use xargs::{XargsUse, parse as parse_xargs};
 
 use super::expand::Arg;
 use super::table::Use;
@@ -29,6 +33,11 @@ pub(super) fn judge(program: &str, args: &[Arg]) -> Option<Use> {
         "ps" => small::ps(args),
         "xxd" => small::xxd(args),
         "cd" => small::cd(args),
+        "pip" | "pip3" => managers::pip(args),
+        "cargo" => managers::cargo(args)?,
+        "go" => managers::go(args)?,
+        "npm" => managers::npm(args)?,
+        "man" => managers::man(args),
         _ => return None,
     })
 }

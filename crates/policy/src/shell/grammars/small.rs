@@ -38,11 +38,8 @@ pub(super) fn test(program: &str, args: &[Arg]) -> Use {
     let mut used = Use { silent: true, ..text_only() };
     let mut words = args.iter().peekable();
     while let Some(word) = words.next() {
-        // A word that splits can become an operator.
-        if word.splits && word.pattern.is_none() {
-            used.read_only = false;
-            used.unknown = true;
-        }
+        // A word that splits can become an operator, and `-v` evaluates what follows it.
+        used.loose |= word.splits && word.pattern.is_none();
         match word.known() {
             Some("-v" | "-R") => {
                 used.read_only = false;
@@ -127,7 +124,7 @@ pub(super) fn ps(args: &[Arg]) -> Use {
 /// `cd` changes only where the rest of the line runs, which the walk keeps track of.
 pub(super) fn cd(args: &[Arg]) -> Use {
     let operands: Vec<&Arg> =
-        args.iter().filter(|arg| !matches!(arg.text.as_str(), "-L" | "-P" | "--")).collect();
+        args.iter().skip_while(|arg| matches!(arg.text.as_str(), "-L" | "-P" | "--")).collect();
     match operands.as_slice() {
         [] => Use { read_only: true, ..Use::default() },
         [directory] if directory.live.is_none() && directory.text != "-" => Use {
@@ -161,7 +158,66 @@ pub(super) fn xxd(args: &[Arg]) -> Use {
         }
     }
     let files: Vec<&Arg> = words.collect();
-    used.read_only = matches!(files.as_slice(), [] | [_]) && files.iter().all(|file| !file.splits);
+    used.read_only = matches!(files.as_slice(), [] | [_])
+        && files.iter().all(|file| !file.splits && !file.may_be_option());
     used.reads = files.into_iter().map(|file| (file.clone(), Scope::Entry)).collect();
     used
+}
+
+/// The variables that the builtin `read` sets; `None` if an option is not known or a word is no plain name.
+pub(in super::super) fn read_names(args: &[Arg]) -> Option<Vec<&str>> {
+    let mut names = Vec::new();
+    let mut words = args.iter();
+    let mut options = true;
+    while let Some(word) = words.next() {
+        let text = word.known()?;
+        let Some(cluster) = text.strip_prefix('-').filter(|_| options && text.len() > 1) else {
+            options = false;
+            let first = text.starts_with(|first: char| first == '_' || first.is_ascii_alphabetic());
+            let plain = |character: char| character == '_' || character.is_ascii_alphanumeric();
+            if !first || !text.chars().all(plain) {
+                return None;
+            }
+            names.push(text);
+            continue;
+        };
+        if cluster == "-" {
+            options = false;
+            continue;
+        }
+        let mut flags = cluster.chars();
+        while let Some(flag) = flags.next() {
+            match flag {
+                'r' | 's' => {}
+                'd' | 'n' | 'N' | 'p' | 't' | 'u' => {
+                    if flags.as_str().is_empty() {
+                        words.next()?.known()?;
+                    }
+                    break;
+                }
+                // The names that follow are an array and others.
+                'a' if flags.as_str().is_empty() => {}
+                _ => return None,
+            }
+        }
+    }
+    if names.is_empty() {
+        names.push("REPLY");
+    }
+    Some(names)
+}
+
+/// The variables whose values `printenv` or `declare -p` is asked for; `None` if it is used in another way.
+pub(in super::super) fn asked_variables<'a>(program: &str, args: &'a [Arg]) -> Option<Vec<&'a str>> {
+    let names = match (program, args.split_first()) {
+        ("printenv", Some(_)) => args,
+        ("declare" | "typeset", Some((option, names))) if option.known() == Some("-p") => names,
+        _ => return None,
+    };
+    let plain = |name: &&str| {
+        !name.is_empty()
+            && name.chars().all(|character| character == '_' || character.is_ascii_alphanumeric())
+    };
+    let names: Option<Vec<&str>> = names.iter().map(|name| name.known().filter(plain)).collect();
+    names.filter(|names| !names.is_empty())
 }

@@ -14,7 +14,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         ..ENTRY
     },
     Entry { names: &["dirs", "jobs"], flags: "lpvnrs", operands: Operands::Nothing, ..ENTRY },
-    Entry { names: &["wait"], operands: Operands::Text, ..ENTRY },
+    Entry { names: &["wait"], operands: Operands::Text, hazards: &["-p"], ..ENTRY },
 ];
 
 /// Builtins after which words mean something else, or later commands run in another way.

@@ -9,12 +9,27 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         flags: "aAbBcCdDfFgGhHiklLmnNopqQrRsStuUvxXZ1",
         valued: "ITw",
         tree: "R",
+        tree_long: "recursive",
         long: "all almost-all author escape block-size= ignore-backups color? directory dired classify? \
             file-type format= full-time group-directories-first no-group human-readable si \
             dereference-command-line dereference hide= hyperlink? indicator-style= inode ignore= \
             kibibytes numeric-uid-gid literal hide-control-chars show-control-chars quote-name \
             quoting-style= reverse recursive size sort= time= time-style= tabsize= width= context zero \
             help version",
+        operands: Operands::Here,
+        ..ENTRY
+    },
+    Entry {
+        names: &["eza", "exa"],
+        flags: "1lGRTxFXaAdrfDBbghHimMnSuUZ@",
+        valued: "LIst",
+        tree: "RT",
+        tree_long: "recurse tree",
+        long: "oneline long grid across recurse tree dereference classify? color? colour? color-scale? icons? \
+            no-quotes hyperlink all almost-all list-dirs level= reverse sort= group-directories-first \
+            only-dirs only-files ignore-glob= git-ignore binary bytes group header links inode modified mounts \
+            numeric blocksize time= accessed created changed time-style= total-size no-permissions octal-permissions \
+            no-filesize no-user no-time git no-git git-repos extended context width= help version",
         operands: Operands::Here,
         ..ENTRY
     },

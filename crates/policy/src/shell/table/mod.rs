@@ -46,6 +46,16 @@ pub(super) struct Entry {
     pub(super) pattern: &'static str,
     /// Flags with which directories are read with all below them.
     pub(super) tree: &'static str,
+    /// Long options with which directories are read with all below them, separated by blanks.
+    pub(super) tree_long: &'static str,
+    /// A word that begins with `@` names a file of further words.
+    pub(super) at_files: bool,
+    /// Operands that may not be there, because they are subcommands.
+    pub(super) not_operands: &'static [&'static str],
+    /// Programs that it starts by itself.
+    pub(super) helpers: &'static [&'static str],
+    /// Places of the system that it looks at by itself; `~/` stands for the home directory.
+    pub(super) looks_in: &'static [&'static str],
     /// Options that write, run or send something: a wildcard rule for the program does not speak for them.
     /// `-x` stands for the letter in any cluster, `--name` for every abbreviation.
     pub(super) hazards: &'static [&'static str],
@@ -86,6 +96,11 @@ pub(super) const ENTRY: Entry = Entry {
     most: usize::MAX,
     pattern: "",
     tree: "",
+    tree_long: "",
+    at_files: false,
+    not_operands: &[],
+    helpers: &[],
+    looks_in: &[],
     hazards: &[],
 };
 
@@ -112,8 +127,14 @@ pub(super) struct Use {
     pub(super) removes: bool,
     /// A word that is not known may be an option; no option of the program does more than read.
     pub(super) loose: bool,
+    /// It reads more than its words name.
+    pub(super) roams: bool,
     /// Names of files that choose which program runs, looked for in the working directory and all above it.
     pub(super) chosen_by: &'static [&'static str],
+    /// Places of the system that it looks at by itself; `~/` stands for the home directory.
+    pub(super) looks_in: &'static [&'static str],
+    /// Programs that it starts by itself.
+    pub(super) helpers: &'static [&'static str],
 }
 
 /// The entry of a program by its bare name.
@@ -137,7 +158,17 @@ enum Value {
 impl Entry {
     /// Judges the arguments of one use.
     pub(super) fn judge(&self, args: &[Arg]) -> Use {
-        let mut outcome = Use { read_only: true, text: self.operands == Operands::Text, ..Use::default() };
+        let mut outcome = Use {
+            read_only: true,
+            text: self.operands == Operands::Text,
+            helpers: self.helpers,
+            looks_in: self.looks_in,
+            ..Use::default()
+        };
+        // Response files are looked for in every word, also after `--`.
+        if self.at_files && args.iter().any(|arg| arg.text.trim_start_matches('"').starts_with('@')) {
+            outcome.read_only = false;
+        }
         let mut operands: Vec<&Arg> = Vec::new();
         let mut options = true;
         let mut tree = self.operands == Operands::Tree || self.operands == Operands::PatternThenTree;
@@ -166,6 +197,7 @@ impl Entry {
                     None => (long, None),
                 };
                 pattern_given |= self.pattern.split(' ').any(|option| option == name);
+                tree |= self.tree_long.split(' ').any(|option| option == name);
                 self.long_option(name, attached, &mut outcome)
             } else {
                 let cluster = arg.text.strip_prefix('-').unwrap_or_default();
@@ -281,6 +313,9 @@ impl Entry {
         // A word that may be several may be one too many.
         let countable = self.most == usize::MAX || !operands.iter().any(|operand| operand.splits);
         outcome.read_only &= countable && operands.len() <= self.most;
+        let subcommand =
+            |operand: &&&Arg| operand.known().is_some_and(|text| self.not_operands.contains(&text));
+        outcome.read_only &= !operands.iter().any(|operand| subcommand(&operand));
         let scope = if tree { Scope::Tree } else { Scope::Entry };
         let mut files = operands;
         match self.operands {

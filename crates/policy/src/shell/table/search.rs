@@ -2,26 +2,30 @@
 
 use super::{ENTRY, Entry, Operands};
 
-/// The family. `find` has a grammar of its own and is not here.
-pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry {
-        names: &["grep", "egrep", "fgrep"],
-        flags: "abcEFGHhIiLlnoPqrRsTUuvVwxyZz",
-        valued: "ABCDdem",
-        files: "f",
-        pattern: "e f regexp file",
-        tree: "rR",
-        numbers: true,
-        long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp= file< ignore-case \
+const GREP: Entry = Entry {
+    flags: "abcEFGHhIiLlnoPqrRsTUuvVwxyZz",
+    valued: "ABCDdem",
+    files: "f",
+    pattern: "e f regexp file",
+    // `-d recurse` is the same as `-r`, and every value of it may be shortened.
+    tree: "rRd",
+    tree_long: "recursive dereference-recursive directories",
+    numbers: true,
+    long: "extended-regexp fixed-strings basic-regexp perl-regexp regexp= file< ignore-case \
             no-ignore-case word-regexp line-regexp null-data no-messages invert-match version help \
             max-count= byte-offset line-number line-buffered with-filename no-filename label= \
             only-matching quiet silent binary-files= text directories= devices= recursive \
             dereference-recursive include= exclude= exclude-from< exclude-dir= files-without-match \
             files-with-matches count initial-tab null before-context= after-context= context= color? \
             colour? binary",
-        operands: Operands::PatternThenFiles,
-        ..ENTRY
-    },
+    operands: Operands::PatternThenFiles,
+    ..ENTRY
+};
+
+/// The family. `find` has a grammar of its own and is not here.
+pub(in super::super) const ENTRIES: &[Entry] = &[
+    Entry { names: &["egrep", "fgrep"], helpers: &["grep"], ..GREP },
+    Entry { names: &["grep"], ..GREP },
     Entry {
         names: &["rg"],
         flags: "abcFHhiILlnNopPqsSuUvVwx0.",
@@ -55,6 +59,22 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             no-ignore-parent print0 help version",
         operands: Operands::PatternThenTree,
         hazards: &["-x", "-X", "-l", "--exec", "--exec-batch", "--list-details", "--gen-completions"],
+        ..ENTRY
+    },
+    Entry {
+        names: &["ag"],
+        flags: "acDfFHilLnoQrRsStuUvVwz0",
+        valued: "ABCGgm",
+        files: "p",
+        pattern: "g",
+        long: "ackmate after= before= break nobreak count color nocolor color-line-number= color-match= color-path= \
+            column context= depth= filename nofilename file-search-regex= files-with-matches \
+            files-without-matches follow group nogroup heading noheading hidden ignore= ignore-case ignore-dir= \
+            invert-match literal max-count= nonumbers numbers one-device only-matching passthrough print0 \
+            path-to-ignore< print-long-lines recurse norecurse silent skip-vcs-ignores smart-case \
+            case-sensitive stats unrestricted vimgrep word-regexp width= all-types all-text help version",
+        operands: Operands::PatternThenTree,
+        hazards: &["--pager", "--search-zip", "--search-binary"],
         ..ENTRY
     },
 ];

@@ -35,11 +35,85 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         ..ENTRY
     },
     Entry {
-        names: &["free", "lscpu", "lsblk", "lsmem"],
-        flags: "bkmghtlwaepyJnopriS",
+        names: &["free"],
+        flags: "bkmghtlwvV",
         valued: "sc",
-        long: "bytes kibi mebi gibi human total wide json help version",
+        long: "bytes kibi mebi gibi human total wide help version",
         operands: Operands::Nothing,
+        ..ENTRY
+    },
+    Entry {
+        names: &["lscpu", "lsmem"],
+        flags: "abBcCJrxynV",
+        attached: "ep",
+        long: "all bytes online offline caches? extended? json hex parse? physical noheadings raw summary? help version",
+        operands: Operands::Nothing,
+        hazards: &["-s", "--sysroot"],
+        ..ENTRY
+    },
+    Entry {
+        names: &["lsblk"],
+        flags: "abdDfilmnpPrStTvVJ",
+        valued: "oexIM",
+        long: "all bytes nodeps discard fs ascii list perms noheadings paths pairs raw scsi inverse tree? topology \
+            json output= exclude= include= sort= help version",
+        operands: Operands::Nothing,
+        hazards: &["--sysroot"],
+        ..ENTRY
+    },
+    Entry {
+        names: &["ss"],
+        flags: "talnpu46xsHOmeiowdSVh",
+        long: "tcp udp listening numeric all processes ipv4 ipv6 unix summary no-header oneline memory extended \
+            info options raw dccp sctp packet help version",
+        operands: Operands::Text,
+        looks_in: &["/proc/net"],
+        hazards: &[
+            "-K",
+            "--kill",
+            "-D",
+            "--diag",
+            "-F",
+            "--filter",
+            "-N",
+            "--net",
+            "-r",
+            "--resolve",
+            "-E",
+            "--events",
+            "-Z",
+            "-z",
+            "-b",
+            "--bpf",
+            "-f",
+            "--family",
+            "-A",
+            "--query",
+            "--socket",
+        ],
+        ..ENTRY
+    },
+    Entry {
+        names: &["dpkg", "dpkg-query"],
+        flags: "lLsS",
+        long: "list listfiles status search no-pager help version",
+        operands: Operands::Text,
+        helpers: &["dpkg-query"],
+        looks_in: &["/var/lib/dpkg", "/etc/dpkg"],
+        hazards: &[
+            "-i",
+            "--install",
+            "-r",
+            "-P",
+            "--admindir",
+            "--root",
+            "--instdir",
+            "--pre-invoke",
+            "--post-invoke",
+            "--unpack",
+            "--configure",
+            "--force-all",
+        ],
         ..ENTRY
     },
     Entry {

@@ -155,6 +155,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         names: &["strings"],
+        at_files: true,
         flags: "afwo",
         valued: "ntes",
         long: "all print-file-name bytes= radix= encoding= include-all-whitespace help version",
@@ -188,6 +189,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         valued: "CFIUWxL",
         files: "XS",
         tree: "r",
+        tree_long: "recursive",
         long: "normal brief report-identical-files unified? context? ed rcs side-by-side width= left-column \
             suppress-common-lines show-c-function show-function-line= label= expand-tabs initial-tab \
             tabsize= suppress-blank-empty recursive no-dereference new-file unidirectional-new-file \
@@ -241,4 +243,78 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         ..ENTRY
     },
     Entry { names: &["tsort"], long: "help version", ..ENTRY },
+    Entry {
+        names: &["bat", "batcat"],
+        flags: "pnAPuhVd",
+        valued: "lrHm",
+        long: "plain? number show-all language= line-range= highlight-line= file-name= style= theme= color= \
+            decorations= tabs= wrap= terminal-width= map-syntax= ignored-suffix= squeeze-blank squeeze-limit= \
+            list-themes list-languages no-paging unbuffered help version",
+        not_operands: &["cache"],
+        looks_in: &["~/.config/bat", "~/.cache/bat"],
+        hazards: &[
+            "--pager",
+            "--paging",
+            "--generate-config-file",
+            "--completion",
+            "--diagnostic",
+            "--acknowledgements",
+        ],
+        ..ENTRY
+    },
+    Entry {
+        names: &["nm"],
+        flags: "aABCDgnopPrSsuvVW",
+        valued: "ftX",
+        long: "debug-syms print-file-name demangle? no-demangle dynamic defined-only extern-only format= \
+            numeric-sort no-sort portability print-armap print-size radix= reverse-sort size-sort special-syms \
+            undefined-only without-symbols help version",
+        at_files: true,
+        hazards: &["--plugin", "-l", "--line-numbers"],
+        ..ENTRY
+    },
+    Entry {
+        names: &["readelf"],
+        flags: "aADdehIlLnrSstuVvWTC",
+        valued: "xpRj",
+        long: "all file-header program-headers segments section-headers sections section-details headers \
+            symbols syms dyn-syms lto-syms notes relocs unwind dynamic version-info arch-specific \
+            archive-index use-dynamic hex-dump= string-dump= relocated-dump= wide histogram demangle? \
+            no-demangle silent-truncation help version",
+        at_files: true,
+        hazards: &["-w", "--debug-dump", "-z", "-P", "-N", "-K"],
+        ..ENTRY
+    },
+    Entry {
+        names: &["objdump"],
+        flags: "afCdDeEhHiprRstTvxwzFg",
+        valued: "bjmM",
+        long: "archive-headers file-headers private-headers private= section-headers headers all-headers \
+            disassemble? disassemble-all disassembler-options= section= syms dynamic-syms reloc \
+            dynamic-reloc full-contents info target= architecture= wide start-address= stop-address= \
+            demangle? no-show-raw-insn show-raw-insn no-addresses prefix-addresses disassemble-zeroes \
+            file-offsets help version",
+        at_files: true,
+        hazards: &[
+            "-S",
+            "--source",
+            "--source-comment",
+            "-l",
+            "--line-numbers",
+            "-W",
+            "--dwarf",
+            "--plugin",
+            "-L",
+            "-P",
+            "-I",
+        ],
+        ..ENTRY
+    },
+    Entry {
+        names: &["size"],
+        flags: "ABCGodxtfV",
+        long: "format= radix= totals common help version",
+        at_files: true,
+        ..ENTRY
+    },
 ];

@@ -1,4 +1,27 @@
 //! Questions for a version: harmless of any program that is known to answer them and do nothing else.
+//!
+//! Some names stand for a shim that starts the program which a file of the project chooses: rustup's proxies, pyenv,
+//! rbenv, asdf, mise, volta, yarn with its `yarnPath`. They count only while no such file is there.
+//! Missing on purpose, because the question alone runs code of the project or reaches the network: `mvn` and `sbt`
+//! (`.mvn/jvm.config`, `.sbtopts`), `gradle`, `bazel` (bazelisk), `npx`, `bundle`, `composer`, `pytest` (plugins and
+//! `conftest.py`), `terraform` and `az` (ask for updates), `brew` (starts git), `docker version` (asks the daemon).
+
+/// Files with which a project chooses a toolchain of Rust.
+pub(in super::super) const RUST: &[&str] =
+    &["rust-toolchain.toml", "rust-toolchain", ".tool-versions", "mise.toml", ".mise.toml"];
+/// The same for Python.
+pub(in super::super) const PYTHON: &[&str] =
+    &[".python-version", ".tool-versions", "mise.toml", ".mise.toml"];
+/// The same for JavaScript; `volta` looks into `package.json`, but takes no path from it.
+pub(in super::super) const JAVASCRIPT: &[&str] =
+    &[".node-version", ".nvmrc", ".tool-versions", "mise.toml", ".mise.toml"];
+const YARN: &[&str] =
+    &[".yarnrc.yml", ".yarnrc", "package.json", ".tool-versions", "mise.toml", ".mise.toml"];
+const RUBY: &[&str] = &[".ruby-version", ".tool-versions", "mise.toml", ".mise.toml"];
+const JAVA: &[&str] = &[".java-version", ".sdkmanrc", ".tool-versions", "mise.toml", ".mise.toml"];
+const DOTNET: &[&str] = &["global.json", ".tool-versions", "mise.toml", ".mise.toml"];
+const SWIFT: &[&str] = &[".swift-version"];
+const OTHERS: &[&str] = &[".tool-versions", "mise.toml", ".mise.toml"];
 
 /// Programs and the arguments, all of them, with which they only print their version.
 const VERSIONS: &[(&[&str], &[&[&str]])] = &[
@@ -11,7 +34,6 @@ const VERSIONS: &[(&[&str], &[&[&str]])] = &[
             "clippy-driver",
             "node",
             "npm",
-            "npx",
             "pnpm",
             "yarn",
             "bun",
@@ -28,12 +50,9 @@ const VERSIONS: &[(&[&str], &[&[&str]])] = &[
             "ruff",
             "black",
             "mypy",
-            "pytest",
             "ruby",
             "gem",
-            "bundle",
             "php",
-            "composer",
             "perl",
             "gcc",
             "g++",
@@ -50,8 +69,6 @@ const VERSIONS: &[(&[&str], &[&[&str]])] = &[
             "kubectl",
             "podman",
             "helm",
-            "terraform",
-            "ansible",
             "gh",
             "glab",
             "git",
@@ -80,7 +97,6 @@ const VERSIONS: &[(&[&str], &[&[&str]])] = &[
             "redis-cli",
             "aws",
             "gcloud",
-            "az",
             "swift",
             "kotlin",
             "scala",
@@ -95,12 +111,7 @@ const VERSIONS: &[(&[&str], &[&[&str]])] = &[
             "zig",
             "nim",
             "dart",
-            "flutter",
             "dotnet",
-            "bazel",
-            "gradle",
-            "mvn",
-            "sbt",
             "just",
             "pre-commit",
             "eslint",
@@ -114,7 +125,6 @@ const VERSIONS: &[(&[&str], &[&[&str]])] = &[
             "xargs",
             "rsync",
             "nix",
-            "brew",
             "apt",
             "dpkg",
             "go-task",
@@ -128,19 +138,36 @@ const VERSIONS: &[(&[&str], &[&[&str]])] = &[
     ),
     (&["cargo", "rustc", "rustup", "rg", "fd", "python", "python3", "pip", "pip3", "curl"], &[&["-V"]]),
     (
-        &[
-            "node", "npm", "npx", "pnpm", "yarn", "bun", "tsc", "ruby", "perl", "php", "gcc", "make", "lua",
-            "docker",
-        ],
+        &["node", "npm", "pnpm", "yarn", "bun", "tsc", "ruby", "perl", "php", "gcc", "make", "lua", "docker"],
         &[&["-v"]],
     ),
     (&["rustc"], &[&["-vV"], &["--version", "--verbose"], &["-V", "-v"]]),
     (&["java", "javac", "scala", "kotlin", "kotlinc", "ant", "erl"], &[&["-version"], &["--version"]]),
-    (&["go", "docker", "kubectl", "helm", "terraform", "gh", "hugo", "zig", "openssl"], &[&["version"]]),
+    (&["go", "helm", "gh", "hugo", "zig", "openssl"], &[&["version"]]),
     (&["git"], &[&["version"], &["--version"]]),
 ];
 
-/// Whether a program, used so, only prints its version.
-pub(in super::super) fn asks_version(program: &str, args: &[&str]) -> bool {
-    VERSIONS.iter().any(|(programs, uses)| programs.contains(&program) && uses.contains(&args))
+/// If a program, used so, only prints its version: the files of a project that would choose another program.
+pub(in super::super) fn asks_version(program: &str, args: &[&str]) -> Option<&'static [&'static str]> {
+    VERSIONS
+        .iter()
+        .any(|(programs, uses)| programs.contains(&program) && uses.contains(&args))
+        .then(|| chosen_by(program))
+}
+
+fn chosen_by(program: &str) -> &'static [&'static str] {
+    match program {
+        "cargo" | "rustc" | "rustup" | "rustfmt" | "clippy-driver" => RUST,
+        "python" | "python2" | "python3" | "pip" | "pip3" | "poetry" | "black" | "mypy" | "ruff"
+        | "pre-commit" => PYTHON,
+        "node" | "npm" | "tsc" | "eslint" | "prettier" | "bun" | "deno" => JAVASCRIPT,
+        "yarn" | "pnpm" => YARN,
+        "ruby" | "gem" => RUBY,
+        "java" | "javac" | "scala" | "kotlin" | "kotlinc" | "ant" => JAVA,
+        "dotnet" => DOTNET,
+        "swift" => SWIFT,
+        "go" | "php" | "perl" | "elixir" | "erl" | "julia" | "lua" | "zig" | "nim" | "dart" | "stack"
+        | "ghc" | "cabal" | "helm" | "kubectl" | "hugo" => OTHERS,
+        _ => &[],
+    }
 }
