@@ -6,9 +6,10 @@ use crate::fold::fold_path;
 use crate::judgement::{Judgement, PartVerdict, Step};
 use crate::raw::Action;
 use crate::rule::path::Places;
+use crate::shell::Part;
 use std::borrow::Cow;
 use toolgate_proto::{
-    AbsPath, Code, Effect, Mode, Network, Reason, RuleRef, Severity, Terms, Verdict, Warning,
+    AbsPath, Code, Effect, GitUse, Mode, Network, Reason, RuleRef, Severity, Terms, Verdict, Warning,
 };
 
 /// The stages of judgement, in their order.
@@ -105,6 +106,8 @@ pub(crate) struct Case<'r> {
     pub(crate) grant: Option<Grant>,
     /// The command being weighed does not look at names that begin with a dot.
     pub(crate) skips_hidden: bool,
+    /// What git does in the command lines weighed so far.
+    pub(crate) git: GitUse,
     /// The worst danger that a command analysis saw.
     pub(crate) danger: Option<Severity>,
 }
@@ -141,6 +144,7 @@ impl<'r> Case<'r> {
             suggestions: Vec::new(),
             grant: None,
             skips_hidden: false,
+            git: GitUse::Absent,
             danger: None,
         }
     }
@@ -303,6 +307,19 @@ impl<'r> Case<'r> {
             protected,
             unreadable,
             network: self.network(runs),
+            git: if approved { self.approved_git() } else { self.git },
+        }
+    }
+
+    /// What git does in a call that a person approved: nothing in it relies on git only reading.
+    fn approved_git(&self) -> GitUse {
+        let parts = || self.request.survey.commands.iter().flat_map(|command| &command.analysis.parts);
+        if !parts().any(Part::runs_git) {
+            GitUse::Absent
+        } else if parts().all(Part::only_reads) {
+            GitUse::GrantedReads
+        } else {
+            GitUse::Granted
         }
     }
 

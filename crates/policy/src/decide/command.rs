@@ -9,7 +9,7 @@ use crate::raw::Action;
 use crate::rule::ActionIndex;
 use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
 use std::borrow::Cow;
-use toolgate_proto::{Code, CommandLine, Effect, Mode, Reason, Scope, Severity, SourceId, WriteKind};
+use toolgate_proto::{Code, CommandLine, Effect, GitUse, Mode, Reason, Scope, Severity, SourceId, WriteKind};
 
 /// What covers a simple command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,7 @@ impl Case<'_> {
             self.weigh_part(part, cover);
             covers.push(cover);
         }
+        self.git = git_use(&analysis.parts, &covers);
         self.weigh_doubt(&analysis, whole);
         if analysis.parts.is_empty() && analysis.doubt.is_none() {
             self.ground("nothing runs", None);
@@ -279,6 +280,19 @@ impl Case<'_> {
             | Effect::State { .. }
             | Effect::Opaque => self.uncovered("the command does something that no rule speaks of", None),
         }
+    }
+}
+
+/// What git does in a line, by what its commands are allowed by.
+fn git_use(parts: &[Part], covers: &[Option<Cover>]) -> GitUse {
+    let relies =
+        parts.iter().zip(covers).any(|(part, cover)| part.runs_git() && *cover == Some(Cover::ReadOnly));
+    match (parts.iter().any(Part::runs_git), relies, parts.iter().all(Part::only_reads)) {
+        (false, _, _) => GitUse::Absent,
+        (true, true, true) => GitUse::Reads,
+        (true, true, false) => GitUse::Mixed,
+        (true, false, true) => GitUse::GrantedReads,
+        (true, false, false) => GitUse::Granted,
     }
 }
 

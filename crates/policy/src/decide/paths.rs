@@ -327,6 +327,10 @@ impl Case<'_> {
 
     /// A command that reads a tree shows what rules keep back: nothing filters its output.
     fn weigh_tree(&mut self, path: &AbsPath, forms: &Forms<'_>) {
+        // Nothing lies below a file.
+        if forms.fact.is_some_and(|fact| fact.kind == EntryKind::File && fact.problem.is_none()) {
+            return;
+        }
         let dir = fold_path(&forms.real);
         let reach = if self.skips_hidden { Reach::Visible } else { Reach::All };
         let below = |index: &PathIndex| index.find_below(&dir, reach, &self.folded);

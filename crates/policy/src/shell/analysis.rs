@@ -1,5 +1,6 @@
 //! The answer of the analysis: parts, dangers, doubt.
 
+use super::part::base_name;
 use serde::{Deserialize, Serialize};
 use toolgate_proto::{Effect, Severity};
 
@@ -62,6 +63,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// Whether git is the program.
+    pub fn runs_git(&self) -> bool {
+        self.program.as_deref().is_some_and(|program| base_name(program) == "git")
+    }
+
     /// Whether nothing but its reads stands between this part and running unasked.
     pub fn only_reads(&self) -> bool {
         self.read_only
