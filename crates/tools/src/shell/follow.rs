@@ -80,7 +80,7 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     let command = Command {
         text: order.text.clone(),
         cwd: cwd.clone(),
-        environment: environment(&surroundings, &place, proxy.as_deref(), (cleared, &cwd)),
+        environment: environment(&surroundings, &place, proxy.as_deref(), (cleared, &cwd))?,
         startup: Some(place.startup.clone()),
         keeping: Keeping {
             head: surroundings.shown_output.max(1),
@@ -148,13 +148,13 @@ fn environment(
     place: &Place,
     proxy: Option<&Proxy>,
     (cleared, cwd): (&Cleared, &AbsPath),
-) -> Environment {
+) -> Result<Environment, Refusal> {
     let mut environment = Environment::cut(&surroundings.environment, &surroundings.pass, &surroundings.set);
     if let (None, Some(home)) = (environment.get("HOME"), &cleared.scene().workspace.home) {
         environment.set("HOME", home.to_string());
     }
     environment.temporary(&place.temporary);
-    environment.git(surroundings.git, cwd);
+    environment.git(surroundings.git, cleared.terms().git, cwd, &cleared.scene().workspace.roots)?;
     environment.set("TOOLGATE", "1");
     if let Some(proxy) = proxy {
         let address = proxy.url();
@@ -168,7 +168,7 @@ fn environment(
             }
         }
     }
-    environment
+    Ok(environment)
 }
 
 /// The box: what the verdict grants, less what settings and toolgate itself keep out.
