@@ -13,6 +13,7 @@ mod policy {
     mod corpus;
     mod explain;
     mod gemini;
+    mod git;
     mod hostile;
     mod laws;
     pub(crate) mod world;

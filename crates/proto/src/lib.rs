@@ -48,6 +48,6 @@ pub use record::{Approval, CallAnomaly, CallRecord, HookMark, JudgedAs, Outcome,
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
 pub use render::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text, visible};
 pub use verdict::{
-    CommandRights, Network, Question, Reason, RightsLevel, Risk, RuleRef, Severity, Suggestion, Terms,
-    Verdict, Warning, WriteRight,
+    CommandRights, GitUse, Network, Question, Reason, RightsLevel, Risk, RuleRef, Severity, Suggestion,
+    Terms, Verdict, Warning, WriteRight,
 };

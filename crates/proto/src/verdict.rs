@@ -53,6 +53,26 @@ pub struct Terms {
     pub unreadable: Vec<AbsPath>,
     /// What a command may reach over the network.
     pub network: Network,
+    /// What git does in a command, and so what it is started with.
+    #[serde(default)]
+    pub git: GitUse,
+}
+
+/// What git does in a command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GitUse {
+    /// The line does not name git.
+    #[default]
+    Absent,
+    /// A rule or a person allowed every git command in it.
+    Granted,
+    /// The same, and the whole line only reads.
+    GrantedReads,
+    /// Some git command passes because it only reads, and something else runs in the same line.
+    Mixed,
+    /// The whole line passes because it only reads, git commands among it.
+    Reads,
 }
 
 /// What the kernel permits a command, cut from the effects that were judged.

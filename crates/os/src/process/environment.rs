@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use toolgate_proto::AbsPath;
+use toolgate_proto::{AbsPath, GitUse, Refusal};
 
 /// Names that are let through without being asked for.
 const PASSED: &[&str] = &[
@@ -155,19 +155,37 @@ impl Environment {
         }
     }
 
-    /// Takes from git what a repository could make it run, by settings that come after every file.
-    pub fn git(&mut self, helpers: GitHelpers, cwd: &AbsPath) {
+    /// Takes from git what a repository could make it run or show, for what git does in the line that starts in this
+    /// directory, in a workspace of these roots.
+    /// Tells which paths outside the workspace git needs to read.
+    ///
+    /// # Errors
+    /// Refuses where git was to be trusted to only read, and the repository leads outside the workspace or its
+    /// configuration cannot be taken.
+    pub fn git(
+        &mut self,
+        helpers: GitHelpers,
+        usage: GitUse,
+        cwd: &AbsPath,
+        roots: &[AbsPath],
+    ) -> Result<Vec<AbsPath>, Refusal> {
         if helpers == GitHelpers::On {
-            return;
+            return Ok(Vec::new());
         }
-        let settings = super::git::overrides(cwd);
-        self.set("GIT_CONFIG_COUNT", settings.len().to_string());
-        for (index, (key, value)) in settings.into_iter().enumerate() {
+        let setup = super::git::setup(usage, cwd, roots, &self.entries)?;
+        self.set("GIT_CONFIG_COUNT", setup.settings.len().to_string());
+        for (index, (key, value)) in setup.settings.into_iter().enumerate() {
             self.set(&format!("GIT_CONFIG_KEY_{index}"), key);
             self.set(&format!("GIT_CONFIG_VALUE_{index}"), value);
         }
+        for (name, value) in setup.variables {
+            self.set(&name, value);
+        }
+        // The first proxy that is named counts, so that no setting replaces the repository's.
+        self.set("GIT_PROXY_COMMAND", "");
         // Reading must not write: `git status` would refresh the index.
         self.set("GIT_OPTIONAL_LOCKS", "0");
+        Ok(setup.reads)
     }
 
     /// A variable.

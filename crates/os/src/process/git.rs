@@ -1,16 +1,42 @@
-//! What a repository could make git run, and settings that take it away.
+//! What a repository could make git run or show, and settings that take it away.
 //!
-//! A repository's own `config` comes with an archive as any other file does, and names programs: a watcher for
+//! A repository's own configuration comes with an archive as any other file does, and names programs: a watcher for
 //! `git status`, a pager, a diff, a filter.
 //! Settings given by the environment come after every file, so most are simply set.
-//! Those with a name of the repository's choosing are looked up in its `config` first.
-//! Not covered: a `config` that includes another file which names a filter or a diff of its own.
+//! Those with a name of the repository's choosing are taken from the effective configuration, as git itself lists it
+//! with everything that is included, and overridden one by one.
+//!
+//! How much is taken away depends on what git does in the line ([`GitUse`]):
+//! where it only reads, neither the system's nor the user's configuration counts (a few harmless settings apart),
+//! attributes come from an empty tree, no transport is allowed, and no repository but this one is accepted.
+//! Where a rule or a person allowed git to change something, the user's own helpers stay.
+//!
+//! The configuration may change between the question and the run; then the sandbox is what bounds git.
 
+mod layout;
+mod query;
+
+use layout::{Repository, canonical};
+use query::{ConfigRow, Query, find_git, parse_rows, parse_submodules};
+use std::collections::BTreeMap;
 use std::fs;
-use toolgate_proto::AbsPath;
+use toolgate_proto::{AbsPath, Code, GitUse, Refusal};
 
 /// More than any honest configuration has.
 const MOST_BYTES: u64 = 1 << 20;
+
+/// More overrides than this are not put into an environment.
+const MAX_OVERRIDES: usize = 2_000;
+
+/// A program that cannot be started.
+const NO_PROGRAM: &str = "/dev/null";
+
+/// A file with nothing in it.
+const NO_FILE: &str = "/dev/null";
+
+/// The tree without entries, by the two kinds of names.
+const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
 
 const ALWAYS: [(&str, &str); 14] = [
     ("core.fsmonitor", "false"),
@@ -33,8 +59,384 @@ const ALWAYS: [(&str, &str); 14] = [
 const OWN_DIFF: &str =
     "f() { git --no-pager diff --no-index --no-ext-diff --no-textconv -- \"$2\" \"$5\"; true; }; f";
 
-/// The settings for a command that starts in this directory.
-pub(super) fn overrides(cwd: &AbsPath) -> Vec<(String, String)> {
+/// Set as well where git only reads.
+const READER: &[(&str, &str)] = &[
+    ("core.attributesFile", NO_FILE),
+    ("core.excludesFile", NO_FILE),
+    ("core.sshCommand", NO_PROGRAM),
+    ("core.alternateRefsCommand", NO_PROGRAM),
+    ("core.commitGraph", "true"),
+    ("blame.ignoreRevsFile", ""),
+    ("diff.orderFile", NO_FILE),
+    ("diff.submodule", "short"),
+    ("gpg.format", "openpgp"),
+    ("gpg.program", NO_PROGRAM),
+    ("gpg.openpgp.program", NO_PROGRAM),
+    ("gpg.x509.program", NO_PROGRAM),
+    ("gpg.ssh.program", NO_PROGRAM),
+    ("gpg.ssh.allowedSignersFile", NO_FILE),
+    ("gpg.ssh.revocationFile", NO_FILE),
+    ("log.diffMerges", "separate"),
+    ("mailmap.file", NO_FILE),
+    ("merge.default", "text"),
+    ("safe.bareRepository", "explicit"),
+    ("stash.showPatch", "false"),
+    ("status.submoduleSummary", "false"),
+];
+
+/// Variables that are set where git only reads.
+const READER_VARIABLES: &[(&str, &str)] = &[
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_SYSTEM", NO_FILE),
+    ("GIT_CONFIG_GLOBAL", NO_FILE),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_ASKPASS", NO_PROGRAM),
+    ("SSH_ASKPASS", NO_PROGRAM),
+    ("GIT_SSH_COMMAND", NO_PROGRAM),
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    // No object is fetched because it is missing, and no transport would do it.
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_ALLOW_PROTOCOL", "none"),
+    // git trusts no repository then but those that `safe.directory` names, which is this one alone.
+    ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1"),
+];
+
+/// The user's own settings that keep their meaning where git only reads: they name no program and no file.
+const CARRIED: &[&str] = &[
+    "advice.*",
+    "blame.blankboundary",
+    "blame.coloring",
+    "blame.date",
+    "blame.showemail",
+    "blame.showroot",
+    "branch.sort",
+    "core.abbrev",
+    "core.autocrlf",
+    "core.checkstat",
+    "core.commentchar",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.precomposeunicode",
+    "core.quotepath",
+    "core.safecrlf",
+    "core.symlinks",
+    "core.trustctime",
+    "core.whitespace",
+    "diff.algorithm",
+    "diff.context",
+    "diff.indentheuristic",
+    "diff.interhunkcontext",
+    "diff.mnemonicprefix",
+    "diff.noprefix",
+    "diff.renamelimit",
+    "diff.renames",
+    "format.pretty",
+    "grep.*",
+    "i18n.commitencoding",
+    "i18n.logoutputencoding",
+    "init.defaultbranch",
+    "log.abbrevcommit",
+    "log.date",
+    "log.decorate",
+    "log.follow",
+    "log.mailmap",
+    "merge.conflictstyle",
+    "pretty.*",
+    "push.default",
+    "remote.pushdefault",
+    "status.*",
+    "tag.sort",
+    "user.email",
+    "user.name",
+    "versionsort.suffix",
+];
+
+/// What git is started with.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct GitSetup {
+    /// Settings, in the order in which git takes them.
+    pub(super) settings: Vec<(String, String)>,
+    /// Variables.
+    pub(super) variables: Vec<(String, String)>,
+    /// Files and directories outside the workspace that git needs to read.
+    pub(super) reads: Vec<AbsPath>,
+}
+
+/// How git is started in a directory, for what it does there.
+pub(super) fn setup(
+    usage: GitUse,
+    cwd: &AbsPath,
+    roots: &[AbsPath],
+    environment: &BTreeMap<String, String>,
+) -> Result<GitSetup, Refusal> {
+    match usage {
+        GitUse::Absent => Ok(GitSetup { settings: unasked(cwd), ..GitSetup::default() }),
+        GitUse::Granted => Ok(granted(cwd, environment)),
+        GitUse::GrantedReads => {
+            Ok(reader(GitUse::Reads, cwd, roots, environment).unwrap_or_else(|_| granted(cwd, environment)))
+        }
+        GitUse::Mixed | GitUse::Reads => reader(usage, cwd, roots, environment).map_err(|why| {
+            let message = format!("git may not read here without being allowed to: {why}");
+            Refusal::new(Code::ShellFailed, message)
+                .hint("add the directory to the workspace, or allow the command by a rule of its own")
+        }),
+    }
+}
+
+/// A rule or a person allowed git: the user's helpers stay, those of the repository go.
+fn granted(cwd: &AbsPath, environment: &BTreeMap<String, String>) -> GitSetup {
+    let rows = find_git(environment.get("PATH").map_or("", String::as_str))
+        .and_then(|git| Query::start(&git, LIST, cwd, environment))
+        .and_then(Query::finish)
+        .and_then(|answer| parse_rows(&answer.output));
+    let settings = match rows {
+        Some(rows) => {
+            let mut settings = always();
+            settings.extend(neutralised(&rows, GitUse::Granted));
+            settings
+        }
+        None => unasked(cwd),
+    };
+    GitSetup { settings, ..GitSetup::default() }
+}
+
+const LIST: &[&str] = &["config", "-z", "--list", "--includes", "--show-scope", "--show-origin"];
+
+fn reader(
+    usage: GitUse,
+    cwd: &AbsPath,
+    roots: &[AbsPath],
+    environment: &BTreeMap<String, String>,
+) -> Result<GitSetup, String> {
+    let roots: Vec<AbsPath> = roots.iter().filter_map(|root| canonical(root.as_path())).collect();
+    let repository = Repository::discover(cwd)?;
+    if let Some(why) = repository.as_ref().and_then(|repository| repository.objection(&roots)) {
+        return Err(why);
+    }
+    let mut asking = environment.clone();
+    asking.extend(READER_VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    for own in
+        ["GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL", "GIT_TEST_ASSUME_DIFFERENT_OWNER"]
+    {
+        asking.remove(own);
+    }
+    asking.insert("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned());
+    let git = find_git(environment.get("PATH").map_or("", String::as_str)).ok_or("there is no git")?;
+    let ask = |args: &[&str]| Query::start(&git, args, cwd, &asking).ok_or("git could not be started");
+    // Both questions at once: each costs little more than the start of a process.
+    let listed = ask(LIST)?;
+    let submodules = match &repository {
+        Some(repository) => submodules(repository, &ask)?,
+        None => Vec::new(),
+    };
+    let listed = listed.finish().ok_or("its configuration takes too long to read, or is too large")?;
+    if !listed.success {
+        return Err("its configuration cannot be read".to_owned());
+    }
+    let rows = parse_rows(&listed.output).ok_or("its configuration is not text that can be taken over")?;
+    if let Some(why) = repository.as_ref().and_then(|found| found.config_objection(&rows, &roots)) {
+        return Err(why);
+    }
+    let mut out = GitSetup { settings: always(), ..GitSetup::default() };
+    out.settings.push(("diff.ignoreSubmodules".to_owned(), "dirty".to_owned()));
+    out.settings.extend(neutralised(&rows, usage));
+    out.variables.push(("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()));
+    if usage == GitUse::Reads {
+        out.settings.extend(READER.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        out.settings.extend(carried(&rows));
+        let variables = READER_VARIABLES.iter();
+        out.variables.extend(variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        if let Some(ignored) = user_excludes(&rows, environment) {
+            out.settings.push(("core.excludesFile".to_owned(), ignored.to_string()));
+            out.reads.push(ignored);
+        }
+    }
+    for name in submodules {
+        out.settings.push((format!("submodule.{name}.ignore"), "dirty".to_owned()));
+    }
+    if let Some(repository) = &repository {
+        if usage == GitUse::Reads {
+            out.variables.push(("GIT_ATTR_SOURCE".to_owned(), empty_tree(&rows).to_owned()));
+            if repository.is_owned() || is_trusted(&rows, &repository.top) {
+                out.settings.push(("safe.directory".to_owned(), repository.top.to_string()));
+            }
+        }
+        out.reads.extend(repository.outside(&roots));
+    }
+    if out.settings.len() > MAX_OVERRIDES {
+        return Err("its configuration names too many programs".to_owned());
+    }
+    Ok(out)
+}
+
+/// The names of the submodules: what `.gitmodules` says of them would otherwise make git look into them.
+fn submodules(
+    repository: &Repository,
+    ask: &impl Fn(&[&str]) -> Result<Query, &'static str>,
+) -> Result<Vec<String>, &'static str> {
+    const LONG: &str = "its `.gitmodules` takes too long to read, or is too large";
+    let file = repository.top.join(".gitmodules");
+    let list = ["config", "-z", "--name-only", "--list"];
+    // As git does: the file, or else that of the index, or else that of the last commit.
+    let queries = if let Ok(found) = fs::symlink_metadata(&file) {
+        if !found.is_file() || found.len() > MOST_BYTES {
+            return Err("its `.gitmodules` is no file, or too large");
+        }
+        vec![ask(&[&list[..], &["--file", &file.to_string()]].concat())?]
+    } else if fs::symlink_metadata(repository.git_dir.join("index")).is_ok() {
+        let blobs = [":.gitmodules", "HEAD:.gitmodules"];
+        blobs.iter().map(|blob| ask(&[&list[..], &["--blob", blob]].concat())).collect::<Result<_, _>>()?
+    } else {
+        Vec::new()
+    };
+    let mut names = Vec::new();
+    for query in queries {
+        // A file that git cannot read to its end still counts up to there.
+        let answer = query.finish().ok_or(LONG)?;
+        names.extend(parse_submodules(&answer.output).ok_or("its `.gitmodules` is not text")?);
+    }
+    Ok(names)
+}
+
+fn always() -> Vec<(String, String)> {
+    ALWAYS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// What a setting of the repository's is overridden with.
+enum Neutral {
+    /// A value that runs and names nothing.
+    Value(&'static str),
+    /// The user's own file, or else none.
+    UserFile,
+    /// The user's own program, or else this; none where git only reads.
+    UserProgram(&'static str),
+}
+
+/// What takes the meaning from a setting that makes git run a program or read a file; `None` for all others.
+fn neutral(row: &ConfigRow) -> Option<Neutral> {
+    use Neutral::{UserFile, UserProgram, Value};
+    let named = row.subsection.is_some();
+    Some(match (row.section.as_str(), named, row.variable.as_str()) {
+        ("diff", false, "external") | ("diff", true, "command") => Value(OWN_DIFF),
+        ("diff", true, "textconv") => Value("cat"),
+        ("diff", true, "cachetextconv") | ("filter", true, "required") => Value("false"),
+        ("diff", false, "orderfile") | ("mailmap", false, "file") | ("commit", false, "template") => UserFile,
+        ("core", false, "excludesfile" | "attributesfile") => UserFile,
+        ("blame", false, "ignorerevsfile") => Value(""),
+        // An empty filter is none, and so is an empty list of helpers.
+        ("filter", true, "clean" | "smudge" | "process") | ("credential", _, "helper") => Value(""),
+        ("merge", false, "default") => Value("text"),
+        ("remote", true, "uploadpack") => Value("git-upload-pack"),
+        ("remote", true, "receivepack") => Value("git-receive-pack"),
+        ("gpg", true, "program") => match row.subsection.as_deref() {
+            Some("ssh") => UserProgram("ssh-keygen"),
+            Some("x509") => UserProgram("gpgsm"),
+            Some(_) | None => UserProgram("gpg"),
+        },
+        ("gpg", _, "defaultkeycommand") => UserProgram(""),
+        ("alias", ..) => UserProgram("version"),
+        ("pager", ..) => UserProgram("false"),
+        ("sequence", false, "editor") => Value("true"),
+        ("submodule", true, "update") if row.value.starts_with('!') => Value("none"),
+        ("submodule", true, "ignore") => Value("dirty"),
+        ("difftool" | "mergetool" | "browser" | "man" | "guitool", true, "path" | "cmd") => {
+            UserProgram("false")
+        }
+        ("web" | "help" | "instaweb", false, "browser" | "httpd") => UserProgram("false"),
+        ("core" | "interactive" | "uploadpack", false, _) => return None,
+        // Whatever later versions of git call a program.
+        (
+            _,
+            _,
+            "cmd" | "command" | "program" | "helper" | "driver" | "tunnel" | "tocmd" | "cccmd" | "headercmd",
+        ) => UserProgram("false"),
+        _ => return None,
+    })
+}
+
+/// The overrides for what the repository chose.
+fn neutralised(rows: &[ConfigRow], usage: GitUse) -> Vec<(String, String)> {
+    let mut out: Vec<(String, String)> = Vec::new();
+    for row in rows.iter().filter(|row| row.of_repository) {
+        let key = row.key();
+        if out.iter().any(|(known, _)| *known == key) {
+            continue;
+        }
+        match neutral(row) {
+            Some(Neutral::Value(value)) => out.push((key, value.to_owned())),
+            Some(Neutral::UserProgram(_)) if usage == GitUse::Reads => out.push((key, NO_PROGRAM.to_owned())),
+            Some(Neutral::UserFile) if usage == GitUse::Reads => out.push((key, NO_FILE.to_owned())),
+            Some(neutral @ (Neutral::UserProgram(_) | Neutral::UserFile)) => {
+                let own = rows.iter().rfind(|own| !own.of_repository && own.key() == key);
+                let otherwise = if let Neutral::UserProgram(program) = neutral { program } else { NO_FILE };
+                out.push((key, own.map_or_else(|| otherwise.to_owned(), |own| own.value.clone())));
+            }
+            None => {}
+        }
+    }
+    out
+}
+
+/// The user's settings that count where the repository says nothing of the same.
+fn carried(rows: &[ConfigRow]) -> Vec<(String, String)> {
+    let listed = |key: &str| {
+        CARRIED.iter().any(|known| match known.strip_suffix('*') {
+            Some(section) => key.starts_with(section),
+            None => *known == key,
+        })
+    };
+    rows.iter()
+        .filter(|row| !row.of_repository && listed(&row.key()))
+        .filter(|row| !rows.iter().any(|other| other.of_repository && other.key() == row.key()))
+        .map(|row| (row.key(), row.value.clone()))
+        .collect()
+}
+
+/// The file of names that the user ignores everywhere, if there is one.
+fn user_excludes(rows: &[ConfigRow], environment: &BTreeMap<String, String>) -> Option<AbsPath> {
+    let home = environment.get("HOME").and_then(|home| AbsPath::new(home).ok());
+    let set = rows.iter().rfind(|row| !row.of_repository && row.key() == "core.excludesfile");
+    let path = match set {
+        Some(row) => match row.value.strip_prefix("~/") {
+            Some(rest) => home?.join(rest),
+            None => AbsPath::new(&row.value).ok()?,
+        },
+        None => match environment.get("XDG_CONFIG_HOME").and_then(|dir| AbsPath::new(dir).ok()) {
+            Some(dir) => dir.join("git/ignore"),
+            None => home?.join(".config/git/ignore"),
+        },
+    };
+    let found = fs::metadata(&path).ok()?;
+    (found.is_file() && found.len() <= MOST_BYTES).then_some(path)
+}
+
+fn empty_tree(rows: &[ConfigRow]) -> &'static str {
+    let format = rows.iter().rfind(|row| row.of_repository && row.key() == "extensions.objectformat");
+    if format.is_some_and(|row| row.value == "sha256") { EMPTY_TREE_SHA256 } else { EMPTY_TREE }
+}
+
+/// Whether the user trusts a repository of another owner.
+fn is_trusted(rows: &[ConfigRow], top: &AbsPath) -> bool {
+    let mut trusted = false;
+    for row in rows.iter().filter(|row| !row.of_repository && row.key() == "safe.directory") {
+        trusted = match row.value.as_str() {
+            // An empty value forgets what stands before.
+            "" => false,
+            "*" => true,
+            value => {
+                let below = value.strip_suffix("/*").and_then(|dir| canonical(dir.as_ref()));
+                trusted
+                    || below.is_some_and(|dir| top.is_under(&dir))
+                    || canonical(value.as_ref()).as_ref() == Some(top)
+            }
+        };
+    }
+    trusted
+}
+
+/// The settings for a command in which git is not named: found without asking git.
+fn unasked(cwd: &AbsPath) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> =
         ALWAYS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let mut above = Some(cwd.clone());

@@ -7,9 +7,11 @@ use crate::fold::fold_path;
 use crate::judgement::{Judgement, PartVerdict, Step};
 use crate::raw::Action;
 use crate::rule::path::Places;
+use crate::shell::Part;
 use std::borrow::Cow;
 use toolgate_proto::{
-    AbsPath, Code, Effect, Mode, Network, Reason, RightsLevel, RuleRef, Severity, Terms, Verdict, Warning,
+    AbsPath, Code, Effect, GitUse, Mode, Network, Reason, RightsLevel, RuleRef, Severity, Terms, Verdict,
+    Warning,
 };
 
 /// The stages of judgement, in their order.
@@ -106,12 +108,16 @@ pub(crate) struct Case<'r> {
     pub(crate) grant: Option<Grant>,
     /// The command being weighed does not look at names that begin with a dot.
     pub(crate) skips_hidden: bool,
+    /// What git does in the command lines weighed so far.
+    pub(crate) git: GitUse,
     /// The worst danger that a command analysis saw.
     pub(crate) danger: Option<Severity>,
     /// A command is covered by a rule or not at all, so that what it does was not foreseen.
     pub(crate) covered_as_whole: bool,
     /// The command line being weighed is written in the plain subset of bash.
     pub(crate) plain_syntax: bool,
+    /// The command being weighed shows what a repository keeps, which no sandbox can withhold file by file.
+    pub(crate) shows_history: bool,
 }
 
 /// Whether a person said yes to the call.
@@ -153,9 +159,11 @@ impl<'r> Case<'r> {
             suggestions: Vec::new(),
             grant: None,
             skips_hidden: false,
+            git: GitUse::Absent,
             danger: None,
             covered_as_whole: false,
             plain_syntax: false,
+            shows_history: false,
         }
     }
 
@@ -339,6 +347,19 @@ impl<'r> Case<'r> {
             unreadable,
             network,
             rights,
+            git: if approval == Approval::Given { self.approved_git() } else { self.git },
+        }
+    }
+
+    /// What git does in a call that a person approved: nothing in it relies on git only reading.
+    fn approved_git(&self) -> GitUse {
+        let parts = || self.request.survey.commands.iter().flat_map(|command| &command.analysis.parts);
+        if !parts().any(Part::runs_git) {
+            GitUse::Absent
+        } else if parts().all(Part::only_reads) {
+            GitUse::GrantedReads
+        } else {
+            GitUse::Granted
         }
     }
 

@@ -8,7 +8,7 @@ use crate::raw::{Action, Enforcement};
 use crate::rule::{ActionIndex, squeeze_blanks};
 use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
 use std::borrow::Cow;
-use toolgate_proto::{AbsPath, Code, CommandLine, Effect, Mode, Reason, Severity, SourceId};
+use toolgate_proto::{AbsPath, Code, CommandLine, Effect, GitUse, Mode, Reason, Severity, SourceId};
 
 /// What covers a simple command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,7 @@ impl Case<'_> {
             self.weigh_part(part, cover);
             covers.push(cover);
         }
+        self.git = git_use(&analysis.parts, &covers);
         self.weigh_doubt(&analysis, whole);
         if analysis.parts.is_empty() && analysis.doubt.is_none() {
             self.ground("nothing runs", None);
@@ -167,6 +168,7 @@ impl Case<'_> {
             None => Via::Command,
         };
         self.skips_hidden = skips_hidden(part);
+        self.shows_history = part.runs_git();
         for inferred in &part.effects {
             self.weigh_inferred(inferred, via, rule);
         }
@@ -295,6 +297,19 @@ impl Case<'_> {
             | Effect::State { .. }
             | Effect::Opaque => self.uncovered("the command does something that no rule speaks of", None),
         }
+    }
+}
+
+/// What git does in a line, by what its commands are allowed by.
+fn git_use(parts: &[Part], covers: &[Option<Cover>]) -> GitUse {
+    let relies =
+        parts.iter().zip(covers).any(|(part, cover)| part.runs_git() && *cover == Some(Cover::ReadOnly));
+    match (parts.iter().any(Part::runs_git), relies, parts.iter().all(Part::only_reads)) {
+        (false, _, _) => GitUse::Absent,
+        (true, true, true) => GitUse::Reads,
+        (true, true, false) => GitUse::Mixed,
+        (true, false, true) => GitUse::GrantedReads,
+        (true, false, false) => GitUse::Granted,
     }
 }
 

@@ -328,7 +328,9 @@ impl Case<'_> {
 
     /// A command that reads a tree shows what rules keep back, where the sandbox does not withhold it.
     fn weigh_tree(&mut self, path: &AbsPath, forms: &Forms<'_>) {
-        if self.compiled.enforcement == Enforcement::Kernel {
+        // Nothing lies below a file; and what the sandbox withholds need not be asked about.
+        let file = forms.fact.is_some_and(|fact| fact.kind == EntryKind::File && fact.problem.is_none());
+        if file || self.compiled.enforcement == Enforcement::Kernel && !self.shows_history {
             return;
         }
         let dir = fold_path(&forms.real);

@@ -1,5 +1,6 @@
 //! The answer of the analysis: parts, dangers, doubt.
 
+use super::part::base_name;
 use serde::{Deserialize, Serialize};
 use toolgate_proto::{AbsPath, Effect, Severity};
 
@@ -102,6 +103,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// Whether git is the program.
+    pub fn runs_git(&self) -> bool {
+        self.program.as_deref().is_some_and(|program| base_name(program) == "git")
+    }
+
     /// Whether nothing but its reads stands between this part and running unasked.
     /// Which files it reads may be unknown, see [`Part::reads_unknown_paths`].
     pub fn only_reads(&self) -> bool {

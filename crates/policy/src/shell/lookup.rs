@@ -242,7 +242,10 @@ impl Walk<'_> {
         }
         draft.part.git_reader = read_only;
         let known = judged.used.read_only;
-        self.apply(draft, judged.used, args, place);
+        let shows = judged.shows;
+        let used = Use { reads: judged.used.reads.into_iter().chain(shows.here).collect(), ..judged.used };
+        self.apply(draft, used, args, place);
+        self.shown_by_git(draft, shows.whole, &shows.top, place);
         // What a repository keeps is not bounded by the paths that may be read.
         if draft.part.reads_unknown_paths || args.iter().any(|arg| !arg.one_of.is_empty()) {
             draft.part.reads_unknown_paths = false;
@@ -261,6 +264,30 @@ impl Walk<'_> {
             self.text_here.extend(names.into_iter().map(str::to_owned));
         }
         harmless
+    }
+
+    /// Adds the reads of what git shows from the top of the repository down. Where the top is cannot be known: it is
+    /// the working directory or one above it, and git that only reads does not run if it lies outside the workspace.
+    fn shown_by_git(&mut self, draft: &mut Draft, whole: bool, top: &[(String, Scope)], place: &Place<'_>) {
+        let start = [self.start.clone()];
+        let dirs = if place.dirs.is_unknown() { &start[..] } else { place.dirs.all() };
+        for dir in dirs {
+            let dir = dir.lexical();
+            let root = self.workspace.roots.iter().filter(|root| dir.is_under(root));
+            let root = root.min_by_key(|root| root.as_path().as_os_str().len()).unwrap_or(&dir);
+            if whole {
+                let effect = Effect::Read { path: root.clone(), scope: Scope::Tree };
+                draft.part.effects.push(inferred(effect, Origin::Program));
+            }
+            let mut above = Some(dir.clone());
+            while let Some(candidate) = above.filter(|candidate| candidate.is_under(root)) {
+                for (path, scope) in top {
+                    let effect = Effect::Read { path: candidate.join(path), scope: *scope };
+                    draft.part.effects.push(inferred(effect, Origin::Argument));
+                }
+                above = candidate.parent();
+            }
+        }
     }
 
     /// Turns what a table says into effects, and decides whether a rule may cover the words.

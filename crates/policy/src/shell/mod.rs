@@ -48,6 +48,11 @@ use dirs::Dirs;
 use toolgate_proto::{CommandLine, Severity, Shell};
 use walk::{Place, Walk};
 
+/// The subcommands of git that pass without a question in the forms in which they only read.
+pub fn git_readers() -> Vec<&'static str> {
+    table::git::readers()
+}
+
 /// Finds every simple command of a command line, and what each would do.
 pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
     let mut walk = Walk::new(workspace, &line.cwd);

@@ -64,7 +64,7 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     };
     let number = tasks.next();
     let cwd = resolve(&order.cwd).real;
-    let environment = environment(&surroundings, &place, proxy.as_deref(), (cleared, &cwd));
+    let environment = environment(&surroundings, &place, proxy.as_deref(), (cleared, &cwd))?;
     let command = Command {
         text: order.text.clone(),
         cwd: cwd.clone(),
@@ -141,13 +141,13 @@ fn environment(
     place: &Place,
     proxy: Option<&Proxy>,
     (cleared, cwd): (&Cleared, &AbsPath),
-) -> Environment {
+) -> Result<Environment, Refusal> {
     let mut environment = Environment::cut(&surroundings.environment, &surroundings.pass, &surroundings.set);
     if let (None, Some(home)) = (environment.get("HOME"), &cleared.scene().workspace.home) {
         environment.set("HOME", home.to_string());
     }
     environment.temporary(&place.temporary);
-    environment.git(surroundings.git, cwd);
+    environment.git(surroundings.git, cleared.terms().git, cwd, &cleared.scene().workspace.roots)?;
     environment.set("TOOLGATE", "1");
     if let Some(proxy) = proxy {
         let address = proxy.url();
@@ -161,7 +161,7 @@ fn environment(
             }
         }
     }
-    environment
+    Ok(environment)
 }
 
 /// Waits for a command's shell to end, telling its output on the way.

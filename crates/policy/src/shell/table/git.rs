@@ -1,11 +1,14 @@
 //! The subcommands of git that only read, on the terms that the runtime sets: no pager, no external diff, no
-//! file-system monitor, no text conversion, no optional locks.
+//! file-system monitor, no text conversion, no optional locks, and no repository but that of the starting directory.
 //!
 //! Even so, git reads the configuration of the repository it finds, so another directory is another question.
 
 use super::super::expand::Arg;
-use super::git_readers::{BRANCH, CONFIG, GIT, READERS, TAG};
+use super::git_readers::{BRANCH, CONFIG, GIT, HELP, READERS, TAG};
+use super::git_shows::GitShows;
+use super::git_words::GitWords;
 use super::{Entry, Use};
+use toolgate_proto::Scope;
 
 /// What a git command line comes to.
 pub(in super::super) struct GitUse {
@@ -13,6 +16,8 @@ pub(in super::super) struct GitUse {
     pub(in super::super) used: Use,
     /// The position of the subcommand among the arguments.
     pub(in super::super) subcommand: Option<usize>,
+    /// Which files it shows.
+    pub(in super::super) shows: GitShows,
 }
 
 /// Judges the arguments after the word `git`.
@@ -61,16 +66,44 @@ pub(in super::super) fn judge(args: &[Arg]) -> GitUse {
         at += if takes_value { 2 } else { 1 };
     }
     let Some(subcommand) = args.get(at) else {
-        return GitUse { used: Use { hazard, ..Use::default() }, subcommand: None };
+        // Without a subcommand git tells how it is used.
+        let read_only = !args.is_empty()
+            && args.iter().all(|arg| matches!(arg.known(), Some("--help" | "-h" | "--no-pager" | "-P")));
+        let used = Use { hazard, read_only, ..Use::default() };
+        return GitUse { used, subcommand: None, shows: GitShows::default() };
     };
     let rest = args.get(at + 1..).unwrap_or_default();
-    let mut used = match subcommand.known() {
+    let (mut used, mut shows) = match subcommand.known() {
         Some(name) => subcommand_use(name, rest),
-        None => Use { hazard: true, ..Use::default() },
+        None => (Use { hazard: true, ..Use::default() }, GitShows::default()),
     };
     used.read_only &= quiet;
     used.hazard |= hazard;
-    GitUse { used, subcommand: Some(at) }
+    // How paths are read was changed.
+    if args.iter().take(at).any(|arg| arg.text.ends_with("-pathspecs")) {
+        shows.whole |= !shows.here.is_empty() || !shows.top.is_empty();
+    }
+    GitUse { used, subcommand: Some(at), shows }
+}
+
+/// The names of all subcommands that may only read.
+pub(in super::super) fn readers() -> Vec<&'static str> {
+    let listed = READERS.iter().flat_map(|entry| entry.names.iter().copied());
+    listed
+        .chain([
+            "branch",
+            "tag",
+            "remote",
+            "stash",
+            "reflog",
+            "worktree",
+            "submodule",
+            "notes",
+            "config",
+            "symbolic-ref",
+            "help",
+        ])
+        .collect()
 }
 
 /// A setting without a section is none: git refuses it, so it cannot make git run anything.
@@ -79,84 +112,171 @@ fn sets_nothing(setting: &str) -> bool {
     !key.contains('.')
 }
 
-fn subcommand_use(name: &str, args: &[Arg]) -> Use {
-    let words: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
-    let names_nothing = args.iter().all(Arg::may_be_option);
+fn subcommand_use(name: &str, args: &[Arg]) -> (Use, GitShows) {
+    let texts: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
+    let literal = args.iter().all(|arg| arg.known().is_some());
+    let plainly =
+        |read_only: bool| (Use { read_only: read_only && literal, ..Use::default() }, GitShows::default());
     match name {
         "branch" => {
-            let mut used = BRANCH.judge(args);
-            // A name creates a branch unless an option says to list; `-c` would copy one.
-            let lists = words.iter().any(|word| {
-                matches!(*word, "--list" | "-l" | "-a" | "-r" | "--all" | "--remotes")
-                    || ["--contains", "--no-contains", "--merged", "--no-merged", "--points-at"]
-                        .iter()
-                        .any(|option| word.starts_with(option))
-            });
-            used.read_only &= (names_nothing || lists)
-                && !words
-                    .iter()
-                    .any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains('c'));
-            used
+            let words = GitWords::read(&BRANCH, args);
+            // A name creates a branch unless an option says to list.
+            let lists = words.has(&["list", "l", "a", "r", "all", "remotes"]) || words.has(FILTERS);
+            listed(&words, words.operands.is_empty() && words.paths.is_empty() || lists)
         }
         "tag" => {
-            let mut used = TAG.judge(args);
-            let lists = words.iter().any(|word| {
-                matches!(*word, "-l" | "--list")
-                    || ["--contains", "--no-contains", "--merged", "--no-merged", "--points-at"]
-                        .iter()
-                        .any(|option| word.starts_with(option))
-            });
-            used.read_only &= names_nothing || lists;
-            used
+            let words = GitWords::read(&TAG, args);
+            let lists = words.has(&["list", "l", "n"]) || words.has(FILTERS);
+            listed(&words, words.operands.is_empty() && words.paths.is_empty() || lists)
         }
-        "remote" => {
-            let read_only = matches!(
-                words.as_slice(),
-                [] | ["-v" | "--verbose"] | ["get-url", _] | ["get-url", "--all" | "--push", _]
-            ) && args.iter().all(|arg| arg.live.is_none());
-            Use { read_only, ..Use::default() }
-        }
-        "stash" => match (words.split_first(), args.split_first()) {
-            (Some((&("list" | "show"), _)), Some((_, rest))) => log_entry().judge(rest),
-            _ => Use::default(),
-        },
-        "reflog" => match (words.first(), args.split_first()) {
-            (Some(&"show"), Some((_, rest))) => log_entry().judge(rest),
-            (Some(&"exists"), _) => {
-                Use { read_only: args.iter().all(|arg| arg.live.is_none()), ..Use::default() }
+        "remote" => plainly(matches!(
+            texts.as_slice(),
+            [] | ["-v" | "--verbose" | "show"]
+                | ["get-url", _]
+                | ["get-url", "--all" | "--push", _]
+                | ["show", "-n", _]
+        )),
+        "stash" => match (texts.first(), args.split_first()) {
+            (Some(&"list"), Some((_, rest))) => {
+                let words = GitWords::read(&log_entry(), rest);
+                (used(&words, true), GitShows::log(&words))
             }
-            (Some(&("expire" | "delete" | "drop" | "write")), _) => Use::default(),
-            _ => log_entry().judge(args),
+            (Some(&"show"), Some((_, rest))) => {
+                let words = GitWords::read(&log_entry(), rest);
+                // Which form it has is a setting, too.
+                (used(&words, true), GitShows { whole: true, ..GitShows::names(&words) })
+            }
+            _ => (Use { hazard: runs_something(name, args), ..Use::default() }, GitShows::default()),
         },
-        "worktree" => Use {
-            read_only: matches!(words.as_slice(), ["list"] | ["list", "--porcelain" | "-v" | "--verbose"]),
-            ..Use::default()
+        "reflog" => match (texts.first(), args.split_first()) {
+            (Some(&"exists"), _) => plainly(true),
+            (Some(&("expire" | "delete" | "drop" | "write" | "list")), _) => plainly(false),
+            (Some(&"show"), Some((_, rest))) => logged(rest),
+            _ => logged(args),
         },
-        "submodule" => Use {
-            read_only: matches!(words.as_slice(), ["status"] | ["status", "--recursive"]),
-            hazard: words.first() == Some(&"foreach"),
-            ..Use::default()
-        },
-        "notes" => Use { read_only: matches!(words.as_slice(), ["list"] | ["show"]), ..Use::default() },
-        "config" => {
-            let mut used = CONFIG.judge(args);
-            used.read_only &= words.iter().any(|word| {
-                matches!(*word, "--get" | "--get-all" | "--get-regexp" | "--get-urlmatch" | "--list" | "-l")
-            }) || matches!(words.as_slice(), ["get", _] | ["list"])
-                || matches!(words.as_slice(), [name] if name.contains('.') && !name.starts_with('-'));
-            used
+        "worktree" => {
+            plainly(matches!(texts.as_slice(), ["list"] | ["list", "--porcelain" | "-v" | "--verbose"]))
         }
-        "symbolic-ref" => Use {
-            read_only: matches!(words.as_slice(), [_] | ["--short" | "-q", _] | ["-q", "--short", _])
-                && words.iter().all(|word| !matches!(*word, "-d" | "--delete")),
-            ..Use::default()
+        "submodule" => {
+            let (mut used, shows) = plainly(texts.as_slice() == ["status"]);
+            used.hazard = texts.contains(&"foreach") || runs_something(name, args);
+            (used, shows)
+        }
+        "notes" => plainly(matches!(texts.as_slice(), ["list"] | ["show"])),
+        "config" => {
+            let words = GitWords::read(&CONFIG, args);
+            let operands: Vec<&str> =
+                words.operands.iter().chain(&words.paths).map(|arg| arg.text.as_str()).collect();
+            let asks = words.has(&["get", "get-all", "get-regexp", "get-urlmatch", "list", "l"]);
+            let reads = match operands.as_slice() {
+                [] => asks,
+                ["list"] => true,
+                ["get", _] => true,
+                [name] => asks || name.contains('.'),
+                [_, ..] => asks,
+            };
+            let mut used = used(&words, reads && literal);
+            // A setting that is written may name a program.
+            used.hazard |= !used.read_only;
+            (used, GitShows::default())
+        }
+        "symbolic-ref" => {
+            let shown = matches!(texts.as_slice(), [_] | ["--short" | "-q", _] | ["-q", "--short", _]);
+            plainly(shown && texts.last().is_some_and(|name| !name.starts_with('-')))
+        }
+        "help" => {
+            let words = GitWords::read(&HELP, args);
+            // A topic starts a viewer.
+            let mut used = used(&words, words.operands.is_empty() && words.paths.is_empty());
+            used.hazard |= runs_something(name, args);
+            (used, GitShows::default())
+        }
+        _ => match READERS.iter().find(|entry| entry.names.contains(&name)) {
+            Some(entry) => read(name, entry, args),
+            None => {
+                let shows = GitShows { whole: SHOWERS.contains(&name), ..GitShows::default() };
+                (Use { hazard: runs_something(name, args), ..Use::default() }, shows)
+            }
         },
-        _ => READERS.iter().find(|entry| entry.names.contains(&name)).map_or_else(
-            || Use { hazard: runs_something(name, args), ..Use::default() },
-            |entry| entry.judge(args),
-        ),
     }
 }
+
+/// One of the listed readers.
+fn read(name: &str, entry: &Entry, args: &[Arg]) -> (Use, GitShows) {
+    let words = GitWords::read(entry, args);
+    let remerges =
+        words.values(&["diff-merges"]).any(|value| value.live.is_some() || value.text.starts_with('r'));
+    let enters = words
+        .values(&["submodule", "ignore-submodules"])
+        .any(|value| value.live.is_some() || !matches!(value.text.as_str(), "short" | "all" | "dirty"));
+    let (allowed, shows) = match name {
+        "diff" => {
+            let two = words.operands.len() + words.paths.len() == 2;
+            (!words.has(&["no-index"]) || two, GitShows::diff(&words))
+        }
+        // What is not told to leave submodules alone looks into them.
+        "diff-index" | "diff-files" => (words.has(&["ignore-submodules", "cached"]), GitShows::diff(&words)),
+        "diff-tree" => (true, GitShows::diff(&words)),
+        "log" | "whatchanged" => (true, GitShows::log(&words)),
+        "show" => (true, GitShows::show(&words)),
+        "blame" | "annotate" => (true, GitShows::file(&words)),
+        "grep" => (true, GitShows::search(&words)),
+        // What it is asked for comes by its input, or is everything.
+        "cat-file" => {
+            let all = words.has(&["batch"]);
+            let shows = GitShows::object(&words);
+            (!all, GitShows { whole: shows.whole || all, ..shows })
+        }
+        "range-diff" => (true, GitShows { whole: true, ..GitShows::default() }),
+        "status" if words.has(&["v", "verbose"]) => (true, GitShows::paths(&words)),
+        "for-each-ref" => return listed(&words, true),
+        _ => (true, GitShows::names(&words)),
+    };
+    (used(&words, allowed && !remerges && !enters), shows)
+}
+
+fn logged(args: &[Arg]) -> (Use, GitShows) {
+    let words = GitWords::read(&log_entry(), args);
+    let remerges =
+        words.values(&["diff-merges"]).any(|value| value.live.is_some() || value.text.starts_with('r'));
+    (used(&words, !remerges), GitShows::log(&words))
+}
+
+/// A list of references: by its format it may print what they point to.
+fn listed(words: &GitWords, lists: bool) -> (Use, GitShows) {
+    let raw = words.values(&["format"]).any(|format| format.live.is_some() || format.text.contains("raw"));
+    (used(words, lists), GitShows { whole: raw, ..GitShows::default() })
+}
+
+fn used(words: &GitWords, allowed: bool) -> Use {
+    Use {
+        read_only: words.listed && allowed,
+        hazard: words.hazard,
+        reads: words.files.iter().map(|file| (file.clone(), Scope::Entry)).collect(),
+        ..Use::default()
+    }
+}
+
+/// Options by which branches and tags are picked from the list.
+const FILTERS: &[&str] = &["contains", "no-contains", "merged", "no-merged", "points-at"];
+
+/// Other subcommands that show or copy the content of files.
+const SHOWERS: &[&str] = &[
+    "archive",
+    "bundle",
+    "checkout-index",
+    "difftool",
+    "fast-export",
+    "format-patch",
+    "merge-file",
+    "merge-tree",
+    "pack-objects",
+    "request-pull",
+    "send-email",
+    "unpack-file",
+    "upload-archive",
+    "upload-pack",
+];
 
 fn log_entry() -> Entry {
     READERS.iter().find(|entry| entry.names.contains(&"log")).copied().unwrap_or(GIT)
@@ -165,16 +285,35 @@ fn log_entry() -> Entry {
 /// Whether a subcommand that changes things is told to run a program of the caller's choice.
 fn runs_something(name: &str, args: &[Arg]) -> bool {
     const RUNNERS: &[&str] = &[
-        "filter-branch",
-        "difftool",
-        "mergetool",
+        "citool",
+        "credential",
+        "cvsexportcommit",
+        "cvsimport",
+        "cvsserver",
         "daemon",
-        "send-email",
+        "difftool",
+        "fast-import",
+        "filter-branch",
+        "for-each-repo",
+        "gui",
+        "hook",
+        "http-backend",
+        "imap-send",
         "instaweb",
-        "upload-pack",
+        "maintenance",
+        "merge-index",
+        "mergetool",
+        "p4",
         "receive-pack",
+        "send-email",
         "shell",
+        "submodule--helper",
+        "svn",
+        "upload-archive",
+        "upload-pack",
+        "web--browse",
     ];
+    const FAMILIES: &[&str] = &["credential-", "remote-", "difftool--", "mergetool--", "fsmonitor--"];
     let mut prose = false;
     let mut runs = |arg: &Arg| {
         // The text of a message picks nothing, whatever it says.
@@ -190,15 +329,18 @@ fn runs_something(name: &str, args: &[Arg]) -> bool {
             "clone" => text.starts_with("-c") || text.starts_with("-u"),
             "grep" => text.starts_with("-O"),
             "archive" | "format-patch" => text.starts_with("-o"),
+            "help" => text.starts_with("-w"),
             _ => false,
         };
         long || short || (arg.live.is_some() && arg.may_be_option())
     };
+    let command = |word: &str| args.iter().any(|arg| arg.text == word);
     RUNNERS.contains(&name)
-        || matches!(
-            (name, args.first().map(|arg| arg.text.as_str())),
-            ("bisect", Some("run")) | ("submodule", Some("foreach"))
-        )
+        || FAMILIES.iter().any(|family| name.starts_with(family))
+        || matches!(name, "bisect" if command("run"))
+        || matches!(name, "submodule" if command("foreach"))
+        // An address that names the program to reach it by.
+        || args.iter().any(|arg| arg.text.contains("ext::") || arg.text.contains("fd::"))
         || args.iter().take_while(|arg| arg.text != "--").any(&mut runs)
 }
 
@@ -213,6 +355,7 @@ const LONG_HAZARDS: &[&str] = &[
     "--config",
     "--template",
     "--no-index",
+    "--web",
 ];
 
 /// Options whose value is prose, so that a live one picks nothing.

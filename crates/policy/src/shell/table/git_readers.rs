@@ -33,7 +33,7 @@ pub(super) const DIFF: &str = "patch no-patch unified= raw patch-with-raw indent
         pickaxe-regex relative? no-relative text ignore-cr-at-eol ignore-space-at-eol \
         ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines= \
         inter-hunk-context= function-context exit-code quiet no-ext-diff no-textconv ignore-submodules? \
-        src-prefix= dst-prefix= no-prefix default-prefix line-prefix= merge-base cached staged";
+        src-prefix= dst-prefix= no-prefix default-prefix line-prefix= merge-base cached staged cc";
 
 /// Options that walks over history share.
 pub(super) const LOG: &str = "follow decorate? no-decorate decorate-refs= decorate-refs-exclude= source mailmap no-mailmap \
@@ -41,13 +41,13 @@ pub(super) const LOG: &str = "follow decorate? no-decorate decorate-refs= decora
         author= committer= grep-reflog= grep= all-match invert-grep regexp-ignore-case basic-regexp \
         extended-regexp fixed-strings perl-regexp remove-empty merges no-merges min-parents= \
         max-parents= no-min-parents no-max-parents first-parent exclude-first-parent-only not all \
-        branches? tags? remotes? glob= exclude= exclude-hidden= reflog alternate-refs single-worktree \
+        branches? tags? remotes? glob= exclude= exclude-hidden= reflog single-worktree \
         ignore-missing bisect cherry-mark cherry-pick left-only right-only cherry walk-reflogs merge \
         boundary simplify-by-decoration show-pulls full-history dense sparse simplify-merges \
         ancestry-path? date-order author-date-order topo-order reverse no-walk? do-walk pretty? format= \
         abbrev-commit no-abbrev-commit oneline encoding= expand-tabs? no-expand-tabs notes? no-notes \
         show-notes? relative-date date= parents children left-right graph no-graph show-linear-break? \
-        count timestamp header objects diff-merges= no-diff-merges combined-all-paths dd remerge-diff";
+        count timestamp header objects diff-merges= no-diff-merges combined-all-paths dd";
 
 pub(super) const READERS: &[Entry] = &[
     Entry {
@@ -64,13 +64,14 @@ pub(super) const READERS: &[Entry] = &[
         attached: "UBMCXl",
         valued: "SGI",
         long: DIFF,
+        more: "no-index root no-commit-id always",
         ..GIT
     },
     Entry {
         names: &["log", "show", "whatchanged", "reflog"],
         flags: "puszDabwWRtrcmgiEFPq",
-        attached: "UBMCXlL",
-        valued: "SGIn",
+        attached: "UBMCXl",
+        valued: "SGInL",
         long: LOG,
         more: DIFF,
         numbers: true,
@@ -86,9 +87,10 @@ pub(super) const READERS: &[Entry] = &[
     Entry {
         names: &["blame", "annotate"],
         flags: "bclfnsewtkp",
-        attached: "LMC",
-        valued: "S",
-        long: "root show-stats porcelain line-porcelain incremental score-debug show-name show-number \
+        attached: "MC",
+        valued: "L",
+        files: "S",
+        long: "contents< ignore-revs-file< root show-stats porcelain line-porcelain incremental score-debug show-name show-number \
             show-email abbrev= date= since= ignore-rev= first-parent color-lines color-by-age",
         ..GIT
     },
@@ -109,7 +111,7 @@ pub(super) const READERS: &[Entry] = &[
         files: "X",
         long: "cached deleted modified others ignored stage unmerged killed directory no-empty-directory \
             eol exclude= exclude-standard error-unmatch full-name abbrev? deduplicate format= \
-            recurse-submodules with-tree=",
+            with-tree=",
         ..GIT
     },
     Entry {
@@ -132,7 +134,7 @@ pub(super) const READERS: &[Entry] = &[
     },
     Entry {
         names: &["cat-file"],
-        flags: "tseip",
+        flags: "tsep",
         long: "batch-check? batch? batch-all-objects unordered buffer",
         ..GIT
     },
@@ -167,7 +169,7 @@ pub(super) const READERS: &[Entry] = &[
         flags: "aIiwvhHEGFPnlLzcopWq",
         valued: "eABCm",
         pattern: "e",
-        long: "cached untracked no-index recurse-submodules text ignore-case word-regexp invert-match \
+        long: "cached untracked no-index text ignore-case word-regexp invert-match \
             full-name extended-regexp basic-regexp perl-regexp fixed-strings line-number column \
             files-with-matches name-only files-without-match null only-matching count color? no-color \
             break heading show-function function-context context= after-context= before-context= \
@@ -187,9 +189,15 @@ pub(super) const GIT: Entry = Entry { operands: Operands::Revisions, hazards: HA
 
 /// Listing branches, tags, remotes and so on: harmless only in these forms.
 pub(super) const BRANCH: Entry = Entry {
-    flags: "arvliqc",
+    flags: "arvliq",
     long: "all remotes list verbose show-current no-color color? column? no-column abbrev? no-abbrev \
             sort= format= ignore-case contains= no-contains= merged= no-merged= points-at= omit-empty",
+    ..GIT
+};
+/// Lists of commands and guides.
+pub(super) const HELP: Entry = Entry {
+    flags: "agc",
+    long: "all guides config no-external-commands no-aliases no-verbose user-interfaces developer-interfaces",
     ..GIT
 };
 pub(super) const TAG: Entry = Entry {

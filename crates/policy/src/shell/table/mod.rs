@@ -9,6 +9,8 @@ pub(super) mod builtins;
 pub(super) mod files;
 pub(super) mod git;
 mod git_readers;
+mod git_shows;
+mod git_words;
 pub(super) mod search;
 pub(super) mod system;
 pub(super) mod text;

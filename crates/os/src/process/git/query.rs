@@ -1,0 +1,172 @@
+//! Questions to git itself: bounded in time and size, and with nothing of the environment but what is given.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+use toolgate_proto::AbsPath;
+
+/// More than any honest configuration has.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// A configuration that includes a pipe would be read for ever.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// One setting of the effective configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ConfigRow {
+    /// It comes from the repository: its `config`, its `config.worktree`, or a file that one of them includes.
+    pub(super) of_repository: bool,
+    /// The file it comes from, as git names it.
+    pub(super) origin: String,
+    /// The section in lower case.
+    pub(super) section: String,
+    /// The subsection, as spelled.
+    pub(super) subsection: Option<String>,
+    /// The variable in lower case.
+    pub(super) variable: String,
+    /// The value; a variable without one is true.
+    pub(super) value: String,
+}
+
+impl ConfigRow {
+    /// The full key, as git takes it.
+    pub(super) fn key(&self) -> String {
+        match &self.subsection {
+            Some(subsection) => format!("{}.{subsection}.{}", self.section, self.variable),
+            None => format!("{}.{}", self.section, self.variable),
+        }
+    }
+}
+
+/// A git process whose answer is awaited.
+pub(super) struct Query {
+    child: Child,
+    answer: Receiver<Option<Vec<u8>>>,
+    started: Instant,
+}
+
+/// How a query ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) success: bool,
+    pub(super) output: Vec<u8>,
+}
+
+impl Query {
+    /// Starts git in a directory.
+    pub(super) fn start(
+        program: &PathBuf,
+        args: &[&str],
+        cwd: &AbsPath,
+        environment: &BTreeMap<String, String>,
+    ) -> Option<Self> {
+        let mut command = Command::new(program);
+        command.args(args).current_dir(cwd.as_path()).env_clear().envs(environment);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
+        let output = child.stdout.take();
+        let (send, answer) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let read = output.map(|output| output.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+            let complete = matches!(read, Some(Ok(_))) && bytes.len() as u64 <= MAX_BYTES;
+            let _ = send.send(complete.then_some(bytes));
+        });
+        Some(Self { child, answer, started: Instant::now() })
+    }
+
+    /// Waits for the answer; `None` if it was too long, or took too long.
+    pub(super) fn finish(mut self) -> Option<Answer> {
+        let left = QUERY_TIMEOUT.saturating_sub(self.started.elapsed());
+        let output = self.answer.recv_timeout(left).ok().flatten();
+        if output.is_none() {
+            let _ = self.child.kill();
+        }
+        let status = self.child.wait().ok()?;
+        Some(Answer { success: status.success(), output: output? })
+    }
+}
+
+/// The git that a command would find.
+pub(super) fn find_git(path: &str) -> Option<PathBuf> {
+    path.split(':')
+        .filter(|directory| directory.starts_with('/'))
+        .map(|directory| PathBuf::from(directory).join("git"))
+        .find(|program| program.is_file())
+}
+
+/// Reads what `git config -z --list --show-scope --show-origin` prints; `None` if that is not what it is.
+pub(super) fn parse_rows(output: &[u8]) -> Option<Vec<ConfigRow>> {
+    let text = std::str::from_utf8(output).ok()?;
+    let mut fields = text.split_terminator('\0');
+    let mut rows = Vec::new();
+    while let Some(scope) = fields.next() {
+        let (origin, entry) = (fields.next()?, fields.next()?);
+        let of_repository = match scope {
+            "local" | "worktree" => true,
+            "system" | "global" | "command" => false,
+            _ => return None,
+        };
+        let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+        let (section, rest) = key.split_once('.')?;
+        let (subsection, variable) = match rest.rsplit_once('.') {
+            Some((subsection, variable)) => (Some(subsection.to_owned()), variable),
+            None => (None, rest),
+        };
+        rows.push(ConfigRow {
+            of_repository,
+            origin: origin.to_owned(),
+            section: section.to_ascii_lowercase(),
+            subsection,
+            variable: variable.to_ascii_lowercase(),
+            value: value.to_owned(),
+        });
+    }
+    Some(rows)
+}
+
+/// The names in what `git config -z --name-only --list` prints of a `.gitmodules`; `None` if one is not text.
+pub(super) fn parse_submodules(output: &[u8]) -> Option<Vec<String>> {
+    let text = std::str::from_utf8(output).ok()?;
+    let mut names: Vec<String> = text
+        .split_terminator('\0')
+        .filter_map(|key| key.strip_prefix("submodule."))
+        .filter_map(|rest| rest.rsplit_once('.'))
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    names.dedup();
+    Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_read_with_scope_subsection_and_missing_values() {
+        let output = b"global\0file:/h/.gitconfig\0user.name\nann\0local\0file:.git/config\0diff.We.ird.textconv\nx\ny\0\
+                       worktree\0file:.git/config.worktree\0core.bare\0";
+        let rows = parse_rows(output).unwrap();
+        let found: Vec<(bool, String, &str)> =
+            rows.iter().map(|row| (row.of_repository, row.key(), row.value.as_str())).collect();
+        assert_eq!(
+            found,
+            [
+                (false, "user.name".to_owned(), "ann"),
+                (true, "diff.We.ird.textconv".to_owned(), "x\ny"),
+                (true, "core.bare".to_owned(), "true"),
+            ]
+        );
+        assert_eq!(rows[1].subsection.as_deref(), Some("We.ird"));
+    }
+
+    #[test]
+    fn what_is_no_list_of_settings_is_refused() {
+        for output in [&b"local\0file:x"[..], b"elsewhere\0file:x\0a.b\nc\0", b"local\0file:x\0\xff.b\nc\0"] {
+            assert_eq!(parse_rows(output), None);
+        }
+    }
+}
