@@ -70,8 +70,7 @@ impl Gathered {
         }
         // What an untrusted project names comes last: it must not take the name of a server of the user's, which may
         // screen calls.
-        let from_project =
-            |file: &SettingsFile| matches!(file.rules.layer, Layer::Project | Layer::Local);
+        let from_project = |file: &SettingsFile| matches!(file.rules.layer, Layer::Project | Layer::Local);
         let trusted = |file: &SettingsFile| options.trust_workspace || !from_project(file);
         for file in settings.files.iter().filter(|file| trusted(file)) {
             gathered.settings_file(file, options, true);

@@ -342,7 +342,8 @@ impl Contribution<'_> {
         if self.granted.is_empty() || key.name() != "permissions.allow" {
             return None;
         }
-        let granted = |rule: &&Value| rule.as_str().is_some_and(|rule| self.granted.iter().any(|it| it == rule));
+        let granted =
+            |rule: &&Value| rule.as_str().is_some_and(|rule| self.granted.iter().any(|it| it == rule));
         Some(said.as_array()?.iter().filter(granted).cloned().collect())
     }
 
@@ -365,7 +366,10 @@ pub(super) fn merge(files: &[Contribution<'_>]) -> Value {
     let bypass_is_off = files.iter().any(|file| {
         let off = |path: &[&str]| path.iter().try_fold(file.said, |value, name| value.get(name));
         let key = "disableBypassPermissionsMode";
-        [off(&["permissions", key]), off(&["managed", key])].into_iter().flatten().any(|said| is_word(said, true))
+        [off(&["permissions", key]), off(&["managed", key])]
+            .into_iter()
+            .flatten()
+            .any(|said| is_word(said, true))
     });
     for key in key_rules() {
         let mut merged: Option<Value> = None;

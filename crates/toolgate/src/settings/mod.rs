@@ -15,6 +15,13 @@ mod effective;
 pub mod grants;
 mod guard;
 mod judging;
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "tests make their own files and say what they tried"
+)]
+mod law;
 mod locate;
 pub mod merge;
 mod read;
@@ -29,10 +36,10 @@ pub use guard::content_checks;
 pub use locate::{SettingSource, SettingsOptions, check_text};
 pub use read::SettingsFile;
 
+use shape::Shape;
 use std::collections::BTreeMap;
 use std::fmt;
 use toolgate_os::Stamp;
-use shape::Shape;
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 use trust::{Brought, Standing};

@@ -85,12 +85,8 @@ pub(super) fn read_settings(
     let mut said = whole.clone();
     make_paths_absolute(&mut said, origin);
     check_mode(&node, origin)?;
-    let contribution = Contribution {
-        said: &said,
-        layer: origin.layer,
-        trusted: origin.trusted,
-        granted: origin.granted,
-    };
+    let contribution =
+        Contribution { said: &said, layer: origin.layer, trusted: origin.trusted, granted: origin.granted };
     for key in contribution.waiting() {
         let path: Vec<&str> = key.path.iter().map(String::as_str).collect();
         let message = match key.rule {
