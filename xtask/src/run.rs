@@ -119,6 +119,23 @@ pub(crate) fn soak_schedule(batches: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// The law of settings: with an untrusted project nothing is freer than without it.
+pub(crate) fn settings_law(cases: Option<&str>) -> Result<()> {
+    let cases: u64 = cases.unwrap_or("100000").parse().context("N must be a number of cases")?;
+    let started = Instant::now();
+    let status = cargo_command()
+        .args(["test", "--locked", "--package", "toolgate", "--lib"])
+        .args(["--", "--nocapture", "with_an_untrusted_project_nothing_is_freer_than_without_it"])
+        .env("TOOLGATE_SETTINGS_CASES", cases.to_string())
+        .current_dir(root()?)
+        .status()?;
+    if !status.success() {
+        bail!("an untrusted project freed something");
+    }
+    println!("{cases} cases in {} s", started.elapsed().as_secs());
+    Ok(())
+}
+
 /// Prints how many cases of the corpus were let through, denied and asked about.
 pub(crate) fn corpus() -> Result<()> {
     let tests = ["test", "--quiet", "--locked", "--package", "toolgate-policy", "--test", "main"];

@@ -24,12 +24,15 @@ pub struct RawBook {
     pub content: Value,
     /// The lines of the rules, in order, where known.
     pub rule_lines: Vec<usize>,
+    /// Only its denies and questions count, because the file it stands in is not trusted: where it says `allow` it has
+    /// no opinion, and it gives no tool a risk.
+    pub tighten_only: bool,
 }
 
 impl RawBook {
     /// A book of a layer.
     pub fn new(layer: Layer, content: Value) -> Self {
-        Self { layer, file: None, line: None, content, rule_lines: Vec::new() }
+        Self { layer, file: None, line: None, content, rule_lines: Vec::new(), tighten_only: false }
     }
 }
 
@@ -109,6 +112,7 @@ pub(crate) struct Books(Vec<Book>);
 
 #[derive(Debug, Clone)]
 struct Book {
+    tighten_only: bool,
     default: Option<(Action, RuleRef)>,
     by_tool: HashMap<String, Vec<Compiled>>,
     any: Vec<Compiled>,
@@ -159,9 +163,11 @@ impl Books {
         input: &Map<String, Value>,
     ) -> Option<Answer<'b>> {
         let answers = self.0.iter().filter_map(|book| book.answer(tool, input));
-        // `max_by_key` would take the last of equals; the first book is the strongest layer.
+        // `max_by_key` would take the last of equals; the first book is the strongest layer. A question by a rule is
+        // stricter than one by default, which mode bypass skips.
+        let weight = |answer: &Answer<'b>| (answer.action, answer.by_rule);
         answers.fold(None, |strictest: Option<Answer<'b>>, answer| match strictest {
-            Some(strictest) if strictest.action >= answer.action => Some(strictest),
+            Some(strictest) if weight(&strictest) >= weight(&answer) => Some(strictest),
             Some(_) | None => Some(answer),
         })
     }
@@ -172,7 +178,7 @@ impl Books {
             let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
             names.filter_map(|name| book.by_tool.get(name)).flatten().find_map(|rule| rule.risk)
         };
-        self.0.iter().filter_map(own).max()
+        self.0.iter().filter(|book| !book.tighten_only).filter_map(own).max()
     }
 
     /// Whether a book denies the tool whatever it is called with.
@@ -213,6 +219,7 @@ impl Book {
             }
         };
         let mut book = Self {
+            tighten_only: raw.tighten_only,
             default: content
                 .default_action
                 .map(|action| (action, reference("defaultAction".to_owned(), &action.to_string(), None))),
@@ -266,7 +273,7 @@ impl Book {
 
     fn answer<'b>(&'b self, tool: &ToolIdentity, input: &Map<String, Value>) -> Option<Answer<'b>> {
         let rule = self.candidates(tool).find(|rule| rule.tests.iter().all(|test| test.holds(input)));
-        match rule {
+        let answer = match rule {
             Some(rule) => Some(Answer {
                 action: rule.action,
                 by_rule: true,
@@ -279,7 +286,8 @@ impl Book {
                 message: None,
                 reference,
             }),
-        }
+        };
+        answer.filter(|answer| !(self.tighten_only && answer.action == Action::Allow))
     }
 }
 

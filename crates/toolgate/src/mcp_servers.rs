@@ -2,10 +2,10 @@
 //!
 //! Strongest first: the command line, settings (managed, local, project, user), the project's `.mcp.json`, the
 //! person's own lists.
-//! The first that names a server decides about it.
+//! The first that names a server decides about it; what an untrusted project names comes after everything else.
 //! What a project names is not started before the person approved it: starting it is running the project's code.
 
-use crate::settings::Settings;
+use crate::settings::{Settings, SettingsFile};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toolgate_mcp::client::{Origin, ServerEntry, read_servers};
@@ -68,41 +68,43 @@ impl Gathered {
         if options.strict {
             return Ok(gathered);
         }
-        for file in &settings.files {
-            let trusted =
-                options.trust_workspace || !matches!(file.rules.layer, Layer::Project | Layer::Local);
-            let name = file.rules.file.clone().unwrap_or_else(|| "--settings".to_owned());
-            gathered.add(&file.whole, &name, &options.root, options, trusted);
+        // What an untrusted project names comes last: it must not take the name of a server of the user's, which may
+        // screen calls.
+        let from_project = |file: &SettingsFile| matches!(file.rules.layer, Layer::Project | Layer::Local);
+        let trusted = |file: &SettingsFile| options.trust_workspace || !from_project(file);
+        for file in settings.files.iter().filter(|file| trusted(file)) {
+            gathered.settings_file(file, options, true);
         }
-        gathered.project(options, settings);
+        if options.trust_workspace {
+            gathered.project(options, settings);
+        }
         if let Some(dir) = &options.config_dir {
             gathered.file(&dir.join("mcp.json"), options, true);
         }
         if let Some(home) = &options.home {
             gathered.claude(&home.join(".claude.json"), options);
         }
+        for file in settings.files.iter().filter(|file| !trusted(file)) {
+            gathered.settings_file(file, options, false);
+        }
+        if !options.trust_workspace {
+            gathered.project(options, settings);
+        }
         Ok(gathered)
+    }
+
+    fn settings_file(&mut self, file: &SettingsFile, options: &ServerOptions, trusted: bool) {
+        let name = file.rules.file.clone().unwrap_or_else(|| "--settings".to_owned());
+        self.add(&file.whole, &name, &options.root, options, trusted);
     }
 
     fn project(&mut self, options: &ServerOptions, settings: &Settings) {
         let path = options.root.join(PROJECT_FILE);
         let Some(value) = self.read(&path) else { return };
-        let named_in = |key: &str, trusted_only: bool| -> Vec<String> {
-            settings
-                .files
-                .iter()
-                .filter(|file| !trusted_only || !matches!(file.rules.layer, Layer::Project | Layer::Local))
-                .filter_map(|file| file.whole.get(key)?.as_array())
-                .flatten()
-                .filter_map(|name| name.as_str().map(str::to_owned))
-                .collect()
-        };
-        let all = settings.files.iter().any(|file| {
-            !matches!(file.rules.layer, Layer::Project | Layer::Local)
-                && file.whole.get("enableAllProjectMcpServers") == Some(&Value::Bool(true))
-        });
-        let (enabled, disabled) =
-            (named_in("enabledMcpjsonServers", true), named_in("disabledMcpjsonServers", false));
+        let merged = settings.merged();
+        let all = merged.enable_all_project_mcp_servers == Some(true);
+        let enabled = merged.enabled_mcpjson_servers.as_deref().unwrap_or_default();
+        let disabled = merged.disabled_mcpjson_servers.as_deref().unwrap_or_default();
         let before = self.servers.len();
         self.add(&value, &path.to_string(), &options.root, options, options.trust_workspace || all);
         let mut index = before;
@@ -176,7 +178,10 @@ mod tests {
             std::fs::create_dir_all(path.parent().unwrap().as_path()).unwrap();
             std::fs::write(path.as_path(), text).unwrap();
         };
-        write(".mcp.json", r#"{"mcpServers": {"a": {"command": "project"}, "b": {"command": "project"}}}"#);
+        write(
+            ".mcp.json",
+            r#"{"mcpServers": {"a": {"command": "project"}, "b": {"command": "project"}, "z": {"command": "project"}}}"#,
+        );
         write(
             "config/mcp.json",
             r#"{"mcpServers": {"b": {"command": "person"}, "c": {"command": "${X:-d}"}}}"#,
@@ -195,7 +200,8 @@ mod tests {
         let found = Gathered::look(&options, &Settings::default()).unwrap();
         let seen: Vec<(&str, bool)> =
             found.servers.iter().map(|server| (server.name.as_str(), server.trusted)).collect();
-        assert_eq!(seen, [("a", true), ("b", false), ("c", true)]);
+        // `b` is the user's: an untrusted project cannot take the name.
+        assert_eq!(seen, [("a", true), ("b", true), ("c", true), ("z", false)]);
         options.strict = true;
         assert_eq!(Gathered::look(&options, &Settings::default()).unwrap().servers.len(), 1);
         options.given = vec!["no-such-file.json".to_owned()];
@@ -203,6 +209,6 @@ mod tests {
         (options.given, options.strict) = (Vec::new(), false);
         options.config_dir = Some(root.join("broken"));
         let found = Gathered::look(&options, &Settings::default()).unwrap();
-        assert_eq!((found.servers.len(), found.problems.len()), (2, 1));
+        assert_eq!((found.servers.len(), found.problems.len()), (3, 1));
     }
 }

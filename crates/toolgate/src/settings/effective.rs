@@ -1,6 +1,7 @@
 //! Every value that counts, and where it came from.
 
 use super::document::{Kind, Node};
+use super::merge::{MergeRule, at, is_word, rule_of};
 use super::{Settings, SettingsFile};
 use crate::hooks::planned;
 use serde::Serialize;
@@ -28,28 +29,14 @@ pub struct Effective {
     pub waits: Option<String>,
 }
 
-/// What loosens, and so waits for trust.
-const NEEDS_TRUST: [&str; 11] = [
-    "permissions.allow",
-    "permissions.additionalDirectories",
-    "env",
-    "mcpServers",
-    "disableAllHooks",
-    "enableAllProjectMcpServers",
-    "enabledMcpjsonServers",
-    "preApproval.allowedDomains",
-    "preApproval.allowPrivate",
-    "preApproval.autoApproveHttps",
-    "sandbox",
-];
-
 impl Settings {
     /// Every value that was set, strongest first; of single values only the one that wins. `mode` is the mode given on
     /// the command line.
     pub fn effective(&self, mode: Option<Mode>) -> Vec<Effective> {
         let mut out: Vec<Effective> = Vec::new();
         let in_force = self.policy(mode).mode;
-        let from = self.files.iter().find(|file| file.mode == Some(in_force));
+        let says = |file: &&SettingsFile| file.shape.permissions.default_mode.as_deref().map(str::parse);
+        let from = self.files.iter().find(|file| says(file) == Some(Ok(in_force)));
         out.push(match (mode, from) {
             (None, Some(file)) => entry(file, "permissions.defaultMode", json!(in_force.as_str()), {
                 Some(file.node.nearest(&["permissions", "defaultMode"]).line)
@@ -81,7 +68,10 @@ impl Settings {
                 waits: None,
             });
         }
-        for file in self.files.iter().filter(|file| !self.hooks_count(file) && !file.shape.hooks.is_empty()) {
+        let has_hooks = |file: &&SettingsFile| {
+            file.whole.get("hooks").and_then(Value::as_object).is_some_and(|hooks| !hooks.is_empty())
+        };
+        for file in self.files.iter().filter(has_hooks).filter(|file| !self.hooks_count(file)) {
             let mut waiting = entry(
                 file,
                 "hooks",
@@ -117,8 +107,11 @@ impl Settings {
             }
             Kind::Scalar(value) => {
                 let waits = self.waits(file, key, value);
-                // Of single values the strongest that counts wins; weaker ones are not shown.
-                if waits.is_some() || !out.iter().any(|other| other.key == key && other.waits.is_none()) {
+                // Of single values the one that holds is shown, and where it stands first.
+                let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+                let holds = at(&self.whole_merged, &path).is_none_or(|merged| merged == value);
+                let shown = out.iter().any(|other| other.key == key && other.waits.is_none());
+                if waits.is_some() || holds && !shown {
                     out.push(Effective { waits, ..entry(file, key, value.clone(), Some(node.line)) });
                 }
             }
@@ -126,12 +119,26 @@ impl Settings {
     }
 
     fn waits(&self, file: &SettingsFile, key: &str, value: &Value) -> Option<String> {
-        let top = key.split('.').next().unwrap_or_default();
-        let loosens = NEEDS_TRUST.contains(&key) || NEEDS_TRUST.contains(&top);
-        let counts = key == "permissions.allow"
+        let path: Vec<&str> = key.split('.').collect();
+        let project = matches!(file.rules.layer, Layer::Project | Layer::Local);
+        let granted = key == "permissions.allow"
             && file.rules.allow.iter().any(|rule| value.as_str() == Some(rule.text.as_str()));
-        if loosens && !file.trusted && !counts {
-            return Some("the workspace is not trusted".to_owned());
+        let untrusted = || Some("the workspace is not trusted".to_owned());
+        match rule_of(&path) {
+            Some(MergeRule::NeedsTrust(_)) if !file.trusted && !granted => return untrusted(),
+            Some(MergeRule::DenyWins(tight) | MergeRule::Tighten(tight))
+                if !file.trusted && !is_word(value, tight) =>
+            {
+                return untrusted();
+            }
+            Some(MergeRule::StricterBook) if !file.trusted && value == "allow" => return untrusted(),
+            Some(MergeRule::UserOnly(_)) if project => {
+                return Some("it counts in your own settings only".to_owned());
+            }
+            Some(MergeRule::ManagedOnly(_)) if file.rules.layer != Layer::Managed => {
+                return Some("it counts in managed settings only".to_owned());
+            }
+            _ => {}
         }
         let managed = file.rules.layer == Layer::Managed;
         if key == "permissions.allow" && !managed && self.managed_rules_only() {

@@ -197,6 +197,7 @@ impl Settings {
         }
         settings.brought = brought;
         settings.standing = standing;
+        settings.settle()?;
         Ok(settings)
     }
 }

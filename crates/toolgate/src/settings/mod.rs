@@ -15,7 +15,15 @@ mod effective;
 pub mod grants;
 mod guard;
 mod judging;
+#[cfg(test)]
+#[expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "tests make their own files and say what they tried"
+)]
+mod law;
 mod locate;
+pub mod merge;
 mod read;
 mod sandbox;
 pub mod schema;
@@ -25,16 +33,15 @@ pub mod trust;
 
 pub use effective::Effective;
 pub use guard::content_checks;
-pub use judging::Judging;
 pub use locate::{SettingSource, SettingsOptions, check_text};
 pub use read::SettingsFile;
-pub use sandbox::SandboxPart;
 
+use shape::Shape;
 use std::collections::BTreeMap;
 use std::fmt;
 use toolgate_os::Stamp;
-use toolgate_policy::{Layer, RawPolicy};
-use toolgate_proto::{AbsPath, Mode};
+use toolgate_policy::Layer;
+use toolgate_proto::AbsPath;
 use trust::{Brought, Standing};
 
 /// The coarsest clock of file times that is in use, in nanoseconds.
@@ -51,6 +58,12 @@ pub struct Settings {
     pub brought: Brought,
     /// Whether that is trusted.
     pub standing: Standing,
+    /// All files as one.
+    merged: Shape,
+    /// The same as it would be written.
+    whole_merged: serde_json::Value,
+    /// The managed files as one.
+    managed: Shape,
     /// Every place that was looked at, there or not, and what it was like just before it was read.
     watched: Vec<(AbsPath, Stamp)>,
     /// When they were read: nanoseconds since 1970.
@@ -89,32 +102,57 @@ pub struct SettingsError {
 }
 
 impl Settings {
-    /// The rules and the mode. A mode given on the command line comes first, then the strongest file's.
-    pub fn policy(&self, mode: Option<Mode>) -> RawPolicy {
-        let mut policy = RawPolicy {
-            layers: self.files.iter().map(|file| file.rules.clone()).collect(),
-            mode: mode.or_else(|| self.files.iter().find_map(|file| file.mode)).unwrap_or_default(),
-            ..RawPolicy::default()
+    /// The settings of all files as one, by the rule of each key. Entries that stay with their file are in
+    /// [`SettingsFile::shape`].
+    pub fn merged(&self) -> &Shape {
+        &self.merged
+    }
+
+    /// Merges the files.
+    fn settle(&mut self) -> Result<(), SettingsError> {
+        let files: Vec<_> = self.files.iter().map(SettingsFile::contribution).collect();
+        let managed: Vec<_> = files.iter().filter(|file| file.layer == Layer::Managed).copied().collect();
+        let shape = |merged: serde_json::Value| {
+            serde_json::from_value::<Shape>(merged).map_err(|error| SettingsError {
+                file: "settings".to_owned(),
+                line: 1,
+                message: format!("the files do not fit together: {error}"),
+                fix: read::CORRECT_IT.to_owned(),
+            })
         };
-        judging::gather(self.files.iter().map(|file| &file.judging), &mut policy);
-        policy.managed.disabled_tools = self.disabled_tools();
-        // Whoever can change the settings can change the answer.
+        let merged = merge::merge(&files);
+        (self.merged, self.managed) = (shape(merged.clone())?, shape(merge::merge(&managed))?);
+        self.whole_merged = merged;
+        let mode = &self.merged.permissions.default_mode;
+        let mut waiting = Vec::new();
+        for file in self.files.iter().filter(|file| !file.trusted) {
+            let said = &file.shape.permissions.default_mode;
+            if said.is_some() && said != mode {
+                waiting.push((file, "permissions.defaultMode"));
+            }
+            if file.book.as_ref().is_some_and(|book| has_allow(&book.content)) {
+                waiting.push((file, "policy"));
+            }
+        }
+        let notes: Vec<SettingsNote> = waiting
+            .into_iter()
+            .map(|(file, key)| SettingsNote {
+                file: file.rules.file.clone().unwrap_or_default(),
+                line: file.node.nearest(&key.split('.').collect::<Vec<_>>()).line,
+                message: match key {
+                    "policy" => read::waiting_message("policy` with `allow"),
+                    key => read::waiting_message(key),
+                },
+            })
+            .collect();
+        self.notes.extend(notes);
+        Ok(())
+    }
+
+    /// Paths that no rule pre-approves for writing: a change of the settings is a change of the answer.
+    fn protected_paths(&self) -> Vec<AbsPath> {
         let files = self.files.iter().filter_map(|file| file.rules.file.as_ref());
-        policy.protected_paths = files.filter_map(|file| AbsPath::new(file).ok()).collect();
-        policy
-    }
-
-    /// Directories beside the workspace in which the session may work.
-    pub fn additional_directories(&self) -> Vec<AbsPath> {
-        self.files.iter().flat_map(|file| file.additional_directories.clone()).collect()
-    }
-
-    /// Tools that are switched off.
-    pub fn disabled_tools(&self) -> Vec<String> {
-        let named = |file: &SettingsFile| {
-            [file.shape.disabled_tools.clone(), file.shape.managed.disabled_tools.clone()]
-        };
-        self.files.iter().flat_map(named).flatten().collect()
+        files.filter_map(|file| AbsPath::new(file).ok()).collect()
     }
 
     /// The layers found, for showing.
@@ -122,48 +160,19 @@ impl Settings {
         self.files.iter().map(|file| (file.rules.layer, file.rules.file.clone())).collect()
     }
 
-    /// Only managed allow rules count. Any file may say so: it only tightens.
-    pub fn managed_rules_only(&self) -> bool {
-        self.files.iter().any(|file| file.judging.managed_rules_only == Some(true))
-    }
-
-    /// Mode bypass is taken away. Any file may do that: it only tightens.
-    pub fn bypass_disabled(&self) -> bool {
-        self.files.iter().any(|file| file.judging.disable_bypass == Some(true))
-    }
-
-    /// Whatever would be asked is denied at once.
-    pub fn denies_instead_of_asking(&self) -> bool {
-        self.files.iter().any(|file| file.shape.permissions.deny_instead_of_prompting == Some(true))
-    }
-
     /// Environment variables for commands and hooks; of each, the strongest file's.
     pub fn env(&self) -> BTreeMap<String, String> {
-        let mut env = BTreeMap::new();
-        for file in self.files.iter().filter(|file| file.trusted) {
-            for (name, value) in &file.shape.env {
-                env.entry(name.clone()).or_insert_with(|| value.clone());
-            }
-        }
-        env
+        self.merged().env.clone()
     }
 
     /// Whether the hooks of a file count.
     pub(crate) fn hooks_count(&self, file: &SettingsFile) -> bool {
-        if !file.trusted {
+        if self.managed.disable_all_hooks == Some(true) {
             return false;
         }
-        let managed = file.rules.layer == Layer::Managed;
-        let disabled = |by: &&SettingsFile| by.trusted && by.shape.disable_all_hooks.is_some();
-        if self.managed().any(|by| by.shape.disable_all_hooks == Some(true)) {
-            return false;
-        }
-        if managed {
-            return true;
-        }
-        let managed_only = self.managed().any(|by| by.shape.allow_managed_hooks_only == Some(true));
-        let off = self.files.iter().find(disabled).and_then(|by| by.shape.disable_all_hooks);
-        !managed_only && off != Some(true)
+        let managed_only = self.merged().allow_managed_hooks_only == Some(true);
+        file.rules.layer == Layer::Managed
+            || !managed_only && self.merged().disable_all_hooks != Some(true) && !file.shape.hooks.is_empty()
     }
 
     /// The lists of addresses that HTTP hooks may use; an address must be in each.
@@ -208,8 +217,11 @@ impl Settings {
     pub fn hook_servers(&self) -> Vec<String> {
         crate::hooks::tool_servers(self)
     }
+}
 
-    fn managed(&self) -> impl Iterator<Item = &SettingsFile> {
-        self.files.iter().filter(|file| file.rules.layer == Layer::Managed)
-    }
+/// Whether a rule book allows anything.
+fn has_allow(book: &serde_json::Value) -> bool {
+    let allows = |value: Option<&serde_json::Value>| value.and_then(|it| it.as_str()) == Some("allow");
+    let rules = book.get("rules").and_then(serde_json::Value::as_array);
+    allows(book.get("defaultAction")) || rules.into_iter().flatten().any(|rule| allows(rule.get("action")))
 }

@@ -1,13 +1,12 @@
 //! What stands in one settings file.
 
 use super::document::{Kind, Node};
-use super::judging::Judging;
-use super::sandbox::SandboxPart;
+use super::merge::{Contribution, MergeRule};
 use super::schema::{check, settings_check};
 use super::shape::Shape;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
-use toolgate_policy::{Layer, LayerRules, RawRule};
+use toolgate_policy::{Layer, LayerRules, RawBook, RawRule};
 use toolgate_proto::{AbsPath, Mode};
 
 /// What to do about a file that cannot be used.
@@ -17,24 +16,34 @@ pub(super) const CORRECT_IT: &str =
 /// One settings file, or another origin of settings, taken apart.
 #[derive(Debug, Clone)]
 pub struct SettingsFile {
-    /// Its rules. Allow rules of a file that is not trusted are left out.
+    /// Its rules, as far as they count.
     pub rules: LayerRules,
-    /// `permissions.defaultMode`, where it counts.
-    pub mode: Option<Mode>,
-    /// `permissions.additionalDirectories`, where they count.
-    pub additional_directories: Vec<AbsPath>,
-    /// What it says about judging beside its rules, where it counts.
-    pub judging: Judging,
-    /// Every key that toolgate knows, as written.
+    /// Its book `policy`, as far as it counts.
+    pub book: Option<RawBook>,
+    /// What counts of it, whatever other files say. See [`merge`](super::merge).
     pub shape: Shape,
-    /// `sandbox` and `env`.
-    pub sandbox: SandboxPart,
-    /// All of it, unknown keys included.
+    /// All of it as written, unknown keys included.
     pub whole: Value,
     /// Whether what loosens in it counts.
     pub trusted: bool,
+    /// What it says, with paths made absolute.
+    pub(super) said: Value,
+    /// Allow rules of it that the user granted at a prompt.
+    granted: Vec<String>,
     /// Where each line is.
     pub(crate) node: Node,
+}
+
+impl SettingsFile {
+    /// The file as merging takes it.
+    pub(super) fn contribution(&self) -> Contribution<'_> {
+        Contribution {
+            said: &self.said,
+            layer: self.rules.layer,
+            trusted: self.trusted,
+            granted: &self.granted,
+        }
+    }
 }
 
 /// Where a text of settings came from.
@@ -73,117 +82,106 @@ pub(super) fn read_settings(
         notes.push(SettingsNote { file: origin.name.to_owned(), line, message });
     }
     let whole = node.value();
-    let shape: Shape =
-        serde_json::from_value(whole.clone()).map_err(|error| wrong(node.line, error.to_string()))?;
+    let mut said = whole.clone();
+    make_paths_absolute(&mut said, origin);
+    check_mode(&node, origin)?;
+    let contribution =
+        Contribution { said: &said, layer: origin.layer, trusted: origin.trusted, granted: origin.granted };
+    for key in contribution.waiting() {
+        let path: Vec<&str> = key.path.iter().map(String::as_str).collect();
+        let message = match key.rule {
+            MergeRule::ManagedOnly(_) => format!("`{}` counts in managed settings only", key.name()),
+            MergeRule::UserOnly(_) => {
+                format!("`{}` counts in your own settings only, not in a project's", key.name())
+            }
+            _ => waiting_message(&key.name()),
+        };
+        notes.push(SettingsNote { file: origin.name.to_owned(), line: node.nearest(&path).line, message });
+    }
+    let shape: Shape = serde_json::from_value(contribution.counting())
+        .map_err(|error| wrong(node.line, error.to_string()))?;
     let mut rules = LayerRules::new(origin.layer, origin.anchor.clone());
     rules.file = Some(origin.name.to_owned());
-    let mut file = SettingsFile {
+    let mut allowed = shape.permissions.allow.clone();
+    rules.allow = rules_at(&node, "allow");
+    rules.allow.retain(|rule| {
+        let counts = allowed.iter().position(|counted| *counted == rule.text);
+        counts.map(|at| allowed.swap_remove(at)).is_some()
+    });
+    rules.ask = rules_at(&node, "ask");
+    rules.deny = rules_at(&node, "deny");
+    Ok(SettingsFile {
         rules,
-        mode: None,
-        additional_directories: Vec::new(),
-        judging: Judging::read(&node, origin)?,
-        sandbox: SandboxPart::of(&shape, origin),
+        book: node.get("policy").filter(|node| !node.value().is_null()).map(|node| book(node, origin)),
         shape,
         whole,
         trusted: origin.trusted,
+        said,
+        granted: origin.granted.to_vec(),
         node,
-    };
-    Reader { origin, notes }.take(&mut file)?;
-    Ok(file)
+    })
 }
 
-struct Reader<'a> {
-    origin: &'a Origin<'a>,
-    notes: &'a mut Vec<SettingsNote>,
+/// Says that a key waits for trust.
+pub(super) fn waiting_message(key: &str) -> String {
+    format!("`{key}` has no effect until the workspace is trusted (`toolgate trust`, or --trust-workspace)")
 }
 
-impl Reader<'_> {
-    fn take(&mut self, file: &mut SettingsFile) -> Result<(), SettingsError> {
-        let permissions = &file.shape.permissions;
-        file.rules.deny = rules_at(&file.node, "deny");
-        file.rules.ask = rules_at(&file.node, "ask");
-        let mut allow = rules_at(&file.node, "allow");
-        if !self.origin.trusted {
-            let before = allow.len();
-            allow.retain(|rule| self.origin.granted.contains(&rule.text));
-            if allow.len() < before {
-                self.waits(&file.node, &["permissions", "allow"]);
-            }
-        }
-        file.rules.allow = allow;
-        if let Some(text) = &permissions.default_mode {
-            let place = ["permissions", "defaultMode"];
-            let mode: Mode = text.parse().map_err(|problem| SettingsError {
-                file: self.origin.name.to_owned(),
-                line: file.node.nearest(&place).line,
-                message: format!("`permissions.defaultMode`: {problem}"),
-                fix: "use one of the modes named".to_owned(),
-            })?;
-            let looser = matches!(mode, Mode::AcceptEdits | Mode::Bypass);
-            if !looser || self.origin.trusted {
-                file.mode = Some(mode);
-            } else {
-                self.waits(&file.node, &place);
-            }
-        }
-        if !permissions.additional_directories.is_empty() {
-            if self.origin.trusted {
-                let join = |dir: &String| self.origin.anchor.join(dir);
-                file.additional_directories = permissions.additional_directories.iter().map(join).collect();
-            } else {
-                self.waits(&file.node, &["permissions", "additionalDirectories"]);
-            }
-        }
-        if !self.origin.trusted {
-            let shape = &file.shape;
-            for (key, says_anything) in [
-                ("hooks", !shape.hooks.is_empty()),
-                ("env", !shape.env.is_empty()),
-                ("mcpServers", !shape.mcp_servers.is_empty()),
-                ("disableAllHooks", shape.disable_all_hooks == Some(true)),
-                ("enableAllProjectMcpServers", shape.enable_all_project_mcp_servers == Some(true)),
-                ("enabledMcpjsonServers", shape.enabled_mcpjson_servers.is_some()),
-                ("preApproval", shape.pre_approval.loosens()),
-                ("sandbox", shape.sandbox.loosens()),
-            ] {
-                if says_anything {
-                    self.waits(&file.node, &[key]);
-                }
-            }
-        }
-        if self.origin.layer != Layer::Managed {
-            self.managed_only(file);
-        }
-        Ok(())
+fn book(node: &Node, origin: &Origin<'_>) -> RawBook {
+    let mut book = RawBook::new(origin.layer, node.value());
+    book.file = Some(origin.name.to_owned());
+    book.line = Some(node.line);
+    book.tighten_only = !origin.trusted;
+    if let Some(Node { kind: Kind::List(rules), .. }) = node.get("rules") {
+        book.rule_lines = rules.iter().map(|rule| rule.line).collect();
     }
+    book
+}
 
-    /// Says that something waits for trust.
-    fn waits(&mut self, node: &Node, place: &[&str]) {
-        self.note(
-            node.nearest(place).line,
-            format!(
-                "`{}` has no effect until the workspace is trusted (`toolgate trust`, or --trust-workspace)",
-                place.join(".")
-            ),
-        );
+/// A mode that toolgate does not know is an error: it may have been meant to be strict.
+fn check_mode(node: &Node, origin: &Origin<'_>) -> Result<(), SettingsError> {
+    let place = ["permissions", "defaultMode"];
+    let Some(said) = node.get("permissions").and_then(|node| node.get("defaultMode")) else { return Ok(()) };
+    let Kind::Scalar(Value::String(text)) = &said.kind else { return Ok(()) };
+    match text.parse::<Mode>() {
+        Ok(_) => Ok(()),
+        Err(problem) => Err(SettingsError {
+            file: origin.name.to_owned(),
+            line: node.nearest(&place).line,
+            message: format!("`permissions.defaultMode`: {problem}"),
+            fix: "use one of the modes named".to_owned(),
+        }),
     }
+}
 
-    /// Says which switches count in managed settings only.
-    fn managed_only(&mut self, file: &SettingsFile) {
-        let shape = &file.shape;
-        for (key, said) in [
-            ("allowManagedHooksOnly", shape.allow_managed_hooks_only.is_some()),
-            ("allowManagedMcpServersOnly", shape.allow_managed_mcp_servers_only.is_some()),
-        ] {
-            if said {
-                let line = file.node.nearest(&[key]).line;
-                self.note(line, format!("`{key}` counts in managed settings only"));
+/// The lists of paths in a settings file.
+const PATH_LISTS: [&[&str]; 5] = [
+    &["permissions", "additionalDirectories"],
+    &["sandbox", "filesystem", "allowWrite"],
+    &["sandbox", "filesystem", "denyWrite"],
+    &["sandbox", "filesystem", "denyRead"],
+    &["sandbox", "network", "allowUnixSockets"],
+];
+
+/// Makes paths absolute, since a relative one means something else in each file.
+fn make_paths_absolute(said: &mut Value, origin: &Origin<'_>) {
+    for list in PATH_LISTS {
+        let found = list.iter().try_fold(&mut *said, |value, name| value.get_mut(name));
+        for path in found.and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Value::String(text) = path {
+                *text = absolute(text, origin).to_string();
             }
         }
     }
+}
 
-    fn note(&mut self, line: usize, message: String) {
-        self.notes.push(SettingsNote { file: self.origin.name.to_owned(), line, message });
+/// A path: absolute, from home with `~/`, or from where the file is anchored. `//` at the start means the root, as in
+/// rules.
+fn absolute(text: &str, origin: &Origin<'_>) -> AbsPath {
+    match (text.strip_prefix("~/"), origin.home, text.strip_prefix("//")) {
+        (Some(rest), Some(home), _) => home.join(rest),
+        (_, _, Some(rest)) => origin.anchor.join(format!("/{rest}")),
+        _ => origin.anchor.join(text),
     }
 }
 

@@ -126,15 +126,6 @@ pub struct PreApproval {
     pub auto_approve_https: Option<bool>,
 }
 
-impl PreApproval {
-    /// Whether anything here spares a question or opens a way.
-    pub(super) fn loosens(&self) -> bool {
-        !self.allowed_domains.is_empty()
-            || !self.allow_private.is_empty()
-            || self.auto_approve_https == Some(true)
-    }
-}
-
 /// The switches that tighten. Each may stand at the top of a file as well, and counts there first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
