@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolgate_gate::Intended;
 use toolgate_os::sandbox::Limits;
 use toolgate_policy::{Action, Facts, Opinion, Policy, Request, Survey, Workspace};
-use toolgate_proto::{Mode, Network, Terms, ToolCall, Verdict};
+use toolgate_proto::{CommandRights, GitUse, Mode, Network, Terms, ToolCall, Verdict};
 use toolgate_tools::{SandboxSettings, Surroundings};
 
 const CASES: u64 = 2_000;
@@ -270,7 +270,10 @@ fn is_within<T: PartialEq>(few: &[T], many: &[T]) -> bool {
 
 /// What the terms with the project free beyond those without it.
 fn freer_terms(with: &Terms, without: &Terms) -> Option<&'static str> {
-    let Terms { reason: _, unsandboxed, writable, protected, unreadable, network } = with;
+    let Terms { reason: _, unsandboxed, rights, protected, unreadable, network, git } = with;
+    let CommandRights { level, read, write, execute, named, git_data } = rights;
+    let before = &without.rights;
+    let listed = |with: bool, without: bool| with || !without;
     let reach = match (network, &without.network) {
         (Network::None, _) | (_, Network::Full) => true,
         (Network::Hosts(with), Network::Hosts(without)) => is_within(with, without),
@@ -278,7 +281,13 @@ fn freer_terms(with: &Terms, without: &Terms) -> Option<&'static str> {
     };
     [
         ("unsandboxed", !*unsandboxed || without.unsandboxed),
-        ("writable", is_within(writable, &without.writable)),
+        ("level", *level <= before.level),
+        ("read", listed(read.is_some(), before.read.is_some())),
+        ("write", is_within(write, &before.write)),
+        ("execute", listed(execute.is_some(), before.execute.is_some())),
+        ("named", is_within(named, &before.named)),
+        ("git data", !*git_data || before.git_data),
+        ("git", *git == without.git || *git != GitUse::Granted),
         ("protected", is_within(&without.protected, protected)),
         ("unreadable", is_within(&without.unreadable, unreadable)),
         ("network", reach),
