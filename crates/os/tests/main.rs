@@ -12,4 +12,5 @@ mod main {
     mod process_runs;
     mod sandbox_escapes;
     mod sandbox_fits;
+    mod sandbox_rights;
 }

@@ -256,7 +256,7 @@ extern "C" fn keeper(charge: *mut c_void) -> c_int {
 /// Starts the command. The keeper waits until it is executed, as after `vfork`.
 #[expect(unsafe_code, reason = "clone has no safe form")]
 fn start(charge: &mut Charge) -> Option<i32> {
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD | charge.launch.clone_flags();
     let stack = *charge.stack_top.get_mut();
     // SAFETY: the child has its own stack, shares memory only while the keeper is suspended, and `enter` does
     // nothing but system calls on what was prepared.

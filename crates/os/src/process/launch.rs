@@ -50,6 +50,11 @@ impl Launch {
         }
     }
 
+    /// The flags that the new process must be cloned with.
+    pub(super) fn clone_flags(&self) -> c_int {
+        self.cage.as_ref().map_or(0, Cage::clone_flags)
+    }
+
     /// Every handle that the new process needs.
     pub(super) fn handles(&self) -> [Option<RawFd>; 6] {
         let [ruleset, messenger, filter] = self.cage.as_ref().map_or([None; 3], Cage::handles);

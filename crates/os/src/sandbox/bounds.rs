@@ -30,6 +30,8 @@ pub(super) struct Bounds {
     named: Vec<AbsPath>,
     /// Rules by name and pattern, asked about real paths.
     pub(super) guard: FileGuard,
+    /// Hidden files in writable trees are covered, so that Landlock grants the trees as a whole.
+    masked: bool,
     /// A tree was too large to be searched for hidden files: the supervisor opens every file of it.
     unsearched: bool,
     /// The files at barred paths, by device and number: the same file under another name stays as it is.
@@ -45,7 +47,7 @@ pub(super) struct Bounds {
 }
 
 /// A file, whatever it is called: device and inode number.
-type FileIdentity = (u64, u64);
+pub(super) type FileIdentity = (u64, u64);
 
 impl Bounds {
     pub(super) fn new(confinement: &Confinement) -> Self {
@@ -92,6 +94,7 @@ impl Bounds {
                 .collect(),
             sockets: confinement.sockets.iter().map(|path| crate::resolve(path).real).collect(),
             guard: confinement.guard.clone(),
+            masked: false,
             unsearched: !found.complete,
             writable,
             private,
@@ -142,6 +145,33 @@ impl Bounds {
 
     pub(super) fn named(&self) -> &[AbsPath] {
         &self.named
+    }
+
+    /// The hidden files that lie where new files can be made, and so are better covered than left out. Not where only
+    /// some files may be read: nothing new is made there.
+    pub(super) fn maskable(&self) -> Vec<AbsPath> {
+        let inside = |path: &&AbsPath| self.writable.iter().any(|root| path.is_under(root));
+        if self.readable.is_some() {
+            Vec::new()
+        } else {
+            self.unreadable.iter().filter(inside).cloned().collect()
+        }
+    }
+
+    /// Notes that they are covered.
+    pub(super) fn mask(&mut self) {
+        self.masked = true;
+    }
+
+    /// What Landlock must leave out.
+    pub(super) fn left_out(&self) -> Vec<AbsPath> {
+        let covered = if self.masked { self.maskable() } else { Vec::new() };
+        self.unreadable.iter().filter(|path| !covered.contains(path)).cloned().collect()
+    }
+
+    /// The hidden files, whatever they are called.
+    pub(super) fn hidden_files(&self) -> &HashSet<FileIdentity> {
+        &self.hidden
     }
 
     pub(super) fn is_unsearched(&self) -> bool {
@@ -212,7 +242,9 @@ impl Bounds {
             Some(paths) => paths.iter().any(|root| real.is_under(root)),
             None => self.writable.iter().any(|root| real.is_under(root)),
         };
+        let whole = self.readable.is_none() && (self.masked || self.unreadable.is_empty());
         !mixed
+            || whole
             || !self.unsearched && self.unreadable.is_empty()
             || self.native_read.iter().any(|granted| real.is_under(granted))
     }

@@ -5,13 +5,14 @@
 //! What is made in such a directory later has no grant; the supervisor opens it in the command's place.
 
 use super::Net;
-use super::bounds::Bounds;
+use super::bounds::{Bounds, FileIdentity};
 use super::system::{INSTALLED_BESIDE, READABLE_CONFIGURATION, READABLE_TREES};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, Scope, make_bitflags,
 };
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -39,7 +40,8 @@ pub(super) fn ruleset(bounds: &mut Bounds, net: Net, supervised: bool) -> Result
     if net != Net::Full {
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(words)?;
     }
-    let mut granter = Granter { ruleset: ruleset.create().map_err(words)? };
+    let hidden = bounds.hidden_files().clone();
+    let mut granter = Granter { ruleset: ruleset.create().map_err(words)?, hidden };
     granter.grant_reads(bounds, supervised)?;
     granter.grant_programs(bounds)?;
     granter.grant_writes(bounds, supervised)?;
@@ -59,6 +61,8 @@ fn in_system_tree(path: &AbsPath) -> bool {
 
 struct Granter {
     ruleset: RulesetCreated,
+    /// Hidden files: under another name they get no grant either.
+    hidden: HashSet<FileIdentity>,
 }
 
 impl Granter {
@@ -67,18 +71,11 @@ impl Granter {
         let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
         let mut granted = Vec::new();
         match bounds.readable() {
-            None if bounds.unreadable().is_empty() && !bounds.is_unsearched() => {
-                self.grant(&AbsPath::root(), read)?;
-            }
+            None if bounds.left_out().is_empty() => self.grant(&AbsPath::root(), read)?,
             None => {
                 // Names stay visible, contents do not: a directory that cannot be listed breaks every shell pattern.
                 self.grant(&AbsPath::root(), AccessFs::ReadDir.into())?;
-                let mut exceptions = bounds.unreadable().to_vec();
-                if bounds.is_unsearched() && supervised {
-                    exceptions.extend(bounds.writable().cloned());
-                    exceptions.retain(|path| !bounds.private().contains(path));
-                }
-                self.all_but(&AbsPath::root(), &exceptions, read, &mut granted)?;
+                self.all_but(&AbsPath::root(), &bounds.left_out(), read, &mut granted)?;
                 for path in bounds.private() {
                     self.grant(path, read)?;
                 }
@@ -232,8 +229,9 @@ impl Granter {
         // What is gone or out of our own reach needs no grant.
         let Ok(handle) = openat(CWD, path.as_path(), flags, Mode::empty()) else { return Ok(()) };
         let kind = match kind {
-            Some(kind) => kind,
-            None => match statat(&handle, c"", AtFlags::EMPTY_PATH) {
+            Some(kind) if kind == FileType::Directory || self.hidden.is_empty() => kind,
+            Some(_) | None => match statat(&handle, c"", AtFlags::EMPTY_PATH) {
+                Ok(stat) if self.hidden.contains(&(stat.st_dev, stat.st_ino)) => return Ok(()),
                 Ok(stat) => FileType::from_raw_mode(stat.st_mode),
                 Err(_) => return Ok(()),
             },

@@ -22,6 +22,7 @@ mod filter;
 mod ground;
 mod guard;
 mod limits;
+mod mask;
 mod refused;
 mod scan;
 mod seatbelt;
@@ -33,6 +34,7 @@ pub use bubblewrap::bubblewrap_usable;
 pub use ground::{Gap, Ground};
 pub use guard::{FileGuard, PathGuard};
 pub use limits::Limits;
+pub use mask::MaskSupport;
 pub use refused::{Access, Refused};
 pub use seatbelt::seatbelt_profile;
 pub use trial::{Trial, try_out};
@@ -43,6 +45,7 @@ pub(crate) use warden::Warden;
 use crate::process::{FoundProgram, StartProblem};
 use bounds::Bounds;
 use filter::Program;
+use mask::FileMasks;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::ffi::c_int;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
@@ -151,6 +154,7 @@ impl Confinement {
             program: None,
             messenger: None,
             filter_file: Some(crate::process::high(filter)?),
+            masks: None,
             limits: self.limits,
         };
         let enforced = Enforced { observed: false, missing };
@@ -175,6 +179,10 @@ impl Confinement {
         self.check_required(&missing)?;
         let unusable = |message: String| StartProblem { message, sandbox: true };
         let mut bounds = Bounds::new(&self);
+        let masks = FileMasks::new(&bounds.maskable(), MaskSupport::here());
+        if masks.is_some() {
+            bounds.mask();
+        }
         let ruleset = if ground.landlock > 0 {
             files::ruleset(&mut bounds, self.net, ground.warden).map_err(unusable)?
         } else {
@@ -199,7 +207,7 @@ impl Confinement {
             (None, None)
         };
         let ruleset = ruleset.map(crate::process::high).transpose()?;
-        let cage = Cage { ruleset, program, messenger, filter_file: None, limits: self.limits };
+        let cage = Cage { ruleset, program, messenger, filter_file: None, masks, limits: self.limits };
         let enforced = Enforced { observed: ground.warden, missing };
         Ok(Prepared { wrapping: Vec::new(), cage, warden, enforced })
     }
@@ -213,6 +221,8 @@ pub(crate) struct Cage {
     messenger: Option<OwnedFd>,
     /// The filter as a file, for a program that installs it itself.
     filter_file: Option<OwnedFd>,
+    /// Hidden files that are covered.
+    masks: Option<FileMasks>,
     limits: Limits,
 }
 
@@ -220,6 +230,11 @@ impl Cage {
     pub(crate) fn handles(&self) -> [Option<RawFd>; 3] {
         [&self.ruleset, &self.messenger, &self.filter_file]
             .map(|handle| handle.as_ref().map(AsRawFd::as_raw_fd))
+    }
+
+    /// The flags that the command's process must be cloned with.
+    pub(crate) fn clone_flags(&self) -> c_int {
+        self.masks.as_ref().map_or(0, FileMasks::clone_flags)
     }
 
     pub(crate) fn forget_handles(self) {
@@ -231,6 +246,9 @@ impl Cage {
     /// Enters the box. INVARIANT: makes system calls and nothing else. The error is a step and an error number.
     pub(crate) fn enter(&self) -> Result<(), (i32, c_int)> {
         self.limits.set().map_err(|errno| (3, errno.raw_os_error()))?;
+        if let Some(masks) = &self.masks {
+            masks.apply().map_err(|errno| (5, errno))?;
+        }
         // Bubblewrap needs the system administrator's privileges to set up, and drops them itself.
         if self.filter_file.is_none() {
             limits::drop_privileges().map_err(|errno| (4, errno.raw_os_error()))?;

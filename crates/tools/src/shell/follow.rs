@@ -64,12 +64,13 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     };
     let number = tasks.next();
     let cwd = resolve(&order.cwd).real;
-    let environment = environment(&surroundings, &place, proxy.as_deref(), (cleared, &cwd))?;
+    let (environment, git_reads) = environment(&surroundings, &place, proxy.as_deref(), (cleared, &cwd))?;
     let command = Command {
         text: order.text.clone(),
         cwd: cwd.clone(),
-        confinement: boxed
-            .then(|| confinement(cleared, (&surroundings, &place, proxy.as_deref()), (&environment, &cwd))),
+        confinement: boxed.then(|| {
+            confinement(cleared, (&surroundings, &place, proxy.as_deref()), (&environment, &git_reads, &cwd))
+        }),
         environment,
         startup: Some(place.startup.clone()),
         keeping: Keeping {
@@ -136,18 +137,20 @@ fn failed(message: &str) -> Refusal {
     Refusal::new(Code::ShellFailed, message)
 }
 
+/// What a command knows, and which paths outside the workspace git must read for it.
 fn environment(
     surroundings: &Surroundings,
     place: &Place,
     proxy: Option<&Proxy>,
     (cleared, cwd): (&Cleared, &AbsPath),
-) -> Result<Environment, Refusal> {
+) -> Result<(Environment, Vec<AbsPath>), Refusal> {
     let mut environment = Environment::cut(&surroundings.environment, &surroundings.pass, &surroundings.set);
     if let (None, Some(home)) = (environment.get("HOME"), &cleared.scene().workspace.home) {
         environment.set("HOME", home.to_string());
     }
     environment.temporary(&place.temporary);
-    environment.git(surroundings.git, cleared.terms().git, cwd, &cleared.scene().workspace.roots)?;
+    let roots = &cleared.scene().workspace.roots;
+    let git_reads = environment.git(surroundings.git, cleared.terms().git, cwd, roots)?;
     environment.set("TOOLGATE", "1");
     if let Some(proxy) = proxy {
         let address = proxy.url();
@@ -161,7 +164,7 @@ fn environment(
             }
         }
     }
-    Ok(environment)
+    Ok((environment, git_reads))
 }
 
 /// Waits for a command's shell to end, telling its output on the way.

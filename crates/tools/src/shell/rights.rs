@@ -25,7 +25,7 @@ const ALWAYS_PROTECTED: [&str; 8] = [
 pub(super) fn confinement(
     cleared: &Cleared,
     (surroundings, place, proxy): (&Surroundings, &Place, Option<&Proxy>),
-    (environment, cwd): (&Environment, &AbsPath),
+    (environment, git_reads, cwd): (&Environment, &[AbsPath], &AbsPath),
 ) -> Confinement {
     let (terms, settings) = (cleared.terms(), &surroundings.sandbox);
     let rights = &terms.rights;
@@ -44,7 +44,7 @@ pub(super) fn confinement(
     Confinement {
         entries: pick(Scope::Entry).collect(),
         private: vec![place.temporary.clone()],
-        readable: readable(rights, place),
+        readable: readable(rights, place, git_reads),
         executable: rights
             .execute
             .as_ref()
@@ -64,9 +64,10 @@ pub(super) fn confinement(
     }
 }
 
-fn readable(rights: &CommandRights, place: &Place) -> Option<Vec<AbsPath>> {
+fn readable(rights: &CommandRights, place: &Place, git_reads: &[AbsPath]) -> Option<Vec<AbsPath>> {
     let mut paths = rights.read.clone()?;
     paths.push(place.startup.clone());
+    paths.extend(git_reads.iter().cloned());
     Some(paths)
 }
 

@@ -10,7 +10,10 @@ fn what_was_refused_is_said_with_what_would_allow_it() {
     on_runtime(async {
         let desk = Desk::new();
         for (command, says) in [
-            ("echo x > ../outside", ["`bash` tried to write `", "`sandbox.filesystem.allowWrite`"]),
+            (
+                "python3 -c \"open('../outside', 'w')\"",
+                ["`python3` tried to write `", "`sandbox.filesystem.allowWrite`"],
+            ),
             (
                 "exec 3<>/dev/tcp/192.0.2.1/80",
                 ["tried to use the network", "`sandbox.network.allowedDomains`"],
@@ -20,7 +23,10 @@ fn what_was_refused_is_said_with_what_would_allow_it() {
                 "python3 -c \"import os; os.makedirs('.git', exist_ok=True); os.mkdir('.git/hooks')\"",
                 ["to the protected file", "for the person"],
             ),
-            ("chmod 777 ../home", ["tried to change the mode", "`sandbox.filesystem.allowWrite`"]),
+            (
+                "python3 -c \"import os; os.chmod('../home', 0o777)\"",
+                ["tried to change the mode", "`sandbox.filesystem.allowWrite`"],
+            ),
         ] {
             let closed = desk.bash(command).await;
             let text = output(&closed).model_text();
@@ -47,7 +53,7 @@ fn settings_widen_and_narrow_the_box() {
         std::fs::write(desk.path("home/secret"), "hunter2").unwrap();
         assert!(desk.bash("echo x > ../home/y && cat ../home/y").await.result.is_ok());
         let text = output(&desk.bash("cat ../home/secret").await).model_text();
-        assert!(text.contains("tried to read") && !text.contains("hunter2"), "{text}");
+        assert!(text.contains("withheld from the command") && !text.contains("hunter2"), "{text}");
         assert!(desk.bash("echo x > keep").await.result.is_err());
         let server = "python3 -c 'import socket; s = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen(); c = socket.create_connection(s.getsockname()); print(\"met\")'";
         assert_eq!(output(&desk.bash(server).await).model_text(), "met\n");
@@ -57,7 +63,9 @@ fn settings_widen_and_narrow_the_box() {
 #[test]
 fn leaving_the_box_needs_its_own_decision() {
     on_runtime(async {
-        let leave = json!({ "command": "echo x > ../outside", "dangerouslyDisableSandbox": true });
+        // Only a program knows where it writes: what a line names is granted with the line.
+        let write = "python3 -c \"open('../outside', 'w')\"";
+        let leave = json!({ "command": write, "dangerouslyDisableSandbox": true });
         // Every rule and mode that allows commands is there, but nobody who could be asked.
         let desk = Desk::unattended();
         let refusal = desk.call("Bash", leave.clone()).await.result.unwrap_err();
@@ -73,13 +81,13 @@ fn leaving_the_box_needs_its_own_decision() {
 
         // A yes to the command is no yes to leaving.
         let desk = Desk::new();
-        let closed = desk.bash("echo x > ../outside").await;
+        let closed = desk.bash(write).await;
         assert!(!desk.path("outside").as_path().exists());
         assert_eq!(structured(&closed)["sandbox"]["enforced"], json!(true));
 
         for closed in [
             Desk::new().call("Bash", leave).await,
-            Desk::with(|surroundings| surroundings.sandbox.enabled = false).bash("echo x > ../outside").await,
+            Desk::with(|surroundings| surroundings.sandbox.enabled = false).bash(write).await,
         ] {
             assert!(closed.result.is_ok(), "{:?}", closed.result);
             assert_eq!(structured(&closed)["sandbox"]["enforced"], json!(false));

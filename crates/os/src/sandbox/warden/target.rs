@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use toolgate_proto::AbsPath;
 
 const MOST_PATH: usize = 4096;
@@ -83,16 +83,43 @@ impl Target {
         }
         let path = PathBuf::from(std::ffi::OsString::from_vec(text));
         if path.is_absolute() {
+            let path = self.through_itself(&path).unwrap_or(path);
             return AbsPath::new(path).map_err(|_| Errno::NOENT);
         }
         Ok(self.base(directory)?.join(path))
     }
 
+    /// Where a path leads that goes through the target's own entry in `/proc` to a directory of its own.
+    fn through_itself(&self, path: &Path) -> Option<PathBuf> {
+        let mut names = path.strip_prefix("/proc").ok()?.components();
+        let owner = names.next()?.as_os_str().to_str()?;
+        let own = self.thread.to_string();
+        if !(owner == "self" || owner == "thread-self" || owner == own || Some(owner) == self.process_text())
+        {
+            return None;
+        }
+        let link = match names.next()?.as_os_str().to_str()? {
+            name @ ("cwd" | "root") => self.proc(name),
+            "fd" => self.proc(&format!("fd/{}", names.next()?.as_os_str().to_str()?)),
+            _ => return None,
+        };
+        let rest = names.as_path();
+        // The link itself is the kernel's business; what lies below is looked at.
+        (!rest.as_os_str().is_empty())
+            .then(|| fs::read_link(link).ok())
+            .flatten()
+            .map(|start| start.join(rest))
+    }
+
     /// The value of a line in its status.
-    fn status(&self, name: &str) -> Option<String> {
+    fn status(&self, name: &str) -> Option<&str> {
         let read = || fs::read_to_string(self.proc("status")).unwrap_or_default();
         let line = self.status.get_or_init(read).lines().find_map(|line| line.strip_prefix(name))?;
-        Some(line.trim_start_matches(':').trim().to_owned())
+        Some(line.trim_start_matches(':').trim())
+    }
+
+    fn process_text(&self) -> Option<&str> {
+        self.status("Tgid")
     }
 
     /// The process that the thread belongs to.
@@ -102,7 +129,7 @@ impl Target {
 
     /// The bits that new files do not get.
     pub(super) fn umask(&self) -> u32 {
-        self.status("Umask").and_then(|mask| u32::from_str_radix(&mask, 8).ok()).unwrap_or(0o077)
+        self.status("Umask").and_then(|mask| u32::from_str_radix(mask, 8).ok()).unwrap_or(0o077)
     }
 
     /// Whether it acts as the user that toolgate is. If not, toolgate must not act for it.
