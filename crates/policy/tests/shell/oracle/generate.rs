@@ -75,9 +75,10 @@ const SPRINGS: &[&str] = &[
 ];
 
 fn marker(dice: &mut Dice) -> String {
-    let name = dice.pick(MARKERS);
+    // Mostly such as rules allow, so that lines of several commands pass.
+    let name = if dice.tame && !dice.one_in(16) { dice.pick(&MARKERS[..5]) } else { dice.pick(MARKERS) };
     let (first, second) = name.split_at(1);
-    match dice.below(32) {
+    match dice.below(if dice.tame { 200 } else { 32 }) {
         0 => format!("\"{first}\"{second}"),
         1 => format!("{first}\\{second}"),
         2 => format!("'{name}'"),
@@ -95,7 +96,7 @@ fn marker(dice: &mut Dice) -> String {
 
 /// A program of which something is known: a marker or a reader.
 fn program(dice: &mut Dice) -> String {
-    match dice.below(10) {
+    match dice.below(if dice.tame { 6 } else { 10 }) {
         0 => "cat".to_owned(),
         1 => dice.pick(&["head -n 1", "wc -l", "sort", "tr a b", "cut -c 1", "grep -c a"]).to_owned(),
         2 | 3 => "echo".to_owned(),
@@ -168,7 +169,7 @@ fn leaf(dice: &mut Dice) -> String {
 /// A word that may hide commands.
 pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
     if depth == 0 {
-        return if dice.one_in(if dice.tame { 12 } else { 4 }) {
+        return if dice.one_in(if dice.tame { 24 } else { 4 }) {
             let spring = dice.pick(SPRINGS);
             if dice.one_in(2) { format!("\"{spring}\"") } else { spring.to_owned() }
         } else {
@@ -177,7 +178,13 @@ pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
     }
     let inner = |dice: &mut Dice| list(dice, depth - 1);
     let nested = |dice: &mut Dice| word(dice, depth - 1);
-    match dice.below(46) {
+    // Forms that pass where what is inside does.
+    let form = if dice.tame && !dice.one_in(8) {
+        [0, 1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 17, 18, 20, 22, 32, 33, 34, 50, 50, 50, 50][dice.below(23)]
+    } else {
+        dice.below(46)
+    };
+    match form {
         0 => format!("$({})", inner(dice)),
         1 => format!("\"$({})\"", inner(dice)),
         2 => format!("`{}`", flat(dice)),
@@ -309,7 +316,7 @@ fn condition(dice: &mut Dice, depth: usize) -> String {
 
 fn simple(dice: &mut Dice, depth: usize) -> String {
     let mut text = String::new();
-    if dice.one_in(6) {
+    if dice.one_in(if dice.tame { 24 } else { 6 }) {
         let name = if dice.tame {
             "LC_ALL"
         } else {
@@ -322,7 +329,7 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         text.push_str(&redirect(dice, 0));
         text.push(' ');
     }
-    match dice.below(30) {
+    match dice.below(if dice.tame { 80 } else { 30 }) {
         0 => text.push_str("env "),
         1 => text.push_str("env -u A B=c "),
         2 => text.push_str("timeout 5 "),
@@ -342,7 +349,12 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
     }
     let alone = text.is_empty();
     let less = depth.saturating_sub(1);
-    match dice.below(60) {
+    let form = if dice.tame && !dice.one_in(4) {
+        [4, 10, 11, 16, 17, 21, 22, 23, 60, 60, 60, 60][dice.below(12)]
+    } else {
+        dice.below(60)
+    };
+    match form {
         0 => text.push_str(&format!("sh -c '{}'", flat(dice).replace('\'', ""))),
         1 if !dice.tame => text.push_str(&format!("eval {} {}", marker(dice), word(dice, 0))),
         2 => text.push_str(&format!("find . -maxdepth 0 -exec {} {{}} \\;", dice.pick(MARKERS))),
@@ -411,7 +423,12 @@ fn command(dice: &mut Dice, depth: usize) -> String {
     }
     let inner = |dice: &mut Dice| list(dice, depth - 1);
     let nested = |dice: &mut Dice| word(dice, depth - 1);
-    match dice.below(44) {
+    let form = if dice.tame && !dice.one_in(6) {
+        [0, 1, 2, 3, 4, 6, 7, 10, 12, 14, 15, 16, 21, 23, 50, 50, 50, 50][dice.below(18)]
+    } else {
+        dice.below(44)
+    };
+    match form {
         0 => format!("( {}\n)", inner(dice)),
         1 => format!("{{ {}\n}}", inner(dice)),
         2 => format!("if {}\nthen {}\nelse {}\nfi", inner(dice), inner(dice), inner(dice)),

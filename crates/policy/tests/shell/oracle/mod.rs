@@ -21,7 +21,6 @@ use toolgate_policy::shell::{Analysis, analyse};
 use toolgate_policy::{Action, Policy};
 use toolgate_proto::{CommandLine, Scope, Shell};
 
-
 /// What rules of the oracle allow besides reading: the first five markers, and one exact command.
 const RULES: &[&str] = &["Bash(m0 *)", "Bash(m1 *)", "Bash(m2 *)", "Bash(m3 *)", "Bash(m4 *)", "Bash(m5 a)"];
 
