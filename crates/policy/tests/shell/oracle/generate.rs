@@ -121,7 +121,6 @@ fn leaf(dice: &mut Dice) -> String {
         "--",
         "a=b",
         "*.q",
-        "~",
         "{a,b}",
         "\\;",
         "$?",
@@ -145,6 +144,7 @@ fn leaf(dice: &mut Dice) -> String {
         "$$",
     ];
     let wild = [
+        "~",
         "$x",
         "\"$x\"",
         "*",
@@ -176,7 +176,7 @@ pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
             leaf(dice)
         };
     }
-    let inner = |dice: &mut Dice| list(dice, depth - 1);
+    let inner = |dice: &mut Dice| ended(list(dice, depth - 1));
     let nested = |dice: &mut Dice| word(dice, depth - 1);
     // Forms that pass where what is inside does.
     let form = if dice.tame && !dice.one_in(8) {
@@ -228,6 +228,14 @@ pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
         36 => format!("$(< a.txt)"),
         _ => word(dice, 0),
     }
+}
+
+/// A list that can stand inside parentheses: the text of a here-document needs a line of its own to end.
+fn ended(mut list: String) -> String {
+    if list.contains("<<") {
+        list.push('\n');
+    }
+    list
 }
 
 /// What may stand in arithmetic, quotes that do not quote there included.
@@ -294,7 +302,12 @@ fn redirect(dice: &mut Dice, depth: usize) -> String {
 /// A test in double brackets.
 fn condition(dice: &mut Dice, depth: usize) -> String {
     let one = |dice: &mut Dice| word(dice, depth);
-    match dice.below(16) {
+    let form = if dice.tame && !dice.one_in(8) {
+        [0, 1, 2, 5, 9, 10, 11, 13, 14, 15][dice.below(10)]
+    } else {
+        dice.below(16)
+    };
+    match form {
         0 => format!("{} == {}", one(dice), one(dice)),
         1 => format!("-n {}", one(dice)),
         2 => format!("a =~ ({}|b)", word(dice, 0).replace(['\'', '"', ' '], "")),
@@ -325,7 +338,7 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         let value = word(dice, depth.saturating_sub(1)).replace('*', "");
         text.push_str(&format!("{name}={value}{}", blank(dice)));
     }
-    if dice.one_in(12) {
+    if dice.one_in(if dice.tame { 30 } else { 12 }) {
         text.push_str(&redirect(dice, 0));
         text.push(' ');
     }
@@ -403,7 +416,9 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         _ => text.push_str(&program(dice)),
     }
     // A here-document ends its line, and nothing follows a compound command.
-    if (text.contains('\n') && text.contains("<<")) || text.ends_with("]]") || text.ends_with("))") {
+    let assigns = dice.tame && (text.starts_with("x=") || text.starts_with("y="));
+    if (text.contains('\n') && text.contains("<<")) || text.ends_with("]]") || text.ends_with("))") || assigns
+    {
         return text;
     }
     for _ in 0..dice.below(4) {
@@ -484,9 +499,9 @@ pub(crate) fn list(dice: &mut Dice, depth: usize) -> String {
         let joint = if text.contains("<<") {
             "\n"
         } else {
-            dice.pick(&[
-                "; ", " && ", " || ", " | ", " & ", "\n", ";", "&&", "|& ", " # x\n", " &\\\n& ", "|\\\n|",
-            ])
+            let joints =
+                ["; ", " && ", " || ", " | ", " & ", "\n", ";", "&&", "|& ", " # x\n", " &\\\n& ", "|\\\n|"];
+            dice.pick(if dice.tame { &joints[..10] } else { &joints })
         };
         text.push_str(joint);
         text.push_str(&command(dice, depth));
@@ -503,7 +518,11 @@ const SIGNS: &[&str] = &[
 /// A line, sometimes damaged.
 pub(crate) fn line(dice: &mut Dice) -> String {
     dice.tame = !dice.one_in(3);
-    let depth = dice.below(3) + usize::from(!dice.one_in(4));
+    let depth = if dice.tame {
+        [0, 1, 1, 1, 2, 2, 3][dice.below(7)]
+    } else {
+        dice.below(3) + usize::from(!dice.one_in(4))
+    };
     let mut text = list(dice, depth);
     if dice.one_in(3) {
         for _ in 0..=dice.below(2) {
