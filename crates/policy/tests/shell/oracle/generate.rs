@@ -116,6 +116,7 @@ fn leaf(dice: &mut Dice) -> String {
         "'c d'",
         "\"e\"",
         "f#g",
+        "#c",
         "1",
         "-x",
         "--",
