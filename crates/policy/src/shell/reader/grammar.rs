@@ -1,7 +1,8 @@
 //! Commands, lists and redirects.
 
 use super::super::syntax::{
-    AndOr, Assignment, Body, Command, Compound, Joint, List, Pipeline, Redirect, RedirectKind, Simple, Word,
+    AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Redirect, RedirectKind, Simple,
+    Word,
 };
 use super::{Pending, Read, Reader, malformed, unclear};
 
@@ -297,6 +298,11 @@ impl Reader<'_> {
                 words.push(self.some_word()?);
             }
         }
+        // What is chosen in a `select` may be nothing.
+        if keyword == "select".len() {
+            let nothing = Piece::Literal { text: String::new(), quoted: true };
+            words.push(Word { pieces: vec![nothing], source: "''".to_owned() });
+        }
         self.blanks();
         self.takes(";");
         Ok(Compound::For { name, words, body: self.for_body()? })
@@ -575,7 +581,7 @@ impl Reader<'_> {
 
 /// `name=value` as an argument: a word like any other.
 fn assigned_word(assignment: Assignment) -> Word {
-    let head = super::super::syntax::Piece::Literal { text: format!("{}=", assignment.name), quoted: false };
+    let head = Piece::Literal { text: format!("{}=", assignment.name), quoted: false };
     let pieces = std::iter::once(head).chain(assignment.values.into_iter().flat_map(|value| value.pieces));
     Word { pieces: pieces.collect(), source: assignment.source }
 }

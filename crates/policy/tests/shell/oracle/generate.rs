@@ -440,7 +440,7 @@ fn command(dice: &mut Dice, depth: usize) -> String {
     let inner = |dice: &mut Dice| list(dice, depth - 1);
     let nested = |dice: &mut Dice| word(dice, depth - 1);
     let form = if dice.tame && !dice.one_in(6) {
-        [0, 1, 2, 3, 4, 6, 7, 10, 12, 14, 15, 16, 21, 23, 50, 50, 50, 50][dice.below(18)]
+        [0, 1, 2, 3, 4, 6, 7, 10, 12, 14, 15, 16, 21, 23, 24, 24, 50, 50, 50, 50][dice.below(20)]
     } else {
         dice.below(44)
     };
@@ -490,6 +490,51 @@ fn command(dice: &mut Dice, depth: usize) -> String {
             format!("{trap}{joint}{use_of}{end}")
         }
         23 => format!("if [[ {} ]]; then {}\nfi", condition(dice, depth - 1), inner(dice)),
+        24 | 25 => {
+            let values = [
+                "a.txt",
+                "*.txt",
+                ".env",
+                "sub/*",
+                "-o",
+                "o",
+                "m6",
+                "{a,b}.txt",
+                "\"$y\"",
+                "~/key",
+                "'a b'",
+                "-e",
+            ];
+            let (one, two) = (dice.pick(&values), if dice.one_in(2) { "" } else { dice.pick(&values) });
+            let change =
+                ["", "", "", "", "; f=.env", "; read f <<< .env", "; for f in .env; do :; done", "; cd sub"];
+            let change = dice.pick(&change);
+            let user = dice.pick(&[
+                "cat",
+                "sort",
+                "wc -l",
+                "head -n 1",
+                "m0",
+                "echo",
+                "grep a",
+                "sort -u",
+                "cat a.txt",
+                "uniq",
+            ]);
+            let word =
+                dice.pick(&["\"$f\"", "\"$f\"", "$f", "\"${f}\"", "\"$f\"x", "<\"$f\"", "\"$f\" \"$f\""]);
+            let again = if dice.one_in(3) { format!("; {}", inner(dice)) } else { String::new() };
+            match dice.below(4) {
+                0 => format!("for f in {one} {two}; do {user} {word}{change}{again}\ndone"),
+                1 => format!(
+                    "for f in {one} {two}; do while true; do {user} {word}{change}\nbreak; done; {user} {word}\ndone"
+                ),
+                2 => format!("f=({one} {two}); {user} \"${{f[@]}}\" {word}"),
+                _ => format!(
+                    "for f in {one}; do for g in {two}; do {user} {word} \"$g\"{change}\ndone; done{again}"
+                ),
+            }
+        }
         _ => simple(dice, depth),
     }
 }
