@@ -97,8 +97,12 @@ impl Walk<'_> {
             );
         }
         draft.deny(joined(&args));
+        // A rule for the command covers a variable that it may look at; without one, that it looks is not known.
+        let mut settings = false;
         for (name, value) in assignments {
-            if !assign::is_harmless(name, value) {
+            let harmless = assign::is_harmless(name, value);
+            settings |= !harmless;
+            if !harmless && !assign::is_setting(name, value) {
                 draft.coverable = false;
                 self.warn(DangerKind::Environment, Severity::High, || {
                     format!("`{name}` is set for the command")
@@ -140,7 +144,7 @@ impl Walk<'_> {
             draft.coverable = false;
             draft.part.read_only = false;
         }
-        draft.part.read_only &= draft.coverable && !reveals;
+        draft.part.read_only &= draft.coverable && !reveals && !settings;
         if draft.coverable {
             let words: Vec<String> = current.iter().map(Arg::canonical).collect();
             draft.part.allow_text = Some(words.join(" "));
