@@ -424,6 +424,172 @@ pub(super) fn is_local(name: &str, value: &Arg) -> bool {
     (lower && !steers || is_own_name(name)) && is_inert(value)
 }
 
+/// What stands in the names of variables that steer shells, loaders, compilers, interpreters and their tools.
+const STEERING: &[&str] = &[
+    "ALIAS",
+    "ANDROID",
+    "ANSIBLE",
+    "ARG",
+    "ASKPASS",
+    "AWK",
+    "AWS",
+    "AZURE",
+    "BASH",
+    "BIN",
+    "BROWSER",
+    "BUNDLE",
+    "CARGO",
+    "CHILD",
+    "CLANG",
+    "CMAKE",
+    "CMD",
+    "COMMAND",
+    "COMP",
+    "CONF",
+    "COPROC",
+    "CPP",
+    "CXX",
+    "DIR",
+    "DISPLAY",
+    "DOCKER",
+    "DOTNET",
+    "DYLD",
+    "EDIT",
+    "EMACS",
+    "ENV",
+    "EXE",
+    "FIELD",
+    "FIGNORE",
+    "FILE",
+    "FILTER",
+    "FLAG",
+    "FORMAT",
+    "FUNC",
+    "GCC",
+    "GCONV",
+    "GEM",
+    "GIT",
+    "GLIBC",
+    "GLOB",
+    "GNU",
+    "GRADLE",
+    "GREP",
+    "HELM",
+    "HIST",
+    "HOME",
+    "HOOK",
+    "HOST",
+    "IGNORE",
+    "INCLUDE",
+    "INIT",
+    "INPUT",
+    "INTERP",
+    "JAVA",
+    "JDK",
+    "JQ",
+    "KEY",
+    "KUBE",
+    "LAUNCH",
+    "LD_",
+    "LESS",
+    "LIB",
+    "LINK",
+    "LOAD",
+    "LOC",
+    "MAIL",
+    "MAKE",
+    "MALLOC",
+    "MANPATH",
+    "MAVEN",
+    "MODULE",
+    "MVN",
+    "NLS",
+    "NODE",
+    "NPM",
+    "OPEN",
+    "OPT",
+    "PAGER",
+    "PASS",
+    "PATH",
+    "PERL",
+    "PHP",
+    "PIP",
+    "PLUGIN",
+    "POSIX",
+    "PRE",
+    "PROG",
+    "PROMPT",
+    "PROXY",
+    "PYTHON",
+    "READLINE",
+    "REPLY",
+    "RIPGREP",
+    "RUBY",
+    "RUNNER",
+    "RUST",
+    "SCRIPT",
+    "SECRET",
+    "SHELL",
+    "SOCK",
+    "SOURCE",
+    "SSH",
+    "SSL",
+    "START",
+    "SUDO",
+    "TAR_",
+    "TERM",
+    "TERRAFORM",
+    "TIME",
+    "TMOUT",
+    "TMP",
+    "TOKEN",
+    "TOOL",
+    "TRACE",
+    "URL",
+    "URI",
+    "VISUAL",
+    "WRAP",
+    "XDG",
+    "YARN",
+    "ZSH",
+];
+
+/// Whether nothing is known to look at a variable of this name but what a project itself has written.
+pub(super) fn is_neutral(name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    let short = matches!(
+        upper.as_str(),
+        "CC" | "AS"
+            | "AR"
+            | "LD"
+            | "NM"
+            | "FC"
+            | "CI"
+            | "_"
+            | "IFS"
+            | "LEX"
+            | "YACC"
+            | "SH"
+            | "RM"
+            | "CP"
+            | "MV"
+            | "GO"
+    );
+    let prefixed =
+        ["PS", "LC_", "GO", "R_", "VIM", "LS", "LANG"].into_iter().any(|prefix| upper.starts_with(prefix));
+    !short && !prefixed && !upper.ends_with("RC") && !STEERING.iter().any(|steering| upper.contains(steering))
+}
+
+/// Whether a variable may be set before a command that a rule allows, although it says nothing of the variable:
+/// one that steers no known program, set to a word that names no file, no option and no address.
+pub(super) fn is_setting(name: &str, value: &Arg) -> bool {
+    let plain = value.known().is_some_and(|text| {
+        !text.starts_with(['-', '.', '+'])
+            && text.chars().all(|character| character.is_ascii_alphanumeric() || "_.-+".contains(character))
+    });
+    plain && is_neutral(name)
+}
+
 /// Whether a value cannot turn into code where arithmetic or a subscript looks at it.
 pub(super) fn is_inert(value: &Arg) -> bool {
     value.live.is_none_or(|_| value.pattern.is_some()) && !value.text.contains(['$', '`', '[', '(', '\\'])

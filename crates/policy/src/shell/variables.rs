@@ -1,9 +1,13 @@
 //! Variables of a line: which hold numbers, which may be shown, and what follows from evaluating them.
 
+use super::analysis::{DoubtKind, Live};
 use super::assign;
 use super::expand::Arg;
-use super::syntax::Piece;
+use super::syntax::{Assignment, Form, Piece, Word};
 use super::walk::{Place, Walk};
+
+/// Loops of more turns, those inside one another multiplied, are looked at once and not turn by turn.
+const MAX_TURNS: usize = 16;
 
 impl Walk<'_> {
     /// Whether expanding an argument runs or sets more than its words show.
@@ -15,8 +19,75 @@ impl Walk<'_> {
         arg.evaluates || !known
     }
 
+    /// The turns of a loop over these values: each by itself if all are known, otherwise one of which nothing is.
+    pub(super) fn turns_of(&self, values: &[Arg]) -> Vec<Option<Arg>> {
+        let known = |value: &Arg| value.known().is_some() || value.pattern.is_some() && !value.tilde;
+        let few = !values.is_empty() && values.len().saturating_mul(self.turns) <= MAX_TURNS;
+        if few && values.iter().all(known) { values.iter().cloned().map(Some).collect() } else { vec![None] }
+    }
+
+    /// What a word comes to that is nothing but the variable of a loop.
+    pub(super) fn bound_value(&self, word: &Word) -> Option<Arg> {
+        if self.bound.is_empty() {
+            return None;
+        }
+        let empty = |piece: &&Piece| matches!(piece, Piece::Literal { text, .. } if text.is_empty());
+        let mut pieces = word.pieces.iter().filter(|piece| !empty(piece));
+        let (Some(Piece::Parameter { name, form: Form::Value, arithmetic, operands, quoted }), None) =
+            (pieces.next(), pieces.next())
+        else {
+            return None;
+        };
+        let value = self.bound.get(name).filter(|_| arithmetic.is_empty() && operands.is_empty())?;
+        let whole = |text: &str| {
+            !text.is_empty()
+                && text
+                    .chars()
+                    .all(|character| character.is_ascii_alphanumeric() || "_./-".contains(character))
+        };
+        // Without quotes a value may fall apart into words.
+        (*quoted || value.known().is_some_and(whole)).then(|| value.clone())
+    }
+
+    /// A number does not fall apart into words. Whether it stays a number is seen when the whole line is known.
+    pub(super) fn keep_number(&mut self, arg: &mut Arg) {
+        if let (Some(Live::Parameter), true, [name]) = (arg.live, arg.splits, arg.variables.as_slice())
+            && self.numbers.contains(name)
+            && !arg.evaluates
+        {
+            self.evaluated.insert(name.clone());
+            arg.splits = false;
+        }
+    }
+
+    /// Whether a command is `read` with names that nothing else looks at: then they hold text.
+    pub(super) fn reads_line(&mut self, assignments: &[Assignment], args: &[Arg]) -> bool {
+        let separates = |assignment: &Assignment| assignment.name == "IFS" && !assignment.array;
+        let literal = |assignment: &Assignment| {
+            assignment
+                .values
+                .iter()
+                .flat_map(|value| &value.pieces)
+                .all(|piece| matches!(piece, Piece::Literal { .. }))
+        };
+        let Some(words) = args.iter().map(Arg::known).collect::<Option<Vec<&str>>>() else { return false };
+        let Some((&"read", words)) = words.split_first() else { return false };
+        let mut names = words.iter().skip_while(|word| matches!(**word, "-r" | "-s" | "--")).peekable();
+        let local = |name: &&str| super::reader::is_name(name) && assign::is_local(name, &Arg::literal("x"));
+        let plain = names.peek().is_some()
+            && names.clone().all(local)
+            && assignments.iter().all(|assignment| separates(assignment) && literal(assignment));
+        if plain {
+            self.text_here.extend(names.map(|name| (*name).to_owned()));
+        }
+        plain
+    }
+
     /// Notes whether a variable holds a number, as far as this line sets it.
     pub(super) fn note_value(&mut self, name: &str, number: bool) {
+        if self.bound.contains_key(name) {
+            self.doubt(DoubtKind::Unclear, "a loop sets its own variable");
+        }
         let names = if number { &mut self.numbers } else { &mut self.not_numbers };
         names.insert(name.to_owned());
     }

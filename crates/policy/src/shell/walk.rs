@@ -12,7 +12,7 @@ use super::syntax::{
 };
 use super::values::{KnownValues, VariableTable};
 use crate::facts::Workspace;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use toolgate_proto::{AbsPath, Effect, Severity};
 
 /// How deep texts may hold programs that hold texts (`sh -c "sh -c …"`).
@@ -40,6 +40,10 @@ pub(super) struct Walk<'a> {
     pub(super) numbers: HashSet<String>,
     /// Variables that the line sets to something that may be no number.
     pub(super) not_numbers: HashSet<String>,
+    /// The values of the variables of loops, in the turn that is looked at.
+    pub(super) bound: HashMap<String, Arg>,
+    /// How many turns the loops around have, multiplied.
+    pub(super) turns: usize,
     /// How many texts we are inside of.
     texts: usize,
     /// The text could not be read: what is found only has to be matched, not shown.
@@ -93,6 +97,8 @@ impl<'a> Walk<'a> {
             evaluated: HashSet::new(),
             numbers: HashSet::new(),
             not_numbers: HashSet::new(),
+            bound: HashMap::new(),
+            turns: 1,
             texts: 0,
             brief: false,
             wrappers: 0,
@@ -126,6 +132,8 @@ impl<'a> Walk<'a> {
             return;
         }
         self.texts += 1;
+        // Another shell does not know the variables of this one.
+        let bound = std::mem::take(&mut self.bound);
         match reader::read(text) {
             Ok(program) => self.program(&program, place),
             Err(fault) => {
@@ -133,6 +141,7 @@ impl<'a> Walk<'a> {
                 scan::scan(self, text, place);
             }
         }
+        self.bound = bound;
         self.texts -= 1;
     }
 
@@ -320,8 +329,19 @@ impl<'a> Walk<'a> {
                 self.know(name, &values);
                 self.loops(&[body], place);
                 let before = place.dirs.clone();
-                let after = self.list(body, place).either();
-                Outcome::same(before.or(&after))
+                let mut after = before.clone();
+                // With few values that are known, every turn is looked at by itself.
+                let turns = self.turns_of(&values);
+                let turns_before = self.turns;
+                self.turns = turns_before.saturating_mul(turns.len());
+                for value in turns {
+                    self.bound.extend(value.map(|value| (name.clone(), value)));
+                    place.dirs = before.clone();
+                    after = after.or(&self.list(body, place).either());
+                    self.bound.remove(name);
+                }
+                self.turns = turns_before;
+                Outcome::same(after)
             }
             Compound::Case { subject, arms } => {
                 self.pieces(&subject.pieces, place);
@@ -402,9 +422,17 @@ impl<'a> Walk<'a> {
     }
 
     fn expand(&mut self, word: &Word, out: &mut Vec<Arg>) {
+        if let Some(value) = self.bound_value(word) {
+            out.push(value);
+            return;
+        }
+        let first = out.len();
         if expand::expand(word, out).is_none() {
             self.doubt(DoubtKind::TooMany, "braces stand for too many words");
             out.push(Arg::literal(word.source.clone()));
+        }
+        if let [arg] = out.get_mut(first..).unwrap_or_default() {
+            self.keep_number(arg);
         }
     }
 
@@ -432,9 +460,10 @@ impl<'a> Walk<'a> {
             let values: Vec<(&Assignment, Arg)> =
                 simple.assignments.iter().map(|assignment| (assignment, value_of(assignment))).collect();
             let harmless = values.iter().all(|(assignment, value)| {
+                let name = &assignment.name;
+                let plain = assign::is_local(name, value) || assign::is_harmless(name, value);
                 assignment.subscript.is_none()
-                    && (assign::is_local(&assignment.name, value)
-                        || assign::is_harmless(&assignment.name, value))
+                    && if assignment.array { is_literal_array(assignment) } else { plain }
             });
             for (assignment, value) in &values {
                 if assignment.subscript.is_none() && !assignment.array {
@@ -453,7 +482,9 @@ impl<'a> Walk<'a> {
             // A value from a command is text; it only must not go to a name that steers something.
             let local = values.iter().all(|(assignment, value)| {
                 assignment.subscript.is_none()
-                    && assign::is_local(&assignment.name, &Arg::literal("x"))
+                    && !assignment.array
+                    && (assign::is_local(&assignment.name, &Arg::literal("x"))
+                        || assign::is_neutral(&assignment.name))
                     && (value.live.is_some() || assign::is_inert(value))
                     && !self.evaluates(value)
             });
@@ -473,6 +504,10 @@ impl<'a> Walk<'a> {
             {
                 part.read_only = false;
             }
+            return outcome;
+        }
+        if self.reads_line(&simple.assignments, &args) {
+            self.bare(spelled, redirected, true, place);
             return outcome;
         }
         let assignments: Vec<(&str, Arg)> = simple
@@ -512,6 +547,14 @@ impl<'a> Walk<'a> {
         }
         Outcome::same(place.dirs.clone())
     }
+}
+
+/// An array of texts, none of which is put at a place of its own.
+fn is_literal_array(assignment: &Assignment) -> bool {
+    assignment.values.iter().all(|word| {
+        let value = expand::single(&word.pieces, &word.source);
+        assign::is_local(&assignment.name, &value) && !value.tilde && !word.source.starts_with('[')
+    })
 }
 
 fn value_of(assignment: &Assignment) -> Arg {

@@ -1,7 +1,8 @@
 //! Commands, lists and redirects.
 
 use super::super::syntax::{
-    AndOr, Assignment, Body, Command, Compound, Joint, List, Pipeline, Redirect, RedirectKind, Simple, Word,
+    AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Redirect, RedirectKind, Simple,
+    Word,
 };
 use super::{Pending, Read, Reader, malformed, unclear};
 
@@ -94,6 +95,7 @@ impl Reader<'_> {
                     let before = self.at;
                     self.at += 4;
                     self.blanks();
+                    let dashed = self.raw(0) == Some(b'-');
                     // With any other option, `time` is an ordinary program.
                     match self.bare_word() {
                         Some("-p") => {
@@ -101,12 +103,15 @@ impl Reader<'_> {
                             self.blanks();
                             if self.bare_word() == Some("--") {
                                 self.at += 2;
+                            } else if self.raw(0) == Some(b'-') {
+                                return unclear("an option of `time`");
                             }
                         }
                         Some(option) if option.starts_with('-') => {
                             self.at = before;
                             break;
                         }
+                        None if dashed => return unclear("an option of `time`"),
                         Some(_) | None => {}
                     }
                 }
@@ -293,6 +298,11 @@ impl Reader<'_> {
                 words.push(self.some_word()?);
             }
         }
+        // What is chosen in a `select` may be nothing.
+        if keyword == "select".len() {
+            let nothing = Piece::Literal { text: String::new(), quoted: true };
+            words.push(Word { pieces: vec![nothing], source: "''".to_owned() });
+        }
         self.blanks();
         self.takes(";");
         Ok(Compound::For { name, words, body: self.for_body()? })
@@ -447,23 +457,10 @@ impl Reader<'_> {
                 continue;
             }
             let word = self.some_word()?;
-            if in_prefix && word.source.contains("\\\n") {
-                self.refuse_disguise(&word.source.replace("\\\n", ""))?;
-            }
             simple.spelled.push(word.source.clone());
             simple.words.push(word);
         }
         if simple.spelled.is_empty() { malformed("a command is missing") } else { Ok(simple) }
-    }
-
-    /// Refuses a first word that is a reserved word or an assignment once continued lines are joined.
-    fn refuse_disguise(&self, word: &str) -> Read<()> {
-        let reserved =
-            ["!", "{", "[[", "if", "while", "until", "for", "select", "case", "function", "coproc", "time"];
-        if reserved.contains(&word) || CLOSERS.contains(&word) || word.contains(['=', '[']) {
-            return unclear("a reserved word or an assignment spans lines");
-        }
-        Ok(())
     }
 
     /// A redirect, if one is next, and how it is spelled.
@@ -584,13 +581,20 @@ impl Reader<'_> {
 
 /// `name=value` as an argument: a word like any other.
 fn assigned_word(assignment: Assignment) -> Word {
-    let head = super::super::syntax::Piece::Literal { text: format!("{}=", assignment.name), quoted: false };
+    let head = Piece::Literal { text: format!("{}=", assignment.name), quoted: false };
     let pieces = std::iter::once(head).chain(assignment.values.into_iter().flat_map(|value| value.pieces));
     Word { pieces: pieces.collect(), source: assignment.source }
 }
 
+/// Whether a word means something else where a command may begin, or ends something.
+pub(super) fn is_reserved(word: &str) -> bool {
+    const OPENERS: [&str; 13] =
+        ["!", "{", "[[", "if", "while", "until", "for", "select", "case", "function", "coproc", "time", "in"];
+    OPENERS.contains(&word) || CLOSERS.contains(&word)
+}
+
 /// Whether a text may name a variable.
-pub(super) fn is_name(text: &str) -> bool {
+pub(in super::super) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(|character: char| character.is_ascii_digit())
         && text.chars().all(|character| character == '_' || character.is_ascii_alphanumeric())

@@ -10,6 +10,8 @@ mod grammar;
 mod quotes;
 mod words;
 
+pub(super) use grammar::is_name;
+
 use super::analysis::DoubtKind;
 use super::syntax::{Body, Program};
 
@@ -41,6 +43,8 @@ struct Reader<'a> {
     /// Here-documents whose text begins after the next newline.
     pending: Vec<Pending>,
     bodies: Vec<Body>,
+    /// How many `$(…)` and `<(…)` are around.
+    substitutions: usize,
 }
 
 /// A here-document that was announced.
@@ -61,7 +65,7 @@ fn unclear<T>(what: &'static str) -> Read<T> {
 
 impl<'a> Reader<'a> {
     fn new(text: &'a str, depth: usize, bodies: Vec<Body>) -> Self {
-        Self { text, at: 0, depth, pending: Vec::new(), bodies }
+        Self { text, at: 0, depth, pending: Vec::new(), bodies, substitutions: 0 }
     }
 
     /// The character `ahead` bytes on, whatever it is.
@@ -195,6 +199,7 @@ impl<'a> Reader<'a> {
     fn inside<T>(&mut self, text: &str, read: impl FnOnce(&mut Reader<'_>) -> Read<T>) -> Read<T> {
         self.nested(|this| {
             let mut reader = Reader::new(text, this.depth, std::mem::take(&mut this.bodies));
+            reader.substitutions = this.substitutions;
             let result = read(&mut reader);
             this.bodies = reader.bodies;
             result
@@ -242,7 +247,7 @@ mod tests {
             "echo $(cat <<E\nx\nE\n)",
             "a <b >c >>d >|e <>f 2>&1 &>g &>>h <<<i {fd}>j 3<&- >&2",
             "diff <(a) >(b)",
-            "ec\\\nho a\\\n  b",
+            "echo a\\\n  b \\\n c",
             "echo a#b # c ' d",
             "echo {a,b} *.rs ~/x [a-z]",
             "select x in a b; do c; done",
@@ -300,6 +305,14 @@ mod tests {
         for text in [
             "echo \"${a:-'$(b)'}\"",
             "echo $(( '1' ))",
+            "ec\\\nho a",
+            "!\\\n a",
+            "2\\\n>b a",
+            "[[ a ]]\\\n && b ]]",
+            "time -\\\np a",
+            "time -p\\\n a",
+            "a+\\\n=b c",
+            "echo $(x=(\\;)) 'a\nb\n'",
             "coproc a",
             "ls *(e:'x':)",
             "echo $\"a\"",

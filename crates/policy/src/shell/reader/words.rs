@@ -1,7 +1,7 @@
 //! Words and assignments.
 
 use super::super::syntax::{Assignment, Piece, Word};
-use super::grammar::is_name;
+use super::grammar::{is_name, is_reserved};
 use super::{Read, Reader, malformed, unclear};
 
 /// What a word may hold besides ordinary characters.
@@ -32,7 +32,16 @@ impl Reader<'_> {
         let mut pieces = Vec::new();
         let mut text = String::new();
         let mut open = 0_usize;
-        while let Some(byte) = self.peek() {
+        loop {
+            let before = self.at;
+            let Some(byte) = self.peek() else { break };
+            // bash joins the lines first and looks for words, operators and descriptors then.
+            if self.at > before
+                && before > start
+                && !matches!(byte, b' ' | b'\t' | b'\n' | b';' | b')' | b'|' | b'&')
+            {
+                return unclear("a word spans lines");
+            }
             match byte {
                 b' ' | b'\t' | b'\n' if open == 0 => break,
                 b'<' | b'>' if self.raw(1) == Some(b'(') && extent == Extent::Argument => {
@@ -82,8 +91,10 @@ impl Reader<'_> {
         }
         flush(&mut text, &mut pieces);
         let source = self.since(start);
-        if source.contains("\\\n") && matches!(self.raw(0), Some(b'<' | b'>')) {
-            return unclear("a word that is continued before a redirect");
+        if let Some(word) = source.strip_suffix("\\\n")
+            && is_reserved(word.trim_end_matches("\\\n"))
+        {
+            return unclear("a reserved word goes on with a backslash");
         }
         if !self.pending.is_empty() && source.contains('\n') {
             return unclear("a word spans lines before a here-document");
@@ -119,6 +130,10 @@ impl Reader<'_> {
         }
         let array = self.peek() == Some(b'(');
         let mut values = Vec::new();
+        if array && self.substitutions > 0 {
+            // bash 5.2 prints what it has read of a substitution and reads it again; it loses quotes in arrays.
+            return unclear("an array in a substitution");
+        }
         if array {
             self.at += 1;
             loop {

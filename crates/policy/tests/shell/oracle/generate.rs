@@ -75,9 +75,10 @@ const SPRINGS: &[&str] = &[
 ];
 
 fn marker(dice: &mut Dice) -> String {
-    let name = dice.pick(MARKERS);
+    // Mostly such as rules allow, so that lines of several commands pass.
+    let name = if dice.tame && !dice.one_in(16) { dice.pick(&MARKERS[..5]) } else { dice.pick(MARKERS) };
     let (first, second) = name.split_at(1);
-    match dice.below(32) {
+    match dice.below(if dice.tame { 200 } else { 32 }) {
         0 => format!("\"{first}\"{second}"),
         1 => format!("{first}\\{second}"),
         2 => format!("'{name}'"),
@@ -95,7 +96,7 @@ fn marker(dice: &mut Dice) -> String {
 
 /// A program of which something is known: a marker or a reader.
 fn program(dice: &mut Dice) -> String {
-    match dice.below(10) {
+    match dice.below(if dice.tame { 6 } else { 10 }) {
         0 => "cat".to_owned(),
         1 => dice.pick(&["head -n 1", "wc -l", "sort", "tr a b", "cut -c 1", "grep -c a"]).to_owned(),
         2 | 3 => "echo".to_owned(),
@@ -115,12 +116,12 @@ fn leaf(dice: &mut Dice) -> String {
         "'c d'",
         "\"e\"",
         "f#g",
+        "#c",
         "1",
         "-x",
         "--",
         "a=b",
         "*.q",
-        "~",
         "{a,b}",
         "\\;",
         "$?",
@@ -144,6 +145,7 @@ fn leaf(dice: &mut Dice) -> String {
         "$$",
     ];
     let wild = [
+        "~",
         "$x",
         "\"$x\"",
         "*",
@@ -168,16 +170,22 @@ fn leaf(dice: &mut Dice) -> String {
 /// A word that may hide commands.
 pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
     if depth == 0 {
-        return if dice.one_in(if dice.tame { 12 } else { 4 }) {
+        return if dice.one_in(if dice.tame { 24 } else { 4 }) {
             let spring = dice.pick(SPRINGS);
             if dice.one_in(2) { format!("\"{spring}\"") } else { spring.to_owned() }
         } else {
             leaf(dice)
         };
     }
-    let inner = |dice: &mut Dice| list(dice, depth - 1);
+    let inner = |dice: &mut Dice| ended(list(dice, depth - 1));
     let nested = |dice: &mut Dice| word(dice, depth - 1);
-    match dice.below(46) {
+    // Forms that pass where what is inside does.
+    let form = if dice.tame && !dice.one_in(8) {
+        [0, 1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 17, 18, 20, 22, 32, 33, 34, 50, 50, 50, 50][dice.below(23)]
+    } else {
+        dice.below(46)
+    };
+    match form {
         0 => format!("$({})", inner(dice)),
         1 => format!("\"$({})\"", inner(dice)),
         2 => format!("`{}`", flat(dice)),
@@ -221,6 +229,14 @@ pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
         36 => format!("$(< a.txt)"),
         _ => word(dice, 0),
     }
+}
+
+/// A list that can stand inside parentheses: the text of a here-document needs a line of its own to end.
+fn ended(mut list: String) -> String {
+    if list.contains("<<") {
+        list.push('\n');
+    }
+    list
 }
 
 /// What may stand in arithmetic, quotes that do not quote there included.
@@ -287,7 +303,12 @@ fn redirect(dice: &mut Dice, depth: usize) -> String {
 /// A test in double brackets.
 fn condition(dice: &mut Dice, depth: usize) -> String {
     let one = |dice: &mut Dice| word(dice, depth);
-    match dice.below(16) {
+    let form = if dice.tame && !dice.one_in(8) {
+        [0, 1, 2, 5, 9, 10, 11, 13, 14, 15][dice.below(10)]
+    } else {
+        dice.below(16)
+    };
+    match form {
         0 => format!("{} == {}", one(dice), one(dice)),
         1 => format!("-n {}", one(dice)),
         2 => format!("a =~ ({}|b)", word(dice, 0).replace(['\'', '"', ' '], "")),
@@ -309,7 +330,7 @@ fn condition(dice: &mut Dice, depth: usize) -> String {
 
 fn simple(dice: &mut Dice, depth: usize) -> String {
     let mut text = String::new();
-    if dice.one_in(6) {
+    if dice.one_in(if dice.tame { 24 } else { 6 }) {
         let name = if dice.tame {
             "LC_ALL"
         } else {
@@ -318,11 +339,11 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         let value = word(dice, depth.saturating_sub(1)).replace('*', "");
         text.push_str(&format!("{name}={value}{}", blank(dice)));
     }
-    if dice.one_in(12) {
+    if dice.one_in(if dice.tame { 30 } else { 12 }) {
         text.push_str(&redirect(dice, 0));
         text.push(' ');
     }
-    match dice.below(30) {
+    match dice.below(if dice.tame { 80 } else { 30 }) {
         0 => text.push_str("env "),
         1 => text.push_str("env -u A B=c "),
         2 => text.push_str("timeout 5 "),
@@ -342,7 +363,12 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
     }
     let alone = text.is_empty();
     let less = depth.saturating_sub(1);
-    match dice.below(60) {
+    let form = if dice.tame && !dice.one_in(4) {
+        [4, 10, 11, 16, 17, 21, 22, 23, 60, 60, 60, 60][dice.below(12)]
+    } else {
+        dice.below(60)
+    };
+    match form {
         0 => text.push_str(&format!("sh -c '{}'", flat(dice).replace('\'', ""))),
         1 if !dice.tame => text.push_str(&format!("eval {} {}", marker(dice), word(dice, 0))),
         2 => text.push_str(&format!("find . -maxdepth 0 -exec {} {{}} \\;", dice.pick(MARKERS))),
@@ -391,7 +417,9 @@ fn simple(dice: &mut Dice, depth: usize) -> String {
         _ => text.push_str(&program(dice)),
     }
     // A here-document ends its line, and nothing follows a compound command.
-    if (text.contains('\n') && text.contains("<<")) || text.ends_with("]]") || text.ends_with("))") {
+    let assigns = dice.tame && (text.starts_with("x=") || text.starts_with("y="));
+    if (text.contains('\n') && text.contains("<<")) || text.ends_with("]]") || text.ends_with("))") || assigns
+    {
         return text;
     }
     for _ in 0..dice.below(4) {
@@ -411,7 +439,12 @@ fn command(dice: &mut Dice, depth: usize) -> String {
     }
     let inner = |dice: &mut Dice| list(dice, depth - 1);
     let nested = |dice: &mut Dice| word(dice, depth - 1);
-    match dice.below(44) {
+    let form = if dice.tame && !dice.one_in(6) {
+        [0, 1, 2, 3, 4, 6, 7, 10, 12, 14, 15, 16, 21, 23, 24, 24, 50, 50, 50, 50][dice.below(20)]
+    } else {
+        dice.below(44)
+    };
+    match form {
         0 => format!("( {}\n)", inner(dice)),
         1 => format!("{{ {}\n}}", inner(dice)),
         2 => format!("if {}\nthen {}\nelse {}\nfi", inner(dice), inner(dice), inner(dice)),
@@ -457,6 +490,51 @@ fn command(dice: &mut Dice, depth: usize) -> String {
             format!("{trap}{joint}{use_of}{end}")
         }
         23 => format!("if [[ {} ]]; then {}\nfi", condition(dice, depth - 1), inner(dice)),
+        24 | 25 => {
+            let values = [
+                "a.txt",
+                "*.txt",
+                ".env",
+                "sub/*",
+                "-o",
+                "o",
+                "m6",
+                "{a,b}.txt",
+                "\"$y\"",
+                "~/key",
+                "'a b'",
+                "-e",
+            ];
+            let (one, two) = (dice.pick(&values), if dice.one_in(2) { "" } else { dice.pick(&values) });
+            let change =
+                ["", "", "", "", "; f=.env", "; read f <<< .env", "; for f in .env; do :; done", "; cd sub"];
+            let change = dice.pick(&change);
+            let user = dice.pick(&[
+                "cat",
+                "sort",
+                "wc -l",
+                "head -n 1",
+                "m0",
+                "echo",
+                "grep a",
+                "sort -u",
+                "cat a.txt",
+                "uniq",
+            ]);
+            let word =
+                dice.pick(&["\"$f\"", "\"$f\"", "$f", "\"${f}\"", "\"$f\"x", "<\"$f\"", "\"$f\" \"$f\""]);
+            let again = if dice.one_in(3) { format!("; {}", inner(dice)) } else { String::new() };
+            match dice.below(4) {
+                0 => format!("for f in {one} {two}; do {user} {word}{change}{again}\ndone"),
+                1 => format!(
+                    "for f in {one} {two}; do while true; do {user} {word}{change}\nbreak; done; {user} {word}\ndone"
+                ),
+                2 => format!("f=({one} {two}); {user} \"${{f[@]}}\" {word}"),
+                _ => format!(
+                    "for f in {one}; do for g in {two}; do {user} {word} \"$g\"{change}\ndone; done{again}"
+                ),
+            }
+        }
         _ => simple(dice, depth),
     }
 }
@@ -467,9 +545,9 @@ pub(crate) fn list(dice: &mut Dice, depth: usize) -> String {
         let joint = if text.contains("<<") {
             "\n"
         } else {
-            dice.pick(&[
-                "; ", " && ", " || ", " | ", " & ", "\n", ";", "&&", "|& ", " # x\n", " &\\\n& ", "|\\\n|",
-            ])
+            let joints =
+                ["; ", " && ", " || ", " | ", " & ", "\n", ";", "&&", "|& ", " # x\n", " &\\\n& ", "|\\\n|"];
+            dice.pick(if dice.tame { &joints[..10] } else { &joints })
         };
         text.push_str(joint);
         text.push_str(&command(dice, depth));
@@ -486,7 +564,11 @@ const SIGNS: &[&str] = &[
 /// A line, sometimes damaged.
 pub(crate) fn line(dice: &mut Dice) -> String {
     dice.tame = !dice.one_in(3);
-    let depth = dice.below(3) + usize::from(!dice.one_in(4));
+    let depth = if dice.tame {
+        [0, 1, 1, 1, 2, 2, 3][dice.below(7)]
+    } else {
+        dice.below(3) + usize::from(!dice.one_in(4))
+    };
     let mut text = list(dice, depth);
     if dice.one_in(3) {
         for _ in 0..=dice.below(2) {

@@ -15,7 +15,6 @@ use scratch::Scratch;
 use serde_json::json;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use toolgate_policy::shell::{Analysis, analyse};
 use toolgate_policy::{Action, Policy};
@@ -157,15 +156,14 @@ fn listed(analysis: &Analysis, narrow: bool) -> BTreeSet<String> {
 /// Generates lines on all cores and runs those that pass.
 fn search(lines: u64, seed: u64) -> Tally {
     let workers = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let done = AtomicU64::new(0);
+    let share = lines.div_ceil(workers);
     let started = Instant::now();
     let tallies: Vec<Tally> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers)
             .map(|number| {
-                let done = &done;
                 scope.spawn(move || {
                     let mut worker = Worker::new(seed.wrapping_mul(1_000).wrapping_add(number));
-                    while done.fetch_add(1, Ordering::Relaxed) < lines {
+                    for _ in 0..share {
                         worker.step();
                         if number == 0 && worker.tally.generated % 20_000 == 0 {
                             println!("{:?} {:?}", started.elapsed(), worker.tally);
