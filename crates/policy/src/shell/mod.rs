@@ -28,6 +28,7 @@ mod part;
 mod reader;
 mod redirects;
 mod removal;
+mod runners;
 mod scan;
 mod screen;
 mod syntax;

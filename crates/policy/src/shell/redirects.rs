@@ -1,9 +1,10 @@
 //! Redirects: reads and writes of their own, which no rule for a command covers.
 
-use super::analysis::{DangerKind, Inferred, Live, Origin};
+use super::analysis::{Danger, DangerKind, Inferred, Live, Origin, Phase, Standing};
 use super::dirs::{is_nowhere, socket};
 use super::expand::{self, Arg};
 use super::part::inferred;
+use super::removal;
 use super::syntax::{Redirect, RedirectKind};
 use super::walk::{Place, Walk};
 use toolgate_proto::{Effect, Scope, Severity, WriteKind};
@@ -16,6 +17,8 @@ pub(super) struct Redirected {
     pub(super) unknown: bool,
     /// What standard input holds, if a here-document or here-string gives it; inner `None` if it is not known.
     pub(super) input: Option<Option<String>>,
+    /// A descriptor is opened for reading.
+    pub(super) reads: bool,
     /// The input holds a variable that may be a secret.
     pub(super) secret: bool,
 }
@@ -27,6 +30,10 @@ impl Walk<'_> {
         for redirect in redirects {
             self.pieces(&redirect.target.pieces, place);
             outcome.unknown |= redirect.sets_variable;
+            outcome.reads |= matches!(
+                redirect.kind,
+                RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateInput
+            );
             let mut target = expand::single(&redirect.target.pieces, &redirect.target.source);
             self.substitute(&mut target);
             match redirect.kind {
@@ -81,6 +88,17 @@ impl Walk<'_> {
             outcome.effects.push(inferred(Effect::Fetch { url }, Origin::Redirect));
             outcome.unknown = true;
             return;
+        }
+        if target.known().is_some_and(removal::is_device)
+            && ways.iter().any(|way| matches!(way, Direction::Out))
+        {
+            self.danger(Danger {
+                kind: DangerKind::DangerousRemoval,
+                severity: Severity::Critical,
+                phase: Phase::Ask,
+                standing: Standing::Binding,
+                text: format!("a redirect overwrites `{}`", target.text),
+            });
         }
         for way in ways {
             // A glob that matches several files is an error, one that matches one is that file.

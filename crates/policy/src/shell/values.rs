@@ -340,8 +340,22 @@ impl Walk<'_> {
             let operator = inside.trim_start_matches(name);
             if let Some(default) = operator.trim_start_matches(':').strip_prefix(['-', '=', '+']) {
                 let text = format!("{before}{}{after}", default.trim_matches(['"', '\'']));
-                let tilde = text.starts_with('~');
-                found.push(Arg { tilde, ..Arg::literal(text) });
+                found.push(match text.strip_prefix('$') {
+                    Some(rest) => {
+                        let rest = rest.trim_start_matches('{');
+                        let after = rest.trim_start_matches(name);
+                        let variable = rest.strip_suffix(after).unwrap_or(rest).to_owned();
+                        let emptied = after.trim_start_matches('}').to_owned();
+                        Arg {
+                            live: Some(Live::Parameter),
+                            variables: vec![variable],
+                            emptied,
+                            text,
+                            ..Arg::default()
+                        }
+                    }
+                    None => Arg { tilde: text.starts_with('~'), ..Arg::literal(text) },
+                });
             }
         }
         found

@@ -42,6 +42,9 @@ pub(super) struct Walk<'a> {
     pub(super) brief: bool,
     /// How many wrappers we are inside of.
     pub(super) wrappers: usize,
+    /// How many commands have been guessed at, and how deep in guesses we are.
+    pub(super) shadows: usize,
+    pub(super) shadow_depth: usize,
     /// Every place that sets a variable.
     pub(super) variables: VariableTable,
     /// The values of variables that are certain where the walk is.
@@ -88,6 +91,8 @@ impl<'a> Walk<'a> {
             texts: 0,
             brief: false,
             wrappers: 0,
+            shadows: 0,
+            shadow_depth: 0,
             variables: VariableTable::default(),
             known: KnownValues::new(),
         }
