@@ -1,6 +1,6 @@
 //! What is known of one program and its words: tables, grammars, wrappers, edits, the network.
 
-use super::analysis::{Danger, DangerKind, Inferred, Live, Origin, Phase, Standing};
+use super::analysis::{DangerKind, Inferred, Live, Origin};
 use super::assign;
 use super::dirs::is_nowhere;
 use super::edits;
@@ -8,8 +8,6 @@ use super::expand::Arg;
 use super::grammars::{self, XargsUse};
 use super::network;
 use super::part::{Draft, base_name, fed_words, inferred, is_pipe, joined};
-use super::redirects::Redirected;
-use super::removal;
 use super::runners;
 use super::table::{self, Use, builtins, git, versions};
 use super::walk::{Place, Walk};
@@ -21,10 +19,6 @@ const MOST_GUESSES: usize = 8;
 
 /// How many directories above the working directory are looked at for a file that chooses a program.
 const MAX_PARENTS: usize = 32;
-
-/// How many commands are guessed at in one line, and how deep.
-const MAX_SHADOWS: usize = 256;
-const MAX_SHADOW_DEPTH: usize = 3;
 
 impl Walk<'_> {
     /// Looks up what is known of the program.
@@ -156,45 +150,6 @@ impl Walk<'_> {
         }
         draft.part.unknown_effects |= fed && !draft.part.read_only;
         self.network(draft, name, args, place);
-    }
-
-    /// Shows to deny and ask rules what a runner may start.
-    fn guessed_commands(&mut self, draft: &mut Draft, name: &str, args: &[Arg], place: &Place<'_>) {
-        let Some(guesses) = runners::guess(name, args) else { return };
-        draft.part.plain &= !guesses.by_option;
-        for words in guesses.words.into_iter().filter(|words| !words.is_empty()) {
-            self.shadow(draft, |walk| walk.part(joined(&words), &[], words, Redirected::default(), place));
-        }
-        for text in guesses.texts {
-            self.shadow(draft, |walk| walk.text(&text, place));
-        }
-    }
-
-    /// Visits a command that may run, and keeps only the spellings that deny and ask rules are matched against,
-    /// and what binds.
-    fn shadow(&mut self, draft: &mut Draft, visit: impl FnOnce(&mut Self)) {
-        if self.shadows >= MAX_SHADOWS || self.shadow_depth >= MAX_SHADOW_DEPTH {
-            // A line that hides commands so deep is not what a rule was written for.
-            draft.part.plain = false;
-            return;
-        }
-        self.shadows += 1;
-        self.shadow_depth += 1;
-        let first = self.found.parts.len();
-        let doubt = self.found.doubt.clone();
-        let dangers = std::mem::take(&mut self.found.dangers);
-        visit(self);
-        for part in self.found.parts.split_off(first) {
-            for text in part.deny_texts {
-                draft.deny(text);
-            }
-        }
-        let found = std::mem::replace(&mut self.found.dangers, dangers);
-        for danger in found.into_iter().filter(|danger| danger.standing == Standing::Binding) {
-            self.danger(danger);
-        }
-        self.found.doubt = doubt;
-        self.shadow_depth -= 1;
     }
 
     fn wrapper(
@@ -500,42 +455,6 @@ impl Walk<'_> {
                 format!("which files `{}` changes cannot be known", draft.part.text)
             });
         }
-    }
-
-    fn removals(&mut self, draft: &Draft, name: &str, args: &[Arg], place: &Place<'_>) {
-        let Some(removed) = removal::removed(name, args, self.find_starts(place)) else { return };
-        let mut critical = removed.whole;
-        for file in removed.files {
-            // What its variables may hold counts as much as what they are when they are empty.
-            let candidates = self.candidates(&file);
-            for file in std::iter::once(&file).chain(&candidates) {
-                let likely = place.dirs.likely(file, self.workspace);
-                critical |= likely
-                    .iter()
-                    .any(|path| removal::holds_too_much(&path.lexical(), self.start, self.workspace))
-                    || removal::is_critical(file, &place.dirs, self.start, self.workspace);
-            }
-        }
-        if critical {
-            self.danger(Danger {
-                kind: DangerKind::DangerousRemoval,
-                severity: Severity::Critical,
-                phase: Phase::Ask,
-                standing: Standing::Binding,
-                text: format!("`{}` removes or overwrites what much depends on", draft.part.text),
-            });
-        }
-    }
-
-    /// The starting points of the `find` that runs a command, if one does.
-    fn find_starts(&self, place: &Place<'_>) -> Option<Vec<Arg>> {
-        let runner = self.found.parts.get(place.run_by?)?;
-        let program = runner.program.as_deref().map(base_name)?;
-        let words = runner.argv.iter().skip(1).map(|word| {
-            let tilde = word.text == "~" || word.text.starts_with("~/");
-            Arg { tilde, ..Arg::literal(word.text.clone()) }
-        });
-        matches!(program, "find" | "gfind").then(|| grammars::find_starts(&words.collect::<Vec<_>>()))
     }
 
     fn network(&mut self, draft: &mut Draft, name: &str, args: &[Arg], place: &Place<'_>) {

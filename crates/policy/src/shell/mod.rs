@@ -22,6 +22,7 @@ mod dirs;
 mod edits;
 mod expand;
 mod grammars;
+mod guesses;
 mod lookup;
 mod network;
 mod part;

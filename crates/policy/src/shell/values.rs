@@ -160,7 +160,7 @@ impl VariableTable {
         self.pieces(assignment.subscript.as_deref().unwrap_or_default());
         let appends = assignment.source.split_once('=').is_some_and(|(name, _)| name.ends_with('+'));
         let whole = assignment.subscript.is_none() && !assignment.array && !appends;
-        let mut values: Vec<Arg> = assignment.values.iter().map(|value| assigned_value(value)).collect();
+        let mut values: Vec<Arg> = assignment.values.iter().map(assigned_value).collect();
         if !whole {
             values.push(Arg { live: Some(Live::Parameter), ..Arg::default() });
         }
@@ -255,6 +255,45 @@ impl VariableTable {
 fn assigned_value(word: &Word) -> Arg {
     let value = expand::single(&word.pieces, &word.source);
     if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
+}
+
+/// The value of an assignment; for an array all elements as one.
+pub(super) fn value_of(assignment: &Assignment) -> Arg {
+    let unknown = || Arg {
+        text: assignment.source.clone(),
+        live: Some(Live::Parameter),
+        evaluates: true,
+        ..Arg::default()
+    };
+    match assignment.values.as_slice() {
+        [value] if !assignment.array => {
+            let value = expand::single(&value.pieces, &value.source);
+            // Nothing is matched in an assignment.
+            if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
+        }
+        // An element with a subscript is evaluated.
+        elements if assignment.array && elements.iter().all(|word| !word.source.starts_with('[')) => {
+            let mut values = Vec::new();
+            if !elements.iter().all(|word| expand::expand(word, &mut values).is_some()) {
+                return unknown();
+            }
+            let joined = |text: fn(&Arg) -> &str| values.iter().map(text).collect::<Vec<_>>().join(" ");
+            Arg {
+                text: joined(|value| &value.text),
+                emptied: joined(|value| value.emptied()),
+                live: values
+                    .iter()
+                    .filter(|value| value.pattern.is_none())
+                    .filter_map(|value| value.live)
+                    .max(),
+                variables: values.iter().flat_map(|value| value.variables.clone()).collect(),
+                evaluates: values.iter().any(|value| value.evaluates),
+                evaluated: values.iter().flat_map(|value| value.evaluated.clone()).collect(),
+                ..Arg::default()
+            }
+        }
+        _ => unknown(),
+    }
 }
 
 /// Values by name that are certain at one place.

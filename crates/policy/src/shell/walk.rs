@@ -10,7 +10,7 @@ use super::syntax::{
     AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Program, RedirectKind, Simple,
     Word,
 };
-use super::values::{KnownValues, VariableTable};
+use super::values::{KnownValues, VariableTable, value_of};
 use crate::facts::Workspace;
 use std::collections::HashSet;
 use toolgate_proto::{AbsPath, Effect, Severity};
@@ -533,44 +533,6 @@ impl<'a> Walk<'a> {
 fn is_number(value: &Arg) -> bool {
     matches!(value.live, Some(Live::Harmless | Live::Arithmetic))
         && !value.emptied().contains(['$', '`', '[', '(', '\\'])
-}
-
-fn value_of(assignment: &Assignment) -> Arg {
-    let unknown = || Arg {
-        text: assignment.source.clone(),
-        live: Some(Live::Parameter),
-        evaluates: true,
-        ..Arg::default()
-    };
-    match assignment.values.as_slice() {
-        [value] if !assignment.array => {
-            let value = expand::single(&value.pieces, &value.source);
-            // Nothing is matched in an assignment.
-            if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
-        }
-        // An element with a subscript is evaluated.
-        elements if assignment.array && elements.iter().all(|word| !word.source.starts_with('[')) => {
-            let mut values = Vec::new();
-            if !elements.iter().all(|word| expand::expand(word, &mut values).is_some()) {
-                return unknown();
-            }
-            let joined = |text: fn(&Arg) -> &str| values.iter().map(text).collect::<Vec<_>>().join(" ");
-            Arg {
-                text: joined(|value| &value.text),
-                emptied: joined(|value| value.emptied()),
-                live: values
-                    .iter()
-                    .filter(|value| value.pattern.is_none())
-                    .filter_map(|value| value.live)
-                    .max(),
-                variables: values.iter().flat_map(|value| value.variables.clone()).collect(),
-                evaluates: values.iter().any(|value| value.evaluates),
-                evaluated: values.iter().flat_map(|value| value.evaluated.clone()).collect(),
-                ..Arg::default()
-            }
-        }
-        _ => unknown(),
-    }
 }
 
 /// Whether a list may change the directory of the shell that runs it.
