@@ -26,5 +26,6 @@ mod shell {
     mod effects;
     mod law;
     mod laws;
+    mod options;
     mod programs;
 }
