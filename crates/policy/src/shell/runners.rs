@@ -365,7 +365,7 @@ fn option_values(options: &[&str], args: &[Arg], guesses: &mut Guesses) {
             };
             let is_long = option.starts_with("--") || option.len() > 2 && option.starts_with('-');
             let matched = name == *option || is_long && name.len() >= 4 && option.starts_with(name);
-            if matched {
+            if matched && guesses.words.len() < MAX_GUESSES {
                 guesses.by_option = true;
                 match attached {
                     Some(value) => guesses.texts.push(without_key(value).to_owned()),

@@ -11,9 +11,13 @@ use super::syntax::{
 };
 use super::walk::Walk;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// A variable with more values than this counts as unknown.
 const MAX_VALUES: usize = 64;
+
+/// More variables than this are not followed: what is known is copied wherever a scope begins.
+const MAX_KNOWN: usize = 64;
 
 /// Builtins that set variables in ways that are not followed.
 const SETTERS: &[&str] = &[
@@ -297,7 +301,7 @@ pub(super) fn value_of(assignment: &Assignment) -> Arg {
 }
 
 /// Values by name that are certain at one place.
-pub(super) type KnownValues = HashMap<String, Vec<Arg>>;
+pub(super) type KnownValues = HashMap<String, Rc<[Arg]>>;
 
 impl Walk<'_> {
     /// Notes that the line has surely just set a name to one of these values.
@@ -308,9 +312,10 @@ impl Walk<'_> {
         if self.variables.is_set_once(name)
             && !values.is_empty()
             && values.len() <= MAX_VALUES
+            && self.known.len() < MAX_KNOWN
             && values.iter().all(certain)
         {
-            self.known.insert(name.to_owned(), values.to_vec());
+            self.known.insert(name.to_owned(), values.into());
         }
     }
 
@@ -339,7 +344,7 @@ impl Walk<'_> {
             splits: false,
             ..value.clone()
         };
-        match values.as_slice() {
+        match &**values {
             [value] if value.live.is_none() => *arg = joined(value),
             values => arg.one_of = values.iter().map(joined).collect(),
         }

@@ -77,6 +77,7 @@ const VALUES: &[&str] = &[
     "2",
     "a.txt",
     "new.txt",
+    "new.txt",
     "resp",
     "evil",
     "touch",
@@ -92,15 +93,20 @@ const VALUES: &[&str] = &[
     "=",
     "full",
     "recurse",
-    "$OUT/secret",
+    "OUTSIDE",
+    "OUTSIDE",
+    "../out",
+    "../out/secret",
+    "../out/secret",
+    ".env",
     ".env",
     "0",
     "-1",
     "all",
     "name",
     "sub",
-    "../out/secret",
     "@resp",
+    "@../out/secret",
     "'%n'",
     "evil.so",
     "utf-8",
@@ -305,7 +311,6 @@ impl Scratch {
             .env("TMPDIR", self.root.join("tmp"))
             .env("PAGER", "cat")
             .env("STUB_LOG", &log)
-            .env("OUT", self.root.join("out"))
             .current_dir(self.root.join("ws"))
             .stdin(Stdio::null())
             .stdout(file.try_clone().unwrap())
@@ -367,7 +372,8 @@ fn no_combination_of_options_of_a_reader_writes_starts_or_reveals() {
     let (mut ran, mut unknown) = (0_u64, 0_u64);
     let mut wrong = Vec::new();
     for number in 1..=cases {
-        let text = combination(&mut dice, &readers);
+        let secret = scratch.root.join("out/secret");
+        let text = combination(&mut dice, &readers).replace("OUTSIDE", secret.to_str().unwrap());
         let here = path(scratch.root.join("ws").to_str().unwrap());
         let workspace = Workspace { cwd: here.clone(), roots: vec![here.clone()], home: None };
         let analysis = analyse(&toolgate_proto::CommandLine { cwd: here, ..command_line(&text) }, &workspace);
