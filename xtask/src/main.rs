@@ -9,6 +9,7 @@
 //! - `cargo xtask corpus`: the figures of the corpus of known failures.
 //! - `cargo xtask model [PAIRS] [SEED]`: the policy engine against the slow model (10 000 000 pairs).
 //! - `cargo xtask oracle [LINES] [SEED]`: generated command lines that pass, run by real bash (1 000 000 lines).
+//! - `cargo xtask options [N]`: N combinations of options of the read-only programs, run by real bash (100 000).
 //! - `cargo xtask interop`: hands our definitions and results to real consumers.
 //! - `cargo xtask conformance`: the official MCP conformance suite, against our server and our client.
 //! - `cargo xtask peers`: official MCP SDKs drive our server, our client drives official servers.
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         "corpus" => run::corpus(),
         "model" => run::model(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
         "oracle" => run::oracle(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
+        "options" => run::options(std::env::args().nth(2).as_deref()),
         "interop" => run::interop(),
         "conformance" => run::conformance(),
         "peers" => run::peers(),
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
         "soak-schedule" => run::soak_schedule(std::env::args().nth(2).as_deref()),
         _ => Err(anyhow::anyhow!(
             "usage: cargo xtask ci | tidy | docs | corpus | fuzz [TARGET] [RUNS] | model [PAIRS] [SEED] | oracle [LINES] [SEED] | interop | conformance | \
-             peers | settings-law [N] | soak-schedule [N]"
+             peers | settings-law [N] | options [N] | soak-schedule [N]"
         )),
     };
     match done {

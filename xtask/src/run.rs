@@ -136,6 +136,22 @@ pub(crate) fn settings_law(cases: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// Runs the option oracle for longer than every change can wait for.
+pub(crate) fn options(combinations: Option<&str>) -> Result<()> {
+    let combinations: u64 =
+        combinations.unwrap_or("100000").parse().context("N must be a number of combinations")?;
+    let status = cargo_command()
+        .args(["test", "--profile", "bench", "--locked", "--package", "toolgate-policy", "--test", "main"])
+        .args(["--", "--nocapture", "no_combination_of_options_of_a_reader_writes_starts_or_reveals"])
+        .env("TOOLGATE_OPTION_CASES", combinations.to_string())
+        .current_dir(root()?)
+        .status()?;
+    if !status.success() {
+        bail!("a combination of options that passes did more than read");
+    }
+    Ok(())
+}
+
 /// Prints how many cases of the corpus were let through, denied and asked about.
 pub(crate) fn corpus() -> Result<()> {
     let tests = ["test", "--quiet", "--locked", "--package", "toolgate-policy", "--test", "main"];

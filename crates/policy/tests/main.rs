@@ -27,6 +27,7 @@ mod shell {
     mod effects;
     mod law;
     mod laws;
+    mod options;
     mod oracle;
     mod programs;
 }

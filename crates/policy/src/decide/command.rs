@@ -327,4 +327,38 @@ fn skips_hidden(part: &Part) -> bool {
         None => word.strip_prefix('-').is_some_and(|flags| flags.contains(|c| letters.contains(c))),
     };
     part.argv.iter().all(|word| word.live.is_none() && !shows(&word.text))
+        && !(part.program.as_deref() == Some("rg") && picks_hidden(part))
+}
+
+/// Whether a glob for `rg` may match a hidden name: what a glob asks for is looked at although it is hidden.
+fn picks_hidden(part: &Part) -> bool {
+    let mut words = part.argv.iter().map(|word| word.text.as_str());
+    let hidden = |glob: &str| {
+        let name = glob.rsplit('/').next().unwrap_or(glob);
+        // `*.rs` asks for an extension; `.env` is one too, as far as a glob goes.
+        let by_extension = name.strip_prefix("*.").is_some_and(|extension| {
+            !extension.starts_with("env")
+                && extension.chars().all(|character| character.is_ascii_alphanumeric())
+        });
+        let plain = name.starts_with(|first: char| first == '_' || first.is_alphanumeric());
+        !glob.starts_with('!') && !by_extension && !plain
+    };
+    while let Some(word) = words.next() {
+        let glob = match word.split_once('=') {
+            Some(("--glob" | "--iglob", glob)) => Some(glob),
+            _ if matches!(word, "--glob" | "--iglob") => words.next(),
+            _ => match word
+                .strip_prefix('-')
+                .filter(|rest| !rest.starts_with('-'))
+                .and_then(|rest| rest.split_once('g'))
+            {
+                Some((_, "")) => words.next(),
+                attached => attached.map(|(_, glob)| glob),
+            },
+        };
+        if glob.is_some_and(hidden) {
+            return true;
+        }
+    }
+    false
 }

@@ -114,6 +114,32 @@ pub(crate) fn squeeze_blanks(text: &str) -> String {
     squeezed
 }
 
+/// Whether an operator between commands stands in a text, outside quotes.
+pub(crate) fn joins_commands(content: &str) -> bool {
+    let mut quote = None;
+    let mut characters = content.chars().peekable();
+    let mut before = ' ';
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some('"') | None, '\\') => {
+                characters.next();
+            }
+            (Some(open), _) => {
+                if character == open {
+                    quote = None;
+                }
+            }
+            (None, '\'' | '"') => quote = Some(character),
+            (None, ';' | '|' | '\n') if before != '>' => return true,
+            // `2>&1` and `&>` are redirects.
+            (None, '&') if !matches!(before, '>' | '<') && characters.peek() != Some(&'>') => return true,
+            (None, _) => {}
+        }
+        before = character;
+    }
+    false
+}
+
 fn starts_at_word(command: &str, prefix: &str) -> bool {
     command.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
@@ -203,6 +229,18 @@ impl CommandIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn operators_are_seen_outside_quotes() {
+        for content in ["git status && ls", "a; b", "a | b", "a||b", "sleep 1 &", "git * && rm *", "a \n b"] {
+            assert!(joins_commands(content), "{content}");
+        }
+        for content in
+            ["echo 'a && b'", "echo \"a; b\"", "a 2>&1", "a &> b", "a >| b", "echo \\; x", "git log:*"]
+        {
+            assert!(!joins_commands(content), "{content}");
+        }
+    }
 
     fn check(content: &str, command: &str) -> bool {
         let pattern = CommandPattern::parse(content, Action::Allow).unwrap();

@@ -110,6 +110,13 @@ impl Rule {
             Some(Keyed::Primary(_)) | None => {}
         }
         match tool::family(name) {
+            "Bash" | "PowerShell" if action != Action::Allow && bash::joins_commands(&content) => {
+                Ok(Self::Never(
+                    "the rule joins commands by an operator, but rules are compared with one command at a time, \
+                     so it never matches",
+                    "write one rule for each command, without `&&`, `||`, `;`, `|` and `&`",
+                ))
+            }
             "Bash" | "PowerShell" => CommandPattern::parse(&content, action).map(Self::Command),
             "Read" => PathPattern::parse(PathUse::Read, &content, action, anchor).map(Self::Path),
             "Edit" => PathPattern::parse(PathUse::Edit, &content, action, anchor).map(Self::Path),

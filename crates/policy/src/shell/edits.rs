@@ -30,10 +30,83 @@ pub(super) struct Target {
 struct Words<'a> {
     operands: Vec<&'a Arg>,
     flags: String,
+    /// Long options, without their values.
     long: Vec<&'a str>,
     /// The value of `-t` or `--target-directory`.
     into: Option<Arg>,
     complete: bool,
+}
+
+/// Long options of these programs whose value may be the next word.
+const LONG_VALUED: &[&str] = &[
+    "--suffix",
+    "--mode",
+    "--date",
+    "--reference",
+    "--time",
+    "--size",
+    "--group",
+    "--owner",
+    "--from",
+    "--length",
+    "--offset",
+    "--iterations",
+    "--random-source",
+];
+
+/// Long options of these programs that take no value, or only after `=`, and that change no other file.
+const LONG_FLAGS: &[&str] = &[
+    "--archive",
+    "--append",
+    "--backup",
+    "--changes",
+    "--debug",
+    "--dereference",
+    "--dir",
+    "--directory",
+    "--force",
+    "--help",
+    "--ignore-fail-on-non-empty",
+    "--ignore-interrupts",
+    "--interactive",
+    "--link",
+    "--logical",
+    "--no-clobber",
+    "--no-create",
+    "--no-dereference",
+    "--no-preserve",
+    "--no-preserve-root",
+    "--no-target-directory",
+    "--one-file-system",
+    "--parents",
+    "--physical",
+    "--preserve",
+    "--preserve-root",
+    "--quiet",
+    "--recursive",
+    "--reflink",
+    "--relative",
+    "--remove",
+    "--remove-destination",
+    "--silent",
+    "--sparse",
+    "--strip-trailing-slashes",
+    "--symbolic",
+    "--symbolic-link",
+    "--update",
+    "--verbose",
+    "--version",
+    "--zero",
+    "--attributes-only",
+    "--copy-contents",
+    "--context",
+    "--exact",
+    "--compare",
+];
+
+/// Whether a long option is this one, written out or shortened.
+fn abbreviates(name: &str, full: &str) -> bool {
+    name.len() > 2 && full.starts_with(name)
 }
 
 fn split<'a>(args: &'a [Arg], valued: &str) -> Words<'a> {
@@ -48,10 +121,21 @@ fn split<'a>(args: &'a [Arg], valued: &str) -> Words<'a> {
         } else if arg.text == "--" {
             options = false;
         } else if arg.text.starts_with("--") {
-            if let Some(directory) = arg.text.strip_prefix("--target-directory=") {
-                words.into = Some(Arg::literal(directory));
+            let (name, attached) = match arg.text.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (arg.text.as_str(), None),
+            };
+            words.long.push(name);
+            if abbreviates(name, "--target-directory") {
+                words.into = attached.map(Arg::literal).or_else(|| rest.next().cloned());
+            } else if LONG_VALUED.iter().any(|full| abbreviates(name, full)) {
+                if attached.is_none() {
+                    rest.next();
+                }
+            } else {
+                // An option that is not known may take the next word.
+                words.complete &= attached.is_some() || LONG_FLAGS.iter().any(|full| abbreviates(name, full));
             }
-            words.long.push(arg.text.as_str());
         } else {
             let mut cluster = arg.text.chars().skip(1);
             while let Some(flag) = cluster.next() {
@@ -80,7 +164,8 @@ pub(super) fn edit(program: &str, args: &[Arg]) -> Option<Edit> {
     Some(match program {
         "rm" | "rmdir" | "unlink" | "shred" => {
             let words = split(args, "");
-            let deep = words.flags.contains(['r', 'R']) || words.long.contains(&"--recursive");
+            let deep = words.flags.contains(['r', 'R'])
+                || words.long.iter().any(|option| abbreviates(option, "--recursive"));
             let kind = if deep { WriteKind::Tree } else { WriteKind::Delete };
             Edit {
                 writes: words.operands.iter().map(|file| target(file, kind)).collect(),
@@ -118,7 +203,9 @@ pub(super) fn edit(program: &str, args: &[Arg]) -> Option<Edit> {
         }
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => {
             let words = split(args, "");
-            let kind = if words.flags.contains('R') || words.long.contains(&"--recursive") {
+            let kind = if words.flags.contains('R')
+                || words.long.iter().any(|option| abbreviates(option, "--recursive"))
+            {
                 WriteKind::Tree
             } else {
                 WriteKind::Edit
@@ -159,7 +246,10 @@ pub(super) fn edit(program: &str, args: &[Arg]) -> Option<Edit> {
 fn copy(program: &str, args: &[Arg]) -> Edit {
     let words = split(args, if program == "install" { "tSgmo" } else { "tS" });
     let deep = words.flags.contains(['r', 'R', 'a'])
-        || words.long.iter().any(|option| matches!(*option, "--recursive" | "--archive"));
+        || words
+            .long
+            .iter()
+            .any(|option| abbreviates(option, "--recursive") || abbreviates(option, "--archive"));
     let (sources, into) = match (&words.into, words.operands.split_last()) {
         (Some(into), _) => (words.operands.clone(), Some(into.clone())),
         (None, Some((last, sources))) if !sources.is_empty() => (sources.to_vec(), Some((*last).clone())),
@@ -196,14 +286,30 @@ fn written_by_option(program: &str, args: &[Arg]) -> Option<Edit> {
     let mut writes = Vec::new();
     let mut words = args.iter();
     while let Some(arg) = words.next() {
-        if let Some(file) =
-            arg.text.strip_prefix("--output=").or_else(|| arg.text.strip_prefix("--output-document="))
+        let text = arg.text.as_str();
+        if let Some((name, file)) = text
+            .split_once('=')
+            .filter(|(name, _)| abbreviates(name, "--output") || abbreviates(name, "--output-document"))
         {
-            writes.push(target(&Arg::literal(file), WriteKind::Put));
-        } else if matches!(arg.text.as_str(), "-o" | "--output" | "-O" | "--output-document" | "-P")
-            && !(program == "curl" && arg.text == "-O")
+            if name.len() > 3 {
+                writes.push(target(&Arg::literal(file), WriteKind::Put));
+            }
+        } else if (text.len() > 3
+            && (abbreviates(text, "--output") || abbreviates(text, "--output-document")))
+            || matches!(text, "-o" | "-O" | "-P") && !(program == "curl" && text == "-O")
         {
             writes.extend(words.next().map(|file| target(file, WriteKind::Put)));
+        } else if !text.starts_with("--")
+            && let Some(cluster) = text.strip_prefix('-')
+            && let Some((_, file)) =
+                cluster.split_once('o').filter(|_| matches!(program, "sort" | "shuf" | "iconv"))
+        {
+            // `-uo x`, `-ox`.
+            if file.is_empty() {
+                writes.extend(words.next().map(|file| target(file, WriteKind::Put)));
+            } else {
+                writes.push(target(&Arg::literal(file), WriteKind::Put));
+            }
         }
     }
     if matches!(program, "uniq" | "xxd") {

@@ -1,6 +1,6 @@
 //! What is known of one program and its words: tables, grammars, wrappers, edits, the network.
 
-use super::analysis::{Danger, DangerKind, Inferred, Live, Origin, Phase, Standing};
+use super::analysis::{DangerKind, Inferred, Live, Origin};
 use super::assign;
 use super::dirs::is_nowhere;
 use super::edits;
@@ -8,7 +8,7 @@ use super::expand::Arg;
 use super::grammars::{self, XargsUse};
 use super::network;
 use super::part::{Draft, base_name, fed_words, inferred, is_pipe, joined};
-use super::removal;
+use super::runners;
 use super::table::{self, Use, builtins, git, versions};
 use super::walk::{Place, Walk};
 use super::wrappers::{self, Runs};
@@ -38,6 +38,7 @@ impl Walk<'_> {
         let bare = is_system_program(&program.text, name) && !program.tilde;
         draft.part.plain &= !wrappers::NEVER_BY_WILDCARD.contains(&name);
         self.removals(draft, name, args, place);
+        self.guessed_commands(draft, name, args, place);
         if matches!(name, "sudo" | "doas" | "su" | "pkexec") {
             self.warn(DangerKind::Privilege, Severity::High, || {
                 format!("`{}` changes rights", draft.part.text)
@@ -101,6 +102,12 @@ impl Walk<'_> {
         if name == "git" {
             self.git(draft, args, bare, place);
             return;
+        }
+        if runners::reads_code(name, args) && (place.piped || input.is_some()) {
+            draft.part.plain = false;
+            self.warn(DangerKind::CodeFromText, Severity::High, || {
+                format!("`{}` runs what it is sent", draft.part.text)
+            });
         }
         let known = if name == "read" || harmless_state(name, args) {
             Some(Use { read_only: true, text: true, ..Use::default() })
@@ -197,6 +204,8 @@ impl Walk<'_> {
                 }
             },
             Runs::Nothing => {
+                // `bash <(…)`, `bash "$x"`: a program that the line itself makes up.
+                draft.part.plain &= !(is_shell && args.iter().any(|arg| arg.live.is_some()));
                 if is_shell
                     && let Some(script) = args.iter().position(|arg| !arg.text.starts_with(['-', '+']))
                 {
@@ -467,36 +476,6 @@ impl Walk<'_> {
             self.warn(DangerKind::HiddenArgument, Severity::High, || {
                 format!("which files `{}` changes cannot be known", draft.part.text)
             });
-        }
-    }
-
-    fn removals(&mut self, draft: &Draft, name: &str, args: &[Arg], place: &Place<'_>) {
-        let removed: Vec<Arg> = match name {
-            "find" | "gfind" => match grammars::judge(name, args) {
-                Some(used) if used.removes => {
-                    used.reads.into_iter().map(|(start, _)| start).filter(|start| start.text != ".").collect()
-                }
-                Some(_) | None => Vec::new(),
-            },
-            "rm" | "rmdir" | "unlink" | "shred" => {
-                edits::edit(name, args).map(|edit| edit.removed).unwrap_or_default()
-            }
-            _ => return,
-        };
-        for file in removed {
-            let likely = place.dirs.likely(&file, self.workspace);
-            let likely = likely
-                .iter()
-                .any(|path| removal::holds_too_much(&path.lexical(), self.start, self.workspace));
-            if likely || removal::is_critical(&file, &place.dirs, self.start, self.workspace) {
-                self.danger(Danger {
-                    kind: DangerKind::DangerousRemoval,
-                    severity: Severity::Critical,
-                    phase: Phase::Ask,
-                    standing: Standing::Binding,
-                    text: format!("`{}` removes a directory that much depends on", draft.part.text),
-                });
-            }
         }
     }
 

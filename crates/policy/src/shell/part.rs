@@ -98,6 +98,9 @@ impl Walk<'_> {
         let input = redirected.input;
         let reveals = redirected.reveals;
         draft.part.unknown_effects |= reveals;
+        // What comes from a file or another command is an input like that of a pipe.
+        let piped = Place { piped: place.piped || redirected.reads, ..place.clone() };
+        let place = &piped;
         draft.coverable &= !redirected.unknown;
         draft.part.unknown_effects |= redirected.unknown;
         draft.deny(draft.part.text.clone());
@@ -156,7 +159,7 @@ impl Walk<'_> {
         draft.part.executes = programs::executed(&args, current, place.executed);
         let Some((program, rest)) = current.split_first() else { return };
         // Without a pipe or a redirect there is nothing that `xargs` could add.
-        fed &= place.piped || draft.has_input(input.as_ref());
+        fed &= place.piped || input.is_some();
         let added = if fed { fed_words(rest.to_vec()) } else { Vec::new() };
         let rest = if fed { added.as_slice() } else { rest };
         if program.live.is_some() {
@@ -220,15 +223,6 @@ impl Walk<'_> {
 }
 
 impl Draft {
-    /// Whether a redirect gives it an input.
-    fn has_input(&self, text: Option<&Option<String>>) -> bool {
-        text.is_some()
-            || self.part.unknown_effects
-            || self.part.effects.iter().any(|inferred| {
-                inferred.origin == Origin::Redirect && matches!(inferred.effect, Effect::Read { .. })
-            })
-    }
-
     /// Adds a spelling that deny and ask rules are matched against.
     pub(super) fn deny(&mut self, text: String) {
         if !self.part.deny_texts.contains(&text) {

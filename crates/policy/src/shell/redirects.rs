@@ -1,9 +1,10 @@
 //! Redirects: reads and writes of their own, which no rule for a command covers.
 
-use super::analysis::{DangerKind, Inferred, Live, Origin};
+use super::analysis::{Danger, DangerKind, Inferred, Live, Origin, Phase, Standing};
 use super::dirs::{is_nowhere, socket};
 use super::expand::{self, Arg};
 use super::part::inferred;
+use super::removal;
 use super::syntax::{Redirect, RedirectKind};
 use super::walk::{Place, Walk};
 use toolgate_proto::{Effect, Scope, Severity, WriteKind};
@@ -18,6 +19,8 @@ pub(super) struct Redirected {
     pub(super) reveals: bool,
     /// What standard input holds, if a here-document or here-string gives it; inner `None` if it is not known.
     pub(super) input: Option<Option<String>>,
+    /// A descriptor is opened for reading.
+    pub(super) reads: bool,
 }
 
 impl Walk<'_> {
@@ -27,6 +30,10 @@ impl Walk<'_> {
         for redirect in redirects {
             self.pieces(&redirect.target.pieces, place);
             outcome.unknown |= redirect.sets_variable;
+            outcome.reads |= matches!(
+                redirect.kind,
+                RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateInput
+            );
             let mut target = self.redirect_target(redirect, &mut outcome);
             self.substitute(&mut target);
             match redirect.kind {
@@ -95,6 +102,17 @@ impl Walk<'_> {
             outcome.effects.push(inferred(Effect::Fetch { url }, Origin::Redirect));
             outcome.unknown = true;
             return;
+        }
+        if target.known().is_some_and(removal::is_device)
+            && ways.iter().any(|way| matches!(way, Direction::Out))
+        {
+            self.danger(Danger {
+                kind: DangerKind::DangerousRemoval,
+                severity: Severity::Critical,
+                phase: Phase::Ask,
+                standing: Standing::Binding,
+                text: format!("a redirect overwrites `{}`", target.text),
+            });
         }
         for way in ways {
             // A glob that matches several files is an error, one that matches one is that file.

@@ -1,7 +1,10 @@
-//! Removals that nobody may approve by rule or mode: what would be gone is more than a command's business.
+//! Removals that no rule and no mode may approve: what would be gone is more than a command's business.
 
-use super::dirs::Dirs;
+use super::analysis::Live;
+use super::dirs::{Dirs, is_nowhere};
+use super::edits;
 use super::expand::Arg;
+use super::grammars;
 use crate::facts::Workspace;
 use toolgate_proto::AbsPath;
 
@@ -10,6 +13,132 @@ const SYSTEM: &[&str] = &[
     "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "sbin", "sys", "usr", "System", "Library",
     "Windows",
 ];
+
+/// What a command removes or overwrites as a whole.
+pub(super) struct Removed {
+    /// The files and directories that it names.
+    pub(super) files: Vec<Arg>,
+    /// It overwrites a whole disk, or removes what only its input names.
+    pub(super) whole: bool,
+}
+
+/// Programs that make a file system, or erase one.
+fn erases_disks(name: &str) -> bool {
+    name.starts_with("mkfs")
+        || matches!(
+            name,
+            "wipefs"
+                | "mke2fs"
+                | "mkswap"
+                | "blkdiscard"
+                | "sgdisk"
+                | "sfdisk"
+                | "fdisk"
+                | "parted"
+                | "cryptsetup"
+                | "badblocks"
+                | "hdparm"
+                | "nvme"
+                | "zpool"
+                | "pvcreate"
+                | "vgremove"
+                | "lvremove"
+                | "diskutil"
+                | "format"
+                | "newfs"
+        )
+}
+
+/// Whether a path is a disk, or memory: what is written there is not a file.
+pub(super) fn is_device(text: &str) -> bool {
+    text.strip_prefix("/dev/").is_some_and(|device| {
+        !is_nowhere(text)
+            && !matches!(device, "tty" | "full" | "random" | "urandom" | "ptmx")
+            && !["pts/", "fd/", "shm/", "tcp/", "udp/"].iter().any(|below| device.starts_with(below))
+    })
+}
+
+/// What a command removes; `None` if it is none that removes.
+/// `starts` are the starting points of the `find` that runs it.
+pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Option<Removed> {
+    let files = |files: Vec<Arg>| Some(Removed { files, whole: false });
+    let recursive = |letters: &[char]| {
+        args.iter().any(|arg| match arg.text.strip_prefix("--") {
+            Some(long) => long.len() > 2 && "recursive".starts_with(long),
+            None => arg.text.starts_with('-') && arg.text.contains(letters),
+        })
+    };
+    match name {
+        "find" | "gfind" => {
+            let removes = grammars::judge(name, args).is_some_and(|used| used.removes);
+            // A bare `find . -name x -delete` tidies up; anything else than `.` is looked at.
+            let named = |start: &Arg| start.text != ".";
+            removes.then(|| Removed {
+                files: grammars::find_starts(args).into_iter().filter(named).collect(),
+                whole: false,
+            })
+        }
+        "rm" | "rmdir" | "unlink" | "shred" | "srm" | "trash" | "trash-put" | "rimraf" | "del" => {
+            let mut removed = edits::edit(if name == "shred" { "shred" } else { "rm" }, args)?.removed;
+            if name == "rimraf" || name == "trash" || name == "trash-put" || name == "srm" {
+                removed.retain(|file| !file.text.starts_with('-'));
+            }
+            // `{}` is what find found, and with a test it is only some of that.
+            let added = |file: &Arg| file.live == Some(Live::Substitution) && !file.text.contains(['$', '`']);
+            let found = starts.is_some() && removed.iter().any(added);
+            let fed = starts.is_none() && removed.iter().any(added);
+            if let Some(starts) = starts.filter(|_| found) {
+                removed.extend(starts.into_iter().filter(|start| start.text != "."));
+            }
+            // Words from an input may name anything.
+            Some(Removed { whole: fed && recursive(&['r', 'R']), files: removed })
+        }
+        "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" | "chcon" if recursive(&['R']) => {
+            let operands = args.iter().filter(|arg| !arg.text.starts_with('-'));
+            files(operands.skip(1).filter(|arg| !is_workspace_word(arg)).cloned().collect())
+        }
+        "rsync" => {
+            let deletes = args.iter().any(|arg| {
+                let text = arg.text.as_str();
+                text.starts_with("--del") || text == "--remove-source-files" || text == "--delete"
+            });
+            let operands: Vec<&Arg> = args.iter().filter(|arg| !arg.text.starts_with('-')).collect();
+            let last = operands.last().filter(|last| !last.text.contains(':'))?;
+            deletes.then(|| Removed { files: vec![(*last).clone()], whole: false })
+        }
+        "dd" => {
+            let target = args.iter().find_map(|arg| arg.text.strip_prefix("of="))?;
+            Some(Removed { files: Vec::new(), whole: is_device(target.trim_matches('"')) })
+        }
+        "tee" | "cp" | "mv" | "truncate" | "install" | "ln" => {
+            let device = args.iter().any(|arg| is_device(&arg.text));
+            let moved: Vec<Arg> = match (name, args.split_last()) {
+                ("mv", Some((_, sources))) => {
+                    sources.iter().filter(|arg| !arg.text.starts_with('-')).cloned().collect()
+                }
+                _ => Vec::new(),
+            };
+            let reads_device = name == "cp" && args.last().is_some_and(|last| !is_device(&last.text));
+            Some(Removed { files: moved, whole: device && !reads_device })
+        }
+        _ if erases_disks(name) => {
+            let asks = args.is_empty()
+                || args.iter().any(|arg| {
+                    matches!(
+                        arg.text.as_str(),
+                        "-l" | "--list" | "-V" | "--version" | "-h" | "--help" | "status" | "list"
+                    )
+                });
+            Some(Removed { files: Vec::new(), whole: !asks })
+        }
+        _ => None,
+    }
+}
+
+/// `chmod -R u+w .` is everyday work in a workspace.
+fn is_workspace_word(arg: &Arg) -> bool {
+    arg.live.is_none() && matches!(arg.text.as_str(), "." | "./")
+}
 
 /// Whether removing what a word names would take a root, home, working, parent, system or repository directory away.
 pub(super) fn is_critical(arg: &Arg, dirs: &Dirs, start: &AbsPath, workspace: &Workspace) -> bool {

@@ -11,9 +11,13 @@ use super::syntax::{
 };
 use super::walk::Walk;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// A variable with more values than this counts as unknown.
 const MAX_VALUES: usize = 64;
+
+/// More variables than this are not followed: what is known is copied wherever a scope begins.
+const MAX_KNOWN: usize = 64;
 
 /// Builtins that set variables in ways that are not followed.
 const SETTERS: &[&str] = &[
@@ -160,7 +164,7 @@ impl VariableTable {
         self.pieces(assignment.subscript.as_deref().unwrap_or_default());
         let appends = assignment.source.split_once('=').is_some_and(|(name, _)| name.ends_with('+'));
         let whole = assignment.subscript.is_none() && !assignment.array && !appends;
-        let mut values: Vec<Arg> = assignment.values.iter().map(|value| assigned_value(value)).collect();
+        let mut values: Vec<Arg> = assignment.values.iter().map(assigned_value).collect();
         if !whole {
             values.push(Arg { live: Some(Live::Parameter), ..Arg::default() });
         }
@@ -257,8 +261,47 @@ fn assigned_value(word: &Word) -> Arg {
     if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
 }
 
+/// The value of an assignment; for an array all elements as one.
+pub(super) fn value_of(assignment: &Assignment) -> Arg {
+    let unknown = || Arg {
+        text: assignment.source.clone(),
+        live: Some(Live::Parameter),
+        evaluates: true,
+        ..Arg::default()
+    };
+    match assignment.values.as_slice() {
+        [value] if !assignment.array => {
+            let value = expand::single(&value.pieces, &value.source);
+            // Nothing is matched in an assignment.
+            if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
+        }
+        // An element with a subscript is evaluated.
+        elements if assignment.array && elements.iter().all(|word| !word.source.starts_with('[')) => {
+            let mut values = Vec::new();
+            if !elements.iter().all(|word| expand::expand(word, &mut values).is_some()) {
+                return unknown();
+            }
+            let joined = |text: fn(&Arg) -> &str| values.iter().map(text).collect::<Vec<_>>().join(" ");
+            Arg {
+                text: joined(|value| &value.text),
+                emptied: joined(|value| value.emptied()),
+                live: values
+                    .iter()
+                    .filter(|value| value.pattern.is_none())
+                    .filter_map(|value| value.live)
+                    .max(),
+                variables: values.iter().flat_map(|value| value.variables.clone()).collect(),
+                evaluates: values.iter().any(|value| value.evaluates),
+                evaluated: values.iter().flat_map(|value| value.evaluated.clone()).collect(),
+                ..Arg::default()
+            }
+        }
+        _ => unknown(),
+    }
+}
+
 /// Values by name that are certain at one place.
-pub(super) type KnownValues = HashMap<String, Vec<Arg>>;
+pub(super) type KnownValues = HashMap<String, Rc<[Arg]>>;
 
 impl Walk<'_> {
     /// Notes that the line has surely just set a name to one of these values.
@@ -269,9 +312,10 @@ impl Walk<'_> {
         if self.variables.is_set_once(name)
             && !values.is_empty()
             && values.len() <= MAX_VALUES
+            && self.known.len() < MAX_KNOWN
             && values.iter().all(certain)
         {
-            self.known.insert(name.to_owned(), values.to_vec());
+            self.known.insert(name.to_owned(), values.into());
         }
     }
 
@@ -300,7 +344,7 @@ impl Walk<'_> {
             splits: false,
             ..value.clone()
         };
-        match values.as_slice() {
+        match &**values {
             [value] if value.live.is_none() => *arg = joined(value),
             values => arg.one_of = values.iter().map(joined).collect(),
         }
@@ -340,8 +384,22 @@ impl Walk<'_> {
             let operator = inside.trim_start_matches(name);
             if let Some(default) = operator.trim_start_matches(':').strip_prefix(['-', '=', '+']) {
                 let text = format!("{before}{}{after}", default.trim_matches(['"', '\'']));
-                let tilde = text.starts_with('~');
-                found.push(Arg { tilde, ..Arg::literal(text) });
+                found.push(match text.strip_prefix('$') {
+                    Some(rest) => {
+                        let rest = rest.trim_start_matches('{');
+                        let after = rest.trim_start_matches(name);
+                        let variable = rest.strip_suffix(after).unwrap_or(rest).to_owned();
+                        let emptied = after.trim_start_matches('}').to_owned();
+                        Arg {
+                            live: Some(Live::Parameter),
+                            variables: vec![variable],
+                            emptied,
+                            text,
+                            ..Arg::default()
+                        }
+                    }
+                    None => Arg { tilde: text.starts_with('~'), ..Arg::literal(text) },
+                });
             }
         }
         found

@@ -10,7 +10,7 @@ use super::syntax::{
     AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Program, RedirectKind, Simple,
     Word,
 };
-use super::values::{KnownValues, VariableTable};
+use super::values::{KnownValues, VariableTable, value_of};
 use crate::facts::Workspace;
 use std::collections::{HashMap, HashSet};
 use toolgate_proto::{AbsPath, Effect, Severity};
@@ -50,6 +50,9 @@ pub(super) struct Walk<'a> {
     pub(super) brief: bool,
     /// How many wrappers we are inside of.
     pub(super) wrappers: usize,
+    /// How many commands have been guessed at, and how deep in guesses we are.
+    pub(super) shadows: usize,
+    pub(super) shadow_depth: usize,
     /// Every place that sets a variable.
     pub(super) variables: VariableTable,
     /// The values of variables that are certain where the walk is.
@@ -102,6 +105,8 @@ impl<'a> Walk<'a> {
             texts: 0,
             brief: false,
             wrappers: 0,
+            shadows: 0,
+            shadow_depth: 0,
             variables: VariableTable::default(),
             known: KnownValues::new(),
         }
@@ -555,44 +560,6 @@ fn is_literal_array(assignment: &Assignment) -> bool {
         let value = expand::single(&word.pieces, &word.source);
         assign::is_local(&assignment.name, &value) && !value.tilde && !word.source.starts_with('[')
     })
-}
-
-fn value_of(assignment: &Assignment) -> Arg {
-    let unknown = || Arg {
-        text: assignment.source.clone(),
-        live: Some(Live::Parameter),
-        evaluates: true,
-        ..Arg::default()
-    };
-    match assignment.values.as_slice() {
-        [value] if !assignment.array => {
-            let value = expand::single(&value.pieces, &value.source);
-            // Nothing is matched in an assignment.
-            if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
-        }
-        // An element with a subscript is evaluated.
-        elements if assignment.array && elements.iter().all(|word| !word.source.starts_with('[')) => {
-            let mut values = Vec::new();
-            if !elements.iter().all(|word| expand::expand(word, &mut values).is_some()) {
-                return unknown();
-            }
-            let joined = |text: fn(&Arg) -> &str| values.iter().map(text).collect::<Vec<_>>().join(" ");
-            Arg {
-                text: joined(|value| &value.text),
-                emptied: joined(|value| value.emptied()),
-                live: values
-                    .iter()
-                    .filter(|value| value.pattern.is_none())
-                    .filter_map(|value| value.live)
-                    .max(),
-                variables: values.iter().flat_map(|value| value.variables.clone()).collect(),
-                evaluates: values.iter().any(|value| value.evaluates),
-                evaluated: values.iter().flat_map(|value| value.evaluated.clone()).collect(),
-                ..Arg::default()
-            }
-        }
-        _ => unknown(),
-    }
 }
 
 /// Whether a list may change the directory of the shell that runs it.

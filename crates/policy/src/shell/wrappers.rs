@@ -118,7 +118,7 @@ const WRAPPERS: &[Wrapper] = &[
         valued: "tSGpEuGH",
         before: 0,
     },
-    Wrapper { names: &["strace", "ltrace", "perf", "valgrind"], valued: "eopPsuEabIOSUX", before: 0 },
+    Wrapper { names: &["strace", "ltrace", "valgrind"], valued: "eopPsuEabIOSUX", before: 0 },
     Wrapper { names: &["flock"], valued: "wE", before: 1 },
     Wrapper {
         names: &[

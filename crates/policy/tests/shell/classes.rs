@@ -94,6 +94,11 @@ fn a_denied_command_is_denied_however_it_is_spelled() {
 }
 
 #[test]
+fn a_runner_whose_command_cannot_be_seen_is_asked_about_under_a_rule_for_everything() {
+    check(&rules("*", "curl *"), Answer::Ask, include_str!("cases/not-plain.txt"));
+}
+
+#[test]
 fn a_denied_word_that_is_only_text_is_not() {
     check(&rules("*", "curl * | git push * | rm *"), Answer::Allow, include_str!("cases/not-denied.txt"));
 }
@@ -106,10 +111,10 @@ fn removals_that_take_too_much_are_binding() {
             .iter()
             .any(|danger| danger.kind == DangerKind::DangerousRemoval && danger.standing == Standing::Binding)
     };
-    for text in lines(include_str!("cases/binding.txt")) {
-        assert!(binding(&text), "{text}");
-    }
-    for text in lines(include_str!("cases/not-binding.txt")) {
-        assert!(!binding(&text), "{text}");
-    }
+    let missed: Vec<String> =
+        lines(include_str!("cases/binding.txt")).into_iter().filter(|text| !binding(text)).collect();
+    assert!(missed.is_empty(), "not seen: {missed:#?}");
+    let needless: Vec<String> =
+        lines(include_str!("cases/not-binding.txt")).into_iter().filter(|text| binding(text)).collect();
+    assert!(needless.is_empty(), "seen without need: {needless:#?}");
 }

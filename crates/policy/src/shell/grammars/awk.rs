@@ -116,7 +116,7 @@ pub(super) fn is_harmless(program: &str) -> bool {
     let mut tried = 0;
     while let Some(reading) = readings.pop() {
         tried += 1;
-        if tried > MAX_READINGS || !reading.is_harmless(&mut readings) {
+        if tried > MAX_READINGS || !reading.read_to_end(&mut readings) {
             return false;
         }
     }
@@ -174,8 +174,8 @@ impl<'a> Reading<'a> {
         Some(true)
     }
 
-    /// Reads to the end; other readings are left for later.
-    fn is_harmless(mut self, others: &mut Vec<Reading<'a>>) -> bool {
+    /// Reads to the end and tells whether all was harmless; other readings are left for later.
+    fn read_to_end(mut self, others: &mut Vec<Reading<'a>>) -> bool {
         while let Some(character) = self.rest.next() {
             match character {
                 '"' => {

@@ -217,3 +217,14 @@ fn found_path(arg: Arg) -> Arg {
         ..arg
     }
 }
+
+/// The starting points: everything before the expression, or the working directory.
+pub(in super::super) fn starts(args: &[Arg]) -> Vec<Arg> {
+    let starts: Vec<Arg> = args
+        .iter()
+        .skip_while(|arg| matches!(arg.text.as_str(), "-H" | "-L" | "-P"))
+        .take_while(|arg| !begins_expression(arg))
+        .cloned()
+        .collect();
+    if starts.is_empty() { vec![Arg::literal(".")] } else { starts }
+}

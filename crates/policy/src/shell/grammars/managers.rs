@@ -96,7 +96,7 @@ pub(super) fn go(args: &[Arg]) -> Option<Use> {
             && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
             && (name.starts_with("GO") || name.starts_with("CGO_"))
     };
-    (!names.is_empty() && names.iter().all(|name| told(name)))
+    (!names.is_empty() && names.iter().all(told))
         .then(|| Use { looks_in: &["~/.config/go", "/usr/local/go"], ..question(&[]) })
 }
 

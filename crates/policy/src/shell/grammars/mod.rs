@@ -9,7 +9,7 @@ mod sed;
 mod small;
 mod xargs;
 
-pub(super) use find::payloads as find_payloads;
+pub(super) use find::{payloads as find_payloads, starts as find_starts};
 pub(super) use small::{asked_variables, read_names};
 pub(super) use xargs::{XargsUse, parse as parse_xargs};
 

@@ -1,0 +1,427 @@
+//! The option oracle: no combination of options and operands of a reader that passes may write, start or reveal.
+//!
+//! Options are drawn from what each installed program says of itself with `--help`, alone, in clusters, shortened,
+//! with values attached and apart, before and after operands. Lines that pass are run by real bash with the real
+//! programs; everything else on the path is a stub that notes that it was started.
+
+use super::dice::{Dice, setting};
+use super::law::{line as command_line, path};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use toolgate_policy::Workspace;
+use toolgate_policy::shell::{Analysis, analyse};
+use toolgate_proto::{Effect, Scope};
+
+/// Programs of the tables; those that are not installed are left out.
+const READERS: &str = "cat tac head tail wc nl cut paste tr sort uniq comm join fold fmt expand unexpand rev od hexdump \
+    xxd strings base64 base32 md5sum sha1sum sha256sum b2sum cksum sum column diff cmp iconv shuf seq factor expr \
+    numfmt tsort ls dir vdir stat file du df tree realpath readlink basename dirname namei which whereis grep egrep \
+    fgrep rg fd ag eza bat uname arch nproc whoami logname tty groups users uptime hostname id who free lscpu lsblk \
+    getconf locale cal pgrep pidof date ps echo printf test true pwd type sed awk find jq tar unzip gzip bzip2 xz zcat \
+    bzcat xzcat zipinfo nm readelf objdump size dpkg dpkg-query ss xargs printenv man";
+
+/// Programs that a line might make a reader start.
+const STUBS: &str = "touch evil sh pr less more pager vi vim editor cp mv rm tee split csplit dd curl wget ssh nc python3 \
+    perl ruby node make gcc ld git zip zstd lzop compress lpr mail ed patch install ln mkdir chmod chown tput stty \
+    mktemp sudo env nohup timeout bash";
+
+const OPERANDS: &[&str] = &[
+    "a.txt",
+    "b.txt",
+    "src",
+    "src/main.rs",
+    ".",
+    "sub",
+    "data.csv",
+    "pkg.json",
+    "a.tar",
+    "a.gz",
+    "a.zip",
+    "a.o",
+    "new.txt",
+    "*.txt",
+    "src/*",
+    "'c d.txt'",
+    "-",
+    "resp",
+    "@resp",
+    "'{print}'",
+    "s/a/b/",
+    "'w new.txt'",
+    "x",
+    "1",
+    "2",
+    "p",
+    ".a",
+    "+%F",
+    "-name",
+    "-print",
+    "-delete",
+    "-exec",
+    "';'",
+    "{}",
+    "+",
+    "$?",
+    "\"$(pwd)\"",
+    "{a,b}.txt",
+    "new{1,2}",
+];
+
+const VALUES: &[&str] = &[
+    "1",
+    "2",
+    "a.txt",
+    "new.txt",
+    "new.txt",
+    "resp",
+    "evil",
+    "touch",
+    "'touch new.txt'",
+    "sh",
+    "exec=evil",
+    "/dev/null",
+    "always",
+    "auto",
+    "never",
+    "x",
+    ",",
+    "=",
+    "full",
+    "recurse",
+    "OUTSIDE",
+    "OUTSIDE",
+    "../out",
+    "../out/secret",
+    "../out/secret",
+    ".env",
+    ".env",
+    "0",
+    "-1",
+    "all",
+    "name",
+    "sub",
+    "@resp",
+    "@../out/secret",
+    "'%n'",
+    "evil.so",
+    "utf-8",
+    "a",
+    "A",
+    "d",
+    "none",
+    "first",
+    "+1",
+    "1,2",
+    "1-2",
+    "./evil",
+    "mode",
+    "links",
+    "warn",
+];
+
+/// What a program says of its own options: short letters and long names.
+struct Options {
+    program: String,
+    short: Vec<char>,
+    long: Vec<String>,
+}
+
+fn options_of(program: &str) -> Options {
+    let ask = |argument: &str| {
+        let output = Command::new("timeout")
+            .args(["2", program, argument])
+            .env("PAGER", "cat")
+            .stdin(Stdio::null())
+            .output()
+            .map(|output| [output.stdout, output.stderr].concat())
+            .unwrap_or_default();
+        String::from_utf8_lossy(&output).into_owned()
+    };
+    let text = match program {
+        "echo" | "printf" | "test" | "true" | "pwd" | "type" => String::new(),
+        "man" => "-P -H -w -k -f -a -l --pager=x --html=x".to_owned(),
+        _ => ask("--help"),
+    };
+    let mut short: Vec<char> = Vec::new();
+    let mut long: Vec<String> = Vec::new();
+    for word in text.split(|character: char| character.is_whitespace() || ",|[]()<>".contains(character)) {
+        if let Some(name) = word.strip_prefix("--") {
+            let name: String =
+                name.chars().take_while(|sign| sign.is_ascii_alphanumeric() || *sign == '-').collect();
+            if name.len() > 1 && !long.contains(&name) && !matches!(name.as_str(), "follow" | "retry") {
+                long.push(name);
+            }
+        } else if let Some(letter) = word.strip_prefix('-').and_then(|rest| rest.chars().next())
+            && letter.is_ascii_alphanumeric()
+            && !short.contains(&letter)
+        {
+            short.push(letter);
+        }
+    }
+    // What never ends tells nothing.
+    let endless: &[char] = match program {
+        "tail" => &['f', 'F', 's'],
+        "free" => &['s', 'c'],
+        "ss" => &['E'],
+        _ => &[],
+    };
+    short.retain(|letter| !endless.contains(letter));
+    Options { program: program.to_owned(), short, long }
+}
+
+fn word(dice: &mut Dice, options: &Options) -> String {
+    let letter = |dice: &mut Dice| {
+        if options.short.is_empty() || dice.one_in(12) {
+            char::from(b'a' + dice.below(26) as u8)
+        } else {
+            options.short[dice.below(options.short.len())]
+        }
+    };
+    match dice.below(16) {
+        0..=2 => format!("-{}", letter(dice)),
+        3 => format!("-{}{}", letter(dice), letter(dice)),
+        4 => format!("-{}{}{}", letter(dice), letter(dice), letter(dice)),
+        5 => format!("-{}{}", letter(dice), dice.pick(VALUES)),
+        6 => format!("-{} {}", letter(dice), dice.pick(VALUES)),
+        7..=9 if !options.long.is_empty() => {
+            let name = &options.long[dice.below(options.long.len())];
+            let shown =
+                if dice.one_in(4) { &name[..name.len().min(dice.below(name.len()) + 1)] } else { name };
+            match dice.below(3) {
+                0 => format!("--{shown}"),
+                1 => format!("--{shown}={}", dice.pick(VALUES)),
+                _ => format!("--{shown} {}", dice.pick(VALUES)),
+            }
+        }
+        10 => dice.pick(&["--", "-", "--help", "--version", "-1", "-5", "+3"]).to_owned(),
+        11 => dice.pick(VALUES).to_owned(),
+        _ => dice.pick(OPERANDS).to_owned(),
+    }
+}
+
+fn combination(dice: &mut Dice, programs: &[Options]) -> String {
+    let options = &programs[dice.below(programs.len())];
+    let mut words = vec![options.program.clone()];
+    for _ in 0..dice.below(5) + 1 {
+        words.push(word(dice, options));
+    }
+    if options.program == "xargs" {
+        let inner = &programs[dice.below(programs.len())];
+        words.push(inner.program.clone());
+        words.push(word(dice, inner));
+        return format!("printf 'a.txt -onew.txt --output=new.txt @resp' | {}", words.join(" "));
+    }
+    match dice.below(12) {
+        0 => format!("cat a.txt | {}", words.join(" ")),
+        1 => format!("{} < a.txt", words.join(" ")),
+        2 => format!("for f in *.txt; do {} \"$f\"; done", words.join(" ")),
+        3 => format!("find . -name '*.txt' -exec {} {{}} +", words.join(" ")),
+        _ => words.join(" "),
+    }
+}
+
+struct Scratch {
+    root: PathBuf,
+    tree: BTreeMap<PathBuf, (u64, i64, i64, u64, u32)>,
+}
+
+const SECRET: &str = "MARKED-SECRET-7f3a";
+
+impl Scratch {
+    fn new(root: PathBuf, readers: &[Options]) -> Self {
+        let work = root.join("ws");
+        for directory in ["ws/src", "ws/sub", "out", "bin", "tmp"] {
+            fs::create_dir_all(root.join(directory)).unwrap();
+        }
+        for (name, text) in [
+            ("ws/a.txt", "a b c\nfoo 1\nbar 2\n"),
+            ("ws/b.txt", "a b c\nfoo 2\n"),
+            ("ws/c d.txt", "blank\n"),
+            ("ws/src/main.rs", "fn main() {}\n"),
+            ("ws/sub/deep.txt", "deep\n"),
+            ("ws/data.csv", "k,v\n1,2\n"),
+            ("ws/pkg.json", "{\"a\": 1}\n"),
+            ("ws/resp", "--output=new.txt\n-o new.txt\n../out/secret\n"),
+            ("ws/evil", "#!/bin/sh\necho evil >> \"$STUB_LOG\"\n"),
+        ] {
+            fs::write(root.join(name), text).unwrap();
+        }
+        fs::write(work.join(".env"), format!("{SECRET}-inside\n")).unwrap();
+        fs::write(root.join("out/secret"), format!("{SECRET}-outside\n")).unwrap();
+        for (program, args) in [
+            ("tar", &["-cf", "a.tar", "a.txt"][..]),
+            ("gzip", &["-k", "data.csv"]),
+            ("cp", &["/bin/true", "a.o"]),
+        ] {
+            let status = Command::new(program).args(args).current_dir(&work).status().unwrap();
+            assert!(status.success());
+        }
+        let _ = fs::rename(work.join("data.csv.gz"), work.join("a.gz"));
+        fs::set_permissions(work.join("evil"), fs::Permissions::from_mode(0o755)).unwrap();
+        for name in STUBS.split_whitespace() {
+            let stub = root.join("bin").join(name);
+            fs::write(&stub, format!("#!/bin/sh\necho {name} >> \"$STUB_LOG\"\n")).unwrap();
+            fs::set_permissions(&stub, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        for reader in readers {
+            if let Some(real) = installed(&reader.program) {
+                symlink(real, root.join("bin").join(&reader.program)).unwrap();
+            }
+        }
+        let mut scratch = Self { root, tree: BTreeMap::new() };
+        scratch.tree = scratch.look();
+        scratch
+    }
+
+    fn look(&self) -> BTreeMap<PathBuf, (u64, i64, i64, u64, u32)> {
+        let mut found = BTreeMap::new();
+        let mut left = vec![self.root.join("ws"), self.root.join("out")];
+        while let Some(directory) = left.pop() {
+            for entry in fs::read_dir(&directory).unwrap() {
+                let path = entry.unwrap().path();
+                let state = fs::symlink_metadata(&path).unwrap();
+                if state.is_dir() {
+                    left.push(path.clone());
+                }
+                found.insert(
+                    path,
+                    (state.len(), state.mtime(), state.mtime_nsec(), state.ino(), state.mode()),
+                );
+            }
+        }
+        found
+    }
+
+    /// Runs a line; what it printed, and which stubs were started.
+    fn run(&self, text: &str) -> (Vec<u8>, String) {
+        let (output, log) = (self.root.join("tmp/output"), self.root.join("tmp/stubs"));
+        let file = fs::File::create(&output).unwrap();
+        let mut child = Command::new("/bin/bash")
+            .args(["--norc", "--noprofile", "-c"])
+            .arg("ulimit -f 4096; ulimit -t 3; exec /bin/bash --norc --noprofile -c \"$1\"")
+            .args(["bash", text])
+            .env_clear()
+            .env("PATH", self.root.join("bin"))
+            .env("HOME", self.root.join("tmp"))
+            .env("TMPDIR", self.root.join("tmp"))
+            .env("PAGER", "cat")
+            .env("STUB_LOG", &log)
+            .current_dir(self.root.join("ws"))
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        while child.try_wait().unwrap().is_none() {
+            if started.elapsed() > Duration::from_secs(2) {
+                // It has not been waited for, so its number is still its own and its group's.
+                let group = format!("-{}", child.id());
+                let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+                let _ = child.wait();
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(300));
+        }
+        let printed = fs::read(&output).unwrap_or_default();
+        let stubs = fs::read_to_string(&log).unwrap_or_default();
+        let _ = fs::remove_file(&log);
+        (printed, stubs)
+    }
+}
+
+fn installed(program: &str) -> Option<PathBuf> {
+    ["/usr/bin", "/bin", "/usr/sbin", "/sbin"]
+        .iter()
+        .map(|dir| Path::new(dir).join(program))
+        .find(|path| path.exists())
+}
+
+/// Whether a line passes where the kernel limits nothing: it only reads, and only in the workspace.
+fn passes(analysis: &Analysis, workspace: &Workspace) -> bool {
+    analysis.doubt.is_none()
+        && analysis.parts.iter().all(|part| {
+            part.only_reads()
+                && part.effects.iter().all(|inferred| match &inferred.effect {
+                    Effect::Read { path, .. } => {
+                        let path = path.lexical();
+                        path.is_under(&workspace.cwd) && path.file_name().is_none_or(|name| name != ".env")
+                    }
+                    _ => false,
+                })
+        })
+}
+
+#[test]
+fn no_combination_of_options_of_a_reader_writes_starts_or_reveals() {
+    let cases = setting("TOOLGATE_OPTION_CASES", 500);
+    let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1) ^ 0x0b7_1045);
+    let readers: Vec<Options> = READERS
+        .split_whitespace()
+        .filter(|program| installed(program).is_some() || matches!(*program, "type"))
+        .map(options_of)
+        .collect();
+    let directory = tempfile::tempdir().unwrap();
+    let mut scratch = Scratch::new(directory.path().join("s0"), &readers);
+    let (mut ran, mut unknown) = (0_u64, 0_u64);
+    let mut wrong = Vec::new();
+    for number in 1..=cases {
+        let secret = scratch.root.join("out/secret");
+        let text = combination(&mut dice, &readers).replace("OUTSIDE", secret.to_str().unwrap());
+        let here = path(scratch.root.join("ws").to_str().unwrap());
+        let workspace = Workspace { cwd: here.clone(), roots: vec![here.clone()], home: None };
+        let analysis = analyse(&toolgate_proto::CommandLine { cwd: here, ..command_line(&text) }, &workspace);
+        if !passes(&analysis, &workspace) {
+            continue;
+        }
+        ran += 1;
+        let roams = analysis.parts.iter().any(|part| part.reads_unknown_paths);
+        unknown += u64::from(roams);
+        let (printed, stubs) = scratch.run(&text);
+        let shows = |mark: &str| printed.windows(mark.len()).any(|window| window == mark.as_bytes());
+        let wide = roams
+            || analysis.parts.iter().flat_map(|part| &part.effects).any(|inferred| {
+                inferred.glob.is_some() || matches!(inferred.effect, Effect::Read { scope: Scope::Tree, .. })
+            });
+        // Which files an unknown word names is the kernel's business.
+        if !roams && shows(&format!("{SECRET}-outside")) || !wide && shows(&format!("{SECRET}-inside")) {
+            wrong.push(format!("{text:?} shows a secret"));
+        }
+        let listed: Vec<&str> = analysis
+            .parts
+            .iter()
+            .flat_map(|part| {
+                part.program.as_deref().into_iter().chain(part.helpers.iter().map(String::as_str))
+            })
+            .collect();
+        let started: Vec<&str> = stubs.lines().filter(|stub| !listed.contains(stub)).collect();
+        if !started.is_empty() {
+            wrong.push(format!("{text:?} starts {started:?}"));
+        }
+        let after = scratch.look();
+        if after != scratch.tree {
+            let names: Vec<String> = after
+                .iter()
+                .filter(|(name, state)| scratch.tree.get(*name) != Some(state))
+                .map(|(name, _)| name)
+                .chain(scratch.tree.keys().filter(|name| !after.contains_key(*name)))
+                .map(|name| name.strip_prefix(&scratch.root).unwrap().display().to_string())
+                .collect();
+            // A word that is not known may be an option that writes; then the kernel refuses the write.
+            wrong.push(format!("{text:?} changes {names:?}"));
+            scratch = Scratch::new(directory.path().join(format!("s{number}")), &readers);
+        }
+    }
+    println!(
+        "{cases} combinations of {} programs, {ran} passed and ran, {unknown} of them with unknown words, {} wrong",
+        readers.len(),
+        wrong.len()
+    );
+    assert!(wrong.is_empty(), "{} of {ran} lines did more than read\n{}", wrong.len(), wrong.join("\n"));
+}
