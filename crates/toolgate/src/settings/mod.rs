@@ -10,6 +10,7 @@
 //! What a project brings may only tighten until it is trusted ([`trust`]); rules that a person granted at a prompt
 //! are remembered in [`grants`].
 
+pub mod bind;
 mod document;
 mod effective;
 pub mod grants;
@@ -40,7 +41,7 @@ use shape::Shape;
 use std::collections::BTreeMap;
 use std::fmt;
 use toolgate_os::Stamp;
-use toolgate_policy::Layer;
+use toolgate_policy::{Layer, RawBook};
 use toolgate_proto::AbsPath;
 use trust::{Brought, Standing};
 
@@ -64,6 +65,14 @@ pub struct Settings {
     whole_merged: serde_json::Value,
     /// The managed files as one.
     managed: Shape,
+    /// toolgate's own settings and state, in use or not.
+    own_paths: Vec<AbsPath>,
+    /// What hooks run, but for programs of the system.
+    scripts: Vec<AbsPath>,
+    /// What is so wide about the workspace, where the user has not said yes to it.
+    wide: Option<&'static str>,
+    /// Trust holds for bytes only; not where the user trusts the workspace for one run.
+    resolved_by_bytes: bool,
     /// Every place that was looked at, there or not, and what it was like just before it was read.
     watched: Vec<(AbsPath, Stamp)>,
     /// When they were read: nanoseconds since 1970.
@@ -149,10 +158,60 @@ impl Settings {
         Ok(())
     }
 
-    /// Paths that no rule pre-approves for writing: a change of the settings is a change of the answer.
-    fn protected_paths(&self) -> Vec<AbsPath> {
+    /// Paths that no rule pre-approves for writing: a change of the settings, or of what hooks run, is a change of the
+    /// answer.
+    pub fn protected_paths(&self) -> Vec<AbsPath> {
         let files = self.files.iter().filter_map(|file| file.rules.file.as_ref());
-        files.filter_map(|file| AbsPath::new(file).ok()).collect()
+        let mut paths: Vec<AbsPath> = files.filter_map(|file| AbsPath::new(file).ok()).collect();
+        paths.extend(self.own_paths.iter().chain(&self.scripts).cloned());
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// Files of toolgate's own that hold secrets, and so are not for commands to read.
+    pub fn secret_paths(state_dir: &AbsPath) -> Vec<AbsPath> {
+        vec![state_dir.join("mcp-credentials.json")]
+    }
+
+    /// The question about a workspace as wide as the home directory, until the user says yes to it. Names of files may
+    /// be listed; everything else asks, whatever rules and modes say.
+    fn wide_book(&self) -> Option<RawBook> {
+        let width = self.wide?;
+        let message = format!(
+            "the workspace is {width}, so tools could read and change everything in it; work in a project's directory, \
+             or say yes once with `toolgate trust workspace`"
+        );
+        let rules = serde_json::json!([
+            { "tool": "ls", "action": "allow" },
+            { "tool": "*", "action": "ask", "message": message },
+        ]);
+        let mut book = RawBook::new(Layer::Default, serde_json::json!({ "rules": rules }));
+        book.tighten_only = true;
+        Some(book)
+    }
+
+    /// Why a hook of a trusted project is not trusted itself.
+    pub(crate) fn unresolved_hook(&self, handler: &shape::Handler) -> Option<String> {
+        if !self.resolved_by_bytes {
+            return None;
+        }
+        let key = bind::hook_key(handler);
+        let unresolved = &self.brought.unresolved;
+        let found = unresolved.iter().find(|it| it.key == key || it.key.is_empty());
+        found.map(|it| {
+            format!(
+                "what it runs cannot be bound to bytes: {}; name a script of the project, or move the hook to your own \
+                 settings",
+                it.why
+            )
+        })
+    }
+
+    /// Whether a server of a trusted project is not trusted itself.
+    pub(crate) fn is_unresolved_server(&self, name: &str) -> bool {
+        let unresolved = &self.brought.unresolved;
+        self.resolved_by_bytes && unresolved.iter().any(|it| it.key == name || it.key.is_empty())
     }
 
     /// The layers found, for showing.
