@@ -287,6 +287,8 @@ fn configured(
         timeout,
         on_failure: match handler.on_failure {
             _ if planned.refused.is_some() => OnFailure::Deny,
+            // A project that is not trusted could deny the tool and so switch the hook off.
+            _ if handler.kind == HandlerKind::McpTool && settings.untrusted_forbids() => OnFailure::Deny,
             None | Some(HandlerFailure::Block) => OnFailure::Deny,
             Some(HandlerFailure::Continue) => OnFailure::Continue,
         },

@@ -6,6 +6,7 @@
 //! A command that chooses its code elsewhere (a package runner, a task runner, a variable, standard input) cannot be
 //! resolved, and is not trusted.
 
+use super::programs::{BUILTINS, CODE, LOADERS, RUNNERS, VALUED, assignments, interpreter, is_code};
 use super::shape::{Handler, HandlerKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,136 +27,6 @@ const MAX_NAMES: usize = 4096;
 
 /// Where programs are looked up where nothing else is said.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// Programs that run code which their command line does not name.
-const RUNNERS: &[&str] = &[
-    "npx",
-    "npm",
-    "pnpm",
-    "pnpx",
-    "yarn",
-    "bunx",
-    "pipx",
-    "uvx",
-    "uv",
-    "poetry",
-    "pipenv",
-    "hatch",
-    "tox",
-    "nox",
-    "make",
-    "gmake",
-    "just",
-    "task",
-    "cargo",
-    "go",
-    "gradle",
-    "gradlew",
-    "mvn",
-    "mvnw",
-    "ant",
-    "bazel",
-    "rake",
-    "bundle",
-    "composer",
-    "docker",
-    "podman",
-    "nix",
-    "nix-shell",
-    "pre-commit",
-    "dotnet",
-    "mise",
-    "asdf",
-    "direnv",
-    "corepack",
-    "volta",
-    "rustup",
-    "xargs",
-    "parallel",
-    "eval",
-    "ssh",
-];
-
-/// Programs that run a script, and the options after which code follows as text.
-const INTERPRETERS: &[(&str, &[&str])] = &[
-    ("bash", &["-c"]),
-    ("sh", &["-c"]),
-    ("dash", &["-c"]),
-    ("zsh", &["-c"]),
-    ("ksh", &["-c"]),
-    ("fish", &["-c"]),
-    ("python", &["-c"]),
-    ("pypy", &["-c"]),
-    ("node", &["-e", "--eval", "-p", "--print"]),
-    ("nodejs", &["-e", "--eval", "-p", "--print"]),
-    ("ruby", &["-e"]),
-    ("perl", &["-e", "-E"]),
-    ("php", &["-r"]),
-    ("lua", &["-e"]),
-    ("deno", &[]),
-    ("bun", &["-e", "--eval"]),
-    ("tsx", &["-e"]),
-    ("ts-node", &["-e"]),
-    ("Rscript", &["-e"]),
-    ("pwsh", &[]),
-    ("java", &[]),
-    ("osascript", &["-e"]),
-    ("tclsh", &[]),
-];
-
-/// Options of interpreters whose value is a word of its own.
-const VALUED: &[&str] =
-    &["-W", "-X", "-I", "-r", "--require", "--import", "--loader", "-O", "-cp", "-classpath"];
-
-/// What the shell does itself.
-const BUILTINS: &[&str] = &[
-    "echo",
-    "printf",
-    "exit",
-    "true",
-    "false",
-    "test",
-    "[",
-    "[[",
-    ":",
-    "cd",
-    "read",
-    "export",
-    "set",
-    "unset",
-    "return",
-    "shift",
-    "local",
-    "declare",
-    "wait",
-    "trap",
-    "umask",
-    "pwd",
-    "type",
-    "command",
-    "exec",
-    "env",
-    "break",
-    "continue",
-    "let",
-    "((",
-    "readonly",
-    "typeset",
-    "kill",
-    "jobs",
-    "hash",
-    "getopts",
-    "mapfile",
-    "readarray",
-    "shopt",
-    "ulimit",
-];
-
-/// Endings of files that hold code.
-const CODE: &[&str] = &[
-    "sh", "bash", "zsh", "py", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "rb", "pl", "pm", "php",
-    "lua", "r", "ps1", "awk", "sed", "jq", "tcl",
-];
 
 /// A command that cannot be resolved to bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -262,27 +133,6 @@ impl<'a> Binder<'a> {
     /// Binds files that the value of an environment variable names. One that chooses where code is loaded from must not
     /// lead into the workspace.
     pub(super) fn variable(&mut self, name: &str, value: &str) -> Result<(), String> {
-        const LOADERS: &[&str] = &[
-            "LD_PRELOAD",
-            "LD_LIBRARY_PATH",
-            "LD_AUDIT",
-            "PYTHONPATH",
-            "PYTHONHOME",
-            "PYTHONSTARTUP",
-            "NODE_PATH",
-            "NODE_OPTIONS",
-            "PERL5LIB",
-            "PERL5OPT",
-            "RUBYLIB",
-            "RUBYOPT",
-            "BASH_ENV",
-            "ENV",
-            "CLASSPATH",
-            "GIT_DIR",
-            "JAVA_TOOL_OPTIONS",
-            "LUA_PATH",
-            "PATH",
-        ];
         let root = self.root.clone();
         for part in value.split([':', ' ', '=', ',', ';']).filter(|part| !part.is_empty()) {
             let fact = toolgate_os::resolve(&self.expanded(part, &root));
@@ -632,24 +482,4 @@ impl<'a> Binder<'a> {
 /// A hook as it is known among those that cannot be resolved.
 pub(crate) fn hook_key(handler: &Handler) -> String {
     serde_json::to_string(handler).unwrap_or_default()
-}
-
-fn is_code(path: &AbsPath, text: &str) -> bool {
-    let ending = path.as_path().extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-    ending.is_some_and(|ending| CODE.contains(&ending.as_str())) || text.starts_with("#!")
-}
-
-/// The interpreter that a program is, whatever its version.
-fn interpreter(name: &str) -> Option<(&'static str, &'static [&'static str])> {
-    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.iter().find(|(known, _)| *known == name || *known == plain).copied()
-}
-
-/// The assignments before a command.
-fn assignments(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.split_whitespace().map_while(|word| {
-        let (name, value) = word.split_once('=')?;
-        let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        fits.then_some((name, value))
-    })
 }

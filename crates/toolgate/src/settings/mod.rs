@@ -17,14 +17,11 @@ pub mod grants;
 mod guard;
 mod judging;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "tests make their own files and say what they tried"
-)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own files")]
 mod law;
 mod locate;
 pub mod merge;
+mod programs;
 mod read;
 mod sandbox;
 pub mod schema;
@@ -174,14 +171,20 @@ impl Settings {
         vec![state_dir.join("mcp-credentials.json")]
     }
 
+    /// What must be said yes to, where the workspace is as wide as the home directory and the user has not yet.
+    pub fn wide_question(&self) -> Option<String> {
+        self.wide.map(|width| {
+            format!(
+                "the workspace is {width}, so tools could read and change everything in it; work in a project's \
+                 directory, or say yes once with `toolgate trust workspace`"
+            )
+        })
+    }
+
     /// The question about a workspace as wide as the home directory, until the user says yes to it. Names of files may
     /// be listed; everything else asks, whatever rules and modes say.
     fn wide_book(&self) -> Option<RawBook> {
-        let width = self.wide?;
-        let message = format!(
-            "the workspace is {width}, so tools could read and change everything in it; work in a project's directory, \
-             or say yes once with `toolgate trust workspace`"
-        );
+        let message = self.wide_question()?;
         let rules = serde_json::json!([
             { "tool": "ls", "action": "allow" },
             { "tool": "*", "action": "ask", "message": message },
@@ -189,6 +192,16 @@ impl Settings {
         let mut book = RawBook::new(Layer::Default, serde_json::json!({ "rules": rules }));
         book.tighten_only = true;
         Some(book)
+    }
+
+    /// Whether a project that is not trusted forbids anything, which may be the tool that screens calls for the user.
+    pub(crate) fn untrusted_forbids(&self) -> bool {
+        self.files.iter().filter(|file| !file.trusted).any(|file| {
+            let shape = &file.shape;
+            let rules = [&file.rules.deny, &file.rules.ask].into_iter().any(|rules| !rules.is_empty());
+            let tools = [&shape.disabled_tools, &shape.managed.disabled_tools];
+            rules || file.book.is_some() || tools.into_iter().any(|tools| !tools.is_empty())
+        })
     }
 
     /// Why a hook of a trusted project is not trusted itself.
