@@ -195,13 +195,16 @@ pub(crate) fn oracle(lines: Option<&str>, seed: Option<&str>) -> Result<()> {
 
 /// Has the schema that settings are checked against written by the test that compares it.
 pub(crate) fn settings_check() -> Result<()> {
-    let test = "settings_are_checked_against_the_schema_that_is_published";
-    let mut cargo = cargo_command();
-    cargo
-        .args(["test", "--quiet", "--package", "toolgate", "--test", "main", test])
-        .env("TOOLGATE_WRITE", "1");
-    if !cargo.current_dir(root()?).status()?.success() {
-        bail!("the schema of settings could not be written");
+    for test in
+        ["settings_are_checked_against_the_schema_that_is_published", "the_table_of_settings_keys_is_fresh"]
+    {
+        let mut cargo = cargo_command();
+        cargo
+            .args(["test", "--quiet", "--package", "toolgate", "--test", "main", test])
+            .env("TOOLGATE_WRITE", "1");
+        if !cargo.current_dir(root()?).status()?.success() {
+            bail!("the schema or the table of settings could not be written");
+        }
     }
     Ok(())
 }

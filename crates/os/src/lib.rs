@@ -53,9 +53,10 @@ pub use expand::{NamePattern, expand_pattern};
 #[cfg(any(test, feature = "faults"))]
 pub use files::faults;
 pub use files::{
-    Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, Reach,
-    Secrets, Stamp, Version, blocking, make_private_dir, names_in, open_named_file, opens_beneath,
-    read_named_bytes, read_settings_text, replace_own, stamp, write_private,
+    Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, OwnLock,
+    Reach, Secrets, Stamp, Version, blocking, is_executable, is_system_file, lock_own, make_private_dir,
+    names_in, open_named_file, opens_beneath, read_named_bytes, read_settings_text, replace_own, stamp,
+    write_private,
 };
 pub use hookhttp::{HookPost, HookReply, PostProblem, post_hook};
 pub use hookproc::{HookCommand, HookProblem, HookProgram, HookRun, HookStep, run_hook};

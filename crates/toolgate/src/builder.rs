@@ -221,6 +221,11 @@ impl Builder {
         let root = directory(&self.root)?;
         let config_dir = self.settings.as_ref().and_then(|options| options.config_dir.clone());
         self.parts.content_checks.extend(content_checks(config_dir));
+        if let Some(options) = &mut self.settings
+            && options.search_path.is_none()
+        {
+            options.search_path = self.env.get("PATH").cloned();
+        }
         let settings = match &self.settings {
             Some(options) => Settings::load(options)?,
             None => Settings::default(),

@@ -6,7 +6,8 @@
 
 use crate::builder::Rules;
 use crate::enforcement::enforcement;
-use crate::hooks::{HookContext, hooks_of};
+use crate::hooks::{HookContext, Planned, hooks_of};
+use crate::settings::trust::Standing;
 use crate::settings::{Settings, SettingsNote, SettingsOptions};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,6 +35,8 @@ pub(crate) struct Chosen {
 pub(crate) struct Now {
     pub(crate) settings: Arc<Settings>,
     pub(crate) policy: Arc<RawPolicy>,
+    /// Hooks of the project that screened calls until its trust lapsed in this session.
+    lapsed: Arc<[Planned]>,
 }
 
 /// Keeps a gate in step with its settings files.
@@ -86,7 +89,12 @@ impl Live {
         rules.deny.clone_from(&chosen.rules.deny);
         rules.allow.clone_from(&chosen.rules.allow);
         policy.layers.push(rules);
-        let (configured, hook_notes) = hooks_of(&settings, &chosen.context);
+        let lapsed: Arc<[Planned]> = match (settings.standing, now.settings.standing) {
+            (Standing::Trusted, _) => Arc::default(),
+            (_, Standing::Trusted) => Planned::lapsed(&now.settings).into(),
+            (_, Standing::Changed | Standing::Unknown) => Arc::clone(&now.lapsed),
+        };
+        let (configured, hook_notes) = hooks_of(&settings, &lapsed, &chosen.context);
         // Managed and other settings' hooks come first, then the program's own.
         gate.set_hooks(configured.into_iter().chain(chosen.hooks.iter().cloned()).collect());
         let silent = settings.denies_instead_of_asking();
@@ -97,12 +105,28 @@ impl Live {
         });
         let mut surroundings = chosen.surroundings.clone();
         settings.surround(&mut surroundings);
+        self.keep_own_files(&settings, &mut surroundings);
         policy.enforcement = enforcement(&surroundings);
         let problems = gate.set_policy(policy.clone());
         toolgate_tools::surround(&chosen.session, surroundings);
         let notes = settings.notes.iter().cloned().chain(hook_notes).collect();
-        *now = Now { settings: Arc::new(settings), policy: Arc::new(policy) };
+        *now = Now { settings: Arc::new(settings), policy: Arc::new(policy), lapsed };
         (problems, notes)
+    }
+
+    /// Keeps toolgate's own files and what hooks run as they are, where commands could write to them, and secrets
+    /// unread.
+    fn keep_own_files(&self, settings: &Settings, surroundings: &mut Surroundings) {
+        let roots = self.chosen.session.workspace().roots.clone();
+        let reached = |path: &AbsPath| {
+            roots.iter().chain(&surroundings.sandbox.writable).any(|root| path.is_under(root))
+        };
+        let kept: Vec<AbsPath> = settings.protected_paths().into_iter().filter(reached).collect();
+        surroundings.sandbox.protected.extend(kept);
+        let state = self.chosen.options.as_ref().and_then(|options| options.state_dir.as_ref());
+        let secrets = state.map(Settings::secret_paths).unwrap_or_default();
+        let there = secrets.into_iter().filter(|path| toolgate_os::stamp(path) != toolgate_os::Stamp::Absent);
+        surroundings.sandbox.unreadable.extend(there);
     }
 
     fn lock(&self) -> MutexGuard<'_, Now> {

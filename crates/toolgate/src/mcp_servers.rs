@@ -73,7 +73,7 @@ impl Gathered {
         let from_project = |file: &SettingsFile| matches!(file.rules.layer, Layer::Project | Layer::Local);
         let trusted = |file: &SettingsFile| options.trust_workspace || !from_project(file);
         for file in settings.files.iter().filter(|file| trusted(file)) {
-            gathered.settings_file(file, options, true);
+            gathered.settings_file(file, settings, options, true);
         }
         if options.trust_workspace {
             gathered.project(options, settings);
@@ -85,7 +85,7 @@ impl Gathered {
             gathered.claude(&home.join(".claude.json"), options);
         }
         for file in settings.files.iter().filter(|file| !trusted(file)) {
-            gathered.settings_file(file, options, false);
+            gathered.settings_file(file, settings, options, false);
         }
         if !options.trust_workspace {
             gathered.project(options, settings);
@@ -93,25 +93,44 @@ impl Gathered {
         Ok(gathered)
     }
 
-    fn settings_file(&mut self, file: &SettingsFile, options: &ServerOptions, trusted: bool) {
+    fn settings_file(
+        &mut self,
+        file: &SettingsFile,
+        settings: &Settings,
+        options: &ServerOptions,
+        trusted: bool,
+    ) {
         let name = file.rules.file.clone().unwrap_or_else(|| "--settings".to_owned());
+        let before = self.servers.len();
         self.add(&file.whole, &name, &options.root, options, trusted);
+        if matches!(file.rules.layer, Layer::Project | Layer::Local) {
+            for server in self.servers.iter_mut().skip(before) {
+                server.trusted &= !settings.is_unresolved_server(&server.name);
+            }
+        }
     }
 
     fn project(&mut self, options: &ServerOptions, settings: &Settings) {
         let path = options.root.join(PROJECT_FILE);
         let Some(value) = self.read(&path) else { return };
         let merged = settings.merged();
+        // What the user trusted are the bytes that were read with the settings.
+        let bound = read_settings_text(&path, Limits::SETTINGS.bytes as u64)
+            .is_ok_and(|text| text.is_some_and(|text| settings.brought.binds(&path, text.as_bytes())));
+        let trusted = options.trust_workspace && bound;
         let all = merged.enable_all_project_mcp_servers == Some(true);
         let enabled = merged.enabled_mcpjson_servers.as_deref().unwrap_or_default();
         let disabled = merged.disabled_mcpjson_servers.as_deref().unwrap_or_default();
         let before = self.servers.len();
-        self.add(&value, &path.to_string(), &options.root, options, options.trust_workspace || all);
+        self.add(&value, &path.to_string(), &options.root, options, trusted || all);
         let mut index = before;
         while let Some(server) = self.servers.get_mut(index) {
             if disabled.contains(&server.name) {
                 self.servers.remove(index);
                 continue;
+            }
+            if trusted && !all && settings.is_unresolved_server(&server.name) {
+                server.trusted = false;
             }
             server.trusted |= enabled.contains(&server.name);
             index += 1;

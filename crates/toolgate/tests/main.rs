@@ -32,6 +32,7 @@ mod main {
     #[cfg(feature = "otel")]
     mod telemetry;
     mod tools;
+    mod trust_bytes;
     mod trusting;
     mod undoing;
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Mutex;
-use toolgate_os::{HttpClient, http_client, read_settings_text, write_private};
+use toolgate_os::{HttpClient, http_client, lock_own, read_settings_text, write_private};
 use toolgate_proto::AbsPath;
 
 const MOST_BYTES: u64 = 1024 * 1024;
@@ -67,18 +67,27 @@ impl CredentialFile {
     ) -> Result<T, AuthError> {
         let failed = |problem: String| AuthError::CredentialStoreError(problem);
         let mut known = self.known.lock().await;
+        // Other processes sign in as well, so the file is held from reading it to writing it.
+        let mut lock = None;
         if let Some(file) = &self.file {
-            let text = read_settings_text(file, MOST_BYTES).map_err(|problem| failed(problem.to_string()))?;
+            let named = |problem: String| failed(format!("{file}: {problem}"));
+            lock = Some(lock_own(file).map_err(|problem| named(problem.to_string()))?);
+            let text = read_settings_text(file, MOST_BYTES).map_err(|problem| named(problem.to_string()))?;
             *known = match text {
-                Some(text) => serde_json::from_str(&text).map_err(|error| failed(error.to_string()))?,
+                Some(text) => serde_json::from_str(&text).map_err(|error| {
+                    named(format!(
+                        "the file is damaged: {error}; repair it, or move it away and sign in again"
+                    ))
+                })?,
                 None => BTreeMap::new(),
             };
         }
         let (out, changed) = change(&mut known);
         if let (Some(file), true) = (&self.file, changed) {
             let text = serde_json::to_string_pretty(&*known).map_err(|error| failed(error.to_string()))?;
-            write_private(file, text.as_bytes()).map_err(|problem| failed(problem.to_string()))?;
+            write_private(file, text.as_bytes()).map_err(|problem| failed(format!("{file}: {problem}")))?;
         }
+        drop(lock);
         Ok(out)
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_os::{read_settings_text, write_private};
+use toolgate_os::{lock_own, read_settings_text, write_private};
 use toolgate_proto::AbsPath;
 
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
@@ -47,16 +47,8 @@ pub struct Pins {
 impl Pins {
     /// Reads the pins. A file that cannot be read is an error: without it everything would be new.
     pub fn open(file: Option<AbsPath>) -> Result<Self, String> {
-        let text = match &file {
-            Some(path) => {
-                read_settings_text(path, MOST_BYTES).map_err(|problem| format!("{path}: {problem}"))?
-            }
-            None => None,
-        };
-        let known = match text {
-            Some(text) => serde_json::from_str(&text).map_err(|error| {
-                format!("{}: {error}", file.as_ref().map(ToString::to_string).unwrap_or_default())
-            })?,
+        let known = match &file {
+            Some(file) => load(file)?,
             None => BTreeMap::new(),
         };
         Ok(Self { file, known: Mutex::new(known) })
@@ -74,40 +66,46 @@ impl Pins {
 
     /// Which of these tools differ from what was approved. What was never seen is approved by this.
     pub fn changed(&self, key: &str, launch: &str, tools: &BTreeMap<String, String>) -> Vec<String> {
-        let mut known = self.known();
-        let pin = known
-            .entry(key.to_owned())
-            .or_insert_with(|| Pin { launch: launch.to_owned(), ..Pin::default() });
-        let before = pin.clone();
-        let mut changed = Vec::new();
-        for (name, digest) in tools {
-            match pin.tools.get(name) {
-                Some(approved) if approved == digest => {}
-                Some(_) => changed.push(name.clone()),
-                None => {
-                    pin.tools.insert(name.clone(), digest.clone());
+        let compare = |known: &mut BTreeMap<String, Pin>| {
+            let pin = known
+                .entry(key.to_owned())
+                .or_insert_with(|| Pin { launch: launch.to_owned(), ..Pin::default() });
+            let mut changed = Vec::new();
+            for (name, digest) in tools {
+                match pin.tools.get(name) {
+                    Some(approved) if approved == digest => {}
+                    Some(_) => changed.push(name.clone()),
+                    None => {
+                        pin.tools.insert(name.clone(), digest.clone());
+                    }
                 }
             }
+            changed
+        };
+        let mut tried = self.known().clone();
+        let changed = compare(&mut tried);
+        if tried == *self.known() && !tools.is_empty() {
+            return changed;
         }
-        let news = *pin != before || before.tools.is_empty();
-        drop(known);
-        if news {
-            self.save();
+        match self.update(compare) {
+            Ok(changed) => changed,
+            Err(problem) => {
+                tracing::warn!(%problem, "what is known of MCP servers is not kept");
+                *self.known() = tried;
+                changed
+            }
         }
-        changed
     }
 
     /// Approves a server as it is now, with whatever its tools say next.
     pub fn approve(&self, key: &str, launch: &str) -> Result<(), String> {
         let pin = Pin { launch: launch.to_owned(), ..Pin::default() };
-        self.known().insert(key.to_owned(), pin);
-        self.write()
+        self.update(|known| drop(known.insert(key.to_owned(), pin)))
     }
 
     /// Forgets a server.
     pub fn forget(&self, key: &str) -> Result<(), String> {
-        self.known().remove(key);
-        self.write()
+        self.update(|known| drop(known.remove(key)))
     }
 
     /// Which era the server spoke last.
@@ -117,31 +115,53 @@ impl Pins {
 
     /// Remembers which era a server speaks.
     pub fn remember_era(&self, key: &str, launch: &str, era: Era) {
-        let mut known = self.known();
-        let pin = known
-            .entry(key.to_owned())
-            .or_insert_with(|| Pin { launch: launch.to_owned(), ..Pin::default() });
-        if pin.era != Some(era) {
-            pin.era = Some(era);
-            drop(known);
-            self.save();
+        if self.known().get(key).is_some_and(|pin| pin.era == Some(era)) {
+            return;
         }
-    }
-
-    fn save(&self) {
-        if let Err(problem) = self.write() {
+        let remembered = self.update(|known| {
+            let pin = known
+                .entry(key.to_owned())
+                .or_insert_with(|| Pin { launch: launch.to_owned(), ..Pin::default() });
+            pin.era = Some(era);
+        });
+        if let Err(problem) = remembered {
             tracing::warn!(%problem, "what is known of MCP servers is not kept");
         }
     }
 
-    fn write(&self) -> Result<(), String> {
-        let Some(file) = &self.file else { return Ok(()) };
-        let text = serde_json::to_string_pretty(&*self.known()).map_err(|error| error.to_string())?;
-        write_private(file, text.as_bytes()).map_err(|problem| format!("{file}: {problem}"))
+    /// Changes the pins as they are in the file now, which another process may have changed since. A file that cannot
+    /// be read any more stays as it is.
+    fn update<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Pin>) -> T) -> Result<T, String> {
+        let mut known = self.known();
+        let Some(file) = &self.file else { return Ok(change(&mut known)) };
+        let failed = |problem: &toolgate_os::FileProblem| format!("{file}: {problem}");
+        let _lock = lock_own(file).map_err(|problem| failed(&problem))?;
+        let mut now = load(file)?;
+        let before = now.clone();
+        let out = change(&mut now);
+        if now != before {
+            let text = serde_json::to_string_pretty(&now).map_err(|error| error.to_string())?;
+            write_private(file, text.as_bytes()).map_err(|problem| failed(&problem))?;
+        }
+        *known = now;
+        Ok(out)
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Pin>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn load(file: &AbsPath) -> Result<BTreeMap<String, Pin>, String> {
+    let text = read_settings_text(file, MOST_BYTES).map_err(|problem| format!("{file}: {problem}"))?;
+    match text {
+        Some(text) => serde_json::from_str(&text).map_err(|error| {
+            format!(
+                "{file}: the file is damaged: {error}; repair it, or move it away and approve the servers again with \
+                 `toolgate mcp approve`"
+            )
+        }),
+        None => Ok(BTreeMap::new()),
     }
 }
 
@@ -176,7 +196,20 @@ mod tests {
         assert_eq!(pins.may_start("k", "other", false), Ok(()));
         assert!(pins.changed("k", "other", &tools("2")).is_empty());
 
+        // Two that were opened at the same time do not overwrite each other.
+        let other = Pins::open(Some(file.clone())).unwrap();
+        pins.approve("mine", "launch").unwrap();
+        other.approve("theirs", "launch").unwrap();
+        let both = Pins::open(Some(file.clone())).unwrap();
+        assert_eq!(
+            [both.may_start("mine", "launch", false), both.may_start("theirs", "launch", false)],
+            [Ok(()); 2]
+        );
+
+        // A damaged file is named and stays as it is.
         write_private(&file, b"{").unwrap();
-        assert!(Pins::open(Some(file)).is_err());
+        assert!(pins.approve("k", "launch").unwrap_err().contains("is damaged"));
+        assert_eq!(read_settings_text(&file, MOST_BYTES).unwrap().as_deref(), Some("{"));
+        assert!(Pins::open(Some(file)).unwrap_err().contains("toolgate mcp approve"));
     }
 }

@@ -27,8 +27,8 @@ pub(crate) use lock::lock_thread;
 pub use open::{FileProblem, opens_beneath};
 pub(crate) use open::{open_file, open_real};
 pub use own::{
-    Stamp, make_private_dir, names_in, open_named_file, read_named_bytes, read_settings_text, replace_own,
-    stamp, write_private,
+    OwnLock, Stamp, is_executable, is_system_file, lock_own, make_private_dir, names_in, open_named_file,
+    read_named_bytes, read_settings_text, replace_own, stamp, write_private,
 };
 pub use reach::{Access, Entry, Files, Hidden, Reach, Secrets};
 pub use replace::ChangeProblem;

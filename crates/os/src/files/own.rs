@@ -1,9 +1,12 @@
 //! toolgate's own files: settings in, private state out. No call of a model comes this way.
 
 use super::open::FileProblem;
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
 
 /// Reads a settings file as text. A file that is not there is `None`; any other trouble is an error,
@@ -38,15 +41,52 @@ pub fn open_named_file(path: &AbsPath) -> Result<File, FileProblem> {
     Ok(File::open(path.as_path())?)
 }
 
-/// Writes a file that only this user may read, making its directory where needed.
+/// Writes a file that only this user may read, wholly or not at all, making its directory where needed. Where the path
+/// is a symlink its target is replaced.
 pub fn write_private(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
-    if let Some(parent) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(parent.as_path())?;
+    replace_own(&crate::resolve(path).real, content)
+}
+
+/// How long another process may hold a file of toolgate's own. Each holds it for one read and one write.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
+const LOCK_RETRY: Duration = Duration::from_millis(2);
+
+/// Keeps other processes from changing a file of toolgate's own, until it is dropped.
+#[derive(Debug)]
+#[must_use = "the lock is held as long as this is"]
+pub struct OwnLock {
+    // Closing it releases the lock, also where the process is killed.
+    _file: File,
+}
+
+/// Locks a file of toolgate's own: what is read, changed and written under the lock is not lost to another process.
+/// The lock is on a file beside it, since the file itself is replaced.
+pub fn lock_own(path: &AbsPath) -> Result<OwnLock, FileProblem> {
+    let parent = path.parent().unwrap_or_else(AbsPath::root);
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(parent.as_path())?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".lock");
+    let beside = parent.join(name);
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(beside.as_path())?;
+    let started = Instant::now();
+    loop {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(OwnLock { _file: file }),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if started.elapsed() < LOCK_TIMEOUT => {
+                std::thread::sleep(LOCK_RETRY);
+            }
+            Err(Errno::WOULDBLOCK | Errno::INTR) => {
+                return Err(FileProblem::Other(format!("another process holds {beside}")));
+            }
+            Err(errno) => return Err(std::io::Error::from(errno).into()),
+        }
     }
-    let mut file =
-        OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path.as_path())?;
-    file.write_all(content)?;
-    Ok(())
 }
 
 /// Makes a directory that only this user may enter, where it is not there yet.
@@ -69,7 +109,9 @@ pub fn replace_own(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
         let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(beside.as_path())?;
         file.write_all(content)?;
         file.sync_all()?;
-        fs::rename(beside.as_path(), path.as_path())
+        fs::rename(beside.as_path(), path.as_path())?;
+        // The new name lasts only once its directory is on disk as well.
+        File::open(parent.as_path())?.sync_all()
     })();
     if written.is_err() {
         // Nothing more can be done about a leftover than to try.
@@ -90,6 +132,19 @@ pub fn read_named_bytes(path: &AbsPath, most_bytes: u64) -> Result<Vec<u8>, File
         return Err(FileProblem::Other(format!("it is larger than {most_bytes} bytes")));
     }
     Ok(bytes)
+}
+
+/// Whether only the system's administrator can change what is at a real path: it and every directory above belong to
+/// root, and no one else may write there.
+pub fn is_system_file(real: &AbsPath) -> bool {
+    real.as_path().ancestors().all(|path| {
+        fs::symlink_metadata(path).is_ok_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)
+    })
+}
+
+/// Whether a file may be executed by anyone.
+pub fn is_executable(path: &AbsPath) -> bool {
+    fs::metadata(path.as_path()).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
 }
 
 /// The names in a directory that end so, in order. A directory that is not there has none.

@@ -1,6 +1,6 @@
 //! From the tree to the parts: every command is visited, with the directory it runs in.
 
-use super::analysis::{Analysis, Danger, DangerKind, Doubt, DoubtKind, Live, Part, Phase, Standing};
+use super::analysis::{Analysis, Danger, DangerKind, Doubt, DoubtKind, Part, Phase, Standing};
 use super::assign;
 use super::dirs::Dirs;
 use super::expand::{self, Arg};

@@ -372,6 +372,12 @@ pub(crate) enum TrustCommand {
         #[arg(long)]
         yes: bool,
     },
+    /// Say yes to a workspace as wide as your home directory or the whole file system
+    Workspace {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
     /// End the trust in this project, or in another directory
     Remove {
         /// The directory

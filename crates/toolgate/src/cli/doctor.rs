@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use toolgate::ledger::{LEDGER_NAME, LedgerSink, verify};
 use toolgate::render::visible;
+use toolgate::settings::Settings;
+use toolgate::settings::trust::Standing;
 use toolgate::{AbsPath, CallAnomaly};
 use toolgate_os::AppendLog;
 use toolgate_os::sandbox::{Ground, try_out};
@@ -63,6 +65,7 @@ fn settings(world: &World, findings: &mut Vec<Finding>) -> Result<(), Failure> {
         let file = file.unwrap_or_else(|| "command line".to_owned());
         findings.push(finding("settings", State::Good, &format!("{layer}: {file}")));
     }
+    findings.extend(trust(&toolgate.settings()));
     let (notes, problems) = toolgate.notes();
     findings.extend(notes.iter().map(|note| finding("settings", State::Note, &note.to_string())));
     findings.extend(problems.iter().map(|problem| finding("rules", State::Note, &problem.to_string())));
@@ -70,6 +73,32 @@ fn settings(world: &World, findings: &mut Vec<Finding>) -> Result<(), Failure> {
     let count = toolgate.tools().len();
     findings.push(finding("tools", State::Good, &format!("{count} shown (toolgate tools)")));
     Ok(())
+}
+
+/// Whether what the project brings is trusted, and what of it cannot be.
+fn trust(settings: &Settings) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    match settings.standing {
+        _ if settings.brought.is_empty() => {}
+        Standing::Trusted => {
+            findings.push(finding("trust", State::Good, "what the project brings is trusted"))
+        }
+        Standing::Changed => {
+            let detail = "what the project brings changed after it was trusted: see `toolgate trust`";
+            findings.push(finding("trust", State::Note, detail));
+        }
+        Standing::Unknown => {
+            let detail = "what the project brings is not trusted and waits: see `toolgate trust`";
+            findings.push(finding("trust", State::Note, detail));
+        }
+    }
+    for it in &settings.brought.unresolved {
+        findings.push(finding("trust", State::Note, &format!("{} cannot be trusted: {}", it.what, it.why)));
+    }
+    if let Some(question) = settings.wide_question() {
+        findings.push(finding("workspace", State::Note, &question));
+    }
+    findings
 }
 
 fn ledger(world: &World, findings: &mut Vec<Finding>) {

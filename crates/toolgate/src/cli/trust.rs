@@ -6,8 +6,9 @@ use super::out::{Out, paint, style};
 use super::world::World;
 use super::{Exit, Failure};
 use serde_json::json;
+use toolgate::AbsPath;
 use toolgate::render::visible;
-use toolgate::settings::trust::{Brought, Standing, TrustStore};
+use toolgate::settings::trust::{Brought, Standing, TrustStore, wide_workspace};
 use toolgate_os::Terminal;
 
 pub(crate) fn run(world: &World, args: &TrustArgs, out: &mut Out) -> Result<Exit, Failure> {
@@ -18,6 +19,7 @@ pub(crate) fn run(world: &World, args: &TrustArgs, out: &mut Out) -> Result<Exit
     match args.command.as_ref().unwrap_or(&TrustCommand::Show) {
         TrustCommand::Show => show(world, &store, out),
         TrustCommand::Add { yes } => add(world, &store, *yes, out),
+        TrustCommand::Workspace { yes } => workspace(world, &store, *yes, out),
         TrustCommand::Remove { dir } => {
             let root = dir.as_ref().map_or_else(|| world.cwd(), |dir| world.ambient.path(dir));
             if !store.remove(&root)? {
@@ -47,14 +49,21 @@ fn show(world: &World, store: &TrustStore, out: &mut Out) -> Result<Exit, Failur
             Standing::Changed => "changed",
             Standing::Unknown => "unknown",
         };
-        let items = &brought.items;
-        out.line(
-            &json!({ "root": world.cwd(), "standing": word, "sha256": brought.sha256, "brings": items })
-                .to_string(),
-        )?;
+        let unresolved: Vec<_> =
+            brought.unresolved.iter().map(|it| json!({ "what": it.what, "why": it.why })).collect();
+        let shown = json!({
+            "root": world.cwd(), "standing": word, "sha256": brought.sha256, "brings": brought.items,
+            "unresolved": unresolved, "changed": store.changes(&world.cwd(), &brought)?,
+        });
+        out.line(&shown.to_string())?;
         return Ok(Exit::Ok);
     }
     list(&brought, out)?;
+    if standing == Standing::Changed {
+        for name in store.changes(&world.cwd(), &brought)? {
+            out.line(&format!("  changed: {}", visible(&name)))?;
+        }
+    }
     out.line(&match standing {
         _ if brought.is_empty() => "there is nothing to trust: this project only tightens".to_owned(),
         Standing::Trusted => paint(style::GOOD, "trusted"),
@@ -71,7 +80,7 @@ fn add(world: &World, store: &TrustStore, yes: bool, out: &mut Out) -> Result<Ex
         list(&brought, out)?;
         out.flush()?;
         if !person_looks_on() {
-            let message = "nobody can be asked here; look at the list, then give --yes";
+            let message = "there is no terminal to ask at; look at the list, then give --yes";
             return Err(Failure::Usage(message.to_owned()));
         }
         let mut terminal = Terminal::open()?;
@@ -86,13 +95,74 @@ fn add(world: &World, store: &TrustStore, yes: bool, out: &mut Out) -> Result<Ex
         }
     }
     store.add(&root, &brought)?;
+    if wide_workspace(&root, world.ambient.home.as_ref()).is_some() {
+        store.accept_wide(&root)?;
+    }
     out.line(&format!("{root} is trusted as it is now"))?;
+    if yes && !brought.unresolved.is_empty() {
+        list(&Brought { items: Vec::new(), ..brought }, out)?;
+    }
     Ok(Exit::Ok)
 }
 
 fn list(brought: &Brought, out: &mut Out) -> Result<(), Failure> {
     for item in &brought.items {
         out.line(&format!("  {}", visible(item)))?;
+    }
+    for it in &brought.unresolved {
+        let what = paint(style::ASK, &format!("not trusted: {}", visible(&it.what)));
+        out.line(&format!("  {what}: {}", visible(&it.why)))?;
+    }
+    if !brought.unresolved.is_empty() {
+        out.line(
+            "  what is not trusted cannot be bound to bytes: hooks refuse the calls that they are for, servers wait for \
+             `toolgate mcp approve`; name a script of the project instead, or move the entry to your own settings",
+        )?;
+    }
+    Ok(())
+}
+
+/// Says yes to a workspace that is as wide as the home directory.
+fn workspace(world: &World, store: &TrustStore, yes: bool, out: &mut Out) -> Result<Exit, Failure> {
+    let root = world.cwd();
+    let Some(width) = wide_workspace(&root, world.ambient.home.as_ref()) else {
+        out.line(&format!("{root} needs no yes: it is neither your home directory nor above it"))?;
+        return Ok(Exit::Ok);
+    };
+    if !yes && !ask_width(&root, width)? {
+        out.note("nothing was changed");
+        return Ok(Exit::Denied);
+    }
+    store.accept_wide(&root)?;
+    out.line(&format!("{root} may be a workspace: {width}"))?;
+    Ok(Exit::Ok)
+}
+
+fn ask_width(root: &AbsPath, width: &str) -> Result<bool, Failure> {
+    if !person_looks_on() {
+        let message = "there is no terminal to ask at; give --yes";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    let question = format!(
+        "the workspace {root} is {width}: tools could read and change everything in it; type yes to work there: "
+    );
+    Ok(Terminal::open()?.ask_line(&question)? == "yes")
+}
+
+/// Asks once about a workspace that is as wide as the home directory, where there is a terminal to ask at.
+pub(crate) fn ask_about_width(world: &World) -> Result<(), Failure> {
+    let root = world.cwd();
+    let (Some(width), Some(dir)) =
+        (wide_workspace(&root, world.ambient.home.as_ref()), world.ambient.state_dir.as_ref())
+    else {
+        return Ok(());
+    };
+    let store = TrustStore::in_dir(dir);
+    if world.global.trust_workspace || store.is_accepted_wide(&root)? || !person_looks_on() {
+        return Ok(());
+    }
+    if ask_width(&root, width)? {
+        store.accept_wide(&root)?;
     }
     Ok(())
 }

@@ -156,6 +156,7 @@ impl World {
         options.extra = self.global.settings.clone();
         options.extra_base = self.ambient.cwd.clone();
         options.trust_workspace = self.global.trust_workspace;
+        options.search_path = self.ambient.env.get("PATH").cloned();
         if let Some(sources) = &self.global.setting_sources {
             options.sources = sources
                 .iter()
@@ -174,7 +175,10 @@ impl World {
         out: &mut Out,
     ) -> Result<Recording, Failure> {
         let person = match self.global.permission_prompts {
-            PromptWhen::Auto => AtTerminal::here(out.colorful(), interrupt.clone()),
+            PromptWhen::Auto => {
+                super::trust::ask_about_width(self)?;
+                AtTerminal::here(out.colorful(), interrupt.clone())
+            }
             PromptWhen::None => None,
         };
         self.recording_with(out, |builder| match person {

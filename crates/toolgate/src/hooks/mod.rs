@@ -20,5 +20,5 @@ mod plan;
 mod tool;
 
 pub(crate) use output::{Behavior, HookOutput, YesNo};
-pub(crate) use plan::{HookContext, hooks_of, planned, tool_servers};
+pub(crate) use plan::{HookContext, Planned, hooks_of, planned, tool_servers};
 pub(crate) use tool::Place;

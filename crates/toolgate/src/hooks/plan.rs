@@ -5,8 +5,10 @@ use super::configured::{Action, Configured};
 use super::http::Server;
 use super::matcher::Matcher;
 use super::tool::{Place, ToldTool};
-use crate::settings::shape::{Handler, HandlerFailure, HandlerKind};
+use crate::settings::shape::{Handler, HandlerFailure, HandlerKind, Shape};
+use crate::settings::trust::Standing;
 use crate::settings::{Settings, SettingsNote};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -75,15 +77,28 @@ pub(crate) struct Planned {
     pub(crate) anchor: AbsPath,
     pub(crate) file: String,
     pub(crate) line: usize,
+    /// Why it is not told, and the calls that it is for are refused instead.
+    pub(crate) refused: Option<String>,
 }
+
+/// Why calls are refused that a project's hooks screened before its trust lapsed.
+const LAPSED: &str = "this project's settings or hooks changed after you trusted it, so the calls that its hooks screen are \
+                      refused; look at it with `toolgate trust show` and run `toolgate trust add`";
 
 /// The handlers that count, in the order in which they are told, and what should be known about them.
 pub(crate) fn planned(settings: &Settings) -> (Vec<Planned>, Vec<SettingsNote>) {
     let mut plan: Vec<Planned> = Vec::new();
     let mut notes = Vec::new();
-    for file in settings.files.iter().filter(|file| settings.hooks_count(file)) {
+    for file in &settings.files {
         let name = file.rules.file.clone().unwrap_or_default();
-        for (event, groups) in &file.shape.hooks {
+        let lapsed = !file.trusted && settings.standing == Standing::Changed;
+        let written = match (settings.hooks_count(file), lapsed) {
+            (true, false) => file.shape.hooks.clone(),
+            // What is there now is not trusted, but shows which calls were screened.
+            (_, true) => Shape::deserialize(&file.whole).unwrap_or_default().hooks,
+            (false, false) => continue,
+        };
+        for (event, groups) in &written {
             let line = file.node.nearest(&["hooks", event]).line;
             let mut note = |line: usize, message: String| {
                 notes.push(SettingsNote { file: name.clone(), line, message });
@@ -109,7 +124,17 @@ pub(crate) fn planned(settings: &Settings) -> (Vec<Planned>, Vec<SettingsNote>) 
                         anchor: file.rules.anchor.clone(),
                         file: name.clone(),
                         line,
+                        refused: match lapsed {
+                            true => Some(LAPSED.to_owned()),
+                            false if matches!(file.rules.layer, Layer::Project | Layer::Local) => {
+                                settings.unresolved_hook(handler)
+                            }
+                            false => None,
+                        },
                     };
+                    if lapsed && !planned.screens() {
+                        continue;
+                    }
                     // The same handler in several files is told once.
                     if !plan.iter().any(|other| other.same_as(&planned)) {
                         plan.push(planned);
@@ -131,6 +156,21 @@ pub(crate) fn tool_servers(settings: &Settings) -> Vec<String> {
 }
 
 impl Planned {
+    /// Whether it decides about calls before they run.
+    fn screens(&self) -> bool {
+        matches!(self.moment, Moment::PreToolUse | Moment::PermissionRequest)
+            && self.handler.in_background != Some(true)
+    }
+
+    /// The hooks of a project that screened calls while it was trusted, as ones that refuse those calls.
+    pub(crate) fn lapsed(settings: &Settings) -> Vec<Self> {
+        let (plan, _) = planned(settings);
+        plan.into_iter()
+            .filter(|planned| matches!(planned.layer, Layer::Project | Layer::Local) && planned.screens())
+            .map(|planned| Self { refused: Some(LAPSED.to_owned()), ..planned })
+            .collect()
+    }
+
     fn same_as(&self, other: &Self) -> bool {
         self.moment == other.moment && self.matcher == other.matcher && self.handler == other.handler
     }
@@ -155,12 +195,18 @@ impl Planned {
     }
 }
 
-/// Makes the hooks that the gate is given.
+/// Makes the hooks that the gate is given: those that count, and those whose trust has lapsed in this session.
 pub(crate) fn hooks_of(
     settings: &Settings,
+    lapsed: &[Planned],
     context: &HookContext,
 ) -> (Vec<Arc<dyn Hook>>, Vec<SettingsNote>) {
-    let (plan, mut notes) = planned(settings);
+    let (mut plan, mut notes) = planned(settings);
+    for planned in lapsed {
+        if !plan.iter().any(|other| other.same_as(planned)) {
+            plan.push(planned.clone());
+        }
+    }
     let env = Arc::new(environment(settings, context));
     let hooks = plan
         .iter()
@@ -221,6 +267,9 @@ fn configured(
             DEFAULT_TIMEOUT
         }),
     };
+    if let Some(refused) = &planned.refused {
+        kept(refused.clone());
+    }
     let action = action(planned, settings, context).unwrap_or_else(|found| {
         kept(found);
         Action::Impossible(String::new())
@@ -237,10 +286,13 @@ fn configured(
         action,
         timeout,
         on_failure: match handler.on_failure {
+            _ if planned.refused.is_some() => OnFailure::Deny,
+            // A project that is not trusted could deny the tool and so switch the hook off.
+            _ if handler.kind == HandlerKind::McpTool && settings.untrusted_forbids() => OnFailure::Deny,
             None | Some(HandlerFailure::Block) => OnFailure::Deny,
             Some(HandlerFailure::Continue) => OnFailure::Continue,
         },
-        once: handler.once == Some(true),
+        once: handler.once == Some(true) && planned.refused.is_none(),
         // What cannot work must be heard of, so it is not put into the background.
         background: handler.in_background == Some(true) && problem.is_none(),
         env: Arc::clone(env),

@@ -65,7 +65,7 @@ impl Settings {
                 layer: planned.layer,
                 file: Some(planned.file.clone()),
                 line: Some(planned.line),
-                waits: None,
+                waits: planned.refused.clone(),
             });
         }
         let has_hooks = |file: &&SettingsFile| {

@@ -6,6 +6,7 @@
 
 use super::document::{Kind, Node};
 use super::locate::{check_text, read};
+use super::trust::TrustStore;
 use super::{SettingsError, store};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
@@ -63,46 +64,59 @@ impl GrantStore {
         if toolgate_os::resolve(&file).real != file {
             return Err(wrong(&file, "it lies behind a link, so nothing is written there"));
         }
-        let text = edited(&file, &read(&file)?.unwrap_or_default(), |allow| {
+        // The lock of the store is held for both: two that grant at once must not overwrite each other's rule.
+        store::update_with(&self.file, |list: &mut Vec<Grant>| {
+            let before = read(&file)?;
+            let text = edited(&file, before.as_deref().unwrap_or_default(), |allow| {
+                for rule in rules {
+                    if !allow.contains(rule) {
+                        allow.push(rule.clone());
+                    }
+                }
+            })?;
+            let at = toolgate_os::now_millis();
             for rule in rules {
-                if !allow.contains(rule) {
-                    allow.push(rule.clone());
+                let known = |grant: &Grant| grant.root == root && grant.file == file && grant.rule == *rule;
+                if !list.iter().any(known) {
+                    list.push(Grant { root: root.clone(), file: file.clone(), rule: rule.clone(), at });
                 }
             }
+            self.write(&root, &file, before.as_deref(), &text)
         })?;
-        let mut list = self.list()?;
-        let at = toolgate_os::now_millis();
-        for rule in rules {
-            let known = |grant: &Grant| grant.root == root && grant.file == file && grant.rule == *rule;
-            if !list.iter().any(known) {
-                list.push(Grant { root: root.clone(), file: file.clone(), rule: rule.clone(), at });
-            }
-        }
-        store::save(&self.file, &list)?;
-        toolgate_os::replace_own(&file, text.as_bytes())
-            .map_err(|problem| wrong(&file, &format!("it cannot be written: {problem}")))?;
         Ok(file)
     }
 
     /// Takes back a rule: out of the store and out of the file. False if it was never granted.
     pub fn revoke(&self, root: &AbsPath, rule: &str) -> Result<bool, SettingsError> {
         let root = toolgate_os::resolve(root).real;
-        let list = self.list()?;
-        let (revoked, kept): (Vec<Grant>, Vec<Grant>) =
-            list.into_iter().partition(|grant| grant.root == root && grant.rule == rule);
-        if revoked.is_empty() {
-            return Ok(false);
-        }
-        // The store first: a rule that is only in the file does not count without trust.
-        store::save(&self.file, &kept)?;
-        for grant in &revoked {
-            if let Some(text) = read(&grant.file)? {
-                let text = edited(&grant.file, &text, |allow| allow.retain(|kept| kept != rule))?;
-                toolgate_os::replace_own(&grant.file, text.as_bytes())
-                    .map_err(|problem| wrong(&grant.file, &format!("it cannot be written: {problem}")))?;
+        store::update_with(&self.file, |list: &mut Vec<Grant>| {
+            let (revoked, kept): (Vec<Grant>, Vec<Grant>) =
+                std::mem::take(list).into_iter().partition(|grant| grant.root == root && grant.rule == rule);
+            *list = kept;
+            for grant in &revoked {
+                if let Some(before) = read(&grant.file)? {
+                    let text = edited(&grant.file, &before, |allow| allow.retain(|kept| kept != rule))?;
+                    self.write(&root, &grant.file, Some(&before), &text)?;
+                }
             }
+            Ok(!revoked.is_empty())
+        })
+    }
+
+    /// Writes a project's local settings. Where the project is trusted as it was, it stays so.
+    fn write(
+        &self,
+        root: &AbsPath,
+        file: &AbsPath,
+        before: Option<&str>,
+        after: &str,
+    ) -> Result<(), SettingsError> {
+        toolgate_os::replace_own(file, after.as_bytes())
+            .map_err(|problem| wrong(file, &format!("it cannot be written: {problem}")))?;
+        match self.file.parent() {
+            Some(dir) => TrustStore::in_dir(&dir).follow_own_write(root, file, before, after),
+            None => Ok(()),
         }
-        Ok(true)
     }
 }
 

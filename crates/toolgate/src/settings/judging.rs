@@ -24,6 +24,7 @@ impl Settings {
             protected_paths: self.protected_paths(),
             ..RawPolicy::default()
         };
+        policy.books.extend(self.wide_book());
         policy.managed.disabled_tools = self.disabled_tools();
         policy.managed.disable_bypass_permissions_mode = self.bypass_disabled();
         policy.managed.allow_managed_permission_rules_only = self.managed_rules_only();

@@ -69,7 +69,7 @@ impl Draw {
     }
 
     /// A value for a key: from words that mean something there, else by the schema's type.
-    fn value(&mut self, key: &KeyRule, root: &AbsPath) -> Value {
+    fn value(&mut self, key: &KeyRule) -> Value {
         const RULES: &[&str] = &[
             "Bash",
             "Bash(ls *)",
@@ -121,16 +121,16 @@ impl Draw {
             _ => {
                 let path: Vec<String> = key.path.clone();
                 let schema = path.iter().fold(settings_schema(), |schema, name| &schema["properties"][name]);
-                self.by_schema(schema, root)
+                self.by_schema(schema)
             }
         }
     }
 
-    fn by_schema(&mut self, schema: &Value, root: &AbsPath) -> Value {
+    fn by_schema(&mut self, schema: &Value) -> Value {
         if let Some(options) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
             let options: Vec<&Value> = options.iter().filter(|option| option["type"] != "null").collect();
             let option = options[self.below(options.len())];
-            return self.by_schema(option, root);
+            return self.by_schema(option);
         }
         if let Some(words) = schema.get("enum").and_then(Value::as_array) {
             return words[self.below(words.len())].clone();
@@ -151,18 +151,18 @@ impl Draw {
                 let least = schema.get("minimum").and_then(Value::as_u64).unwrap_or(0);
                 json!(least + self.next() % 1000)
             }
-            "array" => (0..self.below(3)).map(|_| self.by_schema(&schema["items"], root)).collect(),
+            "array" => (0..self.below(3)).map(|_| self.by_schema(&schema["items"])).collect(),
             "object" => {
                 let mut out = Map::new();
                 for (name, below) in schema.get("properties").and_then(Value::as_object).into_iter().flatten()
                 {
                     if self.one_in(2) {
-                        out.insert(name.clone(), self.by_schema(below, root));
+                        out.insert(name.clone(), self.by_schema(below));
                     }
                 }
                 if schema.get("properties").is_none() {
                     let below = &schema["additionalProperties"];
-                    out.insert(self.of(&["a", "b"]).to_owned(), self.by_schema(below, root));
+                    out.insert(self.of(&["a", "b"]).to_owned(), self.by_schema(below));
                 }
                 Value::Object(out)
             }
@@ -202,11 +202,11 @@ impl Draw {
     }
 
     /// Settings with some keys, each noted.
-    fn settings(&mut self, chance: usize, root: &AbsPath, drawn: &mut BTreeSet<String>) -> Value {
+    fn settings(&mut self, chance: usize, drawn: &mut BTreeSet<String>) -> Value {
         let mut out = Map::new();
         for key in key_rules() {
             if self.one_in(chance) {
-                put(&mut out, &key.path, self.value(key, root));
+                put(&mut out, &key.path, self.value(key));
                 drawn.insert(key.name());
             }
         }
@@ -434,8 +434,10 @@ fn freer(
 
 #[test]
 fn with_an_untrusted_project_nothing_is_freer_than_without_it() {
-    let number = |name: &str, or: u64| std::env::var(name).ok().and_then(|it| it.parse().ok()).unwrap_or(or);
-    let (cases, seed) = (number("TOOLGATE_SETTINGS_CASES", CASES), number("TOOLGATE_SETTINGS_SEED", 1));
+    // Read when the test is built: a library looks at no environment when it runs.
+    let number = |given: Option<&str>, or: u64| given.and_then(|it| it.parse().ok()).unwrap_or(or);
+    let cases = number(option_env!("TOOLGATE_SETTINGS_CASES"), CASES);
+    let seed = number(option_env!("TOOLGATE_SETTINGS_SEED"), 1);
     let dir = tempfile::tempdir().unwrap();
     let base = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
     let place = |name: &str| base.join(name);
@@ -480,16 +482,16 @@ fn with_an_untrusted_project_nothing_is_freer_than_without_it() {
     for case in 0..cases {
         let mut draw = Draw(seed.wrapping_mul(1 << 32).wrapping_add(case));
         let chance = 2 + draw.below(30);
-        let user = draw.settings(chance, &root, &mut drawn[0]);
-        let managed = if draw.one_in(4) { draw.settings(40, &root, &mut BTreeSet::new()) } else { json!({}) };
-        let project = draw.settings(chance, &root, &mut drawn[1]);
-        let local = if draw.one_in(3) { draw.settings(20, &root, &mut drawn[1]) } else { json!({}) };
+        let user = draw.settings(chance, &mut drawn[0]);
+        let managed = if draw.one_in(4) { draw.settings(40, &mut BTreeSet::new()) } else { json!({}) };
+        let project = draw.settings(chance, &mut drawn[1]);
+        let local = if draw.one_in(3) { draw.settings(20, &mut drawn[1]) } else { json!({}) };
         let given = draw.one_in(6).then(|| Mode::ALL[draw.below(Mode::ALL.len())]);
         write("config/settings.json", &user);
         write("managed/managed-settings.json", &managed);
         write("ws/.toolgate/settings.json", &project);
         write("ws/.claude/settings.local.json", &local);
-        options.extra = draw.one_in(6).then(|| draw.settings(40, &root, &mut BTreeSet::new()).to_string());
+        options.extra = draw.one_in(6).then(|| draw.settings(40, &mut BTreeSet::new()).to_string());
         let alone = SettingsOptions { extra: options.extra.clone(), ..alone.clone() };
         let (Some(with), Some(without)) = (outcome(&options, given), outcome(&alone, given)) else {
             stopped += 1;
@@ -521,7 +523,7 @@ fn a_drawn_key_is_at_its_place() {
     let mut draw = Draw(7);
     for key in key_rules() {
         let mut out = Map::new();
-        put(&mut out, &key.path, draw.value(key, &AbsPath::root()));
+        put(&mut out, &key.path, draw.value(key));
         assert!(at(&Value::Object(out), &key.path).is_some(), "{}", key.name());
     }
 }

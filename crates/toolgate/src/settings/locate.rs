@@ -2,7 +2,7 @@
 
 use super::grants::{Grant, GrantStore};
 use super::read::{CORRECT_IT, Origin, read_settings};
-use super::trust::{Brought, Standing, TrustStore};
+use super::trust::{Brought, ProjectPlace, Standing, TrustStore, scripts_of, wide_workspace};
 use super::{Settings, SettingsError, SettingsNote};
 use toolgate_os::{names_in, read_settings_text};
 use toolgate_policy::Layer;
@@ -62,6 +62,8 @@ pub struct SettingsOptions {
     pub extra_base: AbsPath,
     /// What the project brings may loosen as well as tighten.
     pub trust_workspace: bool,
+    /// Where hooks look their programs up, as `PATH` has it.
+    pub search_path: Option<String>,
 }
 
 impl SettingsOptions {
@@ -80,6 +82,7 @@ impl SettingsOptions {
             sources: SettingSource::ALL.to_vec(),
             extra: None,
             trust_workspace: false,
+            search_path: None,
         }
     }
 
@@ -122,14 +125,17 @@ impl SettingsOptions {
 
     /// What the project brings that could loosen, whether it is trusted or not.
     pub fn brought(&self) -> Result<Brought, SettingsError> {
-        let granted = self.granted()?;
         let mut texts = Vec::new();
         for (_, path) in self.project_files() {
             if let Some(text) = read(&path)? {
                 texts.push((path, text));
             }
         }
-        Brought::by(&self.root, &texts, &granted)
+        Brought::by(self.place(), &texts, &self.granted()?)
+    }
+
+    fn place(&self) -> ProjectPlace<'_> {
+        ProjectPlace { root: &self.root, home: self.home.as_ref(), search_path: self.search_path.as_deref() }
     }
 
     fn granted(&self) -> Result<Vec<Grant>, SettingsError> {
@@ -137,6 +143,54 @@ impl SettingsOptions {
             Some(dir) => GrantStore::in_dir(dir).of(&self.root),
             None => Ok(Vec::new()),
         }
+    }
+
+    /// Says what changed since the project was trusted.
+    fn changed_note(&self, brought: &Brought) -> Result<SettingsNote, SettingsError> {
+        let changes = match &self.state_dir {
+            Some(dir) => TrustStore::in_dir(dir).changes(&self.root, brought)?,
+            None => Vec::new(),
+        };
+        let named: Vec<String> = changes.iter().take(3).map(|name| format!("`{name}`")).collect();
+        let more = match changes.len().saturating_sub(named.len()) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let what = if named.is_empty() { String::new() } else { format!(" ({}{more})", named.join(", ")) };
+        Ok(SettingsNote {
+            file: self.root.to_string(),
+            line: 1,
+            message: format!(
+                "what this project brings has changed since it was trusted{what}: it is off, and calls that its hooks \
+                 screen are refused; look at it with `toolgate trust show` and run `toolgate trust add`"
+            ),
+        })
+    }
+
+    /// toolgate's own settings and state, in use or not.
+    fn own_paths(&self) -> Vec<AbsPath> {
+        let mut paths: Vec<AbsPath> = self.managed_dirs.clone();
+        paths.extend(self.config_dir.iter().chain(&self.state_dir).cloned());
+        if let Some(home) = &self.home {
+            let below = [".config/toolgate", ".local/state/toolgate", ".claude", ".claude.json"];
+            paths.extend(below.map(|name| home.join(name)));
+        }
+        for (_, file) in self.project_files() {
+            paths.push(file);
+        }
+        paths.push(self.root.join(".mcp.json"));
+        paths
+    }
+
+    /// What is so wide about the workspace, where the user has not said yes to it.
+    fn unaccepted_width(&self) -> Result<Option<&'static str>, SettingsError> {
+        let Some(width) = wide_workspace(&self.root, self.home.as_ref()) else { return Ok(None) };
+        let accepted = match &self.state_dir {
+            _ if self.trust_workspace => true,
+            Some(dir) => TrustStore::in_dir(dir).is_accepted_wide(&self.root)?,
+            None => false,
+        };
+        Ok((!accepted).then_some(width))
     }
 
     fn standing(&self, brought: &Brought) -> Result<Standing, SettingsError> {
@@ -157,6 +211,7 @@ impl Settings {
         let mut settings = Self { read_at, ..Self::default() };
         if let Some(dir) = &options.state_dir {
             settings.watch(&TrustStore::in_dir(dir).file);
+            settings.watch(&TrustStore::in_dir(dir).wide);
             settings.watch(&GrantStore::in_dir(dir).file);
         }
         let mut loading = Loading { settings, granted: options.granted()?, home: options.home.clone() };
@@ -171,11 +226,20 @@ impl Settings {
         if let Some(extra) = &options.extra {
             loading.extra(extra, options)?;
         }
-        let brought = options.brought()?;
-        let standing = options.standing(&brought)?;
+        // Read once: what is trusted is what is used.
+        let (mut layers, mut texts) = (Vec::new(), Vec::new());
         for (layer, path) in options.project_files() {
+            loading.settings.watch(&path);
+            if let Some(text) = read(&path)? {
+                layers.push(layer);
+                texts.push((path, text));
+            }
+        }
+        let brought = Brought::by(options.place(), &texts, &loading.granted)?;
+        let standing = options.standing(&brought)?;
+        for (layer, (path, text)) in layers.into_iter().zip(&texts) {
             // The local file is kept out of version control by convention only, so it is no more trusted.
-            loading.file(layer, &path, &options.root, standing == Standing::Trusted)?;
+            loading.read_text(layer, path, &options.root, standing == Standing::Trusted, text)?;
         }
         for (path, anchor) in options.user_files() {
             loading.file(Layer::User, &path, &anchor, true)?;
@@ -183,21 +247,20 @@ impl Settings {
         let mut settings = loading.settings;
         settings.watched.extend(brought.files.clone());
         if standing == Standing::Changed {
-            settings.notes.insert(
-                0,
-                SettingsNote {
-                    file: options.root.to_string(),
-                    line: 1,
-                    message:
-                        "what this project would run has changed since it was trusted, so it waits; look at \
-                              it with `toolgate trust show` and trust it again with `toolgate trust add`"
-                            .to_owned(),
-                },
-            );
+            settings.notes.insert(0, options.changed_note(&brought)?);
         }
+        settings.own_paths = options.own_paths();
+        settings.wide = options.unaccepted_width()?;
+        settings.resolved_by_bytes = !options.trust_workspace;
         settings.brought = brought;
         settings.standing = standing;
         settings.settle()?;
+        let counting =
+            settings.files.iter().filter(|file| settings.hooks_count(file)).map(|file| &file.shape);
+        settings.scripts = scripts_of(options.place(), counting);
+        if standing != Standing::Unknown {
+            settings.scripts.extend(settings.brought.scripts.clone());
+        }
         Ok(settings)
     }
 }
@@ -217,13 +280,26 @@ impl Loading {
         trusted: bool,
     ) -> Result<(), SettingsError> {
         self.settings.watch(path);
-        let Some(text) = read(path)? else { return Ok(()) };
+        match read(path)? {
+            Some(text) => self.read_text(layer, path, anchor, trusted, &text),
+            None => Ok(()),
+        }
+    }
+
+    fn read_text(
+        &mut self,
+        layer: Layer,
+        path: &AbsPath,
+        anchor: &AbsPath,
+        trusted: bool,
+        text: &str,
+    ) -> Result<(), SettingsError> {
         let name = path.to_string();
         let granted: Vec<String> =
             self.granted.iter().filter(|grant| grant.file == *path).map(|grant| grant.rule.clone()).collect();
         let home = self.home.clone();
         self.text(
-            &text,
+            text,
             &Origin { layer, name: &name, anchor, home: home.as_ref(), trusted, granted: &granted },
         )
     }

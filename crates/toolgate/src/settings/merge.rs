@@ -265,6 +265,25 @@ pub fn key_rules() -> &'static [KeyRule] {
     })
 }
 
+/// The table of all keys as Markdown, for the documents.
+pub fn key_table() -> String {
+    let mut out = String::from("| key | meaning | counts from | several files |\n|---|---|---|---|\n");
+    for key in key_rules() {
+        let schema = key.path.iter().try_fold(super::schema::settings_schema(), |schema, name| {
+            schema.get("properties").and_then(|properties| properties.get(name))
+        });
+        let meaning = schema.and_then(|schema| schema.get("description")).and_then(Value::as_str);
+        let meaning = meaning.unwrap_or_default().lines().next().unwrap_or_default().replace('|', "\\|");
+        out.push_str(&format!(
+            "| `{}` | {meaning} | {} | {} |\n",
+            key.name(),
+            key.rule.counts_from(),
+            key.rule.merges_by()
+        ));
+    }
+    out
+}
+
 /// The rule of a key, or of the one that it lies below.
 pub(super) fn rule_of(path: &[&str]) -> Option<MergeRule> {
     key_rules()

@@ -10,20 +10,18 @@
 //! What a project brings may only tighten until it is trusted ([`trust`]); rules that a person granted at a prompt
 //! are remembered in [`grants`].
 
+pub mod bind;
 mod document;
 mod effective;
 pub mod grants;
 mod guard;
 mod judging;
 #[cfg(test)]
-#[expect(
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "tests make their own files and say what they tried"
-)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own files")]
 mod law;
 mod locate;
 pub mod merge;
+mod programs;
 mod read;
 mod sandbox;
 pub mod schema;
@@ -40,7 +38,7 @@ use shape::Shape;
 use std::collections::BTreeMap;
 use std::fmt;
 use toolgate_os::Stamp;
-use toolgate_policy::Layer;
+use toolgate_policy::{Layer, RawBook};
 use toolgate_proto::AbsPath;
 use trust::{Brought, Standing};
 
@@ -64,6 +62,14 @@ pub struct Settings {
     whole_merged: serde_json::Value,
     /// The managed files as one.
     managed: Shape,
+    /// toolgate's own settings and state, in use or not.
+    own_paths: Vec<AbsPath>,
+    /// What hooks run, but for programs of the system.
+    scripts: Vec<AbsPath>,
+    /// What is so wide about the workspace, where the user has not said yes to it.
+    wide: Option<&'static str>,
+    /// Trust holds for bytes only; not where the user trusts the workspace for one run.
+    resolved_by_bytes: bool,
     /// Every place that was looked at, there or not, and what it was like just before it was read.
     watched: Vec<(AbsPath, Stamp)>,
     /// When they were read: nanoseconds since 1970.
@@ -149,10 +155,76 @@ impl Settings {
         Ok(())
     }
 
-    /// Paths that no rule pre-approves for writing: a change of the settings is a change of the answer.
-    fn protected_paths(&self) -> Vec<AbsPath> {
+    /// Paths that no rule pre-approves for writing: a change of the settings, or of what hooks run, is a change of the
+    /// answer.
+    pub fn protected_paths(&self) -> Vec<AbsPath> {
         let files = self.files.iter().filter_map(|file| file.rules.file.as_ref());
-        files.filter_map(|file| AbsPath::new(file).ok()).collect()
+        let mut paths: Vec<AbsPath> = files.filter_map(|file| AbsPath::new(file).ok()).collect();
+        paths.extend(self.own_paths.iter().chain(&self.scripts).cloned());
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// Files of toolgate's own that hold secrets, and so are not for commands to read.
+    pub fn secret_paths(state_dir: &AbsPath) -> Vec<AbsPath> {
+        vec![state_dir.join("mcp-credentials.json")]
+    }
+
+    /// What must be said yes to, where the workspace is as wide as the home directory and the user has not yet.
+    pub fn wide_question(&self) -> Option<String> {
+        self.wide.map(|width| {
+            format!(
+                "the workspace is {width}, so tools could read and change everything in it; work in a project's \
+                 directory, or say yes once with `toolgate trust workspace`"
+            )
+        })
+    }
+
+    /// The question about a workspace as wide as the home directory, until the user says yes to it. Names of files may
+    /// be listed; everything else asks, whatever rules and modes say.
+    fn wide_book(&self) -> Option<RawBook> {
+        let message = self.wide_question()?;
+        let rules = serde_json::json!([
+            { "tool": "ls", "action": "allow" },
+            { "tool": "*", "action": "ask", "message": message },
+        ]);
+        let mut book = RawBook::new(Layer::Default, serde_json::json!({ "rules": rules }));
+        book.tighten_only = true;
+        Some(book)
+    }
+
+    /// Whether a project that is not trusted forbids anything, which may be the tool that screens calls for the user.
+    pub(crate) fn untrusted_forbids(&self) -> bool {
+        self.files.iter().filter(|file| !file.trusted).any(|file| {
+            let shape = &file.shape;
+            let rules = [&file.rules.deny, &file.rules.ask].into_iter().any(|rules| !rules.is_empty());
+            let tools = [&shape.disabled_tools, &shape.managed.disabled_tools];
+            rules || file.book.is_some() || tools.into_iter().any(|tools| !tools.is_empty())
+        })
+    }
+
+    /// Why a hook of a trusted project is not trusted itself.
+    pub(crate) fn unresolved_hook(&self, handler: &shape::Handler) -> Option<String> {
+        if !self.resolved_by_bytes {
+            return None;
+        }
+        let key = bind::hook_key(handler);
+        let unresolved = &self.brought.unresolved;
+        let found = unresolved.iter().find(|it| it.key == key || it.key.is_empty());
+        found.map(|it| {
+            format!(
+                "what it runs cannot be bound to bytes: {}; name a script of the project, or move the hook to your own \
+                 settings",
+                it.why
+            )
+        })
+    }
+
+    /// Whether a server of a trusted project is not trusted itself.
+    pub(crate) fn is_unresolved_server(&self, name: &str) -> bool {
+        let unresolved = &self.brought.unresolved;
+        self.resolved_by_bytes && unresolved.iter().any(|it| it.key == name || it.key.is_empty())
     }
 
     /// The layers found, for showing.

@@ -1,4 +1,4 @@
-//! A small private file of toolgate's own, read and written whole.
+//! A small private file of toolgate's own: changed under a lock, replaced wholly or not at all.
 
 use super::SettingsError;
 use super::locate::read;
@@ -12,20 +12,49 @@ pub(super) fn load<T: DeserializeOwned>(file: &AbsPath) -> Result<Vec<T>, Settin
     serde_json::from_str(&text).map_err(|error| SettingsError {
         file: file.to_string(),
         line: error.line(),
-        message: format!("it cannot be read: {error}"),
-        fix: "remove the file; what it remembered must then be trusted and granted anew".to_owned(),
+        message: format!("the file is damaged: {error}"),
+        fix: "repair it, or move it away; what it remembered must then be trusted and granted again"
+            .to_owned(),
     })
 }
 
-/// Writes a list.
-pub(super) fn save<T: Serialize>(file: &AbsPath, list: &[T]) -> Result<(), SettingsError> {
-    let failed = |problem: String| SettingsError {
+/// Changes a list as it is in the file now. Several processes may do so at once, and no change is lost; a file that is
+/// damaged stays as it is.
+pub(super) fn update<T: Serialize + DeserializeOwned, R>(
+    file: &AbsPath,
+    change: impl FnOnce(&mut Vec<T>) -> R,
+) -> Result<R, SettingsError> {
+    update_with(file, |list| Ok(change(list)))
+}
+
+/// The same for a change that can fail; nothing is written then. The lock is held until the change is done.
+pub(super) fn update_with<T: Serialize + DeserializeOwned, R>(
+    file: &AbsPath,
+    change: impl FnOnce(&mut Vec<T>) -> Result<R, SettingsError>,
+) -> Result<R, SettingsError> {
+    let _lock = toolgate_os::lock_own(file).map_err(|problem| failed(file, &problem.to_string()))?;
+    let mut list = load(file)?;
+    let before = text_of(file, &list)?;
+    let out = change(&mut list)?;
+    let after = text_of(file, &list)?;
+    if after != before {
+        toolgate_os::replace_own(file, after.as_bytes())
+            .map_err(|problem| failed(file, &problem.to_string()))?;
+    }
+    Ok(out)
+}
+
+fn text_of<T: Serialize>(file: &AbsPath, list: &[T]) -> Result<String, SettingsError> {
+    let mut text = serde_json::to_string_pretty(list).map_err(|error| failed(file, &error.to_string()))?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn failed(file: &AbsPath, problem: &str) -> SettingsError {
+    SettingsError {
         file: file.to_string(),
         line: 1,
         message: format!("it cannot be written: {problem}"),
         fix: "make the state directory writable, or set TOOLGATE_STATE_DIR".to_owned(),
-    };
-    let mut text = serde_json::to_string_pretty(list).map_err(|error| failed(error.to_string()))?;
-    text.push('\n');
-    toolgate_os::replace_own(file, text.as_bytes()).map_err(|problem| failed(problem.to_string()))
+    }
 }

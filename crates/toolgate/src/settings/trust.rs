@@ -1,38 +1,27 @@
-//! Trust: what a project brings may only tighten until a person has looked at it.
+//! Trust: what a project brings may only tighten until the user has looked at it.
 //!
-//! Trust is bound to the workspace's real path and to a hash of everything in it that could loosen or run: allow
-//! rules, a looser mode, further directories, hooks and the scripts that they name, servers, environment.
-//! A pull that changes any of that ends the trust, until somebody looks again; a pull that changes the rest does not.
-//! Deny and ask rules always count and are no part of the hash.
+//! Trust is bound to the workspace's real path and to bytes: the project's settings files and `.mcp.json` whole, and
+//! everything that their hooks and servers would run ([`bind`](super::bind)).
+//! A change of any of that ends the trust until the user looks again.
+//! A command that cannot be resolved to bytes is not trusted with the rest: a hook refuses the calls that it is for, and
+//! a server waits for `toolgate mcp approve`.
 
-use super::document::{Kind, Node};
+use super::bind::{Binder, Unresolved};
+use super::document::Node;
 use super::grants::Grant;
+use super::merge::{Contribution, at};
 use super::shape::Shape;
-use super::{SettingsError, read::CORRECT_IT, store};
+use super::{SettingsError, has_allow, read::CORRECT_IT, store};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+use std::collections::BTreeMap;
 use toolgate_gate::ledger::sha256_hex;
 use toolgate_os::Stamp;
-use toolgate_proto::{AbsPath, EntryKind, Mode};
+use toolgate_policy::Layer;
+use toolgate_proto::AbsPath;
 
-/// Scripts larger than this are not read; a hook that names one is described by its size and never trusted silently.
-const MOST_SCRIPT: u64 = 16 * 1024 * 1024;
-
-/// Keys of a settings file that can loosen, or that make something run.
-const LOOSENING: [&str; 12] = [
-    "hooks",
-    "env",
-    "mcpServers",
-    "disableAllHooks",
-    "enableAllProjectMcpServers",
-    "enabledMcpjsonServers",
-    "enabledPlugins",
-    "skillOverrides",
-    "sandbox",
-    "allowedHttpHookUrls",
-    "httpHookAllowedEnvVars",
-    "policy",
-];
+/// A list of servers larger than this is not read.
+const MAX_LIST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Whether a workspace is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,7 +30,7 @@ pub enum Standing {
     Trusted,
     /// It was trusted, and has changed since.
     Changed,
-    /// Nobody has trusted it.
+    /// It was never trusted.
     #[default]
     Unknown,
 }
@@ -51,21 +40,37 @@ pub enum Standing {
 pub struct Brought {
     /// Each thing, in words, with its file.
     pub items: Vec<String>,
-    /// The hash of all of it.
+    /// The hash of all that is bound.
     pub sha256: String,
-    /// The files beside the settings that belong to it (scripts of hooks, `.mcp.json`), as they were.
+    /// Each file and place that trust is bound to, with its digest or target.
+    pub bound: BTreeMap<String, String>,
+    /// The files that belong to it beside the settings, as they were.
     pub files: Vec<(AbsPath, Stamp)>,
+    /// What its hooks and servers would run, but for programs of the system.
+    pub scripts: Vec<AbsPath>,
+    /// What cannot be resolved to bytes, and so is not trusted.
+    pub unresolved: Vec<Unresolved>,
+}
+
+/// Where a project is, as far as binding must know.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ProjectPlace<'a> {
+    pub(super) root: &'a AbsPath,
+    pub(super) home: Option<&'a AbsPath>,
+    pub(super) search_path: Option<&'a str>,
 }
 
 impl Brought {
     /// Gathers it out of the project's settings files.
     pub(super) fn by(
-        root: &AbsPath,
+        place: ProjectPlace<'_>,
         texts: &[(AbsPath, String)],
         granted: &[Grant],
     ) -> Result<Self, SettingsError> {
+        let root = &toolgate_os::resolve(place.root).real;
         let mut brought = Self::default();
-        let mut hashed = Map::new();
+        let mut binder = Binder::new(root, place.home, place.search_path);
+        let mut shapes = Vec::new();
         for (path, text) in texts {
             let node = Node::parse(text).map_err(|unreadable| SettingsError {
                 file: path.to_string(),
@@ -73,122 +78,130 @@ impl Brought {
                 message: unreadable.message,
                 fix: CORRECT_IT.to_owned(),
             })?;
-            let loosening = loosening(&node, path, granted);
-            if loosening.is_empty() {
-                continue;
-            }
-            let name = path.as_path().strip_prefix(root.as_path()).unwrap_or(path.as_path());
-            for (key, value) in &loosening {
+            let said = node.value();
+            let name = path.as_path().strip_prefix(place.root.as_path()).unwrap_or(path.as_path());
+            binder.file(&root.join(name), text.as_bytes());
+            for (key, value) in loosening(&said, path, granted) {
                 brought.items.push(format!("{}: {key} {value}", name.display()));
             }
-            // The file was or will be refused elsewhere if it does not fit; here it only lists no scripts.
-            let shape: Shape = serde_json::from_value(node.value()).unwrap_or_default();
-            brought.scripts(root, &shape, &mut hashed);
-            hashed.insert(path.to_string(), Value::Object(loosening));
+            // The file was or will be refused elsewhere if it does not fit; here it only runs nothing.
+            shapes.push(serde_json::from_value::<Shape>(said).unwrap_or_default());
         }
-        let servers = root.join(".mcp.json");
-        brought.files.push((servers.clone(), toolgate_os::stamp(&servers)));
-        if let Ok(content) = toolgate_os::read_named_bytes(&servers, MOST_SCRIPT) {
+        let list = root.join(".mcp.json");
+        let stamp = toolgate_os::stamp(&list);
+        let mut listed = Value::Null;
+        if let Ok(content) = toolgate_os::read_named_bytes(&list, MAX_LIST_BYTES) {
             brought.items.push(format!(".mcp.json: {} bytes of servers", content.len()));
-            hashed.insert(servers.to_string(), json!(sha256_hex(&content)));
+            binder.file(&list, &content);
+            listed = serde_json::from_slice(&content).unwrap_or_default();
         }
-        if !hashed.is_empty() {
-            brought.sha256 = sha256_hex(Value::Object(hashed).to_string().as_bytes());
+        bind_commands(&mut binder, &shapes, &listed);
+        let Binder { bound, files, scripts, unresolved, .. } = binder;
+        for script in &scripts {
+            let name = script.as_path().strip_prefix(root.as_path()).unwrap_or(script.as_path());
+            let digest = bound.get(&format!("file {script}")).map(String::as_str).unwrap_or_default();
+            brought.items.push(format!("script {} ({digest:.12}…)", name.display()));
         }
+        brought.files = std::iter::once((list, stamp)).chain(files).collect();
+        (brought.scripts, brought.unresolved) = (scripts, unresolved);
+        brought.sha256 = digest_of(&bound);
+        brought.bound = bound;
         Ok(brought)
+    }
+
+    /// Whether these are the bytes of a file that trust is bound to.
+    pub(crate) fn binds(&self, file: &AbsPath, content: &[u8]) -> bool {
+        self.bound.get(&format!("file {file}")).is_some_and(|digest| *digest == sha256_hex(content))
     }
 
     /// Whether there is anything to trust.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
-
-    /// Adds the files of the workspace that hook commands name.
-    fn scripts(&mut self, root: &AbsPath, shape: &Shape, hashed: &mut Map<String, Value>) {
-        let handlers = shape.hooks.values().flatten().flat_map(|group| &group.hooks);
-        let words = handlers.flat_map(|handler| handler.command.iter().chain(handler.args.iter().flatten()));
-        for text in words {
-            for script in named_files(root, text) {
-                let key = script.to_string();
-                if hashed.contains_key(&key) {
-                    continue;
-                }
-                self.files.push((script.clone(), toolgate_os::stamp(&script)));
-                let content = match toolgate_os::read_named_bytes(&script, MOST_SCRIPT) {
-                    Ok(bytes) => sha256_hex(&bytes),
-                    Err(problem) => problem.to_string(),
-                };
-                let name = script.as_path().strip_prefix(root.as_path()).unwrap_or(script.as_path());
-                self.items.push(format!("script {} ({content:.12}…)", name.display()));
-                hashed.insert(key, json!(content));
-            }
-        }
-    }
 }
 
-/// The parts of a settings file that could loosen.
-fn loosening(node: &Node, path: &AbsPath, granted: &[Grant]) -> Map<String, Value> {
-    let mut out = Map::new();
-    let is_granted = |rule: &Value| {
-        granted.iter().any(|grant| grant.file == *path && rule.as_str() == Some(grant.rule.as_str()))
-    };
-    if let Some(Kind::Object(fields)) = node.get("permissions").map(|node| &node.kind) {
-        for (key, value) in fields {
-            let value = value.value();
-            let kept = match (key.as_str(), value) {
-                ("allow", Value::Array(rules)) => {
-                    let rest: Vec<Value> = rules.into_iter().filter(|rule| !is_granted(rule)).collect();
-                    (!rest.is_empty()).then_some(Value::Array(rest))
-                }
-                ("defaultMode", Value::String(mode)) => {
-                    let looser = matches!(mode.parse(), Ok(Mode::AcceptEdits | Mode::Bypass));
-                    looser.then_some(Value::String(mode))
-                }
-                ("additionalDirectories", value) => Some(value),
-                _ => None,
-            };
-            if let Some(kept) = kept {
-                out.insert(format!("permissions.{key}"), kept);
+fn bind_commands(binder: &mut Binder<'_>, shapes: &[Shape], listed: &Value) {
+    let hooks =
+        || shapes.iter().flat_map(|shape| shape.hooks.values()).flatten().flat_map(|group| &group.hooks);
+    let of_settings = shapes.iter().flat_map(|shape| &shape.mcp_servers);
+    let of_list = listed.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
+    let servers: Vec<(&String, &Value)> = of_settings.chain(of_list).collect();
+    if hooks().next().is_some() || !servers.is_empty() {
+        for (name, value) in shapes.iter().flat_map(|shape| &shape.env) {
+            if name == "PATH" {
+                binder.search_in(value);
+            }
+            if let Err(why) = binder.variable(name, value) {
+                let what = format!("variable `{name}`");
+                binder.unresolved.push(Unresolved { what, why, key: String::new() });
             }
         }
     }
-    for key in LOOSENING {
-        if let Some(value) = node.get(key) {
-            out.insert(key.to_owned(), value.value());
+    hooks().for_each(|handler| binder.hook(handler));
+    servers.into_iter().for_each(|(name, entry)| binder.server(name, entry));
+}
+
+/// What hooks would run, but for programs of the system.
+pub(super) fn scripts_of<'s>(
+    place: ProjectPlace<'_>,
+    shapes: impl Iterator<Item = &'s Shape>,
+) -> Vec<AbsPath> {
+    let root = toolgate_os::resolve(place.root).real;
+    let mut binder = Binder::new(&root, place.home, place.search_path);
+    for handler in shapes.flat_map(|shape| shape.hooks.values()).flatten().flat_map(|group| &group.hooks) {
+        binder.hook(handler);
+    }
+    binder.scripts
+}
+
+/// The keys of a settings file that wait for trust, with their values.
+fn loosening(said: &Value, path: &AbsPath, granted: &[Grant]) -> Vec<(String, Value)> {
+    let granted: Vec<String> =
+        granted.iter().filter(|grant| grant.file == *path).map(|grant| grant.rule.clone()).collect();
+    let contribution = Contribution { said, layer: Layer::Project, trusted: false, granted: &granted };
+    let mut out: Vec<(String, Value)> = contribution
+        .waiting()
+        .into_iter()
+        .filter_map(|key| Some((key.name(), at(said, &key.path)?.clone())))
+        .collect();
+    for (key, value) in &mut out {
+        if let ("permissions.allow", Value::Array(rules)) = (key.as_str(), value) {
+            rules.retain(|rule| !granted.iter().any(|granted| rule.as_str() == Some(granted)));
         }
+    }
+    let mode = said.get("permissions").and_then(|permissions| permissions.get("defaultMode"));
+    if let Some(mode) = mode.filter(|mode| !mode.is_null()) {
+        out.push(("permissions.defaultMode".to_owned(), mode.clone()));
+    }
+    if let Some(book) = said.get("policy").filter(|book| has_allow(book)) {
+        out.push(("policy".to_owned(), book.clone()));
     }
     out
 }
 
-/// The files below the root that a command line names, as far as its words show.
-fn named_files(root: &AbsPath, line: &str) -> Vec<AbsPath> {
-    let at_root = format!("{root}/");
-    let filled = line
-        .replace("\"$CLAUDE_PROJECT_DIR\"/", &at_root)
-        .replace("\"${CLAUDE_PROJECT_DIR}\"/", &at_root)
-        .replace("$CLAUDE_PROJECT_DIR/", &at_root)
-        .replace("${CLAUDE_PROJECT_DIR}/", &at_root);
-    let divides = |c: char| {
-        c.is_whitespace() || matches!(c, '"' | '\'' | ';' | '|' | '&' | '(' | ')' | '<' | '>' | '=' | '`')
-    };
-    filled
-        .split(divides)
-        .filter(|word| !word.is_empty() && !word.starts_with('-'))
-        .filter_map(|word| {
-            let fact = toolgate_os::resolve(&root.join(word));
-            let inside = fact.problem.is_none() && fact.real.is_under(root);
-            (inside && fact.kind == EntryKind::File).then_some(fact.real)
-        })
-        .collect()
+fn digest_of(bound: &BTreeMap<String, String>) -> String {
+    sha256_hex(serde_json::to_string(bound).unwrap_or_default().as_bytes())
 }
 
-/// One workspace that a person trusted.
+/// One workspace that the user trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trusted {
     /// Its real path.
     pub root: AbsPath,
     /// The hash of what it brought then.
     pub sha256: String,
+    /// Each file and place of it, with its digest or target.
+    #[serde(default)]
+    pub bound: BTreeMap<String, String>,
+    /// When: milliseconds since 1970, UTC.
+    pub at: u64,
+}
+
+/// A workspace as wide as the home directory that the user said yes to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WideWorkspace {
+    /// Its real path.
+    pub root: AbsPath,
     /// When: milliseconds since 1970, UTC.
     pub at: u64,
 }
@@ -197,12 +210,13 @@ pub struct Trusted {
 #[derive(Debug, Clone)]
 pub struct TrustStore {
     pub(super) file: AbsPath,
+    pub(super) wide: AbsPath,
 }
 
 impl TrustStore {
     /// The store in a state directory.
     pub fn in_dir(state_dir: &AbsPath) -> Self {
-        Self { file: state_dir.join("trust.json") }
+        Self { file: state_dir.join("trust.json"), wide: state_dir.join("wide-workspaces.json") }
     }
 
     /// Every workspace that was trusted.
@@ -213,23 +227,27 @@ impl TrustStore {
     /// Trusts a workspace as it is.
     pub fn add(&self, root: &AbsPath, brought: &Brought) -> Result<(), SettingsError> {
         let root = toolgate_os::resolve(root).real;
-        let mut list = self.list()?;
-        list.retain(|trusted| trusted.root != root);
-        list.push(Trusted { root, sha256: brought.sha256.clone(), at: toolgate_os::now_millis() });
-        store::save(&self.file, &list)
+        store::update(&self.file, |list: &mut Vec<Trusted>| {
+            list.retain(|trusted| trusted.root != root);
+            let (sha256, bound) = (brought.sha256.clone(), brought.bound.clone());
+            list.push(Trusted { root, sha256, bound, at: toolgate_os::now_millis() });
+        })
     }
 
     /// Ends the trust in a workspace. False if there was none.
     pub fn remove(&self, root: &AbsPath) -> Result<bool, SettingsError> {
         let real = toolgate_os::resolve(root).real;
-        let mut list = self.list()?;
-        let before = list.len();
-        list.retain(|trusted| trusted.root != real && trusted.root != *root);
-        let removed = list.len() < before;
-        if removed {
-            store::save(&self.file, &list)?;
-        }
-        Ok(removed)
+        let wide = store::update(&self.wide, |list: &mut Vec<WideWorkspace>| {
+            let before = list.len();
+            list.retain(|known| known.root != real);
+            list.len() < before
+        })?;
+        let trusted = store::update(&self.file, |list: &mut Vec<Trusted>| {
+            let before = list.len();
+            list.retain(|trusted| trusted.root != real && trusted.root != *root);
+            list.len() < before
+        })?;
+        Ok(trusted || wide)
     }
 
     /// How a workspace stands.
@@ -240,5 +258,74 @@ impl TrustStore {
             Some(_) => Standing::Changed,
             None => Standing::Unknown,
         })
+    }
+
+    /// What differs from when a workspace was trusted, in words.
+    pub fn changes(&self, root: &AbsPath, brought: &Brought) -> Result<Vec<String>, SettingsError> {
+        let real = toolgate_os::resolve(root).real;
+        let list = self.list()?;
+        let Some(trusted) = list.iter().find(|trusted| trusted.root == real) else { return Ok(Vec::new()) };
+        let mut changes: Vec<String> = Vec::new();
+        for key in trusted.bound.keys().chain(brought.bound.keys()) {
+            let name = key.split_once(' ').map_or(key.as_str(), |(_, path)| path);
+            let name = name.strip_prefix(&format!("{real}/")).unwrap_or(name).to_owned();
+            if trusted.bound.get(key) != brought.bound.get(key) && !changes.contains(&name) {
+                changes.push(name);
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Keeps the trust in a workspace whose file toolgate itself writes, such as a rule that the user granted. What was
+    /// there before must be what was trusted.
+    pub(super) fn follow_own_write(
+        &self,
+        root: &AbsPath,
+        file: &AbsPath,
+        before: Option<&str>,
+        after: &str,
+    ) -> Result<(), SettingsError> {
+        let key = format!("file {file}");
+        let digest = |text: &str| sha256_hex(text.as_bytes());
+        let concerns = |trusted: &Trusted| {
+            trusted.root == *root && trusted.bound.get(&key).cloned() == before.map(digest)
+        };
+        if !self.list()?.iter().any(concerns) {
+            return Ok(());
+        }
+        store::update(&self.file, |list: &mut Vec<Trusted>| {
+            for trusted in list.iter_mut().filter(|trusted| concerns(trusted)) {
+                trusted.bound.insert(key.clone(), digest(after));
+                trusted.sha256 = digest_of(&trusted.bound);
+            }
+        })
+    }
+
+    /// Remembers that the user wants to work in a workspace as wide as the home directory.
+    pub fn accept_wide(&self, root: &AbsPath) -> Result<(), SettingsError> {
+        let root = toolgate_os::resolve(root).real;
+        store::update(&self.wide, |list: &mut Vec<WideWorkspace>| {
+            list.retain(|known| known.root != root);
+            list.push(WideWorkspace { root, at: toolgate_os::now_millis() });
+        })
+    }
+
+    /// Whether the user said yes to such a workspace.
+    pub fn is_accepted_wide(&self, root: &AbsPath) -> Result<bool, SettingsError> {
+        let root = toolgate_os::resolve(root).real;
+        Ok(store::load::<WideWorkspace>(&self.wide)?.iter().any(|known| known.root == root))
+    }
+}
+
+/// What is so wide about a workspace that the user must say yes to it first: the whole file system, the home directory,
+/// or a directory above it.
+pub fn wide_workspace(root: &AbsPath, home: Option<&AbsPath>) -> Option<&'static str> {
+    let real = toolgate_os::resolve(root).real;
+    let home = home.map(|home| toolgate_os::resolve(home).real);
+    match home {
+        _ if real == AbsPath::root() => Some("the whole file system"),
+        Some(home) if home == real => Some("your home directory"),
+        Some(home) if home.is_under(&real) => Some("a directory above your home directory"),
+        _ => None,
     }
 }

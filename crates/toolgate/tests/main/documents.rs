@@ -24,6 +24,22 @@ fn the_published_schemas_are_fresh() {
     }
 }
 
+/// Run by `cargo xtask docs` with `TOOLGATE_WRITE`, it writes the table instead.
+#[test]
+fn the_table_of_settings_keys_is_fresh() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/settings.md");
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let (start, end) = ("<!-- keys, made by `cargo xtask docs` -->\n", "<!-- end of keys -->");
+    let (before, rest) = kept.split_once(start).unwrap();
+    let (table, after) = rest.split_once(end).unwrap();
+    let fresh = toolgate::settings::merge::key_table();
+    if std::env::var_os("TOOLGATE_WRITE").is_some() {
+        std::fs::write(&file, format!("{before}{start}{fresh}{end}{after}")).unwrap();
+        return;
+    }
+    assert!(table == fresh, "the keys in docs/settings.md are stale: run `cargo xtask docs`");
+}
+
 /// What a schema says to people, and no check looks at.
 const WORDS: [&str; 7] = ["$id", "$schema", "default", "description", "examples", "format", "title"];
 

@@ -28,19 +28,19 @@ fn trust_is_bound_to_what_the_project_would_run() {
     assert_eq!(desk.run(&SEARCH).code, 0);
     assert!(desk.run(&["trust", "list"]).out.contains(desk.path("").to_str().unwrap().trim_end_matches('/')));
 
-    // A deny rule is no part of what is trusted; it counts at once and keeps the trust.
-    desk.write(".claude/settings.json", &settings("WebSearch", "ls"));
-    assert_eq!(desk.run(&SEARCH).code, 0);
-    assert_eq!(desk.run(&["check", "ls"]).code, 3);
-    // A changed script, or a changed allow rule, ends it, loudly.
-    for (file, changed) in
-        [("guard.sh", "exit 0 # changed\n".to_owned()), (".claude/settings.json", settings("Web*", "ls"))]
-    {
+    // Files are bound whole: a changed script, allow rule or deny rule ends the trust, loudly. The deny counts at once.
+    for (file, changed) in [
+        ("guard.sh", "exit 0 # changed\n".to_owned()),
+        (".claude/settings.json", settings("Web*", "Nothing")),
+        (".claude/settings.json", settings("WebSearch", "ls")),
+    ] {
         let before = std::fs::read_to_string(desk.path(file)).unwrap();
         desk.write(file, &changed);
         let said = desk.run(&SEARCH);
         assert_eq!(said.code, 4, "{file}");
         assert!(said.err.contains("has changed since it was trusted"), "{file}: {}", said.err);
+        assert!(said.err.contains(&format!("`{file}`")), "what changed is named: {}", said.err);
+        assert_eq!(desk.run(&["check", "ls"]).code, if changed.contains("\"ls\"") { 3 } else { 0 }, "{file}");
         desk.write(file, &before);
         assert_eq!(desk.run(&SEARCH).code, 0, "{file}: as it was when it was trusted");
     }

@@ -105,6 +105,7 @@ fn put(world: &World, name: &str, entry: &Value, scope: Scope, out: &mut Out) ->
     let mut notes = Vec::new();
     let server = read_server(name, entry, &origin, &mut notes)
         .map_err(|problem| Failure::Usage(format!("server `{name}`: {problem}")))?;
+    let lock = lock(world, &path)?;
     let mut whole = read(&path)?;
     let servers = whole.entry("mcpServers").or_insert_with(|| json!({}));
     let Some(servers) = servers.as_object_mut() else {
@@ -112,6 +113,7 @@ fn put(world: &World, name: &str, entry: &Value, scope: Scope, out: &mut Out) ->
     };
     servers.insert(name.to_owned(), entry.clone());
     write(&path, &whole)?;
+    drop(lock);
     for note in notes {
         out.note(&note);
     }
@@ -127,6 +129,7 @@ pub(crate) fn remove(world: &World, args: &RemoveArgs, out: &mut Out) -> Result<
     let scopes = args.scope.map_or_else(|| vec![Scope::User, Scope::Project], |scope| vec![scope]);
     for scope in scopes {
         let path = file_of(world, scope)?;
+        let _lock = lock(world, &path)?;
         let mut whole = read(&path)?;
         let removed = whole
             .get_mut("mcpServers")
@@ -239,6 +242,16 @@ fn read(path: &AbsPath) -> Result<Map<String, Value>, Failure> {
         Ok(_) => Err(Failure::Usage(format!("{path}: it must be a JSON object"))),
         Err(problem) => Err(Failure::Usage(format!("{path}: {problem}"))),
     }
+}
+
+/// Keeps other processes from changing the lists. The lock is beside toolgate's own state, so that it leaves no file in
+/// a project.
+fn lock(world: &World, path: &AbsPath) -> Result<toolgate_os::OwnLock, Failure> {
+    let held = match &world.ambient.state_dir {
+        Some(dir) => dir.join("mcp-lists"),
+        None => path.clone(),
+    };
+    toolgate_os::lock_own(&held).map_err(|problem| Failure::Usage(format!("{path}: {problem}")))
 }
 
 fn write(path: &AbsPath, whole: &Map<String, Value>) -> Result<(), Failure> {

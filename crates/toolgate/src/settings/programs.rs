@@ -1,0 +1,176 @@
+//! What is known of programs that run other code: runners, interpreters, what the shell does itself.
+
+use toolgate_proto::AbsPath;
+
+/// Programs that run code which their command line does not name.
+pub(super) const RUNNERS: &[&str] = &[
+    "npx",
+    "npm",
+    "pnpm",
+    "pnpx",
+    "yarn",
+    "bunx",
+    "pipx",
+    "uvx",
+    "uv",
+    "poetry",
+    "pipenv",
+    "hatch",
+    "tox",
+    "nox",
+    "make",
+    "gmake",
+    "just",
+    "task",
+    "cargo",
+    "go",
+    "gradle",
+    "gradlew",
+    "mvn",
+    "mvnw",
+    "ant",
+    "bazel",
+    "rake",
+    "bundle",
+    "composer",
+    "docker",
+    "podman",
+    "nix",
+    "nix-shell",
+    "pre-commit",
+    "dotnet",
+    "mise",
+    "asdf",
+    "direnv",
+    "corepack",
+    "volta",
+    "rustup",
+    "xargs",
+    "parallel",
+    "eval",
+    "ssh",
+];
+
+/// Programs that run a script, and the options after which code follows as text.
+pub(super) const INTERPRETERS: &[(&str, &[&str])] = &[
+    ("bash", &["-c"]),
+    ("sh", &["-c"]),
+    ("dash", &["-c"]),
+    ("zsh", &["-c"]),
+    ("ksh", &["-c"]),
+    ("fish", &["-c"]),
+    ("python", &["-c"]),
+    ("pypy", &["-c"]),
+    ("node", &["-e", "--eval", "-p", "--print"]),
+    ("nodejs", &["-e", "--eval", "-p", "--print"]),
+    ("ruby", &["-e"]),
+    ("perl", &["-e", "-E"]),
+    ("php", &["-r"]),
+    ("lua", &["-e"]),
+    ("deno", &[]),
+    ("bun", &["-e", "--eval"]),
+    ("tsx", &["-e"]),
+    ("ts-node", &["-e"]),
+    ("Rscript", &["-e"]),
+    ("pwsh", &[]),
+    ("java", &[]),
+    ("osascript", &["-e"]),
+    ("tclsh", &[]),
+];
+
+/// Options of interpreters whose value is a word of its own.
+pub(super) const VALUED: &[&str] =
+    &["-W", "-X", "-I", "-r", "--require", "--import", "--loader", "-O", "-cp", "-classpath"];
+
+/// What the shell does itself.
+pub(super) const BUILTINS: &[&str] = &[
+    "echo",
+    "printf",
+    "exit",
+    "true",
+    "false",
+    "test",
+    "[",
+    "[[",
+    ":",
+    "cd",
+    "read",
+    "export",
+    "set",
+    "unset",
+    "return",
+    "shift",
+    "local",
+    "declare",
+    "wait",
+    "trap",
+    "umask",
+    "pwd",
+    "type",
+    "command",
+    "exec",
+    "env",
+    "break",
+    "continue",
+    "let",
+    "((",
+    "readonly",
+    "typeset",
+    "kill",
+    "jobs",
+    "hash",
+    "getopts",
+    "mapfile",
+    "readarray",
+    "shopt",
+    "ulimit",
+];
+
+/// Endings of files that hold code.
+pub(super) const CODE: &[&str] = &[
+    "sh", "bash", "zsh", "py", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "rb", "pl", "pm", "php",
+    "lua", "r", "ps1", "awk", "sed", "jq", "tcl",
+];
+
+/// Environment variables that choose where code is loaded from.
+pub(super) const LOADERS: &[&str] = &[
+    "LD_PRELOAD",
+    "LD_LIBRARY_PATH",
+    "LD_AUDIT",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "PYTHONSTARTUP",
+    "NODE_PATH",
+    "NODE_OPTIONS",
+    "PERL5LIB",
+    "PERL5OPT",
+    "RUBYLIB",
+    "RUBYOPT",
+    "BASH_ENV",
+    "ENV",
+    "CLASSPATH",
+    "GIT_DIR",
+    "JAVA_TOOL_OPTIONS",
+    "LUA_PATH",
+    "PATH",
+];
+
+pub(super) fn is_code(path: &AbsPath, text: &str) -> bool {
+    let ending = path.as_path().extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    ending.is_some_and(|ending| CODE.contains(&ending.as_str())) || text.starts_with("#!")
+}
+
+/// The interpreter that a program is, whatever its version.
+pub(super) fn interpreter(name: &str) -> Option<(&'static str, &'static [&'static str])> {
+    let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    INTERPRETERS.iter().find(|(known, _)| *known == name || *known == plain).copied()
+}
+
+/// The assignments before a command.
+pub(super) fn assignments(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split_whitespace().map_while(|word| {
+        let (name, value) = word.split_once('=')?;
+        let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        fits.then_some((name, value))
+    })
+}
