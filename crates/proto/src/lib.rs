@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
 mod call;
 mod definition;
 mod event;
