@@ -4,9 +4,8 @@ use super::out::{Out, paint, style};
 use super::world::World;
 use super::{Exit, Failure};
 use serde_json::{Value, json};
-use toolgate::ledger::{LEDGER_NAME, LedgerSink, verify};
+use toolgate::ledger::{LedgerSink, verify_in};
 use toolgate::render::visible;
-use toolgate_os::AppendLog;
 use toolgate_os::sandbox::{Ground, try_out};
 
 /// One thing that was looked at.
@@ -71,7 +70,7 @@ fn settings(world: &World, findings: &mut Vec<Finding>) -> Result<(), Failure> {
 }
 
 fn ledger(world: &World, findings: &mut Vec<Finding>) {
-    let Some(dir) = world.ledger_dir() else {
+    let Some((dir, anchor_dir)) = world.ledger_dir().zip(world.anchor_dir()) else {
         findings.push(finding(
             "ledger",
             State::Note,
@@ -79,18 +78,11 @@ fn ledger(world: &World, findings: &mut Vec<Finding>) {
         ));
         return;
     };
-    if let Err(error) = LedgerSink::open(&dir, u64::MAX) {
+    if let Err(error) = LedgerSink::open_anchored(&dir, &anchor_dir, u64::MAX) {
         findings.push(finding("ledger", State::Note, &format!("{dir} cannot be written: {error}")));
         return;
     }
-    let report = AppendLog::segments_in(&dir, LEDGER_NAME).and_then(|segments| {
-        let mut files = Vec::new();
-        for segment in &segments {
-            files.push((segment.path.display().to_string(), AppendLog::read_segment(segment)?));
-        }
-        let head = AppendLog::head_in(&dir, LEDGER_NAME)?;
-        Ok(verify(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), head.as_deref()))
-    });
+    let report = verify_in(&dir, &anchor_dir).map(|(report, _)| report);
     findings.push(match report {
         Ok(report) if report.intact() => {
             finding("ledger", State::Good, &format!("{} records in {dir}, the chain holds", report.records))

@@ -6,7 +6,7 @@ use super::world::World;
 use super::{Exit, Failure};
 use jiff::{Timestamp, ToSpan, civil::DateTime, tz::TimeZone};
 use std::time::Duration;
-use toolgate::ledger::{LEDGER_NAME, Line, verify};
+use toolgate::ledger::{LEDGER_NAME, Line, verify_in};
 use toolgate::render::visible;
 use toolgate::{AbsPath, CallRecord};
 use toolgate_os::{AppendLog, Segment};
@@ -152,13 +152,9 @@ fn took(micros: u64) -> String {
 }
 
 fn check_chain(world: &World, dir: &AbsPath, out: &mut Out) -> Result<Exit, Failure> {
-    let mut files = Vec::new();
-    for segment in segments(dir)? {
-        let name = segment.path.file_name().map(|name| name.to_string_lossy().into_owned());
-        files.push((name.unwrap_or_default(), AppendLog::read_segment(&segment)?));
-    }
-    let head = AppendLog::head_in(dir, LEDGER_NAME)?;
-    let report = verify(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), head.as_deref());
+    let anchor_dir = world.anchor_dir().unwrap_or_else(|| AppendLog::default_anchor_dir(dir));
+    let (report, files) =
+        verify_in(dir, &anchor_dir).map_err(|error| Failure::Usage(format!("{dir}: {error}")))?;
     if world.global.json {
         let text = serde_json::to_string(&report).map_err(|error| Failure::Usage(error.to_string()))?;
         out.line(&text)?;
