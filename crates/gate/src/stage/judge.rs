@@ -87,7 +87,7 @@ fn decide(
     opinions: &[Opinion],
     consulted: bool,
 ) -> (Judgement, Survey, Facts) {
-    let mut survey = policy.survey(intent, workspace);
+    let mut survey = policy.survey_call(input, intent, workspace);
     survey.only_spoken_of = consulted;
     let mut facts = Facts::none();
     for fact in toolgate_os::resolve_all(&survey.paths) {
