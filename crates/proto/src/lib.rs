@@ -47,5 +47,7 @@ pub use output::{Block, Body, Modifier, Output};
 pub use path::{AbsPath, NotAbsolute};
 pub use record::{Approval, CallRecord, HookMark, JudgedAs, Outcome, Principal, StageMark};
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
-pub use render::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text, visible};
+pub use render::{
+    CallResult, anthropic_result, fit, fit_line, mcp_result, openai_message, terminal_text, visible,
+};
 pub use verdict::{Network, Question, Reason, Risk, RuleRef, Severity, Suggestion, Terms, Verdict, Warning};

@@ -6,11 +6,12 @@
 mod allowed;
 
 use super::Net;
-use super::filter::{Act, Check, Rule};
+use super::filter::{Act, Check, Program, Rule, assemble};
 use libc::c_long;
+use std::sync::{Mutex, PoisonError};
 
 /// What the table depends on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setting {
     pub(super) net: Net,
     /// Somebody is there to decide.
@@ -215,6 +216,24 @@ fn bits(value: i32) -> u32 {
     value.cast_unsigned()
 }
 
+/// The filter for a setting. Put together once: it is the same for every command, and takes longer to make than to copy.
+pub(super) fn program(setting: Setting) -> Program {
+    static MADE: Mutex<Vec<(Setting, Program)>> = Mutex::new(Vec::new());
+    // Which port it is, is not for the filter to know.
+    let net = match setting.net {
+        Net::Loopback(Some(_)) => Net::Loopback(Some(0)),
+        net @ (Net::None | Net::Loopback(None) | Net::Full) => net,
+    };
+    let setting = Setting { net, ..setting };
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, program)) = made.iter().find(|(known, _)| *known == setting) {
+        return program.clone();
+    }
+    let program = assemble(&rules(setting));
+    made.push((setting, program.clone()));
+    program
+}
+
 /// The rules for a setting, in the order in which they are tried.
 pub(super) fn rules(setting: Setting) -> Vec<Rule> {
     let no = Act::Fail(libc::EPERM);
@@ -348,8 +367,8 @@ fn sockets(setting: Setting, out: &mut Vec<Rule>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::filter::ARCH;
     use super::super::filter::tests::{oracle, run};
-    use super::super::filter::{ARCH, assemble};
     use super::*;
     use proptest::prelude::*;
 

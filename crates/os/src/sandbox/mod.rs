@@ -151,7 +151,7 @@ impl Confinement {
             if ground.landlock > 0 { files::ruleset(&mut bounds, self.net).map_err(unusable)? } else { None };
         let setting =
             calls::Setting { net: self.net, warden: ground.warden, reads: bounds.reads_are_mixed() };
-        let program = ground.filter.then(|| filter::assemble(&calls::rules(setting)));
+        let program = ground.filter.then(|| calls::program(setting));
         let (messenger, warden) = if ground.warden {
             let (ours, theirs) =
                 socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
