@@ -3,6 +3,8 @@
 //! What the lines mean is not known here.
 //! The caller hands in a closure that sees the last whole line and returns the next one; it runs under a lock on the
 //! directory, so that a chain from line to line cannot fork.
+//! A head beside the log and an anchor in another directory both name the last line, so that a log that was truncated
+//! or removed shows: the closure is told what they say before they are written again.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
@@ -31,40 +33,86 @@ pub struct AppendLog {
     /// Device and number of that file: another process may put a new one in its place.
     id: (u64, u64),
     /// Holds the head of the log, and is what writers lock.
-    head: File,
+    head: Note,
+    /// Holds the same, elsewhere.
+    anchor: Note,
     /// How far this process has seen the current file, and the last line there.
     seen: u64,
     last: Option<String>,
 }
 
+/// What is known of a log before a line is appended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogEnd<'a> {
+    /// The last whole line there is.
+    pub last: Option<&'a str>,
+    /// What the head beside the log says.
+    pub head: Option<&'a str>,
+    /// What the anchor says.
+    pub anchor: Option<&'a str>,
+}
+
 impl AppendLog {
-    /// Opens or creates the log. The directory is made private to the user.
+    /// Opens or creates the log, with its anchor in a directory below.
     pub fn open(dir: &AbsPath, name: &str, rotate_at: u64) -> io::Result<Self> {
-        let dir = dir.as_path().to_path_buf();
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir)?;
-        let mut options = OpenOptions::new();
-        let head = options.create(true).mode(0o600).write(true).open(dir.join(format!("{name}.head")))?;
-        let path = dir.join(format!("{name}.jsonl"));
-        let (file, id) = open_lines(&path)?;
-        Ok(Self { name: name.to_owned(), dir, path, rotate_at, file, id, head, seen: 0, last: None })
+        Self::open_anchored(dir, &Self::default_anchor_dir(dir), name, rotate_at)
     }
 
-    /// Appends the line that `next` makes of the last one, and keeps the head it makes beside the log,
-    /// so that a line cut off the end can be missed.
+    /// Where [`AppendLog::open`] keeps the anchor.
+    pub fn default_anchor_dir(dir: &AbsPath) -> AbsPath {
+        dir.join("anchor")
+    }
+
+    /// Opens or creates the log. The directory is made private to the user, and so is that of the anchor, which
+    /// should be another one: what removes the log should not remove its anchor along with it.
+    pub fn open_anchored(
+        dir: &AbsPath,
+        anchor_dir: &AbsPath,
+        name: &str,
+        rotate_at: u64,
+    ) -> io::Result<Self> {
+        let dir = dir.as_path().to_path_buf();
+        for made in [&dir, anchor_dir.as_path()] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(made)?;
+        }
+        let head = Note::open(dir.join(format!("{name}.head")))?;
+        let anchor = Note::open(anchor_dir.as_path().join(format!("{name}.anchor")))?;
+        let path = dir.join(format!("{name}.jsonl"));
+        let (file, id) = open_lines(&path)?;
+        Ok(Self { name: name.to_owned(), dir, path, rotate_at, file, id, head, anchor, seen: 0, last: None })
+    }
+
+    /// Appends the line that `next` makes of the end of the log, and keeps the head it makes beside the log and in
+    /// the anchor, so that truncation shows.
     /// Neither may have a line end in it.
-    pub fn append(&mut self, next: impl FnOnce(Option<&str>) -> (String, String)) -> io::Result<()> {
-        flock(&self.head, FlockOperation::LockExclusive)?;
+    pub fn append(&mut self, next: impl FnOnce(LogEnd<'_>) -> (String, String)) -> io::Result<()> {
+        self.lock()?;
         let result = self.append_locked(next);
-        flock(&self.head, FlockOperation::Unlock)?;
+        flock(&self.head.file, FlockOperation::Unlock)?;
         result
     }
 
-    fn append_locked(&mut self, next: impl FnOnce(Option<&str>) -> (String, String)) -> io::Result<()> {
+    /// Locks the head that is there now: one that was removed in the meantime is no longer what others lock.
+    fn lock(&mut self) -> io::Result<()> {
+        const MAX_ATTEMPTS: usize = 16;
+        for _ in 0..MAX_ATTEMPTS {
+            flock(&self.head.file, FlockOperation::LockExclusive)?;
+            if !self.head.reopen_if_replaced()? {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("the head of the log is replaced all the time"))
+    }
+
+    fn append_locked(&mut self, next: impl FnOnce(LogEnd<'_>) -> (String, String)) -> io::Result<()> {
         let mut size = self.current_size()?;
         if size != self.seen {
             size = self.catch_up(size)?;
         }
-        let (mut line, head) = next(self.last.as_deref());
+        self.anchor.reopen_if_replaced()?;
+        let (said, anchored) = (self.head.read()?, self.anchor.read()?);
+        let end = LogEnd { last: self.last.as_deref(), head: said.as_deref(), anchor: anchored.as_deref() };
+        let (mut line, head) = next(end);
         if size > 0 && size + line.len() as u64 > self.rotate_at {
             self.rotate()?;
             size = 0;
@@ -73,21 +121,22 @@ impl AppendLog {
         // One write call: a crash leaves a torn last line, which `catch_up` ends and skips.
         self.file.write_all(line.as_bytes())?;
         line.pop();
-        // Under the lock nobody else appends.
+        // Under the lock no other process appends.
         self.seen = size + line.len() as u64 + 1;
         self.last = Some(line);
-        // After the line: a crash in between leaves the head one line behind, never one ahead.
-        self.head.write_all_at(format!("{head}\n").as_bytes(), 0)?;
-        Ok(())
+        // After the line: a crash in between leaves these one line behind, never one ahead.
+        self.head.write(&head)?;
+        self.anchor.write(&head)
     }
 
-    /// The head that the last append kept, where there is one.
+    /// The head that the last append kept beside the log, where there is one.
     pub fn head_in(dir: &AbsPath, name: &str) -> io::Result<Option<String>> {
-        match fs::read_to_string(dir.as_path().join(format!("{name}.head"))) {
-            Ok(text) => Ok(text.lines().next().map(str::to_owned)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
+        read_note(&dir.as_path().join(format!("{name}.head")))
+    }
+
+    /// The head that the last append kept in the anchor, where there is one.
+    pub fn anchor_in(anchor_dir: &AbsPath, name: &str) -> io::Result<Option<String>> {
+        read_note(&anchor_dir.as_path().join(format!("{name}.anchor")))
     }
 
     /// The current file may have been rotated away by another process since.
@@ -180,6 +229,60 @@ impl AppendLog {
     }
 }
 
+/// A file of one line.
+#[derive(Debug)]
+struct Note {
+    path: PathBuf,
+    file: File,
+}
+
+impl Note {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let file = open_note(&path)?;
+        Ok(Self { path, file })
+    }
+
+    /// Whether another file, or none, had come into its place; then that one is open now.
+    fn reopen_if_replaced(&mut self) -> io::Result<bool> {
+        let here = self.file.metadata()?;
+        let same = fs::symlink_metadata(&self.path)
+            .is_ok_and(|there| (there.dev(), there.ino()) == (here.dev(), here.ino()));
+        if !same {
+            self.file = open_note(&self.path)?;
+        }
+        Ok(!same)
+    }
+
+    fn read(&self) -> io::Result<Option<String>> {
+        let mut bytes = [0u8; MAX_NOTE];
+        let count = self.file.read_at(&mut bytes, 0)?;
+        Ok(first_line(&String::from_utf8_lossy(bytes.get(..count).unwrap_or_default())))
+    }
+
+    fn write(&self, text: &str) -> io::Result<()> {
+        self.file.write_all_at(format!("{text}\n").as_bytes(), 0)
+    }
+}
+
+/// Most bytes of a note that are looked at.
+const MAX_NOTE: usize = 256;
+
+fn open_note(path: &Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).mode(0o600).read(true).write(true).open(path)
+}
+
+fn read_note(path: &Path) -> io::Result<Option<String>> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(first_line(&String::from_utf8_lossy(&bytes))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn first_line(text: &str) -> Option<String> {
+    text.lines().next().filter(|line| !line.is_empty()).map(str::to_owned)
+}
+
 fn open_lines(path: &Path) -> io::Result<(File, (u64, u64))> {
     let file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
     let there = file.metadata()?;
@@ -213,8 +316,9 @@ fn last_whole_line(tail: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
-    fn count(last: Option<&str>) -> (String, String) {
-        let number: u64 = last
+    fn count(end: LogEnd<'_>) -> (String, String) {
+        let number: u64 = end
+            .last
             .and_then(|line| line.trim_start_matches("{\"n\":").trim_end_matches('}').parse().ok())
             .unwrap_or(0);
         (format!("{{\"n\":{}}}", number + 1), format!("{:04}", number + 1))
@@ -238,6 +342,7 @@ mod tests {
         let expected: String = (1..=40).map(|n| format!("{{\"n\":{n}}}\n")).collect();
         assert_eq!(all(&dir), expected);
         assert_eq!(AppendLog::head_in(&dir, "log").unwrap().unwrap(), "0040");
+        assert_eq!(AppendLog::anchor_in(&dir.join("anchor"), "log").unwrap().unwrap(), "0040");
         assert!(AppendLog::segments_in(&dir, "log").unwrap().len() > 3);
     }
 
@@ -252,5 +357,25 @@ mod tests {
         std::fs::write(&path, text).unwrap();
         AppendLog::open(&dir, "log", 1000).unwrap().append(count).unwrap();
         assert_eq!(all(&dir), "{\"n\":1}\n{\"n\":\n{\"n\":2}\n");
+    }
+
+    #[test]
+    fn a_removed_head_or_anchor_is_seen_by_a_writer_that_had_it_open() {
+        for gone in ["log.head", "anchor/log.anchor"] {
+            let dir = tempfile::tempdir().unwrap();
+            let dir = AbsPath::new(dir.path()).unwrap();
+            let mut log = AppendLog::open(&dir, "log", 1000).unwrap();
+            log.append(count).unwrap();
+            std::fs::remove_file(dir.join(gone)).unwrap();
+            let mut seen = Vec::new();
+            log.append(|end| {
+                seen = vec![end.head.is_some(), end.anchor.is_some()];
+                count(end)
+            })
+            .unwrap();
+            assert_eq!(seen, [gone != "log.head", gone == "log.head"]);
+            assert_eq!(AppendLog::head_in(&dir, "log").unwrap().unwrap(), "0002");
+            assert_eq!(AppendLog::anchor_in(&dir.join("anchor"), "log").unwrap().unwrap(), "0002");
+        }
     }
 }

@@ -46,7 +46,7 @@ mod threads;
 mod watch;
 
 pub use ambient::{Ambient, Stream, is_terminal};
-pub use appendlog::{AppendLog, Segment};
+pub use appendlog::{AppendLog, LogEnd, Segment};
 pub use awake::{Elsewhere, stay_awake};
 pub use clock::{fresh_id, now_millis, random_bytes};
 pub use expand::{NamePattern, expand_pattern};

@@ -10,6 +10,7 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAdd
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use toolgate_proto::address::{classify_address, is_public};
 
 /// Lines of a request together.
 const MOST_HEAD: u64 = 32 * 1024;
@@ -289,11 +290,13 @@ fn matches(hosts: &[String], host: &str) -> bool {
 }
 
 fn connect(wanted: &Wanted, named: bool) -> io::Result<TcpStream> {
-    let literal = wanted.host.parse::<IpAddr>().is_ok() || wanted.host == "localhost";
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
+    // One look-up: what is connected to is the very address that was judged, not what the name means a moment later.
     for address in (wanted.host.as_str(), wanted.port).to_socket_addrs()? {
-        if is_inside(address.ip()) && !(literal && named) {
-            last = io::Error::new(io::ErrorKind::PermissionDenied, "the name leads to a private address");
+        if !may_reach(&wanted.host, named, address.ip()) {
+            let class = classify_address(address.ip());
+            let words = format!("the name leads to {class}, which commands may not reach");
+            last = io::Error::new(io::ErrorKind::PermissionDenied, words);
             continue;
         }
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
@@ -304,29 +307,10 @@ fn connect(wanted: &Wanted, named: bool) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// An address of this machine or of a network that is not the public one.
-fn is_inside(ip: IpAddr) -> bool {
-    match ip.to_canonical() {
-        IpAddr::V4(ip) => {
-            let [a, b, ..] = ip.octets();
-            ip.is_loopback()
-                || ip.is_private()
-                || ip.is_link_local()
-                || ip.is_unspecified()
-                || ip.is_multicast()
-                || ip.is_broadcast()
-                || a == 100 && (64..128).contains(&b)
-                || a == 0
-        }
-        IpAddr::V6(ip) => {
-            let first = ip.segments().first().copied().unwrap_or(0);
-            ip.is_loopback()
-                || ip.is_unspecified()
-                || ip.is_multicast()
-                || first & 0xfe00 == 0xfc00
-                || first & 0xffc0 == 0xfe80
-        }
-    }
+/// Whether an address may be connected to for a host: a public one, or the one that was named as such.
+fn may_reach(host: &str, named: bool, ip: IpAddr) -> bool {
+    let itself = host.parse() == Ok(ip) || (host == "localhost" && ip.is_loopback());
+    is_public(ip) || (named && itself)
 }
 
 fn relay(client: &TcpStream, server: &TcpStream) -> io::Result<()> {
@@ -409,19 +393,45 @@ mod tests {
             "127.0.0.1",
             "10.1.2.3",
             "169.254.169.254",
+            "168.63.129.16",
+            "192.0.0.192",
+            "240.0.0.1",
             "::1",
             "fd00::1",
             "::ffff:127.0.0.1",
+            "64:ff9b::a00:1",
+            "2002:7f00:1::",
+            "2001:0:a00:1::1",
             "100.64.0.1",
             "0.0.0.0",
         ] {
-            assert!(is_inside(ip.parse().unwrap()), "{ip}");
+            let ip: IpAddr = ip.parse().unwrap();
+            assert!(!may_reach("a.example", true, ip) && !may_reach(&ip.to_string(), false, ip), "{ip}");
+            assert!(may_reach(&ip.to_string(), true, ip), "{ip}");
         }
         for ip in ["93.184.216.34", "2606:2800::1", "100.128.0.1"] {
-            assert!(!is_inside(ip.parse().unwrap()), "{ip}");
+            assert!(may_reach("a.example", false, ip.parse().unwrap()), "{ip}");
         }
+        // Another spelling of an address was not named as such, and a name of this machine means this machine.
+        assert!(!may_reach("127.1", true, "127.0.0.1".parse().unwrap()));
+        assert!(!may_reach("localhost", true, "10.0.0.1".parse().unwrap()));
         let wanted = Wanted { host: "localhost".into(), port: 1, head: String::new() };
         assert_eq!(connect(&wanted, false).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_name_reaches_what_the_table_calls_public(
+            four in proptest::prelude::any::<u32>(),
+            six in proptest::prelude::any::<u128>(),
+            prefix in proptest::sample::select(&[0u128, 0xffff << 32, 0x64_ff9b << 96, 0x2002 << 112, 0x2001 << 112][..]),
+        ) {
+            let embedded = prefix | u128::from(four) << if prefix >> 112 == 0x2002 { 80 } else { 0 };
+            for ip in [IpAddr::V4(four.into()), IpAddr::V6(six.into()), IpAddr::V6(embedded.into())] {
+                let public = classify_address(ip) == toolgate_proto::address::AddressClass::Public;
+                proptest::prop_assert_eq!(may_reach("a.example", true, ip), public);
+            }
+        }
     }
 
     #[test]

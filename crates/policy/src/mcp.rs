@@ -3,9 +3,14 @@
 //! A tool's identity is the pair (server, tool). Its joined name `mcp__server__tool` is what models and rules use, so
 //! a pair whose joined name could be read as another pair, or that falls on the same name as another, is refused at
 //! registration instead of being guessed at later.
+//!
+//! And what paths their arguments name, by themselves or as `file:` URIs.
 
 use crate::rule::mcp::normalise;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use toolgate_proto::{AbsPath, Workspace};
+use url::Url;
 
 /// Longest joined name that providers take.
 pub const LONGEST_NAME: usize = 128;
@@ -57,6 +62,117 @@ pub fn collisions<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ve
         .filter(|(_, pairs)| pairs.len() > 1)
         .map(|(name, pairs)| Collision { name, pairs })
         .collect()
+}
+
+/// Longest text that is taken for a path.
+const MAX_PATH: usize = 4096;
+/// How often a percent-encoded path is decoded: a server may decode what its caller decoded before.
+const MAX_DECODINGS: usize = 3;
+
+/// Every path that the arguments of another server's tool may name.
+pub(crate) fn argument_paths(input: &Map<String, Value>, workspace: &Workspace) -> Vec<AbsPath> {
+    let mut texts: Vec<&str> = Vec::new();
+    let mut pending: Vec<&Value> = input.values().collect();
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::String(text) => texts.push(text),
+            Value::Array(items) => pending.extend(items),
+            Value::Object(map) => {
+                texts.extend(map.keys().map(String::as_str));
+                pending.extend(map.values());
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    let mut paths: Vec<AbsPath> = texts.into_iter().flat_map(|text| paths_named(text, workspace)).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}
+
+fn paths_named(text: &str, workspace: &Workspace) -> Vec<AbsPath> {
+    if let Some(rest) = after_file_scheme(text) {
+        return file_uri_paths(&rest, workspace);
+    }
+    if !looks_like_path(text) {
+        return Vec::new();
+    }
+    vec![match (text.strip_prefix("~/"), &workspace.home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        (Some(_) | None, _) => workspace.cwd.join(text),
+    }]
+}
+
+fn looks_like_path(text: &str) -> bool {
+    let short = text.len() <= MAX_PATH && !text.contains('\n');
+    short
+        && (text.starts_with(['/', '~', '.'])
+            || (text.contains('/') && !text.contains("://") && !text.contains(' ')))
+}
+
+/// What follows `file:`, in the reading of URL parsers: blanks around it and line ends in it do not count.
+fn after_file_scheme(text: &str) -> Option<String> {
+    let start = text.trim_start_matches(|c: char| c <= ' ' || c.is_whitespace());
+    let mut rest = start.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r'));
+    for wanted in "file:".chars() {
+        if rest.next()?.to_ascii_lowercase() != wanted {
+            return None;
+        }
+    }
+    let rest: String = rest.take(4 * MAX_PATH).collect();
+    Some(rest.trim_end_matches(|c: char| c <= ' ').to_owned())
+}
+
+/// A server may read a URI as the standard does, or cut its scheme off and take the rest as it stands; the path is
+/// every one of those.
+fn file_uri_paths(rest: &str, workspace: &Workspace) -> Vec<AbsPath> {
+    let mut texts: Vec<String> = Vec::new();
+    if let Ok(url) = Url::parse(&format!("file:{rest}")) {
+        texts.push(url.path().to_owned());
+    }
+    let mut plain = vec![rest];
+    if let Some(after) = rest.strip_prefix("//") {
+        plain.push(after);
+        // What stands before the path names a machine, most likely this one.
+        plain.extend(after.find('/').and_then(|slash| after.get(slash..)));
+    }
+    for text in plain {
+        texts.push(text.to_owned());
+        texts.extend(text.split(['?', '#']).next().map(str::to_owned));
+    }
+    let mut paths = Vec::new();
+    for mut text in texts {
+        for _ in 0..=MAX_DECODINGS {
+            let turned = text.replace('\\', "/");
+            paths.extend([&text, &turned].map(|text| workspace.cwd.join(text)));
+            let decoded = percent_decoded(&text);
+            if decoded == text {
+                break;
+            }
+            text = decoded;
+        }
+    }
+    paths
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digit = |at: usize| after.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+        let value = digit(0).zip(digit(1)).and_then(|(high, low)| u8::try_from(high * 16 + low).ok());
+        match value.filter(|_| *first == b'%') {
+            Some(value) => {
+                out.push(value);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                out.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod address;
 mod call;
 mod definition;
 mod event;
@@ -46,7 +47,9 @@ pub use output::{Block, Body, Modifier, Output};
 pub use path::{AbsPath, NotAbsolute};
 pub use record::{Approval, CallAnomaly, CallRecord, HookMark, JudgedAs, Outcome, Principal, StageMark};
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
-pub use render::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text, visible};
+pub use render::{
+    CallResult, anthropic_result, fit, fit_line, mcp_result, openai_message, terminal_text, visible,
+};
 pub use verdict::{
     CommandRights, GitUse, Network, Question, Reason, RightsLevel, Risk, RuleRef, Severity, Suggestion,
     Terms, Verdict, Warning, WriteRight,

@@ -148,6 +148,60 @@ pub fn visible(text: &str) -> String {
     out
 }
 
+/// Most blanks in a row that are shown as they are.
+const MAX_BLANKS: usize = 32;
+/// Most line ends in a row that are shown as they are.
+const MAX_LINE_ENDS: usize = 3;
+
+/// Text for a question, made [`visible`] and at most about `max_chars` long: runs of blanks and of empty lines are
+/// counted instead of shown, and where text is left out its end stays, so that padding moves nothing out of sight.
+pub fn fit(text: &str, max_chars: usize) -> String {
+    let text = visible(text);
+    let mut out = String::new();
+    let mut run = String::new();
+    for c in text.chars() {
+        if is_blank(c) {
+            run.push(c);
+        } else {
+            flush_blanks(&mut run, &mut out);
+            out.push(c);
+        }
+    }
+    flush_blanks(&mut run, &mut out);
+    let count = out.chars().count();
+    if count <= max_chars {
+        return out;
+    }
+    let tail = max_chars / 4;
+    let head = max_chars - tail;
+    let first: String = out.chars().take(head).collect();
+    let last: String = out.chars().skip(count - tail).collect();
+    format!("{first} …⟨{} characters left out⟩… {last}", count - max_chars)
+}
+
+/// [`fit`] on one line: line ends and tabs are shown as escapes.
+pub fn fit_line(text: &str, max_chars: usize) -> String {
+    fit(text, max_chars).replace('\n', "\\n").replace('\t', "\\t")
+}
+
+/// A blank of any kind, also letters that have no ink.
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '\u{2800}' | '\u{3164}' | '\u{115f}' | '\u{1160}' | '\u{ffa0}')
+}
+
+fn flush_blanks(run: &mut String, out: &mut String) {
+    let line_ends = run.matches('\n').count();
+    let blanks = run.chars().count() - line_ends;
+    if line_ends > MAX_LINE_ENDS {
+        out.push_str(&format!("\n⟨{} blank lines⟩\n", line_ends - 1));
+    } else if blanks > MAX_BLANKS {
+        out.push_str(&format!("{} ⟨{blanks} blanks⟩ ", "\n".repeat(line_ends)));
+    } else {
+        out.push_str(run);
+    }
+    run.clear();
+}
+
 fn blocks_for_model(result: &CallResult) -> Vec<Block> {
     match result {
         Ok(output) => output.content.clone(),
@@ -193,6 +247,23 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn padding_moves_nothing_out_of_sight(
+            head in "[a-z]{1,20}", tail in "[a-z]{1,20}", blank in "[ \t\n\u{a0}\u{2003}\u{3000}\u{2800}]", count in 1usize..5000,
+        ) {
+            let text = format!("{head}{}{tail}", blank.repeat(count));
+            let shown = fit(&text, 400);
+            proptest::prop_assert!(shown.starts_with(&head) && shown.ends_with(&tail));
+            proptest::prop_assert!(shown.chars().count() < 100 && shown.lines().count() <= 5);
+            proptest::prop_assert_eq!(fit_line(&text, 400).lines().count(), 1);
+        }
+
+        #[test]
+        fn the_end_of_a_long_text_stays(text in "[ -~]{0,3000}", tail in "[a-z]{1,50}") {
+            let shown = fit(&format!("{text}{tail}"), 400);
+            proptest::prop_assert!(shown.ends_with(&tail) && shown.chars().count() < 500);
+        }
+
         /// Seed property 57: whatever went wrong, each form carries the message and the type.
         #[test]
         fn property_57_error_result_format(index in 0usize..crate::CODES.len(), reason in "[ -~]{1,40}") {

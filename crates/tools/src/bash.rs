@@ -179,10 +179,16 @@ fn check_timeout(timeout: Option<u64>, background: bool) -> Result<(), Refusal> 
     }
 }
 
+/// Characters of the model's description that stand in a summary.
+const MAX_DESCRIPTION: usize = 160;
+
 fn intent(command: &str, cwd: AbsPath, unsandboxed: bool, description: Option<&str>) -> Intent {
     let command = CommandLine { text: command.to_owned(), shell: Shell::Bash, cwd, unsandboxed };
     let summary = match description {
-        Some(description) => format!("run `{}` ({description})", command.text),
+        // The model's own words come last and are short: they must not crowd out the command.
+        Some(description) => {
+            format!("run `{}` ({})", command.text, toolgate_proto::fit_line(description, MAX_DESCRIPTION))
+        }
         None => format!("run `{}`", command.text),
     };
     Intent::new(summary, [Effect::Exec { command }])

@@ -1,12 +1,16 @@
 //! How lines hang together.
 
-use super::sha256_hex;
+use super::{LEDGER_NAME, sha256_hex};
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use toolgate_proto::CallRecord;
+use std::{fmt, io};
+use toolgate_os::{AppendLog, LogEnd};
+use toolgate_proto::{AbsPath, CallRecord};
 
 /// The hash that the first line names as its predecessor.
 const START: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// What a line names as its predecessor if the log was found truncated or changed when it was written. Such a line
+/// stays, so that calls made afterwards do not mend the chain.
+const BREAK: &str = "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff";
 const HASH_MARK: &str = ",\"hash\":\"";
 
 /// One line of the ledger.
@@ -14,6 +18,9 @@ const HASH_MARK: &str = ",\"hash\":\"";
 pub struct Line {
     /// Counts from 1 over all files.
     pub seq: u64,
+    /// An anchor outside the ledger's directory was kept when it was written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anchored: bool,
     /// Hash of the line before.
     pub prev: String,
     /// The record.
@@ -22,13 +29,18 @@ pub struct Line {
     pub hash: String,
 }
 
-/// Writes the line that follows `last`, and the head that goes with it.
-pub(super) fn next_line(last: Option<&str>, record: &str) -> (String, String) {
-    let (seq, prev) = match last.and_then(link_of) {
-        Some((seq, hash)) => (seq + 1, hash.to_owned()),
-        None => (1, START.to_owned()),
+/// Writes the line that follows the end of the log, and the head that goes with it.
+pub(super) fn next_line(end: LogEnd<'_>, record: &str) -> (String, String) {
+    let last = end.last.and_then(link_of);
+    let notes = [end.head, end.anchor].map(|note| note.and_then(note_of));
+    let (seq, prev) = if is_whole(last, end, notes) {
+        last.map_or((1, START.to_owned()), |last| (last.seq + 1, last.hash.to_owned()))
+    } else {
+        let counts = notes.iter().flatten().map(|(count, _)| *count);
+        let highest = counts.chain(last.map(|last| last.seq)).max().unwrap_or(0);
+        (highest.saturating_add(1), BREAK.to_owned())
     };
-    let mut line = format!("{{\"seq\":{seq},\"prev\":\"{prev}\",\"record\":{record}");
+    let mut line = format!("{{\"seq\":{seq},\"anchored\":true,\"prev\":\"{prev}\",\"record\":{record}");
     let hash = sha256_hex(line.as_bytes());
     line.push_str(HASH_MARK);
     line.push_str(&hash);
@@ -36,16 +48,53 @@ pub(super) fn next_line(last: Option<&str>, record: &str) -> (String, String) {
     (line, head(seq, &hash))
 }
 
+/// Whether head and anchor name the last line, or the one before it: a crash can come between.
+fn is_whole(last: Option<Link<'_>>, end: LogEnd<'_>, notes: [Option<(u64, &str)>; 2]) -> bool {
+    let Some(last) = last else { return end.last.is_none() && end.head.is_none() && end.anchor.is_none() };
+    let names = |note: Option<(u64, &str)>| {
+        note.is_some_and(|(count, hash)| {
+            (count, hash) == (last.seq, last.hash)
+                || (count.checked_add(1) == Some(last.seq) && (hash == last.prev || last.prev == BREAK))
+        })
+    };
+    let [head, anchor] = notes;
+    // Of the first line the crash may have left nothing but the line. A ledger from before there were anchors has none.
+    let first = last.seq == 1;
+    let headed = names(head) || (first && end.head.is_none());
+    let anchored = names(anchor) || (end.anchor.is_none() && (first || !last.anchored));
+    headed && anchored
+}
+
 fn head(seq: u64, hash: &str) -> String {
     format!("{seq:020} {hash}")
 }
 
-/// Sequence number and hash of a line that is whole.
-fn link_of(line: &str) -> Option<(u64, &str)> {
+/// What a head or an anchor says.
+fn note_of(note: &str) -> Option<(u64, &str)> {
+    let (count, hash) = note.split_once(' ')?;
+    Some((count.parse().ok()?, hash))
+}
+
+/// How a line hangs in the chain.
+#[derive(Debug, Clone, Copy)]
+struct Link<'a> {
+    seq: u64,
+    anchored: bool,
+    prev: &'a str,
+    hash: &'a str,
+}
+
+/// The link of a line that is whole.
+fn link_of(line: &str) -> Option<Link<'_>> {
     let rest = line.strip_prefix("{\"seq\":")?;
-    let (seq, _) = rest.split_once(',')?;
+    let (seq, rest) = rest.split_once(',')?;
+    let (anchored, rest) = match rest.strip_prefix("\"anchored\":true,") {
+        Some(rest) => (true, rest),
+        None => (false, rest),
+    };
+    let (prev, _) = rest.strip_prefix("\"prev\":\"")?.split_once('"')?;
     let (_, hash) = line.rsplit_once(HASH_MARK)?;
-    Some((seq.parse().ok()?, hash.strip_suffix("\"}")?))
+    Some(Link { seq: seq.parse().ok()?, anchored, prev, hash: hash.strip_suffix("\"}")? })
 }
 
 /// What is wrong with a ledger, and where.
@@ -78,19 +127,54 @@ pub enum Fault {
         /// The last line there was.
         wanted: u64,
     },
+    /// When the line was written, the ledger had been truncated or changed.
+    Broken {
+        /// File and line.
+        at: String,
+    },
+    /// The last line is not the one that was written last.
+    Replaced {
+        /// Its sequence number.
+        last: u64,
+    },
+    /// Lines follow that the head or the anchor does not know.
+    Ahead {
+        /// The last line there is.
+        last: u64,
+        /// The last line it knows.
+        known: u64,
+    },
+    /// The head or the anchor is gone, or cannot be read.
+    Lost {
+        /// Which.
+        note: &'static str,
+    },
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Changed { at } => write!(f, "{at}: the line was changed after it was written"),
+            Self::Unlinked { at, found, wanted } if found == wanted => {
+                write!(f, "{at}: the chain breaks: record {found} does not follow on the record before it")
+            }
             Self::Unlinked { at, found, wanted } => {
                 write!(f, "{at}: the chain breaks: record {found} stands where {wanted} should follow")
             }
             Self::Torn { at } => write!(f, "{at}: not a whole record (a crash leaves such a line)"),
             Self::CutOff { last, wanted } => {
-                write!(f, "records {} to {wanted} are missing at the end", last + 1)
+                write!(f, "records {} to {wanted} are missing at the end", last.saturating_add(1))
             }
+            Self::Broken { at } => {
+                write!(f, "{at}: the ledger had been truncated or changed when this record was written")
+            }
+            Self::Replaced { last } => write!(f, "record {last} is not the one that was written last"),
+            Self::Ahead { last, known } => write!(
+                f,
+                "records {} to {last} were added without the anchor, or the anchor was put back",
+                known.saturating_add(1)
+            ),
+            Self::Lost { note } => write!(f, "the {note} that names the last record is gone"),
         }
     }
 }
@@ -109,15 +193,79 @@ impl ChainReport {
     pub fn intact(&self) -> bool {
         self.faults.iter().all(|fault| match fault {
             Fault::Torn { .. } => true,
-            Fault::Changed { .. } | Fault::Unlinked { .. } | Fault::CutOff { .. } => false,
+            Fault::Changed { .. }
+            | Fault::Unlinked { .. }
+            | Fault::CutOff { .. }
+            | Fault::Broken { .. }
+            | Fault::Replaced { .. }
+            | Fault::Ahead { .. }
+            | Fault::Lost { .. } => false,
         })
     }
 }
 
-/// Follows the chain through files given as (name, text), oldest first.
+/// Follows the chain through files given as (name, text), oldest first, and compares its end with the head kept beside
+/// it, where there is one.
 pub fn verify<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>, head: Option<&str>) -> ChainReport {
+    let (mut report, end) = follow(files);
+    if let Some(head) = head {
+        report.compare("head", Some(head), &end);
+    }
+    report
+}
+
+/// The same for a ledger that has a head and an anchor: one that is missing is a fault as well.
+pub fn verify_anchored<'a>(
+    files: impl IntoIterator<Item = (&'a str, &'a str)>,
+    head: Option<&str>,
+    anchor: Option<&str>,
+) -> ChainReport {
+    let (mut report, end) = follow(files);
+    // Of the first line a crash may have left nothing but the line. A ledger from before there were anchors has none.
+    if head.is_some() || end.seq > 1 {
+        report.compare("head", head, &end);
+    }
+    if anchor.is_some() || (end.seq > 1 && end.anchored) {
+        report.compare("anchor", anchor, &end);
+    }
+    report
+}
+
+/// Where a chain ends.
+struct ChainEnd {
+    seq: u64,
+    hash: String,
+    /// The predecessor that the last line names.
+    prev: String,
+    /// Some line was written with an anchor.
+    anchored: bool,
+}
+
+impl ChainReport {
+    fn compare(&mut self, note: &'static str, text: Option<&str>, end: &ChainEnd) {
+        let last = end.seq;
+        let fault = match text.and_then(note_of) {
+            None => Some(Fault::Lost { note }),
+            Some((count, _)) if count > last => Some(Fault::CutOff { last, wanted: count }),
+            Some((count, hash)) if count == last => (hash != end.hash).then_some(Fault::Replaced { last }),
+            Some((count, hash)) => {
+                // A crash between the line and the note leaves the note one line behind.
+                let known = hash == end.prev || end.prev == BREAK;
+                let behind = known && count.checked_add(1) == Some(last);
+                (!behind).then_some(Fault::Ahead { last, known: count })
+            }
+        };
+        if let Some(fault) = fault
+            && !self.faults.contains(&fault)
+        {
+            self.faults.push(fault);
+        }
+    }
+}
+
+fn follow<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> (ChainReport, ChainEnd) {
     let mut report = ChainReport { records: 0, faults: Vec::new() };
-    let mut last: (u64, String) = (0, START.to_owned());
+    let mut end = ChainEnd { seq: 0, hash: START.to_owned(), prev: START.to_owned(), anchored: false };
     for (name, text) in files {
         for (index, line) in text.lines().enumerate() {
             let at = format!("{name}:{}", index + 1);
@@ -129,15 +277,33 @@ pub fn verify<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>, head: Opt
             report.records += 1;
             if sha256_hex(body.as_bytes()) != parsed.hash {
                 report.faults.push(Fault::Changed { at });
-            } else if parsed.seq != last.0 + 1 || parsed.prev != last.1 {
-                report.faults.push(Fault::Unlinked { at, found: parsed.seq, wanted: last.0 + 1 });
+            } else if parsed.prev == BREAK {
+                report.faults.push(Fault::Broken { at });
+            } else if end.seq.checked_add(1) != Some(parsed.seq) || parsed.prev != end.hash {
+                let wanted = end.seq.saturating_add(1);
+                report.faults.push(Fault::Unlinked { at, found: parsed.seq, wanted });
             }
-            last = (parsed.seq, parsed.hash);
+            end = ChainEnd {
+                seq: parsed.seq,
+                hash: parsed.hash,
+                prev: parsed.prev,
+                anchored: end.anchored || parsed.anchored,
+            };
         }
     }
-    let wanted = head.and_then(|head| head.split_once(' ')?.0.parse::<u64>().ok()).unwrap_or(0);
-    if wanted > last.0 {
-        report.faults.push(Fault::CutOff { last: last.0, wanted });
+    (report, end)
+}
+
+/// Verifies the ledger in a directory; the names of its files come along.
+pub fn verify_in(dir: &AbsPath, anchor_dir: &AbsPath) -> io::Result<(ChainReport, Vec<String>)> {
+    let mut files = Vec::new();
+    for segment in AppendLog::segments_in(dir, LEDGER_NAME)? {
+        let name = segment.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        files.push((name.unwrap_or_default(), AppendLog::read_segment(&segment)?));
     }
-    report
+    let head = AppendLog::head_in(dir, LEDGER_NAME)?;
+    let anchor = AppendLog::anchor_in(anchor_dir, LEDGER_NAME)?;
+    let texts = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+    let report = verify_anchored(texts, head.as_deref(), anchor.as_deref());
+    Ok((report, files.into_iter().map(|(name, _)| name).collect()))
 }

@@ -1,16 +1,18 @@
 //! The ledger: one line for each call, chained so that tampering shows.
 //!
 //! Each line holds a sequence number, the hash of the line before it, the record, and its own hash.
-//! A line that was changed breaks its own hash; a line that was removed or added breaks the next line's link; a line
-//! cut off the end is missed by the head kept beside the log.
-//! The chain is not signed: whoever can rewrite every file of the ledger can rewrite the chain as well.
+//! A line that was changed breaks its own hash; a line that was removed or added breaks the next line's link.
+//! Truncation is detected by the head kept beside the log and by the anchor kept in another directory, both of which
+//! name the last line. They are compared before each append, too: a line that is appended to a ledger that was
+//! truncated says so for good, so that later calls do not mend the chain.
+//! The chain is not signed: a program that may rewrite every file of the ledger and its anchor can rewrite the chain.
 //! Ship the lines elsewhere where that matters.
 
 mod chain;
 mod redact;
 mod sink;
 
-pub use chain::{ChainReport, Fault, Line, verify};
+pub use chain::{ChainReport, Fault, Line, verify, verify_anchored, verify_in};
 pub use redact::redact;
 pub use sink::{LEDGER_NAME, LedgerSink};
 

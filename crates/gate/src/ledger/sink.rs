@@ -22,8 +22,14 @@ pub struct LedgerSink {
 
 impl LedgerSink {
     /// Opens the ledger in a directory, and starts a new file when the current one would pass `rotate_at` bytes.
+    /// The anchor is kept in a directory below; [`LedgerSink::open_anchored`] keeps it elsewhere, which is better.
     pub fn open(dir: &AbsPath, rotate_at: u64) -> io::Result<Self> {
-        let log = AppendLog::open(dir, LEDGER_NAME, rotate_at)?;
+        Self::open_anchored(dir, &AppendLog::default_anchor_dir(dir), rotate_at)
+    }
+
+    /// Opens the ledger in a directory, with its anchor in another.
+    pub fn open_anchored(dir: &AbsPath, anchor_dir: &AbsPath, rotate_at: u64) -> io::Result<Self> {
+        let log = AppendLog::open_anchored(dir, anchor_dir, LEDGER_NAME, rotate_at)?;
         Ok(Self { log: Mutex::new(log), trouble: Mutex::new(None) })
     }
 
@@ -40,7 +46,7 @@ impl Sink for LedgerSink {
             Ok(()) => {
                 let text = String::from_utf8_lossy(&text);
                 let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-                log.append(|last| next_line(last, &text)).map_err(|error| error.to_string())
+                log.append(|end| next_line(end, &text)).map_err(|error| error.to_string())
             }
             Err(error) => Err(error.to_string()),
         };

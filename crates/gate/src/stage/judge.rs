@@ -106,7 +106,7 @@ fn decide(
     opinions: &[Opinion],
     consulted: bool,
 ) -> (Judgement, Survey, Facts) {
-    let mut survey = policy.survey(intent, workspace);
+    let mut survey = policy.survey_call(input, intent, workspace);
     survey.only_spoken_of = consulted;
     let mut facts = Facts::none();
     for glob in &survey.globs {

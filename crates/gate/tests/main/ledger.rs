@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
-use toolgate_gate::ledger::{ChainReport, Fault, LEDGER_NAME, LedgerSink, verify};
+use toolgate_gate::ledger::{ChainReport, Fault, LEDGER_NAME, LedgerSink, verify, verify_in};
 use toolgate_gate::{CallLimits, Gate, GateParts, Sink};
 use toolgate_os::AppendLog;
 use toolgate_proto::{AbsPath, SourceId, ToolCall};
@@ -16,8 +16,14 @@ struct Written {
 impl Written {
     /// A ledger with this many calls, in files of about this size.
     fn new(calls: usize, rotate_at: u64) -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let sink = LedgerSink::open(&AbsPath::new(dir.path()).unwrap(), rotate_at).unwrap();
+        let written = Self { dir: tempfile::tempdir().unwrap() };
+        written.call(calls, rotate_at);
+        written
+    }
+
+    /// So many more calls, by a process of their own.
+    fn call(&self, calls: usize, rotate_at: u64) {
+        let sink = LedgerSink::open(&self.path(), rotate_at).unwrap();
         let gate = Gate::new(GateParts {
             policy: allow_all(&["probe"]),
             sinks: vec![Arc::new(sink) as Arc<dyn Sink>],
@@ -30,7 +36,26 @@ impl Written {
             let call = ToolCall::new(format!("c{index}"), "probe", r#"{"text":"x"}"#);
             runtime.block_on(gate.call(&session, call, CallLimits::default())).result.unwrap();
         }
-        Self { dir }
+    }
+
+    /// With the head and the anchor.
+    fn whole_report(&self) -> ChainReport {
+        verify_in(&self.path(), &AppendLog::default_anchor_dir(&self.path())).unwrap().0
+    }
+
+    fn head(&self) -> PathBuf {
+        self.dir.path().join("ledger.head")
+    }
+
+    fn anchor(&self) -> PathBuf {
+        self.dir.path().join("anchor/ledger.anchor")
+    }
+
+    /// What a head would say of the last line there is.
+    fn fitting_head(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.files().last()?).unwrap();
+        let line: serde_json::Value = serde_json::from_str(text.lines().last()?).unwrap();
+        Some(format!("{:020} {}\n", line["seq"].as_u64().unwrap(), line["hash"].as_str().unwrap()))
     }
 
     fn path(&self) -> AbsPath {
@@ -84,6 +109,108 @@ fn a_line_torn_by_a_crash_is_named_but_is_no_tampering() {
     let report = written.report();
     assert_eq!(report.faults, [Fault::Torn { at: "ledger:3".into() }]);
     assert!(report.intact());
+}
+
+#[test]
+fn calls_of_several_processes_and_a_crash_between_line_and_head_are_no_tampering() {
+    let written = Written::new(3, u64::MAX);
+    written.call(2, u64::MAX);
+    assert_eq!(written.whole_report(), ChainReport { records: 5, faults: Vec::new() });
+    for notes in [vec![written.anchor()], vec![written.head(), written.anchor()]] {
+        let before: Vec<_> = notes.iter().map(|note| std::fs::read(note).unwrap()).collect();
+        written.call(1, u64::MAX);
+        for (note, text) in notes.iter().zip(before) {
+            std::fs::write(note, text).unwrap();
+        }
+        assert!(written.whole_report().intact(), "{:?}", written.whole_report());
+        written.call(1, u64::MAX);
+        assert_eq!(written.whole_report().faults, []);
+    }
+}
+
+#[test]
+fn a_ledger_from_before_there_were_anchors_goes_on() {
+    let written = Written::new(0, u64::MAX);
+    let start = "0".repeat(64);
+    // As it was written then, by hand: two records, a head and no anchor.
+    let template = Written::new(1, u64::MAX);
+    let text = std::fs::read_to_string(&template.files()[0]).unwrap();
+    let record = text.split_once("\"record\":").unwrap().1.rsplit_once(",\"hash\"").unwrap().0.to_owned();
+    let (mut prev, mut lines, mut head) = (start, String::new(), String::new());
+    for seq in 1..=2 {
+        let body = format!("{{\"seq\":{seq},\"prev\":\"{prev}\",\"record\":{record}");
+        prev = toolgate_gate::ledger::sha256_hex(body.as_bytes());
+        lines.push_str(&format!("{body},\"hash\":\"{prev}\"}}\n"));
+        head = format!("{seq:020} {prev}\n");
+    }
+    std::fs::write(written.dir.path().join("ledger.jsonl"), lines).unwrap();
+    std::fs::write(written.head(), head).unwrap();
+    std::fs::remove_file(written.anchor()).unwrap();
+    assert_eq!(written.whole_report(), ChainReport { records: 2, faults: Vec::new() });
+    written.call(2, u64::MAX);
+    assert_eq!(written.whole_report(), ChainReport { records: 4, faults: Vec::new() });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// What is done to the end of the ledger, to its head or to its anchor shows at once, and still after more calls.
+    #[test]
+    fn truncation_shows_whatever_becomes_of_the_head_and_for_good(
+        calls in 2usize..7,
+        kept in 0usize..7,
+        what in 0usize..7,
+        head in 0usize..4,
+        later in prop::collection::vec(1usize..3, 0..3),
+    ) {
+        let written = Written::new(calls, u64::MAX);
+        let kept = kept % calls;
+        let file = written.files()[0].clone();
+        match what {
+            // The log is cut short, or gone.
+            0..=3 => written.edit(0, |mut lines| { lines.truncate(kept); lines }),
+            4 => std::fs::remove_file(&file).unwrap(),
+            // It is cut short, and the anchor is gone.
+            5 => {
+                written.edit(0, |mut lines| { lines.truncate(kept.max(2).min(calls - 1).max(1)); lines });
+                std::fs::remove_file(written.anchor()).unwrap();
+            }
+            // The anchor alone is gone.
+            _ => std::fs::remove_file(written.anchor()).unwrap(),
+        }
+        match head {
+            0 => {}
+            1 => std::fs::remove_file(written.head()).unwrap(),
+            2 => std::fs::write(written.head(), "").unwrap(),
+            _ => match written.fitting_head() {
+                Some(text) => std::fs::write(written.head(), text).unwrap(),
+                None => std::fs::remove_file(written.head()).unwrap(),
+            },
+        }
+        // One line, with neither head nor anchor to speak of, is what a crash leaves of the first call.
+        let lines: usize = written.files().iter().map(|file| std::fs::read_to_string(file).unwrap().lines().count()).sum();
+        prop_assume!(!(what == 5 && lines <= 1));
+        prop_assert!(!written.whole_report().intact());
+        for more in later {
+            written.call(more, u64::MAX);
+            prop_assert!(!written.whole_report().intact(), "{:?}", written.whole_report());
+        }
+    }
+
+    #[test]
+    fn a_removed_or_changed_head_shows_for_good(calls in 2usize..6, how in 0usize..3, later in 0usize..3) {
+        let written = Written::new(calls, u64::MAX);
+        match how {
+            0 => std::fs::remove_file(written.head()).unwrap(),
+            1 => std::fs::write(written.head(), format!("{:020} {}\n", calls, "7".repeat(64))).unwrap(),
+            _ => std::fs::write(written.head(), format!("{:020} {}\n", calls + 3, "7".repeat(64))).unwrap(),
+        }
+        prop_assert!(!written.whole_report().intact());
+        for _ in 0..later {
+            written.call(1, u64::MAX);
+            prop_assert!(!written.whole_report().intact());
+        }
+    }
 }
 
 proptest! {

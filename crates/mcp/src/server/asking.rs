@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use toolgate_gate::ledger::sha256_hex;
 use toolgate_gate::{Answer, ApprovalRequest, Approver};
-use toolgate_proto::{Question, visible};
+use toolgate_proto::{Question, fit};
 
 /// The name of the question among those of a modern call.
 const APPROVAL: &str = "toolgate.approval";
@@ -112,7 +112,7 @@ fn form(question: &Question) -> ElicitRequestParams {
 
 /// What will happen, with effects and risk, as a person reads it.
 fn words(question: &Question) -> String {
-    let mut text = format!("{} wants to {}", question.tool, shown(&question.description));
+    let mut text = format!("{} wants to {}", shown(question.tool.as_str()), shown(&question.description));
     text.push_str(&format!("\nrisk: {}", question.risk));
     for effect in &question.effects {
         text.push_str(&format!("\n- {}", shown(&effect.to_string())));
@@ -125,12 +125,7 @@ fn words(question: &Question) -> String {
 }
 
 fn shown(text: &str) -> String {
-    let mut out = visible(text);
-    if let Some((cut, _)) = out.char_indices().nth(MOST_SHOWN) {
-        out.truncate(cut);
-        out.push('…');
-    }
-    out
+    fit(text, MOST_SHOWN)
 }
 
 /// What the answer means. Whatever is not a clear yes is a no.
@@ -332,6 +327,9 @@ mod tests {
         }
         assert!(matches!(understood(&json!(true), &question), Answer::No { message: Some(_) }));
         assert!(words(&question).contains("a\\u{202e}b") && words(&question).contains("risk: medium"));
+        let padded = format!("run `ls{}; rm -rf ~` (list files{})", " ".repeat(9000), "\n".repeat(300));
+        let asked = words(&Question { description: padded, ..question.clone() });
+        assert!(asked.contains("; rm -rf ~` (list files") && asked.lines().count() < 12, "{asked}");
         assert!(
             matches!(form(&question), ElicitRequestParams::FormElicitationParams { requested_schema, .. }
             if requested_schema.properties.len() == 1)

@@ -5,7 +5,7 @@
 //! path that does not exist cannot be held.
 
 use super::calls::{Setting, rules};
-use super::filter::{Program, assemble};
+use super::filter::{Act, Program, assemble};
 use super::{Bounds, Gap, Net, StartProblem};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::c_long;
@@ -100,7 +100,7 @@ pub(super) fn wrapping(bounds: &Bounds, net: Net) -> Result<Wrapping, StartProbl
         programs: false,
     };
     let mut table = rules(setting);
-    table.retain(|rule| !left_out.contains(&rule.call));
+    table.retain(|rule| rule.act == Act::Pass || !left_out.contains(&rule.call));
     Ok(Wrapping { argv, filter: file_of(&assemble(&table))?, missing })
 }
 

@@ -1,11 +1,17 @@
-//! The table: which system calls a sandboxed command may not make, and which the warden decides.
+//! The table: which system calls a sandboxed command may make, and which the warden decides.
+//!
+//! A call that no rule names does not exist for the command (`ENOSYS`). Refusals with another error are spelled out
+//! where programs understand that error better.
+
+mod allowed;
 
 use super::Net;
-use super::filter::{Act, Check, Rule};
+use super::filter::{Act, Check, Program, Rule, assemble};
 use libc::c_long;
+use std::sync::{Mutex, PoisonError};
 
 /// What the table depends on.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Setting {
     pub(super) net: Net,
     /// Somebody is there to decide.
@@ -65,6 +71,9 @@ const NEVER: &[c_long] = &[
     libc::SYS_setdomainname,
     libc::SYS_open_by_handle_at,
     libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    libc::SYS_quotactl_fd,
+    libc::SYS_process_mrelease,
     libc::SYS_syslog,
     libc::SYS_vhangup,
     libc::SYS_nfsservctl,
@@ -79,6 +88,9 @@ const NEVER: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_uselib,
 ];
+
+/// The same number everywhere, and a name on one architecture only.
+const FCHMODAT2: c_long = 452;
 
 /// Extended attributes change files that Landlock does not guard. Programs take "not supported" as an answer.
 const ATTRIBUTES: &[c_long] = &[
@@ -127,7 +139,7 @@ const CHANGES: &[c_long] = &[
 const METADATA: &[c_long] = &[
     libc::SYS_fchmod,
     libc::SYS_fchmodat,
-    libc::SYS_fchmodat2,
+    FCHMODAT2,
     libc::SYS_fchown,
     libc::SYS_fchownat,
     libc::SYS_utimensat,
@@ -156,15 +168,46 @@ const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWCGROUP;
 
-/// Requests to devices and files that push input into a terminal or change a file's flags.
+/// What a process may stop sharing with its threads: nothing that opens a namespace, of a kind known or not.
+const UNSHARED: i32 = libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_VM
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD;
+
+/// Requests to devices and files that push input into a terminal or change a file through a handle for reading.
 const REQUESTS: &[u32] = &[
     0x5412,      // TIOCSTI
     0x541c,      // TIOCLINUX
     0x4008_6602, // FS_IOC_SETFLAGS
     0x401c_5820, // FS_IOC_FSSETXATTR
-    0x4004_7602, // FS_IOC_SETVERSION
+    0x4008_7602, // FS_IOC_SETVERSION
+    0x4004_7602, // its form for 32 bits
+    0x4008_6604, // EXT4_IOC_SETVERSION
+    0x6609,      // EXT4_IOC_MIGRATE
+    0x4080_6685, // FS_IOC_ENABLE_VERITY
+    0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
 ];
 
+/// Copying by reference between files that are open for it.
+const CLONES: &[u32] = &[
+    0x4004_9409, // FICLONE
+    0x4020_940d, // FICLONERANGE
+    0xc018_9436, // FIDEDUPERANGE
+];
+
+/// Requests of one file system, which make and remove whole trees without asking Landlock: btrfs, f2fs.
+const REQUEST_KINDS: &[u32] = &[0x9400, 0xf500];
+
+/// The bits of a request that say whose it is.
+const REQUEST_KIND: u32 = 0xff00;
+
+/// The kinds of users that `setpriority` and `ioprio_set` know: every process of the user, outside the sandbox too.
+const PRIO_USER: u32 = 2;
+const IOPRIO_WHO_USER: u32 = 3;
+
+/// The kernel's mask for the type among the flags of a socket's type.
 const TYPE: u32 = 0xf;
 
 fn rule(call: c_long, checks: &[Check], act: Act) -> Rule {
@@ -175,21 +218,45 @@ fn bits(value: i32) -> u32 {
     value.cast_unsigned()
 }
 
+/// The filter for a setting. Put together once: it is the same for every command, and takes longer to make than to copy.
+pub(super) fn program(setting: Setting) -> Program {
+    static MADE: Mutex<Vec<(Setting, Program)>> = Mutex::new(Vec::new());
+    // Which port it is, is not for the filter to know.
+    let net = match setting.net {
+        Net::Loopback(Some(_)) => Net::Loopback(Some(0)),
+        net @ (Net::None | Net::Loopback(None) | Net::Full) => net,
+    };
+    let setting = Setting { net, ..setting };
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, program)) = made.iter().find(|(known, _)| *known == setting) {
+        return program.clone();
+    }
+    let program = assemble(&rules(setting));
+    made.push((setting, program.clone()));
+    program
+}
+
 /// The rules for a setting, in the order in which they are tried.
 pub(super) fn rules(setting: Setting) -> Vec<Rule> {
     let no = Act::Fail(libc::EPERM);
     let mut out = Vec::new();
     out.extend(NEVER.iter().map(|call| rule(*call, &[], no)));
     out.extend(ATTRIBUTES.iter().map(|call| rule(*call, &[], Act::Fail(libc::EOPNOTSUPP))));
-    out.push(rule(libc::SYS_unshare, &[Check::Any(0, bits(NAMESPACES))], no));
+    out.push(rule(libc::SYS_unshare, &[Check::Any(0, bits(!UNSHARED))], no));
     out.push(rule(libc::SYS_clone, &[Check::Any(0, bits(NAMESPACES))], no));
     // Its flags are out of sight; the C library then takes the older call.
     out.push(rule(libc::SYS_clone3, &[], Act::Fail(libc::ENOSYS)));
     out.push(rule(libc::SYS_prlimit64, &[Check::Not(0, 0)], no));
-    out.extend(REQUESTS.iter().map(|request| rule(libc::SYS_ioctl, &[Check::Is(1, *request)], no)));
+    out.push(rule(libc::SYS_setpriority, &[Check::Is(0, PRIO_USER)], no));
+    out.push(rule(libc::SYS_ioprio_set, &[Check::Is(0, IOPRIO_WHO_USER)], no));
+    requests(&mut out);
     programs(setting, &mut out);
     files(setting, &mut out);
     sockets(setting, &mut out);
+    // What no rule above has answered. The filter takes the first rule that fits, so a change that the warden is
+    // asked about stays its business.
+    let rest = allowed::ALLOWED.iter().chain(allowed::ALLOWED_HERE).chain(CHANGES).chain(METADATA);
+    out.extend(rest.map(|call| rule(*call, &[], Act::Pass)));
     out
 }
 
@@ -207,6 +274,14 @@ fn programs(setting: Setting, out: &mut Vec<Rule>) {
     }
 }
 
+fn requests(out: &mut Vec<Rule>) {
+    let request = |request: u32| Check::Is(1, request);
+    out.extend(CLONES.iter().map(|clone| rule(libc::SYS_ioctl, &[request(*clone)], Act::Pass)));
+    out.extend(REQUESTS.iter().map(|call| rule(libc::SYS_ioctl, &[request(*call)], Act::Fail(libc::EPERM))));
+    let kinds = REQUEST_KINDS.iter().map(|kind| Check::Masked(1, REQUEST_KIND, *kind));
+    out.extend(kinds.map(|kind| rule(libc::SYS_ioctl, &[kind], Act::Fail(libc::ENOTTY))));
+}
+
 fn files(setting: Setting, out: &mut Vec<Rule>) {
     // A new program that takes on its owner's rights would carry them out of the box.
     let setuid = |flags: u8| [Check::Any(flags, bits(libc::O_CREAT)), Check::Any(flags + 1, 0o4000)];
@@ -218,9 +293,11 @@ fn files(setting: Setting, out: &mut Vec<Rule>) {
         rule(libc::SYS_creat, &[Check::Any(1, 0o4000)], Act::Fail(libc::EPERM)),
         rule(libc::SYS_mknod, &[Check::Any(1, 0o4000)], Act::Fail(libc::EPERM)),
     ]);
+    // Its flags are out of sight as well.
+    out.push(rule(libc::SYS_openat2, &[], Act::Fail(libc::ENOSYS)));
     if !setting.warden {
         // With a warden these are its business.
-        for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (libc::SYS_fchmodat2, 2)] {
+        for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2)] {
             out.push(rule(call, &[Check::Any(mode, 0o4000)], Act::Fail(libc::EPERM)));
         }
         #[cfg(target_arch = "x86_64")]
@@ -238,49 +315,218 @@ fn files(setting: Setting, out: &mut Vec<Rule>) {
     opening(libc::SYS_openat, 2);
     #[cfg(target_arch = "x86_64")]
     opening(libc::SYS_open, 1);
-    // Its flags are out of sight as well.
-    out.push(rule(libc::SYS_openat2, &[], Act::Fail(libc::ENOSYS)));
 }
 
 fn sockets(setting: Setting, out: &mut Vec<Rule>) {
     let family = |family: i32| Check::Is(0, bits(family));
     let kind = |kind: i32| Check::Masked(1, TYPE, bits(kind));
+    let protocol = |protocol: i32| Check::Is(2, bits(protocol));
     let denied = if setting.warden { Act::Ask } else { Act::Fail(libc::EACCES) };
     let socket = libc::SYS_socket;
-    // A datagram can name any receiver without a connect.
-    out.push(rule(socket, &[family(libc::AF_UNIX), kind(libc::SOCK_DGRAM)], Act::Fail(libc::EACCES)));
-    out.push(rule(libc::SYS_socketpair, &[kind(libc::SOCK_DGRAM)], Act::Fail(libc::EACCES)));
-    out.push(rule(socket, &[family(libc::AF_UNIX)], Act::Pass));
+    // Only what must connect before it sends: a datagram can name any receiver, and a raw socket of this family is
+    // one for the kernel.
+    for call in [socket, libc::SYS_socketpair] {
+        for connected in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
+            out.push(rule(call, &[family(libc::AF_UNIX), kind(connected)], Act::Pass));
+        }
+        out.push(rule(call, &[family(libc::AF_UNIX)], Act::Fail(libc::EACCES)));
+    }
     // Looking at interfaces and routes; changing them needs a privilege that was dropped.
-    let route = Check::Is(2, bits(libc::NETLINK_ROUTE));
-    out.push(rule(socket, &[family(libc::AF_NETLINK), route], Act::Pass));
-    for internet in [libc::AF_INET, libc::AF_INET6] {
+    for looking in [libc::SOCK_RAW, libc::SOCK_DGRAM] {
+        let checks = [family(libc::AF_NETLINK), kind(looking), protocol(libc::NETLINK_ROUTE)];
+        out.push(rule(socket, &checks, Act::Pass));
+    }
+    for (internet, echo) in [(libc::AF_INET, libc::IPPROTO_ICMP), (libc::AF_INET6, libc::IPPROTO_ICMPV6)] {
+        let mut pass = |of: i32, protocols: &[i32]| {
+            let fits = |number: &i32| [family(internet), kind(of), protocol(*number)];
+            out.extend(protocols.iter().map(|number| rule(socket, &fits(number), Act::Pass)));
+        };
+        // Landlock and the warden know TCP. Other protocols of its kind (MPTCP, SCTP, SMC) would go around them, and
+        // programs that try one take TCP when it is not there.
+        match setting.net {
+            Net::None => {}
+            Net::Loopback(_) => pass(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]),
+            Net::Full => {
+                pass(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]);
+                pass(libc::SOCK_DGRAM, &[0, libc::IPPROTO_UDP, echo]);
+            }
+        }
         match setting.net {
             Net::None => out.push(rule(socket, &[family(internet)], denied)),
             Net::Loopback(_) => {
-                for protocol in [0, libc::IPPROTO_TCP] {
-                    let checks = [family(internet), kind(libc::SOCK_STREAM), Check::Is(2, bits(protocol))];
-                    out.push(rule(socket, &checks, Act::Pass));
-                }
+                let other = [family(internet), kind(libc::SOCK_STREAM)];
+                out.push(rule(socket, &other, Act::Fail(libc::EPROTONOSUPPORT)));
                 out.push(rule(socket, &[family(internet)], denied));
             }
             Net::Full => {
                 out.push(rule(socket, &[family(internet), kind(libc::SOCK_RAW)], Act::Fail(libc::EPERM)));
-                out.push(rule(socket, &[family(internet)], Act::Pass));
+                out.push(rule(socket, &[family(internet)], Act::Fail(libc::EPROTONOSUPPORT)));
             }
         }
     }
     out.push(rule(socket, &[], Act::Fail(libc::EAFNOSUPPORT)));
+    out.push(rule(libc::SYS_socketpair, &[], Act::Fail(libc::EAFNOSUPPORT)));
     out.push(rule(libc::SYS_connect, &[], denied));
     match setting.net {
         Net::None | Net::Full => {}
         Net::Loopback(_) => {
             out.push(rule(libc::SYS_bind, &[], denied));
+            // A socket that was never bound gets a port on every interface.
+            out.push(rule(libc::SYS_listen, &[], denied));
             // Sending that connects on the way.
             let fast = bits(libc::MSG_FASTOPEN);
             for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
                 out.push(rule(call, &[Check::Any(flags, fast)], Act::Fail(libc::EOPNOTSUPP)));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::filter::ARCH;
+    use super::super::filter::tests::{oracle, run};
+    use super::*;
+    use proptest::prelude::*;
+
+    const NETS: [Net; 4] = [Net::None, Net::Loopback(None), Net::Loopback(Some(8080)), Net::Full];
+
+    fn settings() -> Vec<Setting> {
+        let flags = [(false, false), (true, false), (true, true)];
+        let each = |net| flags.map(|(warden, reads)| Setting { net, warden, reads, programs: false });
+        NETS.into_iter().flat_map(each).collect()
+    }
+
+    fn fails(errno: i32) -> u32 {
+        libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()
+    }
+
+    /// What becomes of a call by its number alone, said again without the table's machinery. `None`: it depends.
+    fn by_number(number: c_long, setting: Setting) -> Option<u32> {
+        let held = [libc::SYS_clone3, libc::SYS_openat2];
+        let depends = [
+            libc::SYS_unshare,
+            libc::SYS_clone,
+            libc::SYS_prlimit64,
+            libc::SYS_setpriority,
+            libc::SYS_ioprio_set,
+            libc::SYS_ioctl,
+            libc::SYS_openat,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_creat,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_mknod,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_chmod,
+            libc::SYS_mknodat,
+            libc::SYS_fchmod,
+            libc::SYS_fchmodat,
+            FCHMODAT2,
+            libc::SYS_socket,
+            libc::SYS_socketpair,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_listen,
+            libc::SYS_sendto,
+            libc::SYS_sendmsg,
+            libc::SYS_sendmmsg,
+        ];
+        let within = |list: &[c_long]| list.contains(&number);
+        if within(&depends) {
+            None
+        } else if within(NEVER) {
+            Some(fails(libc::EPERM))
+        } else if within(ATTRIBUTES) {
+            Some(fails(libc::EOPNOTSUPP))
+        } else if setting.warden && (within(CHANGES) || within(METADATA)) {
+            Some(libc::SECCOMP_RET_USER_NOTIF)
+        } else if !within(&held)
+            && [allowed::ALLOWED, allowed::ALLOWED_HERE, CHANGES, METADATA].into_iter().any(within)
+        {
+            Some(libc::SECCOMP_RET_ALLOW)
+        } else {
+            Some(fails(libc::ENOSYS))
+        }
+    }
+
+    #[test]
+    fn every_number_has_the_answer_of_the_lists() {
+        for setting in settings() {
+            let rules = rules(setting);
+            let program = assemble(&rules);
+            for number in 0..=1024u32 {
+                for arguments in [[0; 6], [u32::MAX; 6]] {
+                    let answer = run(&program, ARCH, number, arguments);
+                    assert_eq!(answer, oracle(&rules, number, arguments), "{number} {setting:?}");
+                    if let Some(expected) = by_number(c_long::from(number), setting) {
+                        assert_eq!(answer, expected, "{number} {setting:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_call_is_on_two_lists_and_none_beyond_the_last_known_passes() {
+        let lists = [NEVER, ATTRIBUTES, allowed::ALLOWED, allowed::ALLOWED_HERE, CHANGES, METADATA];
+        let mut all: Vec<c_long> = lists.into_iter().flatten().copied().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        let program =
+            assemble(&rules(Setting { net: Net::Full, warden: true, reads: false, programs: false }));
+        for number in [470, 471, 500, 512, 547, 1000, 4096, 0x3fff_ffff] {
+            assert_eq!(run(&program, ARCH, number, [0; 6]), fails(libc::ENOSYS), "{number}");
+        }
+        // A jump over half of it must stay in the kernel's reach, and the whole within its limit.
+        assert!(program.len() < 600, "{}", program.len());
+    }
+
+    /// What a socket may be, said plainly.
+    fn may_be_made(net: Net, family: i32, kind: i32, protocol: i32) -> bool {
+        match (family, kind) {
+            (libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_SEQPACKET) => true,
+            (libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_DGRAM) => protocol == libc::NETLINK_ROUTE,
+            (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM) => {
+                net != Net::None && [0, libc::IPPROTO_TCP].contains(&protocol)
+            }
+            (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) => {
+                let echo = if family == libc::AF_INET { libc::IPPROTO_ICMP } else { libc::IPPROTO_ICMPV6 };
+                net == Net::Full && [0, libc::IPPROTO_UDP, echo].contains(&protocol)
+            }
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn sockets_are_known_by_family_type_and_protocol() {
+        for setting in settings() {
+            let program = assemble(&rules(setting));
+            let number = u32::try_from(libc::SYS_socket).unwrap();
+            for (family, kind) in (0..48).flat_map(|family| (0..11).map(move |kind| (family, kind))) {
+                for protocol in [0, 1, 2, 6, 16, 17, 58, 132, 136, 255, 256, 262] {
+                    let flags = if protocol % 3 == 0 { libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK } else { 0 };
+                    let arguments = [family, kind | flags, protocol, 0, 0, 0].map(bits);
+                    let passes = run(&program, ARCH, number, arguments) == libc::SECCOMP_RET_ALLOW;
+                    let expected = may_be_made(setting.net, family, kind, protocol);
+                    assert_eq!(passes, expected, "{family} {kind} {protocol} {setting:?}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_are_of_connected_sockets_only(family in 0i32..4, kind in 0i32..8, protocol in 0i32..300) {
+            let setting = Setting { net: Net::Full, warden: true, reads: false, programs: false };
+            let number = u32::try_from(libc::SYS_socketpair).unwrap();
+            let arguments = [family, kind, protocol, 0, 0, 0].map(bits);
+            let answer = oracle(&rules(setting), number, arguments);
+            let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&kind);
+            prop_assert_eq!(answer == libc::SECCOMP_RET_ALLOW, family == libc::AF_UNIX && connected);
         }
     }
 }

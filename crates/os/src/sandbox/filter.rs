@@ -1,9 +1,8 @@
 //! A filter of system calls, as the small program that the kernel runs before each of them.
 //!
-//! Rules are tried in order and the first that fits decides; a call that no rule fits is let through to the kernel's
-//! own checks and to Landlock.
-//! A table of what is denied fits here, where the file rules are allow-lists already: a table of everything that
-//! compilers, interpreters and debuggers call would be wrong on every machine but one.
+//! Rules are tried in order and the first that fits decides; a call that no rule fits does not exist (`ENOSYS`), as on
+//! a kernel that is older than the call. A table of what is denied would be shorter, and would let each new call of a
+//! newer kernel through.
 
 use std::collections::BTreeMap;
 use std::mem::offset_of;
@@ -44,9 +43,9 @@ pub(super) struct Rule {
 pub(super) type Program = Vec<libc::sock_filter>;
 
 #[cfg(target_arch = "x86_64")]
-const ARCH: u32 = 0xc000_003e;
+pub(super) const ARCH: u32 = 0xc000_003e;
 #[cfg(target_arch = "aarch64")]
-const ARCH: u32 = 0xc000_00b7;
+pub(super) const ARCH: u32 = 0xc000_00b7;
 
 /// Calls of the x32 interface have this bit set: another numbering of the same calls.
 #[cfg(target_arch = "x86_64")]
@@ -61,11 +60,7 @@ pub(super) fn assemble(rules: &[Rule]) -> Program {
         give(libc::SECCOMP_RET_KILL_PROCESS),
     ];
     #[cfg(target_arch = "x86_64")]
-    program.extend([
-        load(offset_of!(libc::seccomp_data, nr)),
-        jump(libc::BPF_JGE, X32, 0, 1),
-        give(fails(libc::ENOSYS)),
-    ]);
+    program.extend([load(offset_of!(libc::seccomp_data, nr)), jump(libc::BPF_JGE, X32, 0, 1), give(UNKNOWN)]);
     program.push(load(offset_of!(libc::seccomp_data, nr)));
     let mut by_call: BTreeMap<u32, Vec<&Rule>> = BTreeMap::new();
     for rule in rules {
@@ -82,8 +77,8 @@ type Segment = (u32, Program);
 
 /// Neighbours that fare the same are one segment, whether rules name them or not.
 fn segments(by_call: &BTreeMap<u32, Vec<&Rule>>) -> Vec<Segment> {
-    let free = || vec![give(libc::SECCOMP_RET_ALLOW)];
-    let mut out: Vec<Segment> = vec![(0, free())];
+    let unknown = || vec![give(UNKNOWN)];
+    let mut out: Vec<Segment> = vec![(0, unknown())];
     let mut add = |from: u32, what: Program| match out.last_mut() {
         Some((_, last)) if same(last, &what) => {}
         Some((start, last)) if *start == from => *last = what,
@@ -92,7 +87,7 @@ fn segments(by_call: &BTreeMap<u32, Vec<&Rule>>) -> Vec<Segment> {
     for (number, rules) in by_call {
         add(*number, answer(rules));
         if !by_call.contains_key(&(number + 1)) {
-            add(number + 1, free());
+            add(number + 1, unknown());
         }
     }
     out
@@ -199,7 +194,7 @@ fn answer(rules: &[&Rule]) -> Program {
             return out;
         }
     }
-    out.push(give(libc::SECCOMP_RET_ALLOW));
+    out.push(give(UNKNOWN));
     out
 }
 
@@ -226,7 +221,10 @@ impl Check {
     }
 }
 
-fn fails(errno: i32) -> u32 {
+/// The answer where no rule fits.
+const UNKNOWN: u32 = fails(libc::ENOSYS);
+
+const fn fails(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | (errno.cast_unsigned() & libc::SECCOMP_RET_DATA)
 }
 
@@ -253,12 +251,12 @@ fn jump(test: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
 
     /// What the kernel would do, step by step.
-    fn run(program: &Program, arch: u32, number: u32, arguments: [u32; 6]) -> u32 {
+    pub(in crate::sandbox) fn run(program: &Program, arch: u32, number: u32, arguments: [u32; 6]) -> u32 {
         let (mut at, mut accumulator) = (0, 0u32);
         loop {
             let step = program[at];
@@ -290,7 +288,7 @@ mod tests {
     }
 
     /// The rules read plainly.
-    fn oracle(rules: &[Rule], number: u32, arguments: [u32; 6]) -> u32 {
+    pub(in crate::sandbox) fn oracle(rules: &[Rule], number: u32, arguments: [u32; 6]) -> u32 {
         for rule in rules.iter().filter(|rule| rule.call == i64::from(number)) {
             let holds = rule.checks.iter().all(|check| match *check {
                 Check::Is(index, value) => arguments[usize::from(index)] == value,
@@ -306,7 +304,7 @@ mod tests {
                 };
             }
         }
-        libc::SECCOMP_RET_ALLOW
+        UNKNOWN
     }
 
     fn check() -> impl Strategy<Value = Check> {

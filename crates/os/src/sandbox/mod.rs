@@ -194,7 +194,7 @@ impl Confinement {
             reads: bounds.reads_are_mixed(),
             programs: bounds.executable().is_some(),
         };
-        let program = ground.filter.then(|| filter::assemble(&calls::rules(setting)));
+        let program = ground.filter.then(|| calls::program(setting));
         let (messenger, warden) = if ground.warden {
             let (ours, theirs) =
                 socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;

@@ -111,6 +111,94 @@ const CALLS: &[&str] = &[
     "iopl",
     "x32",
     "int80",
+    "mptcp6",
+    "raw6",
+    "ping6",
+    "packet-dgram",
+    "netlink-generic",
+    "netlink-netfilter",
+    "netlink-diag",
+    "netlink-connector",
+    "netlink-selinux",
+    "tcp-listen-unbound",
+    "tcp6-listen-unbound",
+    "tcp-listen-dissolved",
+    "unix-raw",
+    "unix-raw-flags",
+    "unix-raw-pair",
+    "unix-raw-sendmsg",
+    "unix-dgram-sendmsg",
+    "unix-dgram-sendmmsg",
+    "unix-seqpacket",
+    "unix-dgram-abstract",
+    "unix-raw-abstract",
+    "sysv-memory",
+    "sysv-semaphore",
+    "sysv-queue",
+    "posix-queue",
+    "quotactl-fd",
+    "unshare-time",
+    "priority-user",
+    "ioprio-user",
+];
+
+/// Attempts that only a kernel with that family, protocol or call lets succeed, or one newer than this test.
+const RARE: &[&str] = &[
+    "future-470",
+    "future-500",
+    "future-1000",
+    "udplite",
+    "sctp",
+    "sctp-packet",
+    "smc",
+    "smc-inet",
+    "tipc",
+    "bluetooth",
+    "can",
+    "xdp",
+    "kcm",
+    "qipcrtr",
+    "vsock-dgram",
+    "memfd-secret",
+    "statmount",
+    "listmount",
+    "open-tree-attr",
+    "file-setattr",
+    "setxattrat",
+    "setversion",
+];
+
+/// Attempts on sockets, which must fail as well where the command may reach this machine by TCP.
+const WITH_LOOPBACK: &[&str] = &[
+    "mptcp",
+    "mptcp6",
+    "smc-inet",
+    "sctp",
+    "sctp-packet",
+    "udp",
+    "udp6",
+    "udplite",
+    "raw",
+    "raw6",
+    "ping",
+    "ping6",
+    "packet",
+    "packet-dgram",
+    "vsock",
+    "alg",
+    "unix-raw",
+    "unix-raw-pair",
+    "unix-dgram",
+    "unix-seqpacket",
+    "unix-stream",
+    "unix-abstract",
+    "unix-raw-abstract",
+    "netlink-generic",
+    "netlink-uevent",
+    "tcp-fastopen",
+    "tcp-listen-unbound",
+    "tcp6-listen-unbound",
+    "tcp-listen-dissolved",
 ];
 
 /// Not tried outside the box: they would leave a mount behind, or kill what waits for them.
@@ -197,7 +285,7 @@ struct World {
     outside: PathBuf,
     child: Child,
     port: u16,
-    _listeners: (TcpListener, UnixListener, UnixDatagram, UnixListener),
+    _listeners: (TcpListener, UnixListener, UnixDatagram, UnixListener, UnixDatagram, std::os::fd::OwnedFd),
 }
 
 impl World {
@@ -221,11 +309,15 @@ impl World {
         let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = tcp.local_addr().unwrap().port();
         let name = SocketAddr::from_abstract_name(format!("toolgate-test-{}", child.id())).unwrap();
+        let datagrams =
+            SocketAddr::from_abstract_name(format!("toolgate-test-dgram-{}", child.id())).unwrap();
         let listeners = (
             tcp,
             UnixListener::bind(outside.join("stream.sock")).unwrap(),
             UnixDatagram::bind(outside.join("dgram.sock")).unwrap(),
             UnixListener::bind_addr(&name).unwrap(),
+            UnixDatagram::bind_addr(&datagrams).unwrap(),
+            listen_for_packets(&outside.join("stream.sock.seq")),
         );
         Self { desk, outside, child, port, _listeners: listeners }
     }
@@ -286,6 +378,14 @@ impl World {
     }
 }
 
+fn listen_for_packets(path: &Path) -> std::os::fd::OwnedFd {
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket};
+    let packets = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    bind(&packets, &SocketAddrUnix::new(path).unwrap()).unwrap();
+    listen(&packets, 8).unwrap();
+    packets
+}
+
 impl Drop for World {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -308,7 +408,18 @@ fn probe() -> &'static Path {
 
 /// Runs an attempt, and says how it got out if it did.
 fn escapes(text: &str, boxed: Option<Backend>, by_exit: bool) -> Option<String> {
+    escapes_with(text, boxed, |_| Net::None, by_exit)
+}
+
+/// The network that is granted may depend on the port where somebody listens.
+fn escapes_with(
+    text: &str,
+    boxed: Option<Backend>,
+    net: impl FnOnce(u16) -> Net,
+    by_exit: bool,
+) -> Option<String> {
     let mut world = World::new();
+    let net = net(world.port);
     if boxed == Some(Backend::Bubblewrap) {
         world.make_what_is_protected();
     }
@@ -319,7 +430,7 @@ fn escapes(text: &str, boxed: Option<Backend>, by_exit: bool) -> Option<String> 
         .replace("PORT", &world.port.to_string());
     let before = world.state();
     let started = match boxed {
-        Some(backend) => world.desk.start_in(&text, Confinement { backend, ..world.confinement() }),
+        Some(backend) => world.desk.start_in(&text, Confinement { backend, net, ..world.confinement() }),
         None => world.desk.start(&text),
     };
     let (exit, output) = started.ended();
@@ -343,8 +454,32 @@ fn call_text(name: &str) -> String {
 
 #[test]
 fn no_system_call_gets_out() {
-    for name in CALLS {
+    for name in CALLS.iter().chain(RARE) {
         assert_eq!(escapes(&call_text(name), Some(Backend::Landlock), true), None, "{name}");
+    }
+}
+
+#[test]
+fn no_socket_but_tcp_to_this_machine_gets_out_with_loopback() {
+    for name in WITH_LOOPBACK {
+        for net in [|_| Net::Loopback(None), |port| Net::Loopback(Some(port))] {
+            let way = escapes_with(&call_text(name), Some(Backend::Landlock), net, true);
+            assert_eq!(way, None, "{name} {:?}", net(1));
+        }
+    }
+}
+
+#[test]
+fn a_call_that_is_not_known_does_not_exist() {
+    let desk = Desk::new();
+    let ask = "python3 -c 'import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n\
+               for n in (457, 458, 470, 471, 500, 548, 1000, 100000):\n  r = libc.syscall(n, -1, -1, -1, -1, -1, -1)\n  \
+               print(n, r, os.strerror(ctypes.get_errno()))'";
+    let (exit, output) = desk.start_in(ask, desk.confinement()).ended();
+    assert_eq!(exit, toolgate_os::process::Exit::Code(0), "{output}");
+    assert_eq!(output.lines().count(), 8);
+    for line in output.lines() {
+        assert!(line.ends_with("-1 Function not implemented"), "{line}");
     }
 }
 
@@ -380,7 +515,7 @@ fn no_command_gets_out_of_bubblewrap() {
     for text in COMMANDS {
         out.extend(escapes(text, Some(Backend::Bubblewrap), false).map(|how| (text, how)));
     }
-    for name in CALLS {
+    for name in CALLS.iter().chain(RARE) {
         out.extend(escapes(&call_text(name), Some(Backend::Bubblewrap), true).map(|how| (name, how)));
     }
     assert!(out.is_empty(), "{out:#?}");
@@ -428,4 +563,14 @@ fn loopback_reaches_this_machine_and_nothing_else() {
     let listen = "python3 -c 'import socket; s = socket.socket(); s.bind((\"0.0.0.0\", 0)); s.listen(); print(s.getsockname()[0])'";
     assert_eq!(run(listen, Net::Loopback(None)), "127.0.0.1\n");
     assert!(run(listen, Net::Loopback(Some(1))).contains("PermissionError"));
+    // Without a bind, the kernel would choose a port on every interface.
+    let unbound = listen.replace("s.bind((\"0.0.0.0\", 0)); ", "");
+    assert_eq!(run(&unbound, Net::Loopback(None)), "127.0.0.1\n");
+    assert!(run(&unbound, Net::Loopback(Some(1))).contains("PermissionError"));
+    std::fs::create_dir(world.desk.ws().join("d")).unwrap();
+    let local = "python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.bind(\"d/s\"); s.listen(); \
+                 c = socket.socket(socket.AF_UNIX); c.connect(\"d/s\"); s.accept(); print(\"accepted\")'; rm -f d/s";
+    for net in [Net::None, Net::Loopback(None), Net::Loopback(Some(1))] {
+        assert_eq!(run(local, net), "accepted\n");
+    }
 }

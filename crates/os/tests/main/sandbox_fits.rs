@@ -58,14 +58,66 @@ const ORDINARY: &[&str] = &[
     "echo done > /dev/null && head -c 10 /dev/urandom | wc -c",
     "umask 077 && echo x > private && stat -c %a private",
     "install -m 755 a.txt bin.txt && stat -c %a bin.txt",
+    "python3 -c 'import asyncio; print(asyncio.run(asyncio.create_subprocess_exec(\"true\")).__class__.__name__)' 2>&1 | tail -1",
+    "python3 -c 'import selectors, os; r, w = os.pipe(); s = selectors.DefaultSelector(); s.register(r, 1); os.write(w, b\"x\"); print(len(s.select(1)))'",
+    "python3 -c 'import mmap; m = mmap.mmap(-1, 4096); m[0] = 7; print(m[0])'",
+    "python3 -c 'import os, signal; signal.signal(signal.SIGUSR1, lambda *a: print(\"signal\")); os.kill(os.getpid(), signal.SIGUSR1)'",
+    "python3 -c 'import fcntl; f = open(\"lock\", \"w\"); fcntl.flock(f, fcntl.LOCK_EX); fcntl.lockf(f, fcntl.LOCK_EX); print(\"locked\")'",
+    "python3 -c 'import resource, os, time; print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 0, os.sched_getaffinity(0) != set(), time.clock_gettime(1) > 0)'",
+    "python3 -c 'import concurrent.futures as f; print(list(f.ThreadPoolExecutor(4).map(abs, [-1, -2])))'",
+    "python3 -c 'import shutil, os; open(\"big\", \"wb\").write(bytes(100000)); shutil.copyfile(\"big\", \"big2\"); print(os.stat(\"big2\").st_size)'",
+    "python3 -m venv --without-pip venv && venv/bin/python -c 'print(1)' && rm -r venv",
+    "node -e 'const { Worker, isMainThread } = require(\"worker_threads\"); new Worker(\"console.log(1)\", { eval: true })'",
+    "node -e 'const z = require(\"zlib\"); console.log(z.gunzipSync(z.gzipSync(\"zip\")).toString())'",
+    "node -e 'require(\"fs\").watch(\".\").close(); setTimeout(() => console.log(\"timer\"), 5)'",
+    "printf '#include <pthread.h>\\n#include <stdio.h>\\nstatic void *f(void *a) { puts(a); return 0; }\\nint main(void) { pthread_t t; pthread_create(&t, 0, f, \"thread\"); pthread_join(t, 0); return 0; }\\n' > t.c && gcc -O2 -g -pthread -o t.out t.c && ./t.out && ar rcs t.a t.out && rm t.c t.out t.a",
+    "cd crate && cargo check -q --offline && cargo build -q --offline --release && ./target/release/demo",
+    "dd if=/dev/zero of=zeros bs=64k count=4 2> /dev/null && stat -c %s zeros && fallocate -l 8192 room && stat -c %s room && sync zeros",
+    "nice -n 5 nice && ionice 2> /dev/null; setsid true && nohup true 2> /dev/null; echo $?",
+    "ulimit -n > /dev/null && trap 'echo bye' EXIT; coproc cat; echo hi >&${COPROC[1]}; read -r x <&${COPROC[0]}; echo $x",
+    "find . -maxdepth 1 -name 'a.*' -newer /etc/hostname -print0 | xargs -0 -r stat -c %n | sort | wc -l",
+    "cp --reflink=auto a.txt r.txt && cp --sparse=always zeros s.bin && cmp zeros s.bin && mv r.txt /dev/shm/../../$PWD/r2.txt && cat r2.txt",
+    "flock lock echo exclusive && mktemp -u > /dev/null && tail -n1 a.txt && df . > /dev/null && du -s . > /dev/null && free > /dev/null && uptime > /dev/null && echo shown",
     "rm -rf repo cloned crate pkg src && ls | wc -l",
 ];
 
+/// The same, with programs that not every machine has.
+const WHERE_THERE: &[(&str, &str)] = &[
+    (
+        "perl",
+        "perl -e 'use IO::Socket::UNIX; use POSIX; my ($a, $b) = IO::Socket->socketpair(AF_UNIX, SOCK_STREAM, 0); print POSIX::floor(2.5), (fork // 9) ? wait() > 0 : exit, \"\\n\"'",
+    ),
+    (
+        "perl",
+        "perl -MFile::Temp -MTime::HiRes -e 'my $f = File::Temp->new; print $f \"x\"; Time::HiRes::sleep(0.001); print -s $f ? 1 : 0, \"\\n\"'",
+    ),
+    ("ruby", "ruby -e 'puts `echo ruby`; Thread.new { puts 2 }.join; File.write(\"r.txt\", \"x\")'"),
+    (
+        "java",
+        "printf 'class H { public static void main(String[] a) throws Exception { Thread t = new Thread(() -> System.out.println(1)); t.start(); t.join(); } }' > H.java && java -XX:+UseSerialGC H.java",
+    ),
+    (
+        "go",
+        "mkdir gomod && cd gomod && printf 'package main\\nimport \"fmt\"\\nfunc main() { c := make(chan int); go func() { c <- 1 }(); fmt.Println(<-c) }\\n' > m.go && GOCACHE=$PWD/c GOFLAGS=-mod=mod go run m.go",
+    ),
+    ("rsync", "mkdir -p ra && echo x > ra/f && rsync -a ra/ rb/ && cat rb/f"),
+    (
+        "sqlite3",
+        "sqlite3 s.db 'pragma journal_mode=wal; create table t (a); insert into t values (1); select * from t;'",
+    ),
+];
+
+fn is_installed(program: &str) -> bool {
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|dir| dir.join(program).is_file())
+}
+
 /// Every command in turn, in one workspace each with and without the box, with the same results.
 fn check(backend: Backend) {
-    assert!(ORDINARY.len() >= 40);
+    assert!(ORDINARY.len() >= 60);
     let (free, boxed) = (Desk::new(), Desk::new());
-    for text in ORDINARY {
+    let there = WHERE_THERE.iter().filter(|(program, _)| is_installed(program)).map(|(_, text)| text);
+    for text in ORDINARY.iter().chain(there) {
         let expected = free.start(text).ended();
         assert_eq!(expected.0, Exit::Code(0), "{text}: {}", expected.1);
         let started = boxed.start_in(text, Confinement { backend, ..boxed.confinement() });

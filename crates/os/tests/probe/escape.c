@@ -65,6 +65,36 @@ static int tcp(int protocol, int six) {
 
 static int socket_of(int family, int type, int protocol) { return socket(family, type, protocol) < 0; }
 
+static int unix_raw(const char *path, int abstract) {
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    size_t n = strlen(path);
+    memcpy(a.sun_path + abstract, path, n);
+    int s = socket(AF_UNIX, SOCK_RAW, 0);
+    if (s < 0) return 1;
+    return sendto(s, "x", 1, 0, (void *)&a, offsetof(struct sockaddr_un, sun_path) + n + abstract) < 0;
+}
+
+/* Sends by each of the three calls that take an address. */
+static int datagram_by(int way, int type) {
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    strncpy(a.sun_path, dgram_sock, sizeof a.sun_path - 1);
+    struct iovec v = {"x", 1};
+    struct mmsghdr m = {.msg_hdr = {.msg_name = &a, .msg_namelen = sizeof a, .msg_iov = &v, .msg_iovlen = 1}};
+    int s = socket(AF_UNIX, type, 0);
+    if (s < 0) return 1;
+    if (way == 0) return sendmsg(s, &m.msg_hdr, 0) < 0;
+    return sendmmsg(s, &m, 1, 0) < 1;
+}
+
+/* Whether a queue or a segment can be had by a number that any other process may know. */
+static int by_key(int call) { return syscall(call, 0x746f6f6c, 1, 0600 | 01000) < 0; }
+
+/* A call that the kernel has, and the filter does not know: it exists if it fails with anything else than ENOSYS. */
+static int exists(long number) {
+    errno = 0;
+    return syscall(number, -1, -1, -1, -1, -1, -1) < 0 && errno == ENOSYS;
+}
+
 static int copy_exec(void) {
     int in = open("/bin/touch", O_RDONLY), out = memfd_create("t", 0);
     if (in < 0 || out < 0) return 1;
@@ -274,6 +304,30 @@ static int attempt(const char *name) {
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
         return sendto(socket(AF_INET, SOCK_STREAM, 0), "x", 1, MSG_FASTOPEN, (void *)&a, sizeof a) < 0;
     }
+    if (is(name, "tcp-listen-unbound")) {
+        struct sockaddr_in a = {0};
+        socklen_t n = sizeof a;
+        int s = socket(AF_INET, SOCK_STREAM, 0);
+        if (listen(s, 1) || getsockname(s, (void *)&a, &n)) return 1;
+        return a.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+    }
+    if (is(name, "tcp6-listen-unbound")) {
+        struct sockaddr_in6 a = {0};
+        socklen_t n = sizeof a;
+        int s = socket(AF_INET6, SOCK_STREAM, 0);
+        if (listen(s, 1) || getsockname(s, (void *)&a, &n)) return 1;
+        return IN6_IS_ADDR_LOOPBACK(&a.sin6_addr);
+    }
+    if (is(name, "tcp-listen-dissolved")) {
+        struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+        struct sockaddr none = {.sa_family = AF_UNSPEC};
+        struct sockaddr_in a = {0};
+        socklen_t n = sizeof a;
+        int s = socket(AF_INET, SOCK_STREAM, 0);
+        if (connect(s, (void *)&to, sizeof to) || connect(s, &none, sizeof none)) return 1;
+        if (listen(s, 1) || getsockname(s, (void *)&a, &n)) return 1;
+        return a.sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+    }
     if (is(name, "tcp-listen")) return listen(socket(AF_INET, SOCK_STREAM, 0), 1);
     if (is(name, "udp")) {
         struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -285,6 +339,64 @@ static int attempt(const char *name) {
     if (is(name, "packet")) return socket_of(AF_PACKET, SOCK_RAW, 0);
     if (is(name, "netlink-uevent")) return socket_of(AF_NETLINK, SOCK_RAW, 15);
     if (is(name, "netlink-audit")) return socket_of(AF_NETLINK, SOCK_RAW, 9);
+    if (is(name, "udplite")) return socket_of(AF_INET, SOCK_DGRAM, 136);
+    if (is(name, "sctp")) return socket_of(AF_INET, SOCK_STREAM, 132);
+    if (is(name, "sctp-packet")) return socket_of(AF_INET, SOCK_SEQPACKET, 132);
+    if (is(name, "smc")) return socket_of(43, SOCK_STREAM, 0);
+    if (is(name, "smc-inet")) return socket_of(AF_INET, SOCK_STREAM, 256);
+    if (is(name, "mptcp6")) return socket_of(AF_INET6, SOCK_STREAM, 262);
+    if (is(name, "raw6")) return socket_of(AF_INET6, SOCK_RAW, 58);
+    if (is(name, "ping6")) return socket_of(AF_INET6, SOCK_DGRAM, 58);
+    if (is(name, "packet-dgram")) return socket_of(AF_PACKET, SOCK_DGRAM, 0);
+    if (is(name, "netlink-generic")) return socket_of(AF_NETLINK, SOCK_RAW, 16);
+    if (is(name, "netlink-netfilter")) return socket_of(AF_NETLINK, SOCK_RAW, 12);
+    if (is(name, "netlink-diag")) return socket_of(AF_NETLINK, SOCK_DGRAM, 4);
+    if (is(name, "netlink-connector")) return socket_of(AF_NETLINK, SOCK_DGRAM, 11);
+    if (is(name, "netlink-selinux")) return socket_of(AF_NETLINK, SOCK_RAW, 7);
+    if (is(name, "tipc")) return socket_of(30, SOCK_SEQPACKET, 0);
+    if (is(name, "bluetooth")) return socket_of(31, SOCK_RAW, 1);
+    if (is(name, "can")) return socket_of(29, SOCK_RAW, 1);
+    if (is(name, "xdp")) return socket_of(44, SOCK_RAW, 0);
+    if (is(name, "kcm")) return socket_of(41, SOCK_DGRAM, 0);
+    if (is(name, "qipcrtr")) return socket_of(42, SOCK_DGRAM, 0);
+    if (is(name, "vsock-dgram")) return socket_of(40, SOCK_DGRAM, 0);
+    if (is(name, "unix-raw")) return unix_raw(dgram_sock, 0);
+    if (is(name, "unix-raw-flags")) {
+        struct sockaddr_un a = {.sun_family = AF_UNIX};
+        strncpy(a.sun_path, dgram_sock, sizeof a.sun_path - 1);
+        return sendto(socket(AF_UNIX, SOCK_RAW | SOCK_CLOEXEC, 1), "x", 1, 0, (void *)&a, sizeof a) < 0;
+    }
+    if (is(name, "unix-raw-pair")) {
+        int pair[2];
+        struct sockaddr_un a = {.sun_family = AF_UNIX};
+        strncpy(a.sun_path, dgram_sock, sizeof a.sun_path - 1);
+        if (socketpair(AF_UNIX, SOCK_RAW, 0, pair)) return 1;
+        return sendto(pair[0], "x", 1, 0, (void *)&a, sizeof a) < 0;
+    }
+    if (is(name, "unix-raw-sendmsg")) return datagram_by(0, SOCK_RAW);
+    if (is(name, "unix-dgram-sendmsg")) return datagram_by(0, SOCK_DGRAM);
+    if (is(name, "unix-dgram-sendmmsg")) return datagram_by(1, SOCK_DGRAM);
+    if (is(name, "unix-seqpacket")) { strcat(stream_sock, ".seq"); return unix_to(SOCK_SEQPACKET, stream_sock, 0); }
+    if (is(name, "unix-dgram-abstract")) { sprintf(text, "toolgate-test-dgram-%d", pid); return unix_to(SOCK_DGRAM, text, 1); }
+    if (is(name, "unix-raw-abstract")) { sprintf(text, "toolgate-test-dgram-%d", pid); return unix_raw(text, 1); }
+    if (is(name, "sysv-memory")) return by_key(SYS_shmget);
+    if (is(name, "sysv-semaphore")) return by_key(SYS_semget);
+    if (is(name, "sysv-queue")) return syscall(SYS_msgget, 0x746f6f6c, 0600 | 01000) < 0;
+    if (is(name, "posix-queue")) return syscall(SYS_mq_open, "toolgate-test", O_CREAT | O_RDWR, 0600, NULL) < 0;
+    if (is(name, "memfd-secret")) return exists(447) ;
+    if (is(name, "statmount")) return exists(457);
+    if (is(name, "listmount")) return exists(458);
+    if (is(name, "open-tree-attr")) return syscall(467, AT_FDCWD, "/", 1, NULL, 0) < 0;
+    if (is(name, "file-setattr")) { struct { long a[3]; } f = {{0}}; return syscall(469, AT_FDCWD, victim, &f, sizeof f, 0) != 0; }
+    if (is(name, "setxattrat")) return syscall(463, AT_FDCWD, victim, 0, "user.x", "x", 16) != 0 && errno != EINVAL;
+    if (is(name, "quotactl-fd")) return syscall(443, open("/", O_RDONLY), -1, 0, 0) < 0 && errno != EINVAL;
+    if (is(name, "future-470")) return exists(470);
+    if (is(name, "future-500")) return exists(500);
+    if (is(name, "future-1000")) return exists(1000);
+    if (is(name, "unshare-time")) return unshare(0x80);
+    if (is(name, "priority-user")) return setpriority(PRIO_USER, 0, getpriority(PRIO_PROCESS, 0));
+    if (is(name, "ioprio-user")) return syscall(SYS_ioprio_set, 3, getuid(), 2 << 13 | 4) != 0;
+    if (is(name, "setversion")) { int v = 7; return ioctl(open(victim, O_RDONLY), _IOW('v', 2, long), &v); }
     if (is(name, "vsock")) return socket_of(40, SOCK_STREAM, 0);
     if (is(name, "alg")) return socket_of(38, SOCK_SEQPACKET, 0);
     if (is(name, "unix-stream")) return unix_to(SOCK_STREAM, stream_sock, 0);

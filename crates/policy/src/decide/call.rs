@@ -2,11 +2,11 @@
 
 use super::case::{Case, Force, Grant, Stage};
 use crate::fold::fold_path;
-use crate::mcp::name_problem;
+use crate::mcp::{argument_paths, name_problem};
 use crate::raw::Action;
 use crate::rule::ActionIndex;
 use serde_json::Value;
-use toolgate_proto::{AbsPath, Code, Effect, Mode, Reason, SourceId, ToolIdentity};
+use toolgate_proto::{Code, Effect, EntryKind, Mode, Reason, Severity, SourceId, ToolIdentity};
 
 /// How a name is compared with rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,32 +265,32 @@ impl Case<'_> {
     }
 
     /// Another server does what it likes with a path, so a path among the arguments is judged as if it were read and
-    /// written. Only its spelling can be judged: the server may see another file system.
+    /// written: by its spelling, because the server may see another file system, and by where it leads on this one.
     fn weigh_remote_paths(&mut self) {
-        let mut texts: Vec<&str> = Vec::new();
-        let mut pending: Vec<&Value> = self.request.input.values().collect();
-        while let Some(value) = pending.pop() {
-            match value {
-                Value::String(text) => texts.push(text),
-                Value::Array(items) => pending.extend(items),
-                Value::Object(map) => pending.extend(map.values()),
-                Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        for path in argument_paths(self.request.input, self.request.workspace) {
+            let spelled = path.lexical().to_string();
+            let fact = self.request.facts.get(&path).filter(|fact| fact.problem.is_none());
+            let led: Vec<String> = fact.map_or_else(Vec::new, |fact| {
+                std::iter::once(&fact.real)
+                    .chain(&fact.links)
+                    .map(|form| form.lexical().to_string())
+                    .collect()
+            });
+            let shared = fact.is_some_and(|fact| fact.hard_linked && fact.kind == EntryKind::File);
+            self.weigh_remote_path(&spelled);
+            for form in led.iter().filter(|form| **form != spelled) {
+                self.weigh_remote_path(form);
             }
-        }
-        for text in texts.into_iter().filter(|text| looks_like_path(text)) {
-            let path = match (text.strip_prefix("~/"), &self.request.workspace.home) {
-                (Some(rest), Some(home)) => home.join(rest),
-                (Some(_) | None, _) => {
-                    self.request.workspace.cwd.join(text.strip_prefix("file://").unwrap_or(text))
-                }
-            };
-            self.weigh_remote_path(&path);
+            if shared {
+                let text = format!("`{path}` is the same file as another name somewhere else");
+                self.warn("hard_link", Severity::Medium, text.clone());
+                self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+            }
         }
     }
 
-    fn weigh_remote_path(&mut self, path: &AbsPath) {
-        let text = path.lexical().to_string();
-        let folded = fold_path(&text);
+    fn weigh_remote_path(&mut self, text: &str) {
+        let folded = fold_path(text);
         let compiled = self.compiled;
         let held = |index: &ActionIndex| {
             let rules = [&index.reads, &index.edits].into_iter();
@@ -312,10 +312,4 @@ impl Case<'_> {
             self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
         }
     }
-}
-
-fn looks_like_path(text: &str) -> bool {
-    let short = text.len() <= 4096 && !text.contains('\n');
-    let absolute = text.starts_with(['/', '~', '.']) || text.starts_with("file://");
-    short && (absolute || (text.contains('/') && !text.contains("://") && !text.contains(' ')))
 }

@@ -144,6 +144,17 @@ impl Policy {
         survey
     }
 
+    /// The same for a call with its input: arguments of another server's tool may name paths.
+    pub fn survey_call(&self, input: &Map<String, Value>, intent: &Intent, workspace: &Workspace) -> Survey {
+        let mut survey = self.survey(intent, workspace);
+        if intent.effects.iter().any(|effect| matches!(effect, Effect::Remote { .. })) {
+            survey.paths.extend(crate::mcp::argument_paths(input, workspace));
+            survey.paths.sort_unstable();
+            survey.paths.dedup();
+        }
+        survey
+    }
+
     /// Judges a call.
     pub fn decide(&self, request: &Request<'_>) -> Judgement {
         let mut case = Case::new(&self.compiled, self.mode, request);

@@ -4,12 +4,11 @@
 //! [`address_class`] says whether an IP address is one that a fetch may reach; the fetch tool asks it of every address
 //! that a name resolves to, and [`Policy::vet_chain`](crate::Policy::vet_chain) asks it of a whole chain of redirects.
 
-mod address;
 mod chain;
 mod confusable;
 
-pub use address::{AddressClass, address_class};
 pub use chain::{Hop, MOST_HOPS, Obstacle};
+pub use toolgate_proto::address::{AddressClass, classify_address as address_class};
 
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;

@@ -404,6 +404,61 @@ fn paths_given_to_other_servers_are_looked_at() {
     }
 }
 
+/// However a server would read it, a `file:` URI is judged as the path it names.
+#[test]
+fn file_uris_given_to_other_servers_are_judged_as_the_paths_they_name() {
+    let settings = json!({ "allow": ["mcp__fs"], "deny": ["Read(private/**)"], "ask": ["Edit(/conf/**)"] });
+    let world = World::new("/ws");
+    let (policy, _) = compile(&settings, &world);
+    let encode =
+        |path: &str| path.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>().replace("%2F", "/");
+    for (path, wanted) in [
+        ("/ws/src/a.rs", "allow"),
+        ("/ws/.git/config", "ask"),
+        ("/ws/x/../.claude/settings.json", "ask"),
+        ("/ws/private/key", "deny"),
+        ("/ws/conf/a.toml", "ask"),
+    ] {
+        let encoded = encode(path);
+        for uri in [
+            path.to_owned(),
+            format!("file://{path}"),
+            format!("file:{path}"),
+            format!("FILE://{path}"),
+            format!("FiLe://localhost{path}"),
+            format!("file://127.0.0.1{path}"),
+            format!("file://{encoded}"),
+            format!("file://{}", encoded.replace('%', "%25")),
+            format!("file://{path}?a=b#c"),
+            format!(" file://{path}"),
+            format!("fi\nle://{path}"),
+            format!("file:///{}", path.replace('/', "\\")),
+        ] {
+            for call in
+                [json!({ "uri": uri }), json!({ "files": [{ "uri": uri }] }), json!({ "map": { &uri: 1 } })]
+            {
+                assert_eq!(word(&world.judge(&policy, "mcp__fs__write", &call)), wanted, "{call}");
+            }
+        }
+    }
+}
+
+#[test]
+fn links_given_to_other_servers_are_judged_by_where_they_lead() {
+    let settings = json!({ "allow": ["mcp__fs"], "deny": ["Read(private/**)"] });
+    let world = World::new("/ws")
+        .with("/ws/soft", Node::Link("private/key".to_owned()))
+        .with("/ws/conf", Node::Link(".git/config".to_owned()))
+        .with("/ws/hard", Node::Shared);
+    let (policy, _) = compile(&settings, &world);
+    for (name, wanted) in [("soft", "deny"), ("conf", "ask"), ("hard", "ask"), ("plain", "allow")] {
+        for text in [format!("/ws/{name}"), format!("./{name}"), format!("file:///ws/{name}")] {
+            let call = json!({ "path": text });
+            assert_eq!(word(&world.judge(&policy, "mcp__fs__read", &call)), wanted, "{call}");
+        }
+    }
+}
+
 #[test]
 fn only_built_in_tools_are_believed() {
     let world = World::new("/ws");

@@ -117,7 +117,7 @@ impl World {
         intent: &Intent,
         opinions: &[Opinion],
     ) -> Judgement {
-        let survey = policy.survey(intent, &self.workspace);
+        let survey = policy.survey_call(input, intent, &self.workspace);
         let facts = self.facts(&survey);
         let workspace = &self.workspace;
         policy.decide(&Request { tool, input, intent, survey: &survey, workspace, facts: &facts, opinions })

@@ -7,7 +7,7 @@ use super::{Exit, Failure};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolgate::ledger::{LEDGER_NAME, verify};
+use toolgate::ledger::verify_in;
 use toolgate::render::visible;
 use toolgate::{
     Among, Answer, ApprovalRequest, Approver, Closed, Effect, FnTool, How, Intent, Journal, JournalLimits,
@@ -250,12 +250,7 @@ fn take_back(journal: &Journal, out: &mut Out) -> Result<(), Failure> {
 }
 
 fn epilogue(ledger_dir: &toolgate::AbsPath, out: &mut Out) -> Result<(), Failure> {
-    let mut files = Vec::new();
-    for segment in AppendLog::segments_in(ledger_dir, LEDGER_NAME)? {
-        files.push(AppendLog::read_segment(&segment)?);
-    }
-    let head = AppendLog::head_in(ledger_dir, LEDGER_NAME)?;
-    let report = verify(files.iter().map(|text| ("ledger.jsonl", text.as_str())), head.as_deref());
+    let (report, _) = verify_in(ledger_dir, &AppendLog::default_anchor_dir(ledger_dir))?;
     let held = if report.intact() { "holds" } else { "is broken" };
     out.line(&format!(
         "\n{} calls, {} records; the chain of the ledger {held}.",

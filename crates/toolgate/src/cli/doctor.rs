@@ -5,7 +5,7 @@ use super::world::World;
 use super::{Exit, Failure};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use toolgate::ledger::{LEDGER_NAME, LedgerSink, verify};
+use toolgate::ledger::{LEDGER_NAME, LedgerSink, verify_in};
 use toolgate::render::visible;
 use toolgate::settings::Settings;
 use toolgate::settings::trust::Standing;
@@ -102,7 +102,7 @@ fn trust(settings: &Settings) -> Vec<Finding> {
 }
 
 fn ledger(world: &World, findings: &mut Vec<Finding>) {
-    let Some(dir) = world.ledger_dir() else {
+    let Some((dir, anchor_dir)) = world.ledger_dir().zip(world.anchor_dir()) else {
         findings.push(finding(
             "ledger",
             State::Note,
@@ -110,18 +110,11 @@ fn ledger(world: &World, findings: &mut Vec<Finding>) {
         ));
         return;
     };
-    if let Err(error) = LedgerSink::open(&dir, u64::MAX) {
+    if let Err(error) = LedgerSink::open_anchored(&dir, &anchor_dir, u64::MAX) {
         findings.push(finding("ledger", State::Note, &format!("{dir} cannot be written: {error}")));
         return;
     }
-    let report = AppendLog::segments_in(&dir, LEDGER_NAME).and_then(|segments| {
-        let mut files = Vec::new();
-        for segment in &segments {
-            files.push((segment.path.display().to_string(), AppendLog::read_segment(segment)?));
-        }
-        let head = AppendLog::head_in(&dir, LEDGER_NAME)?;
-        Ok(verify(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), head.as_deref()))
-    });
+    let report = verify_in(&dir, &anchor_dir).map(|(report, _)| report);
     if let Some(words) = anomalies(&dir) {
         findings.push(finding("anomalies", State::Note, &words));
     }

@@ -1,13 +1,12 @@
 //! `toolgate log`: what was called, and whether the ledger is whole.
 
 use super::args::LogArgs;
-use super::out::{Out, paint, style};
+use super::out::{Out, one_line, paint, style, visible_json};
 use super::world::World;
 use super::{Exit, Failure};
 use jiff::{Timestamp, ToSpan, civil::DateTime, tz::TimeZone};
 use std::time::Duration;
-use toolgate::ledger::{LEDGER_NAME, Line, verify};
-use toolgate::render::visible;
+use toolgate::ledger::{LEDGER_NAME, Line, verify_in};
 use toolgate::{AbsPath, CallRecord};
 use toolgate_os::{AppendLog, Segment};
 use toolgate_proto::Outcome;
@@ -32,7 +31,7 @@ pub(crate) fn run(world: &World, args: &LogArgs, out: &mut Out) -> Result<Exit, 
         shown.drain(..shown.len().saturating_sub(last));
     }
     if shown.is_empty() && !args.follow {
-        out.note(&format!("no calls are recorded in {dir} that fit"));
+        out.note(&one_line(&format!("no calls are recorded in {dir} that fit")));
     }
     for line in &shown {
         print(world, line, out)?;
@@ -97,30 +96,52 @@ fn show_from(
 fn print(world: &World, line: &Line, out: &mut Out) -> Result<(), Failure> {
     if world.global.json {
         let text = serde_json::to_string(line).map_err(|error| Failure::Usage(error.to_string()))?;
-        out.line(&text)?;
+        out.line(&visible_json(&text))?;
         return Ok(());
     }
-    let record = &line.record;
-    let verdict = record.judged.as_ref().map_or("-", |judged| judged.verdict.as_str());
-    let tool = record.tool.as_ref().unwrap_or(&record.asked);
-    let (mark, rest) = match &record.outcome {
-        Outcome::Done { bytes, .. } => {
-            (paint(style::GOOD, "done   "), format!("{} ({bytes} bytes)", what(record)))
-        }
-        Outcome::Refused { code, reason, .. } => {
-            (paint(style::BAD, "refused"), format!("{} — {reason} [{code}]", what(record)))
-        }
-    };
+    let row = Row::of(&line.record);
+    let mark = if row.done { style::GOOD } else { style::BAD };
     out.line(&format!(
-        "{}  {}  {}  {:8}  {mark}  {}  {}",
-        paint(style::FAINT, &when(record.at)),
-        paint(style::FAINT, short(record.session.as_str())),
-        paint(style::verdict(verdict), &format!("{verdict:5}")),
-        visible(tool.as_str()),
-        paint(style::FAINT, &took(record.micros)),
-        visible(&rest)
+        "{}  {}  {}  {:8}  {}  {}  {}",
+        paint(style::FAINT, &row.when),
+        paint(style::FAINT, &row.session),
+        paint(style::verdict(&row.verdict), &format!("{:5}", row.verdict)),
+        row.tool,
+        paint(mark, if row.done { "done   " } else { "refused" }),
+        paint(style::FAINT, &row.took),
+        row.rest
     ))?;
     Ok(())
+}
+
+/// What is shown of a record. Names, reasons and paths come from others, so all of it is on one line and plain.
+#[derive(Debug)]
+struct Row {
+    when: String,
+    session: String,
+    verdict: String,
+    tool: String,
+    done: bool,
+    took: String,
+    rest: String,
+}
+
+impl Row {
+    fn of(record: &CallRecord) -> Self {
+        let (done, rest) = match &record.outcome {
+            Outcome::Done { bytes, .. } => (true, format!("{} ({bytes} bytes)", what(record))),
+            Outcome::Refused { code, reason, .. } => (false, format!("{} — {reason} [{code}]", what(record))),
+        };
+        Self {
+            when: when(record.at),
+            session: one_line(short(record.session.as_str())),
+            verdict: one_line(record.judged.as_ref().map_or("-", |judged| judged.verdict.as_str())),
+            tool: one_line(record.tool.as_ref().unwrap_or(&record.asked).as_str()),
+            done,
+            took: took(record.micros),
+            rest: one_line(&rest),
+        }
+    }
 }
 
 fn what(record: &CallRecord) -> String {
@@ -152,19 +173,15 @@ fn took(micros: u64) -> String {
 }
 
 fn check_chain(world: &World, dir: &AbsPath, out: &mut Out) -> Result<Exit, Failure> {
-    let mut files = Vec::new();
-    for segment in segments(dir)? {
-        let name = segment.path.file_name().map(|name| name.to_string_lossy().into_owned());
-        files.push((name.unwrap_or_default(), AppendLog::read_segment(&segment)?));
-    }
-    let head = AppendLog::head_in(dir, LEDGER_NAME)?;
-    let report = verify(files.iter().map(|(name, text)| (name.as_str(), text.as_str())), head.as_deref());
+    let anchor_dir = world.anchor_dir().unwrap_or_else(|| AppendLog::default_anchor_dir(dir));
+    let (report, files) =
+        verify_in(dir, &anchor_dir).map_err(|error| Failure::Usage(format!("{dir}: {error}")))?;
     if world.global.json {
         let text = serde_json::to_string(&report).map_err(|error| Failure::Usage(error.to_string()))?;
-        out.line(&text)?;
+        out.line(&visible_json(&text))?;
     } else {
         for fault in &report.faults {
-            out.line(&format!("  {}", visible(&fault.to_string())))?;
+            out.line(&format!("  {}", one_line(&fault.to_string())))?;
         }
         let said = if report.intact() {
             paint(style::GOOD, "the chain holds")
@@ -238,4 +255,34 @@ fn parse_time(given: &str) -> Result<u64, Failure> {
         },
     };
     u64::try_from(time.as_millisecond()).map_err(|_| wrong())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    proptest::proptest! {
+        /// Whatever a record holds, its row is one line that no terminal acts on, and its JSON still means the same.
+        #[test]
+        fn a_row_of_the_log_has_no_control_characters(texts in proptest::array::uniform6(".*|[\\x00-\\x1f\\x7f-\\x9f\u{202a}-\u{202e}\u{2066}-\u{2069}\n\r\t]{1,20}")) {
+            let [name, session, reason, verdict, path, input] = texts;
+            let code = toolgate_proto::Code::DeniedByRule;
+            let record = serde_json::json!({
+                "call": "c", "session": session, "principal": { "edge": "cli" }, "asked": name, "at": 1, "micros": 2,
+                "input_sha256": "", "input": { "text": input }, "stages": [],
+                "effects": [{ "effect": "read", "path": format!("/{path}"), "scope": "entry" }],
+                "judged": { "verdict": verdict, "reason": { "code": code, "text": reason } },
+                "outcome": { "outcome": "refused", "code": code, "kind": "x", "stage": "judge", "reason": reason },
+            });
+            let plain = |text: &str| !text.contains(|c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c));
+            let json = visible_json(&record.to_string());
+            proptest::prop_assert!(plain(&json));
+            proptest::prop_assert_eq!(&serde_json::from_str::<serde_json::Value>(&json).unwrap(), &record);
+            let record: CallRecord = serde_json::from_value(record).unwrap();
+            let row = Row::of(&record);
+            for text in [&row.when, &row.session, &row.verdict, &row.tool, &row.took, &row.rest] {
+                proptest::prop_assert!(plain(text), "{:?}", text);
+            }
+        }
+    }
 }

@@ -111,3 +111,26 @@ impl Drop for Out {
 pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
+
+/// Text of others on one line of a terminal, with nothing in it that the terminal would act on.
+pub(crate) fn one_line(text: &str) -> String {
+    visible(text).replace('\n', "\\n").replace('\t', "\\t")
+}
+
+/// JSON text in which characters that could fool the eye or the terminal are escapes; it means the same.
+pub(crate) fn visible_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let mut buffer = [0; 4];
+        let shown: &str = c.encode_utf8(&mut buffer);
+        if visible(shown) == shown {
+            out.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    out
+}

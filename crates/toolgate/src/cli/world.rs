@@ -60,6 +60,11 @@ impl World {
         self.ambient.state_dir.as_ref().map(|dir| dir.join("ledger"))
     }
 
+    /// Where the ledger's anchor is: not with the ledger, so that what removes the one leaves the other.
+    pub(crate) fn anchor_dir(&self) -> Option<AbsPath> {
+        self.ambient.state_dir.as_ref().map(|dir| dir.join("anchors"))
+    }
+
     /// The mode that was typed.
     pub(crate) fn mode(&self) -> Option<Mode> {
         match self.global.dangerously_skip_permissions {
@@ -193,8 +198,8 @@ impl World {
         out: &mut Out,
         more: impl FnOnce(Builder) -> Builder,
     ) -> Result<Recording, Failure> {
-        let ledger = match self.ledger_dir() {
-            Some(dir) => match LedgerSink::open(&dir, ROTATE_AT) {
+        let ledger = match self.ledger_dir().zip(self.anchor_dir()) {
+            Some((dir, anchor_dir)) => match LedgerSink::open_anchored(&dir, &anchor_dir, ROTATE_AT) {
                 Ok(ledger) => Some(Arc::new(ledger)),
                 Err(error) => {
                     out.note(&format!(

@@ -19,6 +19,7 @@ pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, later: 
     let result = match question.call {
         libc::SYS_connect => connect(keeps, target, question, later),
         libc::SYS_bind => bind(keeps, target, question),
+        libc::SYS_listen => listen(keeps, target, question),
         _ => return None,
     };
     Some(result.unwrap_or_else(Answer::Fail))
@@ -101,6 +102,57 @@ fn bind(keeps: &Keeps, target: &Target, question: Question) -> Result<Answer, Er
     }
     call(libc::bind, &socket_of(target, question)?, &address)?;
     Ok(Answer::Done(0))
+}
+
+/// The kernel gives a socket that was never bound a port on every interface, and Landlock is not asked about it.
+fn listen(keeps: &Keeps, target: &Target, question: Question) -> Result<Answer, Errno> {
+    let socket = socket_of(target, question)?;
+    let local = local_address(&socket)?;
+    let loopback: &[u8] = match family(&local) {
+        libc::AF_INET => &[127, 0, 0, 1],
+        libc::AF_INET6 => &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1],
+        // Not on the network.
+        _ => {
+            rustix::net::listen(&socket, question.int(1))?;
+            return Ok(Answer::Done(0));
+        }
+    };
+    let (ip, port) = internet(&local).ok_or(Errno::INVAL)?;
+    if keeps.net != Net::Loopback(None) || !(ip.is_loopback() || ip.is_unspecified()) {
+        keeps.refuse(target, Access::Listen, std::net::SocketAddr::new(ip, port));
+        return Err(Errno::ACCESS);
+    }
+    if !ip.is_loopback() {
+        let offset = if loopback.len() == 4 { 4 } else { 8 };
+        let mut address = local;
+        if let Some(place) = address.get_mut(offset..offset + loopback.len()) {
+            place.copy_from_slice(loopback);
+        }
+        call(libc::bind, &socket, &address).map_err(|_| Errno::ACCESS)?;
+    }
+    rustix::net::listen(&socket, question.int(1))?;
+    // Another thread may have dissolved a connection in between, which takes the address away again.
+    let still = local_address(&socket).ok().and_then(|local| internet(&local));
+    if !still.is_some_and(|(ip, _)| ip.is_loopback()) {
+        let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Both);
+        keeps.refuse(target, Access::Listen, std::net::SocketAddr::new(ip, port));
+        return Err(Errno::ACCESS);
+    }
+    Ok(Answer::Done(0))
+}
+
+/// Where a socket stands, as the kernel writes it.
+#[expect(unsafe_code, reason = "an address of any family, as bytes")]
+fn local_address(socket: &OwnedFd) -> Result<Vec<u8>, Errno> {
+    let mut address = vec![0u8; usize::try_from(MOST_ADDRESS).unwrap_or(0)];
+    let mut length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::INVAL)?;
+    // SAFETY: the kernel writes at most `length` bytes, which are there.
+    let done = unsafe { libc::getsockname(socket.as_raw_fd(), address.as_mut_ptr().cast(), &raw mut length) };
+    if done != 0 {
+        return Err(Errno::from_raw_os_error(crate::process::errno()));
+    }
+    address.truncate(usize::try_from(length).unwrap_or(0));
+    Ok(address)
 }
 
 fn read_address(target: &Target, question: Question) -> Result<Vec<u8>, Errno> {

@@ -1,17 +1,28 @@
 //! What a person is shown: words first, then each effect, where it really leads, the risk, and why they are asked.
 //!
 //! Text of the model's passes through [`visible`], so that nothing in it can move the cursor, turn the writing
-//! direction or hide.
+//! direction or hide. Padding is counted instead of shown, each field has its share of the card, and what the model
+//! says about the call comes last and is short, so that no text can push the command out of sight.
 
-use crate::cli::out::{paint, style};
+use crate::cli::out::{one_line, paint, style, visible_json};
 use anstyle::{AnsiColor, Style};
 use serde_json::{Map, Value};
 use toolgate::ApprovalRequest;
 use toolgate::render::visible;
-use toolgate_proto::Severity;
+use toolgate_proto::{Severity, fit, fit_line};
 
 /// Lines of a diff or an input that are shown without asking for more.
 pub(super) const SHORT: usize = 40;
+/// Lines that each field of an input has at least.
+const MIN_FIELD_LINES: usize = 3;
+/// Characters of one part of the card, and of one line of an input.
+const MAX_PART: usize = 1000;
+/// Characters of a line of an input while the card is short.
+const MAX_COLUMNS: usize = 400;
+/// Characters of what the model says about the call.
+const MAX_DESCRIPTION: usize = 160;
+/// The field in which a model describes the call. Nothing comes of it.
+const DESCRIPTION: &str = "description";
 
 const ADDED: Style = AnsiColor::Green.on_default();
 const REMOVED: Style = AnsiColor::Red.on_default();
@@ -43,22 +54,29 @@ pub(super) fn lines(request: &ApprovalRequest, painter: Painter, length: Length)
         painter.paint(style::ASK, "?"),
         painter.paint(
             style::BOLD,
-            &format!("{} wants to {}", one_line(question.tool.as_str()), one_line(&question.description))
+            &format!(
+                "{} wants to {}",
+                one_line(question.tool.as_str()),
+                fit_line(&question.description, MAX_PART)
+            )
         )
     ));
     let mut part = |name: &str, text: &str| {
         out.push(format!("  {} {text}", painter.paint(style::FAINT, &format!("{name:9}"))));
     };
     for (index, effect) in question.effects.iter().enumerate() {
-        part(if index == 0 { "effects" } else { "" }, &one_line(&effect.to_string()));
+        part(if index == 0 { "effects" } else { "" }, &fit_line(&effect.to_string(), MAX_PART));
     }
     let shown: Vec<String> = question.effects.iter().map(|effect| effect.location()).collect();
     let elsewhere = question.locations.iter().filter(|location| !shown.contains(location));
     for (index, location) in elsewhere.enumerate() {
-        part(if index == 0 { "leads to" } else { "" }, &one_line(location));
+        part(if index == 0 { "leads to" } else { "" }, &fit_line(location, MAX_PART));
     }
     for (index, command) in request.parts.iter().enumerate() {
-        part(if index == 0 { "commands" } else { "" }, &format!("{}. {}", index + 1, one_line(command)));
+        part(
+            if index == 0 { "commands" } else { "" },
+            &format!("{}. {}", index + 1, fit_line(command, MAX_PART)),
+        );
     }
     let risk = match question.risk {
         Severity::Low => style::FAINT,
@@ -67,19 +85,25 @@ pub(super) fn lines(request: &ApprovalRequest, painter: Painter, length: Length)
     };
     part("risk", &painter.paint(risk, &question.risk.to_string()));
     for warning in &question.warnings {
-        part("warning", &painter.paint(style::ASK, &one_line(&warning.text)));
+        part("warning", &painter.paint(style::ASK, &fit_line(&warning.text, MAX_PART)));
     }
-    part("because", &one_line(&question.reason.to_string()));
-    match &request.diff {
-        Some(diff) => out.extend(cut(diff_lines(diff, painter), length)),
-        None => out.extend(cut(input_lines(&request.input, painter), length)),
-    }
+    part("because", &fit_line(&question.reason.to_string(), MAX_PART));
+    out.extend(body(request, painter, length));
     out
+}
+
+fn body(request: &ApprovalRequest, painter: Painter, length: Length) -> Vec<String> {
+    match &request.diff {
+        Some(diff) => cut(diff_lines(diff, painter), length, SHORT),
+        None => input_lines(&request.input, painter, length),
+    }
 }
 
 /// Questions that wait behind this one.
 pub(super) fn waiting(others: &[String], painter: Painter) -> Vec<String> {
-    let line = |other: &String| painter.paint(style::FAINT, &format!("  waiting   {}", one_line(other)));
+    let line = |other: &String| {
+        painter.paint(style::FAINT, &format!("  waiting   {}", fit_line(other, MAX_COLUMNS)))
+    };
     others.iter().map(line).collect()
 }
 
@@ -108,18 +132,11 @@ pub(super) fn keys(request: &ApprovalRequest, painter: Painter, length: Length) 
         key("m", "no, with a message to the model"),
         key("e", "edit the input")
     ));
-    let whole = request
-        .diff
-        .as_deref()
-        .map_or_else(|| input_lines(&request.input, Painter(false)).len(), |diff| diff.lines().count());
-    if length == Length::Short && whole > SHORT {
+    let plain = Painter(false);
+    if length == Length::Short && body(request, plain, Length::Short) != body(request, plain, Length::Whole) {
         out.push(format!("  {}", key("d", "show all of it")));
     }
     out
-}
-
-fn one_line(text: &str) -> String {
-    visible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 fn diff_lines(diff: &str, painter: Painter) -> Vec<String> {
@@ -139,25 +156,36 @@ fn diff_lines(diff: &str, painter: Painter) -> Vec<String> {
 }
 
 /// The input, one field a line; text with several lines keeps them.
-fn input_lines(input: &Map<String, Value>, painter: Painter) -> Vec<String> {
+fn input_lines(input: &Map<String, Value>, painter: Painter, length: Length) -> Vec<String> {
+    let share = (SHORT / input.len().max(1)).max(MIN_FIELD_LINES);
+    let (said, meant): (Vec<_>, Vec<_>) = input.iter().partition(|(name, _)| *name == DESCRIPTION);
     let mut out = Vec::new();
-    for (name, value) in input {
+    for (name, value) in meant.into_iter().chain(said) {
         let text = match value {
-            Value::String(text) => visible(text),
-            other => visible(&other.to_string()),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
         };
-        let mut lines = text.lines();
-        let first = lines.next().unwrap_or_default().to_owned();
-        out.push(format!("  {} {first}", painter.paint(style::FAINT, &format!("{:9}", one_line(name)))));
-        out.extend(lines.map(|line| format!("            {line}")));
+        let text = if name == DESCRIPTION {
+            fit_line(&text, MAX_DESCRIPTION)
+        } else {
+            // Only runs of blanks and empty lines are left out of the whole.
+            fit(&text, usize::MAX)
+        };
+        let columns = if length == Length::Short { MAX_COLUMNS } else { usize::MAX };
+        let mut lines = text.lines().map(|line| fit(line, columns));
+        let first = lines.next().unwrap_or_default();
+        let name = fit_line(name, MAX_DESCRIPTION);
+        let mut field = vec![format!("  {} {first}", painter.paint(style::FAINT, &format!("{name:9}")))];
+        field.extend(lines.map(|line| format!("            {line}")));
+        out.extend(cut(field, length, share));
     }
     out
 }
 
-fn cut(mut lines: Vec<String>, length: Length) -> Vec<String> {
-    if length == Length::Short && lines.len() > SHORT {
-        let more = lines.len() - SHORT;
-        lines.truncate(SHORT);
+fn cut(mut lines: Vec<String>, length: Length, most: usize) -> Vec<String> {
+    if length == Length::Short && lines.len() > most {
+        let more = lines.len() - most;
+        lines.truncate(most);
         lines.push(format!("    … {more} more lines"));
     }
     lines
@@ -165,21 +193,7 @@ fn cut(mut lines: Vec<String>, length: Length) -> Vec<String> {
 
 /// JSON text in which characters that could fool the eye are escapes, so that it can be shown and edited as it is.
 pub(super) fn editable(input: &Map<String, Value>) -> String {
-    let text = Value::Object(input.clone()).to_string();
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        let mut buffer = [0; 4];
-        let shown: &str = c.encode_utf8(&mut buffer);
-        if visible(shown) == shown {
-            out.push(c);
-        } else {
-            let mut units = [0; 2];
-            for unit in c.encode_utf16(&mut units) {
-                out.push_str(&format!("\\u{unit:04x}"));
-            }
-        }
-    }
-    out
+    visible_json(&Value::Object(input.clone()).to_string())
 }
 
 #[cfg(test)]
@@ -199,7 +213,29 @@ mod tests {
         let diff = format!("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n{}", " z\n".repeat(60));
         let lines = diff_lines(&diff, Painter(true));
         assert!(lines[3].contains("\u{1b}[31m-x") && lines[4].contains("\u{1b}[32m+y"));
-        let cut = cut(lines, Length::Short);
+        let cut = cut(lines, Length::Short, SHORT);
         assert_eq!((cut.len(), cut.last().unwrap().as_str()), (SHORT + 1, "    … 25 more lines"));
+    }
+
+    proptest::proptest! {
+        /// Whatever other fields hold, the command and its end stand on the short card, before what the model says.
+        #[test]
+        fn padding_does_not_move_the_command_off_the_card(
+            blank in "[ \t\n\u{a0}\u{3000}\r\u{2800}]", count in 0usize..3000, lines in 0usize..200, text in ".{0,40}",
+        ) {
+            let padding = format!("{}{}", blank.repeat(count), format!("{text}\n").repeat(lines));
+            let input = serde_json::json!({
+                "description": format!("harmless{padding}"),
+                "note": padding,
+                "command": format!("ls{}; rm -rf target", blank.repeat(count)),
+            });
+            let shown = input_lines(input.as_object().unwrap(), Painter(false), Length::Short);
+            let all = shown.join("\n");
+            proptest::prop_assert!(shown.len() <= SHORT + 3, "{}", shown.len());
+            let at = |text: &str| all.find(text);
+            proptest::prop_assert!(at("; rm -rf target").is_some(), "{}", all);
+            proptest::prop_assert!(at("; rm -rf target") < at("harmless"));
+            proptest::prop_assert!(!all.contains(|c: char| c.is_control() && c != '\n' && c != '\t'));
+        }
     }
 }

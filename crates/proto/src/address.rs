@@ -1,0 +1,312 @@
+//! Which IP addresses belong to the public network: the one table, for rules, fetches and the proxy alike.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// What an address is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AddressClass {
+    /// The public network: the only class that a fetch reaches unless a rule or setting names the host.
+    Public,
+    /// This machine.
+    Loopback,
+    /// This host or network, unspecified.
+    Unspecified,
+    /// Private networks.
+    Private,
+    /// The local link.
+    LinkLocal,
+    /// A cloud's metadata service.
+    Metadata,
+    /// Space shared by a carrier's customers.
+    Shared,
+    /// Many receivers.
+    Multicast,
+    /// Reserved, documentation, benchmarking or tunnelling.
+    Reserved,
+}
+
+impl fmt::Display for AddressClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Public => "a public address",
+            Self::Loopback => "a loopback address",
+            Self::Unspecified => "an unspecified address",
+            Self::Private => "a private address",
+            Self::LinkLocal => "a link-local address",
+            Self::Metadata => "a metadata service",
+            Self::Shared => "an address of shared space",
+            Self::Multicast => "a multicast address",
+            Self::Reserved => "a reserved address",
+        })
+    }
+}
+
+/// Whether an address belongs to the public network, and leads nowhere else.
+pub fn is_public(address: IpAddr) -> bool {
+    classify_address(address) == AddressClass::Public
+}
+
+/// What an address is for. An address that embeds another is judged by the one it leads to.
+pub fn classify_address(address: IpAddr) -> AddressClass {
+    match address {
+        IpAddr::V4(address) => class_v4(address),
+        IpAddr::V6(address) => class_v6(address),
+    }
+}
+
+fn class_v4(address: Ipv4Addr) -> AddressClass {
+    match address.octets() {
+        [169, 254, 169, 254] | [100, 100, 100, 200] | [168, 63, 129, 16] | [192, 0, 0, 192] => {
+            AddressClass::Metadata
+        }
+        [0, ..] => AddressClass::Unspecified,
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => AddressClass::Private,
+        [100, 64..=127, ..] => AddressClass::Shared,
+        [127, ..] => AddressClass::Loopback,
+        [169, 254, ..] => AddressClass::LinkLocal,
+        // Protocol assignments, documentation, AS112, multicast and 6to4 relays, benchmarking.
+        [192, 0, 0 | 2, _]
+        | [192, 31, 196, _]
+        | [192, 52, 193, _]
+        | [192, 88, 99, _]
+        | [192, 175, 48, _]
+        | [198, 18 | 19, ..]
+        | [198, 51, 100, _]
+        | [203, 0, 113, _] => AddressClass::Reserved,
+        [224..=239, ..] => AddressClass::Multicast,
+        [240..=255, ..] => AddressClass::Reserved,
+        [_, _, _, _] => AddressClass::Public,
+    }
+}
+
+fn class_v6(address: Ipv6Addr) -> AddressClass {
+    let segments = address.segments();
+    let [_, _, _, _, _, _, high, low] = segments;
+    let embedded = |high: u16, low: u16| {
+        let [a, b] = high.to_be_bytes();
+        let [c, d] = low.to_be_bytes();
+        class_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match segments {
+        [0, 0, 0, 0, 0, 0, 0, 0] => AddressClass::Unspecified,
+        [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Loopback,
+        // Mapped addresses are the IPv4 address itself; compatible ones are obsolete and never public.
+        [0, 0, 0, 0, 0, 0xffff, ..] => embedded(high, low),
+        [0, 0, 0, 0, 0, 0, ..] => tunnel(embedded(high, low)),
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => tunnel(embedded(high, low)),
+        [0x64, 0xff9b, ..] => AddressClass::Reserved,
+        [0x2002, high, low, ..] => tunnel(embedded(high, low)),
+        [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] => AddressClass::Metadata,
+        [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => AddressClass::Private,
+        [0xfe80..=0xfebf, ..] => AddressClass::LinkLocal,
+        [0xff00..=0xffff, ..] => AddressClass::Multicast,
+        // Protocol assignments (Teredo among them), documentation, AS112.
+        [0x2001, 0..=0x01ff | 0x0db8, ..] | [0x2620, 0x004f, 0x8000, ..] | [0x3fff, 0..=0x0fff, ..] => {
+            AddressClass::Reserved
+        }
+        // ISATAP: any prefix may carry an IPv4 address behind this mark.
+        [0x2000..=0x3fff, _, _, _, 0 | 0x0200, 0x5efe, ..] => tunnel(embedded(high, low)),
+        [0x2000..=0x3fff, ..] => AddressClass::Public,
+        [_, _, _, _, _, _, _, _] => AddressClass::Reserved,
+    }
+}
+
+/// A tunnel to a public address is no address that a fetch needs.
+fn tunnel(inner: AddressClass) -> AddressClass {
+    if inner == AddressClass::Public { AddressClass::Reserved } else { inner }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The blocks of the IANA registries of special-purpose addresses, besides the mapped ones, and the multicast
+    /// and reserved space.
+    const SPECIAL_V4: [(&str, u32); 21] = [
+        ("0.0.0.0", 8),
+        ("10.0.0.0", 8),
+        ("100.64.0.0", 10),
+        ("127.0.0.0", 8),
+        ("169.254.0.0", 16),
+        ("172.16.0.0", 12),
+        ("192.0.0.0", 24),
+        ("192.0.2.0", 24),
+        ("192.31.196.0", 24),
+        ("192.52.193.0", 24),
+        ("192.88.99.0", 24),
+        ("192.168.0.0", 16),
+        ("192.175.48.0", 24),
+        ("198.18.0.0", 15),
+        ("198.51.100.0", 24),
+        ("203.0.113.0", 24),
+        ("224.0.0.0", 4),
+        ("240.0.0.0", 4),
+        ("255.255.255.255", 32),
+        // Metadata services outside of those.
+        ("168.63.129.16", 32),
+        ("100.100.100.200", 32),
+    ];
+    const SPECIAL_V6: [(&str, u32); 17] = [
+        ("::", 96),
+        ("64:ff9b::", 96),
+        ("64:ff9b:1::", 48),
+        ("100::", 64),
+        ("100:0:0:1::", 64),
+        ("2001::", 23),
+        ("2001:db8::", 32),
+        ("2002::", 16),
+        ("2620:4f:8000::", 48),
+        ("3fff::", 20),
+        ("5f00::", 16),
+        ("fc00::", 7),
+        ("fe80::", 10),
+        ("fec0::", 10),
+        ("ff00::", 8),
+        ("fd00:ec2::254", 128),
+        ("::ffff:0:0:0", 96),
+    ];
+
+    fn within_v4(address: Ipv4Addr) -> bool {
+        SPECIAL_V4.iter().any(|(block, length)| {
+            let block: Ipv4Addr = block.parse().unwrap();
+            (address.to_bits() ^ block.to_bits()).leading_zeros() >= *length
+        })
+    }
+
+    fn within_v6(address: Ipv6Addr) -> bool {
+        let listed = SPECIAL_V6.iter().any(|(block, length)| {
+            let block: Ipv6Addr = block.parse().unwrap();
+            (address.to_bits() ^ block.to_bits()).leading_zeros() >= *length
+        });
+        let isatap = address.segments()[4] & !0x0200 == 0 && address.segments()[5] == 0x5efe;
+        listed || isatap || address.segments()[0] & 0xe000 != 0x2000
+    }
+
+    /// Somewhere in a block.
+    fn in_block() -> impl Strategy<Value = IpAddr> {
+        let v4 = (0..SPECIAL_V4.len(), any::<u32>()).prop_map(|(index, bits)| {
+            let (block, length) = SPECIAL_V4[index];
+            let free = u32::MAX.checked_shr(length).unwrap_or(0);
+            IpAddr::V4(Ipv4Addr::from_bits(block.parse::<Ipv4Addr>().unwrap().to_bits() | bits & free))
+        });
+        let v6 = (0..SPECIAL_V6.len(), any::<u128>()).prop_map(|(index, bits)| {
+            let (block, length) = SPECIAL_V6[index];
+            let free = u128::MAX.checked_shr(length).unwrap_or(0);
+            IpAddr::V6(Ipv6Addr::from_bits(block.parse::<Ipv6Addr>().unwrap().to_bits() | bits & free))
+        });
+        prop_oneof![v4, v6]
+    }
+
+    proptest! {
+        #[test]
+        fn no_block_of_the_registries_is_public(address in in_block()) {
+            prop_assert!(!is_public(address), "{}", address);
+        }
+
+        #[test]
+        fn ipv4_is_public_exactly_outside_the_blocks(bits in any::<u32>()) {
+            let address = Ipv4Addr::from_bits(bits);
+            prop_assert_eq!(is_public(IpAddr::V4(address)), !within_v4(address));
+        }
+
+        #[test]
+        fn ipv6_is_public_exactly_in_global_unicast_outside_the_blocks(
+            bits in any::<u128>(),
+            global in any::<bool>(),
+            isatap in prop::option::weighted(0.2, any::<bool>()),
+        ) {
+            let mut bits = bits;
+            if global {
+                bits = bits & (u128::MAX >> 3) | 0x2000u128 << 112;
+            }
+            if let Some(local) = isatap {
+                let mark: u128 = if local { 0x0200_5efe } else { 0x5efe };
+                bits = bits & !(0xffff_ffffu128 << 32) | mark << 32;
+            }
+            let address = Ipv6Addr::from_bits(bits);
+            prop_assert_eq!(is_public(IpAddr::V6(address)), !within_v6(address));
+        }
+
+        /// However an address is carried, it is never more public than by itself.
+        #[test]
+        fn an_embedded_address_is_no_more_public_than_it_is(
+            bits in any::<u32>(), special in 0..SPECIAL_V4.len(), of_block in any::<bool>(), rest in any::<u64>(),
+        ) {
+            let (block, length) = SPECIAL_V4[special];
+            let inner = if of_block {
+                block.parse::<Ipv4Addr>().unwrap().to_bits() | bits & u32::MAX.checked_shr(length).unwrap_or(0)
+            } else {
+                bits
+            };
+            let (low, rest) = (u128::from(inner), u128::from(rest));
+            let teredo = 0x2001u128 << 112 | low << 64 | rest & !0xffff_ffff | (!low & 0xffff_ffff);
+            let mapped = 0xffffu128 << 32 | low;
+            let forms = [
+                low,
+                0x0064_ff9bu128 << 96 | low,
+                0x0064_ff9b_0001u128 << 80 | rest << 32 & (u128::MAX >> 48) | low,
+                0x2002u128 << 112 | low << 80 | rest,
+                teredo,
+                0x2606_2800u128 << 96 | 0x5efeu128 << 32 | low,
+                0x2606_2800u128 << 96 | 0x0200_5efeu128 << 32 | low,
+            ];
+            for form in forms {
+                prop_assert!(!is_public(IpAddr::V6(Ipv6Addr::from_bits(form))), "{:x}", form);
+            }
+            let itself = classify_address(IpAddr::V4(Ipv4Addr::from_bits(inner)));
+            prop_assert_eq!(classify_address(IpAddr::V6(Ipv6Addr::from_bits(mapped))), itself);
+        }
+    }
+
+    #[test]
+    fn metadata_services_are_not_public() {
+        for address in ["169.254.169.254", "fd00:ec2::254", "168.63.129.16", "100.100.100.200", "192.0.0.192"]
+        {
+            assert_eq!(classify_address(address.parse().unwrap()), AddressClass::Metadata, "{address}");
+        }
+    }
+
+    #[test]
+    fn only_the_public_network_is_public() {
+        for (address, class) in [
+            ("127.0.0.1", AddressClass::Loopback),
+            ("127.255.255.254", AddressClass::Loopback),
+            ("0.0.0.0", AddressClass::Unspecified),
+            ("10.0.0.1", AddressClass::Private),
+            ("172.15.255.255", AddressClass::Public),
+            ("172.16.0.1", AddressClass::Private),
+            ("172.32.0.1", AddressClass::Public),
+            ("100.63.255.255", AddressClass::Public),
+            ("100.64.0.1", AddressClass::Shared),
+            ("100.128.0.1", AddressClass::Public),
+            ("169.254.1.1", AddressClass::LinkLocal),
+            ("169.254.169.254", AddressClass::Metadata),
+            ("198.18.0.1", AddressClass::Reserved),
+            ("203.0.114.7", AddressClass::Public),
+            ("224.0.0.1", AddressClass::Multicast),
+            ("223.255.255.254", AddressClass::Public),
+            ("255.255.255.255", AddressClass::Reserved),
+            ("::1", AddressClass::Loopback),
+            ("::", AddressClass::Unspecified),
+            ("::ffff:127.0.0.1", AddressClass::Loopback),
+            ("::ffff:93.184.216.34", AddressClass::Public),
+            ("::127.0.0.1", AddressClass::Loopback),
+            ("64:ff9b::7f00:1", AddressClass::Loopback),
+            ("2002:7f00:1::", AddressClass::Loopback),
+            ("2002:5db8:d822::", AddressClass::Reserved),
+            ("fe80::1", AddressClass::LinkLocal),
+            ("fd00:ec2::254", AddressClass::Metadata),
+            ("fd12::1", AddressClass::Private),
+            ("ff02::1", AddressClass::Multicast),
+            ("2001:db8::1", AddressClass::Reserved),
+            ("2606:2800:220:1:248:1893:25c8:1946", AddressClass::Public),
+            ("4000::1", AddressClass::Reserved),
+        ] {
+            assert_eq!(classify_address(address.parse().unwrap()), class, "{address}");
+        }
+    }
+}
