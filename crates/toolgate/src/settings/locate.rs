@@ -93,12 +93,14 @@ impl SettingsOptions {
     /// The project's own files, strongest first, with the layer of each.
     fn project_files(&self) -> Vec<(Layer, AbsPath)> {
         let mut files = Vec::new();
+        let own = self.user_files_in_root();
         for (source, layer, name) in [
             (SettingSource::Local, Layer::Local, "settings.local.json"),
             (SettingSource::Project, Layer::Project, "settings.json"),
         ] {
             if self.wants(source) {
-                files.extend(FOLDERS.map(|folder| (layer, self.root.join(folder).join(name))));
+                let all = FOLDERS.map(|folder| (layer, self.root.join(folder).join(name)));
+                files.extend(all.into_iter().filter(|(_, file)| !own.contains(file)));
             }
         }
         files
@@ -115,12 +117,21 @@ impl SettingsOptions {
         }
         if let Some(home) = &self.home {
             let dir = home.join(".claude");
-            // A workspace that is the home directory itself has read this file as the project's.
-            if !(self.wants(SettingSource::Project) && *home == self.root) {
-                files.push((dir.join("settings.json"), dir));
-            }
+            files.push((dir.join("settings.json"), dir));
         }
         files
+    }
+
+    /// Files of the user's own that lie where a project's would: in a workspace that is the home directory they stay
+    /// the user's, and the hooks in them go on screening calls.
+    fn user_files_in_root(&self) -> Vec<AbsPath> {
+        let Some(home) = self.home.as_ref().filter(|_| self.wants(SettingSource::User)) else {
+            return Vec::new();
+        };
+        if toolgate_os::resolve(home).real != toolgate_os::resolve(&self.root).real {
+            return Vec::new();
+        }
+        vec![self.root.join(".claude").join("settings.json")]
     }
 
     /// What the project brings that could loosen, whether it is trusted or not.
@@ -167,18 +178,14 @@ impl SettingsOptions {
         })
     }
 
-    /// toolgate's own settings and state, in use or not.
+    /// The directories of toolgate's own settings and state, where this process looks and where another would with other
+    /// variables. The files of a project are protected by name.
     fn own_paths(&self) -> Vec<AbsPath> {
         let mut paths: Vec<AbsPath> = self.managed_dirs.clone();
         paths.extend(self.config_dir.iter().chain(&self.state_dir).cloned());
         if let Some(home) = &self.home {
-            let below = [".config/toolgate", ".local/state/toolgate", ".claude", ".claude.json"];
-            paths.extend(below.map(|name| home.join(name)));
+            paths.extend([".config/toolgate", ".local/state/toolgate"].map(|name| home.join(name)));
         }
-        for (_, file) in self.project_files() {
-            paths.push(file);
-        }
-        paths.push(self.root.join(".mcp.json"));
         paths
     }
 

@@ -374,6 +374,21 @@ fn a_workspace_as_wide_as_home_is_asked_about_once() {
 }
 
 #[test]
+fn the_users_hooks_screen_calls_in_the_home_directory_too() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.beside("home/.claude")).unwrap();
+    let settings = json!({ "hooks": { "PreToolUse": [hook("echo no >&2; exit 2")] } }).to_string();
+    std::fs::write(desk.beside("home/.claude/settings.json"), settings).unwrap();
+    let home = desk.beside("home");
+    let home = home.to_str().unwrap();
+    assert_eq!(desk.run(&["--cwd", home, "trust", "workspace", "--yes"]).code, 0);
+    for cwd in [home, desk.path("").to_str().unwrap()] {
+        let said = desk.run(&["--cwd", cwd, "call", "ls"]);
+        assert!(said.err.contains("TG-301"), "{cwd}: {}", said.err);
+    }
+}
+
+#[test]
 fn processes_that_approve_at_once_lose_nothing() {
     let desk = Desk::new();
     let names: Vec<String> = (0..8).map(|index| format!("server{index}")).collect();
