@@ -48,5 +48,5 @@ pub use record::{Approval, CallRecord, HookMark, JudgedAs, Outcome, Principal, S
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
 pub use render::{CallResult, anthropic_result, mcp_result, openai_message, terminal_text, visible};
 pub use verdict::{
-    GitUse, Network, Question, Reason, Risk, RuleRef, Severity, Suggestion, Terms, Verdict, Warning,
+    GitTerms, GitUse, Network, Question, Reason, Risk, RuleRef, Severity, Suggestion, Terms, Verdict, Warning,
 };

@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
 
 /// More than any honest configuration has.
-const MAX_BYTES: u64 = 1 << 20;
+pub(super) const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
+/// The names of more than half a million files.
+pub(super) const MAX_INDEX_BYTES: u64 = 32 << 20;
 
 /// A configuration that includes a pipe would be read for ever.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
@@ -62,6 +65,7 @@ impl Query {
         args: &[&str],
         cwd: &AbsPath,
         environment: &BTreeMap<String, String>,
+        max_bytes: u64,
     ) -> Option<Self> {
         let mut command = Command::new(program);
         command.args(args).current_dir(cwd.as_path()).env_clear().envs(environment);
@@ -71,8 +75,8 @@ impl Query {
         let (send, answer) = channel();
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            let read = output.map(|output| output.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-            let complete = matches!(read, Some(Ok(_))) && bytes.len() as u64 <= MAX_BYTES;
+            let read = output.map(|output| output.take(max_bytes + 1).read_to_end(&mut bytes));
+            let complete = matches!(read, Some(Ok(_))) && bytes.len() as u64 <= max_bytes;
             let _ = send.send(complete.then_some(bytes));
         });
         Some(Self { child, answer, started: Instant::now() })
@@ -107,7 +111,9 @@ pub(super) fn parse_rows(output: &[u8]) -> Option<Vec<ConfigRow>> {
         let (origin, entry) = (fields.next()?, fields.next()?);
         let of_repository = match scope {
             "local" | "worktree" => true,
-            "system" | "global" | "command" => false,
+            "system" | "global" => false,
+            // What the question itself was asked with.
+            "command" => continue,
             _ => return None,
         };
         let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
