@@ -184,7 +184,7 @@ pub(super) fn setup(
 /// A rule or a person allowed git: the user's helpers stay, those of the repository go.
 fn granted(cwd: &AbsPath, environment: &BTreeMap<String, String>) -> GitSetup {
     let rows = find_git(environment.get("PATH").map_or("", String::as_str))
-        .and_then(|git| Query::start(&git, LIST, cwd, environment, MAX_CONFIG_BYTES))
+        .and_then(|git| Query::start(&git, LIST, cwd, environment, ("", MAX_CONFIG_BYTES)))
         .and_then(Query::finish)
         .and_then(|answer| parse_rows(&answer.output));
     let settings = match rows {
@@ -222,12 +222,11 @@ fn reader(
     // The question must not run what it asks about: git asks a file watcher before it looks into the index.
     asking.extend(as_variables(&always()));
     let git = find_git(environment.get("PATH").map_or("", String::as_str)).ok_or("there is no git")?;
-    let ask_for = |args: &[&str], max: u64| {
-        Query::start(&git, args, cwd, &asking, max).ok_or("git could not be started")
+    let ask = |args: &[&str], input: &str, max: u64| {
+        Query::start(&git, args, cwd, &asking, (input, max)).ok_or("git could not be started")
     };
-    let ask = |args: &[&str]| ask_for(args, MAX_CONFIG_BYTES);
     // Both questions at once: each costs little more than the start of a process.
-    let listed = ask(LIST)?;
+    let listed = ask(LIST, "", MAX_CONFIG_BYTES)?;
     let submodules = match &repository {
         Some(repository) => submodules(repository, &ask)?,
         None => Vec::new(),
@@ -241,7 +240,7 @@ fn reader(
         return Err(why);
     }
     if let Some(repository) = repository.as_ref().filter(|_| terms.searches) {
-        let files = ask_for(&["ls-files", "-z", "--full-name", ":/"], MAX_INDEX_BYTES)?.finish();
+        let files = ask(&["ls-files", "-z", "--full-name", ":/"], "", MAX_INDEX_BYTES)?.finish();
         let files = files.ok_or("its index takes too long to read, or is too large")?;
         if let Some(symlink) = repository.followed_symlink(&files.output, &roots) {
             return Err(format!("`{}` leads outside the workspace", symlink.display()));
@@ -283,22 +282,27 @@ fn reader(
 /// The names of the submodules: what `.gitmodules` says of them would otherwise make git look into them.
 fn submodules(
     repository: &Repository,
-    ask: &impl Fn(&[&str]) -> Result<Query, &'static str>,
+    ask: &impl Fn(&[&str], &str, u64) -> Result<Query, &'static str>,
 ) -> Result<Vec<String>, &'static str> {
     const LONG: &str = "its `.gitmodules` takes too long to read, or is too large";
     let file = repository.top.join(".gitmodules");
-    let list = ["config", "-z", "--name-only", "--list"];
+    let list = |from: &[&str]| {
+        ask(&[&["config", "-z", "--name-only", "--list"], from].concat(), "", MAX_CONFIG_BYTES)
+    };
     // As git does: the file, or else that of the index, or else that of the last commit.
     let queries = if let Ok(found) = fs::symlink_metadata(&file) {
         if !found.is_file() || found.len() > MAX_CONFIG_BYTES {
             return Err("its `.gitmodules` is no file, or too large");
         }
-        vec![ask(&[&list[..], &["--file", &file.to_string()]].concat())?]
-    } else if fs::symlink_metadata(repository.git_dir.join("index")).is_ok() {
-        let blobs = [":.gitmodules", "HEAD:.gitmodules"];
-        blobs.iter().map(|blob| ask(&[&list[..], &["--blob", blob]].concat())).collect::<Result<_, _>>()?
+        vec![list(&["--file", &file.to_string()])?]
     } else {
-        Vec::new()
+        let names = ":.gitmodules\nHEAD:.gitmodules\n";
+        let kept = ask(&["cat-file", "--batch-check"], names, MAX_CONFIG_BYTES)?.finish().ok_or(LONG)?;
+        if kept.output == b":.gitmodules missing\nHEAD:.gitmodules missing\n" {
+            Vec::new()
+        } else {
+            vec![list(&["--blob", ":.gitmodules"])?, list(&["--blob", "HEAD:.gitmodules"])?]
+        }
     };
     let mut names = Vec::new();
     for query in queries {

@@ -272,3 +272,88 @@ fn without_any_one_of_the_settings_a_program_runs_or_a_file_is_shown() {
         assert!(happens(line, setting), "`{line}` does nothing without `{setting}`");
     }
 }
+
+/// What git says in repositories that are not hostile, the user's own pagers and the like apart.
+#[test]
+fn in_ordinary_repositories_git_says_what_it_always_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let ground = Ground::new(dir.path().canonicalize().unwrap());
+    ground.user(false);
+    let from = BTreeMap::from([
+        ("PATH".to_owned(), std::env::var("PATH").unwrap()),
+        ("HOME".to_owned(), ground.dir.join("home").display().to_string()),
+    ]);
+    let say = |line: &str, cwd: &std::path::Path, environment: &Environment| {
+        let done = Command::new("bash")
+            .args(["-c", line])
+            .current_dir(cwd)
+            .env_clear()
+            .envs(environment.variables())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    };
+    for (turn, ordinary) in ground.ordinary().into_iter().enumerate() {
+        for usage in [GitUse::Reads, GitUse::Mixed] {
+            let plain = Environment::cut(&from, &[], &BTreeMap::new());
+            let mut bound = plain.clone();
+            let roots = [abs(&ordinary.workspace)];
+            let terms = GitTerms { usage, searches: true };
+            let outside = bound.git(GitHelpers::Off, terms, &abs(&ordinary.cwd), &roots);
+            let outside = outside.unwrap_or_else(|refusal| panic!("{:?}: {refusal:?}", ordinary.features));
+            for path in outside {
+                assert!(!path.is_under(&roots[0]), "{path}");
+            }
+            // The time of day, the settings themselves.
+            let differs = ["git var", "git config", "git blame a", "git blame -w", "annotate"];
+            let same = |line: &&&str| !differs.iter().any(|word| line.contains(word));
+            for line in LINES.iter().skip(turn).step_by(4).filter(same) {
+                let expected = say(line, &ordinary.cwd, &plain);
+                assert_eq!(
+                    say(line, &ordinary.cwd, &bound),
+                    expected,
+                    "{usage:?} {:?} {line}",
+                    ordinary.features
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_repository_around_the_workspace_is_refused_to_readers_and_not_to_a_rule() {
+    let dir = tempfile::tempdir().unwrap();
+    let ground = Ground::new(dir.path().canonicalize().unwrap());
+    ground.user(false);
+    let top = ground.dir.join("templates/plain");
+    let (roots, cwd) = ([abs(&top.join("src"))], abs(&top.join("src")));
+    let from = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
+    for (usage, passes) in [
+        (GitUse::Reads, false),
+        (GitUse::Mixed, false),
+        (GitUse::GrantedReads, true),
+        (GitUse::Granted, true),
+        (GitUse::Absent, true),
+    ] {
+        let mut environment = Environment::cut(&from, &[], &BTreeMap::new());
+        let terms = GitTerms { usage, searches: false };
+        assert_eq!(environment.git(GitHelpers::Off, terms, &cwd, &roots).is_ok(), passes, "{usage:?}");
+    }
+}
+
+#[test]
+fn a_configuration_that_never_ends_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let ground = Ground::new(dir.path().canonicalize().unwrap());
+    ground.user(false);
+    let repository = ground.dir.join("templates/plain");
+    assert!(Command::new("mkfifo").arg(repository.join("pipe")).status().unwrap().success());
+    let config = repository.join(".git/config");
+    let text = fs::read_to_string(&config).unwrap() + "[include]\n\tpath = ../pipe\n";
+    fs::write(&config, text).unwrap();
+    let from = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
+    let mut environment = Environment::cut(&from, &[], &BTreeMap::new());
+    let terms = GitTerms { usage: GitUse::Reads, searches: false };
+    assert!(environment.git(GitHelpers::Off, terms, &abs(&repository), &[abs(&repository)]).is_err());
+}

@@ -225,6 +225,35 @@ impl Ground {
         fs::write(self.dir.join("home/.gitconfig"), text).unwrap();
     }
 
+    /// Repositories as people have them.
+    pub(super) fn ordinary(&self) -> Vec<Hostile> {
+        let at =
+            |workspace: PathBuf, cwd: PathBuf, feature| Hostile { workspace, cwd, features: vec![feature] };
+        let plain = self.dir.join("templates/plain");
+        let linked = self.dir.join("linked");
+        git(&plain, &["worktree", "add", "-q", "--detach", &linked.display().to_string()]);
+        fs::write(linked.join("a.txt"), "changed\n").unwrap();
+        let relative = self.dir.join("ordinary");
+        copy(&self.dir.join("templates/sha256"), &relative);
+        append(
+            &relative.join(".git/config"),
+            "[blame]\n\tignoreRevsFile = .ignored\n[include]\n\tpath = ../team.cfg\n",
+        );
+        fs::write(relative.join(".ignored"), "# none\n").unwrap();
+        fs::write(relative.join("team.cfg"), "[log]\n\tdate = short\n").unwrap();
+        let empty = self.dir.join("empty");
+        fs::create_dir(&empty).unwrap();
+        fs::write(empty.join("a.txt"), "a\n").unwrap();
+        fs::write(empty.join("b.txt"), "b\n").unwrap();
+        vec![
+            at(plain.clone(), plain.clone(), "plain"),
+            at(plain.clone(), plain.join("src"), "below the top"),
+            at(linked.clone(), linked, "a linked worktree"),
+            at(relative.clone(), relative, "a configuration of the team's, and other object names"),
+            at(empty.clone(), empty, "no repository"),
+        ]
+    }
+
     /// A repository in which every setting of one kind would be used if it counted.
     pub(super) fn all_at_once(&self) -> Hostile {
         let workspace = self.dir.join("all");
@@ -510,14 +539,10 @@ fn read_git(dir: &Path, args: &[&str]) -> String {
 
 /// git in a repository that is hostile already: it may fail, and what it runs is forgotten.
 fn bare_git(dir: &Path, args: &[&str]) {
-    let off = [
-        "-c",
-        "core.fsmonitor=false",
-        "-c",
-        "core.hooksPath=/dev/null",
-        "-c",
-        "core.attributesFile=/dev/null",
-    ];
+    let mut off = vec!["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.attributesFile=/dev/null"];
+    off.extend(["filter.f.process=", "filter.f.clean=", "filter.f.smudge=", "filter.f.required=false"]);
+    off.extend(["filter.g.clean=", "filter.g.smudge="]);
+    let off = off.into_iter().flat_map(|setting| ["-c", setting]);
     let _ = command(dir).args(off).args(args).output().unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! Questions to git itself: bounded in time and size, and with nothing of the environment but what is given.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -59,18 +59,23 @@ pub(super) struct Answer {
 }
 
 impl Query {
-    /// Starts git in a directory.
+    /// Starts git in a directory, with a short text as its input.
     pub(super) fn start(
         program: &PathBuf,
         args: &[&str],
         cwd: &AbsPath,
         environment: &BTreeMap<String, String>,
-        max_bytes: u64,
+        (input, max_bytes): (&str, u64),
     ) -> Option<Self> {
         let mut command = Command::new(program);
         command.args(args).current_dir(cwd.as_path()).env_clear().envs(environment);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().ok()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A git that ended early says so by its answer.
+            let _ = stdin.write_all(input.as_bytes());
+        }
         let output = child.stdout.take();
         let (send, answer) = channel();
         std::thread::spawn(move || {
