@@ -110,7 +110,8 @@ impl Ground {
             name.chars().map(|character| if character.is_alphanumeric() { character } else { '_' }).collect();
         let path = self.dir.join("stubs").join(&name);
         if !path.exists() {
-            let text = format!("#!/bin/sh\necho {name} >> {}\ncat 2>/dev/null\n", self.mark().display());
+            let text =
+                format!("#!/bin/sh\necho {name} >> {}\ntimeout 2 cat 2>/dev/null\n", self.mark().display());
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
@@ -543,7 +544,9 @@ fn bare_git(dir: &Path, args: &[&str]) {
     off.extend(["filter.f.process=", "filter.f.clean=", "filter.f.smudge=", "filter.f.required=false"]);
     off.extend(["filter.g.clean=", "filter.g.smudge="]);
     let off = off.into_iter().flat_map(|setting| ["-c", setting]);
-    let _ = command(dir).args(off).args(args).output().unwrap();
+    let mut command = command(dir);
+    command.env("GIT_NO_LAZY_FETCH", "1").env("GIT_ALLOW_PROTOCOL", "none");
+    let _ = command.args(off).args(args).output().unwrap();
 }
 
 fn command(dir: &Path) -> Command {
