@@ -5,6 +5,7 @@
 //! - `cargo xtask docs`: writes the documents that are made from code.
 //! - `cargo xtask soak-schedule [N]`: the law of batches over N random batches (100 000 where N is not given).
 //! - `cargo xtask settings-law [N]`: the law of settings over N random settings (100 000 where N is not given).
+//! - `cargo xtask git-oracle [N]`: N git commands that only read in hostile repositories (3 000 where N is not given).
 //! - `cargo xtask fuzz [TARGET] [RUNS]`: every fuzz target, or one, from its seeds (10 000 000 executions each).
 //! - `cargo xtask corpus`: the figures of the corpus of known failures.
 //! - `cargo xtask model [PAIRS] [SEED]`: the policy engine against the slow model (10 000 000 pairs).
@@ -45,11 +46,12 @@ fn main() -> ExitCode {
         "interop" => run::interop(),
         "conformance" => run::conformance(),
         "peers" => run::peers(),
+        "git-oracle" => run::git_oracle(std::env::args().nth(2).as_deref()),
         "settings-law" => run::settings_law(std::env::args().nth(2).as_deref()),
         "soak-schedule" => run::soak_schedule(std::env::args().nth(2).as_deref()),
         _ => Err(anyhow::anyhow!(
             "usage: cargo xtask ci | tidy | docs | corpus | fuzz [TARGET] [RUNS] | model [PAIRS] [SEED] | oracle [LINES] [SEED] | interop | conformance | \
-             peers | settings-law [N] | options [N] | soak-schedule [N]"
+             peers | settings-law [N] | options [N] | git-oracle [N] | soak-schedule [N]"
         )),
     };
     match done {

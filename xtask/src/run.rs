@@ -152,6 +152,21 @@ pub(crate) fn options(combinations: Option<&str>) -> Result<()> {
     Ok(())
 }
 
+/// Runs git commands that only read in hostile repositories, for longer than every change can wait for.
+pub(crate) fn git_oracle(commands: Option<&str>) -> Result<()> {
+    let commands: u32 = commands.unwrap_or("3000").parse().context("N must be a number of commands")?;
+    let status = cargo_command()
+        .args(["test", "--locked", "--package", "toolgate-tools", "--test", "main"])
+        .args(["--", "--nocapture", "git_oracle"])
+        .env("TOOLGATE_ORACLE_GIT", commands.to_string())
+        .current_dir(root()?)
+        .status()?;
+    if !status.success() {
+        bail!("git ran a program that a repository chose, or showed a file from outside");
+    }
+    Ok(())
+}
+
 /// Prints how many cases of the corpus were let through, denied and asked about.
 pub(crate) fn corpus() -> Result<()> {
     let tests = ["test", "--quiet", "--locked", "--package", "toolgate-policy", "--test", "main"];

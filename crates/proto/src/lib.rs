@@ -51,6 +51,6 @@ pub use render::{
     CallResult, anthropic_result, fit, fit_line, mcp_result, openai_message, terminal_text, visible,
 };
 pub use verdict::{
-    CommandRights, GitUse, Network, Question, Reason, RightsLevel, Risk, RuleRef, Severity, Suggestion,
-    Terms, Verdict, Warning, WriteRight,
+    CommandRights, GitTerms, GitUse, Network, Question, Reason, RightsLevel, Risk, RuleRef, Severity,
+    Suggestion, Terms, Verdict, Warning, WriteRight,
 };

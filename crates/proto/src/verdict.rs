@@ -55,7 +55,16 @@ pub struct Terms {
     pub network: Network,
     /// What git does in a command, and so what it is started with.
     #[serde(default)]
-    pub git: GitUse,
+    pub git: GitTerms,
+}
+
+/// What git is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GitTerms {
+    /// What it does in the line.
+    pub usage: GitUse,
+    /// It searches the files of the worktree (`git grep`), which follows directories that have become symlinks.
+    pub searches: bool,
 }
 
 /// What git does in a command line.

@@ -34,6 +34,8 @@ mod main {
     mod files_undo;
     mod files_watch;
     mod files_write;
+    mod git_oracle;
+    mod git_repositories;
     mod search_behaviour;
     mod search_properties;
     mod search_rg;

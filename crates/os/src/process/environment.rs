@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
-use toolgate_proto::{AbsPath, GitUse, Refusal};
+use toolgate_proto::{AbsPath, GitTerms, Refusal};
 
 /// Names that are let through without being asked for.
 const PASSED: &[&str] = &[
@@ -165,19 +165,15 @@ impl Environment {
     pub fn git(
         &mut self,
         helpers: GitHelpers,
-        usage: GitUse,
+        terms: GitTerms,
         cwd: &AbsPath,
         roots: &[AbsPath],
     ) -> Result<Vec<AbsPath>, Refusal> {
         if helpers == GitHelpers::On {
             return Ok(Vec::new());
         }
-        let setup = super::git::setup(usage, cwd, roots, &self.entries)?;
-        self.set("GIT_CONFIG_COUNT", setup.settings.len().to_string());
-        for (index, (key, value)) in setup.settings.into_iter().enumerate() {
-            self.set(&format!("GIT_CONFIG_KEY_{index}"), key);
-            self.set(&format!("GIT_CONFIG_VALUE_{index}"), value);
-        }
+        let setup = super::git::setup(terms, cwd, roots, &self.entries)?;
+        self.entries.extend(super::git::as_variables(&setup.settings));
         for (name, value) in setup.variables {
             self.set(&name, value);
         }
@@ -191,6 +187,11 @@ impl Environment {
     /// A variable.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.entries.get(name).map(String::as_str)
+    }
+
+    /// Every variable with its value.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.entries.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// All of it, as `exec` wants it. An entry with a zero byte in it is left out.

@@ -17,13 +17,10 @@ mod layout;
 mod query;
 
 use layout::{Repository, canonical};
-use query::{ConfigRow, Query, find_git, parse_rows, parse_submodules};
+use query::{ConfigRow, MAX_CONFIG_BYTES, MAX_INDEX_BYTES, Query, find_git, parse_rows, parse_submodules};
 use std::collections::BTreeMap;
 use std::fs;
-use toolgate_proto::{AbsPath, Code, GitUse, Refusal};
-
-/// More than any honest configuration has.
-const MOST_BYTES: u64 = 1 << 20;
+use toolgate_proto::{AbsPath, Code, GitTerms, GitUse, Refusal};
 
 /// More overrides than this are not put into an environment.
 const MAX_OVERRIDES: usize = 2_000;
@@ -66,7 +63,6 @@ const READER: &[(&str, &str)] = &[
     ("core.sshCommand", NO_PROGRAM),
     ("core.alternateRefsCommand", NO_PROGRAM),
     ("core.commitGraph", "true"),
-    ("blame.ignoreRevsFile", ""),
     ("diff.orderFile", NO_FILE),
     ("diff.submodule", "short"),
     ("gpg.format", "openpgp"),
@@ -165,18 +161,19 @@ pub(super) struct GitSetup {
 
 /// How git is started in a directory, for what it does there.
 pub(super) fn setup(
-    usage: GitUse,
+    terms: GitTerms,
     cwd: &AbsPath,
     roots: &[AbsPath],
     environment: &BTreeMap<String, String>,
 ) -> Result<GitSetup, Refusal> {
-    match usage {
+    match terms.usage {
         GitUse::Absent => Ok(GitSetup { settings: unasked(cwd), ..GitSetup::default() }),
         GitUse::Granted => Ok(granted(cwd, environment)),
         GitUse::GrantedReads => {
-            Ok(reader(GitUse::Reads, cwd, roots, environment).unwrap_or_else(|_| granted(cwd, environment)))
+            Ok(reader(GitTerms { usage: GitUse::Reads, ..terms }, cwd, roots, environment)
+                .unwrap_or_else(|_| granted(cwd, environment)))
         }
-        GitUse::Mixed | GitUse::Reads => reader(usage, cwd, roots, environment).map_err(|why| {
+        GitUse::Mixed | GitUse::Reads => reader(terms, cwd, roots, environment).map_err(|why| {
             let message = format!("git may not read here without being allowed to: {why}");
             Refusal::new(Code::ShellFailed, message)
                 .hint("add the directory to the workspace, or allow the command by a rule of its own")
@@ -187,7 +184,7 @@ pub(super) fn setup(
 /// A rule or a person allowed git: the user's helpers stay, those of the repository go.
 fn granted(cwd: &AbsPath, environment: &BTreeMap<String, String>) -> GitSetup {
     let rows = find_git(environment.get("PATH").map_or("", String::as_str))
-        .and_then(|git| Query::start(&git, LIST, cwd, environment))
+        .and_then(|git| Query::start(&git, LIST, cwd, environment, ("", MAX_CONFIG_BYTES)))
         .and_then(Query::finish)
         .and_then(|answer| parse_rows(&answer.output));
     let settings = match rows {
@@ -204,7 +201,7 @@ fn granted(cwd: &AbsPath, environment: &BTreeMap<String, String>) -> GitSetup {
 const LIST: &[&str] = &["config", "-z", "--list", "--includes", "--show-scope", "--show-origin"];
 
 fn reader(
-    usage: GitUse,
+    terms: GitTerms,
     cwd: &AbsPath,
     roots: &[AbsPath],
     environment: &BTreeMap<String, String>,
@@ -222,10 +219,14 @@ fn reader(
         asking.remove(own);
     }
     asking.insert("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned());
+    // The question must not run what it asks about: git asks a file watcher before it looks into the index.
+    asking.extend(as_variables(&always()));
     let git = find_git(environment.get("PATH").map_or("", String::as_str)).ok_or("there is no git")?;
-    let ask = |args: &[&str]| Query::start(&git, args, cwd, &asking).ok_or("git could not be started");
+    let ask = |args: &[&str], input: &str, max: u64| {
+        Query::start(&git, args, cwd, &asking, (input, max)).ok_or("git could not be started")
+    };
     // Both questions at once: each costs little more than the start of a process.
-    let listed = ask(LIST)?;
+    let listed = ask(LIST, "", MAX_CONFIG_BYTES)?;
     let submodules = match &repository {
         Some(repository) => submodules(repository, &ask)?,
         None => Vec::new(),
@@ -238,6 +239,14 @@ fn reader(
     if let Some(why) = repository.as_ref().and_then(|found| found.config_objection(&rows, &roots)) {
         return Err(why);
     }
+    if let Some(repository) = repository.as_ref().filter(|_| terms.searches) {
+        let files = ask(&["ls-files", "-z", "--full-name", ":/"], "", MAX_INDEX_BYTES)?.finish();
+        let files = files.ok_or("its index takes too long to read, or is too large")?;
+        if let Some(symlink) = repository.followed_symlink(&files.output, &roots) {
+            return Err(format!("`{}` leads outside the workspace", symlink.display()));
+        }
+    }
+    let usage = terms.usage;
     let mut out = GitSetup { settings: always(), ..GitSetup::default() };
     out.settings.push(("diff.ignoreSubmodules".to_owned(), "dirty".to_owned()));
     out.settings.extend(neutralised(&rows, usage));
@@ -273,22 +282,27 @@ fn reader(
 /// The names of the submodules: what `.gitmodules` says of them would otherwise make git look into them.
 fn submodules(
     repository: &Repository,
-    ask: &impl Fn(&[&str]) -> Result<Query, &'static str>,
+    ask: &impl Fn(&[&str], &str, u64) -> Result<Query, &'static str>,
 ) -> Result<Vec<String>, &'static str> {
     const LONG: &str = "its `.gitmodules` takes too long to read, or is too large";
     let file = repository.top.join(".gitmodules");
-    let list = ["config", "-z", "--name-only", "--list"];
+    let list = |from: &[&str]| {
+        ask(&[&["config", "-z", "--name-only", "--list"], from].concat(), "", MAX_CONFIG_BYTES)
+    };
     // As git does: the file, or else that of the index, or else that of the last commit.
     let queries = if let Ok(found) = fs::symlink_metadata(&file) {
-        if !found.is_file() || found.len() > MOST_BYTES {
+        if !found.is_file() || found.len() > MAX_CONFIG_BYTES {
             return Err("its `.gitmodules` is no file, or too large");
         }
-        vec![ask(&[&list[..], &["--file", &file.to_string()]].concat())?]
-    } else if fs::symlink_metadata(repository.git_dir.join("index")).is_ok() {
-        let blobs = [":.gitmodules", "HEAD:.gitmodules"];
-        blobs.iter().map(|blob| ask(&[&list[..], &["--blob", blob]].concat())).collect::<Result<_, _>>()?
+        vec![list(&["--file", &file.to_string()])?]
     } else {
-        Vec::new()
+        let names = ":.gitmodules\nHEAD:.gitmodules\n";
+        let kept = ask(&["cat-file", "--batch-check"], names, MAX_CONFIG_BYTES)?.finish().ok_or(LONG)?;
+        if kept.output == b":.gitmodules missing\nHEAD:.gitmodules missing\n" {
+            Vec::new()
+        } else {
+            vec![list(&["--blob", ":.gitmodules"])?, list(&["--blob", "HEAD:.gitmodules"])?]
+        }
     };
     let mut names = Vec::new();
     for query in queries {
@@ -297,6 +311,16 @@ fn submodules(
         names.extend(parse_submodules(&answer.output).ok_or("its `.gitmodules` is not text")?);
     }
     Ok(names)
+}
+
+/// Settings as git takes them from its environment.
+pub(super) fn as_variables(settings: &[(String, String)]) -> Vec<(String, String)> {
+    let mut out = vec![("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())];
+    for (index, (key, value)) in settings.iter().enumerate() {
+        out.push((format!("GIT_CONFIG_KEY_{index}"), key.clone()));
+        out.push((format!("GIT_CONFIG_VALUE_{index}"), value.clone()));
+    }
+    out
 }
 
 fn always() -> Vec<(String, String)> {
@@ -323,7 +347,6 @@ fn neutral(row: &ConfigRow) -> Option<Neutral> {
         ("diff", true, "cachetextconv") | ("filter", true, "required") => Value("false"),
         ("diff", false, "orderfile") | ("mailmap", false, "file") | ("commit", false, "template") => UserFile,
         ("core", false, "excludesfile" | "attributesfile") => UserFile,
-        ("blame", false, "ignorerevsfile") => Value(""),
         // An empty filter is none, and so is an empty list of helpers.
         ("filter", true, "clean" | "smudge" | "process") | ("credential", _, "helper") => Value(""),
         ("merge", false, "default") => Value("text"),
@@ -408,7 +431,7 @@ fn user_excludes(rows: &[ConfigRow], environment: &BTreeMap<String, String>) -> 
         },
     };
     let found = fs::metadata(&path).ok()?;
-    (found.is_file() && found.len() <= MOST_BYTES).then_some(path)
+    (found.is_file() && found.len() <= MAX_CONFIG_BYTES).then_some(path)
 }
 
 fn empty_tree(rows: &[ConfigRow]) -> &'static str {
@@ -442,7 +465,7 @@ fn unasked(cwd: &AbsPath) -> Vec<(String, String)> {
     let mut above = Some(cwd.clone());
     while let Some(dir) = above {
         let config = dir.join(".git/config");
-        let small = fs::metadata(&config).is_ok_and(|meta| meta.is_file() && meta.len() <= MOST_BYTES);
+        let small = fs::metadata(&config).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_CONFIG_BYTES);
         if small && let Ok(bytes) = fs::read(&config) {
             out.extend(chosen(&String::from_utf8_lossy(&bytes)));
         }

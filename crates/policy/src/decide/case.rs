@@ -10,8 +10,8 @@ use crate::rule::path::Places;
 use crate::shell::Part;
 use std::borrow::Cow;
 use toolgate_proto::{
-    AbsPath, Code, Effect, GitUse, Mode, Network, Reason, RightsLevel, RuleRef, Severity, Terms, Verdict,
-    Warning,
+    AbsPath, Code, Effect, GitTerms, GitUse, Mode, Network, Reason, RightsLevel, RuleRef, Severity, Terms,
+    Verdict, Warning,
 };
 
 /// The stages of judgement, in their order.
@@ -109,7 +109,7 @@ pub(crate) struct Case<'r> {
     /// The command being weighed does not look at names that begin with a dot.
     pub(crate) skips_hidden: bool,
     /// What git does in the command lines weighed so far.
-    pub(crate) git: GitUse,
+    pub(crate) git: GitTerms,
     /// The worst danger that a command analysis saw.
     pub(crate) danger: Option<Severity>,
     /// A command is covered by a rule or not at all, so that what it does was not foreseen.
@@ -159,7 +159,7 @@ impl<'r> Case<'r> {
             suggestions: Vec::new(),
             grant: None,
             skips_hidden: false,
-            git: GitUse::Absent,
+            git: GitTerms::default(),
             danger: None,
             covered_as_whole: false,
             plain_syntax: false,
@@ -352,15 +352,16 @@ impl<'r> Case<'r> {
     }
 
     /// What git does in a call that a person approved: nothing in it relies on git only reading.
-    fn approved_git(&self) -> GitUse {
+    fn approved_git(&self) -> GitTerms {
         let parts = || self.request.survey.commands.iter().flat_map(|command| &command.analysis.parts);
-        if !parts().any(Part::runs_git) {
+        let usage = if !parts().any(Part::runs_git) {
             GitUse::Absent
         } else if parts().all(Part::only_reads) {
             GitUse::GrantedReads
         } else {
             GitUse::Granted
-        }
+        };
+        GitTerms { usage, searches: parts().any(Part::searches_by_git) }
     }
 
     /// The hosts that the call names. Where rules open hosts to commands the list may be empty: then the filtering

@@ -8,7 +8,9 @@ use crate::raw::{Action, Enforcement};
 use crate::rule::{ActionIndex, squeeze_blanks};
 use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
 use std::borrow::Cow;
-use toolgate_proto::{AbsPath, Code, CommandLine, Effect, GitUse, Mode, Reason, Severity, SourceId};
+use toolgate_proto::{
+    AbsPath, Code, CommandLine, Effect, GitTerms, GitUse, Mode, Reason, Severity, SourceId,
+};
 
 /// What covers a simple command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Case<'_> {
             self.weigh_part(part, cover);
             covers.push(cover);
         }
-        self.git = git_use(&analysis.parts, &covers);
+        self.git = git_terms(&analysis.parts, &covers);
         self.weigh_doubt(&analysis, whole);
         if analysis.parts.is_empty() && analysis.doubt.is_none() {
             self.ground("nothing runs", None);
@@ -301,16 +303,17 @@ impl Case<'_> {
 }
 
 /// What git does in a line, by what its commands are allowed by.
-fn git_use(parts: &[Part], covers: &[Option<Cover>]) -> GitUse {
-    let relies =
-        parts.iter().zip(covers).any(|(part, cover)| part.runs_git() && *cover == Some(Cover::ReadOnly));
-    match (parts.iter().any(Part::runs_git), relies, parts.iter().all(Part::only_reads)) {
+fn git_terms(parts: &[Part], covers: &[Option<Cover>]) -> GitTerms {
+    let mut covered = parts.iter().zip(covers);
+    let relies = covered.any(|(part, cover)| part.runs_git() && *cover == Some(Cover::ReadOnly));
+    let usage = match (parts.iter().any(Part::runs_git), relies, parts.iter().all(Part::only_reads)) {
         (false, _, _) => GitUse::Absent,
         (true, true, true) => GitUse::Reads,
         (true, true, false) => GitUse::Mixed,
         (true, false, true) => GitUse::GrantedReads,
         (true, false, false) => GitUse::Granted,
-    }
+    };
+    GitTerms { usage, searches: parts.iter().any(Part::searches_by_git) }
 }
 
 /// Whether a search program leaves out names that begin with a dot, because no option tells it not to.

@@ -103,6 +103,11 @@ pub struct Part {
 }
 
 impl Part {
+    /// Whether git is the program, and may search the files of the worktree.
+    pub fn searches_by_git(&self) -> bool {
+        self.runs_git() && self.argv.iter().any(|word| word.text == "grep" || word.live.is_some())
+    }
+
     /// Whether git is the program.
     pub fn runs_git(&self) -> bool {
         self.program.as_deref().is_some_and(|program| base_name(program) == "git")

@@ -287,7 +287,7 @@ fn freer_terms(with: &Terms, without: &Terms) -> Option<&'static str> {
         ("execute", listed(execute.is_some(), before.execute.is_some())),
         ("named", is_within(named, &before.named)),
         ("git data", !*git_data || before.git_data),
-        ("git", *git == without.git || *git != GitUse::Granted),
+        ("git", *git == without.git || git.usage != GitUse::Granted),
         ("protected", is_within(&without.protected, protected)),
         ("unreadable", is_within(&without.unreadable, unreadable)),
         ("network", reach),

@@ -4,15 +4,15 @@
 //! lie elsewhere. What lies elsewhere is taken only where it points back: a linked worktree whose main repository
 //! knows it, a submodule whose superproject does.
 
-use super::query::ConfigRow;
+use super::query::{ConfigRow, MAX_CONFIG_BYTES};
+use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use toolgate_proto::AbsPath;
-
-/// More than any honest configuration has.
-const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
 /// A file that holds one path.
 const MAX_POINTER_BYTES: u64 = 8 << 10;
@@ -197,10 +197,37 @@ impl Repository {
             if file.and_then(|file| canonical(&file)).is_none_or(|file| !self.holds(&file, roots)) {
                 return Some(format!("the configuration includes `{}`, outside the workspace", row.origin));
             }
+            // All such files are read, in the order of their names, so that none can be taken back.
+            if row.key() == "blame.ignorerevsfile" {
+                let file = canonical(&self.top.as_path().join(&row.value));
+                if row.value.starts_with('~') || file.is_some_and(|file| !self.holds(&file, roots)) {
+                    return Some(format!("`blame.ignoreRevsFile` leads to `{}`", row.value));
+                }
+            }
             if row.key() == "core.worktree" {
                 let worktree = canonical(&self.git_dir.as_path().join(&row.value));
                 if worktree.as_ref() != Some(&self.top) {
                     return Some(format!("`core.worktree` leads to `{}`", row.value));
+                }
+            }
+        }
+        None
+    }
+
+    /// A directory of the index that has become a symlink to somewhere else, if there is one: `git grep` follows it.
+    /// The names are those of `git ls-files -z --full-name`.
+    pub(super) fn followed_symlink(&self, names: &[u8], roots: &[AbsPath]) -> Option<PathBuf> {
+        let mut known: HashSet<&[u8]> = HashSet::new();
+        for name in names.split(|byte| *byte == 0) {
+            let slashes = name.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+            for directory in slashes.filter_map(|at| name.get(..at)) {
+                if !known.insert(directory) {
+                    continue;
+                }
+                let path = self.top.as_path().join(OsStr::from_bytes(directory));
+                let is_symlink = fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink());
+                if is_symlink && canonical(&path).is_none_or(|real| !self.holds(&real, roots)) {
+                    return Some(path);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Questions to git itself: bounded in time and size, and with nothing of the environment but what is given.
 
 use std::collections::BTreeMap;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -9,7 +9,10 @@ use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
 
 /// More than any honest configuration has.
-const MAX_BYTES: u64 = 1 << 20;
+pub(super) const MAX_CONFIG_BYTES: u64 = 1 << 20;
+
+/// The names of more than half a million files.
+pub(super) const MAX_INDEX_BYTES: u64 = 32 << 20;
 
 /// A configuration that includes a pipe would be read for ever.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
@@ -56,23 +59,29 @@ pub(super) struct Answer {
 }
 
 impl Query {
-    /// Starts git in a directory.
+    /// Starts git in a directory, with a short text as its input.
     pub(super) fn start(
         program: &PathBuf,
         args: &[&str],
         cwd: &AbsPath,
         environment: &BTreeMap<String, String>,
+        (input, max_bytes): (&str, u64),
     ) -> Option<Self> {
         let mut command = Command::new(program);
         command.args(args).current_dir(cwd.as_path()).env_clear().envs(environment);
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let stdin = if input.is_empty() { Stdio::null() } else { Stdio::piped() };
+        command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().ok()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            // A git that ended early says so by its answer.
+            let _ = stdin.write_all(input.as_bytes());
+        }
         let output = child.stdout.take();
         let (send, answer) = channel();
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            let read = output.map(|output| output.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-            let complete = matches!(read, Some(Ok(_))) && bytes.len() as u64 <= MAX_BYTES;
+            let read = output.map(|output| output.take(max_bytes + 1).read_to_end(&mut bytes));
+            let complete = matches!(read, Some(Ok(_))) && bytes.len() as u64 <= max_bytes;
             let _ = send.send(complete.then_some(bytes));
         });
         Some(Self { child, answer, started: Instant::now() })
@@ -107,7 +116,9 @@ pub(super) fn parse_rows(output: &[u8]) -> Option<Vec<ConfigRow>> {
         let (origin, entry) = (fields.next()?, fields.next()?);
         let of_repository = match scope {
             "local" | "worktree" => true,
-            "system" | "global" | "command" => false,
+            "system" | "global" => false,
+            // What the question itself was asked with.
+            "command" => continue,
             _ => return None,
         };
         let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));

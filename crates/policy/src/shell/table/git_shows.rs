@@ -237,7 +237,7 @@ impl GitShows {
             self.whole = true;
             return;
         };
-        let has = |name: &str| magic.iter().any(|word| *word == name);
+        let has = |name: &str| magic.contains(&name);
         if has("exclude") {
             return;
         }
