@@ -8,6 +8,7 @@
 //! - `cargo xtask corpus`: the figures of the corpus of known failures.
 //! - `cargo xtask model [PAIRS] [SEED]`: the policy engine against the slow model (10 000 000 pairs).
 //! - `cargo xtask options [N]`: N combinations of options of the read-only programs, run by real bash (100 000).
+//! - `cargo xtask oracle [LINES] [SEED]`: generated command lines that pass, run by real bash (1 000 000 lines).
 //! - `cargo xtask interop`: hands our definitions and results to real consumers.
 //! - `cargo xtask conformance`: the official MCP conformance suite, against our server and our client.
 //! - `cargo xtask peers`: official MCP SDKs drive our server, our client drives official servers.
@@ -39,12 +40,13 @@ fn main() -> ExitCode {
         "corpus" => run::corpus(),
         "model" => run::model(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
         "options" => run::options(std::env::args().nth(2).as_deref()),
+        "oracle" => run::oracle(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
         "interop" => run::interop(),
         "conformance" => run::conformance(),
         "peers" => run::peers(),
         "soak-schedule" => run::soak_schedule(std::env::args().nth(2).as_deref()),
         _ => Err(anyhow::anyhow!(
-            "usage: cargo xtask ci | tidy | docs | corpus | fuzz [TARGET] [RUNS] | model [PAIRS] [SEED] | interop | conformance | \
+            "usage: cargo xtask ci | tidy | docs | corpus | fuzz [TARGET] [RUNS] | model [PAIRS] [SEED] | oracle [LINES] [SEED] | interop | conformance | \
              peers | soak-schedule [N] | options [N]"
         )),
     };

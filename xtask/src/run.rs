@@ -159,6 +159,23 @@ pub(crate) fn model(pairs: Option<&str>, seed: Option<&str>) -> Result<()> {
     ])
 }
 
+/// Runs the program-list oracle for longer than every change can wait for.
+pub(crate) fn oracle(lines: Option<&str>, seed: Option<&str>) -> Result<()> {
+    let lines: u64 = lines.unwrap_or("1000000").parse().context("LINES must be a number of lines")?;
+    let seed: u64 = seed.unwrap_or("1").parse().context("SEED must be a number")?;
+    let status = cargo_command()
+        .args(["test", "--profile", "bench", "--locked", "--package", "toolgate-policy", "--test", "main"])
+        .args(["--", "--nocapture", "lines_that_pass_do_only_what_was_judged"])
+        .env("TOOLGATE_ORACLE_LINES", lines.to_string())
+        .env("TOOLGATE_ORACLE_SEED", seed.to_string())
+        .current_dir(root()?)
+        .status()?;
+    if !status.success() {
+        bail!("a line that passes did more than was judged");
+    }
+    Ok(())
+}
+
 /// Has the schema that settings are checked against written by the test that compares it.
 pub(crate) fn settings_check() -> Result<()> {
     let test = "settings_are_checked_against_the_schema_that_is_published";

@@ -15,7 +15,7 @@ mod policy {
     mod gemini;
     mod hostile;
     mod laws;
-    mod world;
+    pub(crate) mod world;
 }
 
 #[cfg(test)]
@@ -27,5 +27,6 @@ mod shell {
     mod law;
     mod laws;
     mod options;
+    mod oracle;
     mod programs;
 }

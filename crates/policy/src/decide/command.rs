@@ -6,7 +6,7 @@ use crate::facts::EntryKind;
 use crate::judgement::PartVerdict;
 use crate::protect::Touch;
 use crate::raw::Action;
-use crate::rule::ActionIndex;
+use crate::rule::{ActionIndex, squeeze_blanks};
 use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
 use std::borrow::Cow;
 use toolgate_proto::{
@@ -78,7 +78,8 @@ impl Case<'_> {
             let text = "a rule wants a person to be asked about commands".to_owned();
             self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
-        // A line that cannot be taken apart is at least compared as it stands.
+        // A line that cannot be taken apart is at least compared as it stands. Deny and ask rules may match more
+        // than bash would read, so any space separates words for them.
         if analysis.doubt.is_some() {
             let text = line.text.split_whitespace().collect::<Vec<_>>().join(" ");
             self.weigh_text(&text);
@@ -110,8 +111,7 @@ impl Case<'_> {
 
     /// A rule for exactly the text of the line.
     fn exact_line(&self, line: &CommandLine) -> Option<u32> {
-        let text = line.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        self.compiled.allow.commands.find_exact(&text)
+        self.compiled.allow.commands.find_exact(&squeeze_blanks(&line.text))
     }
 
     /// A line that is not understood asks, unless a rule is for exactly this line.

@@ -26,7 +26,7 @@ pub(crate) enum CommandPattern {
 
 impl CommandPattern {
     pub(crate) fn parse(content: &str, action: Action) -> Result<Self, Malformed> {
-        let content = one_blank(content);
+        let content = squeeze_blanks(content);
         if content == ":*" {
             return Err(Malformed::new("`:*` follows no command", "write `Bash` to mean every command"));
         }
@@ -87,8 +87,31 @@ impl CommandPattern {
 }
 
 /// Blanks are not significant in a command outside quotes, so they are not in a rule either.
-fn one_blank(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// Only what bash takes for a blank counts: a newline ends a command, and any other space is a part of a word.
+/// A text in which blanks may be quoted by more than plain quotes is left as it is.
+pub(crate) fn squeeze_blanks(text: &str) -> String {
+    let trimmed = text.trim_matches([' ', '\t', '\n']);
+    if ["\\", "<<", "$'", "#", "`"].into_iter().any(|odd| trimmed.contains(odd)) {
+        return trimmed.to_owned();
+    }
+    let mut squeezed = String::with_capacity(trimmed.len());
+    let mut quote: Option<char> = None;
+    let mut after_blank = false;
+    for character in trimmed.chars() {
+        let blank = quote.is_none() && matches!(character, ' ' | '\t');
+        match (character, quote) {
+            ('\'' | '"', None) => quote = Some(character),
+            (_, Some(open)) if open == character => quote = None,
+            _ => {}
+        }
+        if blank && !after_blank {
+            squeezed.push(' ');
+        } else if !blank {
+            squeezed.push(character);
+        }
+        after_blank = blank;
+    }
+    squeezed
 }
 
 /// Whether an operator between commands stands in a text, outside quotes.
@@ -232,6 +255,13 @@ mod tests {
         for (content, command, matches) in [
             ("npm run build", "npm run build", true),
             ("npm  run build", "npm run build", true),
+            ("npm\trun build", "npm run build", true),
+            ("npm\nrun build", "npm run build", false),
+            ("npm\u{a0}run build", "npm run build", false),
+            ("npm\u{3000}run build", "npm run build", false),
+            ("echo 'a  b'", "echo 'a b'", false),
+            ("echo  'a  b'", "echo 'a  b'", true),
+            ("echo a\\  b", "echo a\\ b", false),
             ("npm run build", "npm run build --watch", false),
             ("npm run *", "npm run", true),
             ("npm run *", "npm run t -- --ci", true),

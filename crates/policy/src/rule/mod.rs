@@ -17,6 +17,7 @@ pub(crate) mod tool;
 
 use crate::raw::Action;
 use agent::{AgentIndex, AgentPattern};
+pub(crate) use bash::squeeze_blanks;
 use bash::{CommandIndex, CommandPattern};
 use domain::{DomainIndex, DomainPattern};
 use grammar::Malformed;

@@ -20,6 +20,26 @@ pub struct Analysis {
     pub dangers: Vec<Danger>,
     /// Why the line as a whole is not understood. The parts found nevertheless count for deny and ask rules.
     pub doubt: Option<Doubt>,
+    /// The line uses only the plain subset of bash: literal words, pipes, lists, simple globs, input redirects.
+    /// Found out by a recogniser that shares no code with the parser, so that one mistake does not make both wrong.
+    #[serde(default)]
+    pub plain_syntax: bool,
+}
+
+impl Analysis {
+    /// Every program that bash may execute for this line, as spelled and without repetition: wrappers, what they
+    /// run, and the programs that known scripts start in turn. Builtins that the shell itself runs are left out.
+    ///
+    /// Complete only where [`Analysis::doubt`] is `None` and every part has a known [`Part::program`].
+    pub fn programs(&self) -> Vec<String> {
+        let mut programs: Vec<String> = Vec::new();
+        for name in self.parts.iter().flat_map(|part| &part.executes) {
+            if !programs.contains(name) {
+                programs.push(name.clone());
+            }
+        }
+        programs
+    }
 }
 
 /// One simple command of a command line, or a redirect or assignment that stands alone.
@@ -37,6 +57,10 @@ pub struct Part {
     pub deny_texts: Vec<String>,
     /// The program that runs after transparent wrappers, as spelled; `None` if nothing runs or it cannot be known.
     pub program: Option<String>,
+    /// The programs that running this part executes, as spelled: wrappers from the outside in, then the program.
+    /// What a wrapper runs that is not transparent is a part of its own.
+    #[serde(default)]
+    pub executes: Vec<String>,
     /// The words of [`Part::allow_text`]: program first, transparent wrappers, assignments and redirects left out.
     pub argv: Vec<Word>,
     /// What it would read, write or fetch, as far as its words tell. Redirects are always here.
@@ -64,7 +88,7 @@ pub struct Part {
     /// Files that choose which program runs behind a name (`rust-toolchain.toml`, `.python-version`).
     /// Read-only holds only while none of them exists.
     pub chosen_by: Vec<AbsPath>,
-    /// Programs that this one starts as a matter of course (`egrep` is a script that starts `grep`).
+    /// Programs that this one starts as a matter of course (`man` starts `groff`); they are in [`Part::executes`] too.
     pub helpers: Vec<String>,
     /// Places of the system, and of the user's settings, that it looks at by itself (`dpkg` at its database).
     /// They hold no secret, and no rule is asked about them; a sandbox has to let it read them.

@@ -1,5 +1,6 @@
 //! Variables: which may be set before a granted command without changing what it is.
 
+use super::analysis::Live;
 use super::expand::Arg;
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -180,6 +181,19 @@ pub(super) fn is_local(name: &str, value: &Arg) -> bool {
 /// Whether a value cannot turn into code where arithmetic or a subscript looks at it.
 pub(super) fn is_inert(value: &Arg) -> bool {
     value.live.is_none_or(|_| value.pattern.is_some()) && !value.text.contains(['$', '`', '[', '(', '\\'])
+}
+
+/// Whether a value is a number: one that is written, or the result of arithmetic. Whatever was evaluated for it,
+/// to evaluate it once more runs nothing.
+pub(super) fn is_number(value: &Arg) -> bool {
+    matches!(value.live, None | Some(Live::Harmless | Live::Arithmetic))
+        && !value.tilde
+        && value.emptied().bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
+}
+
+/// Variables that hold a number whatever is assigned to them.
+pub(super) fn is_counter(name: &str) -> bool {
+    matches!(name, "RANDOM" | "SRANDOM" | "UID" | "EUID" | "PPID" | "LINENO" | "BASHPID" | "EPOCHSECONDS")
 }
 
 /// Whether a variable may be printed without a question.

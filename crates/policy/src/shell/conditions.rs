@@ -1,6 +1,6 @@
 //! `(( … ))` and `[[ … ]]`: they run nothing by themselves, but what they evaluate may.
 
-use super::analysis::{Live, Origin};
+use super::analysis::Origin;
 use super::expand::{self, Arg};
 use super::part::empty;
 use super::syntax::{Piece, Word};
@@ -15,6 +15,7 @@ impl Walk<'_> {
         // What a name holds is evaluated in turn; only names that this line sets are known to hold no code.
         let mut arg = Arg::default();
         expand::evaluated_names(pieces, &mut arg.evaluated);
+        arg.evaluates = expand::evaluation(pieces, &mut arg.evaluated);
         part.read_only = !self.evaluates(&arg);
         part.allow_text = part.read_only.then(String::new);
         self.push(part);
@@ -33,15 +34,16 @@ impl Walk<'_> {
         }
         let arithmetic =
             |arg: &Arg| matches!(arg.text.as_str(), "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
-        let number = |arg: &Arg| {
-            arg.live == Some(Live::Harmless) || arg.known().is_some_and(|text| text.parse::<i64>().is_ok())
-        };
         let mut unsafe_test =
             args.iter().any(|arg| self.evaluates(arg) || matches!(arg.known(), Some("-v" | "-R")));
         for (position, arg) in args.iter().enumerate() {
             if arithmetic(arg) {
                 let sides = [position.checked_sub(1), position.checked_add(1)];
-                unsafe_test |= !sides.into_iter().flatten().filter_map(|side| args.get(side)).all(number);
+                for word in sides.into_iter().flatten().filter_map(|side| words.get(side)) {
+                    let mut side = Arg::default();
+                    expand::evaluated_names(&word.pieces, &mut side.evaluated);
+                    unsafe_test |= self.evaluates(&side);
+                }
             }
         }
         let spelled: Vec<&str> = words.iter().map(|word| word.source.as_str()).collect();

@@ -187,7 +187,7 @@ fn raise(arg: &mut Arg, live: Live) {
 fn live_piece(piece: &Piece, arg: &mut Arg) {
     match piece {
         Piece::Literal { .. } => {}
-        Piece::Parameter { name, form, operands, quoted } => {
+        Piece::Parameter { name, form, arithmetic, operands, quoted } => {
             let number = matches!(name.as_str(), "?" | "#" | "$" | "!") && *form == Form::Value;
             if number || *form == Form::Length {
                 raise(arg, Live::Harmless);
@@ -195,16 +195,14 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
                 raise(arg, Live::Parameter);
                 // `"$@"` is several words even between quotes.
                 let all = |pieces: &Vec<Piece>| matches!(pieces.as_slice(), [Piece::Literal { text, .. }] if text == "@");
-                arg.splits |= !quoted || name == "@" || operands.iter().any(all);
+                arg.splits |= !quoted || name == "@" || arithmetic.iter().chain(operands).any(all);
             }
-            // A subscript is evaluated as arithmetic.
-            let subscripted = *form == Form::Value && operands.iter().any(|pieces| !is_index(pieces));
-            for subscript in operands.iter().filter(|pieces| subscripted && !is_index(pieces)) {
-                evaluated_names(subscript, &mut arg.evaluated);
-            }
+            arg.evaluates |= evaluation(std::slice::from_ref(piece), &mut arg.evaluated);
             let evaluated = matches!(form, Form::Evaluated | Form::Assigned);
-            arg.evaluates |= evaluated;
-            arg.variables.push(if subscripted || evaluated { String::new() } else { name.clone() });
+            arg.variables.push(if evaluated { String::new() } else { name.clone() });
+            for operand in operands {
+                shown_variables(operand, &mut arg.variables);
+            }
         }
         Piece::Command { quoted, .. } => {
             raise(arg, Live::Substitution);
@@ -215,37 +213,107 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
             raise(arg, Live::Harmless);
             arg.starts |= arg.emptied.is_empty();
         }
-        Piece::Arithmetic { pieces } => {
+        Piece::Arithmetic { .. } => {
             let before = arg.evaluated.len();
-            evaluated_names(pieces, &mut arg.evaluated);
+            arg.evaluates |= evaluation(std::slice::from_ref(piece), &mut arg.evaluated);
             let names = arg.evaluated.len() > before;
             raise(arg, if names { Live::Arithmetic } else { Live::Harmless });
             // A name may hold anything.
             arg.splits |= names;
-            arg.variables.push(if names { String::new() } else { "#".to_owned() });
+            arg.variables.extend(arg.evaluated.iter().skip(before).cloned());
         }
     }
 }
 
-/// The names whose values arithmetic evaluates in turn; an empty name stands for the output of a command.
-pub(super) fn evaluated_names(pieces: &[Piece], names: &mut Vec<String>) {
+/// The variables in the operand of an expansion, which may be what it comes to.
+fn shown_variables(pieces: &[Piece], variables: &mut Vec<String>) {
     for piece in pieces {
         match piece {
-            Piece::Literal { text, .. } => names.extend(
-                text.split(|character: char| character != '_' && !character.is_alphanumeric())
-                    .filter(|word| word.starts_with(|first: char| first == '_' || first.is_alphabetic()))
-                    .map(str::to_owned),
-            ),
-            Piece::Parameter { name, form: Form::Value, operands, .. } if operands.is_empty() => {
+            Piece::Literal { .. } | Piece::Command { .. } | Piece::Process { .. } => {}
+            Piece::Parameter { name, form, operands, .. } => {
+                let evaluated = matches!(form, Form::Evaluated | Form::Assigned);
+                variables.push(if evaluated { String::new() } else { name.clone() });
+                for operand in operands {
+                    shown_variables(operand, variables);
+                }
+            }
+            Piece::Arithmetic { pieces } => {
+                let before = variables.len();
+                evaluated_names(pieces, variables);
+                if variables.len() > before {
+                    variables.push(String::new());
+                }
+            }
+        }
+    }
+}
+
+/// Whether expanding pieces expands a value once more or sets a variable, at any depth; adds the names whose
+/// values are evaluated as arithmetic. Commands inside are not looked at: they have words of their own.
+pub(super) fn evaluation(pieces: &[Piece], names: &mut Vec<String>) -> bool {
+    let mut evaluates = false;
+    for piece in pieces {
+        match piece {
+            Piece::Literal { .. } | Piece::Command { .. } | Piece::Process { .. } => {}
+            Piece::Parameter { form, arithmetic, operands, .. } => {
+                evaluates |= matches!(form, Form::Evaluated | Form::Assigned);
+                for expression in arithmetic {
+                    if !is_index(expression) {
+                        evaluated_names(expression, names);
+                    }
+                    evaluates |= evaluation(expression, names);
+                }
+                for operand in operands {
+                    evaluates |= evaluation(operand, names);
+                }
+            }
+            Piece::Arithmetic { pieces } => {
+                evaluated_names(pieces, names);
+                evaluates |= evaluation(pieces, names);
+            }
+        }
+    }
+    evaluates
+}
+
+/// The names whose values arithmetic evaluates in turn; an empty name stands for what cannot be told.
+pub(super) fn evaluated_names(pieces: &[Piece], names: &mut Vec<String>) {
+    let in_name = |character: char| character == '_' || character.is_alphanumeric();
+    let begins_name = |first: char| first == '_' || first.is_alphabetic();
+    // A name that goes on with an expansion is another name than the one that is written.
+    let mut unfinished = false;
+    for piece in pieces {
+        match piece {
+            Piece::Literal { text, .. } => {
+                let words = text.split(|character: char| !in_name(character));
+                names.extend(words.filter(|word| word.starts_with(begins_name)).map(str::to_owned));
+                // An element of an array, or code that has come through a quote.
+                if text.contains(['[', '$', '`', '\\']) {
+                    names.push(String::new());
+                }
+                unfinished = text
+                    .rsplit(|character: char| !in_name(character))
+                    .next()
+                    .is_some_and(|word| word.starts_with(begins_name));
+                continue;
+            }
+            Piece::Parameter { name, form: Form::Value | Form::Changed, operands, .. } => {
                 if !matches!(name.as_str(), "?" | "#" | "$" | "!") {
                     names.push(name.clone());
                 }
+                for operand in operands {
+                    evaluated_names(operand, names);
+                }
             }
             Piece::Parameter { form: Form::Length, .. } => {}
-            Piece::Parameter { .. } | Piece::Command { .. } | Piece::Process { .. } => {
-                names.push(String::new())
-            }
+            Piece::Parameter { form: Form::Assigned | Form::Evaluated, .. }
+            | Piece::Command { .. }
+            | Piece::Process { .. } => names.push(String::new()),
             Piece::Arithmetic { pieces } => evaluated_names(pieces, names),
+        }
+        if unfinished {
+            names.push(String::new());
+            unfinished = false;
         }
     }
 }
@@ -366,13 +434,11 @@ fn sequence<'a>(inside: &[Atom<'a>]) -> Option<Option<Vec<Vec<Atom<'a>>>>> {
         characters.next().filter(|character| character.is_ascii_alphabetic() && characters.next().is_none())
     };
     let (Some(from), Some(to)) = (letter(first), letter(last)) else { return Some(None) };
-    let (low, high) = (from.min(to), from.max(to));
     // Between `Z` and `a` lie characters that quote; bash's own treatment of them has varied.
-    if low.is_ascii_uppercase() != high.is_ascii_uppercase() {
+    if from.is_ascii_uppercase() != to.is_ascii_uppercase() {
         return None;
     }
-    // Letters run downwards where the first is the larger one.
     let step = usize::try_from(step).ok()?;
-    let letters: Vec<char> = if from <= to { (low..=high).collect() } else { (low..=high).rev().collect() };
+    let letters: Vec<char> = if from <= to { (from..=to).collect() } else { (to..=from).rev().collect() };
     Some(Some(letters.into_iter().step_by(step).map(|character| word(character.into())).collect()))
 }

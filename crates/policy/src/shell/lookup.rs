@@ -360,11 +360,6 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the value of a word tells nothing that a prompt should guard.
-    pub(super) fn is_printable(&self, arg: &Arg) -> bool {
-        arg.variables.iter().all(|name| self.is_printable_name(name))
-    }
-
     /// Whether a variable holds no secret: by its name, or because the line itself set it.
     pub(super) fn is_printable_name(&self, name: &str) -> bool {
         // No program keeps a secret under a name of one letter.

@@ -26,6 +26,8 @@ mod guesses;
 mod lookup;
 mod network;
 mod part;
+mod plain;
+mod programs;
 mod reader;
 mod redirects;
 mod removal;
@@ -35,6 +37,7 @@ mod screen;
 mod syntax;
 mod table;
 mod values;
+mod variables;
 mod walk;
 mod wrappers;
 
@@ -56,6 +59,7 @@ pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
         background: false,
         piped: false,
         run_by: None,
+        executed: false,
     };
     if line.shell != Shell::Bash {
         walk.doubt(DoubtKind::OtherShell, "another shell than bash will read it");
@@ -76,5 +80,5 @@ pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
             }
         },
     }
-    walk.finish()
+    walk.finish(plain::is_plain(&line.text))
 }

@@ -4,6 +4,7 @@ use super::analysis::{DangerKind, DoubtKind, Inferred, Live, Origin, Part};
 use super::assign;
 use super::dirs::Dirs;
 use super::expand::Arg;
+use super::programs;
 use super::redirects::Redirected;
 use super::walk::{Place, Walk};
 use super::wrappers::{self, Runs};
@@ -22,6 +23,7 @@ pub(super) fn empty(text: String, place: &Place<'_>) -> Part {
         allow_text: None,
         deny_texts: Vec::new(),
         program: None,
+        executes: Vec::new(),
         argv: Vec::new(),
         effects: Vec::new(),
         read_only: false,
@@ -67,10 +69,10 @@ impl Walk<'_> {
     ) -> usize {
         let mut part = empty(text, place);
         part.deny_texts.push(part.text.clone());
-        let known = harmless && !redirected.unknown && !redirected.secret;
-        part.read_only = known;
-        part.unknown_effects = redirected.unknown;
-        part.allow_text = known.then(String::new);
+        let known = harmless && !redirected.unknown;
+        part.read_only = known && !redirected.reveals;
+        part.unknown_effects = redirected.unknown || redirected.reveals;
+        part.allow_text = (known && !redirected.reveals).then(String::new);
         part.effects = redirected.effects;
         self.push(part)
     }
@@ -94,7 +96,8 @@ impl Walk<'_> {
         };
         draft.part.effects = redirected.effects;
         let input = redirected.input;
-        let redirected_secret = redirected.secret;
+        let reveals = redirected.reveals;
+        draft.part.unknown_effects |= reveals;
         // What comes from a file or another command is an input like that of a pipe.
         let piped = Place { piped: place.piped || redirected.reads, ..place.clone() };
         let place = &piped;
@@ -149,6 +152,7 @@ impl Walk<'_> {
         if !self.brief {
             draft.part.argv = current.iter().map(Arg::shown).collect();
         }
+        draft.part.executes = programs::executed(&args, current, place.executed);
         let Some((program, rest)) = current.split_first() else { return };
         // Without a pipe or a redirect there is nothing that `xargs` could add.
         fed &= place.piped || input.is_some();
@@ -168,18 +172,22 @@ impl Walk<'_> {
             draft.coverable = false;
             draft.part.read_only = false;
         }
-        draft.part.unknown_effects |= redirected_secret;
-        draft.part.read_only &= draft.coverable && !redirected_secret;
+        draft.part.read_only &= draft.coverable && !reveals;
         // Which words are added is not known, so that neither an allow nor a deny rule can speak of them.
         draft.words_unknown |= fed;
         draft.part.reads_unknown_paths &= draft.part.read_only && !draft.part.unknown_effects;
+        for helper in &draft.part.helpers {
+            if !draft.part.executes.contains(helper) {
+                draft.part.executes.push(helper.clone());
+            }
+        }
         if draft.coverable && !draft.words_unknown {
             let words: Vec<String> = current.iter().map(Arg::canonical).collect();
             draft.part.allow_text = Some(words.join(" "));
         }
         let Draft { part, payloads, texts, anywhere, .. } = draft;
         let index = self.push(part);
-        let mut inner = Place { run_by: Some(index), ..place.clone() };
+        let mut inner = Place { run_by: Some(index), executed: true, ..place.clone() };
         if anywhere {
             inner.dirs = Dirs::unknown();
         }
@@ -193,6 +201,7 @@ impl Walk<'_> {
             self.part(text, &[], words, redirected, &inner);
         }
         self.wrappers -= 1;
+        let inner = Place { executed: false, ..inner };
         for text in texts {
             self.text(&text, &inner);
         }

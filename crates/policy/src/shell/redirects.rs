@@ -15,12 +15,12 @@ pub(super) struct Redirected {
     pub(super) effects: Vec<Inferred>,
     /// A target is not known, or the shell itself is changed.
     pub(super) unknown: bool,
+    /// Standard input holds variables that may be secret.
+    pub(super) reveals: bool,
     /// What standard input holds, if a here-document or here-string gives it; inner `None` if it is not known.
     pub(super) input: Option<Option<String>>,
     /// A descriptor is opened for reading.
     pub(super) reads: bool,
-    /// The input holds a variable that may be a secret.
-    pub(super) secret: bool,
 }
 
 impl Walk<'_> {
@@ -34,7 +34,7 @@ impl Walk<'_> {
                 redirect.kind,
                 RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateInput
             );
-            let mut target = expand::single(&redirect.target.pieces, &redirect.target.source);
+            let mut target = self.redirect_target(redirect, &mut outcome);
             self.substitute(&mut target);
             match redirect.kind {
                 RedirectKind::HereDocument => {
@@ -43,12 +43,12 @@ impl Walk<'_> {
                     self.pieces(pieces, place);
                     let arg = expand::single(pieces, "");
                     outcome.unknown |= self.evaluates(&arg);
-                    outcome.secret |= !self.is_printable(&arg);
+                    outcome.reveals |= !self.is_printable(&arg);
                     outcome.input = Some(arg.known().map(str::to_owned));
                 }
                 RedirectKind::HereString => {
                     outcome.unknown |= self.evaluates(&target);
-                    outcome.secret |= !self.is_printable(&target);
+                    outcome.reveals |= !self.is_printable(&target);
                     outcome.input = Some(target.known().map(str::to_owned));
                 }
                 RedirectKind::Read => self.redirect(&target, &[Direction::In], place, &mut outcome),
@@ -59,9 +59,7 @@ impl Walk<'_> {
                     self.redirect(&target, &[Direction::In, Direction::Out], place, &mut outcome)
                 }
                 RedirectKind::DuplicateInput | RedirectKind::DuplicateOutput => {
-                    let descriptor = target
-                        .known()
-                        .is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'));
+                    let descriptor = target.known().is_some_and(is_descriptor);
                     if !descriptor {
                         let way = if redirect.kind == RedirectKind::DuplicateInput {
                             Direction::In
@@ -74,6 +72,22 @@ impl Walk<'_> {
             }
         }
         outcome
+    }
+
+    /// The word that a redirect names. Braces in it are expanded, and more than one word is an error.
+    fn redirect_target(&mut self, redirect: &Redirect, outcome: &mut Redirected) -> Arg {
+        let whole = expand::single(&redirect.target.pieces, &redirect.target.source);
+        if matches!(redirect.kind, RedirectKind::HereDocument | RedirectKind::HereString) {
+            return whole;
+        }
+        let mut words = Vec::new();
+        match (expand::expand(&redirect.target, &mut words), words.as_slice()) {
+            (Some(()), [word]) => word.clone(),
+            (Some(()), _) | (None, _) => {
+                outcome.unknown = true;
+                whole
+            }
+        }
     }
 
     fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
@@ -123,6 +137,12 @@ impl Walk<'_> {
             outcome.effects.extend(effects.unwrap_or_default());
         }
     }
+}
+
+/// `2`, `2-` or `-`: anything else after `>&` names a file.
+fn is_descriptor(text: &str) -> bool {
+    let number = text.strip_suffix('-').unwrap_or(text);
+    text == "-" || number.bytes().all(|byte| byte.is_ascii_digit()) && number.parse::<i32>().is_ok()
 }
 
 #[derive(Clone, Copy)]

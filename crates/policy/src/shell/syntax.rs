@@ -123,8 +123,14 @@ pub(super) struct Word {
 pub(super) enum Piece {
     /// Text that stands for itself; quoted text is neither split, matched nor expanded.
     Literal { text: String, quoted: bool },
-    /// `$x`, `${x…}`; `operands` are the words after an operator, and subscripts.
-    Parameter { name: String, form: Form, operands: Vec<Vec<Piece>>, quoted: bool },
+    /// `$x`, `${x…}`; `arithmetic` are subscripts and offsets, `operands` the words after another operator.
+    Parameter {
+        name: String,
+        form: Form,
+        arithmetic: Vec<Vec<Piece>>,
+        operands: Vec<Vec<Piece>>,
+        quoted: bool,
+    },
     /// `$(…)` or backquotes.
     Command { list: List, quoted: bool },
     /// `<(…)` or `>(…)`.

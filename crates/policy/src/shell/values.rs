@@ -242,8 +242,11 @@ impl VariableTable {
         for piece in pieces {
             match piece {
                 Piece::Literal { .. } => {}
-                Piece::Parameter { form, operands, .. } => {
+                Piece::Parameter { form, arithmetic, operands, .. } => {
                     self.dynamic |= matches!(form, Form::Assigned | Form::Evaluated);
+                    for expression in arithmetic {
+                        self.arithmetic(expression);
+                    }
                     for operand in operands {
                         self.pieces(operand);
                     }

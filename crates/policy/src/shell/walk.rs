@@ -1,6 +1,6 @@
 //! From the tree to the parts: every command is visited, with the directory it runs in.
 
-use super::analysis::{Analysis, Danger, DangerKind, Doubt, DoubtKind, Live, Part, Phase, Standing};
+use super::analysis::{Analysis, Danger, DangerKind, Doubt, DoubtKind, Part, Phase, Standing};
 use super::assign;
 use super::dirs::Dirs;
 use super::expand::{self, Arg};
@@ -12,7 +12,7 @@ use super::syntax::{
 };
 use super::values::{KnownValues, VariableTable, value_of};
 use crate::facts::Workspace;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use toolgate_proto::{AbsPath, Effect, Severity};
 
 /// How deep texts may hold programs that hold texts (`sh -c "sh -c …"`).
@@ -35,7 +35,15 @@ pub(super) struct Walk<'a> {
     /// Variables that the line sets to the output of commands or to other variables.
     pub(super) text_here: HashSet<String>,
     /// Variables whose values are evaluated as arithmetic.
-    evaluated: HashSet<String>,
+    pub(super) evaluated: HashSet<String>,
+    /// Variables that the line sets to numbers.
+    pub(super) numbers: HashSet<String>,
+    /// Variables that the line sets to something that may be no number.
+    pub(super) not_numbers: HashSet<String>,
+    /// The values of the variables of loops, in the turn that is looked at.
+    pub(super) bound: HashMap<String, Arg>,
+    /// How many turns the loops around have, multiplied.
+    pub(super) turns: usize,
     /// How many texts we are inside of.
     texts: usize,
     /// The text could not be read: what is found only has to be matched, not shown.
@@ -60,6 +68,8 @@ pub(super) struct Place<'b> {
     /// Its input is the output of another command.
     pub(super) piped: bool,
     pub(super) run_by: Option<usize>,
+    /// A wrapper executes it, so that a builtin's name means the program file of that name.
+    pub(super) executed: bool,
 }
 
 /// Where the shell is after a command, by its outcome.
@@ -80,7 +90,7 @@ impl Outcome {
 
 impl<'a> Walk<'a> {
     pub(super) fn new(workspace: &'a Workspace, start: &'a AbsPath) -> Self {
-        let found = Analysis { parts: Vec::new(), dangers: Vec::new(), doubt: None };
+        let found = Analysis { parts: Vec::new(), dangers: Vec::new(), doubt: None, plain_syntax: false };
         Self {
             workspace,
             start,
@@ -88,6 +98,10 @@ impl<'a> Walk<'a> {
             set_here: HashSet::new(),
             text_here: HashSet::new(),
             evaluated: HashSet::new(),
+            numbers: HashSet::new(),
+            not_numbers: HashSet::new(),
+            bound: HashMap::new(),
+            turns: 1,
             texts: 0,
             brief: false,
             wrappers: 0,
@@ -123,6 +137,8 @@ impl<'a> Walk<'a> {
             return;
         }
         self.texts += 1;
+        // Another shell does not know the variables of this one.
+        let bound = std::mem::take(&mut self.bound);
         match reader::read(text) {
             Ok(program) => self.program(&program, place),
             Err(fault) => {
@@ -130,6 +146,7 @@ impl<'a> Walk<'a> {
                 scan::scan(self, text, place);
             }
         }
+        self.bound = bound;
         self.texts -= 1;
     }
 
@@ -160,18 +177,12 @@ impl<'a> Walk<'a> {
         self.found.parts.len() - 1
     }
 
-    /// Whether expanding an argument runs or sets more than its words show.
-    pub(super) fn evaluates(&mut self, arg: &Arg) -> bool {
-        let known = arg.evaluated.iter().all(|name| self.set_here.contains(name));
-        self.evaluated.extend(arg.evaluated.iter().cloned());
-        arg.evaluates || !known
-    }
-
     /// Last look at the whole: what a variable holds at one place may be evaluated at another.
-    pub(super) fn finish(mut self) -> Analysis {
-        if self.evaluated.intersection(&self.text_here).next().is_some() {
-            self.doubt(DoubtKind::Unclear, "arithmetic evaluates what a command has printed");
+    pub(super) fn finish(mut self, plain_syntax: bool) -> Analysis {
+        if self.evaluated.intersection(&self.not_numbers).next().is_some() {
+            self.doubt(DoubtKind::Unclear, "arithmetic evaluates a value that may be no number");
         }
+        self.found.plain_syntax = plain_syntax && self.found.doubt.is_none();
         self.found
     }
 
@@ -249,7 +260,7 @@ impl<'a> Walk<'a> {
             Command::Simple(simple) => self.simple(simple, place),
             Command::Compound(compound, redirects) => {
                 let redirected = self.redirects(redirects, place);
-                if !redirects.is_empty() && (redirected.unknown || !redirected.effects.is_empty()) {
+                if redirected.unknown || redirected.reveals || !redirected.effects.is_empty() {
                     self.bare("a redirected group".to_owned(), redirected, true, place);
                 }
                 let mut inner = place.clone();
@@ -323,8 +334,19 @@ impl<'a> Walk<'a> {
                 self.know(name, &values);
                 self.loops(&[body], place);
                 let before = place.dirs.clone();
-                let after = self.list(body, place).either();
-                Outcome::same(before.or(&after))
+                let mut after = before.clone();
+                // With few values that are known, every turn is looked at by itself.
+                let turns = self.turns_of(&values);
+                let turns_before = self.turns;
+                self.turns = turns_before.saturating_mul(turns.len());
+                for value in turns {
+                    self.bound.extend(value.map(|value| (name.clone(), value)));
+                    place.dirs = before.clone();
+                    after = after.or(&self.list(body, place).either());
+                    self.bound.remove(name);
+                }
+                self.turns = turns_before;
+                Outcome::same(after)
             }
             Compound::Case { subject, arms } => {
                 self.pieces(&subject.pieces, place);
@@ -349,6 +371,7 @@ impl<'a> Walk<'a> {
                 Outcome::same(place.dirs.clone())
             }
             Compound::ArithmeticFor(pieces, body) => {
+                self.loop_counter(pieces);
                 self.arithmetic(pieces, place);
                 self.loops(&[body], place);
                 let before = place.dirs.clone();
@@ -365,17 +388,29 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Visits the commands inside pieces of words.
+    /// Visits the commands inside pieces of words. Every word of a line comes through here, so what evaluates a
+    /// value is found wherever it stands.
     pub(super) fn pieces(&mut self, pieces: &[Piece], place: &Place<'_>) {
+        self.visit(pieces, place);
+        let mut arg = Arg::default();
+        arg.evaluates = expand::evaluation(pieces, &mut arg.evaluated);
+        if self.evaluates(&arg) {
+            let mut part = super::part::empty("an expansion that evaluates a value".to_owned(), place);
+            part.unknown_effects = true;
+            self.push(part);
+        }
+    }
+
+    fn visit(&mut self, pieces: &[Piece], place: &Place<'_>) {
         for piece in pieces {
             match piece {
                 Piece::Literal { .. } => {}
-                Piece::Parameter { operands, .. } => {
-                    for operand in operands {
-                        self.pieces(operand, place);
+                Piece::Parameter { arithmetic, operands, .. } => {
+                    for operand in arithmetic.iter().chain(operands) {
+                        self.visit(operand, place);
                     }
                 }
-                Piece::Arithmetic { pieces } => self.pieces(pieces, place),
+                Piece::Arithmetic { pieces } => self.visit(pieces, place),
                 Piece::Command { list, .. } => {
                     if !list.0.is_empty() {
                         let text = "the output of a command becomes part of another".to_owned();
@@ -392,40 +427,14 @@ impl<'a> Walk<'a> {
     }
 
     fn expand(&mut self, word: &Word, out: &mut Vec<Arg>) {
+        if let Some(value) = self.bound_value(word) {
+            out.push(value);
+            return;
+        }
         if expand::expand(word, out).is_none() {
             self.doubt(DoubtKind::TooMany, "braces stand for too many words");
             out.push(Arg::literal(word.source.clone()));
         }
-    }
-
-    /// Notes a variable of the line; one that something might evaluate leaves a part that no rule covers.
-    fn variable(&mut self, name: &str, values: &[Arg], place: &Place<'_>) {
-        let harmless =
-            values.iter().all(|value| assign::is_local(name, value) || assign::is_harmless(name, value));
-        if harmless {
-            self.set_here.insert(name.to_owned());
-            return;
-        }
-        let mut part = super::part::empty(format!("{name}=…"), place);
-        // Live values are fine for a name that nobody looks at; they only must not be code.
-        let local = assign::is_local(name, &Arg::literal("x"));
-        let inert = values
-            .iter()
-            .all(|value| (value.live.is_some() || assign::is_inert(value)) && !self.evaluates(value));
-        if local && inert {
-            part.allow_text = Some(String::new());
-            part.read_only = self.remembers(values);
-            // What may be a secret stays one under another name.
-            if part.read_only {
-                self.text_here.insert(name.to_owned());
-            }
-        }
-        self.push(part);
-    }
-
-    /// Whether values tell nothing that a prompt should guard: text, and variables that may be printed.
-    fn remembers(&self, values: &[Arg]) -> bool {
-        values.iter().all(|value| is_number(value) || self.is_printable(value))
     }
 
     fn simple(&mut self, simple: &Simple, place: &Place<'_>) -> Outcome {
@@ -441,15 +450,21 @@ impl<'a> Walk<'a> {
             self.substitute(arg);
         }
         let redirected = self.redirects(&simple.redirects, place);
+        for assignment in &simple.assignments {
+            let number = assignment.subscript.is_none() && assign::is_number(&value_of(assignment));
+            self.note_value(&assignment.name, number && !assignment.source.contains("+="));
+        }
+        self.note_builtin(&args);
         let spelled = simple.spelled.join(" ");
         let outcome = self.moved(&args, place);
         if args.is_empty() {
             let values: Vec<(&Assignment, Arg)> =
                 simple.assignments.iter().map(|assignment| (assignment, value_of(assignment))).collect();
             let harmless = values.iter().all(|(assignment, value)| {
+                let name = &assignment.name;
+                let plain = assign::is_local(name, value) || assign::is_harmless(name, value);
                 assignment.subscript.is_none()
-                    && (assign::is_local(&assignment.name, value)
-                        || assign::is_harmless(&assignment.name, value))
+                    && if assignment.array { is_literal_array(assignment) } else { plain }
             });
             for (assignment, value) in &values {
                 if assignment.subscript.is_none() && !assignment.array {
@@ -474,10 +489,10 @@ impl<'a> Walk<'a> {
             });
             let only: Vec<Arg> = values.iter().map(|(_, value)| value.clone()).collect();
             let remembered = local && self.remembers(&only);
-            // What may be a secret stays one under another name.
-            if remembered && !harmless {
+            if local && remembered && !harmless {
                 for (assignment, value) in &values {
-                    let names = if is_number(value) { &mut self.set_here } else { &mut self.text_here };
+                    let names =
+                        if assign::is_number(value) { &mut self.set_here } else { &mut self.text_here };
                     names.insert(assignment.name.clone());
                 }
             }
@@ -529,10 +544,12 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The result of arithmetic: whatever was evaluated for it, it holds no code.
-fn is_number(value: &Arg) -> bool {
-    matches!(value.live, Some(Live::Harmless | Live::Arithmetic))
-        && !value.emptied().contains(['$', '`', '[', '(', '\\'])
+/// An array of texts, none of which is put at a place of its own.
+fn is_literal_array(assignment: &Assignment) -> bool {
+    assignment.values.iter().all(|word| {
+        let value = expand::single(&word.pieces, &word.source);
+        assign::is_local(&assignment.name, &value) && !value.tilde && !word.source.starts_with('[')
+    })
 }
 
 /// Whether a list may change the directory of the shell that runs it.

@@ -67,6 +67,18 @@ fn what_writes_runs_sends_or_looks_elsewhere_is_asked_about() {
 }
 
 #[test]
+fn expansions_that_evaluate_nothing_are_free() {
+    check(&rules("", ""), Answer::Allow, include_str!("cases/reader-free.txt"));
+}
+
+#[test]
+fn what_bash_evaluates_or_reads_otherwise_is_asked_about() {
+    check(&rules("", ""), Answer::Ask, include_str!("cases/reader-asked.txt"));
+    // Neither does a rule for whatever the line seems to run.
+    check(&rules("* | echo *", ""), Answer::Ask, include_str!("cases/reader-evaluated.txt"));
+}
+
+#[test]
 fn a_rule_covers_the_plain_use() {
     check(&rules(ALLOWED, ""), Answer::Allow, include_str!("cases/covered.txt"));
 }

@@ -16,14 +16,101 @@ const WRAPPINGS: &[(&str, &str)] = &[
     ("if true\nthen ", "\nfi"),
     ("for i in a\ndo ", "\ndone"),
     ("case a in a) ", "\n;; esac"),
-    ("echo $(", "\n)"),
-    ("echo \"$(", "\n)\""),
+    ("echo $( ", "\n)"),
+    ("echo \"$( ", "\n)\""),
     ("cat <(", "\n)"),
-    ("echo ${x:-$(", "\n)}"),
+    ("echo ${x:-$( ", "\n)}"),
     ("f() { ", "\n}"),
     ("while ", "\ndo break; done"),
     ("", "\ntrue"),
-    ("a=$(", "\n)"),
+    ("a=$( ", "\n)"),
+];
+
+/// Words and redirects of the plain subset of bash.
+const PLAIN: &[&str] = &[
+    "a",
+    "-x",
+    "'b c'",
+    "\"d e\"",
+    "f\\ g",
+    "*.rs",
+    "[a-c]?",
+    "<a.txt",
+    "2>&1",
+    ">/dev/null",
+    "2> /dev/null",
+    "'$x'",
+    "\\$x",
+    "a=b",
+    "HEAD~1",
+    "'`a`'",
+    "{}",
+    "--k=v",
+    "x#y",
+];
+
+/// Expansions, substitutions, assignments, compound commands, functions, here-documents and output redirects.
+const NOT_PLAIN: &[&str] = &[
+    "$x",
+    "\"$x\"",
+    "${x}",
+    "\"${x:-a}\"",
+    "$(a)",
+    "\"$(a)\"",
+    "`a`",
+    "\"`a`\"",
+    "$((1))",
+    "$[1]",
+    "<(a)",
+    ">(a)",
+    "$'a'",
+    "$\"a\"",
+    "{a,b}",
+    "{1..3}",
+    "~",
+    "~/a",
+    "a=~",
+    ">f",
+    ">>f",
+    ">|f",
+    "&>f",
+    "&>/dev/null",
+    "2>f",
+    ">&f",
+    ">&2",
+    "<>f",
+    "3<f",
+    "3>/dev/null",
+    "<<<a",
+    "<<E\na\nE\n",
+    "<<-E\na\nE\n",
+    "<&3",
+    "; x=1",
+    "; x=1 ls",
+    "; x+=1",
+    "; x[0]=1",
+    "; x=(a)",
+    "; export x=1",
+    "; declare x",
+    "; (ls)",
+    "; { ls; }",
+    "; if ls; then ls; fi",
+    "; while ls; do ls; done",
+    "; for x in a; do ls; done",
+    "; case a in a) ls;; esac",
+    "; [[ a ]]",
+    "; ((1))",
+    "; f() { ls; }",
+    "; f() ( ls )",
+    "; function f { ls; }",
+    "; ! ls",
+    "; time ls",
+    "; coproc ls",
+    "& ls",
+    "|& ls",
+    "; select x in a; do ls; done",
+    "; eval a",
+    "a\\\nb",
 ];
 
 /// Words that may stand before a simple command.
@@ -173,6 +260,25 @@ proptest! {
         for spelling in wanted {
             prop_assert!(found.contains(&spelling), "{spelling:?} is missing in {text:?}: {found:?}");
         }
+    }
+
+    #[test]
+    fn only_the_plain_subset_has_plain_syntax(
+        words in proptest::collection::vec(proptest::sample::select(PLAIN.to_vec()), 1..6),
+        joints in proptest::collection::vec(proptest::sample::select(vec![" ", " | ls ", " && ls ", "; ls ", "\nls ", " || ls "]), 6),
+        other in proptest::sample::select(NOT_PLAIN.to_vec()),
+        at in 0..6_usize,
+    ) {
+        let line = |words: &[&str]| {
+            let joined = words.iter().zip(&joints).map(|(word, joint)| format!("{joint}{word}"));
+            format!("ls{}", joined.collect::<String>())
+        };
+        let plain = line(&words);
+        prop_assert!(analysed(&plain).plain_syntax, "{plain:?}");
+        let mut words = words;
+        words.insert(at.min(words.len()), other);
+        let text = line(&words);
+        prop_assert!(!analysed(&text).plain_syntax, "{text:?}");
     }
 
     #[test]

@@ -36,6 +36,10 @@ pub(super) fn test(program: &str, args: &[Arg]) -> Use {
         _ => args,
     };
     let mut used = Use { silent: true, ..text_only() };
+    if (0..args.len()).any(|at| may_be_operator(args, at)) {
+        used.read_only = false;
+        used.unknown = true;
+    }
     let mut words = args.iter().peekable();
     while let Some(word) = words.next() {
         // A word that splits can become an operator, and `-v` evaluates what follows it.
@@ -60,6 +64,18 @@ pub(super) fn test(program: &str, args: &[Arg]) -> Use {
     // Whether a file of unknown name exists is no secret worth a question, but which file is asked for stays unknown.
     used.reads.retain(|(file, _)| file.live.is_none());
     used
+}
+
+/// Whether a live word of a test stands where it may turn out to be `-v`, which evaluates the word after it.
+fn may_be_operator(args: &[Arg], at: usize) -> bool {
+    let known = |at: Option<usize>| at.and_then(|at| args.get(at)).and_then(Arg::known);
+    let live = args.get(at).is_some_and(|word| {
+        !matches!(word.live, None | Some(Live::Harmless)) && word.pattern.is_none() && !word.starts
+    });
+    let compares = |text: &str| matches!(text, "=" | "==" | "!=" | "<" | ">") || text.starts_with('-');
+    let is_operand =
+        known(at.checked_add(1)).is_some_and(compares) || known(at.checked_sub(1)).is_some_and(compares);
+    live && at + 1 < args.len() && !is_operand
 }
 
 /// `date` prints the time, unless a word that is no format sets the clock.

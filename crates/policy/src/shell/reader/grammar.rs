@@ -1,7 +1,8 @@
 //! Commands, lists and redirects.
 
 use super::super::syntax::{
-    AndOr, Assignment, Body, Command, Compound, Joint, List, Pipeline, Redirect, RedirectKind, Simple, Word,
+    AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Redirect, RedirectKind, Simple,
+    Word,
 };
 use super::{Pending, Read, Reader, malformed, unclear};
 
@@ -94,6 +95,7 @@ impl Reader<'_> {
                     let before = self.at;
                     self.at += 4;
                     self.blanks();
+                    let dashed = self.raw(0) == Some(b'-');
                     // With any other option, `time` is an ordinary program.
                     match self.bare_word() {
                         Some("-p") => {
@@ -101,12 +103,15 @@ impl Reader<'_> {
                             self.blanks();
                             if self.bare_word() == Some("--") {
                                 self.at += 2;
+                            } else if self.raw(0) == Some(b'-') {
+                                return unclear("an option of `time`");
                             }
                         }
                         Some(option) if option.starts_with('-') => {
                             self.at = before;
                             break;
                         }
+                        None if dashed => return unclear("an option of `time`"),
                         Some(_) | None => {}
                     }
                 }
@@ -161,9 +166,8 @@ impl Reader<'_> {
     fn command(&mut self) -> Read<Command> {
         self.blanks();
         if self.peek() == Some(b'(') {
-            let compound = if self.raw(1) == Some(b'(') && self.closes_twice(2) {
-                self.at += 2;
-                Compound::Arithmetic(self.arithmetic("))")?)
+            let compound = if self.is_arithmetic()? {
+                Compound::Arithmetic(self.double_parentheses()?)
             } else {
                 self.at += 1;
                 let list = self.some_list()?;
@@ -267,11 +271,10 @@ impl Reader<'_> {
         self.at += keyword;
         self.blanks();
         if self.sees("((") {
-            if !self.closes_twice(2) {
+            if !self.is_arithmetic()? {
                 return malformed("an arithmetic loop is not closed");
             }
-            self.at += 2;
-            let header = self.arithmetic("))")?;
+            let header = self.double_parentheses()?;
             self.blanks();
             self.takes(";");
             return Ok(Compound::ArithmeticFor(header, self.for_body()?));
@@ -294,6 +297,11 @@ impl Reader<'_> {
                 }
                 words.push(self.some_word()?);
             }
+        }
+        // What is chosen in a `select` may be nothing.
+        if keyword == "select".len() {
+            let nothing = Piece::Literal { text: String::new(), quoted: true };
+            words.push(Word { pieces: vec![nothing], source: "''".to_owned() });
         }
         self.blanks();
         self.takes(";");
@@ -459,6 +467,9 @@ impl Reader<'_> {
     fn redirect(&mut self) -> Read<Option<(Redirect, String)>> {
         let start = self.at;
         let sets_variable = self.descriptor();
+        if sets_variable && self.since(start).contains(['[', '$', '`']) {
+            return unclear("a descriptor is kept in an element of an array");
+        }
         // The longest spelling first.
         let kinds = [
             ("<<<", RedirectKind::HereString),
@@ -507,7 +518,9 @@ impl Reader<'_> {
         let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
         let redirects = |end: usize| matches!(rest.as_bytes().get(end), Some(b'<' | b'>'));
         if digits > 0 {
-            if redirects(digits) {
+            // A number above the largest descriptor is a word like any other.
+            let descriptor = rest.get(..digits).is_some_and(|number| number.parse::<i32>().is_ok());
+            if redirects(digits) && descriptor {
                 self.at += digits;
             }
             return false;
@@ -568,9 +581,16 @@ impl Reader<'_> {
 
 /// `name=value` as an argument: a word like any other.
 fn assigned_word(assignment: Assignment) -> Word {
-    let head = super::super::syntax::Piece::Literal { text: format!("{}=", assignment.name), quoted: false };
+    let head = Piece::Literal { text: format!("{}=", assignment.name), quoted: false };
     let pieces = std::iter::once(head).chain(assignment.values.into_iter().flat_map(|value| value.pieces));
     Word { pieces: pieces.collect(), source: assignment.source }
+}
+
+/// Whether a word means something else where a command may begin, or ends something.
+pub(super) fn is_reserved(word: &str) -> bool {
+    const OPENERS: [&str; 13] =
+        ["!", "{", "[[", "if", "while", "until", "for", "select", "case", "function", "coproc", "time", "in"];
+    OPENERS.contains(&word) || CLOSERS.contains(&word)
 }
 
 /// Whether a text may name a variable.

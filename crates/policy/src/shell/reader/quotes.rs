@@ -112,9 +112,8 @@ impl Reader<'_> {
             }
             Some(b'"') if !quoted => unclear("a string is translated"),
             Some(b'(') => {
-                if self.raw(1) == Some(b'(') && self.closes_twice(2) {
-                    self.at += 2;
-                    return Ok(Piece::Arithmetic { pieces: self.arithmetic("))")? });
+                if self.is_arithmetic()? {
+                    return Ok(Piece::Arithmetic { pieces: self.double_parentheses()? });
                 }
                 self.at += 1;
                 Ok(Piece::Command { list: self.substitution()?, quoted })
@@ -129,13 +128,9 @@ impl Reader<'_> {
             }
             Some(byte) if byte.is_ascii_digit() || b"?#$!@*-".contains(&byte) => {
                 self.at += 1;
-                let name = char::from(byte).to_string();
-                Ok(Piece::Parameter { name, form: Form::Value, operands: Vec::new(), quoted })
+                Ok(value(char::from(byte).to_string(), quoted))
             }
-            Some(byte) if byte == b'_' || byte.is_ascii_alphabetic() => {
-                let name = self.name();
-                Ok(Piece::Parameter { name, form: Form::Value, operands: Vec::new(), quoted })
-            }
+            Some(byte) if byte == b'_' || byte.is_ascii_alphabetic() => Ok(value(self.name(), quoted)),
             Some(_) | None => Ok(Piece::Literal { text: "$".to_owned(), quoted }),
         }
     }
@@ -198,6 +193,8 @@ impl Reader<'_> {
         {
             self.at += 1;
             form = Form::Evaluated;
+        } else if self.peek() == Some(b'!') && self.raw(1).is_some_and(|byte| b"?#$!@*-".contains(&byte)) {
+            return unclear("an indirect expansion of a special parameter");
         } else if self.peek() == Some(b'#') && self.raw(1) != Some(b'}') {
             self.at += 1;
             form = Form::Length;
@@ -211,22 +208,29 @@ impl Reader<'_> {
             Some(_) => return unclear("a parameter expansion of an unknown form"),
             None => return malformed("a parameter expansion is not closed"),
         };
+        let mut arithmetic = Vec::new();
         let mut operands = Vec::new();
         if self.peek() == Some(b'[') {
             self.at += 1;
-            operands.push(self.arithmetic("]")?);
+            let subscript = self.arithmetic("]")?;
+            // The subscripts of an array, not the value of what its value names.
+            let all =
+                matches!(subscript.as_slice(), [Piece::Literal { text, .. }] if text == "@" || text == "*");
+            if all && form == Form::Evaluated && self.peek() == Some(b'}') {
+                form = Form::Value;
+            }
+            arithmetic.push(subscript);
         }
         match self.peek() {
             None => return malformed("a parameter expansion is not closed"),
             Some(b'}') => {
                 self.at += 1;
-                return Ok(Piece::Parameter { name, form, operands, quoted });
+                return Ok(Piece::Parameter { name, form, arithmetic, operands, quoted });
             }
             Some(b'@') => {
-                form = if matches!(
-                    self.raw(1),
-                    Some(b'U' | b'u' | b'L' | b'Q' | b'K' | b'k' | b'a' | b'A' | b'E')
-                ) {
+                let tame =
+                    matches!(self.raw(1), Some(b'U' | b'u' | b'L' | b'Q' | b'K' | b'k' | b'a' | b'A' | b'E'));
+                form = if tame && self.raw(2) == Some(b'}') {
                     join(form, Form::Changed)
                 } else {
                     Form::Evaluated
@@ -241,14 +245,18 @@ impl Reader<'_> {
             Some(_) => return unclear("a parameter expansion of an unknown form"),
         }
         let offset = self.raw(0) == Some(b':') && !matches!(self.raw(1), Some(b'-' | b'=' | b'?' | b'+'));
+        let start = self.at;
         let operand = self.operand(place)?;
-        // An offset is arithmetic, and a name in it is evaluated.
-        let number = |piece: &Piece| matches!(piece, Piece::Literal { text, .. } if !text.contains(char::is_alphabetic));
-        if offset && !operand.iter().all(number) {
-            form = Form::Evaluated;
+        // An offset is arithmetic, in which no quote quotes.
+        if offset && self.since(start).contains(['\'', '"', '\\', '`']) {
+            return unclear("a quote in an offset");
         }
-        operands.push(operand);
-        Ok(Piece::Parameter { name, form, operands, quoted })
+        if offset {
+            arithmetic.push(operand)
+        } else {
+            operands.push(operand)
+        }
+        Ok(Piece::Parameter { name, form, arithmetic, operands, quoted })
     }
 
     /// The rest of a parameter expansion, operator and closing brace included.
@@ -287,6 +295,18 @@ impl Reader<'_> {
         }
     }
 
+    /// `((…))`, if [`Reader::is_arithmetic`] has found it to be next; stepped over.
+    pub(super) fn double_parentheses(&mut self) -> Read<Vec<Piece>> {
+        let end = self.closing_parenthesis(2).map(|(end, _)| end + 2);
+        self.at += 2;
+        let pieces = self.arithmetic("))")?;
+        // Two ways to find the end, by counting and by reading: where they differ, bash may side with either.
+        if end != Some(self.at) {
+            return unclear("it is not certain where an arithmetic expression ends");
+        }
+        Ok(pieces)
+    }
+
     /// Arithmetic up to `close`, which is stepped over. Quotes would quote here or not, so there may be none.
     pub(super) fn arithmetic(&mut self, close: &str) -> Read<Vec<Piece>> {
         self.nested(|reader| reader.arithmetic_text(close))
@@ -295,18 +315,27 @@ impl Reader<'_> {
     fn arithmetic_text(&mut self, close: &str) -> Read<Vec<Piece>> {
         let mut pieces = Vec::new();
         let mut text = String::new();
-        let mut open = 0_usize;
+        // bash counts only the kind of bracket that closes.
+        let (mut open, mut other) = (0_usize, 0_usize);
+        let counted = if close == "]" { b"[]" } else { b"()" };
         loop {
             if open == 0 && self.takes(close) {
+                if other > 0 {
+                    return unclear("brackets of an arithmetic expression do not match");
+                }
                 flush(&mut text, &mut pieces);
                 return Ok(pieces);
             }
             match self.peek() {
                 None => return malformed("an arithmetic expression is not closed"),
                 Some(b'\'' | b'"' | b'\\' | b'\n') => return unclear("a quote in an arithmetic expression"),
+                Some(b'<' | b'>') if self.raw(1) == Some(b'(') => {
+                    return unclear("a process substitution in an arithmetic expression");
+                }
                 Some(byte @ (b'(' | b'[')) => {
-                    open += 1;
-                    if self.depth + open > super::DEEPEST {
+                    let count = if counted.contains(&byte) { &mut open } else { &mut other };
+                    *count += 1;
+                    if self.depth + open + other > super::DEEPEST {
                         return Err(super::Fault {
                             kind: DoubtKind::TooDeep,
                             what: "it is nested too deeply",
@@ -316,10 +345,11 @@ impl Reader<'_> {
                     text.push(char::from(byte));
                 }
                 Some(byte @ (b')' | b']')) => {
-                    let Some(left) = open.checked_sub(1) else {
+                    let count = if counted.contains(&byte) { &mut open } else { &mut other };
+                    let Some(left) = count.checked_sub(1) else {
                         return malformed("an arithmetic expression closes what was not opened");
                     };
-                    open = left;
+                    *count = left;
                     self.at += 1;
                     text.push(char::from(byte));
                 }
@@ -382,6 +412,11 @@ impl Reader<'_> {
         }
         if count == 0 { unclear("an escape without digits") } else { Ok(code) }
     }
+}
+
+/// `$name`.
+fn value(name: String, quoted: bool) -> Piece {
+    Piece::Parameter { name, form: Form::Value, arithmetic: Vec::new(), operands: Vec::new(), quoted }
 }
 
 /// The more dangerous of two forms of an expansion.

@@ -1,7 +1,7 @@
 //! Words and assignments.
 
 use super::super::syntax::{Assignment, Piece, Word};
-use super::grammar::is_name;
+use super::grammar::{is_name, is_reserved};
 use super::{Read, Reader, malformed, unclear};
 
 /// What a word may hold besides ordinary characters.
@@ -32,7 +32,16 @@ impl Reader<'_> {
         let mut pieces = Vec::new();
         let mut text = String::new();
         let mut open = 0_usize;
-        while let Some(byte) = self.peek() {
+        loop {
+            let before = self.at;
+            let Some(byte) = self.peek() else { break };
+            // bash joins the lines first and looks for words, operators and descriptors then.
+            if self.at > before
+                && before > start
+                && !matches!(byte, b' ' | b'\t' | b'\n' | b';' | b')' | b'|' | b'&')
+            {
+                return unclear("a word spans lines");
+            }
             match byte {
                 b' ' | b'\t' | b'\n' if open == 0 => break,
                 b'<' | b'>' if self.raw(1) == Some(b'(') && extent == Extent::Argument => {
@@ -53,6 +62,12 @@ impl Reader<'_> {
                     break;
                 }
                 b';' | b'&' | b'|' | b'<' | b'>' | b')' if extent == Extent::Argument => break,
+                b'<' | b'>' if self.raw(1) == Some(b'(') => {
+                    return unclear("a process substitution in a regular expression");
+                }
+                b';' | b'&' | b'<' | b'>' if open == 0 => {
+                    return unclear("an operator in a regular expression");
+                }
                 b'(' => {
                     open += 1;
                     self.at += 1;
@@ -76,6 +91,11 @@ impl Reader<'_> {
         }
         flush(&mut text, &mut pieces);
         let source = self.since(start);
+        if let Some(word) = source.strip_suffix("\\\n")
+            && is_reserved(word.trim_end_matches("\\\n"))
+        {
+            return unclear("a reserved word goes on with a backslash");
+        }
         if !self.pending.is_empty() && source.contains('\n') {
             return unclear("a word spans lines before a here-document");
         }
@@ -94,7 +114,7 @@ impl Reader<'_> {
         let mut subscript = None;
         if self.raw(0) == Some(b'[') {
             // Only an assignment if `]=` or `]+=` follows; otherwise it is a word with a glob.
-            if !self.subscript_is_assigned() {
+            if !self.subscript_is_assigned()? {
                 self.at = start;
                 return Ok(None);
             }
@@ -125,9 +145,10 @@ impl Reader<'_> {
         Ok(Some(Assignment { name, subscript, values, array, source: self.since(start).to_owned() }))
     }
 
-    /// Whether the bracket that is next closes before a blank and is followed by `=` or `+=`.
-    fn subscript_is_assigned(&self) -> bool {
-        let Some(rest) = self.text.get(self.at..) else { return false };
+    /// Whether the bracket that is next closes and is followed by `=` or `+=`.
+    /// bash takes everything up to the bracket that closes for one word, even if nothing is assigned.
+    fn subscript_is_assigned(&self) -> Read<bool> {
+        let Some(rest) = self.text.get(self.at..) else { return Ok(false) };
         let mut open = 0_usize;
         for (at, byte) in rest.bytes().enumerate() {
             match byte {
@@ -136,34 +157,66 @@ impl Reader<'_> {
                     open = open.saturating_sub(1);
                     if open == 0 {
                         let after = rest.get(at + 1..).unwrap_or_default();
-                        return after.starts_with('=') || after.starts_with("+=");
+                        if after.starts_with('=') || after.starts_with("+=") {
+                            return Ok(true);
+                        }
+                        let inside = rest.get(..at).unwrap_or_default();
+                        let odd = |character: char| " \t\n;&|<>()'\"\\$`".contains(character);
+                        return if inside.contains(odd) {
+                            unclear("a subscript that is not assigned to")
+                        } else {
+                            Ok(false)
+                        };
                     }
                 }
-                b'\n' => return false,
+                b'\n' => break,
                 _ => {}
             }
         }
-        false
+        unclear("a subscript that is not closed")
     }
 
-    /// Whether the two parentheses that are next are closed by two that stand together: only then is it arithmetic.
-    pub(super) fn closes_twice(&self, skip: usize) -> bool {
-        let Some(rest) = self.text.as_bytes().get(self.at + skip..) else { return false };
+    /// Whether the parenthesis that is next begins `((…))` and not a subshell in parentheses.
+    /// bash decides by what closes them, and looks past quotes for it; where that matters, it is unclear.
+    pub(super) fn is_arithmetic(&self) -> Read<bool> {
+        if self.raw(1) == Some(b'\\') && self.raw(2) == Some(b'\n') {
+            return unclear("a parenthesis goes on with a backslash");
+        }
+        if self.raw(1) != Some(b'(') {
+            return Ok(false);
+        }
+        let Some((end, inside)) = self.closing_parenthesis(2) else {
+            return malformed("a parenthesis is not closed");
+        };
+        if self.text.as_bytes().get(end + 1) == Some(&b')') {
+            return Ok(true);
+        }
+        let odd = ["'", "\"", "\\", "`", "#", "<<", "case"];
+        if odd.into_iter().any(|odd| inside.contains(odd)) {
+            return unclear("two parentheses that may be arithmetic or a subshell");
+        }
+        Ok(false)
+    }
+
+    /// Where the parenthesis closes that was opened last of the next `skip` bytes, and what stands inside,
+    /// if nothing in it quoted.
+    pub(super) fn closing_parenthesis(&self, skip: usize) -> Option<(usize, &str)> {
+        let start = self.at + skip;
+        let rest = self.text.get(start..)?;
         let mut open = 1_usize;
-        let mut bytes = rest.iter().peekable();
-        while let Some(byte) = bytes.next() {
+        for (at, byte) in rest.bytes().enumerate() {
             match byte {
                 b'(' => open += 1,
                 b')' => {
                     open -= 1;
                     if open == 0 {
-                        return bytes.peek() == Some(&&b')');
+                        return Some((start + at, rest.get(..at)?));
                     }
                 }
                 _ => {}
             }
         }
-        false
+        None
     }
 }
 

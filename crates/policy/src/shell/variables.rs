@@ -1,0 +1,142 @@
+//! Variables of a line: which hold numbers, which may be shown, and what follows from evaluating them.
+
+use super::analysis::DoubtKind;
+use super::assign;
+use super::expand::Arg;
+use super::syntax::{Form, Piece, Word};
+use super::walk::{Place, Walk};
+
+/// Loops of more turns, those inside one another multiplied, are looked at once and not turn by turn.
+const MAX_TURNS: usize = 16;
+
+impl Walk<'_> {
+    /// Whether expanding an argument runs or sets more than its words show.
+    pub(super) fn evaluates(&mut self, arg: &Arg) -> bool {
+        // A text that is inert by itself may still name a variable that is not.
+        let number = |name: &String| self.numbers.contains(name) || assign::is_counter(name);
+        let known = arg.evaluated.iter().all(number);
+        self.evaluated.extend(arg.evaluated.iter().cloned());
+        arg.evaluates || !known
+    }
+
+    /// The turns of a loop over these values: each by itself if all are known, otherwise one of which nothing is.
+    pub(super) fn turns_of(&self, values: &[Arg]) -> Vec<Option<Arg>> {
+        let known = |value: &Arg| value.known().is_some() || value.pattern.is_some() && !value.tilde;
+        let few = !values.is_empty() && values.len().saturating_mul(self.turns) <= MAX_TURNS;
+        if few && values.iter().all(known) { values.iter().cloned().map(Some).collect() } else { vec![None] }
+    }
+
+    /// What a word comes to that is nothing but the variable of a loop.
+    pub(super) fn bound_value(&self, word: &Word) -> Option<Arg> {
+        if self.bound.is_empty() {
+            return None;
+        }
+        let empty = |piece: &&Piece| matches!(piece, Piece::Literal { text, .. } if text.is_empty());
+        let mut pieces = word.pieces.iter().filter(|piece| !empty(piece));
+        let (Some(Piece::Parameter { name, form: Form::Value, arithmetic, operands, quoted }), None) =
+            (pieces.next(), pieces.next())
+        else {
+            return None;
+        };
+        let value = self.bound.get(name).filter(|_| arithmetic.is_empty() && operands.is_empty())?;
+        let whole = |text: &str| {
+            !text.is_empty()
+                && text
+                    .chars()
+                    .all(|character| character.is_ascii_alphanumeric() || "_./-".contains(character))
+        };
+        // Without quotes a value may fall apart into words.
+        (*quoted || value.known().is_some_and(whole)).then(|| value.clone())
+    }
+
+    /// Notes whether a variable holds a number, as far as this line sets it.
+    pub(super) fn note_value(&mut self, name: &str, number: bool) {
+        if self.bound.contains_key(name) {
+            self.doubt(DoubtKind::Unclear, "a loop sets its own variable");
+        }
+        let names = if number { &mut self.numbers } else { &mut self.not_numbers };
+        names.insert(name.to_owned());
+    }
+
+    /// Whether what an argument shows is no secret.
+    pub(super) fn is_printable(&self, arg: &Arg) -> bool {
+        arg.variables.iter().all(|name| self.is_printable_name(name))
+    }
+
+    /// `for ((i=0; …` sets a variable to a number before anything is evaluated.
+    pub(super) fn loop_counter(&mut self, pieces: &[Piece]) {
+        let Some(Piece::Literal { text, .. }) = pieces.first() else { return };
+        let Some((name, value)) = text.split(';').next().and_then(|first| first.split_once('=')) else {
+            return;
+        };
+        let (name, value) = (name.trim(), Arg::literal(value.trim()));
+        if assign::is_number(&value) && assign::is_local(name, &value) && !name.is_empty() {
+            self.set_here.insert(name.to_owned());
+            self.note_value(name, true);
+        }
+    }
+
+    /// Notes a variable of the line; one that something might evaluate leaves a part that no rule covers.
+    pub(super) fn variable(&mut self, name: &str, values: &[Arg], place: &Place<'_>) {
+        let harmless =
+            values.iter().all(|value| assign::is_local(name, value) || assign::is_harmless(name, value));
+        // Without a list, the values are the arguments of the shell.
+        self.note_value(name, !values.is_empty() && values.iter().all(assign::is_number));
+        if harmless {
+            self.set_here.insert(name.to_owned());
+            return;
+        }
+        let mut part = super::part::empty(format!("{name}=…"), place);
+        // Live values are fine for a name that nobody looks at; they only must not be code.
+        let local = assign::is_local(name, &Arg::literal("x"));
+        let inert = values
+            .iter()
+            .all(|value| (value.live.is_some() || assign::is_inert(value)) && !self.evaluates(value));
+        if local && inert {
+            part.allow_text = Some(String::new());
+            part.read_only = self.remembers(values);
+            // What may be secret stays so under another name.
+            if part.read_only {
+                self.text_here.insert(name.to_owned());
+            }
+        }
+        self.push(part);
+    }
+
+    /// Whether values tell nothing that a prompt should guard: text, and variables that may be printed.
+    pub(super) fn remembers(&self, values: &[Arg]) -> bool {
+        values.iter().all(|value| assign::is_number(value) || self.is_printable(value))
+    }
+
+    /// Notes the variables that a builtin sets to what cannot be told: it may be a number or not.
+    pub(super) fn note_builtin(&mut self, args: &[Arg]) {
+        const SETTERS: &[&str] = &[
+            "read",
+            "mapfile",
+            "readarray",
+            "getopts",
+            "printf",
+            "declare",
+            "typeset",
+            "local",
+            "export",
+            "readonly",
+            "let",
+            "wait",
+            "unset",
+            "eval",
+            "select",
+        ];
+        let mut words = args.iter().skip_while(|arg| matches!(arg.text.as_str(), "command" | "builtin"));
+        if !words.next().is_some_and(|arg| SETTERS.contains(&arg.text.as_str())) {
+            return;
+        }
+        for word in words {
+            let end = |character: char| character != '_' && !character.is_ascii_alphanumeric();
+            let name = word.text.split(end).next().unwrap_or_default();
+            if !name.is_empty() {
+                self.note_value(name, false);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The program-list oracle: what bash does with a line that passes must be what was judged.
+//!
+//! Lines are generated over the whole grammar of bash, and made from lines of the corpus. Those that the policy
+//! would let run unasked are run by real bash in a throw-away tree with stub programs. No program may run that
+//! [`Analysis::programs`] does not list, no file may change, and no secret may be shown.
+
+mod generate;
+mod mutate;
+mod scratch;
+
+use super::super::policy::world::{World, abs, action, raw_policy};
+use super::dice::{Dice, setting};
+use mutate::Corpus;
+use scratch::Scratch;
+use serde_json::json;
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Instant;
+use toolgate_policy::shell::{Analysis, analyse};
+use toolgate_policy::{Action, Policy};
+use toolgate_proto::{CommandLine, Scope, Shell};
+
+/// What rules of the oracle allow besides reading: the first five markers, and one exact command.
+const RULES: &[&str] = &["Bash(m0 *)", "Bash(m1 *)", "Bash(m2 *)", "Bash(m3 *)", "Bash(m4 *)", "Bash(m5 a)"];
+
+/// Names that may reach what is not part of the tree. A line of the corpus that has one is judged but not run.
+const NOT_RUN: &[&str] = &[
+    "/bin", "/usr", "/etc", "/sbin", "/lib", "/proc", "/sys", "/var", "/opt", "/root", "kill", "/dev/tcp",
+    "/dev/udp", "/dev/sd",
+];
+
+#[derive(Default, Debug)]
+struct Tally {
+    generated: u64,
+    /// By rules for markers, or as read-only.
+    allowed: u64,
+    /// Only by a rule for every command.
+    allowed_bare: u64,
+    plain: u64,
+    runs: u64,
+    ran_something: u64,
+    /// Secrets shown by a pattern or a whole tree, which the runtime withholds.
+    by_pattern: u64,
+    violations: Vec<String>,
+}
+
+struct Worker {
+    dice: Dice,
+    corpus: Corpus,
+    scratch: Scratch,
+    world: World,
+    narrow: Policy,
+    bare: Policy,
+    seen: HashSet<u64>,
+    tally: Tally,
+}
+
+impl Worker {
+    fn new(seed: u64) -> Self {
+        let corpus = Corpus::load();
+        let scratch = Scratch::new(corpus.programs());
+        let mut world = World::new(scratch.work().to_str().unwrap());
+        world.workspace.home = Some(abs(scratch.home().to_str().unwrap()));
+        let compile =
+            |rules: &[&str]| raw_policy(&json!({ "permissions": { "allow": rules } }), &world).compile().0;
+        let (narrow, bare) = (compile(RULES), compile(&["Bash"]));
+        Self {
+            dice: Dice::new(seed),
+            corpus,
+            scratch,
+            world,
+            narrow,
+            bare,
+            seen: HashSet::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    fn step(&mut self) {
+        let mutated = self.dice.one_in(4);
+        let text = if mutated { self.corpus.line(&mut self.dice) } else { generate::line(&mut self.dice) };
+        self.tally.generated += 1;
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        if !self.seen.insert(hasher.finish()) || text.contains('\0') {
+            return;
+        }
+        let call = json!({ "command": text });
+        let passes = |policy: &Policy| action(&self.world.judge(policy, "Bash", &call)) == Action::Allow;
+        let narrow = passes(&self.narrow);
+        let bare = !narrow && !mutated && passes(&self.bare);
+        if !narrow && !bare || mutated && NOT_RUN.iter().any(|name| text.contains(name)) {
+            return;
+        }
+        let cwd = self.world.workspace.cwd.clone();
+        let line = CommandLine { text: text.clone(), shell: Shell::Bash, cwd, unsandboxed: false };
+        let analysis = analyse(&line, &self.world.workspace);
+        self.tally.allowed += u64::from(narrow);
+        self.tally.allowed_bare += u64::from(bare);
+        self.tally.plain += u64::from(analysis.plain_syntax);
+        if let Some(violation) = self.check(&text, &analysis, narrow) {
+            // What an earlier line left running may have been seen.
+            if self.check(&text, &analysis, narrow).is_some() {
+                self.tally.violations.push(violation);
+            }
+        }
+    }
+
+    fn check(&mut self, text: &str, analysis: &Analysis, narrow: bool) -> Option<String> {
+        let outcome = self.scratch.run(text);
+        self.tally.runs += 1;
+        self.tally.ran_something += u64::from(!outcome.ran.is_empty());
+        let listed = listed(analysis, narrow);
+        let unlisted: Vec<&String> = outcome.ran.iter().filter(|name| !listed.contains(*name)).collect();
+        if !unlisted.is_empty() {
+            return Some(format!("{text:?} ran {unlisted:?}, listed {listed:?}"));
+        }
+        if !narrow {
+            return None;
+        }
+        if let Some(marker) = outcome.ran.iter().find(|name| matches!(name.as_str(), "m6" | "m7")) {
+            return Some(format!("{text:?} ran {marker}, which nothing allows"));
+        }
+        if !outcome.changed.is_empty() {
+            return Some(format!("{text:?} changed {:?}", outcome.changed));
+        }
+        if outcome.shows_secret {
+            let wide = |inferred: &toolgate_policy::shell::Inferred| {
+                inferred.glob.is_some()
+                    || matches!(inferred.effect, toolgate_proto::Effect::Read { scope: Scope::Tree, .. })
+            };
+            if analysis.parts.iter().flat_map(|part| &part.effects).any(wide) {
+                self.tally.by_pattern += 1;
+                return None;
+            }
+            return Some(format!("{text:?} shows a secret"));
+        }
+        None
+    }
+}
+
+/// The names of the programs that may run.
+fn listed(analysis: &Analysis, narrow: bool) -> BTreeSet<String> {
+    let programs = analysis.programs();
+    // A shell that is allowed by a rule reads scripts, which it need not execute.
+    let scripts = analysis
+        .parts
+        .iter()
+        .filter(|_| !narrow)
+        .flat_map(|part| &part.deny_texts)
+        .filter_map(|text| text.split(' ').next());
+    let names = programs.iter().map(String::as_str).chain(scripts);
+    names.map(|program| program.rsplit('/').next().unwrap_or(program).to_owned()).collect()
+}
+
+/// Generates lines on all cores and runs those that pass.
+fn search(lines: u64, seed: u64) -> Tally {
+    let workers = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    let share = lines.div_ceil(workers);
+    let started = Instant::now();
+    let tallies: Vec<Tally> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..workers)
+            .map(|number| {
+                scope.spawn(move || {
+                    let mut worker = Worker::new(seed.wrapping_mul(1_000).wrapping_add(number));
+                    for _ in 0..share {
+                        worker.step();
+                        if number == 0 && worker.tally.generated % 20_000 == 0 {
+                            println!("{:?} {:?}", started.elapsed(), worker.tally);
+                        }
+                    }
+                    worker.tally
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut all = Tally::default();
+    for tally in tallies {
+        all.generated += tally.generated;
+        all.allowed += tally.allowed;
+        all.allowed_bare += tally.allowed_bare;
+        all.plain += tally.plain;
+        all.runs += tally.runs;
+        all.ran_something += tally.ran_something;
+        all.by_pattern += tally.by_pattern;
+        all.violations.extend(tally.violations);
+    }
+    all
+}
+
+#[test]
+fn lines_that_pass_do_only_what_was_judged() {
+    let lines = setting("TOOLGATE_ORACLE_LINES", 3_000);
+    let started = Instant::now();
+    let tally = search(lines, setting("TOOLGATE_ORACLE_SEED", 1));
+    println!(
+        "oracle: {} lines generated, {} allowed by rules or as read-only, {} by a rule for every command, {} plain, {} runs, {} ran a program, {} secrets by a pattern, {} violations, {} s",
+        tally.generated,
+        tally.allowed,
+        tally.allowed_bare,
+        tally.plain,
+        tally.runs,
+        tally.ran_something,
+        tally.by_pattern,
+        tally.violations.len(),
+        started.elapsed().as_secs(),
+    );
+    assert!(
+        tally.violations.is_empty(),
+        "{} violations\n{}",
+        tally.violations.len(),
+        tally.violations.join("\n")
+    );
+}

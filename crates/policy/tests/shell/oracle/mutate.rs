@@ -1,0 +1,98 @@
+//! Lines of the corpus with tokens spliced, deleted, duplicated and exchanged.
+
+use super::super::dice::Dice;
+use super::generate;
+use serde_json::Value;
+
+/// The lines of the corpus and their tokens.
+pub(crate) struct Corpus {
+    lines: Vec<Vec<String>>,
+}
+
+impl Corpus {
+    pub(crate) fn load() -> Self {
+        let texts =
+            [include_str!("../../corpus/shell.jsonl"), include_str!("../../corpus/shell-round2.jsonl")];
+        let lines = texts
+            .into_iter()
+            .flat_map(str::lines)
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok()?["input"].as_str().map(tokens))
+            .filter(|tokens| tokens.len() < 80)
+            .collect();
+        Self { lines }
+    }
+
+    /// Every word of the corpus that may be the name of a program.
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &str> {
+        let name = |token: &&str| {
+            token.len() < 24
+                && token.starts_with(|first: char| first.is_ascii_lowercase())
+                && token
+                    .chars()
+                    .all(|character| character.is_ascii_alphanumeric() || "-_".contains(character))
+        };
+        self.lines.iter().flatten().map(String::as_str).filter(name)
+    }
+
+    fn any<'a>(&'a self, dice: &mut Dice) -> &'a [String] {
+        &self.lines[dice.below(self.lines.len())]
+    }
+
+    /// A line made from one or two of the corpus.
+    pub(crate) fn line(&self, dice: &mut Dice) -> String {
+        let mut tokens = self.any(dice).to_vec();
+        for _ in 0..=dice.below(3) {
+            let at = dice.below(tokens.len() + 1);
+            let end = (at + 1 + dice.below(3)).min(tokens.len());
+            match dice.below(7) {
+                0 if at < end => {
+                    tokens.drain(at..end);
+                }
+                1 if at < end => {
+                    let copy = tokens[at..end].to_vec();
+                    tokens.splice(at..at, copy);
+                }
+                2 => {
+                    let other = self.any(dice);
+                    let from = dice.below(other.len());
+                    let to = (from + 1 + dice.below(6)).min(other.len());
+                    tokens.splice(at..at, other[from..to].to_vec());
+                }
+                3 if at < end => {
+                    let other = self.any(dice);
+                    tokens.splice(at..end, [other[dice.below(other.len())].clone()]);
+                }
+                4 => tokens.insert(at, generate::word(dice, 1)),
+                5 if at < end => tokens[at] = dice.pick(generate::MARKERS).to_owned(),
+                _ => {
+                    let text = generate::damage(dice, &tokens.concat());
+                    tokens = self::tokens(&text);
+                    if tokens.is_empty() {
+                        tokens = self.any(dice).to_vec();
+                    }
+                }
+            }
+        }
+        tokens.concat()
+    }
+}
+
+/// A text in pieces: runs of word characters, runs of blanks, and every other character by itself.
+fn tokens(text: &str) -> Vec<String> {
+    let class = |character: char| match character {
+        ' ' | '\t' => 0,
+        _ if character.is_alphanumeric() || "-_./".contains(character) => 1,
+        _ => 2,
+    };
+    let mut tokens: Vec<String> = Vec::new();
+    let mut last = 2;
+    for character in text.chars() {
+        let now = class(character);
+        match tokens.last_mut() {
+            Some(token) if now == last && now < 2 => token.push(character),
+            _ => tokens.push(character.into()),
+        }
+        last = now;
+    }
+    tokens
+}

@@ -1,0 +1,185 @@
+//! A throw-away tree with stub programs, in which real bash runs lines.
+
+use super::generate::MARKERS;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// What stands in the files and the variable that no output may show.
+pub(crate) const SECRET: &str = "TOPSECRET";
+
+/// How long a line may run.
+const LINE_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// Programs that do their work after they have noted their names: wrappers, and readers that write nothing.
+const REAL: &[&str] = &[
+    "env", "timeout", "nice", "nohup", "xargs", "find", "stdbuf", "setsid", "cat", "true", "false", "sort",
+    "head", "tail", "wc", "cut", "tr", "grep", "ls", "echo", "printf", "test", "[", "pwd", "seq", "basename",
+    "dirname", "uniq", "bash", "sh", "date", "tac", "nl", "rev", "diff", "cmp", "paste", "comm",
+];
+
+/// What became of a line.
+pub(crate) struct Outcome {
+    /// The programs that ran, by name.
+    pub(crate) ran: BTreeSet<String>,
+    /// The files of the tree that are not as they were.
+    pub(crate) changed: Vec<PathBuf>,
+    /// The output shows what it should not.
+    pub(crate) shows_secret: bool,
+}
+
+type Running = Arc<Mutex<Option<(u32, Instant)>>>;
+
+/// The tree of one worker.
+pub(crate) struct Scratch {
+    root: tempfile::TempDir,
+    before: BTreeMap<PathBuf, (u64, i64, i64)>,
+    running: Running,
+}
+
+impl Scratch {
+    pub(crate) fn new<'n>(others: impl Iterator<Item = &'n str>) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let bin = root.path().join("bin");
+        fs::create_dir_all(&bin).unwrap();
+        let log = root.path().join("log");
+        let mut names: BTreeMap<&str, Option<PathBuf>> = others.map(|name| (name, None)).collect();
+        names.extend(MARKERS.iter().map(|name| (*name, None)));
+        for name in REAL {
+            let real = ["/bin", "/usr/bin"].map(|place| Path::new(place).join(name));
+            if let Some(real) = real.into_iter().find(|path| path.exists()) {
+                names.insert(name, Some(real));
+            }
+        }
+        for (name, real) in names {
+            let then = match real {
+                Some(real) => format!("exec {} \"$@\"", real.display()),
+                None => "echo z".to_owned(),
+            };
+            let script = format!("#!/bin/sh\necho '{name}' >> {}\n{then}\n", log.display());
+            write_program(&bin.join(name), &script);
+        }
+        let mut scratch = Self { root, before: BTreeMap::new(), running: Arc::default() };
+        scratch.fill();
+        scratch.watch();
+        scratch
+    }
+
+    pub(crate) fn work(&self) -> PathBuf {
+        self.root.path().join("work")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    /// Makes the tree as it is before every line.
+    fn fill(&mut self) {
+        for place in [self.work(), self.home()] {
+            let _ = fs::remove_dir_all(&place);
+            fs::create_dir_all(place.join("sub")).unwrap();
+        }
+        let log = self.root.path().join("log");
+        for name in MARKERS {
+            let script = format!("#!/bin/sh\necho '{name}' >> {}\necho z\n", log.display());
+            write_program(&self.work().join(name), &script);
+        }
+        for (name, text) in [("a.txt", "a 1\nb 2\n"), ("b.txt", "b\n"), ("sub/b.txt", "c\n"), ("src", "d\n")]
+        {
+            fs::write(self.work().join(name), text).unwrap();
+        }
+        fs::write(self.work().join(".env"), SECRET).unwrap();
+        fs::write(self.home().join("key"), SECRET).unwrap();
+        self.before = self.snapshot();
+    }
+
+    fn snapshot(&self) -> BTreeMap<PathBuf, (u64, i64, i64)> {
+        let mut found = BTreeMap::new();
+        let mut open = vec![self.work(), self.home()];
+        while let Some(directory) = open.pop() {
+            for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
+                let Ok(about) = entry.metadata() else { continue };
+                if about.is_dir() {
+                    open.push(entry.path());
+                }
+                found.insert(entry.path(), (about.len(), about.mtime(), about.mtime_nsec()));
+            }
+        }
+        found
+    }
+
+    /// Ends what runs for too long, so that a line that loops costs seconds.
+    fn watch(&self) {
+        let running = Arc::downgrade(&self.running);
+        std::thread::spawn(move || {
+            while let Some(running) = running.upgrade() {
+                let late = running.lock().unwrap().take_if(|(_, since)| since.elapsed() > LINE_TIMEOUT);
+                if let Some((group, _)) = late {
+                    kill_group(group);
+                }
+                drop(running);
+                std::thread::sleep(Duration::from_millis(200));
+            }
+        });
+    }
+
+    /// Runs a line in real bash until all that it started has closed its output.
+    pub(crate) fn run(&mut self, text: &str) -> Outcome {
+        let log = self.root.path().join("log");
+        let _ = fs::remove_file(&log);
+        let (mut output, input) = std::io::pipe().unwrap();
+        let mut command = Command::new("/bin/bash");
+        command
+            .args(["--norc", "--noprofile", "-c", text])
+            .env_clear()
+            .env("PATH", self.root.path().join("bin"))
+            .env("HOME", self.home())
+            .env("AWS_SECRET_ACCESS_KEY", SECRET)
+            .current_dir(self.work())
+            .stdin(Stdio::null())
+            .stdout(input.try_clone().unwrap())
+            .stderr(input)
+            .process_group(0);
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        *self.running.lock().unwrap() = Some((child.id(), Instant::now()));
+        let mut shown = Vec::new();
+        let _ = output.read_to_end(&mut shown);
+        let in_time = self.running.lock().unwrap().take().is_some();
+        // Only what was put into the background can outlive its output. The shell has not been waited for, so its
+        // number is still its own and its group's.
+        if !in_time || text.contains(['&', '(']) {
+            kill_group(child.id());
+        }
+        let _ = child.wait();
+        let ran = fs::read_to_string(&log).unwrap_or_default().lines().map(str::to_owned).collect();
+        let now = self.snapshot();
+        let mut changed: Vec<PathBuf> = now
+            .iter()
+            .filter(|(path, about)| self.before.get(*path) != Some(about))
+            .map(|(path, _)| path.clone())
+            .collect();
+        changed.extend(self.before.keys().filter(|path| !now.contains_key(*path)).cloned());
+        if !changed.is_empty() {
+            self.fill();
+        }
+        let shows_secret = shown.windows(SECRET.len()).any(|window| window == SECRET.as_bytes());
+        Outcome { ran, changed, shows_secret }
+    }
+}
+
+fn write_program(path: &Path, script: &str) {
+    fs::write(path, script).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+fn kill_group(group: u32) {
+    let group = format!("-{group}");
+    let _ = Command::new("/bin/kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+}
