@@ -145,6 +145,7 @@ impl Walk<'_> {
             draft.part.read_only = false;
         }
         draft.part.read_only &= draft.coverable && !reveals && !settings;
+        draft.part.file_edit &= !settings;
         if draft.coverable {
             let words: Vec<String> = current.iter().map(Arg::canonical).collect();
             draft.part.allow_text = Some(words.join(" "));

@@ -1,9 +1,9 @@
 //! Redirects: reads and writes of their own, which no rule for a command covers.
 
-use super::analysis::{DangerKind, Inferred, Live, Origin};
+use super::analysis::{DangerKind, Inferred, Origin};
 use super::dirs::{is_nowhere, socket};
 use super::expand::{self, Arg};
-use super::part::inferred;
+use super::part::{inferred, is_pipe};
 use super::syntax::{Redirect, RedirectKind};
 use super::walk::{Place, Walk};
 use toolgate_proto::{Effect, Scope, Severity, WriteKind};
@@ -83,9 +83,7 @@ impl Walk<'_> {
     }
 
     fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
-        if target.known().is_some_and(is_nowhere)
-            || (target.live == Some(Live::Harmless) && target.emptied().is_empty())
-        {
+        if target.known().is_some_and(is_nowhere) || is_pipe(target) {
             return;
         }
         if let Some(url) = target.known().and_then(socket) {
