@@ -220,6 +220,8 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
             raise(arg, if names { Live::Arithmetic } else { Live::Harmless });
             // A name may hold anything.
             arg.splits |= names;
+            // A number is not the name of a pipe, which has no variables.
+            arg.variables.push("#".to_owned());
             arg.variables.extend(arg.evaluated.iter().skip(before).cloned());
         }
     }

@@ -115,11 +115,15 @@ impl Walk<'_> {
             );
         }
         draft.deny(joined(&args));
+        // A rule for the command covers a variable that it may look at; without one, that it looks is not known.
+        let mut settings = false;
         for (name, value) in assignments {
             // `IFS= read -r line` splits that line in another way, and nothing else.
             let for_read =
                 *name == "IFS" && value.live.is_none() && args.first().and_then(Arg::known) == Some("read");
-            if !for_read && !assign::is_harmless(name, value) {
+            let harmless = for_read || assign::is_harmless(name, value);
+            settings |= !harmless;
+            if !harmless && !assign::is_setting(name, value) {
                 draft.coverable = false;
                 self.warn(DangerKind::Environment, Severity::High, || {
                     format!("`{name}` is set for the command")
@@ -173,8 +177,11 @@ impl Walk<'_> {
             draft.part.read_only = false;
         }
         draft.part.read_only &= draft.coverable && !reveals;
+        draft.part.file_edit &= !settings;
         // Which words are added is not known, so that neither an allow nor a deny rule can speak of them.
         draft.words_unknown |= fed;
+        // What a variable of unknown meaning makes of a reader, the kernel keeps to reading.
+        draft.part.reads_unknown_paths |= settings;
         draft.part.reads_unknown_paths &= draft.part.read_only && !draft.part.unknown_effects;
         for helper in &draft.part.helpers {
             if !draft.part.executes.contains(helper) {

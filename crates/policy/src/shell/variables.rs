@@ -1,9 +1,9 @@
 //! Variables of a line: which hold numbers, which may be shown, and what follows from evaluating them.
 
-use super::analysis::DoubtKind;
+use super::analysis::{DoubtKind, Live};
 use super::assign;
 use super::expand::Arg;
-use super::syntax::{Form, Piece, Word};
+use super::syntax::{Assignment, Form, Piece, Word};
 use super::walk::{Place, Walk};
 
 /// Loops of more turns, those inside one another multiplied, are looked at once and not turn by turn.
@@ -47,6 +47,40 @@ impl Walk<'_> {
         };
         // Without quotes a value may fall apart into words.
         (*quoted || value.known().is_some_and(whole)).then(|| value.clone())
+    }
+
+    /// A number does not fall apart into words. Whether it stays a number is seen when the whole line is known.
+    pub(super) fn keep_number(&mut self, arg: &mut Arg) {
+        if let (Some(Live::Parameter), true, [name]) = (arg.live, arg.splits, arg.variables.as_slice())
+            && self.numbers.contains(name)
+            && !arg.evaluates
+        {
+            self.evaluated.insert(name.clone());
+            arg.splits = false;
+        }
+    }
+
+    /// Whether a command is `read` with names that nothing else looks at: then they hold text.
+    pub(super) fn reads_line(&mut self, assignments: &[Assignment], args: &[Arg]) -> bool {
+        let separates = |assignment: &Assignment| assignment.name == "IFS" && !assignment.array;
+        let literal = |assignment: &Assignment| {
+            assignment
+                .values
+                .iter()
+                .flat_map(|value| &value.pieces)
+                .all(|piece| matches!(piece, Piece::Literal { .. }))
+        };
+        let Some(words) = args.iter().map(Arg::known).collect::<Option<Vec<&str>>>() else { return false };
+        let Some((&"read", words)) = words.split_first() else { return false };
+        let mut names = words.iter().skip_while(|word| matches!(**word, "-r" | "-s" | "--")).peekable();
+        let local = |name: &&str| super::reader::is_name(name) && assign::is_local(name, &Arg::literal("x"));
+        let plain = names.peek().is_some()
+            && names.clone().all(local)
+            && assignments.iter().all(|assignment| separates(assignment) && literal(assignment));
+        if plain {
+            self.text_here.extend(names.map(|name| (*name).to_owned()));
+        }
+        plain
     }
 
     /// Notes whether a variable holds a number, as far as this line sets it.

@@ -431,9 +431,13 @@ impl<'a> Walk<'a> {
             out.push(value);
             return;
         }
+        let first = out.len();
         if expand::expand(word, out).is_none() {
             self.doubt(DoubtKind::TooMany, "braces stand for too many words");
             out.push(Arg::literal(word.source.clone()));
+        }
+        if let [arg] = out.get_mut(first..).unwrap_or_default() {
+            self.keep_number(arg);
         }
     }
 
@@ -483,7 +487,8 @@ impl<'a> Walk<'a> {
             // A value from a command is text; it only must not go to a name that steers something.
             let local = values.iter().all(|(assignment, value)| {
                 assignment.subscript.is_none()
-                    && assign::is_local(&assignment.name, &Arg::literal("x"))
+                    && (assign::is_local(&assignment.name, &Arg::literal("x"))
+                        || assign::is_neutral(&assignment.name))
                     && (value.live.is_some() || assign::is_inert(value))
                     && !self.evaluates(value)
             });
@@ -503,6 +508,10 @@ impl<'a> Walk<'a> {
             {
                 part.read_only = false;
             }
+            return outcome;
+        }
+        if self.reads_line(&simple.assignments, &args) {
+            self.bare(spelled, redirected, true, place);
             return outcome;
         }
         let assignments: Vec<(&str, Arg)> = simple

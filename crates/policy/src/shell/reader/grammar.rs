@@ -594,7 +594,7 @@ pub(super) fn is_reserved(word: &str) -> bool {
 }
 
 /// Whether a text may name a variable.
-pub(super) fn is_name(text: &str) -> bool {
+pub(in super::super) fn is_name(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(|character: char| character.is_ascii_digit())
         && text.chars().all(|character| character == '_' || character.is_ascii_alphanumeric())

@@ -10,6 +10,8 @@ mod grammar;
 mod quotes;
 mod words;
 
+pub(super) use grammar::is_name;
+
 use super::analysis::DoubtKind;
 use super::syntax::{Body, Program};
 
@@ -41,6 +43,8 @@ struct Reader<'a> {
     /// Here-documents whose text begins after the next newline.
     pending: Vec<Pending>,
     bodies: Vec<Body>,
+    /// How many `$(…)` and `<(…)` are around.
+    substitutions: usize,
 }
 
 /// A here-document that was announced.
@@ -61,7 +65,7 @@ fn unclear<T>(what: &'static str) -> Read<T> {
 
 impl<'a> Reader<'a> {
     fn new(text: &'a str, depth: usize, bodies: Vec<Body>) -> Self {
-        Self { text, at: 0, depth, pending: Vec::new(), bodies }
+        Self { text, at: 0, depth, pending: Vec::new(), bodies, substitutions: 0 }
     }
 
     /// The character `ahead` bytes on, whatever it is.
@@ -195,6 +199,7 @@ impl<'a> Reader<'a> {
     fn inside<T>(&mut self, text: &str, read: impl FnOnce(&mut Reader<'_>) -> Read<T>) -> Read<T> {
         self.nested(|this| {
             let mut reader = Reader::new(text, this.depth, std::mem::take(&mut this.bodies));
+            reader.substitutions = this.substitutions;
             let result = read(&mut reader);
             this.bodies = reader.bodies;
             result
@@ -307,6 +312,7 @@ mod tests {
             "time -\\\np a",
             "time -p\\\n a",
             "a+\\\n=b c",
+            "echo $(x=(\\;)) 'a\nb\n'",
             "coproc a",
             "ls *(e:'x':)",
             "echo $\"a\"",

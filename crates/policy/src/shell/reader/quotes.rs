@@ -151,7 +151,9 @@ impl Reader<'_> {
     /// The commands of a substitution, the closing parenthesis included.
     pub(super) fn substitution(&mut self) -> Read<List> {
         let pending = self.pending.len();
+        self.substitutions += 1;
         let list = self.nested(Self::list)?;
+        self.substitutions -= 1;
         if self.pending.len() != pending {
             return unclear("a here-document begins inside a substitution and ends outside");
         }

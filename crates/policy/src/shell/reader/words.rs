@@ -130,6 +130,10 @@ impl Reader<'_> {
         }
         let array = self.peek() == Some(b'(');
         let mut values = Vec::new();
+        if array && self.substitutions > 0 {
+            // bash 5.2 prints what it has read of a substitution and reads it again; it loses quotes in arrays.
+            return unclear("an array in a substitution");
+        }
         if array {
             self.at += 1;
             loop {
