@@ -103,8 +103,12 @@ pub struct Part {
 
 impl Part {
     /// Whether nothing but its reads stands between this part and running unasked.
-    /// Which files it reads may be unknown, see [`Part::reads_unknown_paths`].
     pub fn only_reads(&self) -> bool {
+        self.reads_if_bounded() && !self.reads_unknown_paths
+    }
+
+    /// The same where the kernel limits what can be read, so that unknown paths do not matter.
+    pub fn reads_if_bounded(&self) -> bool {
         self.read_only
             && !self.unknown_effects
             && self.effects.iter().all(|inferred| matches!(inferred.effect, Effect::Read { .. }))
