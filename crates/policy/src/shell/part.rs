@@ -147,7 +147,14 @@ impl Walk<'_> {
         }
         draft.unwrapped(current);
         if let Some(at) = current.iter().position(|arg| !arg.one_of.is_empty()) {
-            for value in current.get(at).map(|arg| arg.one_of.clone()).unwrap_or_default() {
+            // Too many words to spell them out for every value.
+            draft.coverable &= current.len() <= MOST_WORDS;
+            for value in current
+                .get(at)
+                .filter(|_| current.len() <= MOST_WORDS)
+                .map(|arg| arg.one_of.clone())
+                .unwrap_or_default()
+            {
                 let mut words = current.to_vec();
                 words.splice(at..=at, [value]);
                 draft.unwrapped(&words);
