@@ -305,6 +305,9 @@ pub(super) fn is_inert(value: &Arg) -> bool {
 pub(super) fn is_number(value: &Arg) -> bool {
     matches!(value.live, None | Some(Live::Harmless | Live::Arithmetic))
         && !value.tilde
+        // Nothing at all is no number, and `$!` may be that.
+        && (value.live.is_some() || !value.text.is_empty())
+        && !value.variables.iter().any(|name| name == "!")
         && value.emptied().bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 
