@@ -89,7 +89,7 @@ pub struct Part {
     /// Files that choose which program runs behind a name (`rust-toolchain.toml`, `.python-version`).
     /// Read-only holds only while none of them exists.
     pub chosen_by: Vec<AbsPath>,
-    /// Programs that this one starts as a matter of course (`egrep` is a script that starts `grep`).
+    /// Programs that this one starts as a matter of course (`man` starts `groff`); they are in [`Part::executes`] too.
     pub helpers: Vec<String>,
     /// Places of the system, and of the user's settings, that it looks at by itself (`dpkg` at its database).
     /// They hold no secret, and no rule is asked about them; a sandbox has to let it read them.
@@ -114,8 +114,12 @@ impl Part {
     }
 
     /// Whether nothing but its reads stands between this part and running unasked.
-    /// Which files it reads may be unknown, see [`Part::reads_unknown_paths`].
     pub fn only_reads(&self) -> bool {
+        self.reads_if_bounded() && !self.reads_unknown_paths
+    }
+
+    /// The same where the kernel limits what can be read, so that unknown paths do not matter.
+    pub fn reads_if_bounded(&self) -> bool {
         self.read_only
             && !self.unknown_effects
             && self.effects.iter().all(|inferred| matches!(inferred.effect, Effect::Read { .. }))

@@ -3,7 +3,6 @@
 use super::analysis::Live;
 use super::expand::Arg;
 use std::collections::HashSet;
-use std::sync::LazyLock;
 
 /// Variables that change how output looks or what a test run reports, and nothing that runs.
 const HARMLESS: &[&str] = &[
@@ -46,52 +45,6 @@ const HARMLESS: &[&str] = &[
     "LOG_LEVEL",
     "BLOCK_SIZE",
 ];
-
-/// Parts of names that programs look for: a variable whose name has one of them may choose what runs, where from,
-/// or what words mean.
-const STEERING_WORDS: &str = "AG ALIAS ALL ARGS ASDF ASKPASS AWKLIBPATH AWKPATH AWS AZURE BASH BAT BAZEL BIN BLOCKSIZE BROWSER BUN \
-    BUNDLE BUNDLER BZIP2 CARGO CC CD CDPATH CMAKE CMD COLORS COMMAND COMPILER COMPOSER COMSPEC CONDA \
-    CONF CONFIG CORRECT COVERAGE CPP CTEST CXX DATA DENO DIR DIRS DISPLAY DOCKER DOTNET DYLD EDITOR \
-    ELECTRON EMACS ENDPOINT ENV EXA EXE EXEC EXINIT EZA FC FCEDIT FD FILE FILES FLAGS FLATPAK FORMAT \
-    FPATH FTP FZF GCC GCONV GCP GDB GEM GIT GLIBC GLOBIGNORE GO GOBIN GOFLAGS GOOGLE GOPATH GOPROXY \
-    GOROOT GRADLE GREP GUIX GZIP HATCH HELPER HISTFILE HOME HOOK HOOKS HOST HOSTALIASES HTTP HTTPS IFS \
-    IMAGE INCLUDE INIT INPUTRC INTERPRETER JAVA JDK JQ JVM KOTLIN KUBECONFIG LD LESS LESSCLOSE LESSOPEN \
-    LIB LIBC LIBRARY LIBS LINKER LLDB LOADER LOCPATH LS LUA MAIL MAKE MAKEFILES MAKEFLAGS MALLOC MAN \
-    MANPAGER MANPATH MAVEN MESON MFLAGS MISE MODULE MODULES MSBUILD MYSQL MYVIMRC NINJA NIX NLSPATH NO \
-    NODE NOX NPM NUGET NULLCMD NVM OPENSSL OPTARG OPTIND OPTIONS OPTS OUT OUTPUT PAGER PATH PDM PERF \
-    PERL PERL5DB PERL5LIB PERL5OPT PG PGHOST PGSERVICE PHP PHPRC PIP PIPENV PLUGIN PLUGINS PNPM POETRY \
-    POSIXLY POST PRE PRELOAD PROGRAM PROMPT PROXY PS1 PS2 PS4 PYENV PYTEST PYTHON PYTHONPATH \
-    PYTHONSTARTUP QUOTING RBENV RC READNULLCMD REMOTE REPO REPOSITORY RESOLV RIPGREP ROOT RSH RSYNC RUBY \
-    RUBYLIB RUBYOPT RUN RUNNER RUST RUSTC RUSTDOC RUSTFLAGS RUSTUP SBT SCRIPT SCRIPTS SERVER SHELL \
-    SHELLOPTS SNAP SOCK SOCKET SOURCE SSH SSL STARTUP SUDO SYSTEMD TABSIZE TAR TEMP TERM TERMCAP \
-    TERMINFO TIMEFORMAT TMP TMPDIR TMPPREFIX TOOL TOOLCHAIN TOOLS TOX TREE TUNABLES UNZIP UNZIPOPT URI \
-    URL USER UV VALGRIND VIM VIMINIT VIRTUAL VISUAL VOLTA VSCODE WGETRC WRAPPER XDG XZ YARN ZDOTDIR \
-    ZIPOPT ZSTD";
-
-/// Whether programs may look at a name to find out what to run, where to find it, or what their words mean.
-fn is_steering(name: &str) -> bool {
-    static WORDS: LazyLock<HashSet<&str>> =
-        LazyLock::new(|| STEERING_WORDS.split_ascii_whitespace().collect());
-    let word = |word: &str| {
-        let stem = word.trim_end_matches(|digit: char| digit.is_ascii_digit());
-        WORDS.contains(word)
-            || WORDS.contains(stem)
-            // `MYPATH`, `CFLAGS`, `LDOPTS`: written together.
-            || ["PATH", "FLAGS", "OPTS", "OPTIONS", "PAGER", "EDITOR", "SHELL", "HOME", "COMMAND", "PRELOAD", "PROXY", "RC", "CC", "CONFIG", "HOOK"]
-                .iter()
-                .any(|end| word.ends_with(end))
-    };
-    name.split('_').any(word) || name.is_empty()
-}
-
-/// A name in capitals that no program is known to look at.
-fn is_own_name(name: &str) -> bool {
-    name.starts_with(|first: char| first.is_ascii_uppercase())
-        && name
-            .chars()
-            .all(|character| character == '_' || character.is_ascii_uppercase() || character.is_ascii_digit())
-        && !is_steering(name)
-}
 
 /// Variables that hold no secret, so that printing them tells nothing that a prompt should guard.
 const PRINTABLE: &[&str] = &[
@@ -149,9 +102,7 @@ const PRINTABLE: &[&str] = &[
 
 /// Whether a variable may be set before a command that a rule allows.
 pub(super) fn is_harmless(name: &str, value: &Arg) -> bool {
-    let known = HARMLESS.contains(&name)
-        || (name.starts_with("LC_") && name.len() > 3)
-        || is_own_name(name) && !value.text.starts_with('-') && !value.text.contains([' ', '*']);
+    let known = HARMLESS.contains(&name) || (name.starts_with("LC_") && name.len() > 3);
     // Locales and time zones are also read as paths.
     let plain = value.known().is_some_and(|text| {
         !text.contains("..")
@@ -175,7 +126,7 @@ pub(super) fn is_local(name: &str, value: &Arg) -> bool {
         || name == "_"
         || name == "histchars"
         || name == "auto_resume";
-    (lower && !steers || is_own_name(name)) && is_inert(value)
+    lower && !steers && is_inert(value)
 }
 
 /// What stands in the names of variables that steer shells, loaders, compilers, interpreters and their tools.
@@ -354,6 +305,9 @@ pub(super) fn is_inert(value: &Arg) -> bool {
 pub(super) fn is_number(value: &Arg) -> bool {
     matches!(value.live, None | Some(Live::Harmless | Live::Arithmetic))
         && !value.tilde
+        // Nothing at all is no number, and `$!` may be that.
+        && (value.live.is_some() || !value.text.is_empty())
+        && !value.variables.iter().any(|name| name == "!")
         && value.emptied().bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
 }
 

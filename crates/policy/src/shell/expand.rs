@@ -187,7 +187,7 @@ fn raise(arg: &mut Arg, live: Live) {
 fn live_piece(piece: &Piece, arg: &mut Arg) {
     match piece {
         Piece::Literal { .. } => {}
-        Piece::Parameter { name, form, operands, quoted, .. } => {
+        Piece::Parameter { name, form, arithmetic, operands, quoted } => {
             let number = matches!(name.as_str(), "?" | "#" | "$" | "!") && *form == Form::Value;
             if number || *form == Form::Length {
                 raise(arg, Live::Harmless);
@@ -195,7 +195,7 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
                 raise(arg, Live::Parameter);
                 // `"$@"` is several words even between quotes.
                 let all = |pieces: &Vec<Piece>| matches!(pieces.as_slice(), [Piece::Literal { text, .. }] if text == "@");
-                arg.splits |= !quoted || name == "@" || operands.iter().any(all);
+                arg.splits |= !quoted || name == "@" || arithmetic.iter().chain(operands).any(all);
             }
             arg.evaluates |= evaluation(std::slice::from_ref(piece), &mut arg.evaluated);
             let evaluated = matches!(form, Form::Evaluated | Form::Assigned);
@@ -220,6 +220,8 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
             raise(arg, if names { Live::Arithmetic } else { Live::Harmless });
             // A name may hold anything.
             arg.splits |= names;
+            // A number is not the name of a pipe, which has no variables.
+            arg.variables.push("#".to_owned());
             arg.variables.extend(arg.evaluated.iter().skip(before).cloned());
         }
     }

@@ -11,7 +11,8 @@ use super::runners;
 use super::walk::{Place, Walk};
 use toolgate_proto::Severity;
 
-/// How many commands are guessed at in one line, and how deep.
+/// How many words a command may have to be guessed at, how many are guessed at in one line, and how deep.
+const MAX_GUESSED_WORDS: usize = 256;
 const MAX_SHADOWS: usize = 256;
 const MAX_SHADOW_DEPTH: usize = 3;
 
@@ -24,6 +25,10 @@ impl Walk<'_> {
         args: &[Arg],
         place: &Place<'_>,
     ) {
+        if args.len() > MAX_GUESSED_WORDS {
+            draft.part.plain &= !runners::is_runner(name);
+            return;
+        }
         let Some(guesses) = runners::guess(name, args) else { return };
         draft.part.plain &= !guesses.by_option;
         for words in guesses.words.into_iter().filter(|words| !words.is_empty()) {

@@ -147,7 +147,14 @@ impl Walk<'_> {
         }
         draft.unwrapped(current);
         if let Some(at) = current.iter().position(|arg| !arg.one_of.is_empty()) {
-            for value in current.get(at).map(|arg| arg.one_of.clone()).unwrap_or_default() {
+            // Too many words to spell them out for every value.
+            draft.coverable &= current.len() <= MOST_WORDS;
+            for value in current
+                .get(at)
+                .filter(|_| current.len() <= MOST_WORDS)
+                .map(|arg| arg.one_of.clone())
+                .unwrap_or_default()
+            {
                 let mut words = current.to_vec();
                 words.splice(at..=at, [value]);
                 draft.unwrapped(&words);
@@ -176,10 +183,18 @@ impl Walk<'_> {
             draft.coverable = false;
             draft.part.read_only = false;
         }
-        draft.part.read_only &= draft.coverable && !reveals && !settings;
+        draft.part.read_only &= draft.coverable && !reveals;
+        draft.part.file_edit &= !settings;
         // Which words are added is not known, so that neither an allow nor a deny rule can speak of them.
         draft.words_unknown |= fed;
+        // What a variable of unknown meaning makes of a reader, the kernel keeps to reading.
+        draft.part.reads_unknown_paths |= settings;
         draft.part.reads_unknown_paths &= draft.part.read_only && !draft.part.unknown_effects;
+        for helper in &draft.part.helpers {
+            if !draft.part.executes.contains(helper) {
+                draft.part.executes.push(helper.clone());
+            }
+        }
         if draft.coverable && !draft.words_unknown {
             let words: Vec<String> = current.iter().map(Arg::canonical).collect();
             draft.part.allow_text = Some(words.join(" "));

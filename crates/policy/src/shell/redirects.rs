@@ -1,9 +1,9 @@
 //! Redirects: reads and writes of their own, which no rule for a command covers.
 
-use super::analysis::{Danger, DangerKind, Inferred, Live, Origin, Phase, Standing};
+use super::analysis::{Danger, DangerKind, Inferred, Origin, Phase, Standing};
 use super::dirs::{is_nowhere, socket};
 use super::expand::{self, Arg};
-use super::part::inferred;
+use super::part::{inferred, is_pipe};
 use super::removal;
 use super::syntax::{Redirect, RedirectKind};
 use super::walk::{Place, Walk};
@@ -91,10 +91,7 @@ impl Walk<'_> {
     }
 
     fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
-        if target.known().is_some_and(is_nowhere)
-            || (target.live == Some(Live::Harmless) && target.emptied().is_empty())
-            || self.is_private_temp(target)
-        {
+        if target.known().is_some_and(is_nowhere) || is_pipe(target) || self.is_private_temp(target) {
             return;
         }
         if let Some(url) = target.known().and_then(socket) {

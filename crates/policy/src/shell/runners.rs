@@ -284,6 +284,12 @@ const INTERPRETERS: &[(&[&str], &[&str])] = &[
     (&["emacs"], &["--eval"]),
 ];
 
+/// Whether a program is known to start others.
+pub(super) fn is_runner(name: &str) -> bool {
+    RUNNERS.iter().any(|(names, _)| names.contains(&name))
+        || RUN_OPTIONS.iter().any(|(names, _)| names.contains(&name))
+}
+
 /// What a use of a program may start; `None` if it is not known to start anything.
 pub(super) fn guess(name: &str, args: &[Arg]) -> Option<Guesses> {
     let mut guesses = Guesses::default();

@@ -151,8 +151,10 @@ impl VariableTable {
                 }
                 self.set("REPLY", [Arg { live: Some(Live::Parameter), ..Arg::default() }]);
             }
-            // A program whose name is not known may be one of these.
-            Some(name) => self.dynamic |= name.contains(['$', '`', '"', '\'', '\\', '{']),
+            // A program whose name is not known may be one of these, and so may what follows `command -p`.
+            Some(name) => {
+                self.dynamic |= name.contains(['$', '`', '"', '\'', '\\', '{']) || name.starts_with('-')
+            }
             None => {}
         }
     }
@@ -242,8 +244,11 @@ impl VariableTable {
         for piece in pieces {
             match piece {
                 Piece::Literal { .. } => {}
-                Piece::Parameter { form, operands, .. } => {
+                Piece::Parameter { form, arithmetic, operands, .. } => {
                     self.dynamic |= matches!(form, Form::Assigned | Form::Evaluated);
+                    for expression in arithmetic {
+                        self.arithmetic(expression);
+                    }
                     for operand in operands {
                         self.pieces(operand);
                     }

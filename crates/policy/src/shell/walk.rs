@@ -487,7 +487,6 @@ impl<'a> Walk<'a> {
             // A value from a command is text; it only must not go to a name that steers something.
             let local = values.iter().all(|(assignment, value)| {
                 assignment.subscript.is_none()
-                    && !assignment.array
                     && (assign::is_local(&assignment.name, &Arg::literal("x"))
                         || assign::is_neutral(&assignment.name))
                     && (value.live.is_some() || assign::is_inert(value))

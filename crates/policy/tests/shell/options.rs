@@ -347,7 +347,7 @@ fn installed(program: &str) -> Option<PathBuf> {
 fn passes(analysis: &Analysis, workspace: &Workspace) -> bool {
     analysis.doubt.is_none()
         && analysis.parts.iter().all(|part| {
-            part.only_reads()
+            part.reads_if_bounded()
                 && part.effects.iter().all(|inferred| match &inferred.effect {
                     Effect::Read { path, .. } => {
                         let path = path.lexical();

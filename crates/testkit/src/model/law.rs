@@ -241,7 +241,7 @@ impl<'s> Law<'s> {
         let edits = simple.edits_files() && self.mode == Mode::AcceptEdits;
         let by = if ruled && !simple.steered() {
             By::Ruled(exactly)
-        } else if (free || edits) && !simple.steered() {
+        } else if (free || edits) && !simple.steered() && !simple.has_setting() {
             By::Freed
         } else {
             By::Nobody
@@ -251,7 +251,7 @@ impl<'s> Law<'s> {
         if simple.steered() && self.held(|rule| rule.might_mean(simple.program())) != Nothing {
             against = against.max(Asked);
         }
-        if self.mode == Mode::Plan && (simple.steered() || !simple.only_reads()) {
+        if self.mode == Mode::Plan && (simple.steered() || simple.has_setting() || !simple.only_reads()) {
             against = against.max(Asked);
         }
         for touch in simple.touches() {

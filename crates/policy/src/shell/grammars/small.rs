@@ -211,8 +211,6 @@ pub(in super::super) fn read_names(args: &[Arg]) -> Option<Vec<&str>> {
                     }
                     break;
                 }
-                // The names that follow are an array and others.
-                'a' if flags.as_str().is_empty() => {}
                 _ => return None,
             }
         }

@@ -1,10 +1,9 @@
 //! Commands, lists and redirects.
 
 use super::super::syntax::{
-    AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Redirect, RedirectKind, Simple,
-    Word,
+    AndOr, Assignment, Command, Compound, Joint, List, Piece, Pipeline, Redirect, RedirectKind, Simple, Word,
 };
-use super::{Pending, Read, Reader, malformed, unclear};
+use super::{Read, Reader, malformed, unclear};
 
 /// Words that mean something else where a command may begin.
 const CLOSERS: [&str; 9] = ["then", "else", "elif", "fi", "do", "done", "esac", "}", "]]"];
@@ -189,8 +188,9 @@ impl Reader<'_> {
                 let condition = self.some_list()?;
                 Compound::While { condition, body: self.do_group()? }
             }
-            Some("for") => self.for_clause(3)?,
-            Some("select") => self.for_clause(6)?,
+            Some("for") => self.for_clause()?,
+            // It shows its words and asks the user, whom no agent has.
+            Some("select") => return unclear("a menu is shown"),
             Some("case") => self.case_clause()?,
             Some("[[") => {
                 self.at += 2;
@@ -267,8 +267,8 @@ impl Reader<'_> {
         self.do_group()
     }
 
-    fn for_clause(&mut self, keyword: usize) -> Read<Compound> {
-        self.at += keyword;
+    fn for_clause(&mut self) -> Read<Compound> {
+        self.at += 3;
         self.blanks();
         if self.sees("((") {
             if !self.is_arithmetic()? {
@@ -297,11 +297,6 @@ impl Reader<'_> {
                 }
                 words.push(self.some_word()?);
             }
-        }
-        // What is chosen in a `select` may be nothing.
-        if keyword == "select".len() {
-            let nothing = Piece::Literal { text: String::new(), quoted: true };
-            words.push(Word { pieces: vec![nothing], source: "''".to_owned() });
         }
         self.blanks();
         self.takes(";");
@@ -457,6 +452,10 @@ impl Reader<'_> {
                 continue;
             }
             let word = self.some_word()?;
+            // bash 5.2 prints what it has read of a substitution with redirects last, and reads it again.
+            if in_prefix && !simple.redirects.is_empty() && is_reserved(&word.source) {
+                return unclear("a reserved word after a redirect");
+            }
             simple.spelled.push(word.source.clone());
             simple.words.push(word);
         }
@@ -534,48 +533,6 @@ impl Reader<'_> {
             self.at += end;
         }
         named
-    }
-
-    /// The delimiter of a here-document, whose text comes after the next newline.
-    fn here_delimiter(&mut self, strip_tabs: bool) -> Read<usize> {
-        let start = self.at;
-        let mut delimiter = String::new();
-        let mut expands = true;
-        loop {
-            match self.raw(0) {
-                Some(byte) if byte.is_ascii_alphanumeric() || b"_-.:+,@%!".contains(&byte) => {
-                    delimiter.push(char::from(byte));
-                    self.at += 1;
-                }
-                Some(quote @ (b'\'' | b'"')) => {
-                    expands = false;
-                    self.at += 1;
-                    let inner = self.at;
-                    while self.raw(0).is_some_and(|byte| byte != quote) {
-                        self.at += 1;
-                    }
-                    let text = self.since(inner);
-                    if self.raw(0).is_none() || text.contains(['\\', '$', '`', '\n']) {
-                        return unclear("the delimiter of a here-document is not plain");
-                    }
-                    delimiter.push_str(text);
-                    self.at += 1;
-                }
-                Some(b'\\') if self.raw(1).is_some_and(|byte| byte.is_ascii_alphanumeric()) => {
-                    expands = false;
-                    self.at += 1;
-                }
-                Some(b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'<' | b'>' | b')') | None => break,
-                Some(_) => return unclear("the delimiter of a here-document is not plain"),
-            }
-        }
-        if self.at == start {
-            return malformed("a here-document has no delimiter");
-        }
-        let number = self.bodies.len();
-        self.bodies.push(Body::default());
-        self.pending.push(Pending { delimiter, expands, strip_tabs, number });
-        Ok(number)
     }
 }
 

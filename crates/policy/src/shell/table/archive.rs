@@ -7,7 +7,6 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
     Entry {
         names: &["zcat", "bzcat", "xzcat", "zstdcat"],
         flags: "v",
-        helpers: &["gzip", "bzip2", "xz", "zstd"],
         hazards: &[
             "-o",
             "--rm",

@@ -42,12 +42,15 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         names: &["file"],
-        flags: "bcdEhiIkLlnNprs0v",
+        flags: "bcdEhiIkLlnNrs0v",
         valued: "eFP",
         files: "m",
         long: "brief mime mime-type mime-encoding extension keep-going dereference no-dereference no-buffer \
             no-pad raw special-files separator= print0 magic-file< exclude= help version",
         hazards: &[
+            // Sets the times of the file back.
+            "-p",
+            "--preserve-date",
             "-C",
             "-f",
             "--files-from",

@@ -54,7 +54,7 @@ pub(super) struct Entry {
     pub(super) at_files: bool,
     /// Operands that may not be there, because they are subcommands.
     pub(super) not_operands: &'static [&'static str],
-    /// Programs that it starts by itself.
+    /// Programs that it starts by itself, scripts on common systems apart (see `programs`).
     pub(super) helpers: &'static [&'static str],
     /// Places of the system that it looks at by itself; `~/` stands for the home directory.
     pub(super) looks_in: &'static [&'static str],

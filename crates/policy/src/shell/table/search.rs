@@ -24,8 +24,7 @@ const GREP: Entry = Entry {
 
 /// The family. `find` has a grammar of its own and is not here.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry { names: &["egrep", "fgrep"], helpers: &["grep"], ..GREP },
-    Entry { names: &["grep"], ..GREP },
+    Entry { names: &["grep", "egrep", "fgrep"], ..GREP },
     Entry {
         names: &["rg"],
         flags: "abcFHhiILlnNopPqsSuUvVwx0.",

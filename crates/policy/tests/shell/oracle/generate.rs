@@ -226,7 +226,7 @@ pub(crate) fn word(dice: &mut Dice, depth: usize) -> String {
         33 => format!("\"${{HOME:-\"{}\"}}\"", nested(dice).replace('"', "")),
         34 => format!("${{HOME:+'{}'}}", flat(dice).replace('\'', "")),
         35 => format!("$(( {} ) )", flat(dice)),
-        36 => format!("$(< a.txt)"),
+        36 => "$(< a.txt)".to_owned(),
         _ => word(dice, 0),
     }
 }

@@ -15,7 +15,7 @@ use scratch::Scratch;
 use serde_json::json;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use toolgate_policy::shell::{Analysis, analyse};
 use toolgate_policy::{Action, Policy};
 use toolgate_proto::{CommandLine, Scope, Shell};
@@ -158,14 +158,15 @@ fn search(lines: u64, seed: u64) -> Tally {
     let workers = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let share = lines.div_ceil(workers);
     let started = Instant::now();
+    let time = Duration::from_secs(setting("TOOLGATE_ORACLE_SECONDS", 24 * 60 * 60));
     let tallies: Vec<Tally> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..workers)
             .map(|number| {
                 scope.spawn(move || {
                     let mut worker = Worker::new(seed.wrapping_mul(1_000).wrapping_add(number));
-                    for _ in 0..share {
+                    while worker.tally.generated < share && started.elapsed() < time {
                         worker.step();
-                        if number == 0 && worker.tally.generated % 20_000 == 0 {
+                        if number == 0 && worker.tally.generated.is_multiple_of(20_000) {
                             println!("{:?} {:?}", started.elapsed(), worker.tally);
                         }
                     }
