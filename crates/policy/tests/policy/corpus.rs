@@ -82,7 +82,7 @@ fn report(name: &str, tally: &Tally) {
     assert!(tally.let_through.is_empty(), "{name} lets through:\n{}", tally.let_through.join("\n"));
     assert!(tally.not_denied.is_empty(), "{name} does not deny:\n{}", tally.not_denied.join("\n"));
     assert!(
-        tally.asked.len() * 100 <= tally.must_allow * 3,
+        tally.asked.len() * 100 <= tally.must_allow,
         "{name} asks needlessly:\n{}",
         tally.asked.join("\n")
     );
