@@ -56,6 +56,15 @@ const ALWAYS: [(&str, &str); 14] = [
 const OWN_DIFF: &str =
     "f() { git --no-pager diff --no-index --no-ext-diff --no-textconv -- \"$2\" \"$5\"; true; }; f";
 
+/// Set as well where a part of the line passes because git only reads: submodules have settings of their own.
+const ANY_READER: &[(&str, &str)] = &[
+    ("diff.ignoreSubmodules", "dirty"),
+    ("diff.submodule", "short"),
+    ("log.diffMerges", "separate"),
+    ("safe.bareRepository", "explicit"),
+    ("status.submoduleSummary", "false"),
+];
+
 /// Set as well where git only reads.
 const READER: &[(&str, &str)] = &[
     ("core.attributesFile", NO_FILE),
@@ -64,7 +73,6 @@ const READER: &[(&str, &str)] = &[
     ("core.alternateRefsCommand", NO_PROGRAM),
     ("core.commitGraph", "true"),
     ("diff.orderFile", NO_FILE),
-    ("diff.submodule", "short"),
     ("gpg.format", "openpgp"),
     ("gpg.program", NO_PROGRAM),
     ("gpg.openpgp.program", NO_PROGRAM),
@@ -72,12 +80,9 @@ const READER: &[(&str, &str)] = &[
     ("gpg.ssh.program", NO_PROGRAM),
     ("gpg.ssh.allowedSignersFile", NO_FILE),
     ("gpg.ssh.revocationFile", NO_FILE),
-    ("log.diffMerges", "separate"),
     ("mailmap.file", NO_FILE),
     ("merge.default", "text"),
-    ("safe.bareRepository", "explicit"),
     ("stash.showPatch", "false"),
-    ("status.submoduleSummary", "false"),
 ];
 
 /// Variables that are set where git only reads.
@@ -248,7 +253,7 @@ fn reader(
     }
     let usage = terms.usage;
     let mut out = GitSetup { settings: always(), ..GitSetup::default() };
-    out.settings.push(("diff.ignoreSubmodules".to_owned(), "dirty".to_owned()));
+    out.settings.extend(ANY_READER.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     out.settings.extend(neutralised(&rows, usage));
     out.variables.push(("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()));
     if usage == GitUse::Reads {

@@ -474,8 +474,14 @@ impl Ground {
             _ => {
                 let main = self.dir.join(format!("{}-main", workspace.file_name().unwrap().display()));
                 fs::rename(workspace, &main).unwrap();
-                bare_git(&main, &["worktree", "add", "-q", "--detach", &workspace.display().to_string()]);
-                fs::write(workspace.join("a.txt"), "changed\n").unwrap();
+                let here = workspace.display().to_string();
+                bare_git(&main, &["worktree", "add", "-q", "--detach", "--no-checkout", &here]);
+                if workspace.exists() {
+                    bare_git(workspace, &["reset", "-q"]);
+                    fs::write(workspace.join("a.txt"), "changed\n").unwrap();
+                } else {
+                    fs::rename(&main, workspace).unwrap();
+                }
                 "a linked worktree"
             }
         };
