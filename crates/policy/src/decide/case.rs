@@ -116,8 +116,6 @@ pub(crate) struct Case<'r> {
     pub(crate) covered_as_whole: bool,
     /// The command line being weighed is written in the plain subset of bash.
     pub(crate) plain_syntax: bool,
-    /// The command being weighed shows what a repository keeps, which no sandbox can withhold file by file.
-    pub(crate) shows_history: bool,
 }
 
 /// Whether a person said yes to the call.
@@ -163,7 +161,6 @@ impl<'r> Case<'r> {
             danger: None,
             covered_as_whole: false,
             plain_syntax: false,
-            shows_history: false,
         }
     }
 

@@ -4,6 +4,7 @@ use super::case::{Case, Force, Grant, Stage};
 use super::paths::Via;
 use crate::facts::EntryKind;
 use crate::judgement::PartVerdict;
+use crate::protect::Touch;
 use crate::raw::{Action, Enforcement};
 use crate::rule::{ActionIndex, squeeze_blanks};
 use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
@@ -170,7 +171,6 @@ impl Case<'_> {
             None => Via::Command,
         };
         self.skips_hidden = skips_hidden(part);
-        self.shows_history = part.runs_git();
         for inferred in &part.effects {
             self.weigh_inferred(inferred, via, rule);
         }
@@ -213,7 +213,11 @@ impl Case<'_> {
     /// What covers a part, if anything does.
     fn cover(&self, part: &Part) -> Option<Cover> {
         let allow = &self.compiled.allow;
-        let text = part.allow_text.as_deref()?;
+        let Some(text) = part.allow_text.as_deref() else {
+            // Words that are only known at run time: no rule can speak of them, but the kernel bounds what they reach.
+            let unseen = part.reads_unknown_paths && self.unread(part.program.as_deref()) == Force::ByDefault;
+            return (unseen && self.passes_as_reading(part)).then_some(Cover::ReadOnly);
+        };
         if text.is_empty() {
             return Some(Cover::Nothing);
         }
@@ -231,22 +235,26 @@ impl Case<'_> {
                 return Some(Cover::Grant(grant));
             }
         }
+        if self.passes_as_reading(part) {
+            return Some(Cover::ReadOnly);
+        }
+        (self.mode == Mode::AcceptEdits && part.file_edit && !part.unknown_effects)
+            .then_some(Cover::AcceptEdits)
+    }
+
+    /// Whether a command passes because it can do nothing but read. Its redirects are judged by themselves.
+    fn passes_as_reading(&self, part: &Part) -> bool {
         let by_itself = |inferred: &&Inferred| inferred.origin != Origin::Redirect;
         let mut own = part.effects.iter().filter(by_itself).map(|inferred| &inferred.effect);
         // Where the kernel does not hold a command to its effects, only what is plain and fully known passes.
         let enforced = self.compiled.enforcement == Enforcement::Kernel;
         let bounded = enforced || self.plain_syntax && !part.reads_unknown_paths;
-        if self.compiled.auto_read_only
+        self.compiled.auto_read_only
             && bounded
             && part.read_only
             && !part.unknown_effects
             && part.chosen_by.iter().all(|path| self.is_missing(path))
             && own.all(|effect| matches!(effect, Effect::Read { .. }))
-        {
-            return Some(Cover::ReadOnly);
-        }
-        (self.mode == Mode::AcceptEdits && part.file_edit && !part.unknown_effects)
-            .then_some(Cover::AcceptEdits)
     }
 
     fn is_missing(&self, path: &AbsPath) -> bool {
@@ -285,8 +293,12 @@ impl Case<'_> {
                 self.weigh_write(path, *kind, via);
                 let directory =
                     self.request.facts.get(path).is_some_and(|fact| fact.kind == EntryKind::Directory);
-                for entry in inferred.entries.iter().filter(|_| directory) {
-                    self.weigh_write(&path.join(entry), *kind, via);
+                for entry in &inferred.entries {
+                    if entry.contains(['*', '?', '[']) {
+                        self.weigh_pattern(&format!("{path}/{entry}"), path, Touch::Write, true);
+                    } else if directory {
+                        self.weigh_write(&path.join(entry), *kind, via);
+                    }
                 }
             }
             Effect::Fetch { url } => self.weigh_inferred_fetch(url, via, rule),

@@ -4,6 +4,7 @@ use super::case::{Case, Force, Stage};
 use super::paths::Via;
 use crate::fold::fold_path;
 use crate::protect::{Touch, below_roots};
+use crate::protected_names::NAMES;
 use crate::rule::ActionIndex;
 use crate::rule::path::PathIndex;
 use crate::rule::segment::{Reach, Segment, Shape};
@@ -81,7 +82,7 @@ impl Case<'_> {
     }
 
     /// A pattern of which the files are not known: rules, protected and sensitive names that it may meet.
-    fn weigh_pattern(&mut self, glob: &str, dir: &AbsPath, touch: Touch, deep: bool) {
+    pub(crate) fn weigh_pattern(&mut self, glob: &str, dir: &AbsPath, touch: Touch, deep: bool) {
         let folded = fold_path(glob).into_owned();
         let dir_text = fold_path(&dir.lexical().to_string()).into_owned();
         let rest = folded.strip_prefix(dir_text.trim_end_matches('/')).unwrap_or(&folded);
@@ -105,8 +106,12 @@ impl Case<'_> {
         let bare: String = folded.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).collect();
         let workspace = self.request.workspace;
         let spoken = [folded.as_str(), bare.as_str()];
+        let protected = || {
+            let spoken = spoken.iter().find_map(|text| compiled.guarded.protected(text, workspace));
+            spoken.or_else(|| meets_protected(rest).map(|name| format!("it fits `{name}`")))
+        };
         if touch == Touch::Write
-            && let Some(why) = spoken.iter().find_map(|text| compiled.guarded.protected(text, workspace))
+            && let Some(why) = protected()
         {
             let text = format!("`{glob}` may name a protected path: {why}");
             self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
@@ -126,14 +131,36 @@ impl Case<'_> {
 
 /// The well-known secret that a pattern below a directory is taken to mean, if it is.
 fn meets_secret(pattern: &str) -> Option<&'static str> {
-    pattern.split('/').filter(|name| name.contains(['*', '?', '['])).find_map(|name| {
-        let segment = Segment::parse(name)?;
+    patterned_names(pattern).find_map(|(name, segment)| {
         let fits = |secret: &str| Segment::fit(std::slice::from_ref(&segment), secret);
-        let start = name.find(['*', '?', '[', '\\']).and_then(|end| name.get(..end)).unwrap_or_default();
-        let enough = start.len() >= if start.starts_with('.') { 2 } else { 3 };
+        let start = spelled_start(name);
+        // A pattern for names with a dot is about few files; any other must spell out enough of the name.
+        let enough = start.starts_with('.') || start.len() >= 3;
         let by_start = SECRET_NAMES.iter().find(|secret| enough && secret.starts_with(start) && fits(secret));
-        let spelled =
-            name.rsplit_once('.').is_some_and(|(_, end)| end.starts_with(|c: char| c.is_alphanumeric()));
+        let ending = name.rsplit_once('.').map(|(_, end)| end);
+        let spelled = ending.is_some_and(|end| end.starts_with(|c: char| c.is_alphanumeric()));
         by_start.or_else(|| SECRET_ENDINGS.iter().find(|secret| spelled && fits(secret))).copied()
     })
+}
+
+/// The protected name that a pattern below a directory is taken to mean, if it is: one that it begins like and fits.
+fn meets_protected(pattern: &str) -> Option<&'static str> {
+    patterned_names(pattern).find_map(|(name, segment)| {
+        let start = spelled_start(name);
+        let fits = |own: &&&str| {
+            !start.is_empty() && own.starts_with(start) && Segment::fit(std::slice::from_ref(&segment), own)
+        };
+        NAMES.iter().find(fits).copied()
+    })
+}
+
+/// The names of a pattern that have wildcards.
+fn patterned_names(pattern: &str) -> impl Iterator<Item = (&str, Segment)> {
+    let names = pattern.split('/').filter(|name| name.contains(['*', '?', '[']));
+    names.filter_map(|name| Some((name, Segment::parse(name)?)))
+}
+
+/// What a pattern spells out before its first wildcard.
+fn spelled_start(name: &str) -> &str {
+    name.find(['*', '?', '[', '\\']).and_then(|end| name.get(..end)).unwrap_or_default()
 }

@@ -7,7 +7,6 @@ use super::case::{Case, Force, Grant, Stage};
 use crate::facts::{EntryKind, PathFact};
 use crate::fold::fold_path;
 use crate::protect::{Touch, below_roots, is_under};
-use crate::raw::Enforcement;
 use crate::rule::ActionIndex;
 use crate::rule::grammar;
 use crate::rule::path::{PathIndex, PathUse};
@@ -326,11 +325,11 @@ impl Case<'_> {
         shared
     }
 
-    /// A command that reads a tree shows what rules keep back, where the sandbox does not withhold it.
+    /// A command that reads a tree may show what a rule keeps back. The sandbox withholds it; that a rule was written
+    /// for it is reason enough to ask all the same.
     fn weigh_tree(&mut self, path: &AbsPath, forms: &Forms<'_>) {
-        // Nothing lies below a file; and what the sandbox withholds need not be asked about.
-        let file = forms.fact.is_some_and(|fact| fact.kind == EntryKind::File && fact.problem.is_none());
-        if file || self.compiled.enforcement == Enforcement::Kernel && !self.shows_history {
+        // Nothing lies below a file.
+        if forms.fact.is_some_and(|fact| fact.kind == EntryKind::File && fact.problem.is_none()) {
             return;
         }
         let dir = fold_path(&forms.real);

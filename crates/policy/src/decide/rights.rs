@@ -52,7 +52,7 @@ impl Case<'_> {
                 let write = self.write_rights(&inferred);
                 CommandRights {
                     level: if write.is_empty() { RightsLevel::ReadOnly } else { RightsLevel::NamedWrites },
-                    read: Some(self.read_rights(&inferred)),
+                    read: Some(self.read_rights(&inferred, &analyses)),
                     write,
                     execute: Some(programs(&analyses)),
                     named: Vec::new(),
@@ -64,8 +64,10 @@ impl Case<'_> {
     }
 
     /// The workspace, and what the effects name outside of it.
-    fn read_rights(&self, inferred: &[&Inferred]) -> Vec<AbsPath> {
+    fn read_rights(&self, inferred: &[&Inferred], analyses: &[&Analysis]) -> Vec<AbsPath> {
         let mut paths: BTreeSet<AbsPath> = self.request.workspace.roots.iter().cloned().collect();
+        let parts = analyses.iter().flat_map(|analysis| &analysis.parts);
+        paths.extend(parts.flat_map(|part| &part.looks_in).cloned());
         for inferred in inferred {
             match &inferred.effect {
                 Effect::Read { path, .. } | Effect::Write { path, .. } => {

@@ -72,7 +72,7 @@ impl VariableTable {
     }
 
     /// Whether exactly one place sets a name.
-    fn is_set_once(&self, name: &str) -> bool {
+    pub(super) fn is_set_once(&self, name: &str) -> bool {
         !self.dynamic && self.names.get(name).is_some_and(|setting| setting.places == 1)
     }
 

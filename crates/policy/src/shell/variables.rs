@@ -20,10 +20,15 @@ impl Walk<'_> {
     }
 
     /// The turns of a loop over these values: each by itself if all are known, otherwise one of which nothing is.
-    pub(super) fn turns_of(&self, values: &[Arg]) -> Vec<Option<Arg>> {
+    /// A variable that another place of the line sets as well may hold that value instead.
+    pub(super) fn turns_of(&self, name: &str, values: &[Arg]) -> Vec<Option<Arg>> {
         let known = |value: &Arg| value.known().is_some() || value.pattern.is_some() && !value.tilde;
         let few = !values.is_empty() && values.len().saturating_mul(self.turns) <= MAX_TURNS;
-        if few && values.iter().all(known) { values.iter().cloned().map(Some).collect() } else { vec![None] }
+        if few && self.variables.is_set_once(name) && values.iter().all(known) {
+            values.iter().cloned().map(Some).collect()
+        } else {
+            vec![None]
+        }
     }
 
     /// What a word comes to that is nothing but the variable of a loop.

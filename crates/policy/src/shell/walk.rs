@@ -336,7 +336,7 @@ impl<'a> Walk<'a> {
                 let before = place.dirs.clone();
                 let mut after = before.clone();
                 // With few values that are known, every turn is looked at by itself.
-                let turns = self.turns_of(&values);
+                let turns = self.turns_of(name, &values);
                 let turns_before = self.turns;
                 self.turns = turns_before.saturating_mul(turns.len());
                 for value in turns {

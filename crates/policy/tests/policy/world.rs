@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use toolgate_policy::{
     Action, Enforcement, EntryKind, Facts, Judgement, Layer, LayerRules, Opinion, PathFact, Policy, Problem,
-    RawBook, RawPolicy, Request, Survey, Workspace,
+    RawBook, RawPolicy, Request, ShellGlob, Survey, Workspace,
 };
 use toolgate_proto::{
     AbsPath, CommandLine, Effect, Intent, Scope, Shell, SourceId, ToolIdentity, ToolName, Verdict, WriteKind,
@@ -88,7 +88,36 @@ impl World {
         for path in &survey.paths {
             facts.insert(self.resolve(path));
         }
+        for glob in &survey.globs {
+            let matches = ShellGlob::parse(glob).map(|glob| self.expand(&glob)).unwrap_or_default();
+            for path in &matches {
+                facts.insert(self.resolve(path));
+            }
+            facts.insert_glob(glob.clone(), matches);
+        }
         facts
+    }
+
+    /// The paths that a pattern names by way of the links and files that are set up.
+    fn expand(&self, glob: &ShellGlob) -> Vec<AbsPath> {
+        let mut found = vec![(String::new(), false)];
+        for depth in 0..glob.depth() {
+            let mut next = Vec::new();
+            for (directory, met) in &found {
+                if let Some(name) = glob.literal(depth) {
+                    next.push((format!("{directory}/{name}"), *met));
+                }
+                for path in self.nodes.keys() {
+                    let name = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'));
+                    let name = name.filter(|name| !name.contains('/') && glob.literal(depth).is_none());
+                    if let Some(name) = name.filter(|name| glob.fits(depth, name)) {
+                        next.push((format!("{directory}/{name}"), true));
+                    }
+                }
+            }
+            found = next;
+        }
+        found.into_iter().filter(|(_, met)| *met).map(|(path, _)| abs(&path)).collect()
     }
 
     /// Judges one call.
