@@ -13,9 +13,10 @@
 
 use std::collections::BTreeMap;
 use std::process::{Command as Plain, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use toolgate_os::process::{Command, Environment, Keeping, Phase, Process, write_startup};
-use toolgate_os::sandbox::Confinement;
+use toolgate_os::process::{Command, Environment, Keeping, Phase, Process, find_programs, write_startup};
+use toolgate_os::sandbox::{Confinement, FileGuard, PathGuard};
 use toolgate_proto::AbsPath;
 
 const LONG: Duration = Duration::from_secs(120);
@@ -32,6 +33,7 @@ impl Desk {
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         let ws = top.join("ws");
         std::fs::create_dir_all(ws.join(".git/hooks")).unwrap();
+        std::fs::create_dir_all(top.join("tmp")).unwrap();
         // As many entries as the root of an ordinary project has.
         for n in 0..30 {
             std::fs::write(ws.join(format!("file-{n}")), "x").unwrap();
@@ -40,7 +42,7 @@ impl Desk {
         Self { _dir: dir, ws, startup }
     }
 
-    fn command(&self, text: &str, boxed: bool, most: u64) -> Command {
+    fn command(&self, text: &str, rights: Rights, most: u64) -> Command {
         // What the plain shell has, too: without a home, bash looks the user up.
         let set = BTreeMap::from([
             ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
@@ -54,19 +56,69 @@ impl Desk {
             environment: Environment::cut(&BTreeMap::new(), &[], &set),
             startup: Some(self.startup.clone()),
             keeping: Keeping { head: 30_000, tail: 30_000, most, file, file_at_once: false },
-            confinement: boxed.then(|| Confinement {
-                writable: vec![self.ws.clone()],
-                protected: protected.iter().map(|name| self.ws.join(name)).collect(),
-                ..Confinement::default()
-            }),
+            confinement: match rights {
+                Rights::Free => None,
+                Rights::Workspace => Some(Confinement {
+                    writable: vec![self.ws.clone()],
+                    protected: protected.iter().map(|name| self.ws.join(name)).collect(),
+                    guard: FileGuard::new(Arc::new(EnvGuard)),
+                    ..self.confinement()
+                }),
+                Rights::ReadOnly => Some(Confinement {
+                    readable: Some(vec![self.ws.clone(), self.startup.clone()]),
+                    executable: Some(find_programs(
+                        &["true", "ls", "git"].map(str::to_owned),
+                        "/usr/local/bin:/usr/bin:/bin",
+                        &self.ws,
+                        std::slice::from_ref(&self.ws),
+                    )),
+                    guard: FileGuard::new(Arc::new(EnvGuard)),
+                    ..self.confinement()
+                }),
+            },
         }
     }
 
-    fn run(&self, text: &str, boxed: bool, most: u64) -> Process {
-        let process = Process::start(self.command(text, boxed, most), || ())
+    fn confinement(&self) -> Confinement {
+        let secrets =
+            [".ssh", ".gnupg", ".aws", ".netrc", ".npmrc", ".docker/config.json", ".git-credentials"];
+        let home = AbsPath::new("/root").unwrap();
+        Confinement {
+            private: vec![self.ws.parent().unwrap().join("tmp")],
+            unreadable: secrets.iter().map(|name| home.join(name)).collect(),
+            ..Confinement::default()
+        }
+    }
+
+    fn run(&self, text: &str, rights: Rights, most: u64) -> Process {
+        let process = Process::start(self.command(text, rights, most), || ())
             .unwrap_or_else(|problem| panic!("{}", problem.message));
         assert!(process.wait_gone(LONG));
         process
+    }
+}
+
+/// What a command may do.
+#[derive(Clone, Copy)]
+enum Rights {
+    /// It runs without a sandbox.
+    Free,
+    /// It was allowed as a whole.
+    Workspace,
+    /// It was judged to only read.
+    ReadOnly,
+}
+
+/// Keeps back `.env`, as the rules do by default.
+struct EnvGuard;
+
+impl PathGuard for EnvGuard {
+    fn hides(&self, real: &AbsPath) -> bool {
+        real.file_name().is_some_and(|name| name == ".env")
+    }
+
+    fn protects(&self, real: &AbsPath) -> bool {
+        self.hides(real)
     }
 }
 
@@ -120,8 +172,15 @@ fn starts(desk: &Desk) {
     for text in ["true", "ls > /dev/null", "git --version > /dev/null"] {
         let mut works: Vec<Work<'_>> = vec![
             (format!("`{text}`: plain spawn of bash"), Box::new(move || plain(desk, text))),
-            (format!("`{text}`: kept"), Box::new(move || drop(desk.run(text, false, 1 << 20)))),
-            (format!("`{text}`: kept and boxed"), Box::new(move || drop(desk.run(text, true, 1 << 20)))),
+            (format!("`{text}`: supervised"), Box::new(move || drop(desk.run(text, Rights::Free, 1 << 20)))),
+            (
+                format!("`{text}`: sandboxed, workspace rights"),
+                Box::new(move || drop(desk.run(text, Rights::Workspace, 1 << 20))),
+            ),
+            (
+                format!("`{text}`: sandboxed, read-only rights"),
+                Box::new(move || drop(desk.run(text, Rights::ReadOnly, 1 << 20))),
+            ),
         ];
         if here {
             works.push((format!("`{text}`: bubblewrap by itself"), Box::new(move || bwrap(text))));
@@ -139,7 +198,7 @@ fn flood(desk: &Desk) {
         std::fs::remove_file(&tee).unwrap();
     };
     let boxed = || {
-        let process = desk.run(gigabyte, true, 2_000_000_000);
+        let process = desk.run(gigabyte, Rights::Workspace, 2_000_000_000);
         let written = process.written();
         assert_eq!(written.total, 1_000_000_000);
         std::fs::remove_file(written.file.unwrap()).unwrap();
@@ -181,7 +240,7 @@ fn idle(desk: &Desk) {
     let before = status("VmRSS:");
     let tasks: Vec<Process> = (0..64)
         .map(|_| {
-            Process::start(desk.command("sleep 1000", true, 1 << 20), || ())
+            Process::start(desk.command("sleep 1000", Rights::Workspace, 1 << 20), || ())
                 .unwrap_or_else(|problem| panic!("{}", problem.message))
         })
         .collect();
@@ -218,7 +277,7 @@ fn main() {
     // For a tracer.
     if wanted.iter().any(|wanted| wanted == "once") {
         for _ in 0..20 {
-            desk.run("true", true, 1 << 20);
+            desk.run("true", Rights::Workspace, 1 << 20);
         }
     }
 }

@@ -1,16 +1,23 @@
 //! The files that must be executable for a program to start: itself, its interpreters, its loader.
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, AtFlags, CWD, access, statat};
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use toolgate_proto::{AbsPath, EntryKind};
 
 /// Scripts whose interpreter is a script again.
 const MAX_SCRIPTS: usize = 4;
 /// As much of a first line as the kernel reads.
 const MAX_FIRST_LINE: usize = 256;
+/// Toolchains of rustup that are looked at.
+const MAX_TOOLCHAINS: usize = 16;
+/// As much of a file as its headers take.
+const MAX_HEAD: usize = 4096;
+/// Files of which it is remembered what they name.
+const MAX_KNOWN: usize = 1_000;
 /// Entries of a program header table; real programs have about a dozen.
 const MAX_HEADERS: u16 = 64;
 
@@ -40,9 +47,31 @@ pub fn find_programs(
         let mut interpreters = Vec::new();
         collect_interpreters(&file, search_path, cwd, MAX_SCRIPTS, &mut interpreters);
         interpreters.retain(|path| !untrusted.iter().any(|root| path.is_under(root)));
+        let behind = toolchain_programs(&file, name);
         out.push(FoundProgram { file, interpreters });
+        out.extend(behind);
     }
     out
+}
+
+/// What a program of rustup starts in its place: the same name, and the compiler, of each installed toolchain.
+/// Which toolchain is for files of the project to say; the caller looks that there are none.
+fn toolchain_programs(file: &AbsPath, name: &str) -> Vec<FoundProgram> {
+    let cargo_home = file.parent().filter(|bin| bin.as_path().ends_with(".cargo/bin"));
+    let home = cargo_home.and_then(|bin| bin.parent()).and_then(|cargo| cargo.parent());
+    let Some(toolchains) = home.map(|home| home.join(".rustup/toolchains")) else { return Vec::new() };
+    let entries = std::fs::read_dir(toolchains.as_path()).into_iter().flatten().flatten();
+    let bins = entries.take(MAX_TOOLCHAINS).map(|entry| toolchains.join(entry.file_name()).join("bin"));
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let files = bins.flat_map(|bin| [base, "rustc"].map(|program| bin.join(program)));
+    files
+        .filter_map(|path| real_program(&path))
+        .map(|file| {
+            let mut interpreters = Vec::new();
+            collect_interpreters(&file, "", &file, 0, &mut interpreters);
+            FoundProgram { file, interpreters }
+        })
+        .collect()
 }
 
 fn find_file(name: &str, search_path: &str, cwd: &AbsPath) -> Option<AbsPath> {
@@ -71,8 +100,7 @@ fn collect_interpreters(
     depth: usize,
     out: &mut Vec<AbsPath>,
 ) {
-    let Some(named) = interpreters_of(file.as_path()) else { return };
-    for name in named {
+    for name in interpreters_of(file.as_path()) {
         let Some(interpreter) = find_file(&name, search_path, cwd) else { continue };
         if !out.contains(&interpreter) {
             out.push(interpreter.clone());
@@ -84,50 +112,64 @@ fn collect_interpreters(
 }
 
 /// What a file names as its interpreter: the first line of a script, the loader of a dynamic program.
-fn interpreters_of(path: &Path) -> Option<Vec<String>> {
-    let mut file = File::open(path).ok()?;
-    let mut head = Vec::new();
-    file.by_ref().take(MAX_FIRST_LINE as u64).read_to_end(&mut head).ok()?;
-    if let Some(line) = head.strip_prefix(b"#!") {
-        let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
-        let line = String::from_utf8_lossy(line);
-        let mut words = line.split_whitespace();
-        let interpreter = words.next()?.to_owned();
-        let mut out = vec![interpreter.clone()];
-        if interpreter.ends_with("/env") {
-            out.extend(words.find(|word| !word.starts_with('-') && !word.contains('=')).map(str::to_owned));
-        }
-        return Some(out);
+/// Remembered for each file as it is, since the same few programs are started again and again.
+fn interpreters_of(path: &Path) -> Vec<String> {
+    static KNOWN: Mutex<BTreeMap<FileVersion, Vec<String>>> = Mutex::new(BTreeMap::new());
+    let Ok(stat) = statat(CWD, path, AtFlags::empty()) else { return Vec::new() };
+    let version = (stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_size);
+    if let Some(known) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&version) {
+        return known.clone();
     }
-    loader_of(&file, &head).map(|loader| vec![loader])
+    let mut head = vec![0; MAX_HEAD];
+    let read = File::open(path).and_then(|file| file.read_at(&mut head, 0));
+    head.truncate(read.unwrap_or(0));
+    let named = match head.strip_prefix(b"#!") {
+        Some(line) => named_by_script(line),
+        None => loader_of(&head).into_iter().collect(),
+    };
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() >= MAX_KNOWN {
+        known.clear();
+    }
+    known.insert(version, named.clone());
+    named
 }
 
-/// The loader that an ELF file of this machine's kind names.
-fn loader_of(file: &File, head: &[u8]) -> Option<String> {
-    const LOADER: u32 = 3;
-    let number = |from: usize, bytes: &[u8]| -> Option<u64> {
-        let slice = bytes.get(from..from + 8)?;
-        Some(u64::from_le_bytes(slice.try_into().ok()?))
+/// A file as it was: device, inode number, time of change, size.
+type FileVersion = (u64, u64, i64, i64);
+
+fn named_by_script(line: &[u8]) -> Vec<String> {
+    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line.get(..MAX_FIRST_LINE).unwrap_or(line)).into_owned();
+    let mut words = line.split_whitespace();
+    let Some(interpreter) = words.next() else { return Vec::new() };
+    let mut out = vec![interpreter.to_owned()];
+    if interpreter.ends_with("/env") {
+        out.extend(words.find(|word| !word.starts_with('-') && !word.contains('=')).map(str::to_owned));
+    }
+    out
+}
+
+/// The loader that an ELF file of this machine's kind names; its headers and that name stand at the start.
+fn loader_of(head: &[u8]) -> Option<String> {
+    const LOADER: u64 = 3;
+    let number = |from: u64| -> Option<u64> {
+        let from = usize::try_from(from).ok()?;
+        Some(u64::from_le_bytes(head.get(from..from.checked_add(8)?)?.try_into().ok()?))
     };
     let short = |from: usize| Some(u16::from_le_bytes(head.get(from..from + 2)?.try_into().ok()?));
     // 64 bits, little-endian.
     if head.get(..6)? != b"\x7fELF\x02\x01" {
         return None;
     }
-    let (table, size, count) = (number(32, head)?, short(54)?, short(56)?);
-    if size < 56 || count > MAX_HEADERS {
-        return None;
-    }
-    for index in 0..count {
-        let mut entry = [0u8; 56];
-        file.read_exact_at(&mut entry, table + u64::from(index) * u64::from(size)).ok()?;
-        let kind = u32::from_le_bytes(entry.get(..4)?.try_into().ok()?);
-        if kind == LOADER {
-            let (offset, length) = (number(8, &entry)?, number(32, &entry)?);
-            let mut name = vec![0u8; usize::try_from(length.min(4096)).ok()?];
-            file.read_exact_at(&mut name, offset).ok()?;
-            name.retain(|byte| *byte != 0);
-            return String::from_utf8(name).ok();
+    let (table, size, count) = (number(32)?, short(54)?, short(56)?);
+    for index in 0..u64::from(count.min(MAX_HEADERS)) {
+        let entry = table.checked_add(index * u64::from(size))?;
+        if number(entry)? & 0xffff_ffff == LOADER {
+            let from = usize::try_from(number(entry.checked_add(8)?)?).ok()?;
+            let length = usize::try_from(number(entry.checked_add(32)?)?).ok()?;
+            let name = head.get(from..from.checked_add(length)?)?;
+            return String::from_utf8(name.strip_suffix(b"\0").unwrap_or(name).to_vec()).ok();
         }
     }
     None

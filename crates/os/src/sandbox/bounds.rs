@@ -5,6 +5,7 @@ use super::guard::FileGuard;
 use super::scan::find_hidden;
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use std::collections::HashSet;
+use std::sync::OnceLock;
 use toolgate_proto::{AbsPath, EntryKind};
 
 /// The bounds of one command, with symlinks resolved.
@@ -22,9 +23,11 @@ pub(super) struct Bounds {
     executable: Option<Vec<AbsPath>>,
     /// What those need beside themselves: interpreters and loaders. Not to be called by hand.
     interpreters: Vec<AbsPath>,
-    /// Inside those, what may not be changed: protected paths, and unreadable ones, which a new name would make
-    /// readable.
-    barred: Vec<AbsPath>,
+    /// Inside those, what may not be changed.
+    protected: Vec<AbsPath>,
+    /// The same with symlinks resolved, and with the unreadable paths, which a new name would make readable. Worked out
+    /// when something is first to be changed: most commands change nothing.
+    barred: OnceLock<BarredPaths>,
     unreadable: Vec<AbsPath>,
     /// What was granted by name, wherever it lies.
     named: Vec<AbsPath>,
@@ -34,9 +37,7 @@ pub(super) struct Bounds {
     masked: bool,
     /// A tree was too large to be searched for hidden files: the supervisor opens every file of it.
     unsearched: bool,
-    /// The files at barred paths, by device and number: the same file under another name stays as it is.
-    pinned: HashSet<FileIdentity>,
-    /// The files at unreadable paths likewise.
+    /// The files at unreadable paths, by device and number: under another name they are hidden as well.
     hidden: HashSet<FileIdentity>,
     /// Sockets that may be connected to.
     sockets: Vec<AbsPath>,
@@ -44,6 +45,14 @@ pub(super) struct Bounds {
     pub(super) native_write: Vec<AbsPath>,
     /// What Landlock grants for reading where hidden files lie among others.
     pub(super) native_read: Vec<AbsPath>,
+}
+
+/// Paths that may not be changed.
+#[derive(Debug, Clone, Default)]
+struct BarredPaths {
+    paths: Vec<AbsPath>,
+    /// The files there, by device and number: the same file under another name stays as it is.
+    pinned: HashSet<FileIdentity>,
 }
 
 /// A file, whatever it is called: device and inode number.
@@ -76,9 +85,6 @@ impl Bounds {
         unreadable.extend(found.paths);
         unreadable.sort();
         unreadable.dedup();
-        let mut barred = both_ends(&confinement.protected);
-        barred.extend(unreadable.iter().cloned());
-        let pinned = barred.iter().filter_map(identity).collect();
         let hidden = unreadable.iter().filter_map(identity).collect();
         Self {
             entries: confinement.entries.iter().map(|path| crate::resolve(path).real).collect(),
@@ -99,10 +105,10 @@ impl Bounds {
             writable,
             private,
             readable,
-            barred,
+            protected: confinement.protected.clone(),
+            barred: OnceLock::new(),
             unreadable,
             named,
-            pinned,
             hidden,
             native_write: Vec::new(),
             native_read: Vec::new(),
@@ -136,7 +142,23 @@ impl Bounds {
     }
 
     pub(super) fn barred(&self) -> &[AbsPath] {
-        &self.barred
+        &self.barred_paths().paths
+    }
+
+    /// What may not be changed inside a directory, where there is anything of the kind.
+    pub(super) fn barred_in(&self, directory: &AbsPath) -> &[AbsPath] {
+        let inside = |path: &AbsPath| path.is_under(directory);
+        let any = self.protected.iter().chain(&self.unreadable).any(inside);
+        if any { self.barred() } else { &[] }
+    }
+
+    fn barred_paths(&self) -> &BarredPaths {
+        self.barred.get_or_init(|| {
+            let mut paths = both_ends(&self.protected);
+            paths.extend(self.unreadable.iter().cloned());
+            let pinned = paths.iter().filter_map(identity).collect();
+            BarredPaths { paths, pinned }
+        })
     }
 
     pub(super) fn unreadable(&self) -> &[AbsPath] {
@@ -151,11 +173,8 @@ impl Bounds {
     /// some files may be read: nothing new is made there.
     pub(super) fn maskable(&self) -> Vec<AbsPath> {
         let inside = |path: &&AbsPath| self.writable.iter().any(|root| path.is_under(root));
-        if self.readable.is_some() {
-            Vec::new()
-        } else {
-            self.unreadable.iter().filter(inside).cloned().collect()
-        }
+        let covered = self.unreadable.iter().filter(|_| self.readable.is_none());
+        covered.filter(inside).cloned().collect()
     }
 
     /// Notes that they are covered.
@@ -209,7 +228,7 @@ impl Bounds {
     pub(super) fn may_replace(&self, real: &AbsPath) -> bool {
         self.may_write(real)
             && !self.writable().any(|root| root == real)
-            && !self.barred.iter().any(|path| path.is_under(real))
+            && !self.barred().iter().any(|path| path.is_under(real))
     }
 
     /// Whether the content at a path, symlinks resolved, may be read.
@@ -251,12 +270,13 @@ impl Bounds {
 
     /// Whether this very file must stay as it is, under whatever name.
     pub(super) fn pins(&self, device: u64, number: u64) -> bool {
-        self.pinned.contains(&(device, number))
+        self.barred_paths().pinned.contains(&(device, number))
     }
 
     fn bars(&self, real: &AbsPath) -> bool {
-        self.barred.iter().any(|path| real.is_under(path))
-            || identity(real).is_some_and(|file| self.pinned.contains(&file))
+        let barred = self.barred_paths();
+        barred.paths.iter().any(|path| real.is_under(path))
+            || identity(real).is_some_and(|file| barred.pinned.contains(&file))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::Net;
 use super::bounds::{Bounds, FileIdentity};
-use super::system::{INSTALLED_BESIDE, READABLE_CONFIGURATION, READABLE_TREES};
+use super::system::{INSTALLED_BESIDE, READABLE_TREES, SystemHandle, handles_beside, system_handles};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, Scope, make_bitflags,
@@ -15,9 +15,9 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use toolgate_proto::{AbsPath, EntryKind};
+use toolgate_proto::AbsPath;
 
 /// The newest rules that are asked for. Older kernels give what they have, and the report says what is missing.
 const NEWEST: ABI = ABI::V6;
@@ -75,14 +75,27 @@ impl Granter {
             None => {
                 // Names stay visible, contents do not: a directory that cannot be listed breaks every shell pattern.
                 self.grant(&AbsPath::root(), AccessFs::ReadDir.into())?;
-                self.all_but(&AbsPath::root(), &bounds.left_out(), read, &mut granted)?;
+                let left_out = bounds.left_out();
+                let inside = |path: &AbsPath| bounds.writable().any(|root| path.is_under(root));
+                if left_out.iter().any(inside) {
+                    self.all_but(&AbsPath::root(), &left_out, read, &mut granted)?;
+                } else {
+                    for SystemHandle { handle, kind } in handles_beside(&left_out).iter() {
+                        self.add(handle.as_fd(), *kind, read)?;
+                    }
+                    // What was made since the others were looked up.
+                    for path in bounds.writable() {
+                        self.grant(path, read)?;
+                        granted.push(path.clone());
+                    }
+                }
                 for path in bounds.private() {
                     self.grant(path, read)?;
                 }
             }
             Some(paths) => {
-                for tree in READABLE_TREES.iter().chain(READABLE_CONFIGURATION) {
-                    self.grant_where_it_leads(&absolute(tree), read)?;
+                for SystemHandle { handle, kind } in system_handles().iter() {
+                    self.add(handle.as_fd(), *kind, read)?;
                 }
                 for path in paths {
                     self.grant(path, AccessFs::ReadDir.into())?;
@@ -110,6 +123,12 @@ impl Granter {
             self.grant(file, run)?;
             // What a program is made of may lie outside the system's directories.
             let prefix = file.parent().and_then(|directory| directory.parent());
+            if bounds.readable().is_some() && file.as_path().ends_with(".cargo/bin/rustup") {
+                // It reads which toolchain is the default one.
+                let home = prefix.as_ref().and_then(AbsPath::parent);
+                let settings = home.map(|home| home.join(".rustup/settings.toml"));
+                self.grant(&settings.unwrap_or_else(|| file.clone()), AccessFs::ReadFile.into())?;
+            }
             for name in INSTALLED_BESIDE.iter().filter(|_| bounds.readable().is_some()) {
                 if let Some(prefix) = prefix.as_ref().filter(|prefix| !in_system_tree(prefix)) {
                     self.grant(&prefix.join(name), make_bitflags!(AccessFs::{ReadFile | ReadDir}))?;
@@ -126,7 +145,7 @@ impl Granter {
         });
         let mut granted = Vec::new();
         for path in bounds.private() {
-            self.all_but(path, bounds.barred(), write, &mut granted)?;
+            self.all_but(path, bounds.barred_in(path), write, &mut granted)?;
         }
         let trees = bounds.writable().filter(|path| !bounds.private().contains(path));
         for path in trees {
@@ -139,15 +158,6 @@ impl Granter {
         }
         bounds.native_write = granted;
         Ok(())
-    }
-
-    /// Grants what a path leads to, if it is there.
-    fn grant_where_it_leads(&mut self, path: &AbsPath, access: BitFlags<AccessFs>) -> Result<(), String> {
-        let fact = crate::resolve(path);
-        if fact.problem.is_some() || fact.kind == EntryKind::Missing {
-            return Ok(());
-        }
-        self.grant(&fact.real, access)
     }
 
     /// Grants everything below a directory but the exceptions.
@@ -236,6 +246,15 @@ impl Granter {
                 Err(_) => return Ok(()),
             },
         };
+        self.add(handle.as_fd(), kind, access)
+    }
+
+    fn add(
+        &mut self,
+        handle: BorrowedFd<'_>,
+        kind: FileType,
+        access: BitFlags<AccessFs>,
+    ) -> Result<(), String> {
         // Rights that only directories have make the kernel refuse the rule of a file.
         let access = match kind {
             FileType::Directory => access,

@@ -58,12 +58,17 @@ pub(super) fn find_hidden<'p>(roots: impl Iterator<Item = &'p AbsPath>, guard: &
             let path = directory.join(name);
             if may_hide && guard.hides(&path) {
                 found.paths.push(path);
-            } else if kind.is_dir() {
+            } else if kind.is_dir() && !is_object_store(&path) {
                 ahead.push(path);
             }
         }
     }
     found
+}
+
+/// Where git keeps contents under names that it makes itself: many, and none of them tells anything.
+fn is_object_store(path: &AbsPath) -> bool {
+    path.as_path().ends_with(".git/objects")
 }
 
 fn is_directory(path: &AbsPath) -> bool {

@@ -1,5 +1,15 @@
 //! What every program needs of the system: where programs and libraries lie, and the files they look things up in.
 
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use toolgate_proto::{AbsPath, EntryKind};
+
+/// How long handles are kept. They are looked up anew after that, because files are made and replaced; until then a
+/// command is started without sixty look-ups.
+const KEPT_FOR: Duration = Duration::from_secs(2);
+
 /// Trees that a command whose reads are limited may read all the same.
 /// No user keeps anything of their own there, and secrets of the system lie elsewhere (`/etc/shadow`, `/var`).
 pub(super) const READABLE_TREES: &[&str] = &[
@@ -69,3 +79,84 @@ pub(super) const READABLE_CONFIGURATION: &[&str] = &[
 
 /// Directories beside a program's own that hold what it is made of.
 pub(super) const INSTALLED_BESIDE: &[&str] = &["lib", "lib64", "libexec", "share", "include"];
+
+/// A file or tree of the system, held open only to name it.
+#[derive(Debug)]
+pub(super) struct SystemHandle {
+    pub(super) handle: OwnedFd,
+    pub(super) kind: FileType,
+}
+
+/// Handles that are kept for a moment.
+type KeptHandles = Mutex<Option<(Instant, Vec<AbsPath>, Arc<Vec<SystemHandle>>)>>;
+
+/// Every file and tree of the system that a command whose reads are limited may read.
+pub(super) fn system_handles() -> Arc<Vec<SystemHandle>> {
+    static KEPT: KeptHandles = Mutex::new(None);
+    kept_or_made(&KEPT, &[], |_| open_all())
+}
+
+/// Everything but these paths, from the root down: the other entries of each directory on the way to one.
+pub(super) fn handles_beside(exceptions: &[AbsPath]) -> Arc<Vec<SystemHandle>> {
+    static KEPT: KeptHandles = Mutex::new(None);
+    kept_or_made(&KEPT, exceptions, |exceptions| {
+        let mut out = Vec::new();
+        let mut ahead = vec![AbsPath::root()];
+        while let Some(directory) = ahead.pop() {
+            // What cannot be listed here cannot be reached by the command either.
+            let Ok(entries) = std::fs::read_dir(directory.as_path()) else { continue };
+            for entry in entries.flatten() {
+                let path = directory.join(entry.file_name());
+                if exceptions.iter().any(|exception| *exception == path) {
+                    continue;
+                }
+                if exceptions.iter().any(|exception| exception.is_under(&path)) {
+                    ahead.push(path);
+                } else if !entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+                    // A symlink leads to a place that has its own handle, or none.
+                    out.extend(open_handle(&path));
+                }
+            }
+        }
+        out
+    })
+}
+
+fn kept_or_made(
+    kept: &KeptHandles,
+    key: &[AbsPath],
+    make: impl FnOnce(&[AbsPath]) -> Vec<SystemHandle>,
+) -> Arc<Vec<SystemHandle>> {
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*kept {
+        Some((since, own, handles)) if since.elapsed() < KEPT_FOR && own == key => Arc::clone(handles),
+        Some(_) | None => {
+            let handles = Arc::new(make(key));
+            *kept = Some((Instant::now(), key.to_vec(), Arc::clone(&handles)));
+            handles
+        }
+    }
+}
+
+fn open_handle(path: &AbsPath) -> Option<SystemHandle> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let handle = openat(CWD, path.as_path(), flags, Mode::empty()).ok()?;
+    let stat = statat(&handle, c"", AtFlags::EMPTY_PATH).ok()?;
+    Some(SystemHandle { handle, kind: FileType::from_raw_mode(stat.st_mode) })
+}
+
+fn open_all() -> Vec<SystemHandle> {
+    let mut known: Vec<AbsPath> = Vec::new();
+    let mut out = Vec::new();
+    for path in READABLE_TREES.iter().chain(READABLE_CONFIGURATION) {
+        let fact = crate::resolve(&AbsPath::root().join(path));
+        let there = fact.problem.is_none() && fact.kind != EntryKind::Missing;
+        // What lies below another one is granted with it (`/bin` is `/usr/bin` on most systems).
+        if !there || known.iter().any(|tree| fact.real.is_under(tree)) {
+            continue;
+        }
+        out.extend(open_handle(&fact.real));
+        known.push(fact.real);
+    }
+    out
+}

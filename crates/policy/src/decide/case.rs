@@ -353,7 +353,7 @@ impl<'r> Case<'r> {
         let parts = || self.request.survey.commands.iter().flat_map(|command| &command.analysis.parts);
         let usage = if !parts().any(Part::runs_git) {
             GitUse::Absent
-        } else if parts().all(Part::only_reads) {
+        } else if parts().all(Part::reads_if_bounded) {
             GitUse::GrantedReads
         } else {
             GitUse::Granted

@@ -318,7 +318,7 @@ impl Case<'_> {
 fn git_terms(parts: &[Part], covers: &[Option<Cover>]) -> GitTerms {
     let mut covered = parts.iter().zip(covers);
     let relies = covered.any(|(part, cover)| part.runs_git() && *cover == Some(Cover::ReadOnly));
-    let usage = match (parts.iter().any(Part::runs_git), relies, parts.iter().all(Part::only_reads)) {
+    let usage = match (parts.iter().any(Part::runs_git), relies, parts.iter().all(Part::reads_if_bounded)) {
         (false, _, _) => GitUse::Absent,
         (true, true, true) => GitUse::Reads,
         (true, true, false) => GitUse::Mixed,

@@ -7,6 +7,7 @@ use super::case::{Case, Force, Grant, Stage};
 use crate::facts::{EntryKind, PathFact};
 use crate::fold::fold_path;
 use crate::protect::{Touch, below_roots, is_under};
+use crate::raw::Enforcement;
 use crate::rule::ActionIndex;
 use crate::rule::grammar;
 use crate::rule::path::{PathIndex, PathUse};
@@ -331,6 +332,12 @@ impl Case<'_> {
         // Nothing lies below a file.
         if forms.fact.is_some_and(|fact| fact.kind == EntryKind::File && fact.problem.is_none()) {
             return;
+        }
+        if self.compiled.enforcement == Enforcement::Absent && !self.skips_hidden {
+            let text = format!(
+                "the command may show files below `{path}` that hold secrets, and nothing withholds them"
+            );
+            self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
         }
         let dir = fold_path(&forms.real);
         let reach = if self.skips_hidden { Reach::Visible } else { Reach::All };

@@ -3,8 +3,7 @@
 use super::world::{Node, World, abs, action, compile, identity, input_of, raw_policy, word};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{
-    Action, Enforcement, Facts, Judgement, Layer, LayerRules, Opinion, Policy, RawPolicy, RawRule, Request,
-    Survey, Weight,
+    Action, Facts, Judgement, Layer, LayerRules, Opinion, Policy, RawPolicy, RawRule, Request, Survey, Weight,
 };
 use toolgate_proto::{
     Code, CommandRights, Effect, Intent, Network, Question, RightsLevel, Scope, SourceId, ToolIdentity,

@@ -72,11 +72,13 @@ fn readable(rights: &CommandRights, place: &Place, git_reads: &[AbsPath]) -> Opt
 }
 
 fn protected(terms: &Terms, settings: &SandboxSettings, place: &Place, writable: &[AbsPath]) -> Vec<AbsPath> {
-    let mut protected = terms.protected.clone();
+    // A directory of which a file was granted by name is left to the rules for files, which know that file.
+    let granted = |path: &AbsPath| terms.rights.named.iter().any(|named| named.is_under(path));
+    let mut protected: Vec<AbsPath> = terms.protected.iter().filter(|path| !granted(path)).cloned().collect();
     protected.extend(settings.protected.iter().cloned());
     let names =
         writable.iter().flat_map(|root| ALWAYS_PROTECTED.into_iter().map(move |name| root.join(name)));
-    protected.extend(names.filter(|path| !terms.rights.named.contains(path)));
+    protected.extend(names.filter(|path| !granted(path)));
     // A workspace may hold toolgate's own private directory, if a user keeps temporary files there.
     protected.push(place.startup.clone());
     if !place.output.is_under(place.dir()) {
