@@ -29,6 +29,8 @@ pub(super) struct Bounds {
     /// when something is first to be changed: most commands change nothing.
     barred: OnceLock<BarredPaths>,
     unreadable: Vec<AbsPath>,
+    /// Of those, the ones that were spelled out: a command that opens one is told so.
+    spelled_out: Vec<AbsPath>,
     /// What was granted by name, wherever it lies.
     named: Vec<AbsPath>,
     /// Rules by name and pattern, asked about real paths.
@@ -77,6 +79,7 @@ impl Bounds {
         let unreadable: Vec<AbsPath> = confinement.unreadable.iter().filter(there).cloned().collect();
         let mut unreadable = both_ends(&unreadable);
         unreadable.retain(|path| !named.contains(path));
+        let spelled_out = unreadable.clone();
         let searched: Vec<AbsPath> = match &readable {
             Some(paths) => paths.iter().filter(|path| !private.contains(path)).cloned().collect(),
             None => writable.clone(),
@@ -108,6 +111,7 @@ impl Bounds {
             protected: confinement.protected.clone(),
             barred: OnceLock::new(),
             unreadable,
+            spelled_out,
             named,
             hidden,
             native_write: Vec::new(),
@@ -163,6 +167,11 @@ impl Bounds {
 
     pub(super) fn unreadable(&self) -> &[AbsPath] {
         &self.unreadable
+    }
+
+    /// Whether a hidden path was spelled out by a rule or a setting, and not only by a name that looks like a secret.
+    pub(super) fn is_spelled_out(&self, real: &AbsPath) -> bool {
+        self.spelled_out.iter().any(|path| real.is_under(path))
     }
 
     pub(super) fn named(&self) -> &[AbsPath] {

@@ -114,6 +114,9 @@ pub(crate) struct Case<'r> {
     pub(crate) danger: Option<Severity>,
     /// A command is covered by a rule or not at all, so that what it does was not foreseen.
     pub(crate) covered_as_whole: bool,
+    /// A mode or a hook answered a question that no rule and no person did: nothing outside the workspace becomes
+    /// writable by that.
+    pub(crate) answered_by_default: bool,
     /// The command line being weighed is written in the plain subset of bash.
     pub(crate) plain_syntax: bool,
 }
@@ -160,6 +163,7 @@ impl<'r> Case<'r> {
             git: GitTerms::default(),
             danger: None,
             covered_as_whole: false,
+            answered_by_default: false,
             plain_syntax: false,
         }
     }
@@ -238,8 +242,7 @@ impl<'r> Case<'r> {
                 }
                 Force::ByDefault => match self.answered(&mut steps) {
                     Some(reason) => {
-                        // A mode or a hook answers for the call as it is, not for what the analysis found.
-                        self.covered_as_whole = true;
+                        self.answered_by_default = true;
                         Verdict::Allow(self.terms(reason, Approval::NotAsked))
                     }
                     None => {

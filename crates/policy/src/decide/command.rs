@@ -55,7 +55,9 @@ impl Case<'_> {
             let cover = spoken.map(Cover::Exact).or_else(|| self.cover(part));
             self.covered_as_whole |= match cover {
                 Some(Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing) => false,
-                Some(Cover::Exact(_) | Cover::Rule(_) | Cover::Grant(_)) | None => true,
+                Some(Cover::Exact(_) | Cover::Rule(_) | Cover::Grant(_)) => true,
+                // A mode or a hook may answer for it. What only reads needs no more rights for that.
+                None => !self.is_known_reading(part),
             };
             self.weigh_part(part, cover);
             covers.push(cover);
@@ -242,15 +244,19 @@ impl Case<'_> {
             .then_some(Cover::AcceptEdits)
     }
 
-    /// Whether a command passes because it can do nothing but read. Its redirects are judged by themselves.
+    /// Whether a command passes because it can do nothing but read.
     fn passes_as_reading(&self, part: &Part) -> bool {
+        self.compiled.auto_read_only && self.is_known_reading(part)
+    }
+
+    /// Whether it is known that a command can do nothing but read. Its redirects are judged by themselves.
+    fn is_known_reading(&self, part: &Part) -> bool {
         let by_itself = |inferred: &&Inferred| inferred.origin != Origin::Redirect;
         let mut own = part.effects.iter().filter(by_itself).map(|inferred| &inferred.effect);
         // Where the kernel does not hold a command to its effects, only what is plain and fully known passes.
         let enforced = self.compiled.enforcement == Enforcement::Kernel;
         let bounded = enforced || self.plain_syntax && !part.reads_unknown_paths;
-        self.compiled.auto_read_only
-            && bounded
+        bounded
             && part.read_only
             && !part.unknown_effects
             && part.chosen_by.iter().all(|path| self.is_missing(path))

@@ -101,7 +101,8 @@ impl Case<'_> {
         for inferred in inferred {
             let Effect::Write { path, kind } = &inferred.effect else { continue };
             let Some(real) = self.certain_real(path) else { continue };
-            if real.as_path() == std::path::Path::new("/dev/null") {
+            let inside = self.request.workspace.roots.iter().any(|root| real.is_under(root));
+            if real.as_path() == std::path::Path::new("/dev/null") || self.answered_by_default && !inside {
                 continue;
             }
             let scope = match kind {

@@ -100,7 +100,7 @@ fn a_project_may_tighten_the_sandbox_and_only_the_person_may_loosen_it() {
     assert_eq!(run(&desk, outside).code, 1);
     let said = run(&desk, "cat secret");
     assert!(said.code == 1 && !said.out.contains("hunter2"), "{}{}", said.out, said.err);
-    assert!(said.err.contains("tried to read"), "{}", said.err);
+    assert!(said.err.contains("withheld from the command"), "{}", said.err);
 
     let desk = Desk::new();
     let path = desk.beside("home/.config/toolgate/settings.json");

@@ -138,7 +138,7 @@ impl Asked<'_> {
     fn withhold(&self, place: &Place, changes: bool, flags: i32) -> Result<Answer, Errno> {
         self.keeps.refuse(self.target, Access::ReadHidden, &place.real);
         match self.keeps.withheld {
-            Withheld::Empty if !changes => {
+            Withheld::Empty if !changes && !self.keeps.bounds.is_spelled_out(&place.real) => {
                 let empty = fs::memfd_create("withheld", MemfdFlags::CLOEXEC)?;
                 Ok(Answer::Handle { handle: empty, close_on_exec: flags & libc::O_CLOEXEC != 0 })
             }
