@@ -17,6 +17,7 @@
 
 mod main {
     mod bash_desk;
+    mod bash_oracle;
     mod bash_properties;
     mod bash_sandbox;
     mod bash_survivors;

@@ -1,0 +1,160 @@
+//! Lines that pass without a rule, run in the real sandbox: whatever the analysis thought of them, nothing is written,
+//! nothing secret is shown, and nothing that was not listed is started.
+
+use super::bash_desk::on_runtime;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use toolgate_gate::{CallLimits, Gate, GateParts};
+use toolgate_os::sandbox::Ground;
+use toolgate_policy::{Enforcement, RawPolicy};
+use toolgate_proto::{AbsPath, Stage, ToolCall};
+use toolgate_testkit::session_in;
+use toolgate_tools::{Surroundings, Toolset, register, surround};
+
+const CORPUS: [&str; 2] = [
+    include_str!("../../../policy/tests/corpus/shell.jsonl"),
+    include_str!("../../../policy/tests/corpus/shell-round2.jsonl"),
+];
+
+/// Lines whose words are only known at run time, and lines about secrets: what they reach is for the kernel to bound.
+const LIVE: &[&str] = &[
+    "ls | xargs cat",
+    "find . -type f | xargs cat",
+    "find . -type f -exec cat {} +",
+    "cat $(ls -a)",
+    "cat *",
+    "for f in $(ls -a); do cat \"$f\"; done",
+    "while read -r f; do cat \"$f\"; done < names",
+    "ls -a | while read -r f; do cat \"$f\"; done",
+    "grep -r . .",
+    "grep -rn hunter2 . | head",
+    "rg --hidden hunter2 .",
+    "awk '{ print }' *",
+    "head -n 5 sub/*",
+    "wc -l $(find . -name '.e*')",
+    "f=.env; cat \"$f\"",
+    "files=(.env a.txt); cat \"${files[@]}\"",
+    "echo .env | xargs cat",
+    "printf '%s\\n' .env ../outside | xargs cat",
+    "sort -u $(git ls-files 2>/dev/null) names",
+    "tail -n +1 */*",
+    "diff -r . sub",
+    "cat names | xargs -I{} cat {}",
+    "find . -name .env -exec head {} \\;",
+    "stat -c %n $(ls -a)",
+    "strings *",
+    "od -c twin",
+    "cat link",
+    "cat sub/../link",
+];
+
+struct Room {
+    dir: tempfile::TempDir,
+    gate: Gate,
+}
+
+impl Room {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let gate = Gate::new(GateParts {
+            policy: RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() },
+            ..GateParts::default()
+        });
+        register(&gate, Toolset::Claude).unwrap();
+        let room = Self { dir, gate };
+        for name in ["ws/sub", "ws/src", "temp", "home"] {
+            std::fs::create_dir_all(room.path(name)).unwrap();
+        }
+        let write = |name: &str, text: &str| std::fs::write(room.path(name), text).unwrap();
+        write("ws/a.txt", "plain\n");
+        write("ws/.env", "S=hunter2\n");
+        write("ws/sub/id_rsa", "hunter2\n");
+        write("ws/sub/b.txt", "plain\n");
+        write("ws/names", "a.txt\n.env\n../outside\nsub/id_rsa\n");
+        write("ws/package.json", "{}\n");
+        write("outside", "hunter2\n");
+        std::os::unix::fs::symlink(room.path("outside"), room.path("ws/link")).unwrap();
+        std::fs::hard_link(room.path("ws/.env"), room.path("ws/twin")).unwrap();
+        room
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(name)
+    }
+
+    /// Runs a line if it passes without a question. `None` if it does not.
+    async fn run(&self, command: &str) -> Option<String> {
+        let session = session_in(&AbsPath::new(self.path("ws")).unwrap());
+        surround(
+            &session,
+            Surroundings {
+                environment: std::env::vars().collect(),
+                set: BTreeMap::from([("HOME".to_owned(), self.path("home").display().to_string())]),
+                temp_dir: AbsPath::new(self.path("temp")).unwrap(),
+                ..Surroundings::default()
+            },
+        );
+        let input = json!({ "command": command, "timeout": 5000 });
+        let call = ToolCall::new(toolgate_os::fresh_id("call_"), "Bash", input.to_string());
+        let closed = self.gate.call(&session, call, CallLimits::default()).await;
+        match closed.result {
+            Ok(output) => Some(output.model_text()),
+            Err(refusal) if refusal.stage < Stage::Run => None,
+            Err(refusal) => Some(refusal.partial.map(|output| output.model_text()).unwrap_or_default()),
+        }
+    }
+}
+
+/// Every file with its content and mode.
+fn snapshot(top: &Path) -> Vec<(PathBuf, Vec<u8>, u32)> {
+    use std::os::unix::fs::PermissionsExt;
+    let mut out = Vec::new();
+    let mut ahead = vec![top.to_path_buf()];
+    while let Some(path) = ahead.pop() {
+        let meta = std::fs::symlink_metadata(&path).unwrap();
+        if meta.is_dir() {
+            ahead.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+        let content = if meta.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
+        out.push((path, content, meta.permissions().mode()));
+    }
+    out.sort();
+    out
+}
+
+#[test]
+fn lines_that_pass_do_nothing_but_read_in_the_sandbox() {
+    if !Ground::here().enforces_rights() {
+        println!("skipped: this kernel does not enforce the rights of commands");
+        return;
+    }
+    on_runtime(async {
+        let room = Room::new();
+        let before =
+            [snapshot(&room.path("ws")), snapshot(&room.path("outside")), snapshot(&room.path("home"))];
+        let cases: Vec<String> = CORPUS
+            .iter()
+            .flat_map(|text| text.lines())
+            .map(|line| serde_json::from_str::<Value>(line).unwrap())
+            .filter_map(|case| case["input"].as_str().map(str::to_owned))
+            .chain(LIVE.iter().map(|line| (*line).to_owned()))
+            .collect();
+        let (mut ran, mut live) = (0, 0);
+        for line in &cases {
+            let Some(output) = room.run(line).await else { continue };
+            ran += 1;
+            live += usize::from(LIVE.contains(&line.as_str()));
+            assert!(!output.contains("hunter2"), "{line}: {output}");
+            let after =
+                [snapshot(&room.path("ws")), snapshot(&room.path("outside")), snapshot(&room.path("home"))];
+            assert!(before == after, "{line} changed something: {output}");
+        }
+        println!(
+            "{ran} of {} lines passed and ran, {live} of {} with words that are only known at run time",
+            cases.len(),
+            LIVE.len()
+        );
+        assert!(ran > 100 && live > 8, "{ran} {live}");
+    });
+}
