@@ -26,6 +26,7 @@ mod awake;
 mod clock;
 mod expand;
 mod files;
+mod hard_links;
 mod hookhttp;
 mod hookproc;
 #[cfg(feature = "http")]
@@ -58,6 +59,7 @@ pub use files::{
     names_in, open_named_file, opens_beneath, read_named_bytes, read_settings_text, replace_own, stamp,
     write_private,
 };
+pub use hard_links::find_hard_links;
 pub use hookhttp::{HookPost, HookReply, PostProblem, post_hook};
 pub use hookproc::{HookCommand, HookProblem, HookProgram, HookRun, HookStep, run_hook};
 #[cfg(feature = "http")]

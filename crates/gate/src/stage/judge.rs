@@ -7,7 +7,7 @@ use crate::scene::Scene;
 use serde_json::{Map, Value};
 use toolgate_os::{NamePattern, expand_pattern};
 use toolgate_policy::{Judgement, Opinion, Policy, Request, ShellGlob, Survey};
-use toolgate_proto::{Facts, Intent, JudgedAs, Refusal, ToolIdentity, Workspace};
+use toolgate_proto::{Facts, Intent, JudgedAs, PathFact, Refusal, ToolIdentity, Workspace};
 
 /// A call that policy has judged.
 pub(crate) struct Judged {
@@ -82,6 +82,14 @@ fn intent_of(valid: &Valid, scene: &Scene) -> Intent {
     intent
 }
 
+/// A file with other names is judged under each of them, where all of them lie in the workspace.
+fn other_names(fact: &mut PathFact, workspace: &Workspace) {
+    if let Some(names) = toolgate_os::find_hard_links(&fact.real, &workspace.roots) {
+        fact.links.extend(names);
+        fact.hard_linked = false;
+    }
+}
+
 /// A shell pattern, as the os matches it with names.
 struct GlobNames(ShellGlob);
 
@@ -117,7 +125,10 @@ fn decide(
         }
         facts.insert_glob(glob.clone(), matches);
     }
-    for fact in toolgate_os::resolve_all(&survey.paths) {
+    for mut fact in toolgate_os::resolve_all(&survey.paths) {
+        if fact.hard_linked && policy.is_written(&fact.asked, intent, &survey) {
+            other_names(&mut fact, workspace);
+        }
         facts.insert(fact);
     }
     let request = Request { tool, input, intent, survey: &survey, workspace, facts: &facts, opinions };

@@ -187,6 +187,11 @@ impl Files {
         self
     }
 
+    /// Whether a file may hold secrets, so that it may be listed but not quoted unless it was named by itself.
+    pub fn may_hold_secrets(&self, path: &AbsPath) -> bool {
+        self.hidden.as_ref().is_some_and(|hidden| hidden.for_content().hides(path))
+    }
+
     /// Where a granted path really leads.
     pub fn real(&self, asked: &AbsPath) -> Result<AbsPath, FileProblem> {
         self.find(asked, |_| true)

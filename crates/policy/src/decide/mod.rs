@@ -155,6 +155,17 @@ impl Policy {
         survey
     }
 
+    /// Whether a call would change what is at a path, as far as its intent and commands tell.
+    pub fn is_written(&self, path: &AbsPath, intent: &Intent, survey: &Survey) -> bool {
+        let parts = survey.commands.iter().flat_map(|command| &command.analysis.parts);
+        let inferred = parts.flat_map(|part| &part.effects).map(|inferred| &inferred.effect);
+        intent
+            .effects
+            .iter()
+            .chain(inferred)
+            .any(|effect| matches!(effect, Effect::Write { path: written, .. } if written == path))
+    }
+
     /// Judges a call.
     pub fn decide(&self, request: &Request<'_>) -> Judgement {
         let mut case = Case::new(&self.compiled, self.mode, request);

@@ -223,8 +223,16 @@ fn expand(
         looked_at: 0,
     };
     walk.directory(&real, Path::new(""));
-    let (found, over) = (walk.found, walk.looked_at >= MOST_ENTRIES);
-    if found.is_empty() {
+    let over = walk.looked_at >= MOST_ENTRIES;
+    let (withheld, found): (Vec<AbsPath>, Vec<AbsPath>) =
+        walk.found.into_iter().partition(|path| cleared.files().may_hold_secrets(path));
+    if let Some(first) = withheld.first() {
+        let (count, files) = (withheld.len(), if withheld.len() == 1 { "file" } else { "files" });
+        notes.push(format!(
+            "withheld from `{given}`: {count} {files} that may hold secrets, such as `{first}`; name it by itself to be asked about it"
+        ));
+    }
+    if found.is_empty() && withheld.is_empty() {
         notes.push(format!("no file matches `{given}`"));
     }
     if over || items.len() + found.len() > MOST_FILES {

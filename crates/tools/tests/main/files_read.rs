@@ -175,3 +175,34 @@ fn many_files_keep_their_order_and_patterns_find_files() {
     // What it showed counts as read.
     room.said("Write", json!({ "file_path": room.path("src/deep/x.rs"), "content": "new" }));
 }
+
+#[test]
+fn a_pattern_withholds_files_that_may_hold_secrets_and_counts_them() {
+    let room = Room::new();
+    room.put(".env", "S=hunter2");
+    room.put(".editorconfig", "root = true");
+    room.put("sub/id_rsa", "hunter2");
+    room.put("sub/a.txt", "plain");
+    let said = room.said("read_many_files", json!({ "paths": [".e*", "sub/*"] }));
+    assert!(!said.contains("hunter2"), "{said}");
+    assert!(said.contains("root = true") && said.contains("plain"), "{said}");
+    assert!(
+        said.contains("withheld from `.e*`: 1 file") && said.contains("withheld from `sub/*`: 1 file"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_hard_link_between_two_files_of_the_workspace_is_no_question() {
+    let room = Room::with(toolgate_proto::Mode::AcceptEdits, Vec::new());
+    room.put("a.txt", "one\n");
+    std::fs::hard_link(room.path("a.txt"), room.path("b.txt")).unwrap();
+    room.said("Read", json!({ "file_path": room.path("a.txt") }));
+    room.said("Edit", json!({ "file_path": room.path("a.txt"), "old_string": "one", "new_string": "two" }));
+    // A name that is protected is asked about under whatever other name.
+    room.put(".git/config", "x\n");
+    std::fs::hard_link(room.path(".git/config"), room.path("c.txt")).unwrap();
+    room.said("Read", json!({ "file_path": room.path("c.txt") }));
+    let edit = json!({ "file_path": room.path("c.txt"), "old_string": "x", "new_string": "y" });
+    assert!(room.refused("Edit", edit).reason.contains("protected"));
+}
