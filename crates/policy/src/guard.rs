@@ -7,7 +7,7 @@
 use crate::compile::Compiled;
 use crate::facts::Workspace;
 use crate::fold::fold_path;
-use crate::protect::{Touch, below};
+use crate::protect::{Touch, below, is_under};
 use crate::rule::ActionIndex;
 use crate::rule::path::Places;
 use std::sync::Arc;
@@ -51,6 +51,25 @@ const GIT_DATA: &[&str] = &[
     "bisect_names",
     "bisect_ancestors_ok",
     "lost-found",
+];
+
+/// Trees of the system that every user may read: certificates there are named like keys, and are none.
+const PUBLIC_TREES: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/opt",
+    "/nix/store",
+    "/snap",
+    "/etc/ssl/certs",
+    "/etc/ca-certificates",
+    "/etc/pki/tls/certs",
+    "/etc/pki/ca-trust",
+    "/proc",
+    "/sys",
 ];
 
 /// The rules for files, for a command while it runs. Made by [`Policy::command_guard`](crate::Policy::command_guard).
@@ -164,7 +183,10 @@ impl GuardScope {
 
     fn is_sensitive(&self, compiled: &Compiled, text: &str, folded: &str) -> bool {
         let inside = below(folded, self.roots.iter().map(String::as_str));
+        let public =
+            || inside.len() == folded.len() && PUBLIC_TREES.iter().any(|tree| is_under(folded, tree));
         compiled.guarded.sensitive(inside, Touch::Read).is_some()
+            && !public()
             && compiled.frank_reads.find(text, &self.exact).is_none()
             && compiled.frank_edits.find(text, &self.exact).is_none()
     }

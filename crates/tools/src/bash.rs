@@ -215,7 +215,7 @@ async fn run(
         let rest = Duration::from_millis(BACKGROUND_MILLIS);
         return Ok(sent_to_background(&task, cleared, rest, "ran out of time and goes on in the background"));
     }
-    for anomaly in anomalies(&task, cleared.terms().rights.level) {
+    for anomaly in anomalies(&task) {
         cleared.progress().report_anomaly(anomaly);
     }
     let mut notes = Vec::new();

@@ -94,8 +94,9 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
         let code = if problem.sandbox { Code::SandboxUnavailable } else { Code::ShellFailed };
         Refusal::new(code, format!("the command could not be started: {}", problem.message))
     })?;
+    let level = cleared.terms().rights.level;
     let words = (number, order.text.clone(), order.description.clone());
-    let task = Arc::new(Task::new(words, process, changed, (place, proxy, surroundings.grace)));
+    let task = Arc::new(Task::new(words, process, changed, (place, proxy, surroundings.grace), level));
     let _ = known.set(Arc::downgrade(&task));
     Ok(task)
 }
@@ -113,6 +114,9 @@ fn tell_end(task: &Task, progress: &Progress) {
         && let Phase::Gone(_) = task.process.phase()
         && task.end_told.set(()).is_ok()
     {
+        for anomaly in super::anomalies(task) {
+            progress.report_anomaly(anomaly);
+        }
         progress.task_ended(&task.id, super::listing(task), task.process.written().file);
     }
 }

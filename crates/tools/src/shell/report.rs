@@ -210,8 +210,8 @@ fn withheld_words(withheld: &[&str]) -> Option<String> {
 }
 
 /// What the sandbox refused although nothing of the kind was foreseen when the command was judged.
-pub(crate) fn anomalies(task: &Task, level: RightsLevel) -> Vec<String> {
-    let unforeseen = |refused: &&Refused| match (level, refused.access) {
+pub(crate) fn anomalies(task: &Task) -> Vec<String> {
+    let unforeseen = |refused: &&Refused| match (task.level, refused.access) {
         (RightsLevel::Workspace, _) => false,
         // Programs look for settings of their own, and searches come by files that are kept back.
         (RightsLevel::ReadOnly | RightsLevel::NamedWrites, Access::Read | Access::ReadHidden) => false,

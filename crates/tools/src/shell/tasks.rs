@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use toolgate_gate::{HostRules, HostWord};
 use toolgate_os::process::{Phase, Process};
 use toolgate_os::{HostRule, Proxy, RefusedHost, Scratch};
-use toolgate_proto::AbsPath;
+use toolgate_proto::{AbsPath, RightsLevel};
 
 /// How long the end of a session may take. Killing everything takes milliseconds.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -84,6 +84,8 @@ pub(crate) struct Task {
     refused_before: Vec<RefusedHost>,
     /// How long it may take to end by itself when it is told to.
     pub(crate) grace: Duration,
+    /// How its rights were cut.
+    pub(crate) level: RightsLevel,
 }
 
 impl Task {
@@ -198,6 +200,7 @@ impl Task {
         process: Process,
         changed: watch::Receiver<()>,
         (place, proxy, grace): (Arc<Place>, Option<Arc<Proxy>>, Duration),
+        level: RightsLevel,
     ) -> Self {
         Self {
             id: format!("task_{number}"),
@@ -212,6 +215,7 @@ impl Task {
             refused_before: proxy.as_deref().map(Proxy::refused).unwrap_or_default(),
             proxy,
             grace,
+            level,
         }
     }
 }

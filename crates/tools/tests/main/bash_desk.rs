@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use toolgate_gate::{Answer, Approver, CallLimits, Closed, Gate, GateParts, Session};
+use toolgate_policy::{Enforcement, RawPolicy};
 use toolgate_proto::{AbsPath, Mode, Output, Refusal, ToolCall};
 use toolgate_testkit::{Conduct, FakeApprover, allow_all, session_in};
 use toolgate_tools::{Surroundings, Toolset, register, surround};
@@ -39,6 +40,16 @@ impl Desk {
     /// A desk with more rules.
     pub(super) fn ruled(allow: &[&str], deny: &[&str], change: impl FnOnce(&mut Surroundings)) -> Self {
         Self::made(Toolset::Claude, change, (allow, deny), Vec::new())
+    }
+
+    /// A desk without rules, where only what reads passes.
+    pub(super) fn reading(change: impl FnOnce(&mut Surroundings)) -> Self {
+        let mut desk = Self::made(Toolset::Claude, change, (&[], &[]), Vec::new());
+        let policy = RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() };
+        let gate = Gate::new(GateParts { policy, ..GateParts::default() });
+        register(&gate, Toolset::Claude).unwrap();
+        desk.gate = Arc::new(gate);
+        desk
     }
 
     /// A desk where nobody can be asked.

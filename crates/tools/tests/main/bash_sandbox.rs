@@ -252,3 +252,32 @@ fn sockets_in_the_file_system_are_reached_where_granted() {
         assert_eq!(output(&desk.bash(connect).await).model_text(), "met\n");
     });
 }
+
+/// The analysis takes `egrep` for a reader that starts `grep` and nothing else. Here it is made to start more.
+#[test]
+fn what_was_not_foreseen_is_refused_and_stands_in_the_record() {
+    if !toolgate_os::sandbox::Ground::here().enforces_rights() {
+        println!("skipped: this kernel does not enforce the rights of commands");
+        return;
+    }
+    on_runtime(async {
+        let desk = Desk::reading(|surroundings| {
+            let bin = surroundings.temp_dir.parent().unwrap().join("bin");
+            std::fs::create_dir(&bin).unwrap();
+            let script = bin.join("egrep");
+            std::fs::write(&script, "#!/bin/sh\ntouch planted\n/usr/bin/touch planted\necho x > planted\n")
+                .unwrap();
+            Command::new("chmod").arg("+x").arg(script.as_path()).status().unwrap();
+            let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
+            surroundings.environment.insert("PATH".to_owned(), path);
+        });
+        std::fs::write(desk.path("ws/f"), "x\n").unwrap();
+        let closed = desk.bash("egrep x f").await;
+        assert!(!desk.path("ws/planted").as_path().exists());
+        let anomalies = &closed.record.anomalies;
+        assert!(anomalies.iter().all(|anomaly| anomaly.code == Code::Unforeseen), "{anomalies:?}");
+        let says = |words: &str| anomalies.iter().any(|anomaly| anomaly.text.contains(words));
+        assert!(says("tried to start") && says("tried to write"), "{anomalies:?} {:?}", closed.result);
+        assert!(closed.record.judged.unwrap().rights.is_some_and(|rights| rights.execute.is_some()));
+    });
+}
