@@ -107,7 +107,7 @@ pub(super) fn handles_beside(exceptions: &[AbsPath]) -> Arc<Vec<SystemHandle>> {
             let Ok(entries) = std::fs::read_dir(directory.as_path()) else { continue };
             for entry in entries.flatten() {
                 let path = directory.join(entry.file_name());
-                if exceptions.iter().any(|exception| *exception == path) {
+                if exceptions.contains(&path) {
                     continue;
                 }
                 if exceptions.iter().any(|exception| exception.is_under(&path)) {
