@@ -14,7 +14,7 @@ use crate::sandbox::scan::moves_guarded;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self, AtFlags, FileType, MemfdFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use toolgate_proto::EntryKind;
 
@@ -139,7 +139,10 @@ impl Asked<'_> {
         self.keeps.refuse(self.target, Access::ReadHidden, &place.real);
         match self.keeps.withheld {
             Withheld::Empty if !changes && !self.keeps.bounds.is_spelled_out(&place.real) => {
-                let empty = fs::memfd_create("withheld", MemfdFlags::CLOEXEC)?;
+                let memory = fs::memfd_create("withheld", MemfdFlags::CLOEXEC)?;
+                // Opened anew, for reading only: nothing can be put into it.
+                let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
+                let empty = fs::openat(fs::CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
                 Ok(Answer::Handle { handle: empty, close_on_exec: flags & libc::O_CLOEXEC != 0 })
             }
             Withheld::Empty | Withheld::Refused => Err(Errno::ACCESS),
