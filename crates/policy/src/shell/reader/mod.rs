@@ -194,6 +194,10 @@ impl<'a> Reader<'a> {
 
     /// Reads the texts of the here-documents announced on the line that just ended.
     fn here_documents(&mut self) -> Read<()> {
+        if self.substitutions > 0 && self.pending.len() > 1 {
+            // bash 5.2 prints what it has read of a substitution and reads it again; it mixes up several texts.
+            return unclear("several here-documents of one line in a substitution");
+        }
         for pending in std::mem::take(&mut self.pending) {
             let mut text = String::new();
             loop {

@@ -143,6 +143,13 @@ impl Reader<'_> {
                 }
                 values.push(self.some_word()?);
             }
+            // What follows belongs to the word for bash, a `#` too, which then begins no comment.
+            let ends = |byte: u8| {
+                byte.is_ascii_whitespace() || matches!(byte, b';' | b'&' | b'|' | b')' | b'<' | b'>')
+            };
+            if !self.raw(0).is_none_or(ends) {
+                return unclear("text stands right behind an array");
+            }
         } else {
             values.push(self.word(Extent::Argument)?);
         }
