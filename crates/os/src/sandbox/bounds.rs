@@ -2,7 +2,7 @@
 
 use super::Confinement;
 use super::guard::FileGuard;
-use super::scan::find_hidden;
+use super::scan::{find_hidden, find_symlinked, is_repository_setting};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use std::collections::HashSet;
 use toolgate_proto::{AbsPath, EntryKind};
@@ -77,6 +77,9 @@ impl Bounds {
         unreadable.sort();
         unreadable.dedup();
         let mut barred = both_ends(&confinement.protected);
+        let symlinked = find_symlinked(writable.iter(), &confinement.guard);
+        // A symlink to a root, or to what is around it, bars no more than itself.
+        barred.extend(symlinked.into_iter().filter(|path| !writable.iter().any(|root| root.is_under(path))));
         barred.extend(unreadable.iter().cloned());
         let pinned = barred.iter().filter_map(identity).collect();
         let hidden = unreadable.iter().filter_map(identity).collect();
@@ -194,7 +197,7 @@ impl Bounds {
             return !self.bars(real);
         }
         let granted = self.writable.iter().any(|root| real.is_under(root)) || self.entries.contains(real);
-        granted && !self.bars(real) && !self.guard.protects(real)
+        granted && !self.bars(real) && !self.guard.protects(real) && !self.sets_up_repository(real)
     }
 
     /// Whether a directory may be made at a path: also on the way to an entry that may be written.
@@ -252,6 +255,14 @@ impl Bounds {
     /// Whether this very file must stay as it is, under whatever name.
     pub(super) fn pins(&self, device: u64, number: u64) -> bool {
         self.pinned.contains(&(device, number))
+    }
+
+    /// Whether this makes git run programs in a repository that has another name than `.git`. Those that do have it are
+    /// the guard's business, which knows what was granted.
+    fn sets_up_repository(&self, real: &AbsPath) -> bool {
+        let named = || self.named.iter().any(|path| real.is_under(path));
+        let ordinary = || real.as_path().components().any(|part| part.as_os_str() == ".git");
+        self.guard.is_some() && is_repository_setting(real) && !named() && !ordinary()
     }
 
     fn bars(&self, real: &AbsPath) -> bool {

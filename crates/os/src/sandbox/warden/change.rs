@@ -10,7 +10,7 @@ use super::{Answer, Keeps, Later, Question};
 use crate::sandbox::Withheld;
 use crate::sandbox::calls::OPENS_TO_CHANGE;
 use crate::sandbox::refused::Access;
-use crate::sandbox::scan::moves_guarded;
+use crate::sandbox::scan::{brings_private, leads_to, moves_guarded};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self, AtFlags, FileType, MemfdFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -194,6 +194,11 @@ impl Asked<'_> {
         if native(&old) && native(&new) || old.kind == EntryKind::Missing {
             return Ok(Answer::Go);
         }
+        // The command changes its own temporary directory without the supervisor, so what was looked at there may be
+        // something else when it is moved. Programs then copy, as between two file systems.
+        if native(&old) != native(&new) {
+            return Err(Errno::XDEV);
+        }
         for place in [&old, &new] {
             if !bounds.may_replace(&place.real) {
                 return Ok(self.refuse(place));
@@ -206,7 +211,14 @@ impl Asked<'_> {
         let exchanges = flags & u64::from(RenameFlags::EXCHANGE.bits()) != 0;
         let moved = [(&old, &new), (&new, &old)];
         for (from, to) in moved.into_iter().take(if exchanges { 2 } else { 1 }) {
-            if from.kind == EntryKind::Directory && moves_guarded(&from.real, &to.real, &bounds.guard) {
+            let guarded = match from.kind {
+                EntryKind::Directory => moves_guarded(&from.real, &to.real, &bounds.guard, bounds.private()),
+                EntryKind::File | EntryKind::Special => {
+                    brings_private(&from.real, &to.real, bounds.private())
+                }
+                EntryKind::Missing => false,
+            };
+            if guarded {
                 return Ok(self.refuse(from));
             }
         }
@@ -225,10 +237,18 @@ impl Asked<'_> {
         if native(&old) && native(&new) || old.kind == EntryKind::Missing {
             return Ok(Answer::Go);
         }
+        // The command changes its own temporary directory without the supervisor, so what was looked at there may be
+        // something else when it is moved. Programs then copy, as between two file systems.
+        if native(&old) != native(&new) {
+            return Err(Errno::XDEV);
+        }
         for place in [&old, &new] {
             if !bounds.may_replace(&place.real) {
                 return Ok(self.refuse(place));
             }
+        }
+        if brings_private(&old.real, &new.real, bounds.private()) {
+            return Ok(self.refuse(&new));
         }
         if !self.stands_in() {
             return Ok(self.keeps.no());
@@ -245,7 +265,8 @@ impl Asked<'_> {
         if native || place.kind != EntryKind::Missing {
             return Ok(Answer::Go);
         }
-        if !bounds.may_replace(&place.real) {
+        // No name is guarded in the temporary directory, so nothing in the workspace leads there.
+        if !bounds.may_replace(&place.real) || leads_to(&place.real, content.as_ref(), bounds.private()) {
             return Ok(self.refuse(&place));
         }
         if !self.stands_in() {
