@@ -17,6 +17,8 @@
 
 mod main {
     mod bash_desk;
+    mod bash_planting;
+    mod bash_planting_ways;
     mod bash_properties;
     mod bash_sandbox;
     mod bash_survivors;

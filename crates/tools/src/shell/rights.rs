@@ -4,7 +4,7 @@ use super::surroundings::{SandboxSettings, Surroundings};
 use super::tasks::Place;
 use toolgate_gate::Cleared;
 use toolgate_os::Proxy;
-use toolgate_os::process::{Environment, find_programs};
+use toolgate_os::process::{Environment, find_git_chosen, find_programs};
 use toolgate_os::sandbox::{Confinement, Net, Withheld};
 use toolgate_proto::{AbsPath, CommandRights, Network, RightsLevel, Scope, Terms};
 
@@ -53,7 +53,7 @@ pub(super) fn confinement(
         named: rights.named.clone(),
         // A search goes on to the next file; a program of which more is expected is told.
         withheld: if whole { Withheld::Refused } else { Withheld::Empty },
-        protected: protected(terms, settings, place, &writable),
+        protected: protected(terms, settings, place, (&writable, roots)),
         unreadable: terms.unreadable.iter().chain(&settings.unreadable).cloned().collect(),
         net: net(terms, settings, proxy),
         sockets: if whole { settings.sockets.clone() } else { Vec::new() },
@@ -71,12 +71,21 @@ fn readable(rights: &CommandRights, place: &Place, git_reads: &[AbsPath]) -> Opt
     Some(paths)
 }
 
-fn protected(terms: &Terms, settings: &SandboxSettings, place: &Place, writable: &[AbsPath]) -> Vec<AbsPath> {
+fn protected(
+    terms: &Terms,
+    settings: &SandboxSettings,
+    place: &Place,
+    (writable, roots): (&[AbsPath], &[AbsPath]),
+) -> Vec<AbsPath> {
     let mut protected = terms.protected.clone();
     protected.extend(settings.protected.iter().cloned());
     let names =
         writable.iter().flat_map(|root| ALWAYS_PROTECTED.into_iter().map(move |name| root.join(name)));
     protected.extend(names.filter(|path| !terms.rights.named.contains(path)));
+    if terms.rights.level != RightsLevel::ReadOnly {
+        let chosen = find_git_chosen(roots).into_iter();
+        protected.extend(chosen.filter(|path| !terms.rights.named.contains(path)));
+    }
     // A workspace may hold toolgate's own private directory, if a user keeps temporary files there.
     protected.push(place.startup.clone());
     if !place.output.is_under(place.dir()) {
