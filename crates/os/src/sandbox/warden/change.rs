@@ -16,6 +16,7 @@ use rustix::fs::{self, AtFlags, FileType, MemfdFlags, Mode, OFlags, RenameFlags}
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 use toolgate_proto::EntryKind;
 
 /// `None` if the call is none of these.
@@ -103,8 +104,7 @@ impl Asked<'_> {
         // Directories are not opened to be changed, and devices are Landlock's business.
         let pipe = place.kind == EntryKind::Special && place.is_pipe();
         if flags & libc::O_TMPFILE == libc::O_TMPFILE && !native {
-            // Programs then take a file with a name.
-            return Err(Errno::OPNOTSUPP);
+            return self.open_nameless(&place, flags, mode);
         }
         if native || place.kind == EntryKind::Directory || place.kind == EntryKind::Special && !pipe {
             return Ok(Answer::Go);
@@ -132,6 +132,22 @@ impl Asked<'_> {
         }
         let handle = fs::openat(&directory, &place.name, asked | ours, mode)?;
         hand(handle, asked)
+    }
+
+    /// A file without a name. In the system's temporary directories, where the C library makes one whatever `TMPDIR`
+    /// says, the command gets one of its own temporary directory, if it can never be given a name.
+    fn open_nameless(&self, place: &Place, flags: i32, mode: u64) -> Result<Answer, Errno> {
+        let asked = OFlags::from_bits_retain(flags.cast_unsigned());
+        let shared = ["/tmp", "/var/tmp"].iter().any(|path| place.real.as_path() == Path::new(path));
+        match self.keeps.bounds.private().first() {
+            Some(private) if shared && asked.contains(OFlags::EXCL) && self.stands_in() => {
+                let handle =
+                    fs::openat(fs::CWD, private.as_path(), asked | OFlags::CLOEXEC, self.mode(mode))?;
+                hand(handle, asked)
+            }
+            // Programs then take a file with a name.
+            Some(_) | None => Err(Errno::OPNOTSUPP),
+        }
     }
 
     /// The answer to reading what is hidden.
@@ -182,6 +198,7 @@ impl Asked<'_> {
         }
         let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         fs::unlinkat(&place.directory()?, &place.name, flags)?;
+        self.keeps.bounds.note_replaced(&place.real);
         Ok(Answer::Done(0))
     }
 
@@ -224,6 +241,8 @@ impl Asked<'_> {
         }
         let flags = RenameFlags::from_bits_retain(u32::try_from(flags & 0xffff_ffff).unwrap_or(0));
         fs::renameat_with(&old.directory()?, &old.name, &new.directory()?, &new.name, flags)?;
+        bounds.note_replaced(&old.real);
+        bounds.note_replaced(&new.real);
         Ok(Answer::Done(0))
     }
 
