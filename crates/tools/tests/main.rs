@@ -17,6 +17,7 @@
 
 mod main {
     mod bash_desk;
+    mod bash_ordinary;
     mod bash_planting;
     mod bash_planting_ways;
     mod bash_properties;

@@ -3,10 +3,10 @@
 use super::surroundings::{SandboxSettings, Surroundings};
 use super::tasks::Place;
 use toolgate_gate::Cleared;
-use toolgate_os::Proxy;
 use toolgate_os::process::{Environment, find_git_chosen, find_programs};
 use toolgate_os::sandbox::{Confinement, Net, Withheld};
-use toolgate_proto::{AbsPath, CommandRights, Network, RightsLevel, Scope, Terms};
+use toolgate_os::{Proxy, resolve};
+use toolgate_proto::{AbsPath, CommandRights, EntryKind, Network, RightsLevel, Scope, Terms};
 
 /// Names in every root that a command may not change, whatever the verdict lists: files by which a project steers
 /// toolgate, other agents or git. The rules for files say more; these hold where no supervisor can ask them.
@@ -38,11 +38,13 @@ pub(super) fn confinement(
     if whole {
         writable.extend(settings.writable.iter().cloned());
     }
+    // What was named is written as a whole: a tree may be removed or replaced, and not only what is in it.
+    let entries = pick(Scope::Entry).chain(pick(Scope::Tree).filter(|_| !whole)).collect();
     let roots = &cleared.scene().workspace.roots;
     let untrusted: Vec<AbsPath> = roots.iter().chain(&writable).chain([&place.temporary]).cloned().collect();
     let search_path = environment.get("PATH").unwrap_or_default();
     Confinement {
-        entries: pick(Scope::Entry).collect(),
+        entries,
         private: vec![place.temporary.clone()],
         readable: readable(rights, place, git_reads),
         executable: rights
@@ -79,9 +81,13 @@ fn protected(
 ) -> Vec<AbsPath> {
     let mut protected = terms.protected.clone();
     protected.extend(settings.protected.iter().cloned());
-    let names =
-        writable.iter().flat_map(|root| ALWAYS_PROTECTED.into_iter().map(move |name| root.join(name)));
-    protected.extend(names.filter(|path| !terms.rights.named.contains(path)));
+    // Nothing is held back below a single thing that was named, unless it is there: it could not be moved.
+    let there = |path: &AbsPath| resolve(path).kind != EntryKind::Missing;
+    for root in writable {
+        let names = ALWAYS_PROTECTED.into_iter().map(|name| root.join(name));
+        let names = names.filter(|path| !terms.rights.named.contains(path));
+        protected.extend(names.filter(|path| roots.contains(root) || there(path)));
+    }
     if terms.rights.level != RightsLevel::ReadOnly {
         let chosen = find_git_chosen(roots).into_iter();
         protected.extend(chosen.filter(|path| !terms.rights.named.contains(path)));

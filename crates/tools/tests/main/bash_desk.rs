@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use toolgate_gate::{Answer, Approver, CallLimits, Closed, Gate, GateParts, Session};
-use toolgate_policy::RawPolicy;
+use toolgate_policy::{Enforcement, RawPolicy};
 use toolgate_proto::{AbsPath, Mode, Output, Refusal, ToolCall};
 use toolgate_testkit::{Conduct, FakeApprover, allow_all, session_in};
 use toolgate_tools::{Surroundings, Toolset, register, surround};
@@ -51,6 +51,7 @@ impl Desk {
     pub(super) fn strict(mode: Mode, allow: &[&str], change: impl FnOnce(&mut Surroundings)) -> Self {
         let mut policy = allow_all(allow);
         policy.mode = mode;
+        policy.enforcement = Enforcement::Kernel;
         Self::under(policy, Toolset::Claude, change, Vec::new())
     }
 
