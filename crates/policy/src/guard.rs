@@ -51,26 +51,11 @@ const GIT_DATA: &[&str] = &[
     "bisect_names",
     "bisect_ancestors_ok",
     "lost-found",
+    "lfs",
 ];
 
-/// Trees of the system that every user may read: certificates there are named like keys, and are none.
-const PUBLIC_TREES: &[&str] = &[
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/opt",
-    "/nix/store",
-    "/snap",
-    "/etc/ssl/certs",
-    "/etc/ca-certificates",
-    "/etc/pki/tls/certs",
-    "/etc/pki/ca-trust",
-    "/proc",
-    "/sys",
-];
+/// The same for files with a number in their name: copies of the index, and what a bisection notes.
+const GIT_DATA_PREFIXES: &[&str] = &["bisect_", "index.", "sharedindex.", "next-index-"];
 
 /// The rules for files, for a command while it runs. Made by [`Policy::command_guard`](crate::Policy::command_guard).
 #[derive(Debug, Clone)]
@@ -173,7 +158,12 @@ impl GuardScope {
         // Objects of another repository would be shown as this one's.
         let alternates =
             rest.get(1) == Some(&"info") && rest.get(2).is_some_and(|name| name.contains("alternates"));
-        let is_data = GIT_DATA.contains(&first) || first.starts_with("bisect_");
+        // A list of references for servers without git, made anew when objects are packed.
+        let listed =
+            first == "info" && rest.len() == 2 && rest.get(1).is_some_and(|name| name.starts_with("refs"));
+        let is_data = GIT_DATA.contains(&first)
+            || GIT_DATA_PREFIXES.iter().any(|prefix| first.starts_with(prefix))
+            || listed;
         Some(is_data && !alternates && !rest.contains(&".git"))
     }
 
@@ -183,11 +173,29 @@ impl GuardScope {
 
     fn is_sensitive(&self, compiled: &Compiled, text: &str, folded: &str) -> bool {
         let inside = below(folded, self.roots.iter().map(String::as_str));
-        let public =
-            || inside.len() == folded.len() && PUBLIC_TREES.iter().any(|tree| is_under(folded, tree));
         compiled.guarded.sensitive(inside, Touch::Read).is_some()
-            && !public()
+            && !is_system_certificate(folded)
             && compiled.frank_reads.find(text, &self.exact).is_none()
             && compiled.frank_edits.find(text, &self.exact).is_none()
     }
+}
+
+/// Whether a path (in folded text form) is one of the certificates that the system's programs trust: their names end as
+/// those of keys do, and without them no connection is made. Where keys are kept beside them does not count.
+fn is_system_certificate(folded: &str) -> bool {
+    const DIRECTORIES: &[&str] = &[
+        "/etc/ssl/certs",
+        "/etc/ssl/cert.pem",
+        "/etc/ssl/ca-bundle.pem",
+        "/etc/pki/ca-trust",
+        "/etc/pki/tls/certs",
+        "/etc/pki/tls/cert.pem",
+        "/etc/ca-certificates",
+        "/usr/lib/ssl/certs",
+        "/usr/lib/ssl/cert.pem",
+        "/usr/share/ca-certificates",
+        "/usr/local/share/ca-certificates",
+        "/usr/share/pki/ca-trust-source",
+    ];
+    folded.ends_with(".pem") && DIRECTORIES.iter().any(|directory| is_under(folded, directory))
 }

@@ -6,7 +6,9 @@
 
 use crate::facts::Workspace;
 use crate::fold::{fold_name, fold_path};
-use crate::protected_names::{CHANGES, HELD_SHUT, HOME_SECRETS, NAMES, SECRETS, SYSTEM, TAILS};
+use crate::protected_names::{
+    CHANGES, ENDINGS, HELD_SHUT, HOME_SECRETS, NAMES, SECRETS, STEMS, SYSTEM, TAILS,
+};
 use crate::rule::segment::Segment;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -26,6 +28,7 @@ pub(crate) struct Guarded {
 /// What always holds, compiled once.
 struct Always {
     names: HashSet<&'static str>,
+    stems: HashSet<&'static str>,
     /// Tails by their last name.
     tails: HashMap<&'static str, Vec<&'static [&'static str]>>,
     secrets: Patterns,
@@ -41,6 +44,7 @@ static ALWAYS: LazyLock<Always> = LazyLock::new(|| {
     }
     Always {
         names: NAMES.iter().copied().collect(),
+        stems: STEMS.iter().copied().collect(),
         tails,
         secrets: Patterns::new(SECRETS.iter().copied()),
         changes: Patterns::new(CHANGES.iter().copied()),
@@ -98,7 +102,11 @@ impl Guarded {
         for (at, name) in names(path) {
             // A stream of a protected file is that file.
             let name = name.split(':').next().unwrap_or(name);
-            if ALWAYS.names.contains(name) || self.names.contains(name) {
+            if ALWAYS.names.contains(name)
+                || self.names.contains(name)
+                || ALWAYS.stems.contains(stem(name))
+                || ENDINGS.iter().any(|end| name.ends_with(end))
+            {
                 return Some(format!("`{name}` is trusted or run by other programs"));
             }
             let tail = ALWAYS.tails.get(name).into_iter().flatten().find(|tail| {
@@ -243,6 +251,12 @@ impl Patterns {
         }
         None
     }
+}
+
+/// A name without its extensions.
+fn stem(name: &str) -> &str {
+    let dot = name.bytes().skip(1).position(|byte| byte == b'.');
+    dot.and_then(|dot| name.get(..=dot)).unwrap_or(name)
 }
 
 fn length_bit(name: &str) -> u64 {

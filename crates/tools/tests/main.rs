@@ -18,6 +18,9 @@
 mod main {
     mod bash_desk;
     mod bash_oracle;
+    mod bash_ordinary;
+    mod bash_planting;
+    mod bash_planting_ways;
     mod bash_properties;
     mod bash_sandbox;
     mod bash_survivors;

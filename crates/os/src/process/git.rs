@@ -13,9 +13,11 @@
 //!
 //! The configuration may change between the question and the run; then the sandbox is what bounds git.
 
+mod chosen;
 mod layout;
 mod query;
 
+pub use chosen::find_git_chosen;
 use layout::{Repository, canonical};
 use query::{ConfigRow, MAX_CONFIG_BYTES, MAX_INDEX_BYTES, Query, find_git, parse_rows, parse_submodules};
 use std::collections::BTreeMap;

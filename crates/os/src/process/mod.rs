@@ -21,6 +21,7 @@ mod text;
 
 pub use capture::{Keeping, Written};
 pub use environment::{Environment, GitHelpers, looks_secret};
+pub use git::find_git_chosen;
 pub use program::{FoundProgram, find_programs};
 pub use text::plain_text;
 

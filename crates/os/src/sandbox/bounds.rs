@@ -2,10 +2,10 @@
 
 use super::Confinement;
 use super::guard::FileGuard;
-use super::scan::find_hidden;
+use super::scan::{find_hidden, find_symlinked, is_repository_setting};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use std::collections::HashSet;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 use toolgate_proto::{AbsPath, EntryKind};
 
 /// The bounds of one command, with symlinks resolved.
@@ -13,7 +13,10 @@ use toolgate_proto::{AbsPath, EntryKind};
 pub(super) struct Bounds {
     /// Trees in which it may write.
     writable: Vec<AbsPath>,
-    /// Single entries that it may create, change and remove.
+    /// Trees that are not there yet: it may make them.
+    missing: Vec<AbsPath>,
+    /// Single entries that it may create, change and remove. A name that ends in `XXXXXX` stands for every name that
+    /// `mkstemp` makes of it.
     entries: Vec<AbsPath>,
     /// Its own temporary directories: nothing in there is guarded.
     private: Vec<AbsPath>,
@@ -47,6 +50,8 @@ pub(super) struct Bounds {
     pub(super) native_write: Vec<AbsPath>,
     /// What Landlock grants for reading where hidden files lie among others.
     pub(super) native_read: Vec<AbsPath>,
+    /// Paths where something else is by now than when Landlock's rules were made: those are about files, not names.
+    replaced: Arc<Mutex<HashSet<AbsPath>>>,
 }
 
 /// Paths that may not be changed.
@@ -90,6 +95,7 @@ impl Bounds {
         unreadable.dedup();
         let hidden = unreadable.iter().filter_map(identity).collect();
         Self {
+            missing: missing(&confinement.writable),
             entries: confinement.entries.iter().map(|path| crate::resolve(path).real).collect(),
             executable: confinement
                 .executable
@@ -116,7 +122,29 @@ impl Bounds {
             hidden,
             native_write: Vec::new(),
             native_read: Vec::new(),
+            replaced: Arc::default(),
         }
+    }
+
+    /// Notes that the entry at a path was removed, renamed or replaced.
+    pub(super) fn note_replaced(&self, real: &AbsPath) {
+        if self.native_read.iter().any(|granted| real.is_under(granted))
+            && let Ok(mut replaced) = self.replaced.lock()
+        {
+            replaced.insert(real.clone());
+        }
+    }
+
+    fn is_replaced(&self, real: &AbsPath) -> bool {
+        let Ok(replaced) = self.replaced.lock() else { return false };
+        let mut at = Some(real.clone()).filter(|_| !replaced.is_empty());
+        while let Some(path) = at {
+            if replaced.contains(&path) {
+                return true;
+            }
+            at = path.parent();
+        }
+        false
     }
 
     /// Whether a socket at a path, symlinks resolved, may be connected to.
@@ -159,6 +187,9 @@ impl Bounds {
     fn barred_paths(&self) -> &BarredPaths {
         self.barred.get_or_init(|| {
             let mut paths = both_ends(&self.protected);
+            // A symlink to a root, or to what is around it, bars no more than itself.
+            let symlinked = find_symlinked(self.writable.iter(), &self.guard).into_iter();
+            paths.extend(symlinked.filter(|path| !self.writable.iter().any(|root| root.is_under(path))));
             paths.extend(self.unreadable.iter().cloned());
             let pinned = paths.iter().filter_map(identity).collect();
             BarredPaths { paths, pinned }
@@ -221,14 +252,17 @@ impl Bounds {
         if self.private.iter().any(|root| real.is_under(root)) {
             return !self.bars(real);
         }
-        let granted = self.writable.iter().any(|root| real.is_under(root)) || self.entries.contains(real);
-        granted && !self.bars(real) && !self.guard.protects(real)
+        let mut trees = self.writable.iter().chain(&self.missing);
+        let granted = trees.any(|root| real.is_under(root)) || self.is_entry(real);
+        granted && !self.bars(real) && !self.guard.protects(real) && !self.sets_up_repository(real)
     }
 
     /// Whether a directory may be made at a path: also on the way to an entry that may be written.
     pub(super) fn may_make_directory(&self, real: &AbsPath) -> bool {
-        let on_the_way =
-            || self.entries.iter().any(|entry| entry.is_under(real)) && !self.guard.protects(real);
+        let on_the_way = || {
+            self.entries.iter().chain(&self.missing).any(|entry| entry.is_under(real))
+                && !self.guard.protects(real)
+        };
         self.may_write(real) || on_the_way() && !self.bars(real)
     }
 
@@ -236,8 +270,12 @@ impl Bounds {
     /// A directory above something protected may not: it would take that along.
     pub(super) fn may_replace(&self, real: &AbsPath) -> bool {
         self.may_write(real)
-            && !self.writable().any(|root| root == real)
+            && (!self.writable().any(|root| root == real) || self.is_entry(real))
             && !self.barred().iter().any(|path| path.is_under(real))
+    }
+
+    fn is_entry(&self, real: &AbsPath) -> bool {
+        self.entries.iter().any(|entry| entry == real || is_made_of(real, entry))
     }
 
     /// Whether the content at a path, symlinks resolved, may be read.
@@ -274,7 +312,7 @@ impl Bounds {
         !mixed
             || whole
             || !self.unsearched && self.unreadable.is_empty()
-            || self.native_read.iter().any(|granted| real.is_under(granted))
+            || self.native_read.iter().any(|granted| real.is_under(granted)) && !self.is_replaced(real)
     }
 
     /// Whether this very file must stay as it is, under whatever name.
@@ -282,11 +320,40 @@ impl Bounds {
         self.barred_paths().pinned.contains(&(device, number))
     }
 
+    /// Whether this makes git run programs in a repository that has another name than `.git`. Those that do have it are
+    /// the guard's business, which knows what was granted.
+    fn sets_up_repository(&self, real: &AbsPath) -> bool {
+        let named = || self.named.iter().any(|path| real.is_under(path));
+        let ordinary = || real.as_path().components().any(|part| part.as_os_str() == ".git");
+        self.guard.is_some() && is_repository_setting(real) && !named() && !ordinary()
+    }
+
     fn bars(&self, real: &AbsPath) -> bool {
         let barred = self.barred_paths();
         barred.paths.iter().any(|path| real.is_under(path))
             || identity(real).is_some_and(|file| barred.pinned.contains(&file))
     }
+}
+
+/// Whether `mkstemp` may have made a path of a template.
+fn is_made_of(path: &AbsPath, template: &AbsPath) -> bool {
+    const PLACES: &str = "XXXXXX";
+    let name = |path: &AbsPath| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    let (Some(made), Some(template_name)) = (name(path), name(template)) else { return false };
+    let Some(prefix) = template_name.strip_suffix(PLACES) else { return false };
+    let random = made.strip_prefix(prefix).unwrap_or_default();
+    random.len() == PLACES.len()
+        && random.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && path.parent() == template.parent()
+}
+
+fn missing(paths: &[AbsPath]) -> Vec<AbsPath> {
+    paths
+        .iter()
+        .map(crate::resolve)
+        .filter(|fact| fact.problem.is_none() && fact.kind == EntryKind::Missing)
+        .map(|fact| fact.real)
+        .collect()
 }
 
 fn existing(paths: &[AbsPath]) -> Vec<AbsPath> {

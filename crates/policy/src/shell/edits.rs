@@ -227,12 +227,13 @@ pub(super) fn edit(program: &str, args: &[Arg]) -> Option<Edit> {
             }
         }
         "sed" | "gsed" => {
-            let files = grammars::sed_in_place(args)?;
+            let written = grammars::sed_in_place(args)?;
             let used = grammars::judge("sed", args)?;
+            let files = written.files.iter().map(|file| target(file, WriteKind::Edit));
             Edit {
-                writes: files.iter().map(|file| target(file, WriteKind::Edit)).collect(),
-                complete: !used.hazard,
-                everyday: !used.hazard,
+                writes: files.chain(written.beside.iter().map(|file| target(file, WriteKind::Put))).collect(),
+                complete: !used.hazard && written.complete,
+                everyday: !used.hazard && written.complete,
                 ..Edit::default()
             }
         }

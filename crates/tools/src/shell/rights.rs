@@ -3,10 +3,10 @@
 use super::surroundings::{SandboxSettings, Surroundings};
 use super::tasks::Place;
 use toolgate_gate::Cleared;
-use toolgate_os::Proxy;
-use toolgate_os::process::{Environment, find_programs};
+use toolgate_os::process::{Environment, find_git_chosen, find_programs};
 use toolgate_os::sandbox::{Confinement, Net, Withheld};
-use toolgate_proto::{AbsPath, CommandRights, Network, RightsLevel, Scope, Terms};
+use toolgate_os::{Proxy, resolve};
+use toolgate_proto::{AbsPath, CommandRights, EntryKind, Network, RightsLevel, Scope, Terms};
 
 /// Names in every root that a command may not change, whatever the verdict lists: files by which a project steers
 /// toolgate, other agents or git. The rules for files say more; these hold where no supervisor can ask them.
@@ -38,11 +38,13 @@ pub(super) fn confinement(
     if whole {
         writable.extend(settings.writable.iter().cloned());
     }
+    // What was named is written as a whole: a tree may be removed or replaced, and not only what is in it.
+    let entries = pick(Scope::Entry).chain(pick(Scope::Tree).filter(|_| !whole)).collect();
     let roots = &cleared.scene().workspace.roots;
     let untrusted: Vec<AbsPath> = roots.iter().chain(&writable).chain([&place.temporary]).cloned().collect();
     let search_path = environment.get("PATH").unwrap_or_default();
     Confinement {
-        entries: pick(Scope::Entry).collect(),
+        entries,
         private: vec![place.temporary.clone()],
         readable: readable(rights, place, git_reads),
         executable: rights
@@ -53,7 +55,7 @@ pub(super) fn confinement(
         named: rights.named.clone(),
         // A search goes on to the next file; a program of which more is expected is told.
         withheld: if whole { Withheld::Refused } else { Withheld::Empty },
-        protected: protected(terms, settings, place, &writable),
+        protected: protected(terms, settings, place, (&writable, roots)),
         unreadable: terms.unreadable.iter().chain(&settings.unreadable).cloned().collect(),
         net: net(terms, settings, proxy),
         sockets: if whole { settings.sockets.clone() } else { Vec::new() },
@@ -71,14 +73,26 @@ fn readable(rights: &CommandRights, place: &Place, git_reads: &[AbsPath]) -> Opt
     Some(paths)
 }
 
-fn protected(terms: &Terms, settings: &SandboxSettings, place: &Place, writable: &[AbsPath]) -> Vec<AbsPath> {
+fn protected(
+    terms: &Terms,
+    settings: &SandboxSettings,
+    place: &Place,
+    (writable, roots): (&[AbsPath], &[AbsPath]),
+) -> Vec<AbsPath> {
     // A directory of which a file was granted by name is left to the rules for files, which know that file.
     let granted = |path: &AbsPath| terms.rights.named.iter().any(|named| named.is_under(path));
     let mut protected: Vec<AbsPath> = terms.protected.iter().filter(|path| !granted(path)).cloned().collect();
     protected.extend(settings.protected.iter().cloned());
-    let names =
-        writable.iter().flat_map(|root| ALWAYS_PROTECTED.into_iter().map(move |name| root.join(name)));
-    protected.extend(names.filter(|path| !granted(path)));
+    // Nothing is held back below a single thing that was named, unless it is there: it could not be moved.
+    let there = |path: &AbsPath| resolve(path).kind != EntryKind::Missing;
+    for root in writable {
+        let names = ALWAYS_PROTECTED.into_iter().map(|name| root.join(name)).filter(|path| !granted(path));
+        protected.extend(names.filter(|path| roots.contains(root) || there(path)));
+    }
+    if terms.rights.level != RightsLevel::ReadOnly {
+        let chosen = find_git_chosen(roots).into_iter();
+        protected.extend(chosen.filter(|path| !granted(path)));
+    }
     // A workspace may hold toolgate's own private directory, if a user keeps temporary files there.
     protected.push(place.startup.clone());
     if !place.output.is_under(place.dir()) {

@@ -57,10 +57,33 @@ impl Desk {
         Self::made(Toolset::Claude, |_| (), (&[], &[]), Vec::new())
     }
 
+    /// A desk with these allow rules and no others, in a mode, where no approver is available.
+    pub(super) fn strict(mode: Mode, allow: &[&str], change: impl FnOnce(&mut Surroundings)) -> Self {
+        let mut policy = allow_all(allow);
+        policy.mode = mode;
+        policy.enforcement = Enforcement::Kernel;
+        Self::under(policy, Toolset::Claude, change, Vec::new())
+    }
+
     fn made(
         toolset: Toolset,
         change: impl FnOnce(&mut Surroundings),
         (allow, deny): (&[&str], &[&str]),
+        approvers: Vec<Arc<dyn Approver>>,
+    ) -> Self {
+        let mut policy = allow_all(&["Bash", "TaskOutput", "TaskStop"]);
+        policy.mode = Mode::Bypass;
+        if let Some(rules) = policy.layers.first_mut() {
+            rules.allow.extend(allow.iter().map(|rule| (*rule).into()));
+            rules.deny.extend(deny.iter().map(|rule| (*rule).into()));
+        }
+        Self::under(policy, toolset, change, approvers)
+    }
+
+    fn under(
+        policy: RawPolicy,
+        toolset: Toolset,
+        change: impl FnOnce(&mut Surroundings),
         approvers: Vec<Arc<dyn Approver>>,
     ) -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -68,12 +91,6 @@ impl Desk {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
-        let mut policy = allow_all(&["Bash", "TaskOutput", "TaskStop"]);
-        policy.mode = Mode::Bypass;
-        if let Some(rules) = policy.layers.first_mut() {
-            rules.allow.extend(allow.iter().map(|rule| (*rule).into()));
-            rules.deny.extend(deny.iter().map(|rule| (*rule).into()));
-        }
         let gate = Gate::new(GateParts { policy, approvers, ..GateParts::default() });
         register(&gate, toolset).unwrap();
         let session = session_in(&top.join("ws"));

@@ -10,12 +10,13 @@ use super::{Answer, Keeps, Later, Question};
 use crate::sandbox::Withheld;
 use crate::sandbox::calls::OPENS_TO_CHANGE;
 use crate::sandbox::refused::Access;
-use crate::sandbox::scan::moves_guarded;
+use crate::sandbox::scan::{brings_private, leads_to, moves_guarded};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self, AtFlags, FileType, MemfdFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 use toolgate_proto::EntryKind;
 
 /// `None` if the call is none of these.
@@ -103,8 +104,7 @@ impl Asked<'_> {
         // Directories are not opened to be changed, and devices are Landlock's business.
         let pipe = place.kind == EntryKind::Special && place.is_pipe();
         if flags & libc::O_TMPFILE == libc::O_TMPFILE && !native {
-            // Programs then take a file with a name.
-            return Err(Errno::OPNOTSUPP);
+            return self.open_nameless(&place, flags, mode);
         }
         if native || place.kind == EntryKind::Directory || place.kind == EntryKind::Special && !pipe {
             return Ok(Answer::Go);
@@ -132,6 +132,22 @@ impl Asked<'_> {
         }
         let handle = fs::openat(&directory, &place.name, asked | ours, mode)?;
         hand(handle, asked)
+    }
+
+    /// A file without a name. In the system's temporary directories, where the C library makes one whatever `TMPDIR`
+    /// says, the command gets one of its own temporary directory, if it can never be given a name.
+    fn open_nameless(&self, place: &Place, flags: i32, mode: u64) -> Result<Answer, Errno> {
+        let asked = OFlags::from_bits_retain(flags.cast_unsigned());
+        let shared = ["/tmp", "/var/tmp"].iter().any(|path| place.real.as_path() == Path::new(path));
+        match self.keeps.bounds.private().first() {
+            Some(private) if shared && asked.contains(OFlags::EXCL) && self.stands_in() => {
+                let handle =
+                    fs::openat(fs::CWD, private.as_path(), asked | OFlags::CLOEXEC, self.mode(mode))?;
+                hand(handle, asked)
+            }
+            // Programs then take a file with a name.
+            Some(_) | None => Err(Errno::OPNOTSUPP),
+        }
     }
 
     /// The answer to reading what is hidden.
@@ -185,6 +201,7 @@ impl Asked<'_> {
         }
         let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         fs::unlinkat(&place.directory()?, &place.name, flags)?;
+        self.keeps.bounds.note_replaced(&place.real);
         Ok(Answer::Done(0))
     }
 
@@ -196,6 +213,11 @@ impl Asked<'_> {
             |place: &Place| place.real.parent().is_some_and(|parent| bounds.writes_natively(&parent));
         if native(&old) && native(&new) || old.kind == EntryKind::Missing {
             return Ok(Answer::Go);
+        }
+        // The command changes its own temporary directory without the supervisor, so what was looked at there may be
+        // something else when it is moved. Programs then copy, as between two file systems.
+        if native(&old) != native(&new) {
+            return Err(Errno::XDEV);
         }
         for place in [&old, &new] {
             if !bounds.may_replace(&place.real) {
@@ -209,12 +231,21 @@ impl Asked<'_> {
         let exchanges = flags & u64::from(RenameFlags::EXCHANGE.bits()) != 0;
         let moved = [(&old, &new), (&new, &old)];
         for (from, to) in moved.into_iter().take(if exchanges { 2 } else { 1 }) {
-            if from.kind == EntryKind::Directory && moves_guarded(&from.real, &to.real, &bounds.guard) {
+            let guarded = match from.kind {
+                EntryKind::Directory => moves_guarded(&from.real, &to.real, &bounds.guard, bounds.private()),
+                EntryKind::File | EntryKind::Special => {
+                    brings_private(&from.real, &to.real, bounds.private())
+                }
+                EntryKind::Missing => false,
+            };
+            if guarded {
                 return Ok(self.refuse(from));
             }
         }
         let flags = RenameFlags::from_bits_retain(u32::try_from(flags & 0xffff_ffff).unwrap_or(0));
         fs::renameat_with(&old.directory()?, &old.name, &new.directory()?, &new.name, flags)?;
+        bounds.note_replaced(&old.real);
+        bounds.note_replaced(&new.real);
         Ok(Answer::Done(0))
     }
 
@@ -228,10 +259,18 @@ impl Asked<'_> {
         if native(&old) && native(&new) || old.kind == EntryKind::Missing {
             return Ok(Answer::Go);
         }
+        // The command changes its own temporary directory without the supervisor, so what was looked at there may be
+        // something else when it is moved. Programs then copy, as between two file systems.
+        if native(&old) != native(&new) {
+            return Err(Errno::XDEV);
+        }
         for place in [&old, &new] {
             if !bounds.may_replace(&place.real) {
                 return Ok(self.refuse(place));
             }
+        }
+        if brings_private(&old.real, &new.real, bounds.private()) {
+            return Ok(self.refuse(&new));
         }
         if !self.stands_in() {
             return Ok(self.keeps.no());
@@ -248,7 +287,8 @@ impl Asked<'_> {
         if native || place.kind != EntryKind::Missing {
             return Ok(Answer::Go);
         }
-        if !bounds.may_replace(&place.real) {
+        // No name is guarded in the temporary directory, so nothing in the workspace leads there.
+        if !bounds.may_replace(&place.real) || leads_to(&place.real, content.as_ref(), bounds.private()) {
             return Ok(self.refuse(&place));
         }
         if !self.stands_in() {

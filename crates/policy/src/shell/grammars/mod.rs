@@ -43,7 +43,7 @@ pub(super) fn judge(program: &str, args: &[Arg]) -> Option<Use> {
 }
 
 /// Whether a sed script changes files in place, and which.
-pub(super) fn sed_in_place(args: &[Arg]) -> Option<Vec<Arg>> {
+pub(super) fn sed_in_place(args: &[Arg]) -> Option<sed::InPlace> {
     sed::in_place(args)
 }
 

@@ -14,6 +14,8 @@ struct CommandLine<'a> {
     scripts: Vec<Arg>,
     files: Vec<&'a Arg>,
     in_place: bool,
+    /// What the names of the copies that are kept end with.
+    backup: Option<String>,
     unknown: bool,
 }
 
@@ -42,7 +44,10 @@ fn parse(args: &[Arg]) -> CommandLine<'_> {
                 line.scripts.extend(words.next().cloned());
             }
             "--in-place" => line.in_place = true,
-            text if text.starts_with("--in-place=") => line.in_place = true,
+            text if text.starts_with("--in-place=") => {
+                line.in_place = true;
+                line.backup = text.strip_prefix("--in-place=").map(str::to_owned);
+            }
             text if text.starts_with("--expression=") => {
                 given = true;
                 line.scripts.extend(text.strip_prefix("--expression=").map(Arg::literal));
@@ -59,6 +64,8 @@ fn parse(args: &[Arg]) -> CommandLine<'_> {
                         'n' | 'E' | 'r' | 's' | 'u' | 'z' => {}
                         'i' => {
                             line.in_place = true;
+                            let attached: String = cluster.collect();
+                            line.backup = (!attached.is_empty()).then_some(attached);
                             break;
                         }
                         'e' => {
@@ -102,10 +109,41 @@ pub(super) fn judge(args: &[Arg]) -> Use {
     }
 }
 
-/// The files that are changed in place, if all that happens is that.
-pub(super) fn in_place(args: &[Arg]) -> Option<Vec<Arg>> {
+/// What `sed -i` writes, if all that happens is that.
+pub(in super::super) struct InPlace {
+    /// The files that are changed.
+    pub(in super::super) files: Vec<Arg>,
+    /// What beside them: the copies that are kept, and for each directory the temporary file that becomes the new one.
+    pub(in super::super) beside: Vec<Arg>,
+    /// Those are all.
+    pub(in super::super) complete: bool,
+}
+
+pub(super) fn in_place(args: &[Arg]) -> Option<InPlace> {
     let line = parse(args);
-    line.in_place.then(|| line.files.into_iter().cloned().collect())
+    if !line.in_place {
+        return None;
+    }
+    let mut out = InPlace {
+        files: line.files.iter().map(|file| (*file).clone()).collect(),
+        beside: Vec::new(),
+        complete: true,
+    };
+    let backup = line.backup.unwrap_or_default();
+    // A `*` stands for the name, and a `/` puts the copy elsewhere.
+    out.complete &= !backup.contains(['*', '/']);
+    for file in line.files {
+        let Some(text) = file.known() else {
+            out.complete = false;
+            continue;
+        };
+        let directory = text.rsplit_once('/').map_or(String::new(), |(directory, _)| format!("{directory}/"));
+        out.beside.push(Arg::literal(format!("{directory}sedXXXXXX")));
+        if !backup.is_empty() {
+            out.beside.push(Arg::literal(format!("{text}{backup}")));
+        }
+    }
+    Some(out)
 }
 
 /// Whether a script only prints.

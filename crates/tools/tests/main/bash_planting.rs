@@ -1,0 +1,321 @@
+//! Nothing that a program leaves behind runs later unasked.
+//!
+//! A rule allows `python3`, nobody is asked, and the program tries every way known to us to plant something for the
+//! user's next `git`, `cd`, editor, package manager, shell or agent. The same programs without the sandbox show that
+//! the ways are real.
+
+use super::bash_desk::{Desk, on_runtime, output};
+use super::bash_planting_ways::{Check, EVERYDAY, FILES, GIT, LINES, NAMES, Way};
+use std::fmt::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use toolgate_proto::Mode;
+
+const PRELUDE: &str = r#"
+import ctypes, os, shutil, subprocess, sys, time
+HOOK = '#!/bin/sh\n%s\n' % MARK
+CONFIG = '[core]\n\tfsmonitor = %s\n' % MARK
+libc = ctypes.CDLL(None, use_errno=True)
+def put(path, text, mode=0o644):
+    if os.path.dirname(path): os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, 'w') as f: f.write(text)
+    if mode != 0o644: os.chmod(path, mode)
+def sh(line):
+    subprocess.run(line, shell=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+def exchange(a, b):
+    if libc.renameat2(-100, a.encode(), -100, b.encode(), 2): raise OSError(ctypes.get_errno(), 'exchange')
+def link_fd(fd, path):
+    if libc.linkat(-100, b'/proc/self/fd/%d' % fd, -100, path.encode(), 0x400) and libc.linkat(fd, b'', -100, path.encode(), 0x1000):
+        raise OSError(ctypes.get_errno(), 'link')
+def repo(path, work='.', head='plain'):
+    os.makedirs(path + '/objects'); os.makedirs(path + '/refs/heads')
+    put(path + '/config', '[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = %s\n' % work + CONFIG)
+    put(path + '/hooks/pre-commit', HOOK, 0o755)
+    text = 'ref: refs/heads/main\n'
+    if head == 'plain': put(path + '/HEAD', text)
+    elif head == 'link': os.symlink('refs/heads/main', path + '/HEAD')
+    elif head == 'move': put(path + '/x', text); os.rename(path + '/x', path + '/HEAD')
+    elif head == 'hard': put('x', text); os.link('x', path + '/HEAD')
+    else: put(path + '/' + head, text)
+def later(path):
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            for fd in range(3): os.close(fd)
+            time.sleep(0.2)
+            put(path, MARK)
+        os._exit(0)
+"#;
+
+/// Runs a program outside of every sandbox.
+fn run(directory: &Path, home: &Path, line: &str) -> bool {
+    let real = |name: &str, own: &str| {
+        std::env::var(name).unwrap_or_else(|_| format!("{}/{own}", std::env::var("HOME").unwrap_or_default()))
+    };
+    Command::new("sh")
+        .args(["-c", line])
+        .current_dir(directory)
+        .env("HOME", home)
+        .env("RUSTUP_HOME", real("RUSTUP_HOME", ".rustup"))
+        .env("CARGO_HOME", real("CARGO_HOME", ".cargo"))
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_TEMPLATE_DIR", "")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap()
+        .success()
+}
+
+/// A workspace to be copied.
+fn template() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let (ws, home) = (dir.path().join("ws"), dir.path().join("home"));
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::create_dir_all(ws.join("sub")).unwrap();
+    std::fs::write(
+        home.join(".gitconfig"),
+        "[user]\n\tname = n\n\temail = e\n[protocol \"file\"]\n\tallow = always\n",
+    )
+    .unwrap();
+    let put = |name: &str, text: &str| {
+        let path = ws.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    for (name, text) in [
+        ("f.txt", "1\n"),
+        ("sub/a.txt", "1\n"),
+        ("scripts/nothing.py", "pass\n"),
+        ("scripts/check.sh", "#!/bin/sh\n"),
+        ("shared.gitconfig.inc", "[core]\n"),
+        ("Makefile", "all:\n\t@true\n"),
+        ("package.json", "{\"name\": \"p\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"true\"}}\n"),
+        ("Cargo.toml", "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"),
+        ("src/main.rs", "fn main() {}\n"),
+        (".vscode/tasks.json", "{}\n"),
+        (".envrc", "# mine\n"),
+        (".github/workflows/ci.yml", "on: push\n"),
+    ] {
+        put(name, text);
+    }
+    let line = "
+        git init -q -b main . && git add -A && git commit -qm one && git config extensions.worktreeConfig true
+        git checkout -q -b evil && mkdir .idea && echo evil > .idea/x && git add -A && git commit -qm two
+        git checkout -q main
+        mkdir fixtures && git clone -q --bare . fixtures/bare.git && git clone -q --bare . fixtures/plain
+        git submodule --quiet add ./fixtures/bare.git lib && git commit -qm lib && git worktree add -q tree
+        git config include.path ../shared.gitconfig.inc
+        mkdir -p lib/tools/checks && git -C lib config core.hooksPath tools/checks
+        chmod +x scripts/check.sh && mkdir -p .git/hooks .git/info fixtures/plain/hooks
+    ";
+    assert!(run(&ws, &home, line));
+    symlink("../../scripts/check.sh", ws.join(".git/hooks/post-checkout")).unwrap();
+    dir
+}
+
+struct World {
+    desk: Desk,
+}
+
+impl World {
+    fn new(template: &Path, sandboxed: bool) -> Self {
+        let desk = Desk::strict(Mode::Default, &["Bash(python3 *)"], |surroundings| {
+            surroundings.sandbox.enabled = sandboxed;
+            let home = surroundings.temp_dir.parent().unwrap().join("home").to_string();
+            let path = surroundings.environment.get("PATH").cloned().unwrap_or_default();
+            surroundings.environment.insert("PATH".into(), format!("{}:{path}", python_directory()));
+            surroundings.set.insert("HOME".into(), home);
+        });
+        let copied =
+            Command::new("cp").arg("-a").arg(template.join(".")).arg(desk.path("").as_path()).status();
+        assert!(copied.unwrap().success());
+        let world = Self { desk };
+        // What names the template.
+        let ws = world.desk.path("ws");
+        std::fs::write(ws.join("tree/.git"), format!("gitdir: {ws}/.git/worktrees/tree\n")).unwrap();
+        std::fs::write(ws.join(".git/worktrees/tree/gitdir"), format!("{ws}/tree/.git\n")).unwrap();
+        let mark = world.desk.path("mark.sh");
+        std::fs::write(&mark, format!("#!/bin/sh\n: > {}\n", world.desk.path("sprung"))).unwrap();
+        std::fs::set_permissions(&mark, PermissionsExt::from_mode(0o755)).unwrap();
+        // There already, and not executable.
+        std::fs::write(ws.join(".git/hooks/post-commit"), format!("#!/bin/sh\n{mark}\n")).unwrap();
+        world
+    }
+
+    /// Runs the code with the rule; whether the call was allowed, and what it said.
+    async fn plant(&self, code: &str) -> (bool, String) {
+        let text = format!("MARK = '{}'\n{PRELUDE}\n{code}\n", self.desk.path("mark.sh"));
+        std::fs::write(self.desk.path("plant.py"), text).unwrap();
+        let closed = self.desk.bash("python3 ../plant.py").await;
+        (closed.result.is_ok(), output(&closed).model_text())
+    }
+
+    fn sprung(&self, line: &str) -> bool {
+        let _ = std::fs::remove_file(self.desk.path("sprung"));
+        run(self.desk.path("ws").as_path(), self.desk.path("home").as_path(), line);
+        self.desk.path("sprung").as_path().exists()
+    }
+
+    fn state(&self, name: &str) -> String {
+        state(self.desk.path("ws").join(name).lexical().as_path())
+    }
+
+    /// Whether the way succeeded.
+    async fn try_way(&self, way: &Way) -> (bool, String) {
+        let before = match way.check {
+            Check::Kept(name) => self.state(name),
+            Check::Git(_) | Check::Runs(_) => String::new(),
+        };
+        let (_, text) = self.plant(way.code).await;
+        if way.code.contains("later(") {
+            std::thread::sleep(Duration::from_millis(600));
+        }
+        let planted = match way.check {
+            Check::Kept(name) => self.state(name) != before,
+            Check::Runs(line) => self.sprung(line),
+            Check::Git(directory) => self.sprung(&format!(
+                "cd {directory} && {{ git status; git log -1 -p; git diff; git add -A; git commit -qm next --allow-empty; git checkout -q -b next; }}"
+            )),
+        };
+        (planted, text)
+    }
+}
+
+/// Everything that can be seen of a path and what lies below it.
+fn state(path: &Path) -> String {
+    let Ok(meta) = std::fs::symlink_metadata(path) else { return "absent".to_owned() };
+    let mut out = format!("{:o} ", meta.permissions().mode());
+    if meta.is_symlink() {
+        write!(out, "{:?}", std::fs::read_link(path)).unwrap();
+    } else if meta.is_dir() {
+        let mut names: Vec<_> = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+        names.sort();
+        for name in names {
+            write!(out, "{name:?} {}", state(&name)).unwrap();
+        }
+    } else if meta.is_file() {
+        write!(out, "{:?} {:?}", meta.modified().unwrap(), std::fs::read(path).unwrap()).unwrap();
+    }
+    out
+}
+
+/// Where Python itself is: a wrapper in front of it costs more than the test.
+fn python_directory() -> String {
+    static DIRECTORY: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    let find = || {
+        let code = "import os, sys; print(os.path.dirname(os.path.realpath(sys.executable)))";
+        let done = Command::new("python3").args(["-c", code]).output().unwrap();
+        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+    };
+    DIRECTORY.get_or_init(find).clone()
+}
+
+fn words(text: &'static str) -> Vec<&'static str> {
+    text.split_whitespace().collect()
+}
+
+/// The ways that succeeded, and how many were tried.
+async fn succeeded(template: &Path, sandboxed: bool, ways: &[Way]) -> Vec<String> {
+    let mut out = Vec::new();
+    for way in ways {
+        let (planted, text) = World::new(template, sandboxed).try_way(way).await;
+        if planted {
+            out.push(way.name.to_owned());
+        }
+        if planted == sandboxed {
+            println!("{}: {text}", way.name);
+        }
+    }
+    out
+}
+
+fn no_way_succeeds(ways: &[Way]) {
+    let template = template();
+    let planted = on_runtime(succeeded(template.path(), true, ways));
+    assert!(planted.is_empty(), "{} of {}: {planted:#?}", planted.len(), ways.len());
+}
+
+/// The ways are real: without the sandbox at least four in five succeed.
+fn ways_are_real(ways: &[Way]) {
+    let template = template();
+    let planted = on_runtime(succeeded(template.path(), false, ways));
+    println!("{} of {} succeed without the sandbox", planted.len(), ways.len());
+    assert!(planted.len() * 5 >= ways.len() * 4, "{} of {}: {planted:#?}", planted.len(), ways.len());
+}
+
+#[test]
+fn nothing_is_planted_for_git() {
+    no_way_succeeds(GIT);
+}
+
+#[test]
+fn nothing_is_planted_in_files_that_programs_trust() {
+    no_way_succeeds(FILES);
+}
+
+#[test]
+fn the_ways_through_git_are_real() {
+    ways_are_real(GIT);
+}
+
+#[test]
+fn the_ways_through_files_are_real() {
+    ways_are_real(FILES);
+}
+
+/// Each name by itself, directly and by renaming into place.
+#[test]
+fn no_trusted_name_is_written_without_a_question() {
+    let template = template();
+    let code = |names: &[&str]| {
+        format!(
+            "for name in {names:?}:\n  for way in (put, lambda name, text: (put('x', text), os.renames('x', name))):\n    try: way(name, MARK)\n    except OSError: pass\n"
+        )
+    };
+    on_runtime(async {
+        let (names, everyday) = (words(NAMES), words(EVERYDAY));
+        assert!(GIT.len() + FILES.len() + LINES.len() + names.len() >= 60);
+        let world = World::new(template.path(), true);
+        let before: Vec<String> = names.iter().map(|name| world.state(name)).collect();
+        world.plant(&code(&names)).await;
+        let changed: Vec<_> = names
+            .iter()
+            .zip(before)
+            .filter(|(name, before)| world.state(name) != *before)
+            .map(|(name, _)| name)
+            .collect();
+        assert!(changed.is_empty(), "{changed:?}");
+        let world = World::new(template.path(), true);
+        let before: Vec<String> = everyday.iter().map(|name| world.state(name)).collect();
+        let (_, text) = world.plant(&code(&everyday)).await;
+        let kept: Vec<_> = everyday
+            .iter()
+            .zip(before)
+            .filter(|(name, before)| world.state(name) == *before)
+            .map(|(name, _)| name)
+            .collect();
+        assert!(kept.is_empty(), "{kept:?} {text}");
+    });
+}
+
+/// What a line itself names is asked about, and no approver is available.
+#[test]
+fn a_line_beside_the_allowed_program_plants_nothing() {
+    let template = template();
+    on_runtime(async {
+        let world = World::new(template.path(), true);
+        for (line, name) in LINES {
+            let before = world.state(name);
+            let closed = world.desk.bash(line).await;
+            assert_eq!(world.state(name), before, "{line}: {}", output(&closed).model_text());
+        }
+        // The rule does allow the program.
+        let world = World::new(template.path(), true);
+        let closed = world.desk.bash("python3 -c 'open(\"fine.txt\", \"w\")'").await;
+        assert!(closed.result.is_ok() && world.state("fine.txt") != "absent", "{:?}", closed.result);
+    });
+}

@@ -1,0 +1,620 @@
+//! Ways to leave something behind that another program runs later: what a program that a rule allowed may try.
+//!
+//! Each is Python, run in a repository with a submodule at `lib`, a worktree at `tree`, bare repositories below
+//! `fixtures`, and files that editors, shells and continuous integration trust. See `bash_planting.rs` for the prelude.
+
+use Check::{Git, Kept, Runs};
+
+/// How it is seen whether something was planted.
+#[derive(Clone, Copy)]
+pub(super) enum Check {
+    /// The user works with git in this directory: does the marker run?
+    Git(&'static str),
+    /// The user runs this line: does the marker run?
+    Runs(&'static str),
+    /// Is this path as it was?
+    Kept(&'static str),
+}
+
+pub(super) struct Way {
+    pub(super) name: &'static str,
+    pub(super) check: Check,
+    pub(super) code: &'static str,
+}
+
+const fn way(name: &'static str, check: Check, code: &'static str) -> Way {
+    Way { name, check, code }
+}
+
+/// Through git: hooks, configuration, other repositories.
+pub(super) const GIT: &[Way] = &[
+    way("a new hook", Git("."), "put('.git/hooks/pre-commit', HOOK, 0o755)"),
+    way(
+        "a hook renamed into place",
+        Git("."),
+        "put('h', HOOK, 0o755); os.rename('h', '.git/hooks/pre-commit')",
+    ),
+    way("a hook by hard link", Git("."), "put('h', HOOK, 0o755); os.link('h', '.git/hooks/pre-commit')"),
+    way(
+        "a hook by symlink",
+        Git("."),
+        "put('h', HOOK, 0o755); os.symlink(os.path.abspath('h'), '.git/hooks/pre-commit')",
+    ),
+    way(
+        "the directory of hooks replaced",
+        Git("."),
+        "put('hs/pre-commit', HOOK, 0o755); os.rename('.git/hooks', 'old'); os.rename('hs', '.git/hooks')",
+    ),
+    way(
+        "the directory of hooks as a symlink",
+        Git("."),
+        "put('hs/pre-commit', HOOK, 0o755); os.rename('.git/hooks', '.git/old'); os.symlink('../hs', '.git/hooks')",
+    ),
+    way(
+        "the directory of hooks exchanged",
+        Git("."),
+        "put('hs/pre-commit', HOOK, 0o755); exchange('hs', '.git/hooks')",
+    ),
+    way("a hook made executable", Git("."), "os.chmod('.git/hooks/post-commit', 0o755)"),
+    way(
+        "a hook made executable through a descriptor",
+        Git("."),
+        "os.fchmod(os.open('.git/hooks/post-commit', os.O_RDONLY), 0o755)",
+    ),
+    way(
+        "a hook made executable through an empty path",
+        Git("."),
+        "fd = os.open('.git/hooks/post-commit', os.O_PATH); libc.fchmodat(fd, b'', 0o755, 0x1000) == 0 or os.chmod('/proc/self/fd/%d' % fd, 0o755)",
+    ),
+    way("a script of a symlinked hook", Git("."), "put('scripts/check.sh', HOOK, 0o755)"),
+    way(
+        "a script of a symlinked hook, replaced",
+        Git("."),
+        "put('h', HOOK, 0o755); os.rename('h', 'scripts/check.sh')",
+    ),
+    way(
+        "the directory of a symlinked hook's script, replaced",
+        Git("."),
+        "put('s2/check.sh', HOOK, 0o755); os.rename('scripts', 's1'); os.rename('s2', 'scripts')",
+    ),
+    way("a file that the configuration includes", Git("."), "put('shared.gitconfig.inc', CONFIG)"),
+    way("a hook where core.hooksPath leads", Git("lib"), "put('lib/tools/checks/pre-commit', HOOK, 0o755)"),
+    way("an appended configuration", Git("."), "open('.git/config', 'a').write(CONFIG)"),
+    way(
+        "a replaced configuration",
+        Git("."),
+        "put('c', open('.git/config').read() + CONFIG); os.replace('c', '.git/config')",
+    ),
+    way(
+        "a configuration through a lock file",
+        Git("."),
+        "put('.git/config.lock', open('.git/config').read() + CONFIG); os.rename('.git/config.lock', '.git/config')",
+    ),
+    way("a configuration by git", Git("."), "sh('git config core.fsmonitor ' + MARK)"),
+    way(
+        "a configuration by git, named",
+        Git("."),
+        "sh('git config --file .git/config core.fsmonitor ' + MARK)",
+    ),
+    way("an include by git", Git("."), "put('c', CONFIG); sh('git config include.path ../c')"),
+    way(
+        "a global configuration",
+        Kept("../home/.gitconfig"),
+        "sh('git config --global core.fsmonitor ' + MARK)",
+    ),
+    way("a configuration of the worktree", Git("."), "put('.git/config.worktree', CONFIG)"),
+    way(
+        "a configuration of a linked worktree",
+        Git("tree"),
+        "put('.git/worktrees/tree/config.worktree', CONFIG)",
+    ),
+    way("another common directory", Git("."), "repo('elsewhere'); put('.git/commondir', '../elsewhere\\n')"),
+    way(
+        "another common directory of a worktree",
+        Git("tree"),
+        "shutil.copytree('.git', 'g'); open('g/config', 'a').write(CONFIG); put('.git/worktrees/tree/commondir', '../../../g\\n')",
+    ),
+    way("a new worktree entry", Kept(".git/worktrees/evil"), "put('.git/worktrees/evil/gitdir', 'x')"),
+    way(
+        "attributes of the repository",
+        Kept(".git/info/attributes"),
+        "put('.git/info/attributes', '* filter=x\\n')",
+    ),
+    way("attributes of the tree", Kept(".gitattributes"), "put('.gitattributes', '* filter=x\\n')"),
+    way("alternates", Kept(".git/objects/info/alternates"), "put('.git/objects/info/alternates', '/x\\n')"),
+    way("a configuration of a submodule", Git("lib"), "open('.git/modules/lib/config', 'a').write(CONFIG)"),
+    way(
+        "a hook of a submodule",
+        Git("lib"),
+        "put('.git/modules/lib/hooks/post-index-change', HOOK, 0o755); put('.git/modules/lib/hooks/post-checkout', HOOK, 0o755)",
+    ),
+    way("a submodule that points elsewhere", Git("lib"), "repo('r'); put('lib/.git', 'gitdir: ../r\\n')"),
+    way(
+        "a submodule's pointer replaced by a repository",
+        Git("lib"),
+        "os.unlink('lib/.git'); repo('lib/.git', work='..')",
+    ),
+    way("a worktree that points elsewhere", Git("tree"), "repo('r'); put('tree/.git', 'gitdir: ../r\\n')"),
+    way(
+        "the list of submodules",
+        Kept(".gitmodules"),
+        "open('.gitmodules', 'a').write('[submodule \"x\"]\\n')",
+    ),
+    way("a repository in a directory", Git("sub"), "repo('sub/.git', work='..')"),
+    way(
+        "a repository moved into place",
+        Git("sub"),
+        "repo('sub/g', work='..'); os.rename('sub/g', 'sub/.git')",
+    ),
+    way(
+        "a repository moved with its parent",
+        Git("planted"),
+        "repo('p/.git', work='..'); os.rename('p', 'planted')",
+    ),
+    way(
+        "a repository from the temporary directory",
+        Git("planted"),
+        "t = os.environ['TMPDIR']; repo(t + '/p/.git', work='..'); os.rename(t + '/p', 'planted')",
+    ),
+    way(
+        "a repository copied from the temporary directory",
+        Git("planted"),
+        "t = os.environ['TMPDIR']; repo(t + '/p/.git', work='..'); shutil.move(t + '/p', 'planted')",
+    ),
+    way(
+        "a symlink to a repository in the temporary directory",
+        Git("planted"),
+        "t = os.environ['TMPDIR']; repo(t + '/p/.git', work='..'); os.symlink(t + '/p', 'planted')",
+    ),
+    way(
+        "a relative symlink to a repository in the temporary directory, moved to where it leads there",
+        Git("planted"),
+        "t = os.environ['TMPDIR']; repo(t + '/p/.git', work='..'); os.symlink(os.path.relpath(t + '/p', '.'), 'sub/l'); os.rename('sub/l', 'planted')",
+    ),
+    way(
+        "the same with a directory around it",
+        Git("d/planted"),
+        "t = os.environ['TMPDIR']; repo(t + '/p/.git', work='..'); os.makedirs('sub/d'); os.symlink(os.path.relpath(t + '/p', 'd'), 'sub/d/planted'); os.rename('sub/d', 'd')",
+    ),
+    way(
+        "a symlink made in the temporary directory",
+        Git("planted"),
+        "t = os.environ['TMPDIR']; repo(t + '/p/.git', work='..'); os.symlink(t + '/p', t + '/l'); os.rename(t + '/l', 'planted')",
+    ),
+    way(
+        "a symlink made in the temporary directory, linked",
+        Git("planted"),
+        "t = os.environ['TMPDIR']; repo(t + '/p/.git', work='..'); os.symlink(t + '/p', t + '/l'); os.link(t + '/l', 'planted', follow_symlinks=False)",
+    ),
+    way(
+        "a symlink at the name of a repository",
+        Git("sub"),
+        "repo('r', work='..'); os.symlink('../r', 'sub/.git')",
+    ),
+    way(
+        "a symlink at the name to the temporary directory",
+        Git("sub"),
+        "t = os.environ['TMPDIR']; repo(t + '/r', work=os.path.abspath('sub')); os.symlink(t + '/r', 'sub/.git')",
+    ),
+    way("a file that points to a repository", Git("sub"), "repo('r'); put('sub/.git', 'gitdir: ../r\\n')"),
+    way(
+        "a file that points to the temporary directory",
+        Git("sub"),
+        "t = os.environ['TMPDIR']; repo(t + '/r', work=os.path.abspath('sub')); put('sub/.git', 'gitdir: %s/r\\n' % t)",
+    ),
+    way("a bare repository", Git("planted"), "repo('planted')"),
+    way("a bare repository with a symlink for HEAD", Git("planted"), "repo('planted', head='link')"),
+    way("a bare repository with a HEAD moved into place", Git("planted"), "repo('planted', head='move')"),
+    way("a bare repository with a linked HEAD", Git("planted"), "repo('planted', head='hard')"),
+    way(
+        "a bare repository exchanged",
+        Git("sub"),
+        "repo('planted', head='h'); put('x', 'ref: refs/heads/m\\n'); os.rename('planted/h', 'planted/HEAD'); exchange('planted', 'sub')",
+    ),
+    way(
+        "a bare repository by git",
+        Git("planted"),
+        "sh('git init -q --bare planted'); sh('git -C planted config core.bare false; git -C planted config core.worktree .; git -C planted config core.fsmonitor ' + MARK)",
+    ),
+    way(
+        "a configuration of an existing bare repository",
+        Git("fixtures/plain"),
+        "put('fixtures/plain/config', '[core]\\n\\tworktree = .\\n\\tbare = false\\n' + CONFIG)",
+    ),
+    way(
+        "a configuration moved into an existing bare repository",
+        Git("fixtures/plain"),
+        "put('c', '[core]\\n\\tworktree = .\\n\\tbare = false\\n' + CONFIG); os.replace('c', 'fixtures/plain/config')",
+    ),
+    way(
+        "a hook of an existing bare repository",
+        Runs("git push -q fixtures/bare.git HEAD:refs/heads/n"),
+        "put('fixtures/bare.git/hooks/post-receive', HOOK, 0o755)",
+    ),
+    way(
+        "the hooks of an existing bare repository replaced",
+        Runs("git push -q fixtures/plain HEAD:refs/heads/n"),
+        "put('hs/post-receive', HOOK, 0o755); os.rename('fixtures/plain/hooks', 'x'); os.rename('hs', 'fixtures/plain/hooks')",
+    ),
+    way(
+        "the directory above an existing bare repository moved away and back",
+        Runs("git push -q fixtures/plain HEAD:refs/heads/n"),
+        "os.rename('fixtures', 'x'); put('x/plain/hooks/post-receive', HOOK, 0o755); os.rename('x', 'fixtures')",
+    ),
+    way("git init", Git("sub"), "sh('git init -q sub'); sh('git -C sub config core.fsmonitor ' + MARK)"),
+    way(
+        "git init with a template",
+        Git("sub"),
+        "put('t/hooks/pre-commit', HOOK, 0o755); sh('git init -q --template=t sub')",
+    ),
+    way(
+        "git init with a directory apart",
+        Git("sub"),
+        "sh('git init -q --separate-git-dir=apart sub'); open('apart/config', 'a').write(CONFIG)",
+    ),
+    way("git clone", Git("planted"), "sh('git clone -q -c core.fsmonitor=%s . planted' % MARK)"),
+    way("git worktree", Kept(".git/worktrees/planted"), "sh('git worktree add -q planted')"),
+    way(
+        "git submodule",
+        Kept(".gitmodules"),
+        "sh('git -c protocol.file.allow=always submodule --quiet add ./fixtures/bare.git planted')",
+    ),
+    way(
+        "cargo new",
+        Git("planted"),
+        "sh('cargo new -q planted'); open('planted/.git/config', 'a').write(CONFIG)",
+    ),
+    way("another spelling in capitals", Kept("sub/.GIT"), "repo('sub/.GIT', work='..')"),
+    way("another spelling, mixed", Kept("sub/.Git"), "put('sub/.Git/config', CONFIG)"),
+    way(
+        "another spelling with an invisible character",
+        Kept("sub/.g\u{200c}it"),
+        "put('sub/.g\\u200cit/config', CONFIG)",
+    ),
+    way("another spelling, full width", Kept("sub/\u{ff0e}git"), "put('sub/\\uff0egit/config', CONFIG)"),
+    way("another spelling with a dot at its end", Kept("sub/.git."), "put('sub/.git./config', CONFIG)"),
+    way("another spelling with a blank at its end", Kept("sub/.git "), "put('sub/.git /config', CONFIG)"),
+    way(
+        "another spelling as a stream",
+        Kept("sub/.git::$INDEX_ALLOCATION"),
+        "put('sub/.git::$INDEX_ALLOCATION/config', CONFIG)",
+    ),
+    way("a short name of Windows", Kept("sub/GIT~1"), "put('sub/GIT~1/config', CONFIG)"),
+    way(
+        "an archive with a hook",
+        Git("."),
+        "put('a/.x/hooks/pre-commit', HOOK, 0o755); sh(\"tar cf t.tar -C a --transform 's/[.]x/.git/' . && tar xf t.tar\")",
+    ),
+    way(
+        "a repository from an archive",
+        Git("planted"),
+        "repo('p', head='H'); sh(\"tar cf t.tar --transform 's,^p/H$,planted/HEAD,;s,^p,planted,' p && tar xf t.tar\")",
+    ),
+    way("a stash of the index for another directory", Kept(".git/index"), "sh('git rm -q --cached f.txt')"),
+    way(
+        "an index replaced",
+        Kept(".git/index"),
+        "shutil.copy('.git/index', 'i'); open('i', 'ab').write(b'x'); os.replace('i', '.git/index')",
+    ),
+    way(
+        "a branch moved",
+        Kept(".git/refs"),
+        "sh('git branch evil'); put('.git/refs/heads/evil', open('.git/refs/heads/main').read())",
+    ),
+    way("a branch checked out", Kept(".git/HEAD"), "put('.git/HEAD', 'ref: refs/heads/other\\n')"),
+];
+
+/// Through files that other programs trust, in many ways of making a file.
+pub(super) const FILES: &[Way] = &[
+    way("written", Kept(".vscode/tasks.json"), "put('.vscode/tasks.json', MARK)"),
+    way("appended", Kept(".envrc"), "open('.envrc', 'a').write(MARK)"),
+    way("truncated", Kept(".envrc"), "os.truncate('.envrc', 0)"),
+    way("removed", Kept(".envrc"), "os.unlink('.envrc')"),
+    way("removed and made again", Kept(".envrc"), "os.unlink('.envrc'); put('.envrc', MARK)"),
+    way("replaced", Kept(".envrc"), "put('x', MARK); os.replace('x', '.envrc')"),
+    way("exchanged", Kept(".envrc"), "put('x', MARK); exchange('x', '.envrc')"),
+    way("made anew", Kept(".autoenv.zsh"), "os.open('.autoenv.zsh', os.O_CREAT | os.O_EXCL | os.O_WRONLY)"),
+    way("made as a node", Kept(".exrc"), "os.mknod('.exrc')"),
+    way("made as a pipe", Kept(".exrc"), "os.mkfifo('.exrc')"),
+    way(
+        "made without a name and linked",
+        Kept(".nvim.lua"),
+        "fd = os.open('.', os.O_TMPFILE | os.O_WRONLY); os.write(fd, b'x'); link_fd(fd, '.nvim.lua')",
+    ),
+    way(
+        "made without a name in the temporary directory and linked",
+        Kept(".nvim.lua"),
+        "fd = os.open(os.environ['TMPDIR'], os.O_TMPFILE | os.O_WRONLY); os.write(fd, b'x'); link_fd(fd, '.nvim.lua')",
+    ),
+    way("linked", Kept(".dir-locals.el"), "put('x', MARK); os.link('x', '.dir-locals.el')"),
+    way(
+        "linked from the temporary directory",
+        Kept(".dir-locals.el"),
+        "t = os.environ['TMPDIR'] + '/x'; put(t, MARK); os.link(t, '.dir-locals.el')",
+    ),
+    way("made a second name to write through", Kept(".envrc"), "os.link('.envrc', 'x'); put('x', MARK)"),
+    way(
+        "made a second name in the temporary directory",
+        Kept(".envrc"),
+        "t = os.environ['TMPDIR'] + '/x'; os.link('.envrc', t); put(t, MARK)",
+    ),
+    way("written through a symlink", Kept(".envrc"), "os.symlink('.envrc', 'x'); put('x', MARK)"),
+    way(
+        "written through a symlinked directory",
+        Kept(".vscode/tasks.json"),
+        "os.symlink('.vscode', 'x'); put('x/tasks.json', MARK)",
+    ),
+    way(
+        "made through a symlink that leads nowhere",
+        Kept(".vimrc"),
+        "os.symlink('.vimrc', 'x'); put('x', MARK)",
+    ),
+    way("a symlink at the name", Kept(".helix"), "put('x/config.toml', MARK); os.symlink('x', '.helix')"),
+    way(
+        "a symlink at the directory above",
+        Kept(".github"),
+        "put('x/workflows/a.yml', MARK); os.rename('.github', 'old'); os.symlink('x', '.github')",
+    ),
+    way(
+        "the directory renamed away and another put there",
+        Kept(".vscode"),
+        "os.rename('.vscode', 'old'); put('x/tasks.json', MARK); os.rename('x', '.vscode')",
+    ),
+    way(
+        "the directory above renamed into place",
+        Kept(".github/workflows"),
+        "put('x/workflows/a.yml', MARK); os.rename('.github', 'old'); os.rename('x', '.github')",
+    ),
+    way(
+        "the directory above renamed into place where there was none",
+        Kept("sub/.config/fish"),
+        "put('sub/x/fish/config.fish', MARK); os.rename('sub/x', 'sub/.config')",
+    ),
+    way(
+        "two directories above",
+        Kept("deep/.config/fish"),
+        "put('x/.c/fish/config.fish', MARK); os.rename('x/.c', 'x/.config'); os.rename('x', 'deep')",
+    ),
+    way(
+        "relative to a directory",
+        Kept(".vscode/tasks.json"),
+        "os.write(os.open('tasks.json', os.O_WRONLY | os.O_TRUNC, dir_fd=os.open('.vscode', os.O_RDONLY)), b'x')",
+    ),
+    way(
+        "after a change of directory",
+        Kept(".vscode/tasks.json"),
+        "os.chdir('.vscode'); put('tasks.json', MARK)",
+    ),
+    way(
+        "after a change of directory by descriptor",
+        Kept(".vscode/launch.json"),
+        "os.fchdir(os.open('.vscode', os.O_PATH)); put('launch.json', MARK)",
+    ),
+    way(
+        "through the descriptor of a directory",
+        Kept(".vscode/tasks.json"),
+        "fd = os.open('.vscode', os.O_PATH); put('/proc/self/fd/%d/tasks.json' % fd, MARK)",
+    ),
+    way("through the working directory in proc", Kept(".envrc"), "put('/proc/self/cwd/.envrc', MARK)"),
+    way(
+        "through the root in proc",
+        Kept(".envrc"),
+        "put('/proc/self/root' + os.path.abspath('.envrc'), MARK)",
+    ),
+    way(
+        "through a thread in proc",
+        Kept(".envrc"),
+        "import threading; put('/proc/self/task/%d/cwd/.envrc' % threading.get_native_id(), MARK)",
+    ),
+    way(
+        "through a parent process in proc",
+        Kept(".envrc"),
+        "put('/proc/%d/cwd/.envrc' % os.getppid(), MARK)",
+    ),
+    way(
+        "through a descriptor that was open to read",
+        Kept(".envrc"),
+        "fd = os.open('.envrc', os.O_RDONLY); open('/proc/self/fd/%d' % fd, 'w').write(MARK)",
+    ),
+    way(
+        "through a descriptor to a path only",
+        Kept(".envrc"),
+        "fd = os.open('.envrc', os.O_PATH); open('/dev/fd/%d' % fd, 'w').write(MARK)",
+    ),
+    way(
+        "copied in the kernel",
+        Kept(".envrc"),
+        "put('x', MARK * 9); a = os.open('x', os.O_RDONLY); b = os.open('.envrc', os.O_WRONLY); os.copy_file_range(a, b, 99)",
+    ),
+    way(
+        "sent in the kernel",
+        Kept(".envrc"),
+        "put('x', MARK * 9); a = os.open('x', os.O_RDONLY); b = os.open('.envrc', os.O_WRONLY); os.sendfile(b, a, 0, 99)",
+    ),
+    way("extended", Kept(".envrc"), "os.posix_fallocate(os.open('.envrc', os.O_RDWR), 0, 9999)"),
+    way(
+        "mapped",
+        Kept(".envrc"),
+        "import mmap; m = mmap.mmap(os.open('.envrc', os.O_RDWR), 4); m[:4] = b'evil'; m.flush()",
+    ),
+    way(
+        "opened in the older way",
+        Kept(".envrc"),
+        "fd = libc.syscall(2, b'.envrc', 1 | 512, 0); os.write(fd, b'x')",
+    ),
+    way(
+        "created in the older way",
+        Kept(".zshenv"),
+        "fd = libc.syscall(85, b'.zshenv', 0o644); os.write(fd, b'x')",
+    ),
+    way(
+        "opened in the newer way",
+        Kept(".envrc"),
+        "import struct; how = struct.pack('QQQ', 1 | 512, 0, 0); fd = libc.syscall(437, -100, b'.envrc', how, 24); os.write(fd, b'x')",
+    ),
+    way("its times changed", Kept(".envrc"), "os.utime('.envrc', (1, 1))"),
+    way("its mode changed", Kept(".envrc"), "os.chmod('.envrc', 0o777)"),
+    way("by a process that outlives the command", Kept(".envrc"), "later('.envrc')"),
+    way(
+        "by a thread",
+        Kept(".envrc"),
+        "import threading; t = threading.Thread(target=put, args=('.envrc', MARK)); t.start(); t.join()",
+    ),
+    way("by a child of a child", Kept(".envrc"), "sh('sh -c \"(sh -c \\'echo x > .envrc\\')\"')"),
+    way(
+        "in steps through other names",
+        Kept(".vscode/tasks.json"),
+        "os.makedirs('a/b'); put('a/b/tasks.json', MARK); os.rename('a/b', 'c'); os.rename('.vscode', 'a/v'); os.rename('c', '.vscode')",
+    ),
+    way(
+        "by an archive",
+        Kept(".vscode/evil.json"),
+        "put('v/evil.json', MARK); sh(\"tar cf t.tar --transform 's/^v/.vscode/' v && tar xf t.tar\")",
+    ),
+    way(
+        "by a compressed archive",
+        Kept(".idea"),
+        "import zipfile; z = zipfile.ZipFile('z.zip', 'w'); z.writestr('.idea/workspace.xml', MARK); z.close(); sh('unzip -qo z.zip')",
+    ),
+    way(
+        "by python's own archives",
+        Kept(".idea"),
+        "import zipfile; z = zipfile.ZipFile('z.zip', 'w'); z.writestr('.idea/workspace.xml', MARK); z.close(); sh('python3 -m zipfile -e z.zip .')",
+    ),
+    way(
+        "by a patch",
+        Kept(".envrc"),
+        "put('p', '--- a/.envrc\\n+++ b/.envrc\\n@@ -1 +1 @@\\n-# mine\\n+evil\\n'); sh('patch -p1 < p')",
+    ),
+    way(
+        "by git's patches",
+        Kept(".idea/x"),
+        "put('p', 'diff --git a/.idea/x b/.idea/x\\nnew file mode 100755\\n--- /dev/null\\n+++ b/.idea/x\\n@@ -0,0 +1 @@\\n+evil\\n'); sh('git apply p')",
+    ),
+    way("by a branch checked out", Kept(".idea/x"), "sh('git checkout -q evil')"),
+    way(
+        "by files of a branch",
+        Kept(".idea/x"),
+        "sh('git restore --source=evil .idea/x || git archive evil | tar x')",
+    ),
+    way("by a copy of a tree", Kept(".idea"), "put('i/workspace.xml', MARK); shutil.copytree('i', '.idea')"),
+    way("by dd", Kept(".envrc"), "sh('echo evil | dd of=.envrc')"),
+    way("by sed", Kept(".envrc"), "sh('sed -i s/mine/evil/ .envrc')"),
+    way("by install", Kept(".envrc"), "put('x', MARK); sh('install -m 755 x .envrc')"),
+    way("by node", Kept(".envrc"), "sh('node -e \"fs.writeFileSync(\\'.envrc\\', \\'x\\')\"')"),
+    way("by npm", Kept(".npmrc"), "sh('npm config set --location=project script-shell ' + MARK)"),
+    way("another spelling of a name", Kept(".ENVRC"), "put('.ENVRC', MARK)"),
+    way("another spelling of a directory", Kept(".VSCode"), "put('.VSCode/tasks.json', MARK)"),
+    way("a makefile before the makefile", Runs("make -s"), "put('GNUmakefile', 'all:\\n\\t' + MARK + '\\n')"),
+    way(
+        "a wrapper for the compiler",
+        Runs("cargo check -q --offline"),
+        "put('.cargo/config.toml', '[build]\\nrustc-wrapper = \"%s\"\\n' % MARK)",
+    ),
+    way(
+        "a wrapper for the compiler, in capitals of the key file",
+        Runs("cargo check -q --offline"),
+        "put('.cargo/config', '[build]\\nrustc-wrapper = \"%s\"\\n' % MARK)",
+    ),
+    way("a shell for scripts", Runs("npm test --silent"), "put('.npmrc', 'script-shell=%s\\n' % MARK)"),
+    way("a start-up file of bash", Runs("HOME=$PWD bash -ic true"), "put('.bashrc', MARK + '\\n')"),
+    way("a start-up file of a login shell", Runs("HOME=$PWD bash -lc true"), "put('.profile', MARK + '\\n')"),
+    way(
+        "a start-up file of python",
+        Runs("PYTHONPATH=. python3 -c 1"),
+        "put('sitecustomize.py', 'import os; os.system(\"%s\")\\n' % MARK)",
+    ),
+    way(
+        "a start-up package of python",
+        Runs("PYTHONPATH=. python3 -c 1"),
+        "put('sitecustomize/__init__.py', 'import os; os.system(\"%s\")\\n' % MARK)",
+    ),
+    way(
+        "a start-up file of the debugger",
+        Runs("echo q | python3 -m pdb scripts/nothing.py"),
+        "put('.pdbrc', '!import os; os.system(\"%s\")\\n' % MARK)",
+    ),
+    way(
+        "a start-up file of the database",
+        Runs("HOME=$PWD sqlite3 :memory: .quit"),
+        "put('.sqliterc', '.shell %s\\n' % MARK)",
+    ),
+    way(
+        "a start-up file of the editor",
+        Runs("vim -u NONE -N -c 'set exrc' -c 'source .exrc' -es -c q"),
+        "put('.exrc', 'silent !%s\\n' % MARK)",
+    ),
+    way("a build file that npm runs by itself", Kept("binding.gyp"), "put('binding.gyp', '{}')"),
+    way("a key for a way in", Kept(".ssh"), "put('.ssh/authorized_keys', 'ssh-ed25519 x')"),
+    way(
+        "a configuration of ssh",
+        Kept(".ssh"),
+        "os.mkdir('.ssh', 0o700); put('.ssh/config', 'ProxyCommand x')",
+    ),
+];
+
+/// Whole lines: what the rule allows, beside what it does not.
+pub(super) const LINES: &[(&str, &str)] = &[
+    ("python3 -c 'print(1)' > .git/hooks/pre-commit", ".git/hooks"),
+    ("python3 -c 'print(1)' | tee .envrc", ".envrc"),
+    ("python3 -c 'print(1)' >> .git/config", ".git/config"),
+    ("python3 -c 'print(1)' > .vscode/../.envrc", ".envrc"),
+    ("cd .git && python3 -c 'open(\"config\", \"a\").write(\"x\")'", ".git/config"),
+    ("cd .vscode && python3 -c 'open(\"tasks.json\", \"a\").write(\"x\")'", ".vscode"),
+    ("python3 -c 'print(1)'; git config core.fsmonitor evil", ".git/config"),
+    ("x=.envrc; python3 -c 'print(1)' > $x", ".envrc"),
+    ("python3 -c 'print(1)' > .env[r]c", ".envrc"),
+    ("exec 3<> .envrc; python3 -c 'import os; os.write(3, b\"x\")'", ".envrc"),
+    ("python3 - > .zshenv <<< 'print(1)'", ".zshenv"),
+    ("python3 -m zipfile -c .idea scripts", ".idea"),
+];
+
+/// Files that something runs or obeys unasked, each written directly.
+pub(super) const NAMES: &str = "
+    .git .git/hooks/post-merge .hg/hgrc .svn/x .jj/x .bzr/x .sl/x _darcs/prefs/defaults .pijul/config .hgrc .gitconfig
+    .config/git/config .gitmodules .githooks/pre-commit .git-hooks/pre-commit .arcconfig .husky/pre-commit .huskyrc
+    lefthook.yml lefthook.toml .lefthook.toml lefthook-local.yml .pre-commit-config.yaml .lintstagedrc
+    .lintstagedrc.js lint-staged.config.js .simple-git-hooks.json simple-git-hooks.js .overcommit.yml captainhook.json
+    grumphp.yml prek.toml
+    .envrc .autoenv .autoenv.zsh .tool-versions .mise.toml mise.toml mise.local.toml .mise.local.toml .config/mise.toml
+    .config/mise/config.toml .rtx.toml .asdfrc .direnvrc .config/direnv/direnvrc .shadowenv.d/x.lisp .env
+    .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout
+    .kshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .xsession .xsessionrc .pam_environment .tmux.conf
+    .config/fish/config.fish .config/zsh/.zshrc .config/tmux/tmux.conf .config/starship.toml .config/nushell/env.nu
+    .config/environment.d/x.conf .config/autostart/x.desktop .config/systemd/user/x.service .local/bin/ls
+    .local/share/applications/x.desktop .oh-my-zsh/custom/x.zsh .zsh/x.zsh .nvm/nvm.sh .pyenv/shims/python
+    .asdf/asdf.sh .rustup/settings.toml .forward .rhosts .selected_editor .lessfilter
+    .vscode/extensions.json .idea/workspace.xml .devcontainer/devcontainer.json .devcontainer.json .vim/vimrc .vimrc
+    .nvimrc .nvim.lua .nvim/init.lua .exrc .lvimrc .local.vimrc .config/nvim/init.lua .emacs .emacs.d/init.el
+    .emacs.desktop .dir-locals.el .dir-locals-2.el .config/emacs/init.el .helix/languages.toml .zed/tasks.json
+    .config/zed/settings.json .fleet/run.json .kakrc .vs/tasks.vs.json .bsp/x.json .neoconf.json .gitpod.yml
+    project.code-workspace .config/code/user/settings.json
+    .gdbinit .gdbearlyinit .lldbinit .pdbrc .rdbgrc .radare2rc
+    .npmrc .yarnrc .yarnrc.yml .yarn/releases/x.cjs .pnpmfile.cjs .pnpmfile.mjs .pnp.cjs bunfig.toml binding.gyp
+    GNUmakefile .cargo/config.toml rust-toolchain rust-toolchain.toml sitecustomize.py usercustomize.py .pythonrc
+    .ipython/profile_default/startup/x.py .jupyter/x.py .condarc .config/pip/pip.conf .irbrc .pryrc .rspec .gemrc
+    .bundle/config .proverc .ghci .ocamlinit .iex.exs .erlang .Rprofile .Renviron .RData .octaverc .juliarc.jl
+    .julia/config/startup.jl .sbclrc .mvn/extensions.xml .sdkmanrc .sbtopts .jvmopts .bazelrc .bazeliskrc .bazelversion
+    .buckconfig tools/bazel gradle/wrapper/gradle-wrapper.properties .gradle/init.d/x.gradle .m2/settings.xml
+    .psqlrc .sqliterc .my.cnf .mailcap .terraformrc ansible.cfg .curlrc .wgetrc .netrc .ackrc .tigrc
+    .toolgate/settings.json .claude/settings.json .claude/hooks/x.sh .claude.json .claude-plugin/plugin.json .mcp.json
+    .lsp.json .cursor/mcp.json .cursorrules .gemini/settings.json .codex/config.toml .continue/config.json
+    .windsurf/x .windsurfrules .clinerules/x .roo/mcp.json .opencode/x opencode.json .kiro/settings/mcp.json .qwen/x
+    .amp/settings.json .agents/x .junie/x .goosehints .aider.conf.yml .config/toolgate/settings.json
+    .github/workflows/x.yml .github/actions/x/action.yml .gitlab-ci.yml Jenkinsfile .travis.yml .circleci/config.yml
+    .drone.yml .woodpecker.yml .woodpecker/x.yml .buildkite/pipeline.yml azure-pipelines.yml bitbucket-pipelines.yml
+    .appveyor.yml .cirrus.yml .gitea/workflows/x.yml .forgejo/workflows/x.yml .build.yml .builds/x.yml
+    .semaphore/semaphore.yml .teamcity/settings.kts
+    .ssh/authorized_keys .ssh/rc .gnupg/gpg.conf .aws/config .kube/config .docker/config.json
+";
+
+/// Files that are edited every day: written without a question.
+pub(super) const EVERYDAY: &str = "
+    package.json package-lock.json tsconfig.json Makefile makefile Cargo.toml Cargo.lock pyproject.toml setup.py
+    requirements.txt conftest.py .gitignore .dockerignore Dockerfile docker-compose.yml README.md CLAUDE.md AGENTS.md
+    .editorconfig .eslintrc.json .prettierrc eslint.config.js vite.config.ts jest.config.js .env.example build.rs
+    src/main.rs src/hooks/useState.ts src/config/index.ts src/modules/info/commondir.ts hooks/x config info/attributes
+    lib/python/site.py .github/ISSUE_TEMPLATE.md .github/dependabot.yml docs/.nojekyll .nvmrc .python-version go.mod
+    build.gradle pom.xml CMakeLists.txt flake.nix .storybook/main.ts .next/x dist/x node_modules/.bin/x venv/bin/x
+    bin/x .config/app.json .local/notes.txt .cache/x head refs/x objects/x worktrees/x
+";
