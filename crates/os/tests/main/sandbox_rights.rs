@@ -213,13 +213,22 @@ fn named_entries_can_be_written_and_no_others() {
         ("mv a.txt b.txt", &["a.txt", "b.txt"], &[], true),
         ("mv a.txt b.txt", &["a.txt"], &[], false),
         ("cp a.txt locked/c", &["locked/c"], &[], false),
+        // A tree that is not there yet.
+        ("mkdir tree && cp a.txt tree/x && rm -r tree/x", &[], &["tree"], true),
+        ("cp a.txt trees", &[], &["tree"], false),
+        // The template of a temporary file.
+        ("echo x > sedAb3dE9 && mv sedAb3dE9 a.txt && cat a.txt", &["sedXXXXXX", "a.txt"], &[], true),
+        ("echo x > sedAb3dE", &["sedXXXXXX"], &[], false),
+        ("echo x > sub/sedAb3dE9", &["sedXXXXXX"], &[], false),
+        // Landlock knows files, not names: what is new under an old name is read as well.
+        ("rm a.txt && echo x > a.txt && cat a.txt", &["a.txt"], &[], true),
     ] {
         let world = World::new();
         let path = |name: &&str| world.desk.ws().join(name);
         let rights = Confinement {
             entries: entries.iter().map(path).collect(),
             writable: trees.iter().map(path).collect(),
-            ..world.reader(&["mkdir", "rm", "mv", "cp"])
+            ..world.reader(&["mkdir", "rm", "mv", "cp", "cat"])
         };
         let (exit, output, refused) = world.run(text, rights);
         assert_eq!(exit == Exit::Code(0), works, "{text}: {output} {refused:?}");

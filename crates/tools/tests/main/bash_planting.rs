@@ -5,7 +5,7 @@
 //! the ways are real.
 
 use super::bash_desk::{Desk, on_runtime, output};
-use super::bash_planting_ways::{Check, EVERYDAY, FILES, GIT, LINES, NAMES, Way};
+use super::bash_planting_ways::{Check, FILES, GIT, LINES, Way};
 use std::fmt::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -48,6 +48,56 @@ def later(path):
             put(path, MARK)
         os._exit(0)
 "#;
+
+/// Files that something runs or obeys unasked, each written directly.
+const NAMES: &str = "
+    .git .git/hooks/post-merge .hg/hgrc .svn/x .jj/x .bzr/x .sl/x _darcs/prefs/defaults .pijul/config .hgrc .gitconfig
+    .config/git/config .gitmodules .githooks/pre-commit .git-hooks/pre-commit .arcconfig .husky/pre-commit .huskyrc
+    lefthook.yml lefthook.toml .lefthook.toml lefthook-local.yml .pre-commit-config.yaml .lintstagedrc
+    .lintstagedrc.js lint-staged.config.js .simple-git-hooks.json simple-git-hooks.js .overcommit.yml captainhook.json
+    grumphp.yml prek.toml
+    .envrc .autoenv .autoenv.zsh .tool-versions .mise.toml mise.toml mise.local.toml .mise.local.toml .config/mise.toml
+    .config/mise/config.toml .rtx.toml .asdfrc .direnvrc .config/direnv/direnvrc .shadowenv.d/x.lisp .env
+    .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout
+    .kshrc .cshrc .tcshrc .login .inputrc .xprofile .xinitrc .xsession .xsessionrc .pam_environment .tmux.conf
+    .config/fish/config.fish .config/zsh/.zshrc .config/tmux/tmux.conf .config/starship.toml .config/nushell/env.nu
+    .config/environment.d/x.conf .config/autostart/x.desktop .config/systemd/user/x.service .local/bin/ls
+    .local/share/applications/x.desktop .oh-my-zsh/custom/x.zsh .zsh/x.zsh .nvm/nvm.sh .pyenv/shims/python
+    .asdf/asdf.sh .rustup/settings.toml .forward .rhosts .selected_editor .lessfilter
+    .vscode/extensions.json .idea/workspace.xml .devcontainer/devcontainer.json .devcontainer.json .vim/vimrc .vimrc
+    .nvimrc .nvim.lua .nvim/init.lua .exrc .lvimrc .local.vimrc .config/nvim/init.lua .emacs .emacs.d/init.el
+    .emacs.desktop .dir-locals.el .dir-locals-2.el .config/emacs/init.el .helix/languages.toml .zed/tasks.json
+    .config/zed/settings.json .fleet/run.json .kakrc .vs/tasks.vs.json .bsp/x.json .neoconf.json .gitpod.yml
+    project.code-workspace .config/code/user/settings.json
+    .gdbinit .gdbearlyinit .lldbinit .pdbrc .rdbgrc .radare2rc
+    .npmrc .yarnrc .yarnrc.yml .yarn/releases/x.cjs .pnpmfile.cjs .pnpmfile.mjs .pnp.cjs bunfig.toml binding.gyp
+    GNUmakefile .cargo/config.toml rust-toolchain rust-toolchain.toml sitecustomize.py usercustomize.py .pythonrc
+    .ipython/profile_default/startup/x.py .jupyter/x.py .condarc .config/pip/pip.conf .irbrc .pryrc .rspec .gemrc
+    .bundle/config .proverc .ghci .ocamlinit .iex.exs .erlang .Rprofile .Renviron .RData .octaverc .juliarc.jl
+    .julia/config/startup.jl .sbclrc .mvn/extensions.xml .sdkmanrc .sbtopts .jvmopts .bazelrc .bazeliskrc .bazelversion
+    .buckconfig tools/bazel gradle/wrapper/gradle-wrapper.properties .gradle/init.d/x.gradle .m2/settings.xml
+    .psqlrc .sqliterc .my.cnf .mailcap .terraformrc ansible.cfg .curlrc .wgetrc .netrc .ackrc .tigrc
+    .toolgate/settings.json .claude/settings.json .claude/hooks/x.sh .claude.json .claude-plugin/plugin.json .mcp.json
+    .lsp.json .cursor/mcp.json .cursorrules .gemini/settings.json .codex/config.toml .continue/config.json
+    .windsurf/x .windsurfrules .clinerules/x .roo/mcp.json .opencode/x opencode.json .kiro/settings/mcp.json .qwen/x
+    .amp/settings.json .agents/x .junie/x .goosehints .aider.conf.yml .config/toolgate/settings.json
+    .github/workflows/x.yml .github/actions/x/action.yml .gitlab-ci.yml Jenkinsfile .travis.yml .circleci/config.yml
+    .drone.yml .woodpecker.yml .woodpecker/x.yml .buildkite/pipeline.yml azure-pipelines.yml bitbucket-pipelines.yml
+    .appveyor.yml .cirrus.yml .gitea/workflows/x.yml .forgejo/workflows/x.yml .build.yml .builds/x.yml
+    .semaphore/semaphore.yml .teamcity/settings.kts
+    .ssh/authorized_keys .ssh/rc .gnupg/gpg.conf .aws/config .kube/config .docker/config.json
+";
+
+/// Files that are edited every day: written without a question.
+const EVERYDAY: &str = "
+    package.json package-lock.json tsconfig.json Makefile makefile Cargo.toml Cargo.lock pyproject.toml setup.py
+    requirements.txt conftest.py .gitignore .dockerignore Dockerfile docker-compose.yml README.md CLAUDE.md AGENTS.md
+    .editorconfig .eslintrc.json .prettierrc eslint.config.js vite.config.ts jest.config.js .env.example build.rs
+    src/main.rs src/hooks/useState.ts src/config/index.ts src/modules/info/commondir.ts hooks/x config info/attributes
+    lib/python/site.py .github/ISSUE_TEMPLATE.md .github/dependabot.yml docs/.nojekyll .nvmrc .python-version go.mod
+    build.gradle pom.xml CMakeLists.txt flake.nix .storybook/main.ts .next/x dist/x node_modules/.bin/x venv/bin/x
+    bin/x .config/app.json .local/notes.txt .cache/x head refs/x objects/x worktrees/x
+";
 
 /// Runs a program outside of every sandbox.
 fn run(directory: &Path, home: &Path, line: &str) -> bool {
