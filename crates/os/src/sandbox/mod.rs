@@ -21,6 +21,7 @@ mod files;
 mod filter;
 mod ground;
 mod guard;
+mod kept_ruleset;
 mod limits;
 mod mask;
 mod refused;
@@ -184,7 +185,7 @@ impl Confinement {
             bounds.mask();
         }
         let ruleset = if ground.landlock > 0 {
-            files::ruleset(&mut bounds, self.net, ground.warden).map_err(unusable)?
+            kept_ruleset::find_ruleset(&mut bounds, self.net, ground.warden).map_err(unusable)?
         } else {
             None
         };

@@ -87,55 +87,41 @@ pub(super) struct SystemHandle {
     pub(super) kind: FileType,
 }
 
-/// Handles that are kept for a moment.
-type KeptHandles = Mutex<Option<(Instant, Vec<AbsPath>, Arc<Vec<SystemHandle>>)>>;
-
 /// Every file and tree of the system that a command whose reads are limited may read.
 pub(super) fn system_handles() -> Arc<Vec<SystemHandle>> {
-    static KEPT: KeptHandles = Mutex::new(None);
-    kept_or_made(&KEPT, &[], |_| open_all())
-}
-
-/// Everything but these paths, from the root down: the other entries of each directory on the way to one.
-pub(super) fn handles_beside(exceptions: &[AbsPath]) -> Arc<Vec<SystemHandle>> {
-    static KEPT: KeptHandles = Mutex::new(None);
-    kept_or_made(&KEPT, exceptions, |exceptions| {
-        let mut out = Vec::new();
-        let mut ahead = vec![AbsPath::root()];
-        while let Some(directory) = ahead.pop() {
-            // What cannot be listed here cannot be reached by the command either.
-            let Ok(entries) = std::fs::read_dir(directory.as_path()) else { continue };
-            for entry in entries.flatten() {
-                let path = directory.join(entry.file_name());
-                if exceptions.contains(&path) {
-                    continue;
-                }
-                if exceptions.iter().any(|exception| exception.is_under(&path)) {
-                    ahead.push(path);
-                } else if !entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-                    // A symlink leads to a place that has its own handle, or none.
-                    out.extend(open_handle(&path));
-                }
-            }
-        }
-        out
-    })
-}
-
-fn kept_or_made(
-    kept: &KeptHandles,
-    key: &[AbsPath],
-    make: impl FnOnce(&[AbsPath]) -> Vec<SystemHandle>,
-) -> Arc<Vec<SystemHandle>> {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    static KEPT: Mutex<Option<(Instant, Arc<Vec<SystemHandle>>)>> = Mutex::new(None);
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     match &*kept {
-        Some((since, own, handles)) if since.elapsed() < KEPT_FOR && own == key => Arc::clone(handles),
+        Some((since, handles)) if since.elapsed() < KEPT_FOR => Arc::clone(handles),
         Some(_) | None => {
-            let handles = Arc::new(make(key));
-            *kept = Some((Instant::now(), key.to_vec(), Arc::clone(&handles)));
+            let handles = Arc::new(open_all());
+            *kept = Some((Instant::now(), Arc::clone(&handles)));
             handles
         }
     }
+}
+
+/// Everything but these paths, from the root down: the other entries of each directory on the way to one.
+pub(super) fn handles_beside(exceptions: &[AbsPath]) -> Vec<SystemHandle> {
+    let mut out = Vec::new();
+    let mut ahead = vec![AbsPath::root()];
+    while let Some(directory) = ahead.pop() {
+        // What cannot be listed here cannot be reached by the command either.
+        let Ok(entries) = std::fs::read_dir(directory.as_path()) else { continue };
+        for entry in entries.flatten() {
+            let path = directory.join(entry.file_name());
+            if exceptions.contains(&path) {
+                continue;
+            }
+            if exceptions.iter().any(|exception| exception.is_under(&path)) {
+                ahead.push(path);
+            } else if !entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
+                // A symlink leads to a place that has its own handle, or none.
+                out.extend(open_handle(&path));
+            }
+        }
+    }
+    out
 }
 
 fn open_handle(path: &AbsPath) -> Option<SystemHandle> {

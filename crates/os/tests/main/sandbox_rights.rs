@@ -322,3 +322,28 @@ int main(void) {
     let (exit, output, _) = world.run("cc -O1 -pthread -o race race.c && ./race", world.whole());
     assert_eq!((exit, output.as_str()), (Exit::Code(0), "none\n"));
 }
+
+/// Rules that are used again for the next command still say what is there now.
+#[test]
+fn what_was_made_beside_a_hidden_file_is_read_by_the_next_command() {
+    let world = World::new();
+    let home = world.desk.path("home");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("secret"), "hunter2").unwrap();
+    let run = |text: &str| {
+        let rights = Confinement { unreadable: vec![home.join("secret")], ..world.whole() };
+        world.run(text, rights)
+    };
+    for round in 0..3 {
+        let name = format!("new{round}");
+        assert_ne!(run(&format!("cat ../home/{name}")).0, Exit::Code(0));
+        std::fs::write(home.join(&name), "made").unwrap();
+        let (exit, output, _) = run(&format!("cat ../home/{name}"));
+        assert_eq!((exit, output.as_str()), (Exit::Code(0), "made"));
+        // The file that is hidden is another one now.
+        std::fs::write(home.join("other"), "hunter2").unwrap();
+        std::fs::rename(home.join("other"), home.join("secret")).unwrap();
+        let (_, output, _) = run("cat ../home/secret");
+        assert!(!output.contains("hunter2"), "{output}");
+    }
+}
