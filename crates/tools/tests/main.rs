@@ -25,6 +25,10 @@ mod main {
     mod bash_sandbox;
     mod bash_survivors;
     mod bash_tasks;
+    /// Shared with the oracle of the policy crate, which runs the same lines without a sandbox.
+    #[expect(dead_code, reason = "the policy crate uses the rest")]
+    #[path = "../../../policy/tests/shell/dice.rs"]
+    mod dice;
     mod files_corpus;
     mod files_edit;
     mod files_notebook;

@@ -1,7 +1,11 @@
 //! Lines that pass without a rule, run in the real sandbox: whatever the analysis thought of them, nothing is written,
 //! nothing secret is shown, and nothing that was not listed is started.
 
+#[path = "../../../policy/tests/shell/oracle/generate.rs"]
+mod generate;
+
 use super::bash_desk::on_runtime;
+use super::dice::{Dice, setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -83,8 +87,9 @@ impl Room {
         self.dir.path().canonicalize().unwrap().join(name)
     }
 
-    /// Runs a line if it passes without a question. `None` if it does not.
-    async fn run(&self, command: &str) -> Option<String> {
+    /// Runs a line if it passes without a question: its output, and what it tried that was not foreseen. `None` if it
+    /// does not pass.
+    async fn run(&self, command: &str) -> Option<(String, usize)> {
         let session = session_in(&AbsPath::new(self.path("ws")).unwrap());
         surround(
             &session,
@@ -98,11 +103,16 @@ impl Room {
         let input = json!({ "command": command, "timeout": 5000 });
         let call = ToolCall::new(toolgate_os::fresh_id("call_"), "Bash", input.to_string());
         let closed = self.gate.call(&session, call, CallLimits::default()).await;
-        match closed.result {
-            Ok(output) => Some(output.model_text()),
-            Err(refusal) if refusal.stage < Stage::Run => None,
-            Err(refusal) => Some(refusal.partial.map(|output| output.model_text()).unwrap_or_default()),
-        }
+        let output = match closed.result {
+            Ok(output) => output.model_text(),
+            Err(refusal) if refusal.stage < Stage::Run => return None,
+            Err(refusal) => refusal.partial.map(|output| output.model_text()).unwrap_or_default(),
+        };
+        Some((output, closed.record.anomalies.len()))
+    }
+
+    fn snapshots(&self) -> [Vec<(PathBuf, Vec<u8>, u32)>; 3] {
+        ["ws", "outside", "home"].map(|name| snapshot(&self.path(name)))
     }
 }
 
@@ -123,16 +133,22 @@ fn snapshot(top: &Path) -> Vec<(PathBuf, Vec<u8>, u32)> {
     out
 }
 
+fn is_enforced() -> bool {
+    let enforced = Ground::here().enforces_rights();
+    if !enforced {
+        println!("skipped: this kernel does not enforce the rights of commands");
+    }
+    enforced
+}
+
 #[test]
 fn lines_that_pass_do_nothing_but_read_in_the_sandbox() {
-    if !Ground::here().enforces_rights() {
-        println!("skipped: this kernel does not enforce the rights of commands");
+    if !is_enforced() {
         return;
     }
     on_runtime(async {
         let room = Room::new();
-        let before =
-            [snapshot(&room.path("ws")), snapshot(&room.path("outside")), snapshot(&room.path("home"))];
+        let before = room.snapshots();
         let cases: Vec<String> = CORPUS
             .iter()
             .flat_map(|text| text.lines())
@@ -142,19 +158,50 @@ fn lines_that_pass_do_nothing_but_read_in_the_sandbox() {
             .collect();
         let (mut ran, mut live) = (0, 0);
         for line in &cases {
-            let Some(output) = room.run(line).await else { continue };
+            let Some((output, _)) = room.run(line).await else { continue };
             ran += 1;
             live += usize::from(LIVE.contains(&line.as_str()));
             assert!(!output.contains("hunter2"), "{line}: {output}");
-            let after =
-                [snapshot(&room.path("ws")), snapshot(&room.path("outside")), snapshot(&room.path("home"))];
-            assert!(before == after, "{line} changed something: {output}");
+            assert!(room.snapshots() == before, "{line} changed something: {output}");
         }
         println!(
-            "{ran} of {} lines passed and ran, {live} of {} with words that are only known at run time",
-            cases.len(),
-            LIVE.len()
+            "{ran} of {} lines ran, {live} of them with words that are only known at run time",
+            cases.len()
         );
         assert!(ran > 100 && live > 8, "{ran} {live}");
+    });
+}
+
+/// The same for generated lines; `cargo xtask oracle` tries more of them.
+#[test]
+fn generated_lines_that_pass_do_nothing_but_read_in_the_sandbox() {
+    if !is_enforced() {
+        return;
+    }
+    on_runtime(async {
+        let room = Room::new();
+        let before = room.snapshots();
+        let lines = setting("TOOLGATE_SANDBOX_LINES", 4_000);
+        let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1));
+        let (mut ran, mut unforeseen) = (0, Vec::new());
+        for _ in 0..lines {
+            let line = generate::line(&mut dice);
+            if line.contains('\0') {
+                continue;
+            }
+            let Some((output, anomalies)) = room.run(&line).await else { continue };
+            ran += 1;
+            if anomalies > 0 {
+                unforeseen.push(line.clone());
+            }
+            assert!(!output.contains("hunter2"), "{line:?}: {output}");
+            assert!(room.snapshots() == before, "{line:?} changed something: {output}");
+        }
+        println!(
+            "{lines} lines generated, {ran} passed and ran in the sandbox, {} tried more than was judged",
+            unforeseen.len()
+        );
+        unforeseen.iter().for_each(|line| println!("refused by the sandbox: {line:?}"));
+        assert!(ran > 0);
     });
 }
