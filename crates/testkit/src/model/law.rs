@@ -241,7 +241,7 @@ impl<'s> Law<'s> {
         let edits = simple.edits_files() && self.mode == Mode::AcceptEdits;
         let by = if ruled && !simple.steered() {
             By::Ruled(exactly)
-        } else if (free || edits) && !simple.steered() && !simple.has_setting() {
+        } else if (free || edits && !simple.has_setting()) && !simple.steered() {
             By::Freed
         } else {
             By::Nobody
