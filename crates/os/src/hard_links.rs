@@ -16,7 +16,9 @@ pub fn find_hard_links(file: &AbsPath, roots: &[AbsPath]) -> Option<Vec<AbsPath>
     let mut left = MAX_ENTRIES;
     let mut ahead = roots.to_vec();
     while let Some(directory) = ahead.pop() {
-        for entry in fs::read_dir(directory.as_path()).ok()?.flatten() {
+        // Whatever a directory that cannot be listed holds: all names are known once all are counted.
+        let Ok(entries) = fs::read_dir(directory.as_path()) else { continue };
+        for entry in entries.flatten() {
             left = left.checked_sub(1)?;
             let kind = entry.file_type().ok()?;
             let path = directory.join(entry.file_name());
@@ -48,7 +50,7 @@ mod tests {
         std::fs::create_dir_all(top.join("ws/sub")).unwrap();
         std::fs::write(top.join("ws/a"), "x").unwrap();
         std::fs::hard_link(top.join("ws/a"), top.join("ws/sub/b")).unwrap();
-        let roots = [top.join("ws")];
+        let roots = [top.join("ws"), top.join("missing")];
         assert_eq!(find_hard_links(&top.join("ws/a"), &roots), Some(vec![top.join("ws/sub/b")]));
         std::fs::hard_link(top.join("ws/a"), top.join("outside")).unwrap();
         assert_eq!(find_hard_links(&top.join("ws/a"), &roots), None);
