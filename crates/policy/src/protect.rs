@@ -155,7 +155,7 @@ impl Guarded {
     }
 }
 
-/// Whether a file is only like one with secrets: an example to copy, or a part of somebody else's package.
+/// Whether a file is only like one with secrets: an example to copy, or a part of a package of others.
 fn holds_no_secret(path: &str) -> bool {
     const EXAMPLES: &[&str] = &["example", "sample", "template", "dist", "tmpl", "defaults"];
     const PACKAGES: &[&str] = &["node_modules", "site-packages", "dist-packages"];

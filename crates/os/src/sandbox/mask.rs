@@ -59,7 +59,7 @@ impl FileMasks {
             match std::fs::symlink_metadata(path.as_path()) {
                 Ok(meta) if meta.is_dir() => directories.push(text),
                 Ok(_) => files.push(text),
-                // What is not there cannot be covered; the supervisor lets nobody make it.
+                // What is not there cannot be covered; the supervisor lets no command make it.
                 Err(_) => {}
             }
         }

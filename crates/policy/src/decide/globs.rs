@@ -45,39 +45,21 @@ const SECRET_ENDINGS: &[&str] = &["server.pem", "server.key", "server.p12", "ser
 impl Case<'_> {
     /// What a command would do to the files that a pattern names.
     pub(crate) fn weigh_glob(&mut self, inferred: &Inferred, glob: &str, via: Via) {
-        let (dir, touch, deep) = match &inferred.effect {
-            Effect::Read { path, scope } => (path, Touch::Read, *scope == Scope::Tree),
-            Effect::Write { path, kind } => (path, Touch::Write, *kind == WriteKind::Tree),
-            Effect::Exec { .. }
-            | Effect::Fetch { .. }
-            | Effect::Search { .. }
-            | Effect::Delegate { .. }
-            | Effect::Skill { .. }
-            | Effect::Remote { .. }
-            | Effect::Ask
-            | Effect::State { .. }
-            | Effect::Opaque => return,
-        };
-        let facts = self.request.facts;
-        match facts.glob(glob) {
-            Some(matches) if !matches.is_empty() => {
-                for path in matches {
-                    match &inferred.effect {
-                        Effect::Write { kind, .. } => self.weigh_write(path, *kind, via),
-                        Effect::Read { scope, .. } => self.weigh_read(path, *scope, via),
-                        Effect::Exec { .. }
-                        | Effect::Fetch { .. }
-                        | Effect::Search { .. }
-                        | Effect::Delegate { .. }
-                        | Effect::Skill { .. }
-                        | Effect::Remote { .. }
-                        | Effect::Ask
-                        | Effect::State { .. }
-                        | Effect::Opaque => {}
-                    }
-                }
+        let matches = self.request.facts.glob(glob).unwrap_or_default();
+        if let Effect::Read { path: dir, scope } = &inferred.effect {
+            if matches.is_empty() {
+                self.weigh_pattern(glob, dir, Touch::Read, *scope == Scope::Tree);
             }
-            Some(_) | None => self.weigh_pattern(glob, dir, touch, deep),
+            for path in matches {
+                self.weigh_read(path, *scope, via);
+            }
+        } else if let Effect::Write { path: dir, kind } = &inferred.effect {
+            if matches.is_empty() {
+                self.weigh_pattern(glob, dir, Touch::Write, *kind == WriteKind::Tree);
+            }
+            for path in matches {
+                self.weigh_write(path, *kind, via);
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Files of the workspace that a repository's configuration makes git read as configuration or run.
 //!
-//! A configuration that the user set up may lead into the tree: `core.hooksPath`, an included file, a filter. Whoever
+//! A configuration that the user set up may lead into the tree: `core.hooksPath`, an included file, a filter. A program that
 //! can change such a file changes what the user's next git runs, so commands may not.
 //! The configuration is read here as text, without asking git: this is looked up for every command that may write, and
 //! a start of git would cost more than the command. A form that only git understands is not found.
