@@ -56,8 +56,9 @@ impl Case<'_> {
             self.covered_as_whole |= match cover {
                 Some(Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing) => false,
                 Some(Cover::Exact(_) | Cover::Rule(_) | Cover::Grant(_)) => true,
-                // A mode or a hook may answer for it. What only reads needs no more rights for that.
-                None => !self.is_known_reading(part),
+                // A mode or a hook may answer for it. What is known to only read, or to write only known paths, needs no
+                // more rights for that: a setting that makes the question stricter must not widen the sandbox.
+                None => !self.is_known_reading(part) && !is_known_edit(part),
             };
             self.weigh_part(part, cover);
             covers.push(cover);
@@ -240,8 +241,7 @@ impl Case<'_> {
         if self.passes_as_reading(part) {
             return Some(Cover::ReadOnly);
         }
-        (self.mode == Mode::AcceptEdits && part.file_edit && !part.unknown_effects)
-            .then_some(Cover::AcceptEdits)
+        (self.mode == Mode::AcceptEdits && is_known_edit(part)).then_some(Cover::AcceptEdits)
     }
 
     /// Whether a command passes because it can do nothing but read.
@@ -332,6 +332,11 @@ fn git_terms(parts: &[Part], covers: &[Option<Cover>]) -> GitTerms {
         (true, false, false) => GitUse::Granted,
     };
     GitTerms { usage, searches: parts.iter().any(Part::searches_by_git) }
+}
+
+/// Whether a command changes files, and only such as its words name.
+fn is_known_edit(part: &Part) -> bool {
+    part.file_edit && !part.unknown_effects
 }
 
 /// Whether a search program leaves out names that begin with a dot, because no option tells it not to.

@@ -225,6 +225,10 @@ fn rights_are_cut_to_the_effects_unless_the_line_was_allowed_as_a_whole() {
     assert_eq!(writes.level, RightsLevel::NamedWrites);
     assert_eq!(writes.write, [right("/ws/src/new.rs", Scope::Entry), right("/ws/old", Scope::Tree)]);
 
+    // A question that a mode answers widens nothing: the rights are those that the other mode grants.
+    let bypassed = terms(&json!({ "mode": "bypass" }), "touch src/new.rs && rm -r old").rights;
+    assert_eq!(bypassed.level, RightsLevel::NamedWrites);
+
     // An allowed host opens nothing for a line that only reads.
     let hosts = json!({ "allow": ["WebFetch(domain:docs.example.com)"] });
     assert_eq!(terms(&hosts, "cat a.txt").network, Network::None);
