@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolgate_gate::Intended;
 use toolgate_os::sandbox::Limits;
 use toolgate_policy::{Action, Facts, Opinion, Policy, Request, Survey, Workspace};
-use toolgate_proto::{CommandRights, GitUse, Mode, Network, Terms, ToolCall, Verdict};
+use toolgate_proto::{CommandRights, GitUse, Mode, Network, Scope, Terms, ToolCall, Verdict, WriteRight};
 use toolgate_tools::{SandboxSettings, Surroundings};
 
 const CASES: u64 = 2_000;
@@ -268,6 +268,11 @@ fn is_within<T: PartialEq>(few: &[T], many: &[T]) -> bool {
     few.iter().all(|one| many.contains(one))
 }
 
+/// Whether one right to write includes another: the same entry, or a tree that it lies in.
+fn covers(one: &WriteRight, other: &WriteRight) -> bool {
+    one == other || one.scope == Scope::Tree && other.path.is_under(&one.path)
+}
+
 /// What the terms with the project free beyond those without it.
 fn freer_terms(with: &Terms, without: &Terms) -> Option<&'static str> {
     let Terms { reason: _, unsandboxed, rights, protected, unreadable, network, git } = with;
@@ -283,7 +288,7 @@ fn freer_terms(with: &Terms, without: &Terms) -> Option<&'static str> {
         ("unsandboxed", !*unsandboxed || without.unsandboxed),
         ("level", *level <= before.level),
         ("read", listed(read.is_some(), before.read.is_some())),
-        ("write", is_within(write, &before.write)),
+        ("write", write.iter().all(|right| before.write.iter().any(|other| covers(other, right)))),
         ("execute", listed(execute.is_some(), before.execute.is_some())),
         ("named", is_within(named, &before.named)),
         ("git data", !*git_data || before.git_data),
