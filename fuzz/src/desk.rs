@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toolgate_policy::{
-    Action, EntryKind, Facts, Layer, LayerRules, PathFact, Policy, RawPolicy, Request, Workspace,
+    Action, EntryKind, Layer, LayerRules, PathFact, PathFacts, Policy, RawPolicy, Request, Workspace,
 };
 use toolgate_proto::{
     AbsPath, CommandLine, Effect, Intent, Mode, Scope, Shell, SourceId, ToolIdentity, ToolName, Verdict,
@@ -44,7 +44,7 @@ pub(crate) fn judge(policy: &Policy, tool: &str, input: Value, effect: Effect) -
     let workspace = workspace();
     let intent = Intent::new("do it", [effect]);
     let survey = policy.survey(&intent, &workspace);
-    let mut facts = Facts::none();
+    let mut facts = PathFacts::none();
     for path in &survey.paths {
         facts.insert(PathFact {
             asked: path.clone(),

@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         "conformance" => run::conformance(),
         "peers" => run::peers(),
         "git-oracle" => run::git_oracle(std::env::args().nth(2).as_deref()),
-        "settings-law" => run::settings_law(std::env::args().nth(2).as_deref()),
+        "settings-law" => run::run_settings_law(std::env::args().nth(2).as_deref()),
         "soak-schedule" => run::soak_schedule(std::env::args().nth(2).as_deref()),
         _ => Err(anyhow::anyhow!(
             "usage: cargo xtask ci | tidy | docs | corpus | fuzz [TARGET] [RUNS] | model [PAIRS] [SEED] | oracle [LINES] [SEED] | interop | conformance | \

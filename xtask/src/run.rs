@@ -9,18 +9,9 @@ use std::time::Instant;
 /// Everything that must hold before a change lands, cheapest first.
 pub(crate) fn ci() -> Result<()> {
     step("tidy", tidy)?;
-    step("format", || cargo_quiet(&["fmt", "--all", "--", "--check"]))?;
+    step("format", || run_cargo(&["fmt", "--all", "--", "--check"]))?;
     step("lints", || {
-        cargo_quiet(&[
-            "clippy",
-            "--quiet",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ])
+        run_cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     })?;
     step("tests", tests)?;
     step("interop", interop)?;
@@ -66,19 +57,19 @@ fn tests() -> Result<()> {
 
 /// Hands our definitions and results to the real consumers that the registries have.
 pub(crate) fn interop() -> Result<()> {
-    cargo_quiet(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
+    run_cargo(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
     script("interop/run.sh", "debug/toolgate", "interop").context("a consumer did not take what we gave it")
 }
 
 /// Runs the official MCP conformance suite against our server and our client.
 pub(crate) fn conformance() -> Result<()> {
-    cargo_quiet(&["build", "--quiet", "--package", "toolgate-mcp", "--examples", "--locked"])?;
+    run_cargo(&["build", "--quiet", "--package", "toolgate-mcp", "--examples", "--locked"])?;
     script("mcp/conformance.sh", "debug/examples", "mcp-peers").context("the suite is not content")
 }
 
 /// Lets official MCP SDKs drive our server, and our client drive official servers.
 pub(crate) fn peers() -> Result<()> {
-    cargo_quiet(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
+    run_cargo(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
     script("mcp/peers.sh", "debug/toolgate", "mcp-peers").context("a peer and toolgate did not get on")
 }
 
@@ -120,7 +111,7 @@ pub(crate) fn soak_schedule(batches: Option<&str>) -> Result<()> {
 }
 
 /// The law of settings: with an untrusted project nothing is freer than without it.
-pub(crate) fn settings_law(cases: Option<&str>) -> Result<()> {
+pub(crate) fn run_settings_law(cases: Option<&str>) -> Result<()> {
     let cases: u64 = cases.unwrap_or("100000").parse().context("N must be a number of cases")?;
     let started = Instant::now();
     let status = cargo_command()
@@ -170,12 +161,12 @@ pub(crate) fn git_oracle(commands: Option<&str>) -> Result<()> {
 /// Prints how many cases of the corpus were let through, denied and asked about.
 pub(crate) fn corpus() -> Result<()> {
     let tests = ["test", "--quiet", "--locked", "--package", "toolgate-policy", "--test", "main"];
-    cargo_quiet(&[&tests[..], &["--", "--nocapture", "--test-threads=1", "_cases"]].concat())
+    run_cargo(&[&tests[..], &["--", "--nocapture", "--test-threads=1", "_cases"]].concat())
 }
 
 /// Asks the policy engine and the slow model the same questions for longer than every change can wait for.
 pub(crate) fn model(pairs: Option<&str>, seed: Option<&str>) -> Result<()> {
-    cargo_quiet(&[
+    run_cargo(&[
         "run",
         "--quiet",
         "--profile",
@@ -257,7 +248,7 @@ fn cargo_command() -> Command {
     command
 }
 
-fn cargo_quiet(args: &[&str]) -> Result<()> {
+fn run_cargo(args: &[&str]) -> Result<()> {
     let status = cargo_command().args(args).current_dir(root()?).status()?;
     if !status.success() {
         bail!("cargo {} failed", args.join(" "));

@@ -56,7 +56,7 @@ const LICENCES: &[&str] = &[
 /// Lists every broken rule.
 pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     let mut broken = Vec::new();
-    let sources = rust_files(root)?;
+    let sources = list_rust_files(root)?;
     for path in &sources {
         let text = read(path)?;
         let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
@@ -65,8 +65,8 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
         doors(&name, &text, &mut broken);
     }
     names(root, &mut broken)?;
-    crate_roots(root, &mut broken)?;
-    forgotten_tests(root, &mut broken)?;
+    check_crate_roots(root, &mut broken)?;
+    check_test_modules(root, &mut broken)?;
     let metadata = metadata()?;
     arrows(&metadata, &mut broken);
     purity(&metadata, &mut broken)?;
@@ -121,7 +121,7 @@ fn doors(name: &str, text: &str, broken: &mut Vec<String>) {
 
 /// I7: every source file and its folders are named after a noun.
 fn names(root: &Path, broken: &mut Vec<String>) -> Result<()> {
-    for path in rust_files(root)? {
+    for path in list_rust_files(root)? {
         for part in path.strip_prefix(root).unwrap_or(&path).components() {
             let part = part.as_os_str().to_string_lossy();
             let stem = part.split('.').next().unwrap_or_default();
@@ -134,7 +134,7 @@ fn names(root: &Path, broken: &mut Vec<String>) -> Result<()> {
 }
 
 /// Every crate takes the one lint table, forbids unsafe code (os apart), and opens with an essay.
-fn crate_roots(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+fn check_crate_roots(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     for manifest in files(root)?.into_iter().filter(|path| path.ends_with("Cargo.toml")) {
         let dir = manifest.parent().unwrap_or(root);
         if dir == root || dir.ends_with("fuzz") {
@@ -166,8 +166,8 @@ fn crate_roots(root: &Path, broken: &mut Vec<String>) -> Result<()> {
 }
 
 /// A test file that no `mod` line names would never run.
-fn forgotten_tests(root: &Path, broken: &mut Vec<String>) -> Result<()> {
-    for path in rust_files(root)? {
+fn check_test_modules(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    for path in list_rust_files(root)? {
         let Some(dir) = path.parent() else { continue };
         let Some(above) = dir.parent() else { continue };
         if !above.ends_with("tests") {
@@ -276,7 +276,7 @@ fn documents(root: &Path, broken: &mut Vec<String>) -> Result<()> {
         broken.push("docs/errors.md is stale: run `cargo xtask docs`".to_owned());
     }
     let mut known = String::new();
-    for path in rust_files(root)? {
+    for path in list_rust_files(root)? {
         known.push_str(&read(&path)?);
     }
     for document in ["docs/specification.md", "docs/architecture.md", "docs/threats.md"] {
@@ -290,7 +290,7 @@ fn documents(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-fn rust_files(root: &Path) -> Result<Vec<PathBuf>> {
+fn list_rust_files(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(files(root)?.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "rs")).collect())
 }
 

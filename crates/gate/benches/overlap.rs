@@ -14,7 +14,7 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use toolgate_gate::{Assembler, CallLimits, FnTool, Gate, GateParts, Provider, Spec};
+use toolgate_gate::{CallAssembler, CallLimits, FnTool, Gate, GateParts, ProviderApi, Spec};
 use toolgate_proto::{
     AbsPath, Code, CommandLine, Effect, Intent, Output, Refusal, Scope, Shell, SourceId, ToolCall,
 };
@@ -106,9 +106,9 @@ fn a_stream_of_six_calls_started_early(bencher: Bencher, early: bool) {
         runtime.block_on(async {
             if early {
                 let limits = CallLimits::default();
-                black_box(gate.call_stream(&session, Provider::Anthropic, chunks, limits).await);
+                black_box(gate.call_stream(&session, ProviderApi::Anthropic, chunks, limits).await);
             } else {
-                let mut assembler = Assembler::new(Provider::Anthropic);
+                let mut assembler = CallAssembler::new(ProviderApi::Anthropic);
                 let mut calls = Vec::new();
                 while let Some(Ok(chunk)) = chunks.next().await {
                     calls.extend(assembler.push(chunk));

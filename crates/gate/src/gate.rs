@@ -1,17 +1,17 @@
 //! The gate: what it is made of, and how it is changed while it stands.
 
-use crate::approve::{Approver, Keeper};
+use crate::approve::{Approver, GrantStore};
 use crate::hook::Hook;
-use crate::registry::{RegisterError, Registered, Registry};
+use crate::registry::{RegisterError, RegisteredTool, Registry};
 use crate::scene::{Scene, Session};
 use crate::sink::Sink;
 use crate::tool::Tool;
-use crate::trail::Audience;
+use crate::trail::EventBus;
 use crate::visibility::Visibility;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
-use toolgate_os::{ContentCheck, Journal, Spill};
+use toolgate_os::{ContentCheck, Journal, SpillStore};
 use toolgate_policy::{Layer, LayerRules, Policy, Problem, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Code, Event, Refusal, SourceId, ToolDefinition};
 
@@ -26,7 +26,7 @@ pub struct GateParts {
     /// Approvers, in the order in which they are asked.
     pub approvers: Vec<Arc<dyn Approver>>,
     /// Where rules go that a person grants for good; without one they count for the session.
-    pub keeper: Option<Arc<dyn Keeper>>,
+    pub keeper: Option<Arc<dyn GrantStore>>,
     /// Where records go.
     pub sinks: Vec<Arc<dyn Sink>>,
     /// Where changes of files are recorded, so that they can be undone. Without one nothing is.
@@ -40,7 +40,7 @@ pub struct GateParts {
     /// How many calls of one batch may go on at once; at least one.
     pub max_concurrency: usize,
     /// Where results are kept that are too large for a model. Without it they are cut, and the rest is gone.
-    pub spill: Option<Arc<Spill>>,
+    pub spill: Option<Arc<SpillStore>>,
     /// Most characters of all results of a batch together.
     pub batch_chars: usize,
 }
@@ -92,14 +92,14 @@ pub struct Gate {
     current: RwLock<Current>,
     /// The rules as written, for compiling them anew when one is granted.
     raw: RwLock<Raw>,
-    pub(crate) keeper: Option<Arc<dyn Keeper>>,
-    pub(crate) audience: Audience,
+    pub(crate) keeper: Option<Arc<dyn GrantStore>>,
+    pub(crate) audience: EventBus,
     pub(crate) journal: Option<Arc<Journal>>,
     pub(crate) content_checks: Arc<[Arc<dyn ContentCheck>]>,
     pub(crate) approval_timeout: Duration,
     pub(crate) grace: Duration,
     pub(crate) max_concurrency: usize,
-    pub(crate) spill: Option<Arc<Spill>>,
+    pub(crate) spill: Option<Arc<SpillStore>>,
     pub(crate) batch_chars: usize,
     problems: Vec<Problem>,
     /// Counts changes of the tools, the choice of them and the rules.
@@ -125,11 +125,11 @@ impl Raw {
 }
 
 /// The tools that are shown to somebody, each as it is described there. Holds them, and no copy of what they say.
-pub struct Shown(Vec<(Arc<Registered>, Option<String>)>);
+pub struct Shown(Vec<(Arc<RegisteredTool>, Option<String>)>);
 
 impl PartialEq for Shown {
     fn eq(&self, other: &Self) -> bool {
-        let same = |((tool, said), (other, says)): (&(Arc<Registered>, _), &(Arc<Registered>, _))| {
+        let same = |((tool, said), (other, says)): (&(Arc<RegisteredTool>, _), &(Arc<RegisteredTool>, _))| {
             said == says && (Arc::ptr_eq(tool, other) || tool.definition() == other.definition())
         };
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
@@ -158,7 +158,7 @@ impl Gate {
             }),
             raw: RwLock::new(Raw { policy: parts.policy, granted: Vec::new() }),
             keeper: parts.keeper,
-            audience: Audience::new(parts.sinks),
+            audience: EventBus::new(parts.sinks),
             journal: parts.journal,
             content_checks: parts.content_checks.into(),
             approval_timeout: parts.approval_timeout,
@@ -179,7 +179,7 @@ impl Gate {
 
     /// Adds a tool, or replaces the one of the same source and name.
     pub fn register<T: Tool>(&self, source: SourceId, tool: T) -> Result<(), RegisterError> {
-        let newcomer = Registered::new(source, tool)?;
+        let newcomer = RegisteredTool::new(source, tool)?;
         self.change(|current| {
             let mut registry = Registry::clone(&current.registry);
             registry.register(newcomer)?;
@@ -205,7 +205,7 @@ impl Gate {
 
     /// Replaces the rules; what was granted in this session stays. Returns what is wrong with the new ones.
     pub fn set_policy(&self, policy: RawPolicy) -> Vec<Problem> {
-        self.with_rules(|raw| raw.policy = policy)
+        self.update_rules(|raw| raw.policy = policy)
     }
 
     /// Replaces the hooks. Calls under way go on with those they found.
@@ -232,7 +232,7 @@ impl Gate {
 
     /// Has this looked at before every call, check and listing, so that rules from outside are those of now.
     /// It may change the gate. The first one given stays.
-    pub fn look_before_calls(&self, look: impl Fn(&Self) + Send + Sync + 'static) {
+    pub fn set_refresh_callback(&self, look: impl Fn(&Self) + Send + Sync + 'static) {
         let _ = self.look.set(Box::new(look));
     }
 
@@ -253,7 +253,7 @@ impl Gate {
     /// Takes back a rule that was granted in this session. False if there is no such rule.
     pub fn revoke(&self, rule: &str) -> bool {
         let mut found = false;
-        self.with_rules(|raw| {
+        self.update_rules(|raw| {
             for layer in &mut raw.granted {
                 let before = layer.allow.len();
                 layer.allow.retain(|granted| granted.text != rule);
@@ -272,11 +272,11 @@ impl Gate {
     pub(crate) fn grant(&self, rules: &[String], anchor: &AbsPath) {
         let mut layer = LayerRules::new(Layer::Session, anchor.clone());
         layer.allow = rules.iter().map(|rule| RawRule::from(rule.as_str())).collect();
-        self.with_rules(|raw| raw.granted.push(layer));
+        self.update_rules(|raw| raw.granted.push(layer));
     }
 
     /// Changes the rules as written and compiles them. One at a time, so that no change is lost.
-    fn with_rules(&self, change: impl FnOnce(&mut Raw)) -> Vec<Problem> {
+    fn update_rules(&self, change: impl FnOnce(&mut Raw)) -> Vec<Problem> {
         let mut raw = self.raw.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut raw);
         let (policy, problems) = raw.whole().compile();
@@ -305,7 +305,7 @@ impl Gate {
     }
 
     /// Goes through the tools that are shown, with what each says of itself in this session if that is something else.
-    fn show(&self, session: &Session, mut each: impl FnMut(&Arc<Registered>, Option<String>)) {
+    fn show(&self, session: &Session, mut each: impl FnMut(&Arc<RegisteredTool>, Option<String>)) {
         self.look();
         let current = self.current();
         let scene = Scene::of(session);

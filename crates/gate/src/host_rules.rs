@@ -14,7 +14,7 @@ pub struct HostRules {
 
 /// What they say of one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HostWord {
+pub enum HostVerdict {
     /// A rule allows it.
     Allowed,
     /// A rule or a list denies it, whatever else was granted; why, in words.
@@ -29,19 +29,19 @@ impl HostRules {
     }
 
     /// What they say of a host, a name or an address.
-    pub fn of(&self, host: &str, port: u16) -> HostWord {
+    pub fn of(&self, host: &str, port: u16) -> HostVerdict {
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let scheme = if port == 80 { "http" } else { "https" };
         let target = match Target::parse(&format!("{scheme}://{host}:{port}/")) {
             Ok(target) => target,
-            Err(problem) => return HostWord::Denied(problem),
+            Err(problem) => return HostVerdict::Denied(problem),
         };
-        if let Some(reason) = self.policy.denies_target(&target) {
-            return HostWord::Denied(reason.text);
+        if let Some(reason) = self.policy.target_denial(&target) {
+            return HostVerdict::Denied(reason.text);
         }
         match self.policy.judge_target(&target).0 {
-            Action::Allow => HostWord::Allowed,
-            Action::Ask | Action::Deny => HostWord::Unspoken,
+            Action::Allow => HostVerdict::Allowed,
+            Action::Ask | Action::Deny => HostVerdict::Unspoken,
         }
     }
 

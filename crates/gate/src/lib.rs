@@ -73,7 +73,7 @@ mod tool;
 mod visibility;
 
 pub use approve::{
-    Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, Keeper, Reply, ReplyProblem, Requests,
+    Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, GrantStore, Reply, ReplyProblem, Requests,
 };
 pub use fn_tool::FnTool;
 pub use gate::{Gate, GateParts, Shown};
@@ -81,15 +81,15 @@ pub use hook::{
     BatchEnd, BatchedCall, Hook, HookAnswer, HookBatch, HookCall, HookDecision, HookFailure, Moment,
     OnFailure,
 };
-pub use host_rules::{HostRules, HostWord};
+pub use host_rules::{HostRules, HostVerdict};
 pub use permit::{Cleared, Permit};
 pub use pipeline::{CallLimits, Closed};
 pub use progress::Progress;
-pub use registry::{RegisterError, Registered, Registry};
+pub use registry::{RegisterError, RegisteredTool, Registry};
 pub use scene::{FileSeen, Scene, Session, SessionContext};
 pub use schedule::{Batch, Finished};
 pub use sink::{MemorySink, Sink};
 pub use stage::judge::{Intended, judge_intended};
-pub use stream::{Assembler, Provider, StreamProblem, StreamedCalls};
+pub use stream::{CallAssembler, CallStreamError, ProviderApi, StreamedCalls};
 pub use tool::{Spec, Tool};
 pub use visibility::Visibility;

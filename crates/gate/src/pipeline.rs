@@ -13,10 +13,10 @@
 use crate::gate::{Current, Gate};
 use crate::hook::{self, HookAnswer, Moment};
 use crate::scene::{Scene, Session};
-use crate::schedule::{Foreseen, Turn};
+use crate::schedule::{PrevalidatedCall, Turn};
 use crate::stage::judge::Intended;
 use crate::stage::{finish, guard, judge, resolve, run, screen, settle, validate};
-use crate::trail::Trail;
+use crate::trail::RecordBuilder;
 use futures_util::FutureExt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -29,7 +29,7 @@ use toolgate_proto::{CallRecord, CallResult, Code, Event, Refusal, Stage, ToolCa
 use tracing::Instrument;
 
 /// An approver may revise an input, which is then judged again; not for ever.
-const MOST_REVISIONS: usize = 8;
+const MAX_REVISIONS: usize = 8;
 
 /// How long a call may go on.
 #[derive(Debug, Clone, Default)]
@@ -63,7 +63,7 @@ pub(crate) struct Walk<'g> {
     pub(crate) current: Current,
     pub(crate) scene: Scene,
     pub(crate) call: &'g ToolCall,
-    pub(crate) trail: Trail,
+    pub(crate) trail: RecordBuilder,
     pub(crate) cancel: CancellationToken,
     pub(crate) deadline: Option<Instant>,
     /// What hooks want the model to know beside the result.
@@ -84,7 +84,7 @@ impl Gate {
     /// Takes one call through the boundary. Returns when it is over, one way or the other, and leaves exactly one
     /// record: also when the tool panics, runs out of time or is cancelled, or when this future is dropped.
     pub async fn call(&self, session: &Session, call: ToolCall, limits: CallLimits) -> Closed {
-        self.call_in_turn(session, &call, limits, None).await
+        self.call_in_batch(session, &call, limits, None).await
     }
 
     /// The same for a call that asks a tool about another call: a hook's, or one in a person's place. Its input quotes
@@ -95,7 +95,7 @@ impl Gate {
     }
 
     /// The same for a call whose turn has come in a batch.
-    pub(crate) async fn call_in_turn(
+    pub(crate) async fn call_in_batch(
         &self,
         session: &Session,
         call: &ToolCall,
@@ -124,7 +124,7 @@ impl Gate {
             current,
             scene: Scene { plain, ..scene },
             call,
-            trail: Trail::open(self.audience.clone(), session, call),
+            trail: RecordBuilder::open(self.audience.clone(), session, call),
             cancel: limits.cancel.child_token(),
             deadline: limits.timeout.map(|timeout| Instant::now() + timeout),
             context: Vec::new(),
@@ -166,19 +166,19 @@ impl Gate {
 
 impl Walk<'_> {
     async fn path(&mut self) -> CallResult {
-        let result = self.up_to_the_run().await;
+        let result = self.run_stages_before_finish().await;
         self.trail.enter(Stage::Finish);
         finish::finish(self, result).await
     }
 
-    async fn up_to_the_run(&mut self) -> CallResult {
+    async fn run_stages_before_finish(&mut self) -> CallResult {
         self.current.open()?;
         let found = resolve::resolve(&self.current, &self.call.name)?;
         self.trail.found(found.identity());
 
         self.enter(Stage::Validate)?;
         let foreseen = self.turn.as_mut().and_then(Turn::foreseen);
-        let valid = match foreseen.and_then(|foreseen: Foreseen| foreseen.of(&found.tool)) {
+        let valid = match foreseen.and_then(|foreseen: PrevalidatedCall| foreseen.of(&found.tool)) {
             Some(read_ahead) => read_ahead?,
             None => validate::validate(found, &self.call.input)?,
         };
@@ -198,20 +198,20 @@ impl Walk<'_> {
             let judged = judge::judge(&self.current, &self.scene, screened)?;
             self.trail.intends(&judged.intent.effects);
             self.trail.judged(judged.as_recorded());
-            if self.had_to_wait(&judged).await? {
+            if self.wait_for_conflicts(&judged).await? {
                 screened = judged.screened;
                 continue;
             }
 
             self.enter(Stage::Settle)?;
             match settle::settle(self, judged).await? {
-                settle::Settled::Granted(granted) => break *granted,
-                settle::Settled::Overtaken(overtaken) => screened = *overtaken,
-                settle::Settled::Revised(revised) if revisions < MOST_REVISIONS => {
+                settle::SettleOutcome::Granted(granted) => break *granted,
+                settle::SettleOutcome::Overtaken(overtaken) => screened = *overtaken,
+                settle::SettleOutcome::Revised(revised) if revisions < MAX_REVISIONS => {
                     revisions += 1;
                     screened = revised;
                 }
-                settle::Settled::Revised(_) => {
+                settle::SettleOutcome::Revised(_) => {
                     return Err(Refusal::new(Code::Declined, "the input was revised too often"));
                 }
             }
@@ -247,17 +247,17 @@ impl Walk<'_> {
             return Err(cancelled().at(next));
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(out_of_time().at(next));
+            return Err(deadline_refusal().at(next));
         }
         Ok(())
     }
 
     /// Whether other calls of the batch stood in the way of what this one turned out to do.
-    async fn had_to_wait(&mut self, judged: &judge::Judged) -> Result<bool, Refusal> {
+    async fn wait_for_conflicts(&mut self, judged: &judge::Judged) -> Result<bool, Refusal> {
         let Some(mut turn) = self.turn.take() else { return Ok(false) };
         let tool = &judged.screened.valid.tool;
         let settling =
-            turn.settles_on(tool, &judged.intent.effects, &self.current.policy, &self.scene.workspace);
+            turn.wait_for_effects(tool, &judged.intent.effects, &self.current.policy, &self.scene.workspace);
         let waited = self.within(async { Ok(settling.await) }).await;
         self.turn = Some(turn);
         waited
@@ -300,7 +300,7 @@ impl Walk<'_> {
         match self.deadline {
             Some(deadline) => tokio::select! {
                 () = self.cancel.cancelled() => cancelled(),
-                () = sleep_until(deadline) => out_of_time(),
+                () = sleep_until(deadline) => deadline_refusal(),
             },
             None => {
                 self.cancel.cancelled().await;
@@ -314,7 +314,7 @@ fn cancelled() -> Refusal {
     Refusal::new(Code::Cancelled, "the call was cancelled")
 }
 
-fn out_of_time() -> Refusal {
+fn deadline_refusal() -> Refusal {
     Refusal::new(Code::DeadlinePassed, "the call ran out of time")
 }
 

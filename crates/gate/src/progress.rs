@@ -4,7 +4,7 @@
 //! What is said in between is not lost but gathered, and its end is kept where it is too much; what is left is told
 //! when the call is over.
 
-use crate::trail::Audience;
+use crate::trail::EventBus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -25,7 +25,7 @@ pub struct Progress {
 #[derive(Debug)]
 struct Inner {
     call: CallId,
-    audience: Audience,
+    audience: EventBus,
     runtime: Option<Handle>,
     state: Mutex<State>,
 }
@@ -48,7 +48,7 @@ struct Gathered {
 }
 
 impl Progress {
-    pub(crate) fn new(call: CallId, audience: Audience) -> Self {
+    pub(crate) fn new(call: CallId, audience: EventBus) -> Self {
         let runtime = Handle::try_current().ok();
         Self { inner: Arc::new(Inner { call, audience, runtime, state: Mutex::default() }) }
     }
@@ -64,7 +64,7 @@ impl Progress {
     }
 
     /// Tells that work which the call left going on is over. Told at once, and also after the end of the call.
-    pub fn task_ended(&self, task: &str, summary: String, output_file: Option<AbsPath>) {
+    pub fn report_task_end(&self, task: &str, summary: String, output_file: Option<AbsPath>) {
         let inner = &self.inner;
         let (call, task) = (inner.call.clone(), task.to_owned());
         inner.audience.tell(|| Event::TaskEnded { call, task, summary, output_file });
@@ -155,7 +155,7 @@ mod tests {
     use tokio::sync::broadcast;
 
     fn watched() -> (Progress, broadcast::Receiver<Event>) {
-        let audience = Audience::new(Vec::new());
+        let audience = EventBus::new(Vec::new());
         let heard = audience.watch();
         (Progress::new("c".into(), audience), heard)
     }
@@ -188,7 +188,7 @@ mod tests {
     async fn the_end_of_a_task_is_told_after_the_end_of_its_call() {
         let (progress, mut heard) = watched();
         progress.end();
-        progress.task_ended("task_1", "over".to_owned(), None);
+        progress.report_task_end("task_1", "over".to_owned(), None);
         assert!(matches!(heard.try_recv(), Ok(Event::TaskEnded { task, .. }) if task == "task_1"));
     }
 

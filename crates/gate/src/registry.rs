@@ -11,7 +11,7 @@ use std::sync::Arc;
 use toolgate_proto::{SourceId, ToolDefinition, ToolIdentity, ToolName};
 
 /// A tool as the registry keeps it.
-pub struct Registered {
+pub struct RegisteredTool {
     pub(crate) tool: Box<dyn ErasedTool>,
     pub(crate) spec: Spec,
     pub(crate) identity: ToolIdentity,
@@ -19,13 +19,13 @@ pub struct Registered {
     definition: ToolDefinition,
 }
 
-impl std::fmt::Debug for Registered {
+impl std::fmt::Debug for RegisteredTool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Registered").field("identity", &self.identity).finish_non_exhaustive()
     }
 }
 
-impl Registered {
+impl RegisteredTool {
     /// Makes a tool ready: generates and compiles its schema.
     pub fn new<T: Tool>(source: SourceId, tool: T) -> Result<Self, RegisterError> {
         let spec = tool.spec();
@@ -120,7 +120,7 @@ pub enum RegisterError {
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     /// By canonical name, and so in name order.
-    tools: BTreeMap<String, Arc<Registered>>,
+    tools: BTreeMap<String, Arc<RegisteredTool>>,
     /// From alias to canonical name.
     aliases: BTreeMap<String, String>,
 }
@@ -132,7 +132,7 @@ impl Registry {
     }
 
     /// Adds a tool, or replaces the one of the same source and name.
-    pub fn register(&mut self, newcomer: Registered) -> Result<Arc<Registered>, RegisterError> {
+    pub fn register(&mut self, newcomer: RegisteredTool) -> Result<Arc<RegisteredTool>, RegisterError> {
         let name = newcomer.identity.name.as_str().to_owned();
         let names = std::iter::once(&name).chain(&newcomer.spec.aliases);
         for wanted in names {
@@ -172,7 +172,7 @@ impl Registry {
     }
 
     /// Finds a tool by its name or an alias.
-    pub fn get(&self, name: &str) -> Option<&Arc<Registered>> {
+    pub fn get(&self, name: &str) -> Option<&Arc<RegisteredTool>> {
         match self.tools.get(name) {
             Some(tool) => Some(tool),
             None => self.tools.get(self.aliases.get(name)?),
@@ -180,7 +180,7 @@ impl Registry {
     }
 
     /// Every tool, in name order.
-    pub fn list(&self) -> impl Iterator<Item = &Arc<Registered>> {
+    pub fn list(&self) -> impl Iterator<Item = &Arc<RegisteredTool>> {
         self.tools.values()
     }
 }

@@ -80,11 +80,11 @@ impl Session {
 /// What successful calls have changed about a session, in the order of the calls.
 #[derive(Debug, Default)]
 pub struct SessionContext {
-    inner: Mutex<ContextInner>,
+    inner: Mutex<SessionContextInner>,
 }
 
 #[derive(Debug, Default)]
-struct ContextInner {
+struct SessionContextInner {
     read: HashMap<AbsPath, FileSeen>,
     commands: VecDeque<String>,
 }
@@ -119,7 +119,7 @@ impl SessionContext {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, ContextInner> {
+    fn lock(&self) -> MutexGuard<'_, SessionContextInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,9 +10,9 @@ use std::sync::{LazyLock, OnceLock};
 use toolgate_proto::{Code, Refusal, Stage, json};
 
 /// Foreign schemas above this are refused: some compile in exponential time.
-const MOST_SCHEMA_BYTES: usize = 256 * 1024;
+const MAX_SCHEMA_BYTES: usize = 256 * 1024;
 /// More problems than this in one input help nobody.
-const MOST_PROBLEMS: usize = 8;
+const MAX_REPORTED_PROBLEMS: usize = 8;
 
 /// The schema of an input type: self-contained, closed to unknown fields, without Rust's marks.
 pub fn schema_of<T: JsonSchema>() -> Value {
@@ -40,7 +40,7 @@ fn shorten(schema: &mut Value) {
             if map.get("default") == Some(&Value::Bool(false)) {
                 map.shift_remove("default");
             }
-            if let Some(words) = map.get("oneOf").and_then(only_words) {
+            if let Some(words) = map.get("oneOf").and_then(string_choices) {
                 map.shift_remove("oneOf");
                 map.insert("type".to_owned(), Value::from("string"));
                 map.insert("enum".to_owned(), words);
@@ -110,7 +110,7 @@ fn tidy(schema: &mut Value, root: bool) {
             }
             for (key, value) in map.iter_mut() {
                 if !is_data(key) {
-                    tidy_below(key, value);
+                    normalize_subschema(key, value);
                 }
             }
         }
@@ -120,13 +120,13 @@ fn tidy(schema: &mut Value, root: bool) {
 }
 
 /// A choice among words, each with words about it, as the words alone: the field says what they mean.
-fn only_words(choices: &Value) -> Option<Value> {
+fn string_choices(choices: &Value) -> Option<Value> {
     let word = |choice: &Value| choice.get("const").filter(|word| word.is_string()).cloned();
     choices.as_array()?.iter().map(word).collect::<Option<Vec<_>>>().map(Value::Array)
 }
 
 /// The values of `properties` are schemas; its keys are field names and stay.
-fn tidy_below(key: &str, value: &mut Value) {
+fn normalize_subschema(key: &str, value: &mut Value) {
     match value {
         Value::Object(fields) if key == "properties" => {
             fields.values_mut().for_each(|field| tidy(field, false));
@@ -153,8 +153,8 @@ impl Checker {
     /// Compiles a schema. References to other documents are never fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
         let size = schema.to_string().len();
-        if size > MOST_SCHEMA_BYTES {
-            return Err(format!("the schema is {size} bytes, more than the {MOST_SCHEMA_BYTES} allowed"));
+        if size > MAX_SCHEMA_BYTES {
+            return Err(format!("the schema is {size} bytes, more than the {MAX_SCHEMA_BYTES} allowed"));
         }
         let schema = schema.clone();
         let checker = Self::deferred(move || schema);
@@ -199,8 +199,8 @@ impl Checker {
                     said.push(line);
                 }
             }
-            if said.len() > MOST_PROBLEMS {
-                said.truncate(MOST_PROBLEMS);
+            if said.len() > MAX_REPORTED_PROBLEMS {
+                said.truncate(MAX_REPORTED_PROBLEMS);
                 said.push("and more".to_owned());
                 break;
             }
@@ -211,7 +211,7 @@ impl Checker {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is the library's, and open")]
     fn explain(&self, error: &ValidationError<'_>) -> Vec<String> {
         let place = error.instance_path().as_str().to_owned();
-        let at = |step: &str| format!("`{place}/{}`", json::pointer_step(step));
+        let at = |step: &str| format!("`{place}/{}`", json::escape_pointer_key(step));
         let whole = if place.is_empty() { "the input".to_owned() } else { format!("`{place}`") };
         let given = json::describe(error.instance());
         let wants = |what: String| vec![format!("{whole} is {given}, but must be {what}")];
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn foreign_schemas_are_bounded_and_fetch_nothing() {
-        assert!(Checker::new(&json!({"description": "x".repeat(MOST_SCHEMA_BYTES)})).is_err());
+        assert!(Checker::new(&json!({"description": "x".repeat(MAX_SCHEMA_BYTES)})).is_err());
         assert!(Checker::new(&json!({"$ref": "http://127.0.0.1:1/schema"})).is_err());
         assert!(Checker::new(&json!({"$schema": "urn:unknown", "type": "object"})).is_ok());
     }

@@ -9,7 +9,7 @@ use crate::scene::Session;
 use crate::tool::Spec;
 use serde_json::Value;
 use std::io;
-use toolgate_os::Spill;
+use toolgate_os::SpillStore;
 use toolgate_proto::{Block, CallId, CallResult, Outcome, Output};
 
 use crate::pipeline::Closed;
@@ -37,7 +37,7 @@ pub struct TextLimits {
 
 /// A text of which something was left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut<'t> {
+pub struct TruncatedText<'t> {
     /// What is kept of the start.
     pub start: &'t str,
     /// What is kept of the end.
@@ -49,14 +49,14 @@ pub struct Cut<'t> {
 }
 
 /// A picture costs about as much as this many characters of text, whatever its bytes.
-const PICTURE_CHARS: usize = 6_000;
+const IMAGE_COST_CHARS: usize = 6_000;
 /// A picture of more base64 than this is refused by providers.
-const PICTURE_MOST: usize = 5 * 1024 * 1024;
+const MAX_IMAGE_BASE64_BYTES: usize = 5 * 1024 * 1024;
 /// However little is left of a budget, this much of a text is shown.
-const LEAST_CHARS: usize = 1_000;
+const MIN_TEXT_CHARS: usize = 1_000;
 
 /// Cuts a text down to its limits, on character boundaries. Nothing where it fits.
-pub fn cut(text: &str, keep: Keep, limits: TextLimits) -> Option<Cut<'_>> {
+pub fn cut(text: &str, keep: Keep, limits: TextLimits) -> Option<TruncatedText<'_>> {
     // A text of few bytes has few characters and few lines.
     if text.len() <= limits.chars && text.len() < limits.lines {
         return None;
@@ -81,7 +81,12 @@ pub fn cut(text: &str, keep: Keep, limits: TextLimits) -> Option<Cut<'_>> {
         }
     };
     let middle = text.get(start.len()..text.len() - end.len()).unwrap_or_default();
-    Some(Cut { start, end, omitted_chars: middle.chars().count(), omitted_lines: line_count(middle) })
+    Some(TruncatedText {
+        start,
+        end,
+        omitted_chars: middle.chars().count(),
+        omitted_lines: line_count(middle),
+    })
 }
 
 /// The longest start within the limits, without half a line where that costs little.
@@ -126,7 +131,7 @@ fn line_count(text: &str) -> usize {
     text.lines().count()
 }
 
-impl Cut<'_> {
+impl TruncatedText<'_> {
     /// The text with a notice where something is missing. `rest` says where the whole is.
     pub fn with_notice(&self, rest: &str) -> String {
         let Self { start, end, omitted_chars, omitted_lines } = self;
@@ -150,7 +155,7 @@ impl Cut<'_> {
 /// Where results are kept, and of which call.
 #[derive(Clone, Copy)]
 pub(crate) struct Store<'a> {
-    pub(crate) spill: Option<&'a Spill>,
+    pub(crate) spill: Option<&'a SpillStore>,
     pub(crate) session: &'a Session,
     pub(crate) call: &'a CallId,
 }
@@ -160,13 +165,13 @@ impl Store<'_> {
     fn keep(&self, ending: &str, content: &[u8]) -> (String, Option<String>) {
         let Some(spill) = self.spill else { return ("ask for less at once to see it".to_owned(), None) };
         match spill.keep(self.session.id().as_str(), self.call.as_str(), ending, content) {
-            Ok(path) => (where_it_is(&path.to_string()), Some(path.to_string())),
+            Ok(path) => (spill_hint(&path.to_string()), Some(path.to_string())),
             Err(error) => (format!("it could not be kept ({error}); ask for less at once to see it"), None),
         }
     }
 }
 
-fn where_it_is(path: &str) -> String {
+fn spill_hint(path: &str) -> String {
     format!("the whole is in `{path}`: read it there in parts, with an offset and a limit, or search it")
 }
 
@@ -174,31 +179,31 @@ fn where_it_is(path: &str) -> String {
 pub(crate) fn shape(output: &mut Output, spec: &Spec, store: Store<'_>) -> Option<String> {
     let limits =
         TextLimits { chars: spec.max_result_chars, lines: spec.max_result_lines.unwrap_or(usize::MAX) };
-    let pictures = shape_pictures(&mut output.content, limits.chars, store);
+    let pictures = truncate_images(&mut output.content, limits.chars, store);
     let left = TextLimits {
-        chars: limits.chars.saturating_sub(pictures.chars).max(LEAST_CHARS.min(limits.chars)),
+        chars: limits.chars.saturating_sub(pictures.chars).max(MIN_TEXT_CHARS.min(limits.chars)),
         ..limits
     };
-    let text = shape_text(&mut output.content, spec.keep, left, store);
-    let structured = shape_structured(output, limits.chars, store);
+    let text = truncate_text_blocks(&mut output.content, spec.keep, left, store);
+    let structured = truncate_structured(output, limits.chars, store);
     text.or(pictures.kept).or(structured)
 }
 
-struct Pictures {
+struct ImageTruncation {
     /// What the ones that stay cost.
     chars: usize,
     /// Where the first that does not stay is.
     kept: Option<String>,
 }
 
-fn shape_pictures(content: &mut [Block], most_chars: usize, store: Store<'_>) -> Pictures {
-    let mut pictures = Pictures { chars: 0, kept: None };
+fn truncate_images(content: &mut [Block], most_chars: usize, store: Store<'_>) -> ImageTruncation {
+    let mut pictures = ImageTruncation { chars: 0, kept: None };
     for block in content {
         let Block::Image { media_type, data } = block else { continue };
         // The first is always shown: a tool that gives a picture was asked for one.
-        let fits = pictures.chars == 0 || pictures.chars + PICTURE_CHARS <= most_chars;
-        if fits && data.len() <= PICTURE_MOST {
-            pictures.chars += PICTURE_CHARS;
+        let fits = pictures.chars == 0 || pictures.chars + IMAGE_COST_CHARS <= most_chars;
+        if fits && data.len() <= MAX_IMAGE_BASE64_BYTES {
+            pictures.chars += IMAGE_COST_CHARS;
             continue;
         }
         let (said, kept) = store.keep("base64", data.as_bytes());
@@ -209,7 +214,12 @@ fn shape_pictures(content: &mut [Block], most_chars: usize, store: Store<'_>) ->
     pictures
 }
 
-fn shape_text(content: &mut Vec<Block>, keep: Keep, limits: TextLimits, store: Store<'_>) -> Option<String> {
+fn truncate_text_blocks(
+    content: &mut Vec<Block>,
+    keep: Keep,
+    limits: TextLimits,
+    store: Store<'_>,
+) -> Option<String> {
     let mut texts = content.iter().filter_map(|block| match block {
         Block::Text { text } => Some(text.as_str()),
         Block::Image { .. } | Block::Audio { .. } | Block::Resource { .. } | Block::Embedded { .. } => None,
@@ -248,11 +258,11 @@ fn replace_texts(content: &mut Vec<Block>, shown: String) {
 }
 
 /// The structured form goes to programs, which cannot use half of it: it is whole, or in a file.
-fn shape_structured(output: &mut Output, most_chars: usize, store: Store<'_>) -> Option<String> {
+fn truncate_structured(output: &mut Output, most_chars: usize, store: Store<'_>) -> Option<String> {
     let structured = output.structured.as_ref()?;
     // JSON of the same content is somewhat longer than its text.
-    let most = most_chars.saturating_mul(2).max(PICTURE_CHARS);
-    if most_json_bytes(structured) <= most {
+    let most = most_chars.saturating_mul(2).max(IMAGE_COST_CHARS);
+    if max_json_bytes(structured) <= most {
         return None;
     }
     let bytes = json_bytes(structured);
@@ -267,15 +277,15 @@ fn shape_structured(output: &mut Output, most_chars: usize, store: Store<'_>) ->
 }
 
 /// No fewer bytes than the value has as JSON, without writing it: a character becomes six at most.
-fn most_json_bytes(value: &Value) -> usize {
+fn max_json_bytes(value: &Value) -> usize {
     let text = |text: &str| text.len().saturating_mul(6) + 4;
     match value {
         Value::Null | Value::Bool(_) => 6,
         Value::Number(_) => 40,
         Value::String(string) => text(string),
-        Value::Array(items) => items.iter().map(most_json_bytes).fold(2, usize::saturating_add),
+        Value::Array(items) => items.iter().map(max_json_bytes).fold(2, usize::saturating_add),
         Value::Object(fields) => {
-            let sizes = fields.iter().map(|(name, value)| text(name) + most_json_bytes(value));
+            let sizes = fields.iter().map(|(name, value)| text(name) + max_json_bytes(value));
             sizes.fold(2, usize::saturating_add)
         }
     }
@@ -299,7 +309,12 @@ fn json_bytes(value: &Value) -> usize {
 }
 
 /// Cuts the largest results of a batch so that all together fit its budget.
-pub(crate) fn shape_batch(calls: &mut [Closed], budget: usize, spill: Option<&Spill>, session: &Session) {
+pub(crate) fn truncate_batch(
+    calls: &mut [Closed],
+    budget: usize,
+    spill: Option<&SpillStore>,
+    session: &Session,
+) {
     let sizes: Vec<usize> = calls.iter().map(|closed| text_chars(&closed.result)).collect();
     let Some(most) = fair_share(&sizes, budget) else { return };
     for (closed, chars) in calls.iter_mut().zip(sizes) {
@@ -324,11 +339,11 @@ pub(crate) fn shape_batch(calls: &mut [Closed], budget: usize, spill: Option<&Sp
             Some(path) => {
                 let whole = output.model_text();
                 if let Some(cut) = cut(&whole, Keep::Both, limits) {
-                    let shown = cut.with_notice(&format!("the batch is large; {}", where_it_is(path)));
+                    let shown = cut.with_notice(&format!("the batch is large; {}", spill_hint(path)));
                     replace_texts(&mut output.content, shown);
                 }
             }
-            None => *before = shape_text(&mut output.content, Keep::Both, limits, store),
+            None => *before = truncate_text_blocks(&mut output.content, Keep::Both, limits, store),
         }
     }
 }
@@ -344,7 +359,7 @@ fn fair_share(sizes: &[usize], budget: usize) -> Option<usize> {
     for (index, size) in sorted.iter().enumerate() {
         let share = left / (sorted.len() - index);
         if *size > share {
-            return Some(share.max(LEAST_CHARS));
+            return Some(share.max(MIN_TEXT_CHARS));
         }
         left -= size;
     }
@@ -360,7 +375,7 @@ fn text_chars(result: &CallResult) -> usize {
     blocks
         .map(|block| match block {
             Block::Text { text } => text.chars().count(),
-            Block::Image { .. } | Block::Audio { .. } | Block::Embedded { .. } => PICTURE_CHARS,
+            Block::Image { .. } | Block::Audio { .. } | Block::Embedded { .. } => IMAGE_COST_CHARS,
             Block::Resource { uri, .. } => uri.len(),
         })
         .sum()
@@ -374,7 +389,7 @@ mod tests {
     fn a_share_is_fair_to_the_small() {
         assert_eq!(fair_share(&[10, 20, 30], 60), None);
         assert_eq!(fair_share(&[500, 20_000, 30_000], 20_500), Some(10_000));
-        assert_eq!(fair_share(&[5_000; 4], 10), Some(LEAST_CHARS));
+        assert_eq!(fair_share(&[5_000; 4], 10), Some(MIN_TEXT_CHARS));
         assert_eq!(fair_share(&[], 0), None);
     }
 }

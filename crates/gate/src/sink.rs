@@ -11,7 +11,7 @@ pub trait Sink: Send + Sync {
     fn record(&self, record: &CallRecord);
 
     /// Whether [`Sink::event`] is wanted. Most sinks do not care.
-    fn wants_events(&self) -> bool {
+    fn accepts_events(&self) -> bool {
         false
     }
 

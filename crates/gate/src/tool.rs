@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use toolgate_proto::{Annotations, CallResult, Concurrency, Intent, Output, Refusal, ToolName};
+use toolgate_proto::{Annotations, CallResult, Intent, Output, Refusal, ToolConcurrency, ToolName};
 
 /// A tool, with its input as a type.
 ///
@@ -95,7 +95,7 @@ pub struct Spec {
     /// A person must be asked on every call.
     pub requires_interaction: bool,
     /// Whether it may overlap with other calls.
-    pub concurrency: Concurrency,
+    pub concurrency: ToolConcurrency,
     /// Most characters of a result before it is put into a file.
     pub max_result_chars: usize,
     /// Most lines of it; absent means any number.
@@ -127,7 +127,7 @@ impl Spec {
             idempotent: false,
             open_world: false,
             requires_interaction: false,
-            concurrency: Concurrency::ByEffect,
+            concurrency: ToolConcurrency::ByEffect,
             max_result_chars: 30_000,
             max_result_lines: None,
             keep: Keep::default(),

@@ -15,41 +15,41 @@ use toolgate_proto::{
 use tracing::Span;
 
 /// A watcher that is further behind misses the oldest events.
-const MOST_UNHEARD: usize = 1024;
+const MAX_BUFFERED_EVENTS: usize = 1024;
 
 /// Where records and events go.
 #[derive(Clone)]
-pub(crate) struct Audience {
+pub(crate) struct EventBus {
     pub(crate) sinks: Arc<[Arc<dyn Sink>]>,
     /// Made when somebody first watches: it is large, and mostly nobody does.
     events: Arc<OnceLock<broadcast::Sender<Event>>>,
 }
 
-impl std::fmt::Debug for Audience {
+impl std::fmt::Debug for EventBus {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Audience").field("sinks", &self.sinks.len()).finish_non_exhaustive()
     }
 }
 
-impl Audience {
+impl EventBus {
     pub(crate) fn new(sinks: Vec<Arc<dyn Sink>>) -> Self {
         Self { sinks: sinks.into(), events: Arc::default() }
     }
 
     /// Hears of events from now on.
     pub(crate) fn watch(&self) -> broadcast::Receiver<Event> {
-        self.events.get_or_init(|| broadcast::Sender::new(MOST_UNHEARD)).subscribe()
+        self.events.get_or_init(|| broadcast::Sender::new(MAX_BUFFERED_EVENTS)).subscribe()
     }
 
     /// Whether anybody wants to hear of events.
     pub(crate) fn listens(&self) -> bool {
-        self.watched().is_some() || self.sinks.iter().any(|sink| sink.wants_events())
+        self.watched().is_some() || self.sinks.iter().any(|sink| sink.accepts_events())
     }
 
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if self.listens() {
             let event = event();
-            for sink in self.sinks.iter().filter(|sink| sink.wants_events()) {
+            for sink in self.sinks.iter().filter(|sink| sink.accepts_events()) {
                 sink.event(&event);
             }
             if let Some(events) = self.watched() {
@@ -66,8 +66,8 @@ impl Audience {
 
 /// Gathers what becomes the record. If it is dropped before it is closed (the caller went away, or something
 /// panicked beyond reach), it closes itself: there is always exactly one record.
-pub(crate) struct Trail {
-    audience: Audience,
+pub(crate) struct RecordBuilder {
+    audience: EventBus,
     record: CallRecord,
     closed: bool,
     /// Where the whole result is, if it was too large.
@@ -79,8 +79,8 @@ pub(crate) struct Trail {
     stage_span: Span,
 }
 
-impl Trail {
-    pub(crate) fn open(audience: Audience, session: &Session, call: &ToolCall) -> Self {
+impl RecordBuilder {
+    pub(crate) fn open(audience: EventBus, session: &Session, call: &ToolCall) -> Self {
         audience.tell(|| Event::Opened {
             call: call.id.clone(),
             session: session.id().clone(),
@@ -228,7 +228,7 @@ fn blank(session: &Session, call: &ToolCall) -> CallRecord {
     }
 }
 
-impl Drop for Trail {
+impl Drop for RecordBuilder {
     fn drop(&mut self) {
         if !self.closed {
             let refusal = Refusal::new(Code::Cancelled, "the caller went away before the call was over");

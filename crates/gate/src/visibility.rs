@@ -23,7 +23,7 @@ impl Visibility {
 
     /// Whether the choice alone, without the rules, shows a tool.
     pub fn offers(&self, tool: &ToolIdentity) -> bool {
-        let named_in = |names: &BTreeSet<String>| names.iter().any(|name| tool.answers_to(name));
+        let named_in = |names: &BTreeSet<String>| names.iter().any(|name| tool.has_name(name));
         self.only.as_ref().is_none_or(named_in) && !named_in(&self.hidden)
     }
 }

@@ -14,9 +14,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use toolgate_gate::{CallLimits, Gate, GateParts, Session};
-use toolgate_mcp::Era;
+use toolgate_mcp::ProtocolEra;
 use toolgate_mcp::client::{
-    Access, Answerer, Browser, Coordinator, CredentialFile, Origin, Pins, Setup, SignIn, read_servers,
+    Access, Answerer, CredentialFile, McpCoordinator, Origin, PinStore, Setup, SignIn, SignInBrowser,
+    read_servers,
 };
 use toolgate_mcp::model::InputRequest;
 use toolgate_policy::RawPolicy;
@@ -54,7 +55,7 @@ impl Answerer for Agreeable {
 #[derive(Debug)]
 struct Headless;
 
-impl Browser for Headless {
+impl SignInBrowser for Headless {
     fn redirect_uri(&self) -> String {
         "http://localhost:3000/callback".to_owned()
     }
@@ -136,9 +137,9 @@ async fn main() -> ExitCode {
     let env = BTreeMap::new();
     let origin = Origin { file: "conformance", base: &root, env: &env, trusted: true };
     let (servers, _) = read_servers(&json!({ SERVER: entry }), &origin);
-    let pins = Pins::open(None).expect("no file is read");
+    let pins = PinStore::open(None).expect("no file is read");
     for server in &servers {
-        let era = if version.as_str() >= "2026-07-28" { Era::Modern } else { Era::Legacy };
+        let era = if version.as_str() >= "2026-07-28" { ProtocolEra::Modern } else { ProtocolEra::Legacy };
         pins.remember_era(&format!("conformance#{SERVER}"), &server.launch_digest(), era);
     }
     let browser = Arc::new(Headless);
@@ -153,7 +154,7 @@ async fn main() -> ExitCode {
         patience: Duration::from_secs(20),
         answerer: Some(Arc::new(Agreeable)),
     };
-    let coordinator = Coordinator::new(servers, setup);
+    let coordinator = McpCoordinator::new(servers, setup);
     coordinator.start(&gate).expect("the names are free");
     coordinator.ready().await;
 

@@ -20,8 +20,8 @@ mod wire;
 
 pub use rmcp::{ErrorData, model};
 pub use server::{
-    About, ClientApprover, Conversation, Era, GateServer, Hands, NotHad, Offering, Offers, ToolsOnly,
-    serve_stdio, serve_streams,
+    About, CallThreads, ClientApprover, ClientConversation, GateServer, ProtocolEra, ServerFeatureError,
+    ServerFeatureSet, ServerFeatures, ToolsOnly, serve_stdio, serve_streams,
 };
 #[cfg(feature = "http")]
 pub use server::{HttpDoor, HttpOptions, serve_http};

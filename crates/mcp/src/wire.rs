@@ -25,9 +25,9 @@ use tokio::sync::Notify;
 use toolgate_os::{ByteSink, ByteSource};
 
 /// Longer lines are refused: a line must be held whole.
-const MOST_LINE: usize = 16 * 1024 * 1024;
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 /// A sender waits while more than this is on its way out.
-const MOST_QUEUED: usize = 4 * 1024 * 1024;
+const MAX_QUEUED_BYTES: usize = 4 * 1024 * 1024;
 const READ_AT_ONCE: usize = 64 * 1024;
 
 /// The arguments of a call as they arrived.
@@ -63,14 +63,14 @@ pub(crate) struct Lines<R: Side> {
     skipping: bool,
     ready: VecDeque<RxJsonRpcMessage<R>>,
     opened: bool,
-    outbox: Arc<Outbox>,
+    outbox: Arc<LineWriteQueue>,
     heard: Option<Box<dyn Fn(usize) + Send>>,
 }
 
 impl<R: Side> Lines<R> {
     /// Starts writing at once. Must be called inside a runtime.
     pub(crate) fn new(source: ByteSource, sink: ByteSink) -> Self {
-        let outbox = Arc::new(Outbox::default());
+        let outbox = Arc::new(LineWriteQueue::default());
         tokio::spawn(Arc::clone(&outbox).write_out(sink));
         Self {
             source,
@@ -115,7 +115,7 @@ impl<R: Side> Lines<R> {
         }
         self.pending.drain(..start);
         self.searched = self.pending.len();
-        if self.pending.len() > MOST_LINE {
+        if self.pending.len() > MAX_LINE_BYTES {
             if !std::mem::replace(&mut self.skipping, true)
                 && let Some(reply) = R::line_too_long()
             {
@@ -171,22 +171,22 @@ impl<R: Side> Transport<R> for Lines<R> {
 
 /// What waits to be written.
 #[derive(Default)]
-struct Outbox {
-    state: Mutex<OutboxState>,
+struct LineWriteQueue {
+    state: Mutex<LineWriteQueueState>,
     filled: Notify,
     written: Notify,
 }
 
 #[derive(Default)]
-struct OutboxState {
+struct LineWriteQueueState {
     waiting: Vec<u8>,
     writing: usize,
     broken: Option<io::ErrorKind>,
     closed: bool,
 }
 
-impl Outbox {
-    fn state(&self) -> std::sync::MutexGuard<'_, OutboxState> {
+impl LineWriteQueue {
+    fn state(&self) -> std::sync::MutexGuard<'_, LineWriteQueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -208,7 +208,7 @@ impl Outbox {
 
     /// Waits until there is room again.
     async fn room(&self) -> io::Result<()> {
-        self.wait(|state| state.waiting.len() + state.writing < MOST_QUEUED).await
+        self.wait(|state| state.waiting.len() + state.writing < MAX_QUEUED_BYTES).await
     }
 
     /// Waits until all is out, and ends the writing.
@@ -219,7 +219,7 @@ impl Outbox {
         ended
     }
 
-    async fn wait(&self, enough: impl Fn(&OutboxState) -> bool) -> io::Result<()> {
+    async fn wait(&self, enough: impl Fn(&LineWriteQueueState) -> bool) -> io::Result<()> {
         loop {
             let written = self.written.notified();
             tokio::pin!(written);
@@ -256,7 +256,7 @@ impl Outbox {
                 Err(error) => Err(error),
             };
             batch.clear();
-            if batch.capacity() > MOST_QUEUED / 4 {
+            if batch.capacity() > MAX_QUEUED_BYTES / 4 {
                 batch = Vec::new();
             }
             let failed = {
@@ -282,7 +282,7 @@ impl<R: Side> Drop for Lines<R> {
 
 /// The keys of a call that count. Reading them by name refuses each that appears twice.
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct CallEnvelope<'a> {
     #[serde(default, rename = "id")]
     _id: IgnoredAny,
     #[serde(default, rename = "method")]
@@ -306,8 +306,8 @@ struct Params<'a> {
 }
 
 /// The arguments of a `tools/call` as text; an error where the message can be read two ways.
-pub(crate) fn raw_arguments(message: &[u8], announced: bool) -> Result<RawArguments, String> {
-    let envelope: Envelope<'_> = serde_json::from_slice(message).map_err(|error| error.to_string())?;
+pub(crate) fn parse_raw_arguments(message: &[u8], announced: bool) -> Result<RawArguments, String> {
+    let envelope: CallEnvelope<'_> = serde_json::from_slice(message).map_err(|error| error.to_string())?;
     let text = envelope.params.arguments.map_or("{}", RawValue::get).to_owned();
     Ok(RawArguments { text, announced })
 }
@@ -321,18 +321,18 @@ struct PlainCall<'a> {
     id: RequestId,
     method: &'a str,
     #[serde(borrow)]
-    params: PlainParams<'a>,
+    params: PlainCallParams<'a>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct PlainParams<'a> {
+struct PlainCallParams<'a> {
     name: String,
     #[serde(borrow)]
     arguments: &'a RawValue,
 }
 
-fn plain_call(line: &[u8], announced: bool) -> Option<ClientJsonRpcMessage> {
+fn parse_plain_call(line: &[u8], announced: bool) -> Option<ClientJsonRpcMessage> {
     let call: PlainCall<'_> = serde_json::from_slice(line).ok()?;
     if call.jsonrpc != "2.0" || call.method != "tools/call" {
         return None;
@@ -360,7 +360,7 @@ impl Side for RoleServer {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Read::Nothing;
         }
-        if let Some(call) = plain_call(line, announced) {
+        if let Some(call) = parse_plain_call(line, announced) {
             *opened = true;
             return Read::Message(Box::new(call));
         }
@@ -384,7 +384,7 @@ impl Side for RoleServer {
                 _ => None,
             };
             if let Some(call) = call {
-                let problem = match (raw_arguments(line, announced), call) {
+                let problem = match (parse_raw_arguments(line, announced), call) {
                     (Ok(raw), Some(call)) => {
                         call.extensions.insert(raw);
                         None
@@ -403,7 +403,7 @@ impl Side for RoleServer {
     }
 
     fn line_too_long() -> Option<TxJsonRpcMessage<Self>> {
-        let text = format!("the line is longer than the {MOST_LINE} bytes allowed");
+        let text = format!("the line is longer than the {MAX_LINE_BYTES} bytes allowed");
         Some(JsonRpcMessage::error(ErrorData::invalid_request(text, None), None))
     }
 }
@@ -441,7 +441,7 @@ mod tests {
             (r#"{"params":{"name":"x","name":"y"}}"#, "!duplicate"),
             (r#"{"params":{"name":"x"},"params":{"name":"y"}}"#, "!duplicate"),
         ] {
-            match (raw_arguments(message.as_bytes(), false), expected.strip_prefix('!')) {
+            match (parse_raw_arguments(message.as_bytes(), false), expected.strip_prefix('!')) {
                 (Ok(raw), None) => assert_eq!(raw.text, expected),
                 (Err(problem), Some(says)) => assert!(problem.contains(says), "{problem}"),
                 (got, _) => panic!("{message}: {got:?}"),
@@ -479,7 +479,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"name":"x","arguments":{}}}"#, false),
             (r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x","arguments":{}}}"#, false),
         ] {
-            let read = plain_call(line.as_bytes(), false);
+            let read = parse_plain_call(line.as_bytes(), false);
             assert_eq!(read.is_some(), plain, "{line}");
             let Some(JsonRpcMessage::Request(read)) = read else { continue };
             let JsonRpcMessage::Request(other) = serde_json::from_str::<ClientJsonRpcMessage>(line).unwrap()
@@ -491,7 +491,7 @@ mod tests {
                 (ClientRequest::CallToolRequest(read), ClientRequest::CallToolRequest(other)) => {
                     assert_eq!(read.params, other.params);
                     let raw = read.extensions.get::<RawArguments>().unwrap();
-                    assert_eq!(raw.text, raw_arguments(line.as_bytes(), false).unwrap().text);
+                    assert_eq!(raw.text, parse_raw_arguments(line.as_bytes(), false).unwrap().text);
                 }
                 (read, other) => panic!("{read:?} {other:?}"),
             }

@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 use std::process::{Command as Plain, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use toolgate_os::process::{Command, Environment, Keeping, Phase, Process, find_programs, write_startup};
+use toolgate_os::process::{
+    CaptureOptions, Command, Environment, Phase, Process, find_programs, write_startup_file,
+};
 use toolgate_os::sandbox::{Confinement, FileGuard, PathGuard};
 use toolgate_proto::AbsPath;
 
@@ -38,7 +40,7 @@ impl Desk {
         for n in 0..30 {
             std::fs::write(ws.join(format!("file-{n}")), "x").unwrap();
         }
-        let startup = write_startup(&top).unwrap();
+        let startup = write_startup_file(&top).unwrap();
         Self { _dir: dir, ws, startup }
     }
 
@@ -55,7 +57,7 @@ impl Desk {
             cwd: self.ws.clone(),
             environment: Environment::cut(&BTreeMap::new(), &[], &set),
             startup: Some(self.startup.clone()),
-            keeping: Keeping { head: 30_000, tail: 30_000, most, file, file_at_once: false },
+            keeping: CaptureOptions { head: 30_000, tail: 30_000, most, file, file_at_once: false },
             confinement: match rights {
                 Rights::Free => None,
                 Rights::Workspace => Some(Confinement {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use toolgate_os::process::{Command, Environment, Keeping, Process, plain_text};
+use toolgate_os::process::{CaptureOptions, Command, Environment, Process, to_plain_text};
 use toolgate_proto::AbsPath;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let cwd = AbsPath::new(dir)?;
     let set = args.map(|mark| ("TOOLGATE_TEST_MARK".to_owned(), mark)).collect();
     let file = cwd.join(toolgate_os::fresh_id("out_"));
-    let keeping = Keeping { head: 10_000, tail: 0, most: 1_000_000, file, file_at_once: false };
+    let keeping = CaptureOptions { head: 10_000, tail: 0, most: 1_000_000, file, file_at_once: false };
     let command = Command {
         text,
         cwd,
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let _ = send.send(());
     })
     .map_err(|problem| problem.message)?;
-    while !plain_text(&process.written().head).contains("ready") {
+    while !to_plain_text(&process.written().head).contains("ready") {
         changed.recv()?;
     }
     println!("ready");

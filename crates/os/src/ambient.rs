@@ -7,7 +7,7 @@ use toolgate_proto::AbsPath;
 
 /// What the process was started with. Read once, by the binary, and passed on as a value.
 #[derive(Debug, Clone)]
-pub struct Ambient {
+pub struct AmbientEnvironment {
     /// The working directory.
     pub cwd: AbsPath,
     /// The environment; names and values that are no UTF-8 are left out.
@@ -35,7 +35,7 @@ pub enum Stream {
     Stderr,
 }
 
-impl Ambient {
+impl AmbientEnvironment {
     /// Reads the surroundings. Fails only where there is no working directory.
     pub fn read() -> io::Result<Self> {
         let env: BTreeMap<String, String> = std::env::vars_os()

@@ -78,7 +78,7 @@ impl AppendLog {
         let head = Note::open(dir.join(format!("{name}.head")))?;
         let anchor = Note::open(anchor_dir.as_path().join(format!("{name}.anchor")))?;
         let path = dir.join(format!("{name}.jsonl"));
-        let (file, id) = open_lines(&path)?;
+        let (file, id) = open_segment(&path)?;
         Ok(Self { name: name.to_owned(), dir, path, rotate_at, file, id, head, anchor, seen: 0, last: None })
     }
 
@@ -130,13 +130,13 @@ impl AppendLog {
     }
 
     /// The head that the last append kept beside the log, where there is one.
-    pub fn head_in(dir: &AbsPath, name: &str) -> io::Result<Option<String>> {
-        read_note(&dir.as_path().join(format!("{name}.head")))
+    pub fn read_head(dir: &AbsPath, name: &str) -> io::Result<Option<String>> {
+        read_single_line_file(&dir.as_path().join(format!("{name}.head")))
     }
 
     /// The head that the last append kept in the anchor, where there is one.
-    pub fn anchor_in(anchor_dir: &AbsPath, name: &str) -> io::Result<Option<String>> {
-        read_note(&anchor_dir.as_path().join(format!("{name}.anchor")))
+    pub fn read_anchor(anchor_dir: &AbsPath, name: &str) -> io::Result<Option<String>> {
+        read_single_line_file(&anchor_dir.as_path().join(format!("{name}.anchor")))
     }
 
     /// The current file may have been rotated away by another process since.
@@ -144,7 +144,7 @@ impl AppendLog {
         match fs::metadata(&self.path) {
             Ok(there) if (there.dev(), there.ino()) == self.id => Ok(there.len()),
             Ok(_) | Err(_) => {
-                (self.file, self.id) = open_lines(&self.path)?;
+                (self.file, self.id) = open_segment(&self.path)?;
                 self.seen = 0;
                 Ok(self.file.metadata()?.len())
             }
@@ -160,12 +160,12 @@ impl AppendLog {
         let whole = last_whole_line(&tail);
         self.last = match whole {
             Some(line) => Some(line.to_owned()),
-            None => self.last_of_older()?,
+            None => self.last_line_of_older_segments()?,
         };
         self.file.metadata().map(|metadata| metadata.len())
     }
 
-    fn last_of_older(&self) -> io::Result<Option<String>> {
+    fn last_line_of_older_segments(&self) -> io::Result<Option<String>> {
         let segments = self.segments()?;
         for segment in segments.iter().rev() {
             let mut file = File::open(&segment.path)?;
@@ -180,18 +180,18 @@ impl AppendLog {
     fn rotate(&mut self) -> io::Result<()> {
         let number = self.segments()?.len();
         fs::rename(&self.path, self.dir.join(format!("{}-{number:06}.jsonl", self.name)))?;
-        (self.file, self.id) = open_lines(&self.path)?;
+        (self.file, self.id) = open_segment(&self.path)?;
         self.seen = 0;
         Ok(())
     }
 
     /// Every file of the log, oldest first.
     pub fn segments(&self) -> io::Result<Vec<Segment>> {
-        Self::segments_in(&AbsPath::new(&self.dir).map_err(io::Error::other)?, &self.name)
+        Self::list_segments(&AbsPath::new(&self.dir).map_err(io::Error::other)?, &self.name)
     }
 
     /// Every file of a log that need not be open, oldest first. A log that was never written has none.
-    pub fn segments_in(dir: &AbsPath, name: &str) -> io::Result<Vec<Segment>> {
+    pub fn list_segments(dir: &AbsPath, name: &str) -> io::Result<Vec<Segment>> {
         let mut found = Vec::new();
         let entries = match fs::read_dir(dir.as_path()) {
             Ok(entries) => entries,
@@ -238,7 +238,7 @@ struct Note {
 
 impl Note {
     fn open(path: PathBuf) -> io::Result<Self> {
-        let file = open_note(&path)?;
+        let file = open_single_line_file(&path)?;
         Ok(Self { path, file })
     }
 
@@ -248,13 +248,13 @@ impl Note {
         let same = fs::symlink_metadata(&self.path)
             .is_ok_and(|there| (there.dev(), there.ino()) == (here.dev(), here.ino()));
         if !same {
-            self.file = open_note(&self.path)?;
+            self.file = open_single_line_file(&self.path)?;
         }
         Ok(!same)
     }
 
     fn read(&self) -> io::Result<Option<String>> {
-        let mut bytes = [0u8; MAX_NOTE];
+        let mut bytes = [0u8; MAX_SINGLE_LINE_BYTES];
         let count = self.file.read_at(&mut bytes, 0)?;
         Ok(first_line(&String::from_utf8_lossy(bytes.get(..count).unwrap_or_default())))
     }
@@ -265,13 +265,13 @@ impl Note {
 }
 
 /// Most bytes of a note that are looked at.
-const MAX_NOTE: usize = 256;
+const MAX_SINGLE_LINE_BYTES: usize = 256;
 
-fn open_note(path: &Path) -> io::Result<File> {
+fn open_single_line_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).mode(0o600).read(true).write(true).open(path)
 }
 
-fn read_note(path: &Path) -> io::Result<Option<String>> {
+fn read_single_line_file(path: &Path) -> io::Result<Option<String>> {
     match fs::read(path) {
         Ok(bytes) => Ok(first_line(&String::from_utf8_lossy(&bytes))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -283,7 +283,7 @@ fn first_line(text: &str) -> Option<String> {
     text.lines().next().filter(|line| !line.is_empty()).map(str::to_owned)
 }
 
-fn open_lines(path: &Path) -> io::Result<(File, (u64, u64))> {
+fn open_segment(path: &Path) -> io::Result<(File, (u64, u64))> {
     let file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
     let there = file.metadata()?;
     Ok((file, (there.dev(), there.ino())))
@@ -325,7 +325,7 @@ mod tests {
     }
 
     fn all(dir: &AbsPath) -> String {
-        let segments = AppendLog::segments_in(dir, "log").unwrap();
+        let segments = AppendLog::list_segments(dir, "log").unwrap();
         segments.iter().map(|segment| AppendLog::read_segment(segment).unwrap()).collect()
     }
 
@@ -341,9 +341,9 @@ mod tests {
         }
         let expected: String = (1..=40).map(|n| format!("{{\"n\":{n}}}\n")).collect();
         assert_eq!(all(&dir), expected);
-        assert_eq!(AppendLog::head_in(&dir, "log").unwrap().unwrap(), "0040");
-        assert_eq!(AppendLog::anchor_in(&dir.join("anchor"), "log").unwrap().unwrap(), "0040");
-        assert!(AppendLog::segments_in(&dir, "log").unwrap().len() > 3);
+        assert_eq!(AppendLog::read_head(&dir, "log").unwrap().unwrap(), "0040");
+        assert_eq!(AppendLog::read_anchor(&dir.join("anchor"), "log").unwrap().unwrap(), "0040");
+        assert!(AppendLog::list_segments(&dir, "log").unwrap().len() > 3);
     }
 
     #[test]
@@ -374,8 +374,8 @@ mod tests {
             })
             .unwrap();
             assert_eq!(seen, [gone != "log.head", gone == "log.head"]);
-            assert_eq!(AppendLog::head_in(&dir, "log").unwrap().unwrap(), "0002");
-            assert_eq!(AppendLog::anchor_in(&dir.join("anchor"), "log").unwrap().unwrap(), "0002");
+            assert_eq!(AppendLog::read_head(&dir, "log").unwrap().unwrap(), "0002");
+            assert_eq!(AppendLog::read_anchor(&dir.join("anchor"), "log").unwrap().unwrap(), "0002");
         }
     }
 }

@@ -25,9 +25,9 @@ static ELSEWHERE: AtomicUsize = AtomicUsize::new(0);
 /// While this is held, another thread does something that will be answered here: whoever only looked out for the next
 /// call would not hear of it, and would take a processor from it.
 #[derive(Debug)]
-pub struct Elsewhere(());
+pub struct BackgroundWorkGuard(());
 
-impl Elsewhere {
+impl BackgroundWorkGuard {
     /// From now on.
     pub fn begin() -> Self {
         ELSEWHERE.fetch_add(1, Ordering::Relaxed);
@@ -35,7 +35,7 @@ impl Elsewhere {
     }
 }
 
-impl Drop for Elsewhere {
+impl Drop for BackgroundWorkGuard {
     fn drop(&mut self) {
         ELSEWHERE.fetch_sub(1, Ordering::Relaxed);
     }
@@ -43,7 +43,7 @@ impl Drop for Elsewhere {
 
 /// Looks out for something on standard input, for a moment, if something was just written to standard output.
 /// To be called when a thread that serves the two is about to sleep.
-pub fn stay_awake() {
+pub fn spin_for_input() {
     // With one processor the client could not run meanwhile.
     let alone = ELSEWHERE.load(Ordering::Relaxed) == 0;
     if !ANSWERED.swap(false, Ordering::Relaxed) || !alone || cores() == 1 {
@@ -61,9 +61,9 @@ pub fn stay_awake() {
 }
 
 /// Standard output: what is flushed is an answer.
-pub(crate) struct Answering<S>(pub(crate) S);
+pub(crate) struct FlushTracker<S>(pub(crate) S);
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Answering<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for FlushTracker<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 /// Most bytes of an answer.
-const MOST_BODY: usize = 1024 * 1024;
+const MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// Whom to ask, and what.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ pub struct HookPost {
 
 /// What came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookReply {
+pub struct HookHttpResponse {
     /// The status.
     pub status: u16,
     /// The body.
@@ -44,7 +44,7 @@ pub struct HookReply {
 
 /// Why nothing came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PostProblem {
+pub enum HookHttpError {
     /// The address is not on this machine.
     NotLoopback(IpAddr),
     /// Nobody listens there, or the connection broke.
@@ -58,16 +58,16 @@ pub enum PostProblem {
 }
 
 /// Sends one request and reads the answer. Dropping the future closes the connection.
-pub async fn post_hook(post: HookPost) -> Result<HookReply, PostProblem> {
+pub async fn post_hook(post: HookPost) -> Result<HookHttpResponse, HookHttpError> {
     if !post.address.ip().is_loopback() {
-        return Err(PostProblem::NotLoopback(post.address.ip()));
+        return Err(HookHttpError::NotLoopback(post.address.ip()));
     }
     let limit = post.timeout;
-    tokio::time::timeout(limit, exchange(post)).await.unwrap_or(Err(PostProblem::TimedOut))
+    tokio::time::timeout(limit, exchange(post)).await.unwrap_or(Err(HookHttpError::TimedOut))
 }
 
-async fn exchange(post: HookPost) -> Result<HookReply, PostProblem> {
-    let unreachable = |error: &dyn std::fmt::Display| PostProblem::Unreachable(error.to_string());
+async fn exchange(post: HookPost) -> Result<HookHttpResponse, HookHttpError> {
+    let unreachable = |error: &dyn std::fmt::Display| HookHttpError::Unreachable(error.to_string());
     let mut request = Request::builder()
         .method(Method::POST)
         .uri(&post.target)
@@ -79,21 +79,21 @@ async fn exchange(post: HookPost) -> Result<HookReply, PostProblem> {
     }
     let request = request
         .body(Full::new(Bytes::from(post.body)))
-        .map_err(|error| PostProblem::BadRequest(error.to_string()))?;
+        .map_err(|error| HookHttpError::BadRequest(error.to_string()))?;
     let stream = TcpStream::connect(post.address).await.map_err(|error| unreachable(&error))?;
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| unreachable(&error))?;
     let asking = async {
         let response = sender.send_request(request).await.map_err(|error| unreachable(&error))?;
         let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), MOST_BODY).collect().await.map_err(|error| {
+        let body = Limited::new(response.into_body(), MAX_BODY_BYTES).collect().await.map_err(|error| {
             if error.is::<http_body_util::LengthLimitError>() {
-                PostProblem::TooMuchOutput
+                HookHttpError::TooMuchOutput
             } else {
-                PostProblem::Unreachable(error.to_string())
+                HookHttpError::Unreachable(error.to_string())
             }
         })?;
-        Ok(HookReply { status, body: body.to_bytes().to_vec() })
+        Ok(HookHttpResponse { status, body: body.to_bytes().to_vec() })
     };
     // The connection is driven here, not on a task of its own, so that dropping this drops it.
     tokio::pin!(asking);
@@ -159,7 +159,7 @@ mod tests {
             b"nonsense\r\n\r\n",
         ] {
             let problem = post_hook(post(serve(cut).await)).await.unwrap_err();
-            assert!(matches!(problem, PostProblem::Unreachable(_)), "{problem:?}");
+            assert!(matches!(problem, HookHttpError::Unreachable(_)), "{problem:?}");
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
         let away = "192.0.2.1:80".parse().unwrap();
         assert_eq!(
             post_hook(post(away)).await.unwrap_err(),
-            PostProblem::NotLoopback("192.0.2.1".parse().unwrap())
+            HookHttpError::NotLoopback("192.0.2.1".parse().unwrap())
         );
     }
 
@@ -177,6 +177,6 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let mut post = post(listener.local_addr().unwrap());
         post.timeout = Duration::from_millis(20);
-        assert_eq!(post_hook(post).await.unwrap_err(), PostProblem::TimedOut);
+        assert_eq!(post_hook(post).await.unwrap_err(), HookHttpError::TimedOut);
     }
 }

@@ -17,9 +17,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use toolgate_proto::AbsPath;
 
 /// Most bytes of standard output. An answer is a small JSON object.
-const MOST_STDOUT: usize = 1024 * 1024;
+const MAX_STDOUT_BYTES: usize = 1024 * 1024;
 /// Bytes of standard error that are kept; the rest is read and dropped, so that the program is not held up.
-const KEPT_STDERR: usize = 64 * 1024;
+const MAX_STDERR_BYTES: usize = 64 * 1024;
 /// How long output is still waited for once the group is dead: only a process that left the group can hold it open.
 const DRAIN: Duration = Duration::from_millis(200);
 
@@ -77,7 +77,7 @@ impl HookStep {
 
 /// How a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookRun {
+pub struct HookProcessOutput {
     /// Its exit code; `None` where a signal ended it.
     pub code: Option<i32>,
     /// The signal that ended it.
@@ -90,7 +90,7 @@ pub struct HookRun {
 
 /// Why there is no end to speak of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HookProblem {
+pub enum HookProcessError {
     /// There is no such program.
     Missing(String),
     /// It is there and could not be started.
@@ -104,7 +104,7 @@ pub enum HookProblem {
 }
 
 /// Runs a program and waits for its end. Dropping the future kills the program and all it started.
-pub async fn run_hook(command: HookCommand) -> Result<HookRun, HookProblem> {
+pub async fn run_hook(command: HookCommand) -> Result<HookProcessOutput, HookProcessError> {
     let deadline = Instant::now() + command.timeout;
     let mut child = spawn(&command)?;
     let group = Group::of(&child);
@@ -127,11 +127,11 @@ pub async fn run_hook(command: HookCommand) -> Result<HookRun, HookProblem> {
         };
         let read_out = async {
             failing(fault, HookStep::ReadOut)?;
-            read(stdout, &mut out, MOST_STDOUT, Beyond::Refuse).await
+            read(stdout, &mut out, MAX_STDOUT_BYTES, OutputOverflow::Refuse).await
         };
         let read_err = async {
             failing(fault, HookStep::ReadErr)?;
-            read(stderr, &mut err, KEPT_STDERR, Beyond::Drop).await
+            read(stderr, &mut err, MAX_STDERR_BYTES, OutputOverflow::Drop).await
         };
         let wait = async {
             failing(fault, HookStep::Wait)?;
@@ -160,14 +160,14 @@ pub async fn run_hook(command: HookCommand) -> Result<HookRun, HookProblem> {
     drop(group);
     match ended {
         Ok(Ok(status)) => {
-            Ok(HookRun { code: status.code(), signal: status.signal(), stdout: out, stderr: err })
+            Ok(HookProcessOutput { code: status.code(), signal: status.signal(), stdout: out, stderr: err })
         }
         Ok(Err(problem)) => Err(problem),
-        Err(_) => Err(HookProblem::TimedOut),
+        Err(_) => Err(HookProcessError::TimedOut),
     }
 }
 
-fn spawn(command: &HookCommand) -> Result<Child, HookProblem> {
+fn spawn(command: &HookCommand) -> Result<Child, HookProcessError> {
     failing(command.fault, HookStep::Spawn)?;
     let mut start = match &command.program {
         HookProgram::Shell(line) => {
@@ -192,10 +192,10 @@ fn spawn(command: &HookCommand) -> Result<Child, HookProblem> {
     new_session(&mut start);
     start.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound if std::fs::metadata(command.cwd.as_path()).is_err() => {
-            HookProblem::NotStarted(format!("there is no directory `{}` to start it in", command.cwd))
+            HookProcessError::NotStarted(format!("there is no directory `{}` to start it in", command.cwd))
         }
-        io::ErrorKind::NotFound => HookProblem::Missing(named(&command.program)),
-        _ => HookProblem::NotStarted(format!("{}: {error}", named(&command.program))),
+        io::ErrorKind::NotFound => HookProcessError::Missing(named(&command.program)),
+        _ => HookProcessError::NotStarted(format!("{}: {error}", named(&command.program))),
     })
 }
 
@@ -229,23 +229,23 @@ fn named(program: &HookProgram) -> String {
     }
 }
 
-fn failing(fault: Option<HookStep>, step: HookStep) -> Result<(), HookProblem> {
+fn failing(fault: Option<HookStep>, step: HookStep) -> Result<(), HookProcessError> {
     match fault {
         Some(fault) if fault == step && step == HookStep::Spawn => {
-            Err(HookProblem::NotStarted("a fault was asked for".to_owned()))
+            Err(HookProcessError::NotStarted("a fault was asked for".to_owned()))
         }
-        Some(fault) if fault == step => Err(HookProblem::Broken("a fault was asked for".to_owned())),
+        Some(fault) if fault == step => Err(HookProcessError::Broken("a fault was asked for".to_owned())),
         Some(_) | None => Ok(()),
     }
 }
 
-fn broken(error: &io::Error) -> HookProblem {
-    HookProblem::Broken(error.to_string())
+fn broken(error: &io::Error) -> HookProcessError {
+    HookProcessError::Broken(error.to_string())
 }
 
 /// What happens with output beyond the limit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Beyond {
+enum OutputOverflow {
     Refuse,
     Drop,
 }
@@ -254,8 +254,8 @@ async fn read(
     from: Option<impl AsyncRead + Unpin>,
     into: &mut Vec<u8>,
     most: usize,
-    beyond: Beyond,
-) -> Result<(), HookProblem> {
+    beyond: OutputOverflow,
+) -> Result<(), HookProcessError> {
     let Some(mut from) = from else { return Ok(()) };
     let mut chunk = vec![0; 16 * 1024];
     loop {
@@ -264,8 +264,8 @@ async fn read(
             return Ok(());
         }
         let room = most.saturating_sub(into.len());
-        if count > room && beyond == Beyond::Refuse {
-            return Err(HookProblem::TooMuchOutput);
+        if count > room && beyond == OutputOverflow::Refuse {
+            return Err(HookProcessError::TooMuchOutput);
         }
         into.extend(chunk.iter().take(count.min(room)));
     }
@@ -339,13 +339,16 @@ mod tests {
         let plain = dir.path().join("plain");
         std::fs::write(&plain, "not a program").unwrap();
         let missing = run_hook(command(exec("/no/such/program"), "")).await.unwrap_err();
-        assert_eq!(missing, HookProblem::Missing("`/no/such/program`".to_owned()));
+        assert_eq!(missing, HookProcessError::Missing("`/no/such/program`".to_owned()));
         let unstartable = run_hook(command(exec(plain.to_str().unwrap()), "")).await.unwrap_err();
-        assert!(matches!(unstartable, HookProblem::NotStarted(_)), "{unstartable:?}");
+        assert!(matches!(unstartable, HookProcessError::NotStarted(_)), "{unstartable:?}");
         let mut nowhere = command(exec("true"), "");
         nowhere.cwd = AbsPath::new("/no/such/place").unwrap();
         let nowhere = run_hook(nowhere).await.unwrap_err();
-        assert!(matches!(&nowhere, HookProblem::NotStarted(why) if why.contains("directory")), "{nowhere:?}");
+        assert!(
+            matches!(&nowhere, HookProcessError::NotStarted(why) if why.contains("directory")),
+            "{nowhere:?}"
+        );
     }
 
     #[tokio::test]
@@ -355,7 +358,7 @@ mod tests {
         let line = format!("sleep 1000 & echo $! > {0}; echo $$ >> {0}; wait", pids.display());
         let mut endless = shell(&line);
         endless.timeout = Duration::from_secs(2);
-        assert_eq!(run_hook(endless).await.unwrap_err(), HookProblem::TimedOut);
+        assert_eq!(run_hook(endless).await.unwrap_err(), HookProcessError::TimedOut);
         for pid in std::fs::read_to_string(&pids).unwrap().lines() {
             gone(pid);
         }
@@ -379,9 +382,9 @@ mod tests {
 
     #[tokio::test]
     async fn output_is_bounded() {
-        assert_eq!(run_hook(shell("yes")).await.unwrap_err(), HookProblem::TooMuchOutput);
+        assert_eq!(run_hook(shell("yes")).await.unwrap_err(), HookProcessError::TooMuchOutput);
         let run = run_hook(shell("yes | head -c 1000000 >&2; echo done")).await.unwrap();
-        assert_eq!((run.stderr.len(), run.stdout.as_slice()), (KEPT_STDERR, &b"done\n"[..]));
+        assert_eq!((run.stderr.len(), run.stdout.as_slice()), (MAX_STDERR_BYTES, &b"done\n"[..]));
     }
 
     #[tokio::test]

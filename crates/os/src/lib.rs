@@ -6,7 +6,7 @@
 //! opened is that result, with links forbidden on the whole way.
 //! A link swapped in between judgement and use therefore makes the open fail instead of leading elsewhere.
 //!
-//! The process's own working directory, environment and standard places are read in [`Ambient::read`] and nowhere
+//! The process's own working directory, environment and standard places are read in [`AmbientEnvironment::read`] and nowhere
 //! else.
 //!
 //! ```
@@ -46,35 +46,35 @@ mod terminal;
 mod threads;
 mod watch;
 
-pub use ambient::{Ambient, Stream, is_terminal};
+pub use ambient::{AmbientEnvironment, Stream, is_terminal};
 pub use appendlog::{AppendLog, LogEnd, Segment};
-pub use awake::{Elsewhere, stay_awake};
+pub use awake::{BackgroundWorkGuard, spin_for_input};
 pub use clock::{fresh_id, now_millis, random_bytes};
 pub use expand::{NamePattern, expand_pattern};
 #[cfg(any(test, feature = "faults"))]
 pub use files::faults;
 pub use files::{
     Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, OwnLock,
-    Reach, Secrets, Stamp, Version, blocking, is_executable, is_system_file, lock_own, make_private_dir,
-    names_in, open_named_file, opens_beneath, read_named_bytes, read_settings_text, replace_own, stamp,
-    write_private,
+    Reach, SecretFileMatcher, Stamp, Version, blocking, is_executable, is_system_file,
+    list_names_with_suffix, lock_state_file, make_private_dir, open_named_file, read_named_bytes,
+    read_settings_text, replace_state_file, stamp, supports_openat2, write_private_file,
 };
 pub use hard_links::find_hard_links;
-pub use hookhttp::{HookPost, HookReply, PostProblem, post_hook};
-pub use hookproc::{HookCommand, HookProblem, HookProgram, HookRun, HookStep, run_hook};
+pub use hookhttp::{HookHttpError, HookHttpResponse, HookPost, post_hook};
+pub use hookproc::{HookCommand, HookProcessError, HookProcessOutput, HookProgram, HookStep, run_hook};
 #[cfg(feature = "http")]
 pub use http_client::{HttpClient, http_client};
 pub use journal::{
-    Among, Change, Conflict, How, Journal, JournalLimits, Kept, Moved, Plan, Recorder, Restore, State, Undo,
-    UndoProblem, Which,
+    Among, Change, ChangeRecorder, Conflict, FileRestore, How, Journal, JournalLimits, Kept, Moved, Plan,
+    State, Undo, UndoProblem, UndoSelector,
 };
 pub use listen::{listen_tcp, listen_unix};
-pub use proxy::{HostRule, Proxy, RefusedHost};
-pub use resolve::{resolve, resolve_all, resolve_noting_turns};
+pub use proxy::{HostDecision, RefusedHost, SandboxProxy};
+pub use resolve::{resolve, resolve_all, resolve_tracking_parent_steps};
 pub use scratch::Scratch;
 pub use serverproc::{Launch, ServerProcess, server_depth};
-pub use spill::{Spill, SpillLimits, Swept};
+pub use spill::{SpillCleanupReport, SpillLimits, SpillStore};
 pub use stdio::{ByteSink, ByteSource, standard_streams};
-pub use terminal::Terminal;
+pub use terminal::ControllingTerminal;
 pub use threads::{beside, cores};
 pub use watch::FileWatcher;

@@ -13,22 +13,22 @@ use std::time::Duration;
 use toolgate_proto::address::{classify_address, is_public};
 
 /// Lines of a request together.
-const MOST_HEAD: u64 = 32 * 1024;
+const MAX_HEAD_BYTES: u64 = 32 * 1024;
 /// Connections at one time.
-const MOST_CONNECTIONS: usize = 128;
+const MAX_CONNECTIONS: usize = 128;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A running proxy. Ends when dropped.
 #[derive(Debug)]
-pub struct Proxy {
+pub struct SandboxProxy {
     address: SocketAddr,
     state: Arc<State>,
 }
 
 /// What rules say of a host that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HostRule {
+pub enum HostDecision {
     /// It may be reached, listed or not.
     Allow,
     /// It may not, even if it is listed; why, in words.
@@ -60,7 +60,7 @@ impl RefusedHost {
     }
 }
 
-type Rules = Box<dyn Fn(&str, u16) -> HostRule + Send + Sync>;
+type Rules = Box<dyn Fn(&str, u16) -> HostDecision + Send + Sync>;
 
 struct State {
     hosts: Vec<String>,
@@ -86,21 +86,21 @@ impl State {
             return refused(Some("it is in `sandbox.network.deniedDomains`".to_owned()));
         }
         match (self.rules)(host, port) {
-            HostRule::Deny(why) => refused(Some(why)),
-            HostRule::Allow => Ok(true),
-            HostRule::Silent if matches(&self.hosts, host) => Ok(self.hosts.contains(&normal(host))),
-            HostRule::Silent => refused(None),
+            HostDecision::Deny(why) => refused(Some(why)),
+            HostDecision::Allow => Ok(true),
+            HostDecision::Silent if matches(&self.hosts, host) => Ok(self.hosts.contains(&normal(host))),
+            HostDecision::Silent => refused(None),
         }
     }
 }
 
-impl Proxy {
+impl SandboxProxy {
     /// Starts a proxy for these hosts, but not those denied: a name, `*.` and a name for everything below it, `*` for
     /// every name, or an address. The rules are asked about each host, too.
     pub fn start(
         hosts: Vec<String>,
         denied: Vec<String>,
-        rules: impl Fn(&str, u16) -> HostRule + Send + Sync + 'static,
+        rules: impl Fn(&str, u16) -> HostDecision + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
@@ -136,7 +136,7 @@ impl Proxy {
     }
 }
 
-impl Drop for Proxy {
+impl Drop for SandboxProxy {
     fn drop(&mut self) {
         self.state.ended.store(true, Ordering::SeqCst);
         // Wakes the listener, which then sees that it is over.
@@ -150,7 +150,7 @@ fn accept(listener: &TcpListener, state: &Arc<State>) {
             return;
         }
         let Ok(client) = client else { continue };
-        if state.connections.fetch_add(1, Ordering::SeqCst) >= MOST_CONNECTIONS {
+        if state.connections.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
             state.connections.fetch_sub(1, Ordering::SeqCst);
             continue;
         }
@@ -177,7 +177,7 @@ struct Wanted {
 
 fn serve(client: &TcpStream, state: &State) -> io::Result<()> {
     client.set_read_timeout(Some(HEAD_TIMEOUT))?;
-    let mut reader = BufReader::new(client.take(MOST_HEAD));
+    let mut reader = BufReader::new(client.take(MAX_HEAD_BYTES));
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
@@ -191,7 +191,7 @@ fn serve(client: &TcpStream, state: &State) -> io::Result<()> {
         lines.push(line);
     }
     let early = reader.buffer().to_vec();
-    let Some(wanted) = read_request(&lines) else {
+    let Some(wanted) = parse_request(&lines) else {
         return answer(client, "400 Bad Request", "toolgate's proxy did not understand the request");
     };
     let named = match state.judge(&wanted.host, wanted.port) {
@@ -222,7 +222,7 @@ fn serve(client: &TcpStream, state: &State) -> io::Result<()> {
     relay(client, &server)
 }
 
-fn read_request(lines: &[String]) -> Option<Wanted> {
+fn parse_request(lines: &[String]) -> Option<Wanted> {
     let (first, headers) = lines.split_first()?;
     let mut parts = first.split(' ');
     let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn a_request_names_one_host() {
         let read =
-            |lines: &[&str]| read_request(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
+            |lines: &[&str]| parse_request(&lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
         let tunnel = read(&["CONNECT example.com:443 HTTP/1.1", "Host: other"]).unwrap();
         assert_eq!((tunnel.host.as_str(), tunnel.port, tunnel.head.as_str()), ("example.com", 443, ""));
         let plain = read(&["GET http://Example.com/a?b HTTP/1.1", "Host: other", "Accept: x"]).unwrap();
@@ -447,11 +447,11 @@ mod tests {
             }
         });
         let rules = |host: &str, _| match host {
-            "ruled.example" => HostRule::Deny("a rule denies it".to_owned()),
-            _ => HostRule::Silent,
+            "ruled.example" => HostDecision::Deny("a rule denies it".to_owned()),
+            _ => HostDecision::Silent,
         };
         let hosts = vec!["127.0.0.1".into(), "*.example".into()];
-        let proxy = Proxy::start(hosts, vec!["evil.example".into()], rules).unwrap();
+        let proxy = SandboxProxy::start(hosts, vec!["evil.example".into()], rules).unwrap();
         let ask = |text: String| {
             let mut stream = TcpStream::connect(("127.0.0.1", proxy.port())).unwrap();
             stream.write_all(text.as_bytes()).unwrap();

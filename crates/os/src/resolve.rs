@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 use toolgate_proto::{AbsPath, EntryKind, PathFact};
 
 /// As many links as the kernel follows.
-const MOST_LINKS: usize = 40;
+const MAX_SYMLINKS: usize = 40;
 /// To find out about so many paths takes longer than to start threads for it.
 const MANY: usize = 200;
 
@@ -25,7 +25,7 @@ enum Next {
 
 /// Finds out what is at a path. Never fails: what cannot be resolved says so in `problem`.
 pub fn resolve(asked: &AbsPath) -> PathFact {
-    resolve_noting_turns(asked).0
+    resolve_tracking_parent_steps(asked).0
 }
 
 /// The same for each of several paths. Where there are many, several threads find out.
@@ -35,24 +35,24 @@ pub fn resolve_all(asked: &[AbsPath]) -> Vec<PathFact> {
 
 /// The same as [`resolve`], and every directory in which the way turned round at a `..`, of the path or of a link's target.
 /// The answer depends on those as it does on the links, though neither the path nor the links show them.
-pub fn resolve_noting_turns(asked: &AbsPath) -> (PathFact, Vec<AbsPath>) {
+pub fn resolve_tracking_parent_steps(asked: &AbsPath) -> (PathFact, Vec<AbsPath>) {
     let (mut links, mut turns) = (Vec::new(), Vec::new());
     let walked = walk(asked.as_path(), &mut links, &mut turns);
     let (real, kind, hard_linked, problem) = match walked {
-        Ok(Walked { real, kind, hard_linked }) => (AbsPath::new(real).ok(), kind, hard_linked, None),
+        Ok(ResolvedPath { real, kind, hard_linked }) => (AbsPath::new(real).ok(), kind, hard_linked, None),
         Err(problem) => (None, EntryKind::Missing, false, Some(problem)),
     };
     let real = real.unwrap_or_else(|| asked.lexical());
     (PathFact { asked: asked.clone(), real, links, kind, hard_linked, problem }, turns)
 }
 
-struct Walked {
+struct ResolvedPath {
     real: PathBuf,
     kind: EntryKind,
     hard_linked: bool,
 }
 
-fn walk(path: &Path, links: &mut Vec<AbsPath>, turns: &mut Vec<AbsPath>) -> Result<Walked, String> {
+fn walk(path: &Path, links: &mut Vec<AbsPath>, turns: &mut Vec<AbsPath>) -> Result<ResolvedPath, String> {
     if let Some(walked) = straight(path) {
         return Ok(walked);
     }
@@ -86,13 +86,13 @@ fn walk(path: &Path, links: &mut Vec<AbsPath>, turns: &mut Vec<AbsPath>) -> Resu
                 };
                 match FileType::from_raw_mode(stat.st_mode) {
                     FileType::Symlink => {
-                        if is_magic(&real) {
+                        if is_magic_link(&real) {
                             return Err(format!(
                                 "`{}` is a link of the proc file system, which leads out of any directory",
                                 real.display()
                             ));
                         }
-                        if links.len() >= MOST_LINKS {
+                        if links.len() >= MAX_SYMLINKS {
                             return Err("there are too many links on the way".to_owned());
                         }
                         let target = readlinkat(CWD, &real, Vec::new())
@@ -117,11 +117,11 @@ fn walk(path: &Path, links: &mut Vec<AbsPath>, turns: &mut Vec<AbsPath>) -> Resu
             }
         }
     }
-    Ok(Walked { real, kind, hard_linked: hard_linked && kind == EntryKind::File })
+    Ok(ResolvedPath { real, kind, hard_linked: hard_linked && kind == EntryKind::File })
 }
 
 /// A path that exists and on which there is no link and no `..`, as most are: the kernel walks it in one step.
-fn straight(path: &Path) -> Option<Walked> {
+fn straight(path: &Path) -> Option<ResolvedPath> {
     if path.components().any(|component| component == Component::ParentDir) {
         return None;
     }
@@ -136,11 +136,11 @@ fn straight(path: &Path) -> Option<Walked> {
     };
     let hard_linked = kind == EntryKind::File && stat.st_nlink > 1;
     // Written anew, because `a//b` and `a/./b` are `a/b`.
-    Some(Walked { real: path.components().collect(), kind, hard_linked })
+    Some(ResolvedPath { real: path.components().collect(), kind, hard_linked })
 }
 
 /// The rest of a path below something that does not exist yet.
-fn missing(mut real: PathBuf, rest: VecDeque<Next>) -> Result<Walked, String> {
+fn missing(mut real: PathBuf, rest: VecDeque<Next>) -> Result<ResolvedPath, String> {
     for step in rest {
         match step {
             Next::Down(name) => real.push(name),
@@ -149,7 +149,7 @@ fn missing(mut real: PathBuf, rest: VecDeque<Next>) -> Result<Walked, String> {
             }
         }
     }
-    Ok(Walked { real, kind: EntryKind::Missing, hard_linked: false })
+    Ok(ResolvedPath { real, kind: EntryKind::Missing, hard_linked: false })
 }
 
 fn steps(path: &Path) -> impl Iterator<Item = Next> + '_ {
@@ -163,7 +163,7 @@ fn steps(path: &Path) -> impl Iterator<Item = Next> + '_ {
 
 /// Links such as `/proc/self/root` and `/proc/1/fd/3` lead where their text does not say.
 /// `/proc/self` and `/proc/mounts` are ordinary ones.
-fn is_magic(link: &Path) -> bool {
+fn is_magic_link(link: &Path) -> bool {
     let mut below = match link.strip_prefix("/proc") {
         Ok(rest) => rest.components(),
         Err(_) => return false,
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(fact.real.as_path(), top.join("a/file"), "`..` after a link is the target's parent");
         assert_eq!(fact.links, [AbsPath::new(top.join("to_b")).unwrap()]);
         assert_eq!(fact.kind, EntryKind::File);
-        let (same, turns) = resolve_noting_turns(&AbsPath::new(top.join("to_b/../file")).unwrap());
+        let (same, turns) = resolve_tracking_parent_steps(&AbsPath::new(top.join("to_b/../file")).unwrap());
         assert_eq!((same, turns), (fact, vec![AbsPath::new(top.join("a/b")).unwrap()]));
 
         assert_eq!(real(&top.join("new/x")).real.as_path(), top.join("new/x"));

@@ -18,7 +18,7 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use toolgate_proto::AbsPath;
 
 /// What a server may see of our environment: what programs need to run, and nothing that could be a secret.
-const PASSED_ON: &[&str] = &[
+const ALLOWED_VARIABLES: &[&str] = &[
     "HOME",
     "LANG",
     "LANGUAGE",
@@ -39,7 +39,7 @@ const MARK: &str = "TOOLGATE_MCP_SERVER_ID";
 /// The variable that says how many servers stand around a program, one inside the other.
 const DEPTH: &str = "TOOLGATE_MCP_DEPTH";
 /// How much of what a server wrote to standard error is kept.
-const MOST_STDERR: usize = 16 * 1024;
+const MAX_STDERR_BYTES: usize = 16 * 1024;
 /// How long a server may take to end by itself, and then once it was asked to.
 const GRACE: Duration = Duration::from_millis(700);
 
@@ -82,7 +82,7 @@ impl ServerProcess {
         command
             .args(&launch.args)
             .env_clear()
-            .envs(ambient.iter().filter(|(name, _)| passed_on(name)))
+            .envs(ambient.iter().filter(|(name, _)| is_allowed_variable(name)))
             .envs(&launch.env)
             .env(MARK, &mark)
             .env(DEPTH, (server_depth(ambient) + 1).to_string())
@@ -93,7 +93,7 @@ impl ServerProcess {
             .process_group(0)
             .kill_on_drop(true);
         #[cfg(target_os = "linux")]
-        end_with_parent(&mut command);
+        set_parent_death_signal(&mut command);
         let mut child = command.spawn()?;
         let missing = || io::Error::other("the server's streams could not be opened");
         let stdin = child.stdin.take().ok_or_else(missing)?;
@@ -128,12 +128,12 @@ impl ServerProcess {
             let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
         }
         // What it started may still be there, even where it is gone itself.
-        self.end_all();
+        self.kill_all();
         let _ = self.child.wait().await;
     }
 
     /// Ends its group, and what left the group.
-    fn end_all(&self) {
+    fn kill_all(&self) {
         self.signal(Signal::KILL);
         #[cfg(target_os = "linux")]
         sweep(&self.mark);
@@ -149,12 +149,12 @@ impl ServerProcess {
 
 impl Drop for ServerProcess {
     fn drop(&mut self) {
-        self.end_all();
+        self.kill_all();
     }
 }
 
-fn passed_on(name: &str) -> bool {
-    PASSED_ON.contains(&name) || name.starts_with("LC_")
+fn is_allowed_variable(name: &str) -> bool {
+    ALLOWED_VARIABLES.contains(&name) || name.starts_with("LC_")
 }
 
 async fn keep(mut stderr: tokio::process::ChildStderr, said: Arc<Mutex<VecDeque<u8>>>) {
@@ -166,7 +166,7 @@ async fn keep(mut stderr: tokio::process::ChildStderr, said: Arc<Mutex<VecDeque<
         }
         let mut kept = said.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend(buffer.iter().take(read));
-        let over = kept.len().saturating_sub(MOST_STDERR);
+        let over = kept.len().saturating_sub(MAX_STDERR_BYTES);
         kept.drain(..over);
     }
 }
@@ -215,7 +215,7 @@ fn sweep(mark: &str) {
 /// Has the kernel end the server when this process is killed and can do nothing any more.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "between fork and exec only calls that are safe after a fork are made")]
-fn end_with_parent(command: &mut Command) {
+fn set_parent_death_signal(command: &mut Command) {
     // SAFETY: the closure makes one system call and touches neither memory nor locks.
     unsafe {
         command.pre_exec(|| {

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use toolgate_proto::AbsPath;
 
 /// How often a new file is the occasion to clean up.
-const CLEAN_EVERY: usize = 64;
+const CLEANUP_FILE_INTERVAL: usize = 64;
 
 /// How long and how much is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Default for SpillLimits {
 
 /// What a clean-up removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Swept {
+pub struct SpillCleanupReport {
     /// Files.
     pub files: u64,
     /// Their bytes.
@@ -42,13 +42,13 @@ pub struct Swept {
 
 /// The directory in which large results are kept.
 #[derive(Debug)]
-pub struct Spill {
+pub struct SpillStore {
     dir: AbsPath,
     limits: SpillLimits,
     kept: AtomicUsize,
 }
 
-impl Spill {
+impl SpillStore {
     /// Results are kept below `dir`, which is made when the first one comes.
     pub fn new(dir: AbsPath, limits: SpillLimits) -> Self {
         Self { dir: crate::resolve(&dir).real, limits, kept: AtomicUsize::new(0) }
@@ -56,7 +56,7 @@ impl Spill {
 
     /// The folder of a session, which need not be there yet.
     pub fn folder(&self, session: &str) -> AbsPath {
-        self.dir.join(plain_name(session))
+        self.dir.join(sanitize_name(session))
     }
 
     /// Keeps a result in a file of its own, and says where.
@@ -64,7 +64,7 @@ impl Spill {
         let folder = self.folder(session);
         private_dir(self.dir.as_path())?;
         private_dir(folder.as_path())?;
-        let name = format!("{}-{}.{ending}", plain_name(call), crate::fresh_id(""));
+        let name = format!("{}-{}.{ending}", sanitize_name(call), crate::fresh_id(""));
         let path = folder.join(name);
         // `create_new` refuses whatever may be at that name, a link too.
         let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path.as_path())?;
@@ -73,7 +73,7 @@ impl Spill {
             let _ = fs::remove_file(path.as_path());
             return Err(error);
         }
-        if self.kept.fetch_add(1, Ordering::Relaxed) % CLEAN_EVERY == CLEAN_EVERY - 1 {
+        if self.kept.fetch_add(1, Ordering::Relaxed) % CLEANUP_FILE_INTERVAL == CLEANUP_FILE_INTERVAL - 1 {
             // What cannot be removed now is removed another time.
             let _ = self.clean_up();
         }
@@ -81,12 +81,12 @@ impl Spill {
     }
 
     /// Removes what is too old, then the oldest of what is too much.
-    pub fn clean_up(&self) -> io::Result<Swept> {
+    pub fn clean_up(&self) -> io::Result<SpillCleanupReport> {
         self.clean_up_at(SystemTime::now())
     }
 
-    fn clean_up_at(&self, now: SystemTime) -> io::Result<Swept> {
-        let mut swept = Swept::default();
+    fn clean_up_at(&self, now: SystemTime) -> io::Result<SpillCleanupReport> {
+        let mut swept = SpillCleanupReport::default();
         let mut files = Vec::new();
         let mut folders = Vec::new();
         for folder in
@@ -168,7 +168,7 @@ fn private_dir(dir: &Path) -> io::Result<()> {
 }
 
 /// A name that is one plain component, whatever a client chose for an id.
-fn plain_name(id: &str) -> String {
+fn sanitize_name(id: &str) -> String {
     let plain: String = id
         .chars()
         .take(64)
@@ -181,8 +181,8 @@ fn plain_name(id: &str) -> String {
 mod tests {
     use super::*;
 
-    fn spill(dir: &tempfile::TempDir, limits: SpillLimits) -> Spill {
-        Spill::new(AbsPath::new(dir.path()).unwrap().join("state/results"), limits)
+    fn spill(dir: &tempfile::TempDir, limits: SpillLimits) -> SpillStore {
+        SpillStore::new(AbsPath::new(dir.path()).unwrap().join("state/results"), limits)
     }
 
     #[test]
@@ -224,16 +224,16 @@ mod tests {
             paths.push(path);
         }
         let swept = spill.clean_up_at(now).unwrap();
-        assert_eq!(swept, Swept { files: 2, bytes: 20 });
+        assert_eq!(swept, SpillCleanupReport { files: 2, bytes: 20 });
         let there: Vec<bool> = paths.iter().map(|path| path.as_path().exists()).collect();
         assert_eq!(there, [false, false, true, true]);
         assert!(!spill.folder("one").as_path().exists(), "an empty folder goes as well");
-        assert_eq!(spill.clean_up_at(now).unwrap(), Swept::default());
+        assert_eq!(spill.clean_up_at(now).unwrap(), SpillCleanupReport::default());
     }
 
     #[test]
     fn cleaning_up_where_nothing_was_kept_is_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(spill(&dir, SpillLimits::default()).clean_up().unwrap(), Swept::default());
+        assert_eq!(spill(&dir, SpillLimits::default()).clean_up().unwrap(), SpillCleanupReport::default());
     }
 }

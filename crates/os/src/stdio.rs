@@ -8,7 +8,7 @@
 //! `MSG_DONTWAIT`, which needs no flag at all.
 //! What is neither (a file, a terminal) goes through tokio's threads, where speed does not matter.
 
-use crate::awake::Answering;
+use crate::awake::FlushTracker;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -47,7 +47,7 @@ pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
                 if rustix::pipe::fcntl_getpipe_size(&fd).is_ok_and(|size| size < PIPE) {
                     let _ = rustix::pipe::fcntl_setpipe_size(&fd, PIPE);
                 }
-                Box::pin(Answering(pipe::Sender::from_owned_fd(fd)?))
+                Box::pin(FlushTracker(pipe::Sender::from_owned_fd(fd)?))
             }
             None => Box::pin(tokio::io::stdout()),
         },
@@ -56,7 +56,7 @@ pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
             if sockopt::socket_send_buffer_size(&fd).is_ok_and(|size| size < PIPE) {
                 let _ = sockopt::set_socket_send_buffer_size(&fd, PIPE);
             }
-            Box::pin(Answering(Socket::new(fd)?))
+            Box::pin(FlushTracker(Socket::new(fd)?))
         }
         Kind::Other => Box::pin(tokio::io::stdout()),
     };

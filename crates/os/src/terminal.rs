@@ -8,11 +8,11 @@ use std::io::{self, BufRead, BufReader, Write};
 
 /// The controlling terminal of this process.
 #[derive(Debug)]
-pub struct Terminal {
+pub struct ControllingTerminal {
     device: File,
 }
 
-impl Terminal {
+impl ControllingTerminal {
     /// Opens it. Fails where there is none: a service, a pipeline without a person, a container without a console.
     pub fn open() -> io::Result<Self> {
         let device = OpenOptions::new().read(true).write(true).open("/dev/tty")?;
@@ -34,7 +34,7 @@ impl Terminal {
     }
 }
 
-impl Write for Terminal {
+impl Write for ControllingTerminal {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.device.write(bytes)
     }

@@ -92,7 +92,7 @@ impl FileWatcher {
         let mut heard = self.heard();
         match watched {
             // Whatever happened while nobody watched must be found out.
-            Ok(()) if heard.unwatched.remove(dir) => heard.all_in(dir),
+            Ok(()) if heard.unwatched.remove(dir) => heard.mark_directory_touched(dir),
             Ok(()) => {}
             // No such directory, or the system has no more watches to give.
             Err(_) => drop(heard.unwatched.insert(dir.to_path_buf())),
@@ -129,7 +129,7 @@ impl Heard {
             if self.wanted.contains_key(path) && event.kind.is_remove() {
                 // The directory itself went, and the system's watch with it.
                 self.unwatched.insert(path.clone());
-                self.all_in(path);
+                self.mark_directory_touched(path);
             }
             let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else { continue };
             if self.wanted.get(dir).is_some_and(|names| names.contains(name)) {
@@ -138,7 +138,7 @@ impl Heard {
         }
     }
 
-    fn all_in(&mut self, dir: &Path) {
+    fn mark_directory_touched(&mut self, dir: &Path) {
         let now = Instant::now();
         for name in self.wanted.get(dir).into_iter().flatten() {
             self.touched.insert(dir.join(name), now);
@@ -149,7 +149,7 @@ impl Heard {
     fn everything(&mut self) {
         let dirs: Vec<PathBuf> = self.wanted.keys().cloned().collect();
         for dir in dirs {
-            self.all_in(&dir);
+            self.mark_directory_touched(&dir);
         }
     }
 }

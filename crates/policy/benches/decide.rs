@@ -8,7 +8,7 @@
 use divan::{Bencher, black_box};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{
-    EntryKind, Facts, Layer, LayerRules, PathFact, Policy, RawPolicy, Request, Survey, Workspace,
+    EntryKind, IntentSurvey, Layer, LayerRules, PathFact, PathFacts, Policy, RawPolicy, Request, Workspace,
 };
 use toolgate_proto::{
     AbsPath, CommandLine, Effect, Intent, Scope, Shell, SourceId, ToolIdentity, ToolName, WriteKind,
@@ -55,8 +55,8 @@ struct Call {
     tool: ToolIdentity,
     input: Map<String, Value>,
     intent: Intent,
-    survey: Survey,
-    facts: Facts,
+    survey: IntentSurvey,
+    facts: PathFacts,
     workspace: Workspace,
 }
 
@@ -65,7 +65,7 @@ impl Call {
         let workspace = Workspace { cwd: abs("/ws"), roots: vec![abs("/ws")], home: Some(abs("/home/u")) };
         let intent = Intent::new(format!("call {name}"), [effect]);
         let survey = policy.survey(&intent, &workspace);
-        let mut facts = Facts::none();
+        let mut facts = PathFacts::none();
         for path in &survey.paths {
             facts.insert(PathFact {
                 asked: path.clone(),

@@ -74,15 +74,15 @@ pub struct Condition {
     /// The field. Absent: the condition does not hold.
     pub param: String,
     /// How it is compared.
-    pub operator: Operator,
+    pub operator: BookOperator,
     /// With what; any one of a list.
-    pub value: OneOrMore,
+    pub value: ConditionValues,
 }
 
 /// How a field is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Operator {
+pub enum BookOperator {
     /// The same text.
     Equals,
     /// The text is part of it.
@@ -96,7 +96,7 @@ pub enum Operator {
 /// One text, or several of which one must fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum OneOrMore {
+pub enum ConditionValues {
     /// One.
     One(String),
     /// Several.
@@ -104,11 +104,11 @@ pub enum OneOrMore {
 }
 
 /// Most bytes that one compiled expression may take.
-const REGEX_SIZE: usize = 1 << 20;
+const MAX_REGEX_BYTES: usize = 1 << 20;
 
 /// All books, compiled.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Books(Vec<Book>);
+pub(crate) struct PolicyBooks(Vec<Book>);
 
 #[derive(Debug, Clone)]
 struct Book {
@@ -151,7 +151,7 @@ pub(crate) struct Answer<'b> {
     pub(crate) reference: &'b RuleRef,
 }
 
-impl Books {
+impl PolicyBooks {
     pub(crate) fn compile(raw: &[RawBook], problems: &mut Vec<Problem>) -> Self {
         Self(raw.iter().filter_map(|raw| Book::compile(raw, problems)).collect())
     }
@@ -314,23 +314,23 @@ fn describe(rule: &BookRule) -> String {
 impl Test {
     fn compile(condition: &Condition) -> Result<Self, String> {
         let values = match &condition.value {
-            OneOrMore::One(value) => vec![value.clone()],
-            OneOrMore::Several(values) => values.clone(),
+            ConditionValues::One(value) => vec![value.clone()],
+            ConditionValues::Several(values) => values.clone(),
         };
         if values.is_empty() {
             return Err("a condition has an empty list of values".to_owned());
         }
         let how = match condition.operator {
-            Operator::Equals => How::Equals(values),
-            Operator::Contains => How::Contains(values),
-            Operator::StartsWith => How::StartsWith(values),
-            Operator::Matches => How::Matches(
+            BookOperator::Equals => How::Equals(values),
+            BookOperator::Contains => How::Contains(values),
+            BookOperator::StartsWith => How::StartsWith(values),
+            BookOperator::Matches => How::Matches(
                 values
                     .iter()
                     .map(|value| {
                         RegexBuilder::new(value)
-                            .size_limit(REGEX_SIZE)
-                            .dfa_size_limit(REGEX_SIZE)
+                            .size_limit(MAX_REGEX_BYTES)
+                            .dfa_size_limit(MAX_REGEX_BYTES)
                             .nest_limit(64)
                             .build()
                             .map_err(|_| format!("`{value}` is no expression that can be used"))

@@ -1,11 +1,13 @@
 //! From what people wrote to what can be asked quickly.
 
-use crate::book::Books;
+use crate::book::PolicyBooks;
 use crate::decide::Policy;
 use crate::facts::Workspace;
 use crate::lint;
-use crate::protect::{Guarded, Touch};
-use crate::raw::{Action, Enforcement, Layer, LayerRules, Problem, RawPolicy, RawRule, Switches, Weight};
+use crate::protect::{PathProtection, Touch};
+use crate::raw::{
+    Action, Enforcement, Layer, LayerRules, ManagedRestrictions, Problem, RawPolicy, RawRule, Weight,
+};
 use crate::rule::domain::{DomainIndex, DomainPattern};
 use crate::rule::path::{PathIndex, PathPattern, PathUse, Places};
 use crate::rule::{ActionIndex, Kind, Rule};
@@ -34,10 +36,10 @@ pub(crate) struct Compiled {
     pub(crate) opens_hosts: bool,
     /// What a sandbox is told, for the workspace that was last seen.
     sandbox: OnceLock<SandboxPaths>,
-    pub(crate) books: Books,
+    pub(crate) books: PolicyBooks,
     pub(crate) fetch: Fetch,
-    pub(crate) guarded: Guarded,
-    pub(crate) managed: Switches,
+    pub(crate) guarded: PathProtection,
+    pub(crate) managed: ManagedRestrictions,
     pub(crate) disabled: HashSet<String>,
     pub(crate) auto_read_only: bool,
     pub(crate) block_reads_outside: bool,
@@ -79,7 +81,7 @@ pub(crate) struct Fetch {
 pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<Problem>) {
     let mut problems = Vec::new();
     raw.layers.sort_by_key(|layer| layer.layer);
-    let guarded = Guarded::new(&raw.protected_paths, &raw.protected_names, &raw.sensitive);
+    let guarded = PathProtection::new(&raw.protected_paths, &raw.protected_names, &raw.sensitive);
     let count = raw.layers.iter().map(|layer| layer.deny.len() + layer.ask.len() + layer.allow.len()).sum();
     let mut compiled = Compiled {
         written: Vec::with_capacity(count),
@@ -92,7 +94,7 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<Problem>) {
         shut: Vec::new(),
         opens_hosts: false,
         sandbox: OnceLock::new(),
-        books: Books::compile(&raw.books, &mut problems),
+        books: PolicyBooks::compile(&raw.books, &mut problems),
         fetch: Fetch::compile(&raw.fetch, &mut problems),
         guarded,
         disabled: raw.managed.disabled_tools.iter().cloned().collect(),
@@ -107,7 +109,7 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<Problem>) {
     for layer in std::mem::take(&mut raw.layers) {
         compiled.add_layer(layer, &raw.managed, &mut problems);
     }
-    lint::look_over(&compiled, &mut problems);
+    lint::lint_all_rules(&compiled, &mut problems);
     let mut mode = raw.mode;
     if mode == Mode::Bypass && raw.managed.disable_bypass_permissions_mode {
         mode = Mode::Default;
@@ -135,7 +137,7 @@ fn ignored(
     action: Action,
     layer: Layer,
     trusted: bool,
-    managed: &Switches,
+    managed: &ManagedRestrictions,
 ) -> Option<(&'static str, &'static str)> {
     if action != Action::Allow {
         return None;
@@ -152,7 +154,12 @@ fn ignored(
 }
 
 impl Compiled {
-    fn add_layer(&mut self, mut layer: LayerRules, managed: &Switches, problems: &mut Vec<Problem>) {
+    fn add_layer(
+        &mut self,
+        mut layer: LayerRules,
+        managed: &ManagedRestrictions,
+        problems: &mut Vec<Problem>,
+    ) {
         let lists = [
             (Action::Deny, std::mem::take(&mut layer.deny)),
             (Action::Ask, std::mem::take(&mut layer.ask)),
@@ -202,7 +209,9 @@ impl Compiled {
                     }
                 }
             }
-            (Action::Deny, Rule::Path(pattern)) if pattern.usage == PathUse::Read && pattern.names_one() => {
+            (Action::Deny, Rule::Path(pattern))
+                if pattern.usage == PathUse::Read && pattern.is_single_path() =>
+            {
                 self.shut.push(pattern.clone());
             }
             (Action::Allow, Rule::Domain(_)) => self.opens_hosts = true,
@@ -222,10 +231,10 @@ impl Compiled {
 
     /// How a message speaks of a rule.
     pub(crate) fn reference(&self, id: u32) -> Option<RuleRef> {
-        self.written(id).map(|written| self.reference_of(written))
+        self.written(id).map(|written| self.entry_reference(written))
     }
 
-    pub(crate) fn reference_of(&self, written: &Written) -> RuleRef {
+    pub(crate) fn entry_reference(&self, written: &Written) -> RuleRef {
         let origin = usize::try_from(written.origin).ok().and_then(|origin| self.origins.get(origin));
         RuleRef {
             text: written.text.clone(),
@@ -245,14 +254,14 @@ impl Compiled {
                 self.allow.reads.find(text, places).is_some() || self.allow.edits.find(text, places).is_some()
             })
         };
-        let secrets = workspace.home.iter().flat_map(Guarded::home_secrets);
+        let secrets = workspace.home.iter().flat_map(PathProtection::home_secrets);
         secrets.filter(|path| !spoken(path)).collect()
     }
 
     pub(crate) fn sandbox_paths(&self, workspace: &Workspace, places: &Places<'_>) -> SandboxPaths {
         let work_out = || SandboxPaths {
             workspace: workspace.clone(),
-            protected: workspace.roots.iter().flat_map(Guarded::inside).collect(),
+            protected: workspace.roots.iter().flat_map(PathProtection::inside).collect(),
             unreadable: self
                 .shut
                 .iter()
@@ -275,7 +284,7 @@ impl Fetch {
                     Err(bad) => {
                         let weight = if action == Action::Allow { Weight::Warning } else { Weight::Fatal };
                         problems.push(Problem {
-                            rule: list_entry(host, action),
+                            rule: host_list_reference(host, action),
                             weight,
                             message: bad.message,
                             fix: bad.fix,
@@ -292,7 +301,7 @@ impl Fetch {
                     out.private.insert(host);
                 }
                 Err(_) => problems.push(lint::warning(
-                    list_entry(host, Action::Allow),
+                    host_list_reference(host, Action::Allow),
                     "this is no host or address",
                     "write a host name or an IP address",
                 )),
@@ -302,7 +311,7 @@ impl Fetch {
     }
 }
 
-fn list_entry(host: &str, action: Action) -> RuleRef {
+fn host_list_reference(host: &str, action: Action) -> RuleRef {
     RuleRef {
         text: host.to_owned(),
         action: action.to_string(),

@@ -53,16 +53,16 @@ impl ReadFilter {
             && self.compiled.frank_reads.find(&text, &self.exact).is_none()
     }
 
-    /// Whether the files of this directory can be told by their names ([`ReadFilter::sensitive_name`]).
+    /// Whether the files of this directory can be told by their names ([`ReadFilter::is_sensitive_name`]).
     pub fn names_tell(&self, directory: &AbsPath) -> bool {
         let directory = directory.to_lexical();
         let text = text_of(&directory);
         let folded = fold_path(&text);
-        self.compiled.guarded.says_nothing(below(&folded, self.roots.iter().map(String::as_str)))
+        self.compiled.guarded.is_neutral_directory(below(&folded, self.roots.iter().map(String::as_str)))
     }
 
     /// Whether a file of this name may be sensitive, in a directory where names tell. Where not, it is not.
-    pub fn sensitive_name(&self, name: &str) -> bool {
+    pub fn is_sensitive_name(&self, name: &str) -> bool {
         self.compiled.guarded.sensitive(&fold_name(name), Touch::Read).is_some()
     }
 }

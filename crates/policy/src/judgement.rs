@@ -17,7 +17,7 @@ pub struct Judgement {
     pub steps: Vec<Step>,
     /// What was decided of each simple command, where the call runs one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<PartVerdict>,
+    pub parts: Vec<CommandVerdict>,
     /// The smallest change of settings that would turn an ask or a deny into an allow, where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flip: Option<String>,
@@ -29,7 +29,7 @@ pub struct Judgement {
 
 /// What was decided of one simple command of a command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PartVerdict {
+pub struct CommandVerdict {
     /// The command, as written.
     pub text: String,
     /// What it comes to by itself.
@@ -58,7 +58,7 @@ pub struct Step {
 
 /// What a hook thinks of the call. It can make a judgement stricter, or answer a question that no rule asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opinion {
+pub struct HookOpinion {
     /// Whose opinion.
     pub by: String,
     /// What it wants.

@@ -1,7 +1,7 @@
 //! Pure judgement: a compiled [`Policy`] and a [`Request`] give a [`Judgement`], always, and always the same.
 //!
 //! Nothing here reads a file, looks at a clock or waits.
-//! What must be known of the machine comes in as [`Facts`]: os resolves links, roots and kinds of the paths that
+//! What must be known of the machine comes in as [`PathFacts`]: os resolves links, roots and kinds of the paths that
 //! [`Policy::survey`] names, and [`Policy::decide`] judges what they really are.
 //!
 //! Raw and compiled are two types: [`RawPolicy`] is what people wrote, in layers; [`RawPolicy::compile`] turns it
@@ -43,11 +43,13 @@ mod spelling;
 pub mod url;
 mod wild;
 
-pub use book::{BookContent, BookRule, Condition, OneOrMore, Operator, RawBook};
-pub use decide::{Policy, Request, Survey, SurveyedCommand};
-pub use facts::{EntryKind, Facts, PathFact, Workspace};
+pub use book::{BookContent, BookOperator, BookRule, Condition, ConditionValues, RawBook};
+pub use decide::{IntentSurvey, Policy, Request, SurveyedCommand};
+pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
 pub use filter::ReadFilter;
 pub use guard::CommandGuard;
-pub use judgement::{Judgement, Opinion, PartVerdict, Step};
-pub use raw::{Action, Enforcement, Layer, LayerRules, Problem, RawPolicy, RawRule, Switches, Weight};
+pub use judgement::{CommandVerdict, HookOpinion, Judgement, Step};
+pub use raw::{
+    Action, Enforcement, Layer, LayerRules, ManagedRestrictions, Problem, RawPolicy, RawRule, Weight,
+};
 pub use shell_glob::ShellGlob;

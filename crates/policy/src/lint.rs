@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use toolgate_proto::RuleRef;
 
 /// Programs that run whatever they are given: a prefix rule for one allows everything.
-pub(crate) const RUNS_ANYTHING: &[&str] = &[
+pub(crate) const ARBITRARY_CODE_RUNNERS: &[&str] = &[
     "sh",
     "bash",
     "zsh",
@@ -102,7 +102,7 @@ pub(crate) fn warning(rule: RuleRef, message: &str, fix: &str) -> Problem {
 
 /// What is odd about a rule by itself.
 pub(crate) fn oddities(rule: &Rule, action: Action) -> [Option<(&'static str, &'static str)>; 2] {
-    let broad = if action == Action::Allow { over_broad(rule) } else { None };
+    let broad = if action == Action::Allow { over_broad_reason(rule) } else { None };
     let caution = match rule {
         Rule::Command(pattern) => pattern.caution(action),
         Rule::Tool(_)
@@ -118,7 +118,7 @@ pub(crate) fn oddities(rule: &Rule, action: Action) -> [Option<(&'static str, &'
 }
 
 /// Looks over all rules together.
-pub(crate) fn look_over(compiled: &Compiled, problems: &mut Vec<Problem>) {
+pub(crate) fn lint_all_rules(compiled: &Compiled, problems: &mut Vec<Problem>) {
     let mut strictest: HashMap<&str, (&Written, usize)> = HashMap::with_capacity(compiled.written.len());
     for written in &compiled.written {
         let seen = strictest.entry(written.text.trim()).or_insert((written, 0));
@@ -130,15 +130,15 @@ pub(crate) fn look_over(compiled: &Compiled, problems: &mut Vec<Problem>) {
     for written in &compiled.written {
         let Some((first, count)) = strictest.get(written.text.trim()) else { continue };
         let by = if first.action > written.action {
-            Some(compiled.reference_of(first))
+            Some(compiled.entry_reference(first))
         } else {
             shadowed_by_name(compiled, written)
         };
         if let Some(by) = by {
             let message = format!("the rule has no effect, because of the {by}");
-            problems.push(warning(compiled.reference_of(written), &message, "remove one of the two"));
+            problems.push(warning(compiled.entry_reference(written), &message, "remove one of the two"));
         } else if *count > 1 && first.action == written.action && !std::ptr::eq(*first, written) {
-            let rule = compiled.reference_of(written);
+            let rule = compiled.entry_reference(written);
             problems.push(note(rule, "the rule stands here twice", "remove one of the two"));
         }
     }
@@ -162,7 +162,7 @@ fn shadowed_by_name(compiled: &Compiled, written: &Written) -> Option<RuleRef> {
 }
 
 /// Why an allow rule lets more pass than people tend to mean.
-pub(crate) fn over_broad(rule: &Rule) -> Option<(&'static str, &'static str)> {
+pub(crate) fn over_broad_reason(rule: &Rule) -> Option<(&'static str, &'static str)> {
     match rule {
         Rule::Tool(ToolPattern::Name(name)) => match family(name) {
             "Bash" => Some(("every command is allowed", "name the commands: `Bash(npm run *)`")),
@@ -171,7 +171,7 @@ pub(crate) fn over_broad(rule: &Rule) -> Option<(&'static str, &'static str)> {
             _ => None,
         },
         Rule::Command(CommandPattern::Prefix(prefix)) => (!prefix.contains(' ')
-            && RUNS_ANYTHING.contains(&prefix.rsplit('/').next().unwrap_or(prefix)))
+            && ARBITRARY_CODE_RUNNERS.contains(&prefix.rsplit('/').next().unwrap_or(prefix)))
         .then_some(("the program can run or change anything", "name the sub-command or the script")),
         Rule::Domain(pattern) if pattern.hosts == Hosts::Every => {
             Some(("every host is allowed", "name the hosts"))
@@ -179,7 +179,7 @@ pub(crate) fn over_broad(rule: &Rule) -> Option<(&'static str, &'static str)> {
         Rule::Path(pattern) if matches!(pattern.spoken.as_str(), "" | "**") => {
             Some(("every path is allowed", "name the directories"))
         }
-        Rule::Mcp(pattern) if pattern.leaves_server_open() => {
+        Rule::Mcp(pattern) if pattern.has_wildcard_server() => {
             Some(("a tool of this name is allowed on every server", "name the server"))
         }
         Rule::Tool(ToolPattern::Glob(_))

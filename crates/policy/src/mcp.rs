@@ -13,7 +13,7 @@ use toolgate_proto::{AbsPath, Workspace};
 use url::Url;
 
 /// Longest joined name that providers take.
-pub const LONGEST_NAME: usize = 128;
+pub const MAX_JOINED_NAME_BYTES: usize = 128;
 
 /// The name that models and rules use for a pair.
 pub fn joined_name(server: &str, tool: &str) -> String {
@@ -36,8 +36,8 @@ pub fn name_problem(server: &str, tool: &str) -> Option<String> {
             ));
         }
     }
-    if joined_name(server, tool).len() > LONGEST_NAME {
-        return Some(format!("the joined name is longer than {LONGEST_NAME} characters"));
+    if joined_name(server, tool).len() > MAX_JOINED_NAME_BYTES {
+        return Some(format!("the joined name is longer than {MAX_JOINED_NAME_BYTES} characters"));
     }
     None
 }
@@ -65,7 +65,7 @@ pub fn collisions<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ve
 }
 
 /// Longest text that is taken for a path.
-const MAX_PATH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 /// How often a percent-encoded path is decoded: a server may decode what its caller decoded before.
 const MAX_DECODINGS: usize = 3;
 
@@ -84,14 +84,14 @@ pub(crate) fn argument_paths(input: &Map<String, Value>, workspace: &Workspace) 
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    let mut paths: Vec<AbsPath> = texts.into_iter().flat_map(|text| paths_named(text, workspace)).collect();
+    let mut paths: Vec<AbsPath> = texts.into_iter().flat_map(|text| named_paths(text, workspace)).collect();
     paths.sort_unstable();
     paths.dedup();
     paths
 }
 
-fn paths_named(text: &str, workspace: &Workspace) -> Vec<AbsPath> {
-    if let Some(rest) = after_file_scheme(text) {
+fn named_paths(text: &str, workspace: &Workspace) -> Vec<AbsPath> {
+    if let Some(rest) = strip_file_scheme(text) {
         return file_uri_paths(&rest, workspace);
     }
     if !looks_like_path(text) {
@@ -104,14 +104,14 @@ fn paths_named(text: &str, workspace: &Workspace) -> Vec<AbsPath> {
 }
 
 fn looks_like_path(text: &str) -> bool {
-    let short = text.len() <= MAX_PATH && !text.contains('\n');
+    let short = text.len() <= MAX_PATH_BYTES && !text.contains('\n');
     short
         && (text.starts_with(['/', '~', '.'])
             || (text.contains('/') && !text.contains("://") && !text.contains(' ')))
 }
 
 /// What follows `file:`, in the reading of URL parsers: blanks around it and line ends in it do not count.
-fn after_file_scheme(text: &str) -> Option<String> {
+fn strip_file_scheme(text: &str) -> Option<String> {
     let start = text.trim_start_matches(|c: char| c <= ' ' || c.is_whitespace());
     let mut rest = start.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r'));
     for wanted in "file:".chars() {
@@ -119,7 +119,7 @@ fn after_file_scheme(text: &str) -> Option<String> {
             return None;
         }
     }
-    let rest: String = rest.take(4 * MAX_PATH).collect();
+    let rest: String = rest.take(4 * MAX_PATH_BYTES).collect();
     Some(rest.trim_end_matches(|c: char| c <= ' ').to_owned())
 }
 
@@ -145,7 +145,7 @@ fn file_uri_paths(rest: &str, workspace: &Workspace) -> Vec<AbsPath> {
         for _ in 0..=MAX_DECODINGS {
             let turned = text.replace('\\', "/");
             paths.extend([&text, &turned].map(|text| workspace.cwd.join(text)));
-            let decoded = percent_decoded(&text);
+            let decoded = percent_decode(&text);
             if decoded == text {
                 break;
             }
@@ -155,7 +155,7 @@ fn file_uri_paths(rest: &str, workspace: &Workspace) -> Vec<AbsPath> {
     paths
 }
 
-fn percent_decoded(text: &str) -> String {
+fn percent_decode(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

@@ -7,7 +7,7 @@
 use crate::facts::Workspace;
 use crate::fold::{fold_name, fold_path};
 use crate::protected_names::{
-    CHANGES, ENDINGS, HELD_SHUT, HOME_SECRETS, NAMES, SECRETS, STEMS, SYSTEM, TAILS,
+    CHANGES, ENDINGS, HOME_SECRETS, NAMES, SANDBOX_PROTECTED_PATHS, SECRETS, STEMS, SYSTEM, TAILS,
 };
 use crate::rule::segment::Segment;
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ use toolgate_proto::AbsPath;
 
 /// Which paths are protected or sensitive, compiled.
 #[derive(Debug, Clone)]
-pub(crate) struct Guarded {
+pub(crate) struct PathProtection {
     /// What settings add to [`NAMES`].
     names: HashSet<String>,
     /// Particular paths: the ledger, the journal, the settings files in use.
@@ -74,7 +74,7 @@ pub(crate) enum Touch {
     Write,
 }
 
-impl Guarded {
+impl PathProtection {
     pub(crate) fn new(paths: &[AbsPath], names: &[String], sensitive: &[String]) -> Self {
         Self {
             names: names.iter().map(|name| fold_name(name).into_owned()).collect(),
@@ -88,7 +88,7 @@ impl Guarded {
         if let Some(own) = self.paths.iter().find(|own| is_under(path, own)) {
             return Some(format!("`{own}` belongs to toolgate itself"));
         }
-        if let Some(why) = self.trusted_name(below_roots(path, workspace)) {
+        if let Some(why) = self.protected_name_reason(strip_workspace_roots(path, workspace)) {
             return Some(why);
         }
         let system = SYSTEM.iter().find(|system| is_under(path, system))?;
@@ -98,7 +98,7 @@ impl Guarded {
     }
 
     /// Why a path is protected by one of its names.
-    pub(crate) fn trusted_name(&self, path: &str) -> Option<String> {
+    pub(crate) fn protected_name_reason(&self, path: &str) -> Option<String> {
         for (at, name) in names(path) {
             // A stream of a protected file is that file.
             let name = name.split(':').next().unwrap_or(name);
@@ -127,7 +127,7 @@ impl Guarded {
         let hit = ALWAYS.secrets.find(path).or_else(|| self.secrets.find(path));
         let hit = hit.map(|()| format!("`{name}` may hold secrets"));
         match touch {
-            Touch::Read => hit.filter(|_| !about_secrets(path) && !holds_no_secret(path)),
+            Touch::Read => hit.filter(|_| !is_text_named_after_secrets(path) && !holds_no_secret(path)),
             Touch::Write => hit.or_else(|| {
                 ALWAYS.changes.find(path).map(|()| format!("a change of `{name}` is felt elsewhere"))
             }),
@@ -136,11 +136,11 @@ impl Guarded {
 
     /// Whether the names of a directory (in folded text form) make nothing in it sensitive: then a file in it is so by
     /// its own name or not at all.
-    pub(crate) fn says_nothing(&self, directory: &str) -> bool {
+    pub(crate) fn is_neutral_directory(&self, directory: &str) -> bool {
         let deep = !ALWAYS.secrets.deep.is_empty() || !self.secrets.deep.is_empty();
         !deep
             && names(directory).all(|(_, name)| {
-                !(ALWAYS.secrets.starts(name) || self.secrets.starts(name) || is_about_secrets(name))
+                !(ALWAYS.secrets.starts(name) || self.secrets.starts(name) || is_secrets_name(name))
             })
     }
 
@@ -151,7 +151,7 @@ impl Guarded {
 
     /// The protected paths inside a root that a sandbox can hold shut.
     pub(crate) fn inside(root: &AbsPath) -> Vec<AbsPath> {
-        HELD_SHUT.iter().map(|name| root.join(name)).collect()
+        SANDBOX_PROTECTED_PATHS.iter().map(|name| root.join(name)).collect()
     }
 }
 
@@ -169,18 +169,18 @@ fn holds_no_secret(path: &str) -> bool {
 }
 
 /// Whether a path is text or code that is only named after secrets (`docs/secrets.md`, `src/credentials.rs`).
-fn about_secrets(path: &str) -> bool {
+fn is_text_named_after_secrets(path: &str) -> bool {
     const TEXTS: &[&str] = &[
         "md", "rst", "adoc", "html", "rs", "go", "py", "ts", "tsx", "js", "jsx", "java", "kt", "c", "h",
         "cc", "cpp", "hpp", "rb", "php", "swift", "cs", "scala", "ex", "exs",
     ];
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.split_once('.');
-    let directory = path.split('/').rev().skip(1).any(is_about_secrets);
-    !directory && stem.is_some_and(|(stem, rest)| is_about_secrets(stem) && TEXTS.contains(&rest))
+    let directory = path.split('/').rev().skip(1).any(is_secrets_name);
+    !directory && stem.is_some_and(|(stem, rest)| is_secrets_name(stem) && TEXTS.contains(&rest))
 }
 
-fn is_about_secrets(name: &str) -> bool {
+fn is_secrets_name(name: &str) -> bool {
     matches!(name, "secrets" | "credentials")
 }
 
@@ -276,7 +276,7 @@ fn names(path: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// The part of a path (in folded text form) below the outermost root that holds it; the whole path if none does.
 /// Where the workspace itself lies says nothing about what is in it.
-pub(crate) fn below_roots<'p>(path: &'p str, workspace: &Workspace) -> &'p str {
+pub(crate) fn strip_workspace_roots<'p>(path: &'p str, workspace: &Workspace) -> &'p str {
     let roots: Vec<_> =
         workspace.roots.iter().filter_map(|root| Some(fold_path(root.as_path().to_str()?))).collect();
     below(path, roots.iter().map(|root| &**root))
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn what_others_trust_is_protected() {
         let ledger = AbsPath::new("/var/lib/toolgate/ledger").unwrap();
-        let guarded = Guarded::new(&[ledger], &["deploy.toml".into()], &[]);
+        let guarded = PathProtection::new(&[ledger], &["deploy.toml".into()], &[]);
         let check = |path: &str, root: &str| guarded.protected(&fold_path(path), &workspace(root)).is_some();
         for path in [
             "/ws/.git",
@@ -344,8 +344,11 @@ mod tests {
 
     #[test]
     fn secrets_are_sensitive_and_near_misses_are_not() {
-        let guarded =
-            Guarded::new(&[], &[], &["*.vault".into(), "conf*/keys".into(), "**/live?/db/*.txt".into()]);
+        let guarded = PathProtection::new(
+            &[],
+            &[],
+            &["*.vault".into(), "conf*/keys".into(), "**/live?/db/*.txt".into()],
+        );
         let check = |path: &str| guarded.sensitive(&fold_path(path), Touch::Read).is_some();
         for path in [
             "/ws/.env",

@@ -429,7 +429,7 @@ pub(crate) const CHANGES: &[&str] =
     &["**/db/seeds/**", ".github/workflows/*.yml", ".gitlab-ci.yml", "jenkinsfile"];
 
 /// Protected paths of every root that a sandbox without a supervisor can hold shut.
-pub(crate) const HELD_SHUT: &[&str] = &[
+pub(crate) const SANDBOX_PROTECTED_PATHS: &[&str] = &[
     ".git/hooks",
     ".git/config",
     ".toolgate",

@@ -140,7 +140,7 @@ pub struct RawPolicy {
     /// The permission mode.
     pub mode: Mode,
     /// What the organisation has switched off.
-    pub managed: Switches,
+    pub managed: ManagedRestrictions,
     /// How fetches are judged where no rule speaks.
     pub fetch: FetchSettings,
     /// `permissions.autoAllowReadOnlyCommands`: commands that only read inside the workspace need no rule.
@@ -177,7 +177,7 @@ impl Default for RawPolicy {
             layers: Vec::new(),
             books: Vec::new(),
             mode: Mode::Default,
-            managed: Switches::default(),
+            managed: ManagedRestrictions::default(),
             fetch: FetchSettings::default(),
             auto_allow_read_only_commands: true,
             block_reads_outside: false,
@@ -194,7 +194,7 @@ impl Default for RawPolicy {
 /// What the organisation has switched off. Every switch can only make a policy stricter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Switches {
+pub struct ManagedRestrictions {
     /// Allow rules count only if they are managed. Ask and deny rules of every layer still count.
     pub allow_managed_permission_rules_only: bool,
     /// Mode `bypass` is not available; asking for it gives `default`.

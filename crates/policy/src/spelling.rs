@@ -17,7 +17,7 @@ pub(crate) fn oddity(path: &AbsPath) -> Option<String> {
     let on_drive = text.as_bytes().get(2) == Some(&b':');
     path.as_path().components().find_map(|component| match component {
         Component::Normal(name) => match name.to_str() {
-            Some(name) => odd_name(name, on_drive).map(|why| format!("`{name}` {why}")),
+            Some(name) => component_problem(name, on_drive).map(|why| format!("`{name}` {why}")),
             None => Some("a name is not valid text".to_owned()),
         },
         Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
@@ -25,11 +25,11 @@ pub(crate) fn oddity(path: &AbsPath) -> Option<String> {
 }
 
 /// Paths that are not valid text are odd as well; [`oddity`] cannot look at them.
-pub(crate) fn not_text(path: &AbsPath) -> bool {
+pub(crate) fn is_not_utf8(path: &AbsPath) -> bool {
     path.as_path().to_str().is_none()
 }
 
-fn odd_name(name: &str, on_drive: bool) -> Option<&'static str> {
+fn component_problem(name: &str, on_drive: bool) -> Option<&'static str> {
     if name.chars().any(char::is_control) {
         return Some("holds control characters");
     }

@@ -52,12 +52,12 @@ pub fn is_public(address: IpAddr) -> bool {
 /// What an address is for. An address that embeds another is judged by the one it leads to.
 pub fn classify_address(address: IpAddr) -> AddressClass {
     match address {
-        IpAddr::V4(address) => class_v4(address),
-        IpAddr::V6(address) => class_v6(address),
+        IpAddr::V4(address) => classify_v4(address),
+        IpAddr::V6(address) => classify_v6(address),
     }
 }
 
-fn class_v4(address: Ipv4Addr) -> AddressClass {
+fn classify_v4(address: Ipv4Addr) -> AddressClass {
     match address.octets() {
         [169, 254, 169, 254] | [100, 100, 100, 200] | [168, 63, 129, 16] | [192, 0, 0, 192] => {
             AddressClass::Metadata
@@ -82,13 +82,13 @@ fn class_v4(address: Ipv4Addr) -> AddressClass {
     }
 }
 
-fn class_v6(address: Ipv6Addr) -> AddressClass {
+fn classify_v6(address: Ipv6Addr) -> AddressClass {
     let segments = address.segments();
     let [_, _, _, _, _, _, high, low] = segments;
     let embedded = |high: u16, low: u16| {
         let [a, b] = high.to_be_bytes();
         let [c, d] = low.to_be_bytes();
-        class_v4(Ipv4Addr::new(a, b, c, d))
+        classify_v4(Ipv4Addr::new(a, b, c, d))
     };
     match segments {
         [0, 0, 0, 0, 0, 0, 0, 0] => AddressClass::Unspecified,

@@ -34,7 +34,7 @@ pub struct ToolDefinition {
     /// What it does to the world, as hints for clients.
     pub annotations: Annotations,
     /// Whether it may overlap with other calls.
-    pub concurrency: Concurrency,
+    pub concurrency: ToolConcurrency,
     /// Most characters of a result before it is put into a file.
     pub max_result_chars: usize,
 }
@@ -56,7 +56,7 @@ pub struct Annotations {
 /// Whether a tool may overlap with other calls, where its effects alone do not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Concurrency {
+pub enum ToolConcurrency {
     /// Judge by the effects.
     ByEffect,
     /// Never beside any other call.

@@ -17,7 +17,7 @@ pub struct Workspace {
 
 /// The facts about the paths of one intent.
 #[derive(Debug, Clone, Default)]
-pub struct Facts {
+pub struct PathFacts {
     by_path: HashMap<AbsPath, PathFact>,
     /// The files that a shell pattern names now, where all of them were found.
     by_glob: HashMap<String, Vec<AbsPath>>,
@@ -55,7 +55,7 @@ pub enum EntryKind {
     Missing,
 }
 
-impl Facts {
+impl PathFacts {
     /// No facts at all: every path is unresolved.
     pub fn none() -> Self {
         Self::default()

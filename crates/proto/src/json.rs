@@ -75,7 +75,7 @@ pub fn parse(text: &str, limits: Limits) -> Result<Value, Problem> {
     let mut reader = serde_json::Deserializer::from_str(text);
     // The depth is counted by `Strict`, which names the place; serde_json's own limit says only "recursion".
     let seed = Strict { state: &state, level: 0 };
-    let value = seed.deserialize(&mut reader).map_err(|error| problem_of(&error, &state))?;
+    let value = seed.deserialize(&mut reader).map_err(|error| convert_error(&error, &state))?;
     reader.end().map_err(|error| Problem {
         code: Code::TrailingText,
         message: "there is more text after the end of the JSON document".to_owned(),
@@ -110,7 +110,7 @@ pub fn describe(value: &Value) -> String {
 }
 
 /// Escapes one key for use in a JSON pointer.
-pub fn pointer_step(key: &str) -> String {
+pub fn escape_pointer_key(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
@@ -131,7 +131,7 @@ impl State {
         let mut out = String::from("`");
         for step in trail.iter() {
             out.push('/');
-            out.push_str(&pointer_step(step));
+            out.push_str(&escape_pointer_key(step));
         }
         out.push('`');
         out
@@ -144,7 +144,7 @@ impl State {
     }
 }
 
-fn problem_of(error: &serde_json::Error, state: &State) -> Problem {
+fn convert_error(error: &serde_json::Error, state: &State) -> Problem {
     let (code, message) = state.found.borrow_mut().take().unwrap_or_else(|| {
         let text = error.to_string();
         // serde_json ends its messages with " at line L column C": the place is kept apart here.

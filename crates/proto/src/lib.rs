@@ -37,9 +37,9 @@ mod render;
 mod verdict;
 
 pub use call::ToolCall;
-pub use definition::{Annotations, Concurrency, Format, ToolDefinition, render_definitions};
+pub use definition::{Annotations, Format, ToolConcurrency, ToolDefinition, render_definitions};
 pub use event::Event;
-pub use facts::{EntryKind, Facts, PathFact, Workspace};
+pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
 pub use intent::{CommandLine, Effect, Intent, Scope, Shell, WriteKind};
 pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};

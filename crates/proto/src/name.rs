@@ -113,7 +113,7 @@ pub struct ToolIdentity {
 
 impl ToolIdentity {
     /// Whether a rule that names `name` speaks of this tool.
-    pub fn answers_to(&self, name: &str) -> bool {
+    pub fn has_name(&self, name: &str) -> bool {
         self.name.as_str() == name || self.also.iter().any(|other| other == name)
     }
 }

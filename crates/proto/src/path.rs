@@ -75,7 +75,7 @@ impl AbsPath {
 
     /// Nothing in the path is left out by its lexical form. By bytes: a search asks this of every file it meets.
     fn is_lexical(&self) -> bool {
-        names_are(&self.0, |name| !matches!(name, b"" | b"." | b".."))
+        all_names_match(&self.0, |name| !matches!(name, b"" | b"." | b".."))
     }
 
     /// Whether this path is `root` or lies below it, compared by components, never by text.
@@ -102,11 +102,15 @@ impl AbsPath {
 /// Without `.` and repeated separators. Most paths have neither, and to put one together from its components takes
 /// longer than anything else that is done with it.
 fn tidied(path: PathBuf) -> PathBuf {
-    if names_are(&path, |name| !matches!(name, b"" | b".")) { path } else { path.components().collect() }
+    if all_names_match(&path, |name| !matches!(name, b"" | b".")) {
+        path
+    } else {
+        path.components().collect()
+    }
 }
 
 /// Whether this is so of every name in an absolute path, by bytes.
-fn names_are(path: &Path, so: impl Fn(&[u8]) -> bool) -> bool {
+fn all_names_match(path: &Path, so: impl Fn(&[u8]) -> bool) -> bool {
     let bytes = path.as_os_str().as_encoded_bytes();
     bytes == b"/" || bytes.split(|byte| *byte == b'/').skip(1).all(so)
 }

@@ -1,6 +1,6 @@
 //! The laws of asking: only a clear yes is a yes.
 
-use crate::fakes::{Behaviour, Probe, session_in};
+use crate::fakes::{Probe, ProbeBehaviour, session_in};
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use toolgate_proto::{AbsPath, Code, SourceId, ToolCall};
 
 /// How a [`FakeApprover`] behaves.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Conduct {
+pub enum ApproverBehaviour {
     /// Answers at once.
     Answers(Answer),
     /// Never answers.
@@ -19,7 +19,7 @@ pub enum Conduct {
 }
 
 /// Somebody who answers as the test wants.
-pub struct FakeApprover(pub Conduct);
+pub struct FakeApprover(pub ApproverBehaviour);
 
 impl Approver for FakeApprover {
     fn name(&self) -> &str {
@@ -30,9 +30,9 @@ impl Approver for FakeApprover {
     fn ask<'a>(&'a self, _request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
         Box::pin(async {
             match &self.0 {
-                Conduct::Answers(answer) => answer.clone(),
-                Conduct::Silent => std::future::pending().await,
-                Conduct::Crashes => panic!("told to crash"),
+                ApproverBehaviour::Answers(answer) => answer.clone(),
+                ApproverBehaviour::Silent => std::future::pending().await,
+                ApproverBehaviour::Crashes => panic!("told to crash"),
             }
         })
     }
@@ -48,7 +48,7 @@ pub async fn approver_laws(approver: Arc<dyn Approver>, says_yes: bool) -> Optio
         approval_timeout: Duration::from_millis(20),
         ..GateParts::default()
     });
-    let probe = Probe::new("probe", Behaviour::Succeed);
+    let probe = Probe::new("probe", ProbeBehaviour::Succeed);
     if let Err(error) = gate.register(SourceId::Sdk, probe.clone()) {
         panic!("{error}");
     }

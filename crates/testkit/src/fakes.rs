@@ -12,7 +12,7 @@ use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, Principa
 
 /// What a [`Probe`] does when it is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Behaviour {
+pub enum ProbeBehaviour {
     /// Succeeds.
     Succeed,
     /// Fails with a refusal.
@@ -30,7 +30,7 @@ pub enum Behaviour {
 pub struct Probe {
     name: String,
     aliases: Vec<String>,
-    behaviour: Behaviour,
+    behaviour: ProbeBehaviour,
     runs: Arc<AtomicUsize>,
 }
 
@@ -47,7 +47,7 @@ pub struct ProbeInput {
 
 impl Probe {
     /// A probe of this name.
-    pub fn new(name: impl Into<String>, behaviour: Behaviour) -> Self {
+    pub fn new(name: impl Into<String>, behaviour: ProbeBehaviour) -> Self {
         Self { name: name.into(), aliases: Vec::new(), behaviour, runs: Arc::default() }
     }
 
@@ -84,16 +84,16 @@ impl Tool for Probe {
         let behaviour = self.behaviour;
         async move {
             match behaviour {
-                Behaviour::Succeed => {
+                ProbeBehaviour::Succeed => {
                     Ok(Output::text(input.text.repeat(usize::from(input.times.unwrap_or(1)))))
                 }
-                Behaviour::Fail => Err(Refusal::new(Code::ToolFailed, "told to fail")),
-                Behaviour::Panic => blow_up(),
-                Behaviour::Hang => {
+                ProbeBehaviour::Fail => Err(Refusal::new(Code::ToolFailed, "told to fail")),
+                ProbeBehaviour::Panic => panic_deliberately(),
+                ProbeBehaviour::Hang => {
                     tokio::time::sleep(Duration::from_secs(1_000_000)).await;
                     Ok(Output::text("overslept"))
                 }
-                Behaviour::UntilCancelled => {
+                ProbeBehaviour::UntilCancelled => {
                     cleared.cancel().cancelled().await;
                     Err(Refusal::new(Code::Cancelled, "noticed").with_partial(Output::text("so far")))
                 }
@@ -103,7 +103,7 @@ impl Tool for Probe {
 }
 
 #[expect(clippy::panic, reason = "that is what this fake is for")]
-fn blow_up() -> CallResult {
+fn panic_deliberately() -> CallResult {
     panic!("told to panic")
 }
 

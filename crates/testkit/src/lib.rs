@@ -10,7 +10,7 @@ pub mod model;
 mod tool_laws;
 mod workplace;
 
-pub use approver_laws::{Conduct, FakeApprover, approver_laws};
-pub use fakes::{Behaviour, Probe, ProbeInput, allow_all, gate_with, session_in, workspace_at};
+pub use approver_laws::{ApproverBehaviour, FakeApprover, approver_laws};
+pub use fakes::{Probe, ProbeBehaviour, ProbeInput, allow_all, gate_with, session_in, workspace_at};
 pub use tool_laws::{tool_laws, tool_names};
-pub use workplace::{Workplace, plain_gate};
+pub use workplace::{GateFixture, plain_gate};

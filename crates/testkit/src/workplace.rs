@@ -9,7 +9,7 @@ use toolgate_gate::{CallLimits, Closed, Gate, GateParts, Session};
 use toolgate_proto::{AbsPath, Output, Principal, Refusal, ToolCall, Workspace};
 
 /// A directory with a gate in front of it.
-pub struct Workplace {
+pub struct GateFixture {
     /// Removed with the workplace; none where the directory was there before.
     _dir: Option<TempDir>,
     /// The directory, links resolved: the only root of the session.
@@ -28,7 +28,7 @@ pub fn plain_gate(register: impl FnOnce(&Gate)) -> Arc<Gate> {
     Arc::new(gate)
 }
 
-impl Workplace {
+impl GateFixture {
     /// An empty directory. A gate may serve many of them.
     pub fn new(gate: Arc<Gate>) -> std::io::Result<Self> {
         let dir = tempfile::tempdir()?;

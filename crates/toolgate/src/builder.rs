@@ -3,7 +3,7 @@
 use crate::hooks::{HookContext, Place};
 use crate::live::{Chosen, Live};
 use crate::paper;
-use crate::settings::grants::LocalKeeper;
+use crate::settings::grants::LocalGrantStore;
 use crate::settings::{Settings, SettingsError, SettingsNote, SettingsOptions, content_checks};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolgate_gate::{
-    Approver, Batch, BatchEnd, BatchedCall, CallLimits, Closed, Gate, GateParts, Hook, Keeper, RegisterError,
-    Session, Sink, Tool, judge_intended,
+    Approver, Batch, BatchEnd, BatchedCall, CallLimits, Closed, Gate, GateParts, GrantStore, Hook,
+    RegisterError, Session, Sink, Tool, judge_intended,
 };
-use toolgate_os::{Journal, Spill, SpillLimits};
+use toolgate_os::{Journal, SpillLimits, SpillStore};
 use toolgate_policy::{Judgement, Problem, RawPolicy, RawRule, Weight};
 use toolgate_proto::{
     AbsPath, CallId, Event, Format, Mode, Principal, Refusal, SessionId, SourceId, ToolCall, ToolDefinition,
@@ -170,7 +170,7 @@ impl Builder {
     /// Keeps results that are too large for a model below this directory, in a folder of the session's own that its
     /// tools may read. Without this they are cut, and the rest is gone.
     pub fn spill_dir(mut self, dir: AbsPath, limits: SpillLimits) -> Self {
-        self.parts.spill = Some(Arc::new(Spill::new(dir, limits)));
+        self.parts.spill = Some(Arc::new(SpillStore::new(dir, limits)));
         self
     }
 
@@ -199,7 +199,7 @@ impl Builder {
     }
 
     /// Says where rules go that a person grants for good, in place of the project's local settings.
-    pub fn keeper(mut self, keeper: impl Keeper + 'static) -> Self {
+    pub fn keeper(mut self, keeper: impl GrantStore + 'static) -> Self {
         self.parts.keeper = Some(Arc::new(keeper));
         self
     }
@@ -248,7 +248,7 @@ impl Builder {
         if let (None, Some(dir)) =
             (&self.parts.keeper, self.settings.as_ref().and_then(|options| options.state_dir.as_ref()))
         {
-            self.parts.keeper = Some(Arc::new(LocalKeeper::in_dir(dir)));
+            self.parts.keeper = Some(Arc::new(LocalGrantStore::in_dir(dir)));
         }
 
         let tasks = TaskTracker::new();
@@ -284,7 +284,7 @@ impl Builder {
         }
         let live = Arc::new(live);
         let looking = Arc::clone(&live);
-        gate.look_before_calls(move |gate| looking.refresh(gate));
+        gate.set_refresh_callback(move |gate| looking.refresh(gate));
         let gate = Arc::new(gate);
         let _ = place.set((Arc::downgrade(&gate), session.clone()));
         Ok(Toolgate { gate, session, live, notes, problems, tasks })
@@ -361,7 +361,7 @@ impl Toolgate {
     }
 
     /// Waits for hooks that run in the background, but no longer than this. False if some are still at it.
-    pub async fn background_over(&self, limit: Duration) -> bool {
+    pub async fn wait_for_background_hooks(&self, limit: Duration) -> bool {
         self.tasks.close();
         tokio::time::timeout(limit, self.tasks.wait()).await.is_ok()
     }

@@ -53,12 +53,12 @@ pub use prompt_tool::PromptTool;
 pub use toolgate_gate::ledger::{self, LedgerSink};
 pub use toolgate_gate::{
     Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, Batch, BatchEnd, BatchedCall, CallLimits,
-    Cleared, Closed, Finished, FnTool, Gate, Hook, HookAnswer, HookBatch, HookCall, HookDecision,
-    HookFailure, Keeper, MemorySink, Moment, OnFailure, Progress, RegisterError, Reply, ReplyProblem,
-    Requests, Scene, Session, Sink, Spec, Tool, Visibility,
+    Cleared, Closed, Finished, FnTool, Gate, GrantStore, Hook, HookAnswer, HookBatch, HookCall, HookDecision,
+    HookFailure, MemorySink, Moment, OnFailure, Progress, RegisterError, Reply, ReplyProblem, Requests,
+    Scene, Session, Sink, Spec, Tool, Visibility,
 };
 pub use toolgate_mcp as mcp;
-pub use toolgate_os::{Among, How, Journal, JournalLimits, SpillLimits, UndoProblem, Which};
+pub use toolgate_os::{Among, How, Journal, JournalLimits, SpillLimits, UndoProblem, UndoSelector};
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
     AbsPath, Block, CallAnomaly, CallId, CallRecord, CallResult, Code, CommandRights, Effect, Event, Format,

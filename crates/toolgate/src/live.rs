@@ -6,7 +6,7 @@
 
 use crate::builder::Rules;
 use crate::enforcement::enforcement;
-use crate::hooks::{HookContext, Planned, hooks_of};
+use crate::hooks::{HookContext, PlannedHook, build_hooks};
 use crate::settings::trust::Standing;
 use crate::settings::{Settings, SettingsNote, SettingsOptions};
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ pub(crate) struct Now {
     pub(crate) settings: Arc<Settings>,
     pub(crate) policy: Arc<RawPolicy>,
     /// Hooks of the project that screened calls until its trust lapsed in this session.
-    lapsed: Arc<[Planned]>,
+    lapsed: Arc<[PlannedHook]>,
 }
 
 /// Keeps a gate in step with its settings files.
@@ -89,12 +89,12 @@ impl Live {
         rules.deny.clone_from(&chosen.rules.deny);
         rules.allow.clone_from(&chosen.rules.allow);
         policy.layers.push(rules);
-        let lapsed: Arc<[Planned]> = match (settings.standing, now.settings.standing) {
+        let lapsed: Arc<[PlannedHook]> = match (settings.standing, now.settings.standing) {
             (Standing::Trusted, _) => Arc::default(),
-            (_, Standing::Trusted) => Planned::lapsed(&now.settings).into(),
+            (_, Standing::Trusted) => PlannedHook::lapsed(&now.settings).into(),
             (_, Standing::Changed | Standing::Unknown) => Arc::clone(&now.lapsed),
         };
-        let (configured, hook_notes) = hooks_of(&settings, &lapsed, &chosen.context);
+        let (configured, hook_notes) = build_hooks(&settings, &lapsed, &chosen.context);
         // Managed and other settings' hooks come first, then the program's own.
         gate.set_hooks(configured.into_iter().chain(chosen.hooks.iter().cloned()).collect());
         let silent = settings.denies_instead_of_asking();
@@ -105,7 +105,7 @@ impl Live {
         });
         let mut surroundings = chosen.surroundings.clone();
         settings.surround(&mut surroundings);
-        self.keep_own_files(&settings, &mut surroundings);
+        self.protect_own_files(&settings, &mut surroundings);
         policy.enforcement = enforcement(&surroundings);
         let problems = gate.set_policy(policy.clone());
         toolgate_tools::surround(&chosen.session, surroundings);
@@ -116,7 +116,7 @@ impl Live {
 
     /// Keeps toolgate's own files and what hooks run as they are, where commands could write to them, and secrets
     /// unread.
-    fn keep_own_files(&self, settings: &Settings, surroundings: &mut Surroundings) {
+    fn protect_own_files(&self, settings: &Settings, surroundings: &mut Surroundings) {
         let roots = self.chosen.session.workspace().roots.clone();
         let reached = |path: &AbsPath| {
             roots.iter().chain(&surroundings.sandbox.writable).any(|root| path.is_under(root))

@@ -15,11 +15,11 @@ use toolgate_proto::AbsPath;
 use toolgate_proto::json::{Limits, parse};
 
 /// The file in which a project names its servers.
-pub const PROJECT_FILE: &str = ".mcp.json";
+pub const PROJECT_SERVERS_FILE: &str = ".mcp.json";
 
 /// Where to look.
 #[derive(Debug, Clone)]
-pub struct ServerOptions {
+pub struct ServerDiscoveryOptions {
     /// The workspace root.
     pub root: AbsPath,
     /// The home directory.
@@ -50,7 +50,7 @@ pub struct Gathered {
 impl Gathered {
     /// Looks everywhere. A file that is there and cannot be read is a problem; what was given on the command line and
     /// cannot be read is an error.
-    pub fn look(options: &ServerOptions, settings: &Settings) -> Result<Self, String> {
+    pub fn look(options: &ServerDiscoveryOptions, settings: &Settings) -> Result<Self, String> {
         let mut gathered = Self::default();
         for given in &options.given {
             let (name, text) = if given.trim_start().starts_with('{') {
@@ -73,7 +73,7 @@ impl Gathered {
         let from_project = |file: &SettingsFile| matches!(file.rules.layer, Layer::Project | Layer::Local);
         let trusted = |file: &SettingsFile| options.trust_workspace || !from_project(file);
         for file in settings.files.iter().filter(|file| trusted(file)) {
-            gathered.settings_file(file, settings, options, true);
+            gathered.add_settings_file(file, settings, options, true);
         }
         if options.trust_workspace {
             gathered.project(options, settings);
@@ -85,7 +85,7 @@ impl Gathered {
             gathered.claude(&home.join(".claude.json"), options);
         }
         for file in settings.files.iter().filter(|file| !trusted(file)) {
-            gathered.settings_file(file, settings, options, false);
+            gathered.add_settings_file(file, settings, options, false);
         }
         if !options.trust_workspace {
             gathered.project(options, settings);
@@ -93,11 +93,11 @@ impl Gathered {
         Ok(gathered)
     }
 
-    fn settings_file(
+    fn add_settings_file(
         &mut self,
         file: &SettingsFile,
         settings: &Settings,
-        options: &ServerOptions,
+        options: &ServerDiscoveryOptions,
         trusted: bool,
     ) {
         let name = file.rules.file.clone().unwrap_or_else(|| "--settings".to_owned());
@@ -110,8 +110,8 @@ impl Gathered {
         }
     }
 
-    fn project(&mut self, options: &ServerOptions, settings: &Settings) {
-        let path = options.root.join(PROJECT_FILE);
+    fn project(&mut self, options: &ServerDiscoveryOptions, settings: &Settings) {
+        let path = options.root.join(PROJECT_SERVERS_FILE);
         let Some(value) = self.read(&path) else { return };
         let merged = settings.merged();
         // What the user trusted are the bytes that were read with the settings.
@@ -137,14 +137,14 @@ impl Gathered {
         }
     }
 
-    fn file(&mut self, path: &AbsPath, options: &ServerOptions, trusted: bool) {
+    fn file(&mut self, path: &AbsPath, options: &ServerDiscoveryOptions, trusted: bool) {
         if let Some(value) = self.read(path) {
             self.add(&value, &path.to_string(), &options.root, options, trusted);
         }
     }
 
     /// The lists that another program keeps for the person: for this project, and for all.
-    fn claude(&mut self, path: &AbsPath, options: &ServerOptions) {
+    fn claude(&mut self, path: &AbsPath, options: &ServerDiscoveryOptions) {
         let Some(value) = self.read(path) else { return };
         let name = path.to_string();
         if let Some(here) = value.get("projects").and_then(|all| all.get(options.root.to_string())) {
@@ -170,7 +170,14 @@ impl Gathered {
         }
     }
 
-    fn add(&mut self, value: &Value, file: &str, base: &AbsPath, options: &ServerOptions, trusted: bool) {
+    fn add(
+        &mut self,
+        value: &Value,
+        file: &str,
+        base: &AbsPath,
+        options: &ServerDiscoveryOptions,
+        trusted: bool,
+    ) {
         let Some(servers) = value.get("mcpServers") else { return };
         let origin = Origin { file, base, env: &options.env, trusted };
         let (servers, problems) = read_servers(servers, &origin);
@@ -206,7 +213,7 @@ mod tests {
             r#"{"mcpServers": {"b": {"command": "person"}, "c": {"command": "${X:-d}"}}}"#,
         );
         write("broken/mcp.json", r#"{"mcpServers": {"#);
-        let mut options = ServerOptions {
+        let mut options = ServerDiscoveryOptions {
             root: root.clone(),
             home: None,
             config_dir: Some(root.join("config")),

@@ -18,14 +18,14 @@ pub fn intend(gate: &Gate, session: &Session, call: &ToolCall) -> Result<Intende
         Err(refusal) if refusal.code == Code::UnknownTool => {
             let input = json::parse_object(&call.input, json::Limits::CALL)?;
             let scene = Scene::of(session);
-            on_paper(call.name.as_str(), input, &scene).unwrap_or(Err(refusal))
+            intend_unregistered(call.name.as_str(), input, &scene).unwrap_or(Err(refusal))
         }
         known => known,
     }
 }
 
 /// Field by which a tool names what it touches, and what it does with that.
-struct Sheet {
+struct UnregisteredTool {
     /// Every name under which the tool goes, the canonical one first.
     names: &'static [&'static str],
     /// The rule family, where it is not the first name.
@@ -36,7 +36,7 @@ struct Sheet {
     effect: fn(&str, &Map<String, Value>, &Scene) -> Effect,
 }
 
-const SHEETS: &[Sheet] = &[
+const SHEETS: &[UnregisteredTool] = &[
     sheet(&["Bash", "shell", "run_shell_command", "Monitor"], "command", |text, input, scene| {
         let flag = |name: &str| input.get(name).and_then(Value::as_bool).unwrap_or(false);
         let cwd = input.get("cwd").and_then(Value::as_str);
@@ -62,16 +62,25 @@ const SHEETS: &[Sheet] = &[
         },
     }),
     sheet(&["Write", "FileWrite"], "file_path", |path, _, scene| put(path, scene)),
-    Sheet { family: Some("Write"), ..sheet(&["write_file"], "path", |path, _, scene| put(path, scene)) },
+    UnregisteredTool {
+        family: Some("Write"),
+        ..sheet(&["write_file"], "path", |path, _, scene| put(path, scene))
+    },
     sheet(&["Edit", "FileEdit"], "file_path", |path, _, scene| edit(path, scene)),
-    Sheet { family: Some("Edit"), ..sheet(&["MultiEdit"], "file_path", |path, _, scene| edit(path, scene)) },
-    Sheet { family: Some("Edit"), ..sheet(&["edit_file"], "path", |path, _, scene| edit(path, scene)) },
+    UnregisteredTool {
+        family: Some("Edit"),
+        ..sheet(&["MultiEdit"], "file_path", |path, _, scene| edit(path, scene))
+    },
+    UnregisteredTool {
+        family: Some("Edit"),
+        ..sheet(&["edit_file"], "path", |path, _, scene| edit(path, scene))
+    },
     sheet(&["NotebookEdit"], "notebook_path", |path, _, scene| edit(path, scene)),
     reader(sheet(&["Read", "FileRead", "NotebookRead"], "file_path", |path, _, scene| Effect::Read {
         path: scene.path(path),
         scope: Scope::Entry,
     })),
-    reader(Sheet {
+    reader(UnregisteredTool {
         family: Some("Read"),
         ..sheet(&["read_file"], "path", |path, _, scene| Effect::Read {
             path: scene.path(path),
@@ -80,11 +89,11 @@ const SHEETS: &[Sheet] = &[
     }),
     optional(reader(sheet(&["Grep"], "path", |path, _, scene| tree(path, scene)))),
     optional(reader(sheet(&["Glob"], "path", |path, _, scene| tree(path, scene)))),
-    optional(reader(Sheet {
+    optional(reader(UnregisteredTool {
         family: Some("Grep"),
         ..sheet(&["grep"], "directory", |path, _, scene| tree(path, scene))
     })),
-    optional(reader(Sheet {
+    optional(reader(UnregisteredTool {
         family: Some("Glob"),
         ..sheet(&["glob"], "directory", |path, _, scene| tree(path, scene))
     })),
@@ -105,16 +114,16 @@ const fn sheet(
     names: &'static [&'static str],
     field: &'static str,
     effect: fn(&str, &Map<String, Value>, &Scene) -> Effect,
-) -> Sheet {
-    Sheet { names, family: None, read_only: false, field, required: true, effect }
+) -> UnregisteredTool {
+    UnregisteredTool { names, family: None, read_only: false, field, required: true, effect }
 }
 
-const fn reader(sheet: Sheet) -> Sheet {
-    Sheet { read_only: true, ..sheet }
+const fn reader(sheet: UnregisteredTool) -> UnregisteredTool {
+    UnregisteredTool { read_only: true, ..sheet }
 }
 
-const fn optional(sheet: Sheet) -> Sheet {
-    Sheet { required: false, ..sheet }
+const fn optional(sheet: UnregisteredTool) -> UnregisteredTool {
+    UnregisteredTool { required: false, ..sheet }
 }
 
 fn put(path: &str, scene: &Scene) -> Effect {
@@ -131,7 +140,7 @@ fn tree(path: &str, scene: &Scene) -> Effect {
 
 /// The input that a tool's main field alone makes: `Bash ls` is `{"command": "ls"}`. A relative path is seen from
 /// `cwd`. What else a tool must be told is filled in, since no rule looks at it.
-pub fn short_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
+pub fn build_main_field_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
     let field = SHEETS.iter().find(|sheet| sheet.names.contains(&name)).map_or("input", |sheet| sheet.field);
     let is_path = matches!(field, "file_path" | "notebook_path" | "path" | "directory");
     let value =
@@ -174,7 +183,11 @@ const STATEFUL: &[&str] = &[
 ];
 
 /// `None` where nothing is known of the name.
-fn on_paper(name: &str, input: Map<String, Value>, scene: &Scene) -> Option<Result<Intended, Refusal>> {
+fn intend_unregistered(
+    name: &str,
+    input: Map<String, Value>,
+    scene: &Scene,
+) -> Option<Result<Intended, Refusal>> {
     if name.starts_with("mcp__") {
         return Some(remote(name, input));
     }

@@ -6,7 +6,7 @@
 //! itself.
 //! A tool that wants a person is not answered for.
 
-use crate::hooks::{Behavior, YesNo};
+use crate::hooks::{Behavior, PermissionBehavior};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock, Weak};
@@ -94,11 +94,11 @@ fn understood(text: &str) -> Answer {
         }
     };
     match (behavior.behavior, &behavior.updated_input, behavior.rules()) {
-        (YesNo::Deny, _, _) => Answer::No { message: behavior.message },
-        (YesNo::Allow, Some(input), _) => Answer::Revise { input: input.clone() },
-        (YesNo::Allow, None, Ok(rules)) if !rules.is_empty() => Answer::Session { rules },
-        (YesNo::Allow, None, Ok(_)) => Answer::Once,
-        (YesNo::Allow, None, Err(problem)) => Answer::Lost { why: problem },
+        (PermissionBehavior::Deny, _, _) => Answer::No { message: behavior.message },
+        (PermissionBehavior::Allow, Some(input), _) => Answer::Revise { input: input.clone() },
+        (PermissionBehavior::Allow, None, Ok(rules)) if !rules.is_empty() => Answer::Session { rules },
+        (PermissionBehavior::Allow, None, Ok(_)) => Answer::Once,
+        (PermissionBehavior::Allow, None, Err(problem)) => Answer::Lost { why: problem },
     }
 }
 

@@ -55,7 +55,7 @@ pub struct TelemetryError(String);
 
 /// Sends telemetry. Add it to the builder as a sink, and shut it down at the end.
 #[derive(Debug)]
-pub struct Telemetry {
+pub struct TelemetrySink {
     traces: SdkTracerProvider,
     tracer: SdkTracer,
     metrics: SdkMeterProvider,
@@ -66,7 +66,7 @@ pub struct Telemetry {
     output: Histogram<u64>,
 }
 
-impl Telemetry {
+impl TelemetrySink {
     /// Starts sending. Nothing is sent before there is something to send.
     pub fn start(options: TelemetryOptions) -> Result<Self, TelemetryError> {
         let base = options.endpoint.trim_end_matches('/');
@@ -224,7 +224,7 @@ impl Telemetry {
     }
 }
 
-impl Sink for Telemetry {
+impl Sink for TelemetrySink {
     fn record(&self, record: &CallRecord) {
         self.trace(record);
         self.measure(record);

@@ -26,7 +26,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use toolgate_testkit::{Workplace, plain_gate};
+use toolgate_testkit::{GateFixture, plain_gate};
 use toolgate_tools::{Toolset, register};
 
 const FILES: usize = 52_000;
@@ -109,7 +109,7 @@ fn main() {
 
 /// A workplace whose calls are timed.
 struct Ours {
-    workplace: Workplace,
+    workplace: GateFixture,
     runtime: tokio::runtime::Runtime,
 }
 
@@ -117,7 +117,7 @@ impl Ours {
     fn new(root: &Path, toolset: Toolset) -> Self {
         let gate = plain_gate(|gate| register(gate, toolset).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        Self { workplace: Workplace::at(root, gate).unwrap(), runtime }
+        Self { workplace: GateFixture::at(root, gate).unwrap(), runtime }
     }
 
     fn ask(&self, tool: &str, input: &Value) -> String {

@@ -1,6 +1,8 @@
 //! `Bash` and `shell`: a command line, run by bash in a sandbox.
 
-use crate::shell::{Ended, Face, Order, Task, Tasks, anomalies, finished, follow, let_go, start};
+use crate::shell::{
+    CommandRequest, CommandResultFormat, Ended, Task, Tasks, anomalies, detach_task, finished, follow, start,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -10,15 +12,15 @@ use toolgate_gate::{Cleared, Scene, Spec, Tool};
 use toolgate_os::process::Phase;
 use toolgate_os::resolve;
 use toolgate_proto::{
-    AbsPath, CallResult, Code, CommandLine, Concurrency, Effect, Intent, Output, Refusal, Shell,
+    AbsPath, CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, Shell, ToolConcurrency,
 };
 
 const DEFAULT_MILLIS: u64 = 120_000;
-const MOST_MILLIS: u64 = 600_000;
-const PLAIN_DEFAULT_MILLIS: u64 = 30_000;
+const MAX_TIMEOUT_MILLIS: u64 = 600_000;
+const PLAIN_DEFAULT_TIMEOUT_MILLIS: u64 = 30_000;
 /// How long a command may run in the background.
-const BACKGROUND_MILLIS: u64 = 1_800_000;
-const MOST_BACKGROUND_MILLIS: u64 = 7_200_000;
+const DEFAULT_BACKGROUND_TIMEOUT_MILLIS: u64 = 1_800_000;
+const MAX_BACKGROUND_TIMEOUT_MILLIS: u64 = 7_200_000;
 
 /// The claude face.
 pub(crate) struct Bash;
@@ -57,7 +59,7 @@ impl Tool for Bash {
         );
         spec.title = "Run command".to_owned();
         spec.open_world = true;
-        spec.concurrency = Concurrency::ByEffect;
+        spec.concurrency = ToolConcurrency::ByEffect;
         spec.max_result_chars = 40_000;
         spec.input_examples = vec![
             json!({ "command": "cargo test -p core", "description": "Run the core tests" }),
@@ -77,14 +79,15 @@ impl Tool for Bash {
     }
 
     async fn run(&self, input: BashInput, cleared: Cleared) -> CallResult {
-        let order = Order {
+        let order = CommandRequest {
             text: input.command,
             cwd: cleared.scene().workspace.cwd.clone(),
             description: input.description,
             unsandboxed: input.dangerously_disable_sandbox,
             background: input.run_in_background,
         };
-        run(order, input.timeout, DEFAULT_MILLIS, Face::Claude, CarryOver::Yes, &cleared).await
+        run(order, input.timeout, DEFAULT_MILLIS, CommandResultFormat::Claude, CwdCarryOver::Yes, &cleared)
+            .await
     }
 }
 
@@ -138,21 +141,22 @@ impl Tool for ShellTool {
     }
 
     async fn run(&self, input: ShellInput, cleared: Cleared) -> CallResult {
-        let carry = if input.cwd.is_some() { CarryOver::No } else { CarryOver::Yes };
-        let order = Order {
+        let carry = if input.cwd.is_some() { CwdCarryOver::No } else { CwdCarryOver::Yes };
+        let order = CommandRequest {
             text: input.command,
             cwd: cleared.scene().path(input.cwd.as_deref().unwrap_or(".")),
             description: input.description,
             unsandboxed: false,
             background: input.background,
         };
-        run(order, input.timeout, PLAIN_DEFAULT_MILLIS, Face::Plain, carry, &cleared).await
+        run(order, input.timeout, PLAIN_DEFAULT_TIMEOUT_MILLIS, CommandResultFormat::Plain, carry, &cleared)
+            .await
     }
 }
 
 /// Whether the shell's last directory becomes the session's.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum CarryOver {
+enum CwdCarryOver {
     Yes,
     No,
 }
@@ -168,7 +172,7 @@ fn check_command(command: &str) -> Result<(), Refusal> {
 }
 
 fn check_timeout(timeout: Option<u64>, background: bool) -> Result<(), Refusal> {
-    let most = if background { MOST_BACKGROUND_MILLIS } else { MOST_MILLIS };
+    let most = if background { MAX_BACKGROUND_TIMEOUT_MILLIS } else { MAX_TIMEOUT_MILLIS };
     match timeout {
         Some(millis) if millis > most => Err(Refusal::new(
             Code::BadArgument,
@@ -195,25 +199,25 @@ fn intent(command: &str, cwd: AbsPath, unsandboxed: bool, description: Option<&s
 }
 
 async fn run(
-    order: Order,
+    order: CommandRequest,
     timeout: Option<u64>,
     default: u64,
-    face: Face,
-    carry: CarryOver,
+    face: CommandResultFormat,
+    carry: CwdCarryOver,
     cleared: &Cleared,
 ) -> CallResult {
     let tasks = cleared.scene().session.state::<Tasks>();
     let surroundings = tasks.surroundings();
     let task = start(&order, cleared)?;
     if order.background {
-        let most = Duration::from_millis(timeout.unwrap_or(BACKGROUND_MILLIS));
-        return Ok(sent_to_background(&task, cleared, most, "runs in the background"));
+        let most = Duration::from_millis(timeout.unwrap_or(DEFAULT_BACKGROUND_TIMEOUT_MILLIS));
+        return Ok(move_to_background(&task, cleared, most, "runs in the background"));
     }
     let most = Duration::from_millis(timeout.unwrap_or(default));
     let ended = follow(&task, cleared, most, surroundings.on_timeout).await;
     if ended == Ended::MovedToBackground {
-        let rest = Duration::from_millis(BACKGROUND_MILLIS);
-        return Ok(sent_to_background(&task, cleared, rest, "ran out of time and goes on in the background"));
+        let rest = Duration::from_millis(DEFAULT_BACKGROUND_TIMEOUT_MILLIS);
+        return Ok(move_to_background(&task, cleared, rest, "ran out of time and goes on in the background"));
     }
     for anomaly in anomalies(&task) {
         cleared.progress().report_anomaly(anomaly);
@@ -222,16 +226,16 @@ async fn run(
     if order.unsandboxed && task.process.enforced().is_some() {
         notes.push("leaving the sandbox was not granted, so it ran inside".to_owned());
     }
-    if carry == CarryOver::Yes
+    if carry == CwdCarryOver::Yes
         && ended == Ended::ByItself
         && let Some(cwd) = task.process.cwd()
     {
-        notes.extend(carry_over(&cwd, cleared));
+        notes.extend(carry_over_cwd(&cwd, cleared));
     }
     if task.is_live() {
         if tasks.live() < surroundings.most_tasks {
             tasks.keep(&task);
-            let_go(&task, cleared.progress());
+            detach_task(&task, cleared.progress());
         } else {
             task.process.stop(Duration::ZERO);
         }
@@ -241,9 +245,9 @@ async fn run(
     finished(&task, ended, face, notes, surroundings.shown_output)
 }
 
-fn sent_to_background(task: &Arc<Task>, cleared: &Cleared, most: Duration, how: &str) -> Output {
+fn move_to_background(task: &Arc<Task>, cleared: &Cleared, most: Duration, how: &str) -> Output {
     cleared.scene().session.state::<Tasks>().keep(task);
-    let_go(task, cleared.progress());
+    detach_task(task, cleared.progress());
     let late = Arc::downgrade(task);
     tokio::spawn(async move {
         tokio::time::sleep(most).await;
@@ -268,7 +272,7 @@ fn sent_to_background(task: &Arc<Task>, cleared: &Cleared, most: Duration, how: 
 }
 
 /// The next call starts where this one ended, if that is inside the workspace.
-fn carry_over(cwd: &AbsPath, cleared: &Cleared) -> Option<String> {
+fn carry_over_cwd(cwd: &AbsPath, cleared: &Cleared) -> Option<String> {
     let session = &cleared.scene().session;
     let real = resolve(cwd).real;
     let before = session.workspace().cwd.clone();

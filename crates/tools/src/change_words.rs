@@ -1,6 +1,6 @@
 //! What models are told when a file is changed, or is not.
 
-use crate::diff::{Hunk, render, tally};
+use crate::diff::{DiffHunk, render, tally};
 use crate::file_words::refusal;
 use toolgate_os::{ChangeProblem, Made, Undo};
 use toolgate_proto::{AbsPath, Code, Refusal};
@@ -8,10 +8,10 @@ use toolgate_proto::{AbsPath, Code, Refusal};
 /// Lines of a diff that a result shows.
 const MOST_DIFF_LINES: usize = 60;
 /// Original content up to this size goes into the structured output.
-pub(crate) const MOST_ORIGINAL: usize = 256 * 1024;
+pub(crate) const MAX_ORIGINAL_BYTES: usize = 256 * 1024;
 
 /// The refusal for a change that could not be made.
-pub(crate) fn not_made(path: &AbsPath, problem: &ChangeProblem, otherwise: Code) -> Refusal {
+pub(crate) fn change_refusal(path: &AbsPath, problem: &ChangeProblem, otherwise: Code) -> Refusal {
     match problem {
         ChangeProblem::File(problem) => refusal(path, problem, otherwise),
         ChangeProblem::Changed => Refusal::new(
@@ -40,12 +40,12 @@ pub(crate) fn not_made(path: &AbsPath, problem: &ChangeProblem, otherwise: Code)
 }
 
 /// The refusal for a file that was not read before.
-pub(crate) fn not_read(path: &AbsPath) -> Refusal {
+pub(crate) fn not_read_refusal(path: &AbsPath) -> Refusal {
     Refusal::new(Code::NotRead, format!("`{path}` exists and was not read in this session"))
 }
 
 /// The refusal for a file of which only a part was read.
-pub(crate) fn only_partly_read(path: &AbsPath) -> Refusal {
+pub(crate) fn partly_read_refusal(path: &AbsPath) -> Refusal {
     Refusal::new(Code::NotRead, format!("only a part of `{path}` was read, and all of it would be replaced"))
         .hint("read the whole file first, or change only the part you know with an edit")
 }
@@ -60,7 +60,7 @@ pub(crate) fn changed(path: &AbsPath, diff: Option<String>) -> Refusal {
 }
 
 /// A result: what happened, what is worth knowing, and the diff.
-pub(crate) fn made(head: String, notes: &[String], hunks: &[Hunk]) -> String {
+pub(crate) fn made(head: String, notes: &[String], hunks: &[DiffHunk]) -> String {
     let mut out = head;
     for note in notes {
         out.push_str(&format!("\n[{note}]"));
@@ -73,13 +73,13 @@ pub(crate) fn made(head: String, notes: &[String], hunks: &[Hunk]) -> String {
 }
 
 /// `+3 -1 lines`.
-pub(crate) fn tally_words(hunks: &[Hunk]) -> String {
+pub(crate) fn changed_lines_summary(hunks: &[DiffHunk]) -> String {
     let (added, removed) = tally(hunks);
     format!("+{added} -{removed} lines")
 }
 
 /// What is worth knowing about how a change was made.
-pub(crate) fn notes_of(made: &Made) -> Vec<String> {
+pub(crate) fn change_notes(made: &Made) -> Vec<String> {
     let mut notes = Vec::new();
     if made.other_names > 0 {
         let names = if made.other_names == 1 { "another name" } else { "other names" };

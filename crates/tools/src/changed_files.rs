@@ -52,11 +52,11 @@ pub fn watch_reads(session: &Session) -> Result<(), String> {
 /// The files that others have changed since the model saw them, or since this was last asked.
 /// What the session's own tools wrote is not among them.
 pub fn changed_files(session: &Session) -> Vec<ChangedFile> {
-    changed_since(session, QUIET)
+    changed_files_after_quiet(session, QUIET)
 }
 
 /// The same with another time of quiet.
-pub fn changed_since(session: &Session, quiet: Duration) -> Vec<ChangedFile> {
+pub fn changed_files_after_quiet(session: &Session, quiet: Duration) -> Vec<ChangedFile> {
     let state = ReadState::of(session);
     let touched = state.watcher().map(|watcher| watcher.settled(quiet)).unwrap_or_default();
     touched.into_iter().filter_map(|path| Some(ChangedFile { what: look(&state, &path)?, path })).collect()
@@ -75,7 +75,9 @@ fn look(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
         }
         // Too large to compare, or no file any more: what was seen is not what is there.
         Err(_) => {
-            let same = |mark: Mark| files.open_marked(path).is_ok_and(|(_, now)| mark.surely_same(&now));
+            let same = |mark: Mark| {
+                files.open_with_fingerprint(path).is_ok_and(|(_, now)| mark.is_surely_same(&now))
+            };
             if seen.mark.is_some_and(same) {
                 return None;
             }
@@ -86,7 +88,7 @@ fn look(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
 }
 
 fn modified(state: &ReadState, path: &AbsPath, seen: &Seen, now: Version) -> Option<FileChange> {
-    let same = seen.mark.is_some_and(|mark| mark.surely_same(&now.mark))
+    let same = seen.mark.is_some_and(|mark| mark.is_surely_same(&now.mark))
         || seen.hash.is_some_and(|hash| hash == now.hash());
     if same {
         return None;

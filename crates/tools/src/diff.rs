@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_millis(200);
 /// One place that changed, with the lines around it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Hunk {
+pub(crate) struct DiffHunk {
     pub(crate) old_start: usize,
     pub(crate) old_lines: usize,
     pub(crate) new_start: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Hunk {
 }
 
 /// The places that changed.
-pub(crate) fn hunks(old: &[u8], new: &[u8]) -> Vec<Hunk> {
+pub(crate) fn hunks(old: &[u8], new: &[u8]) -> Vec<DiffHunk> {
     let (start, old_end, new_end) = middle(old, new);
     let first = memchr::memchr_iter(b'\n', old.get(..start).unwrap_or_default()).count();
     let old_lines: Vec<&[u8]> = old.get(start..old_end).unwrap_or_default().split_inclusive(is_end).collect();
@@ -43,8 +43,8 @@ fn is_end(byte: &u8) -> bool {
     *byte == b'\n'
 }
 
-fn hunk(group: &[DiffOp], first: usize, old: &[&[u8]], new: &[&[u8]]) -> Hunk {
-    let mut out = Hunk { old_start: 0, old_lines: 0, new_start: 0, new_lines: 0, lines: Vec::new() };
+fn hunk(group: &[DiffOp], first: usize, old: &[&[u8]], new: &[&[u8]]) -> DiffHunk {
+    let mut out = DiffHunk { old_start: 0, old_lines: 0, new_start: 0, new_lines: 0, lines: Vec::new() };
     if let Some(op) = group.first() {
         out.old_start = first + op.old_range().start + 1;
         out.new_start = first + op.new_range().start + 1;
@@ -127,14 +127,14 @@ fn common<'a>(
 }
 
 /// Added and removed lines.
-pub(crate) fn tally(hunks: &[Hunk]) -> (usize, usize) {
+pub(crate) fn tally(hunks: &[DiffHunk]) -> (usize, usize) {
     let count =
         |sign| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.starts_with(sign)).count();
     (count('+'), count('-'))
 }
 
 /// Hunks as people and models know them, at most so many lines.
-pub(crate) fn render(hunks: &[Hunk], most_lines: usize) -> String {
+pub(crate) fn render(hunks: &[DiffHunk], most_lines: usize) -> String {
     let mut lines = Vec::new();
     // Where every line ends in CRLF the carriage returns say nothing.
     let crlf = hunks.iter().flat_map(|hunk| &hunk.lines).all(|line| line.ends_with('\r'));
@@ -176,7 +176,7 @@ pub fn unified_diff(path: &str, old: Option<&[u8]>, new: Option<&[u8]>, most_lin
 }
 
 /// Added and removed lines between two texts; `None` where one is no text.
-pub fn line_tally(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
+pub fn count_changed_lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     let ((old, _), (new, _)) = (decode(old).ok()?, decode(new).ok()?);
     Some(tally(&hunks(&old, &new)))
 }
@@ -191,7 +191,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Makes the new text of the old one and the hunks, as `patch` would.
-    fn patched(old: &str, hunks: &[Hunk]) -> String {
+    fn patched(old: &str, hunks: &[DiffHunk]) -> String {
         let lines: Vec<&str> = old.split_inclusive('\n').collect();
         let mut out = String::new();
         let mut at = 0;

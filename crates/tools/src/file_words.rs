@@ -31,7 +31,7 @@ pub(crate) fn refusal(path: &AbsPath, problem: &FileProblem, otherwise: Code) ->
 }
 
 /// Checks that a path of the claude face is absolute.
-pub(crate) fn must_be_absolute(field: &str, path: &str) -> Result<(), Refusal> {
+pub(crate) fn check_absolute(field: &str, path: &str) -> Result<(), Refusal> {
     if AbsPath::new(path).is_err() && !path.starts_with("~/") {
         return Err(Refusal::new(
             Code::BadArgument,
@@ -45,14 +45,14 @@ pub(crate) fn must_be_absolute(field: &str, path: &str) -> Result<(), Refusal> {
 /// The same for a missing file, with names beside it that may have been meant.
 pub(crate) fn missing(files: &Files, path: &AbsPath) -> Refusal {
     let refusal = refusal(path, &FileProblem::Missing, Code::FileNotFound);
-    let near = near_names(files, path);
+    let near = similar_names(files, path);
     if near.is_empty() {
         return refusal;
     }
     refusal.hint(format!("did you mean {}?", near.join(" or ")))
 }
 
-fn near_names(files: &Files, path: &AbsPath) -> Vec<String> {
+fn similar_names(files: &Files, path: &AbsPath) -> Vec<String> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let wanted = name.to_string_lossy().to_lowercase();
     let mut near: Vec<(f64, String)> = files

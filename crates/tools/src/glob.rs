@@ -1,7 +1,8 @@
 //! `Glob` and `glob`: files by name.
 
 use crate::search_words::{
-    Page, PathWords, aside_notices, bytes_needed, counted, off_thread, search_refusal, selection_refusal,
+    Page, SearchPathFormatter, bytes_needed, counted, run_search, search_notices, search_refusal,
+    selection_refusal,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,7 +11,7 @@ use std::time::Instant;
 use toolgate_gate::{Cleared, Scene, Spec, Tool};
 use toolgate_os::FileProblem;
 use toolgate_os::search::{
-    Bare, Dotted, NameAnswer, NameOrder, NamePattern, Need, Selection, Selector, find_names,
+    Bare, Dotted, NameOrder, NamePattern, NameSearchResult, ResultLimit, Selection, Selector, find_names,
     split_literal_directories,
 };
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, Refusal, Scope};
@@ -54,7 +55,7 @@ impl Tool for Glob {
     }
 
     fn check(&self, input: &GlobInput) -> Result<(), Refusal> {
-        some_pattern(&input.pattern)
+        check_pattern(&input.pattern)
     }
 
     fn intent(&self, input: &GlobInput, scene: &Scene) -> Intent {
@@ -72,7 +73,7 @@ impl Tool for Glob {
         };
         let order = NameOrder::Newest { most: MOST_FILES };
         let answer = find(&cleared, &place, Bare::Anywhere, selection, order).await?;
-        let paths = PathWords::of_search(&cleared, &place.directory, false);
+        let paths = SearchPathFormatter::for_search(&cleared, &place.directory, false);
         let total = answer.total.unwrap_or_default();
         let filenames: Vec<String> = answer.files.iter().map(|file| paths.of(file)).collect();
         let truncated = total > filenames.len() as u64;
@@ -87,7 +88,7 @@ impl Tool for Glob {
                 filenames.len()
             ));
         }
-        lines.extend(aside_notices(&answer.aside, &paths));
+        lines.extend(search_notices(&answer.aside, &paths));
         let structured = json!({
             "durationMs": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             "numFiles": filenames.len(),
@@ -101,9 +102,9 @@ impl Tool for Glob {
 }
 
 /// The plain face: by name, what a person would want to see.
-pub(crate) struct PlainGlob;
+pub(crate) struct PlainGlobTool;
 
-/// Input of [`PlainGlob`].
+/// Input of [`PlainGlobTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct PlainGlobInput {
@@ -125,7 +126,7 @@ pub(crate) struct PlainGlobInput {
     absolute_paths: bool,
 }
 
-impl Tool for PlainGlob {
+impl Tool for PlainGlobTool {
     type Input = PlainGlobInput;
 
     fn spec(&self) -> Spec {
@@ -144,15 +145,15 @@ impl Tool for PlainGlob {
     }
 
     fn check(&self, input: &PlainGlobInput) -> Result<(), Refusal> {
-        some_pattern(&input.pattern)
+        check_pattern(&input.pattern)
     }
 
     fn intent(&self, input: &PlainGlobInput, scene: &Scene) -> Intent {
-        looking(&input.pattern, &plain_place(scene, input.directory.as_deref(), &input.pattern))
+        looking(&input.pattern, &plain_glob_target(scene, input.directory.as_deref(), &input.pattern))
     }
 
     async fn run(&self, input: PlainGlobInput, cleared: Cleared) -> CallResult {
-        let place = plain_place(cleared.scene(), input.directory.as_deref(), &input.pattern);
+        let place = plain_glob_target(cleared.scene(), input.directory.as_deref(), &input.pattern);
         let (below, _) = split_literal_directories(&place.pattern);
         let selection = Selection {
             dotted: if input.include_hidden { Dotted::Take } else { Dotted::Leave },
@@ -162,10 +163,12 @@ impl Tool for PlainGlob {
         };
         let offset = input.offset as usize;
         let limit = input.max_results.map_or(usize::MAX, |most| most as usize);
-        let need =
-            Need { units: offset.saturating_add(limit).saturating_add(1), bytes: bytes_needed(offset) };
+        let need = ResultLimit {
+            units: offset.saturating_add(limit).saturating_add(1),
+            bytes: bytes_needed(offset),
+        };
         let answer = find(&cleared, &place, Bare::Here, selection, NameOrder::Path(need)).await?;
-        let paths = PathWords::of_search(&cleared, &place.directory, input.absolute_paths);
+        let paths = SearchPathFormatter::for_search(&cleared, &place.directory, input.absolute_paths);
         let page = Page::of(answer.files.iter().map(|file| paths.of(file)), offset, limit, MOST_CHARS);
 
         let files: Vec<&str> = if page.shown > 0 { page.text.split('\n').collect() } else { Vec::new() };
@@ -183,7 +186,7 @@ impl Tool for PlainGlob {
             }
         }
         lines.extend(page.notice("files", offset, answer.total, "offset"));
-        lines.extend(aside_notices(&answer.aside, &paths));
+        lines.extend(search_notices(&answer.aside, &paths));
         let structured = json!({ "files": files, "truncated": page.has_more(), "total": answer.total });
         Ok(Output::text(lines.join("\n")).display(found(page.shown, answer.total)).structured(structured))
     }
@@ -210,7 +213,7 @@ fn place(scene: &Scene, directory: Option<&str>, pattern: &str) -> Place {
 
 /// The same for a search that minds ignore files and hidden directories: those on the way count as well, so it starts
 /// where it was told to, unless the pattern leads elsewhere.
-fn plain_place(scene: &Scene, directory: Option<&str>, pattern: &str) -> Place {
+fn plain_glob_target(scene: &Scene, directory: Option<&str>, pattern: &str) -> Place {
     let (literal, _) = split_literal_directories(pattern);
     let leads_elsewhere = literal.starts_with('/')
         || literal.starts_with("~/")
@@ -226,7 +229,7 @@ fn looking(pattern: &str, place: &Place) -> Intent {
     Intent::new(format!("find files matching `{pattern}`"), [Effect::Read { path, scope: Scope::Tree }])
 }
 
-fn some_pattern(pattern: &str) -> Result<(), Refusal> {
+fn check_pattern(pattern: &str) -> Result<(), Refusal> {
     if pattern.is_empty() || pattern.ends_with('/') {
         return Err(Refusal::new(Code::BadArgument, format!("`/pattern` must name files, got `{pattern}`"))
             .hint(format!("use `{pattern}**` for all files in a directory")));
@@ -240,7 +243,7 @@ async fn find(
     bare: Bare,
     selection: Selection,
     order: NameOrder,
-) -> Result<NameAnswer, Refusal> {
+) -> Result<NameSearchResult, Refusal> {
     let bare = if place.anchored { Bare::Here } else { bare };
     let pattern =
         NamePattern::new(&place.pattern, bare).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
@@ -252,9 +255,9 @@ async fn find(
     };
     let Some(tree) = tree.filter(|tree| tree.is_directory() || !place.anchored) else {
         // A directory that only the pattern names is not there: nothing matches, which is an answer.
-        return Ok(NameAnswer { total: Some(0), ..NameAnswer::default() });
+        return Ok(NameSearchResult { total: Some(0), ..NameSearchResult::default() });
     };
-    off_thread(cleared, move |stop| find_names(&tree, &selector, &pattern, order, stop)).await.map_err(failed)
+    run_search(cleared, move |stop| find_names(&tree, &selector, &pattern, order, stop)).await.map_err(failed)
 }
 
 fn found(shown: usize, total: Option<u64>) -> String {

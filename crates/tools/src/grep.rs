@@ -3,16 +3,17 @@
 mod render;
 
 use crate::search_words::{
-    Page, PathWords, aside_notices, bytes_needed, counted, off_thread, search_refusal, selection_refusal,
+    Page, SearchPathFormatter, bytes_needed, counted, run_search, search_notices, search_refusal,
+    selection_refusal,
 };
-use render::Rendered;
+use render::GrepRenderer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolgate_gate::{Cleared, Scene, Spec, Tool};
 use toolgate_os::search::{
-    Case, ContentAnswer, Dotted, Line, Lines, LinesShown, Need, Pattern, PatternProblem, Selection, Selector,
-    Show, search_content,
+    Case, ContentSearchResult, Dotted, Line, LineOutputOptions, Lines, Pattern, PatternProblem, ResultLimit,
+    Selection, Selector, Show, search_content,
 };
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, Refusal, Scope};
 
@@ -37,7 +38,7 @@ pub(crate) struct GrepInput {
     /// may be given, with spaces between.
     glob: Option<String>,
     /// What to give: paths (the default), matching lines, or how many lines match in each file.
-    output_mode: Option<OutputMode>,
+    output_mode: Option<GrepOutputMode>,
     /// Lines to show before each match, with `content`.
     #[serde(rename = "-B")]
     #[schemars(range(min = 0, max = 10_000))]
@@ -79,7 +80,7 @@ pub(crate) struct GrepInput {
 /// What a search gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum OutputMode {
+pub(crate) enum GrepOutputMode {
     /// Matching lines.
     Content,
     /// Paths of files with a match.
@@ -113,13 +114,13 @@ impl Tool for Grep {
     }
 
     async fn run(&self, input: GrepInput, cleared: Cleared) -> CallResult {
-        let mode = input.output_mode.unwrap_or(OutputMode::FilesWithMatches);
+        let mode = input.output_mode.unwrap_or(GrepOutputMode::FilesWithMatches);
         let around = input.context.or(input.around).unwrap_or(0);
         let show = match (mode, input.only_matching) {
-            (OutputMode::FilesWithMatches, _) => Show::Files,
-            (OutputMode::Count, false) => Show::LineCounts,
-            (OutputMode::Count, true) => Show::MatchCounts,
-            (OutputMode::Content, only_matching) => Show::Lines(LinesShown {
+            (GrepOutputMode::FilesWithMatches, _) => Show::Files,
+            (GrepOutputMode::Count, false) => Show::LineCounts,
+            (GrepOutputMode::Count, true) => Show::MatchCounts,
+            (GrepOutputMode::Content, only_matching) => Show::Lines(LineOutputOptions {
                 before: input.before.unwrap_or(around) as usize,
                 after: input.after.unwrap_or(around) as usize,
                 numbers: input.numbers.unwrap_or(true),
@@ -142,21 +143,30 @@ impl Tool for Grep {
                 ..Selection::default()
             },
             show: show.clone(),
-            need: Need { units: offset.saturating_add(limit).saturating_add(1), bytes: bytes_needed(offset) },
+            need: ResultLimit {
+                units: offset.saturating_add(limit).saturating_add(1),
+                bytes: bytes_needed(offset),
+            },
             pattern: input.pattern,
         };
         let answer = search(&cleared, &path, asked).await?;
-        let paths = PathWords::of_search(&cleared, &path, false);
-        let rendered =
-            Rendered { answer: &answer, paths: &paths, show: &show, offset, limit, most_chars: MOST_CHARS };
+        let paths = SearchPathFormatter::for_search(&cleared, &path, false);
+        let rendered = GrepRenderer {
+            answer: &answer,
+            paths: &paths,
+            show: &show,
+            offset,
+            limit,
+            most_chars: MOST_CHARS,
+        };
         Ok(rendered.output(mode))
     }
 }
 
 /// The plain face: matching lines.
-pub(crate) struct PlainGrep;
+pub(crate) struct PlainGrepTool;
 
-/// Input of [`PlainGrep`].
+/// Input of [`PlainGrepTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct PlainGrepInput {
@@ -180,7 +190,7 @@ pub(crate) struct PlainGrepInput {
     absolute_paths: bool,
 }
 
-impl Tool for PlainGrep {
+impl Tool for PlainGrepTool {
     type Input = PlainGrepInput;
 
     fn spec(&self) -> Spec {
@@ -218,11 +228,14 @@ impl Tool for PlainGrep {
                 only: input.file_pattern,
                 ..Selection::default()
             },
-            show: Show::Lines(LinesShown { numbers: true, ..LinesShown::default() }),
-            need: Need { units: offset.saturating_add(limit).saturating_add(1), bytes: bytes_needed(offset) },
+            show: Show::Lines(LineOutputOptions { numbers: true, ..LineOutputOptions::default() }),
+            need: ResultLimit {
+                units: offset.saturating_add(limit).saturating_add(1),
+                bytes: bytes_needed(offset),
+            },
         };
         let answer = search(&cleared, &path, asked).await?;
-        let paths = PathWords::of_search(&cleared, &path, input.absolute_paths);
+        let paths = SearchPathFormatter::for_search(&cleared, &path, input.absolute_paths);
         let matches: Vec<(String, &Line)> = answer
             .files
             .iter()
@@ -237,7 +250,7 @@ impl Tool for PlainGrep {
         }
         let total = answer.complete.then_some(matches.len() as u64);
         text.extend(page.notice("matches", offset, total, "offset"));
-        text.extend(aside_notices(&answer.aside, &paths));
+        text.extend(search_notices(&answer.aside, &paths));
         let shown: Vec<Value> = matches
             .iter()
             .skip(offset)
@@ -258,16 +271,16 @@ struct Asked {
     lines: Lines,
     selection: Selection,
     show: Show,
-    need: Need,
+    need: ResultLimit,
 }
 
-async fn search(cleared: &Cleared, path: &AbsPath, asked: Asked) -> Result<ContentAnswer, Refusal> {
+async fn search(cleared: &Cleared, path: &AbsPath, asked: Asked) -> Result<ContentSearchResult, Refusal> {
     let Asked { pattern, case, lines, selection, show, need } = asked;
     let selector = Selector::new(&selection).map_err(|problem| selection_refusal(&problem, Code::Grep))?;
     let failed = |problem| search_refusal(cleared, path, problem, Code::Grep);
     let tree = cleared.files().tree(path, Scope::Tree).map_err(|problem| failed(problem.into()))?;
     // Making a large pattern ready takes its time as well.
-    let answer = off_thread(cleared, move |stop| match Pattern::new(&pattern, case, lines) {
+    let answer = run_search(cleared, move |stop| match Pattern::new(&pattern, case, lines) {
         Ok(pattern) => search_content(&tree, &selector, &pattern, &show, need, stop).map(Ok),
         Err(problem) => Ok(Err(problem)),
     });

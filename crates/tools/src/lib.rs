@@ -31,8 +31,8 @@ mod settings_check;
 mod shell;
 mod text;
 
-pub use changed_files::{ChangedFile, FileChange, changed_files, changed_since, watch_reads};
-pub use diff::{line_tally, unified_diff};
+pub use changed_files::{ChangedFile, FileChange, changed_files, changed_files_after_quiet, watch_reads};
+pub use diff::{count_changed_lines, unified_diff};
 pub use read_state::{ReadState, seed_read_state};
 pub use settings_check::SchemaCheck;
 pub use shell::{OnTimeout, SandboxSettings, Surroundings, background_tasks, surround};
@@ -87,24 +87,24 @@ const BOTH: &[Toolset] = &Toolset::ALL;
 
 /// Every built-in tool.
 pub const BUILTINS: &[Builtin] = &[
-    Builtin { toolsets: BOTH, register: |gate| add(gate, ls::Ls) },
+    Builtin { toolsets: BOTH, register: |gate| add(gate, ls::LsTool) },
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, glob::Glob) },
-    Builtin { toolsets: PLAIN, register: |gate| add(gate, glob::PlainGlob) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, glob::PlainGlobTool) },
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, grep::Grep) },
-    Builtin { toolsets: PLAIN, register: |gate| add(gate, grep::PlainGrep) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, grep::PlainGrepTool) },
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, read::Read) },
     Builtin { toolsets: PLAIN, register: |gate| add(gate, read::ReadFile) },
-    Builtin { toolsets: BOTH, register: |gate| add(gate, read::ReadManyFiles) },
+    Builtin { toolsets: BOTH, register: |gate| add(gate, read::ReadManyFilesTool) },
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, write::Write) },
-    Builtin { toolsets: PLAIN, register: |gate| add(gate, write::WriteFile) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, write::WriteFileTool) },
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, edit::Edit) },
-    Builtin { toolsets: CLAUDE, register: |gate| add(gate, edit::MultiEdit) },
-    Builtin { toolsets: PLAIN, register: |gate| add(gate, edit::EditFile) },
-    Builtin { toolsets: CLAUDE, register: |gate| add(gate, notebook_edit::NotebookEdit) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, edit::MultiEditTool) },
+    Builtin { toolsets: PLAIN, register: |gate| add(gate, edit::EditFileTool) },
+    Builtin { toolsets: CLAUDE, register: |gate| add(gate, notebook_edit::NotebookEditTool) },
     Builtin { toolsets: CLAUDE, register: |gate| add(gate, bash::Bash) },
     Builtin { toolsets: PLAIN, register: |gate| add(gate, bash::ShellTool) },
-    Builtin { toolsets: BOTH, register: |gate| add(gate, task_output::TaskOutput) },
-    Builtin { toolsets: BOTH, register: |gate| add(gate, task_stop::TaskStop) },
+    Builtin { toolsets: BOTH, register: |gate| add(gate, task_output::TaskOutputTool) },
+    Builtin { toolsets: BOTH, register: |gate| add(gate, task_stop::TaskStopTool) },
 ];
 
 fn add<T: Tool>(gate: &Gate, tool: T) -> Result<(), RegisterError> {

@@ -1,12 +1,12 @@
 //! `ls`: what is in a directory.
 
-use crate::search_words::{counted, off_thread, search_refusal, words_of_name};
+use crate::search_words::{counted, escape_name, run_search, search_refusal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::fmt::Write;
 use toolgate_gate::{Cleared, Scene, Spec, Tool};
-use toolgate_os::search::{ListAnswer, ListOptions, Listed, list_tree};
+use toolgate_os::search::{ListOptions, Listed, ListingPage, list_tree};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, Scope};
 
 const DEFAULT_LIMIT: u32 = 1_000;
@@ -14,9 +14,9 @@ const DEFAULT_DEPTH: u32 = 3;
 const MOST_CHARS: usize = 30_000;
 
 /// Lists the entries of a directory.
-pub(crate) struct Ls;
+pub(crate) struct LsTool;
 
-/// Input of [`Ls`].
+/// Input of [`LsTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Input {
@@ -42,7 +42,7 @@ pub(crate) struct Input {
     offset: u32,
 }
 
-impl Tool for Ls {
+impl Tool for LsTool {
     type Input = Input;
 
     fn spec(&self) -> Spec {
@@ -78,7 +78,7 @@ impl Tool for Ls {
         let failed = |problem| search_refusal(&cleared, &path, problem, Code::List);
         let tree = cleared.files().tree(&path, scope(&input)).map_err(|problem| failed(problem.into()))?;
         let answer =
-            off_thread(&cleared, move |stop| list_tree(&tree, options, stop)).await.map_err(failed)?;
+            run_search(&cleared, move |stop| list_tree(&tree, options, stop)).await.map_err(failed)?;
         if answer.entries.is_empty() && options.offset > 0 && answer.total > 0 {
             return Err(Refusal::new(
                 Code::PastEnd,
@@ -97,7 +97,7 @@ fn scope(input: &Input) -> Scope {
     if input.recursive { Scope::Tree } else { Scope::Entry }
 }
 
-fn render(path: &AbsPath, answer: &ListAnswer, offset: u64, plain: bool) -> Output {
+fn render(path: &AbsPath, answer: &ListingPage, offset: u64, plain: bool) -> Output {
     let mut text = String::new();
     let mut shown = 0_u64;
     let mut chars = 0;
@@ -167,7 +167,7 @@ fn describe(entry: &Listed, text: &mut String) {
     for _ in 0..entry.level {
         text.push_str("  ");
     }
-    let name = words_of_name(&entry.name);
+    let name = escape_name(&entry.name);
     let (mark, end) = match (entry.kind, entry.link) {
         (_, true) => ("l ", ""),
         (EntryKind::Directory, false) => ("d ", "/"),
@@ -193,7 +193,7 @@ fn structured(entry: &Listed) -> serde_json::Value {
         (EntryKind::File, false) => "file",
         (EntryKind::Special | EntryKind::Missing, false) => "special",
     };
-    let mut value = json!({ "name": words_of_name(&entry.name), "type": kind, "level": entry.level });
+    let mut value = json!({ "name": escape_name(&entry.name), "type": kind, "level": entry.level });
     if let (serde_json::Value::Object(fields), "file") = (&mut value, kind) {
         fields.insert("bytes".to_owned(), json!(entry.bytes));
     }

@@ -1,10 +1,12 @@
-//! `NotebookEdit`: changing one cell of a notebook.
+//! `NotebookEditTool`: changing one cell of a notebook.
 
-use crate::change_words::{MOST_ORIGINAL, changed, made, not_made, not_read, notes_of, tally_words};
+use crate::change_words::{
+    MAX_ORIGINAL_BYTES, change_notes, change_refusal, changed, changed_lines_summary, made, not_read_refusal,
+};
 use crate::diff::hunks;
-use crate::file_words::{missing, must_be_absolute, refusal};
+use crate::file_words::{check_absolute, missing, refusal};
 use crate::notebook::{Notebook, lines_of, text_of};
-use crate::read_state::{Freshness, ReadState};
+use crate::read_state::{FileFreshness, ReadState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -15,9 +17,9 @@ use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Outpu
 const MOST_BYTES: u64 = 100 << 20;
 
 /// The tool.
-pub(crate) struct NotebookEdit;
+pub(crate) struct NotebookEditTool;
 
-/// Input of [`NotebookEdit`].
+/// Input of [`NotebookEditTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -28,15 +30,15 @@ pub(crate) struct Input {
     /// The cell's id; a new cell is put after it, or at the start without it.
     cell_id: Option<String>,
     /// What the cell is; needed for a new cell.
-    cell_type: Option<CellType>,
+    cell_type: Option<NotebookCellType>,
     /// What to do; `replace` where absent.
-    edit_mode: Option<EditMode>,
+    edit_mode: Option<NotebookEditMode>,
 }
 
 /// A kind of cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum CellType {
+enum NotebookCellType {
     /// Runs.
     Code,
     /// Is read.
@@ -46,7 +48,7 @@ enum CellType {
 /// A kind of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum EditMode {
+enum NotebookEditMode {
     /// Gives the cell a new source.
     Replace,
     /// Adds a cell.
@@ -55,7 +57,7 @@ enum EditMode {
     Delete,
 }
 
-impl CellType {
+impl NotebookCellType {
     fn as_str(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -64,7 +66,7 @@ impl CellType {
     }
 }
 
-impl Tool for NotebookEdit {
+impl Tool for NotebookEditTool {
     type Input = Input;
 
     fn spec(&self) -> Spec {
@@ -82,20 +84,20 @@ impl Tool for NotebookEdit {
     }
 
     fn check(&self, input: &Input) -> Result<(), Refusal> {
-        must_be_absolute("notebook_path", &input.notebook_path)?;
+        check_absolute("notebook_path", &input.notebook_path)?;
         if !input.notebook_path.ends_with(".ipynb") {
             return Err(Refusal::new(Code::BadArgument, "`/notebook_path` must name a `.ipynb` file")
                 .hint("use Edit for other files"));
         }
-        let mode = input.edit_mode.unwrap_or(EditMode::Replace);
+        let mode = input.edit_mode.unwrap_or(NotebookEditMode::Replace);
         match mode {
-            EditMode::Insert if input.cell_type.is_none() => {
+            NotebookEditMode::Insert if input.cell_type.is_none() => {
                 Err(Refusal::new(Code::BadArgument, "`/cell_type` is needed for a new cell"))
             }
-            EditMode::Replace | EditMode::Delete if input.cell_id.is_none() => {
+            NotebookEditMode::Replace | NotebookEditMode::Delete if input.cell_id.is_none() => {
                 Err(Refusal::new(Code::BadArgument, "`/cell_id` is needed: it says which cell"))
             }
-            EditMode::Insert | EditMode::Replace | EditMode::Delete => Ok(()),
+            NotebookEditMode::Insert | NotebookEditMode::Replace | NotebookEditMode::Delete => Ok(()),
         }
     }
 
@@ -108,7 +110,7 @@ impl Tool for NotebookEdit {
         let path = scene.path(&input.notebook_path);
         let fact = resolve(&path);
         if fact.kind == EntryKind::File && ReadState::of(&scene.session).get(&fact.real).is_none() {
-            return Err(not_read(&path));
+            return Err(not_read_refusal(&path));
         }
         Ok(())
     }
@@ -140,28 +142,29 @@ struct Done {
 
 fn change(held: &Held, path: &AbsPath, before: &Version, input: &Input, state: &ReadState) -> CallResult {
     let whole = match state.compare(held.real(), before) {
-        Freshness::Unseen => return Err(not_read(path)),
+        FileFreshness::Unseen => return Err(not_read_refusal(path)),
         // Cells go by ids and numbers: in a notebook that changed, those may mean another cell.
-        Freshness::Changed { diff } => return Err(changed(path, diff)),
-        Freshness::Same { whole } => whole,
+        FileFreshness::Changed { diff } => return Err(changed(path, diff)),
+        FileFreshness::Same { whole } => whole,
     };
     let mut notebook = Notebook::parse(&before.bytes)
         .map_err(|words| Refusal::new(Code::FileEdit, format!("`{path}` is no valid notebook: {words}")))?;
-    let mode = input.edit_mode.unwrap_or(EditMode::Replace);
+    let mode = input.edit_mode.unwrap_or(NotebookEditMode::Replace);
     let done = edit(&mut notebook, path, input, mode, before)?;
     let content = notebook.render(&before.bytes).map_err(|words| Refusal::new(Code::FileEdit, words))?;
     let put = held.put(Some(before), &content);
-    let put = put.map_err(|problem| not_made(path, &problem, Code::FileEdit))?;
+    let put = put.map_err(|problem| change_refusal(path, &problem, Code::FileEdit))?;
     state.wrote(held.real().clone(), put.mark, &content, put.hash, whole);
     let hunks = hunks(&before.bytes, &content);
     let verb = match mode {
-        EditMode::Replace => "replaced",
-        EditMode::Insert => "inserted",
-        EditMode::Delete => "deleted",
+        NotebookEditMode::Replace => "replaced",
+        NotebookEditMode::Insert => "inserted",
+        NotebookEditMode::Delete => "deleted",
     };
-    let head = format!("{verb} cell `{}` of {path}: {}", done.id, tally_words(&hunks));
-    let text =
-        |bytes: &[u8]| (bytes.len() <= MOST_ORIGINAL).then(|| String::from_utf8_lossy(bytes).into_owned());
+    let head = format!("{verb} cell `{}` of {path}: {}", done.id, changed_lines_summary(&hunks));
+    let text = |bytes: &[u8]| {
+        (bytes.len() <= MAX_ORIGINAL_BYTES).then(|| String::from_utf8_lossy(bytes).into_owned())
+    };
     let structured = json!({
         "new_source": input.new_source,
         "old_source": done.old_source,
@@ -173,39 +176,39 @@ fn change(held: &Held, path: &AbsPath, before: &Version, input: &Input, state: &
         "original_file": text(&before.bytes),
         "updated_file": text(&content),
     });
-    Ok(Output::text(made(head.clone(), &notes_of(&put), &hunks)).display(head).structured(structured))
+    Ok(Output::text(made(head.clone(), &change_notes(&put), &hunks)).display(head).structured(structured))
 }
 
 fn edit(
     notebook: &mut Notebook,
     path: &AbsPath,
     input: &Input,
-    mode: EditMode,
+    mode: NotebookEditMode,
     before: &Version,
 ) -> Result<Done, Refusal> {
     let at = match &input.cell_id {
-        Some(id) => Some(notebook.position(id).ok_or_else(|| no_cell(notebook, path, id))?),
+        Some(id) => Some(notebook.position(id).ok_or_else(|| cell_not_found_refusal(notebook, path, id))?),
         None => None,
     };
     let fresh = notebook.has_ids().then(|| fresh_id(notebook, before));
     let broken = || Refusal::new(Code::FileEdit, format!("`{path}` is no valid notebook"));
     let cells = notebook.cells_mut().ok_or_else(broken)?;
     match mode {
-        EditMode::Insert => {
-            let kind = input.cell_type.unwrap_or(CellType::Code);
+        NotebookEditMode::Insert => {
+            let kind = input.cell_type.unwrap_or(NotebookCellType::Code);
             let index = at.map_or(0, |at| at + 1);
             cells.insert(index, new_cell(kind, &input.new_source, fresh.as_deref()));
             let id = fresh.unwrap_or_else(|| format!("cell-{index}"));
             Ok(Done { id, kind: kind.as_str().to_owned(), old_source: None })
         }
-        EditMode::Delete => {
+        NotebookEditMode::Delete => {
             let at = at.filter(|at| *at < cells.len()).ok_or_else(broken)?;
             let id = Notebook::id_of(cells.get(at).ok_or_else(broken)?, at);
             let cell = cells.remove(at);
             let kind = text_of(cell.get("cell_type"));
             Ok(Done { id, kind, old_source: Some(text_of(cell.get("source"))) })
         }
-        EditMode::Replace => {
+        NotebookEditMode::Replace => {
             let at = at.ok_or_else(broken)?;
             let cell = cells.get_mut(at).ok_or_else(broken)?;
             let id = Notebook::id_of(cell, at);
@@ -235,17 +238,17 @@ fn replace(cell: &mut Map<String, Value>, input: &Input) -> String {
     kind
 }
 
-fn new_cell(kind: CellType, source: &str, id: Option<&str>) -> Value {
+fn new_cell(kind: NotebookCellType, source: &str, id: Option<&str>) -> Value {
     let mut cell = Map::new();
     cell.insert("cell_type".to_owned(), json!(kind.as_str()));
-    if kind == CellType::Code {
+    if kind == NotebookCellType::Code {
         cell.insert("execution_count".to_owned(), Value::Null);
     }
     if let Some(id) = id {
         cell.insert("id".to_owned(), json!(id));
     }
     cell.insert("metadata".to_owned(), json!({}));
-    if kind == CellType::Code {
+    if kind == NotebookCellType::Code {
         cell.insert("outputs".to_owned(), json!([]));
     }
     cell.insert("source".to_owned(), lines_of(source));
@@ -264,7 +267,7 @@ fn fresh_id(notebook: &Notebook, before: &Version) -> String {
     }
 }
 
-fn no_cell(notebook: &Notebook, path: &AbsPath, id: &str) -> Refusal {
+fn cell_not_found_refusal(notebook: &Notebook, path: &AbsPath, id: &str) -> Refusal {
     let ids: Vec<String> = notebook
         .cells()
         .iter()

@@ -19,7 +19,7 @@ use toolgate_proto::AbsPath;
 /// Content up to this size is kept, for telling what changed.
 const MOST_KEPT: usize = 256 * 1024;
 /// All kept contents together.
-const MOST_KEPT_TOTAL: usize = 32 * 1024 * 1024;
+const MAX_KEPT_TOTAL_BYTES: usize = 32 * 1024 * 1024;
 /// Lines of a diff in a refusal.
 const MOST_DIFF_LINES: usize = 100;
 
@@ -61,7 +61,7 @@ pub(crate) struct Seen {
 
 /// How what is there compares with what was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Freshness {
+pub(crate) enum FileFreshness {
     /// Never seen.
     Unseen,
     /// The same; `whole` says whether all of it was seen.
@@ -96,7 +96,7 @@ impl ReadState {
         }
         files.remove(&real);
         let size = seen.content.as_ref().map_or(0, |content| content.len());
-        if files.kept_bytes + size > MOST_KEPT_TOTAL {
+        if files.kept_bytes + size > MAX_KEPT_TOTAL_BYTES {
             seen.content = None;
         } else {
             files.kept_bytes += size;
@@ -143,17 +143,17 @@ impl ReadState {
     }
 
     /// Compares what is there with what was seen.
-    pub(crate) fn compare(&self, real: &AbsPath, now: &Version) -> Freshness {
-        let Some(seen) = self.get(real) else { return Freshness::Unseen };
-        let same = seen.mark.is_some_and(|mark| mark.surely_same(&now.mark))
+    pub(crate) fn compare(&self, real: &AbsPath, now: &Version) -> FileFreshness {
+        let Some(seen) = self.get(real) else { return FileFreshness::Unseen };
+        let same = seen.mark.is_some_and(|mark| mark.is_surely_same(&now.mark))
             || seen.hash.is_some_and(|hash| hash == now.hash());
         if same {
-            return Freshness::Same { whole: seen.whole };
+            return FileFreshness::Same { whole: seen.whole };
         }
         let diff = seen.content.map(|content| {
             unified_diff(&real.to_string(), Some(&content), Some(&now.bytes), MOST_DIFF_LINES)
         });
-        Freshness::Changed { diff }
+        FileFreshness::Changed { diff }
     }
 }
 

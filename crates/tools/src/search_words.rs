@@ -4,16 +4,16 @@ use crate::file_words::{missing, refusal};
 use std::fmt::Write;
 use toolgate_gate::Cleared;
 use toolgate_os::FileProblem;
-use toolgate_os::search::{Aside, SearchProblem, SelectionProblem, Stop};
+use toolgate_os::search::{SearchProblem, SelectionProblem, SkippedSummary, Stop};
 use toolgate_proto::{AbsPath, Code, Refusal};
 
 /// Bytes of results that are gathered at most, whatever is shown of them.
-pub(crate) const MOST_GATHERED: usize = 4 * 1024 * 1024;
+pub(crate) const MAX_COLLECTED_BYTES: usize = 4 * 1024 * 1024;
 /// A line with its path is shorter than this, so that results which are passed over do not use up the rest.
-const LONGEST_LINE: usize = 16 * 1024;
+const MAX_LINE_BYTES: usize = 16 * 1024;
 
 /// Runs a search where blocking is fine, and stops it when the call is cancelled or given up.
-pub(crate) async fn off_thread<T: Send + 'static>(
+pub(crate) async fn run_search<T: Send + 'static>(
     cleared: &Cleared,
     work: impl FnOnce(&Stop) -> Result<T, SearchProblem> + Send + 'static,
 ) -> Result<T, SearchProblem> {
@@ -42,7 +42,7 @@ pub(crate) async fn off_thread<T: Send + 'static>(
 
 /// How many bytes to gather for a page that starts after `offset` results.
 pub(crate) fn bytes_needed(offset: usize) -> usize {
-    MOST_GATHERED.saturating_add(offset.saturating_mul(LONGEST_LINE))
+    MAX_COLLECTED_BYTES.saturating_add(offset.saturating_mul(MAX_LINE_BYTES))
 }
 
 /// The refusal for a search that has no answer.
@@ -84,14 +84,14 @@ pub(crate) fn selection_refusal(problem: &SelectionProblem, code: Code) -> Refus
 }
 
 /// Writes paths the way they are shortest: from the working directory where they lie below it.
-pub(crate) struct PathWords {
+pub(crate) struct SearchPathFormatter {
     /// Before each path below the start; empty where the start is the working directory.
     start: String,
 }
 
-impl PathWords {
+impl SearchPathFormatter {
     /// For results of a search that started at `asked`.
-    pub(crate) fn of_search(cleared: &Cleared, asked: &AbsPath, absolute: bool) -> Self {
+    pub(crate) fn for_search(cleared: &Cleared, asked: &AbsPath, absolute: bool) -> Self {
         // A path with `..` in it is not worth repeating before every result.
         let start = if asked.lexical() == *asked { None } else { cleared.files().real(asked).ok() };
         Self::new(start.as_ref().unwrap_or(asked), &cleared.scene().workspace.cwd, absolute)
@@ -102,12 +102,12 @@ impl PathWords {
             Ok(below) if !absolute => below,
             _ => start.as_path(),
         };
-        Self { start: words_of_name(shown.as_os_str().as_encoded_bytes()) }
+        Self { start: escape_name(shown.as_os_str().as_encoded_bytes()) }
     }
 
     /// The words for a path below the start; for the start itself where it is empty.
     pub(crate) fn of(&self, relative: &[u8]) -> String {
-        let relative = words_of_name(relative);
+        let relative = escape_name(relative);
         match (self.start.is_empty(), relative.is_empty()) {
             (true, true) => ".".to_owned(),
             (true, false) => relative,
@@ -120,7 +120,7 @@ impl PathWords {
 
 /// A name as text on one line. Control characters and bytes that are no UTF-8 are shown as escapes, so that no name
 /// can pass for two lines and no two names look the same.
-pub(crate) fn words_of_name(name: &[u8]) -> String {
+pub(crate) fn escape_name(name: &[u8]) -> String {
     if let Ok(plain) = std::str::from_utf8(name)
         && !plain.chars().any(char::is_control)
     {
@@ -206,7 +206,7 @@ impl Page {
 }
 
 /// What else the model should know about a search.
-pub(crate) fn aside_notices(aside: &Aside, paths: &PathWords) -> Vec<String> {
+pub(crate) fn search_notices(aside: &SkippedSummary, paths: &SearchPathFormatter) -> Vec<String> {
     let mut notices = Vec::new();
     let withheld: Vec<_> = [
         counted(aside.withheld_directories, "directory", "directories"),
@@ -243,7 +243,7 @@ mod tests {
     fn paths_are_from_the_working_directory_where_they_lie_below_it() {
         let path = |path: &str| AbsPath::new(path).unwrap();
         let check = |start: &str, relative: &[u8], absolute, expected: &str| {
-            let words = PathWords::new(&path(start), &path("/ws"), absolute);
+            let words = SearchPathFormatter::new(&path(start), &path("/ws"), absolute);
             assert_eq!(words.of(relative), expected);
         };
         check("/ws", b"a/b", false, "a/b");

@@ -1,4 +1,4 @@
-//! `TaskOutput`: what a command in the background has written.
+//! `TaskOutputTool`: what a command in the background has written.
 
 use crate::shell::{Task, Tasks, listing, snapshot};
 use schemars::JsonSchema;
@@ -14,9 +14,9 @@ const DEFAULT_MILLIS: u64 = 30_000;
 const MOST_BYTES: usize = 30_000;
 
 /// Gives the output of a command in the background.
-pub(crate) struct TaskOutput;
+pub(crate) struct TaskOutputTool;
 
-/// Input of [`TaskOutput`].
+/// Input of [`TaskOutputTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskOutputInput {
@@ -33,7 +33,7 @@ pub(crate) struct TaskOutputInput {
     offset: Option<u64>,
 }
 
-impl Tool for TaskOutput {
+impl Tool for TaskOutputTool {
     type Input = TaskOutputInput;
 
     fn spec(&self) -> Spec {

@@ -1,4 +1,4 @@
-//! `TaskStop`: ends a command in the background.
+//! `TaskStopTool`: ends a command in the background.
 
 use crate::shell::{Tasks, end, listing};
 use crate::task_output::find;
@@ -9,9 +9,9 @@ use toolgate_gate::{Cleared, Scene, Spec, Tool};
 use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
 
 /// Stops a command in the background, with every process it started.
-pub(crate) struct TaskStop;
+pub(crate) struct TaskStopTool;
 
-/// Input of [`TaskStop`].
+/// Input of [`TaskStopTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskStopInput {
@@ -21,7 +21,7 @@ pub(crate) struct TaskStopInput {
     shell_id: Option<String>,
 }
 
-impl Tool for TaskStop {
+impl Tool for TaskStopTool {
     type Input = TaskStopInput;
 
     fn spec(&self) -> Spec {

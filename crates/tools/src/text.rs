@@ -23,7 +23,7 @@ pub(crate) enum Kind {
 
 /// Why bytes are not text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoText {
+pub(crate) enum TextDecodeError {
     /// Something else altogether.
     Binary,
     /// Said to be UTF-16, and is not.
@@ -85,7 +85,7 @@ impl Encoding {
     }
 
     /// The text of a file, without the mark. UTF-8 is not copied.
-    pub(crate) fn decode(self, bytes: &[u8]) -> Result<Cow<'_, [u8]>, NoText> {
+    pub(crate) fn decode(self, bytes: &[u8]) -> Result<Cow<'_, [u8]>, TextDecodeError> {
         let body = bytes.get(self.bom_len()..).unwrap_or_default();
         match self.kind {
             Kind::Utf8 => Ok(Cow::Borrowed(body)),
@@ -109,24 +109,24 @@ impl Encoding {
 }
 
 /// The text of a whole file and how to give it back.
-pub(crate) fn decode(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, Encoding), NoText> {
-    let encoding = Encoding::detect(bytes).ok_or(NoText::Binary)?;
+pub(crate) fn decode(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, Encoding), TextDecodeError> {
+    let encoding = Encoding::detect(bytes).ok_or(TextDecodeError::Binary)?;
     Ok((encoding.decode(bytes)?, encoding))
 }
 
-fn utf16(bytes: &[u8], to_unit: fn([u8; 2]) -> u16) -> Result<Vec<u8>, NoText> {
+fn utf16(bytes: &[u8], to_unit: fn([u8; 2]) -> u16) -> Result<Vec<u8>, TextDecodeError> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(NoText::BrokenUtf16);
+        return Err(TextDecodeError::BrokenUtf16);
     }
     let units = pairs.iter().map(|pair| to_unit(*pair));
     let text: Result<String, _> = char::decode_utf16(units).collect();
-    text.map(String::into_bytes).map_err(|_| NoText::BrokenUtf16)
+    text.map(String::into_bytes).map_err(|_| TextDecodeError::BrokenUtf16)
 }
 
 /// How the lines of a text end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LineEnds {
+pub(crate) enum LineEndings {
     /// There is only one line, or each ends in a line feed.
     Lf,
     /// Each ends in carriage return and line feed.
@@ -135,7 +135,7 @@ pub(crate) enum LineEnds {
     Mixed,
 }
 
-impl LineEnds {
+impl LineEndings {
     pub(crate) fn of(text: &[u8]) -> Self {
         let (mut crlf, mut lf) = (false, false);
         for end in memchr::memchr_iter(b'\n', text) {
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check(bytes: &[u8], expected: Result<(&str, Option<&str>), NoText>) {
+    fn check(bytes: &[u8], expected: Result<(&str, Option<&str>), TextDecodeError>) {
         let got = decode(bytes);
         let got =
             got.map(|(text, encoding)| (String::from_utf8(text.into_owned()).unwrap(), encoding.name()));
@@ -182,8 +182,8 @@ mod tests {
         check(b"\xff\xfeh\0i\0", Ok(("hi", Some("UTF-16 (little-endian)"))));
         check(b"\xfe\xff\0h\0i", Ok(("hi", Some("UTF-16 (big-endian)"))));
         check(b"h\0e\0l\0l\0o\0", Ok(("hello", Some("UTF-16 (little-endian)"))));
-        check(b"\xff\xfeh\0\0\xd8", Err(NoText::BrokenUtf16));
-        check(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0", Err(NoText::Binary));
+        check(b"\xff\xfeh\0\0\xd8", Err(TextDecodeError::BrokenUtf16));
+        check(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0", Err(TextDecodeError::Binary));
     }
 
     proptest! {

@@ -1,11 +1,12 @@
 //! `Write` and `write_file`: putting a whole file in place.
 
 use crate::change_words::{
-    MOST_ORIGINAL, changed, made, not_made, not_read, notes_of, only_partly_read, tally_words,
+    MAX_ORIGINAL_BYTES, change_notes, change_refusal, changed, changed_lines_summary, made, not_read_refusal,
+    partly_read_refusal,
 };
-use crate::diff::{Hunk, hunks};
-use crate::file_words::{must_be_absolute, refusal};
-use crate::read_state::{Freshness, ReadState};
+use crate::diff::{DiffHunk, hunks};
+use crate::file_words::{check_absolute, refusal};
+use crate::read_state::{FileFreshness, ReadState};
 use crate::text::{count_lines, decode};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -47,7 +48,7 @@ impl Tool for Write {
     }
 
     fn check(&self, input: &WriteInput) -> Result<(), Refusal> {
-        must_be_absolute("file_path", &input.file_path)
+        check_absolute("file_path", &input.file_path)
     }
 
     fn intent(&self, input: &WriteInput, scene: &Scene) -> Intent {
@@ -62,8 +63,8 @@ impl Tool for Write {
             return Ok(());
         }
         match ReadState::of(&scene.session).get(&fact.real) {
-            None => Err(not_read(&path)),
-            Some(seen) if !seen.whole => Err(only_partly_read(&path)),
+            None => Err(not_read_refusal(&path)),
+            Some(seen) if !seen.whole => Err(partly_read_refusal(&path)),
             Some(_) => Ok(()),
         }
     }
@@ -76,9 +77,9 @@ impl Tool for Write {
 }
 
 /// The plain face: an existing file is replaced where `overwrite` says so.
-pub(crate) struct WriteFile;
+pub(crate) struct WriteFileTool;
 
-/// Input of [`WriteFile`].
+/// Input of [`WriteFileTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteFileInput {
@@ -91,7 +92,7 @@ pub(crate) struct WriteFileInput {
     overwrite: bool,
 }
 
-impl Tool for WriteFile {
+impl Tool for WriteFileTool {
     type Input = WriteFileInput;
 
     fn spec(&self) -> Spec {
@@ -136,7 +137,7 @@ enum Rule {
 /// A file that was written.
 struct Written {
     original: Option<Vec<u8>>,
-    hunks: Vec<Hunk>,
+    hunks: Vec<DiffHunk>,
     notes: Vec<String>,
     same: bool,
 }
@@ -148,12 +149,14 @@ impl Written {
         let size = format!("{lines} {word}, {} bytes", content.len());
         let (kind, head) = match (&self.original, self.same) {
             (_, true) => ("update", format!("{path} has this content already: {size}")),
-            (Some(_), false) => ("update", format!("updated {path}: {size} ({})", tally_words(&self.hunks))),
+            (Some(_), false) => {
+                ("update", format!("updated {path}: {size} ({})", changed_lines_summary(&self.hunks)))
+            }
             (None, false) => ("create", format!("created {path}: {size}")),
         };
         // A new file's diff is its content, which the model has just written.
-        let shown: &[Hunk] = if self.original.is_some() { &self.hunks } else { &[] };
-        let original = self.original.as_ref().filter(|original| original.len() <= MOST_ORIGINAL);
+        let shown: &[DiffHunk] = if self.original.is_some() { &self.hunks } else { &[] };
+        let original = self.original.as_ref().filter(|original| original.len() <= MAX_ORIGINAL_BYTES);
         let structured = json!({
             "type": kind,
             "filePath": path,
@@ -212,8 +215,8 @@ fn replace(
     };
     if !same {
         let put = held.put(before.as_ref(), content);
-        let put = put.map_err(|problem| not_made(path, &problem, Code::FileWrite))?;
-        notes.extend(notes_of(&put));
+        let put = put.map_err(|problem| change_refusal(path, &problem, Code::FileWrite))?;
+        notes.extend(change_notes(&put));
         state.wrote(held.real().clone(), put.mark, content, put.hash, true);
     }
     Ok(Written { original, hunks, notes, same })
@@ -230,9 +233,9 @@ fn may_replace(
         return Err(Refusal::new(Code::FileExists, format!("`{path}` exists already")));
     }
     match (state.compare(held.real(), before), rule) {
-        (Freshness::Changed { diff }, _) => Err(changed(path, diff)),
-        (Freshness::Unseen, Rule::ReadFirst) => Err(not_read(path)),
-        (Freshness::Same { whole: false }, Rule::ReadFirst) => Err(only_partly_read(path)),
-        (Freshness::Same { .. } | Freshness::Unseen, _) => Ok(()),
+        (FileFreshness::Changed { diff }, _) => Err(changed(path, diff)),
+        (FileFreshness::Unseen, Rule::ReadFirst) => Err(not_read_refusal(path)),
+        (FileFreshness::Same { whole: false }, Rule::ReadFirst) => Err(partly_read_refusal(path)),
+        (FileFreshness::Same { .. } | FileFreshness::Unseen, _) => Ok(()),
     }
 }

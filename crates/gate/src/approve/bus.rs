@@ -21,13 +21,13 @@ pub struct ApprovalBus {
 #[derive(Debug)]
 struct Inner {
     name: String,
-    board: Mutex<Board>,
+    board: Mutex<ApprovalBusQueue>,
     news: Notify,
 }
 
 /// What waits, in order of arrival.
 #[derive(Debug, Default)]
-struct Board {
+struct ApprovalBusQueue {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
     by_id: HashMap<String, u64>,
@@ -122,24 +122,24 @@ impl ApprovalBus {
 }
 
 impl Inner {
-    fn board(&self) -> MutexGuard<'_, Board> {
+    fn board(&self) -> MutexGuard<'_, ApprovalBusQueue> {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Board {
+impl ApprovalBusQueue {
     fn remove(&mut self, id: &str) -> Option<Waiting> {
         self.waiting.remove(&self.by_id.remove(id)?)
     }
 }
 
 /// Takes a request off the board when its asker goes away.
-struct Posted<'a> {
+struct PendingApprovalGuard<'a> {
     inner: &'a Inner,
     id: &'a str,
 }
 
-impl Drop for Posted<'_> {
+impl Drop for PendingApprovalGuard<'_> {
     fn drop(&mut self) {
         self.inner.board().remove(self.id);
     }
@@ -166,7 +166,7 @@ impl Approver for ApprovalBus {
                 board.by_id.insert(request.id.clone(), number);
                 board.waiting.insert(number, Waiting { request: Arc::new(request.clone()), answer });
             }
-            let posted = Posted { inner: &self.inner, id: &request.id };
+            let posted = PendingApprovalGuard { inner: &self.inner, id: &request.id };
             self.inner.news.notify_waiters();
             let answer = tokio::select! {
                 biased;

@@ -14,7 +14,7 @@ use toolgate_policy::Judgement;
 use toolgate_proto::{Code, Event, Intent, Question, Refusal};
 
 /// Somebody's answer.
-pub(crate) struct Answered {
+pub(crate) struct ReceivedAnswer {
     pub(crate) by: String,
     pub(crate) answer: Answer,
     pub(crate) micros: u64,
@@ -27,12 +27,12 @@ pub(crate) async fn ask(
     intent: &Intent,
     question: &Question,
     judgement: &Judgement,
-) -> Result<Answered, Refusal> {
+) -> Result<ReceivedAnswer, Refusal> {
     let started = Instant::now();
     let deadline = tokio::time::Instant::now() + walk.gate.approval_timeout;
     let micros = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     if let Some((by, answer)) = ask_hooks(walk, valid, intent, question).await? {
-        return Ok(Answered { by, answer, micros: micros() });
+        return Ok(ReceivedAnswer { by, answer, micros: micros() });
     }
     let approvers = Arc::clone(&walk.current.approvers);
     if !approvers.is_empty() {
@@ -43,7 +43,7 @@ pub(crate) async fn ask(
         // Whatever ends this, the question is withdrawn wherever it is still shown.
         let _withdrawn = request.cancel.clone().drop_guard();
         for approver in approvers.iter() {
-            match ask_one(walk, approver, &request, deadline).await? {
+            match ask_approver(walk, approver, &request, deadline).await? {
                 Answer::Pass => {}
                 Answer::Lost { why } => {
                     // A channel that is lost because the call was called off is not the approver's failure.
@@ -55,7 +55,7 @@ pub(crate) async fn ask(
                 | Answer::Revise { .. }
                 | Answer::No { .. }
                 | Answer::Later) => {
-                    return Ok(Answered { by: approver.name().to_owned(), answer, micros: micros() });
+                    return Ok(ReceivedAnswer { by: approver.name().to_owned(), answer, micros: micros() });
                 }
             }
         }
@@ -89,7 +89,7 @@ fn request(walk: &Walk<'_>, valid: &Valid, question: &Question, judgement: &Judg
     }
 }
 
-async fn ask_one(
+async fn ask_approver(
     walk: &Walk<'_>,
     approver: &Arc<dyn Approver>,
     request: &ApprovalRequest,

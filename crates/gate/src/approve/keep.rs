@@ -6,7 +6,7 @@ use toolgate_proto::Workspace;
 ///
 /// Called only with rules that the person was shown and chose.
 /// Where keeping fails, the rules count for the session and the person is told.
-pub trait Keeper: Send + Sync {
+pub trait GrantStore: Send + Sync {
     /// Keeps the rules, and says where.
     fn keep(&self, rules: &[String], workspace: &Workspace) -> Result<String, String>;
 }

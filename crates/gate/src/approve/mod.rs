@@ -10,9 +10,9 @@ mod chain;
 mod keep;
 
 pub use bus::{Answerer, ApprovalBus, Reply, ReplyProblem, Requests};
-pub use keep::Keeper;
+pub use keep::GrantStore;
 
-pub(crate) use chain::{Answered, ask};
+pub(crate) use chain::{ReceivedAnswer, ask};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
@@ -56,7 +56,7 @@ pub enum Answer {
         /// The allow rules to remember, out of those that the question suggests.
         rules: Vec<String>,
     },
-    /// Yes, and so from now on: the rules are kept by the [`Keeper`].
+    /// Yes, and so from now on: the rules are kept by the [`GrantStore`].
     Always {
         /// The allow rules to remember, out of those that the question suggests.
         rules: Vec<String>,

@@ -1,7 +1,7 @@
 //! What a hook says.
 
 use serde_json::{Map, Value};
-use toolgate_policy::{Action, Opinion};
+use toolgate_policy::{Action, HookOpinion};
 
 /// What a hook says. What does not fit the moment has no effect.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -95,12 +95,12 @@ impl HookAnswer {
         }
     }
 
-    pub(crate) fn opinion(&self, by: &str) -> Option<Opinion> {
+    pub(crate) fn opinion(&self, by: &str) -> Option<HookOpinion> {
         let action = match self.decision? {
             HookDecision::Allow => Action::Allow,
             HookDecision::Ask => Action::Ask,
             HookDecision::Defer | HookDecision::Deny => Action::Deny,
         };
-        Some(Opinion { by: by.to_owned(), action, reason: self.reason.clone() })
+        Some(HookOpinion { by: by.to_owned(), action, reason: self.reason.clone() })
     }
 }

@@ -70,14 +70,14 @@ impl Gate {
                     end.stop.get_or_insert_with(|| "the batch was cancelled".to_owned());
                     return end;
                 }
-                () = tell_of(hook, batch, &mut end) => {}
+                () = run_batch_hook(hook, batch, &mut end) => {}
             }
         }
         end
     }
 }
 
-async fn tell_of(hook: &Arc<dyn Hook>, batch: HookBatch<'_>, end: &mut BatchEnd) {
+async fn run_batch_hook(hook: &Arc<dyn Hook>, batch: HookBatch<'_>, end: &mut BatchEnd) {
     let started = Instant::now();
     let said = match AssertUnwindSafe(async { hook.tell_batch(batch).await }).catch_unwind().await {
         Ok(said) => said,

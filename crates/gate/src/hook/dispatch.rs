@@ -9,7 +9,7 @@ use std::time::Instant;
 use toolgate_proto::{HookMark, ToolIdentity};
 
 /// What came of telling a hook.
-pub(crate) struct Telling {
+pub(crate) struct HookDispatchResult {
     pub(crate) said: Result<HookAnswer, HookFailure>,
     pub(crate) mark: HookMark,
 }
@@ -20,14 +20,14 @@ pub(crate) fn wants(hooks: &[Arc<dyn Hook>], moment: Moment, tool: &ToolIdentity
 }
 
 /// Tells a hook.
-pub(crate) async fn tell(hook: &dyn Hook, call: HookCall<'_>) -> Telling {
+pub(crate) async fn tell(hook: &dyn Hook, call: HookCall<'_>) -> HookDispatchResult {
     let started = Instant::now();
     let said = match AssertUnwindSafe(async { hook.tell(call).await }).catch_unwind().await {
         Ok(said) => said,
         Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", words_of(&*panic)))),
     };
     let mark = mark(hook, call.moment, &said, started);
-    Telling { said, mark }
+    HookDispatchResult { said, mark }
 }
 
 /// The line for the record.

@@ -11,7 +11,7 @@ const START: &str = "00000000000000000000000000000000000000000000000000000000000
 /// What a line names as its predecessor if the log was found truncated or changed when it was written. Such a line
 /// stays, so that calls made afterwards do not mend the chain.
 const BREAK: &str = "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff";
-const HASH_MARK: &str = ",\"hash\":\"";
+const HASH_FIELD_PREFIX: &str = ",\"hash\":\"";
 
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,8 +31,8 @@ pub struct Line {
 
 /// Writes the line that follows the end of the log, and the head that goes with it.
 pub(super) fn next_line(end: LogEnd<'_>, record: &str) -> (String, String) {
-    let last = end.last.and_then(link_of);
-    let notes = [end.head, end.anchor].map(|note| note.and_then(note_of));
+    let last = end.last.and_then(parse_link);
+    let notes = [end.head, end.anchor].map(|note| note.and_then(parse_note));
     let (seq, prev) = if is_whole(last, end, notes) {
         last.map_or((1, START.to_owned()), |last| (last.seq + 1, last.hash.to_owned()))
     } else {
@@ -42,7 +42,7 @@ pub(super) fn next_line(end: LogEnd<'_>, record: &str) -> (String, String) {
     };
     let mut line = format!("{{\"seq\":{seq},\"anchored\":true,\"prev\":\"{prev}\",\"record\":{record}");
     let hash = sha256_hex(line.as_bytes());
-    line.push_str(HASH_MARK);
+    line.push_str(HASH_FIELD_PREFIX);
     line.push_str(&hash);
     line.push_str("\"}");
     (line, head(seq, &hash))
@@ -70,7 +70,7 @@ fn head(seq: u64, hash: &str) -> String {
 }
 
 /// What a head or an anchor says.
-fn note_of(note: &str) -> Option<(u64, &str)> {
+fn parse_note(note: &str) -> Option<(u64, &str)> {
     let (count, hash) = note.split_once(' ')?;
     Some((count.parse().ok()?, hash))
 }
@@ -85,7 +85,7 @@ struct Link<'a> {
 }
 
 /// The link of a line that is whole.
-fn link_of(line: &str) -> Option<Link<'_>> {
+fn parse_link(line: &str) -> Option<Link<'_>> {
     let rest = line.strip_prefix("{\"seq\":")?;
     let (seq, rest) = rest.split_once(',')?;
     let (anchored, rest) = match rest.strip_prefix("\"anchored\":true,") {
@@ -93,7 +93,7 @@ fn link_of(line: &str) -> Option<Link<'_>> {
         None => (false, rest),
     };
     let (prev, _) = rest.strip_prefix("\"prev\":\"")?.split_once('"')?;
-    let (_, hash) = line.rsplit_once(HASH_MARK)?;
+    let (_, hash) = line.rsplit_once(HASH_FIELD_PREFIX)?;
     Some(Link { seq: seq.parse().ok()?, anchored, prev, hash: hash.strip_suffix("\"}")? })
 }
 
@@ -244,7 +244,7 @@ struct ChainEnd {
 impl ChainReport {
     fn compare(&mut self, note: &'static str, text: Option<&str>, end: &ChainEnd) {
         let last = end.seq;
-        let fault = match text.and_then(note_of) {
+        let fault = match text.and_then(parse_note) {
             None => Some(Fault::Lost { note }),
             Some((count, _)) if count > last => Some(Fault::CutOff { last, wanted: count }),
             Some((count, hash)) if count == last => (hash != end.hash).then_some(Fault::Replaced { last }),
@@ -270,7 +270,7 @@ fn follow<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> (ChainRepo
         for (index, line) in text.lines().enumerate() {
             let at = format!("{name}:{}", index + 1);
             let parsed: Option<Line> = serde_json::from_str(line).ok();
-            let (Some(parsed), Some((body, _))) = (parsed, line.rsplit_once(HASH_MARK)) else {
+            let (Some(parsed), Some((body, _))) = (parsed, line.rsplit_once(HASH_FIELD_PREFIX)) else {
                 report.faults.push(Fault::Torn { at });
                 continue;
             };
@@ -297,12 +297,12 @@ fn follow<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> (ChainRepo
 /// Verifies the ledger in a directory; the names of its files come along.
 pub fn verify_in(dir: &AbsPath, anchor_dir: &AbsPath) -> io::Result<(ChainReport, Vec<String>)> {
     let mut files = Vec::new();
-    for segment in AppendLog::segments_in(dir, LEDGER_NAME)? {
+    for segment in AppendLog::list_segments(dir, LEDGER_NAME)? {
         let name = segment.path.file_name().map(|name| name.to_string_lossy().into_owned());
         files.push((name.unwrap_or_default(), AppendLog::read_segment(&segment)?));
     }
-    let head = AppendLog::head_in(dir, LEDGER_NAME)?;
-    let anchor = AppendLog::anchor_in(anchor_dir, LEDGER_NAME)?;
+    let head = AppendLog::read_head(dir, LEDGER_NAME)?;
+    let anchor = AppendLog::read_anchor(anchor_dir, LEDGER_NAME)?;
     let texts = files.iter().map(|(name, text)| (name.as_str(), text.as_str()));
     let report = verify_anchored(texts, head.as_deref(), anchor.as_deref());
     Ok((report, files.into_iter().map(|(name, _)| name).collect()))

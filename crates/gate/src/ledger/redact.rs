@@ -15,7 +15,7 @@ pub fn redact(input: &Map<String, Value>) -> Value {
 fn redact_map(map: &Map<String, Value>) -> Map<String, Value> {
     map.iter()
         .map(|(key, value)| {
-            let value = if names_a_secret(key) { hide(value) } else { redact_value(value) };
+            let value = if is_secret_key(key) { hide(value) } else { redact_value(value) };
             (key.clone(), value)
         })
         .collect()
@@ -23,7 +23,7 @@ fn redact_map(map: &Map<String, Value>) -> Map<String, Value> {
 
 fn redact_value(value: &Value) -> Value {
     match value {
-        Value::String(text) if holds_a_secret(text) => hide(value),
+        Value::String(text) if contains_secret(text) => hide(value),
         Value::String(text) if text.len() > LONG => {
             let preview: String = text.chars().take(PREVIEW).collect();
             json!({ "sha256": sha256_hex(text.as_bytes()), "chars": text.chars().count(), "preview": preview })
@@ -44,7 +44,7 @@ fn hide(value: &Value) -> Value {
     json!({ "secret_sha256": sha256_hex(text.as_bytes()) })
 }
 
-fn names_a_secret(key: &str) -> bool {
+fn is_secret_key(key: &str) -> bool {
     let folded: String =
         key.chars().filter(|c| !matches!(c, '-' | '_')).flat_map(char::to_lowercase).collect();
     [
@@ -65,7 +65,7 @@ fn names_a_secret(key: &str) -> bool {
 }
 
 /// The well-known shapes of keys. A command line with one in it is hidden whole: its hash still tells which it was.
-fn holds_a_secret(text: &str) -> bool {
+fn contains_secret(text: &str) -> bool {
     const PREFIXES: [&str; 14] = [
         "sk-",
         "ghp_",

@@ -3,22 +3,22 @@
 //! A claim may be wider than what the call does, never narrower.
 //! Where effects do not tell, the call is alone: it waits for all before it, and all after it wait for it.
 
-use toolgate_os::{resolve, resolve_noting_turns};
+use toolgate_os::{resolve, resolve_tracking_parent_steps};
 use toolgate_policy::Policy;
 use toolgate_proto::{
-    AbsPath, CommandLine, Concurrency, Effect, EntryKind, PathFact, Scope, SourceId, Workspace, WriteKind,
+    AbsPath, CommandLine, Effect, EntryKind, PathFact, Scope, SourceId, ToolConcurrency, Workspace, WriteKind,
 };
 
-use crate::registry::Registered;
+use crate::registry::RegisteredTool;
 
 /// What a call lays hold of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Claim {
+pub(super) struct LockSet {
     /// It runs beside no other call.
     pub(super) alone: bool,
     /// It waits for a person, and so needs no seat.
     pub(super) seatless: bool,
-    pub(super) holds: Vec<Hold>,
+    pub(super) holds: Vec<ResourceLock>,
     /// Directories that it looks into as well should what it names be gone by then.
     pub(super) neighbours: Vec<AbsPath>,
     /// It may take away what others name.
@@ -27,7 +27,7 @@ pub(super) struct Claim {
 
 /// One thing that a call lays hold of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Hold {
+pub(super) struct ResourceLock {
     pub(super) on: On,
     pub(super) how: How,
 }
@@ -54,13 +54,13 @@ const NETWORK: &str = "network";
 /// State that steers how later calls are read or judged.
 const STEERING: [&str; 6] = ["mode", "permissions", "rules", "cwd", "tools", "session"];
 
-impl Claim {
+impl LockSet {
     fn alone() -> Self {
         Self { alone: true, ..Self::default() }
     }
 
     fn hold(&mut self, on: On, how: How) {
-        let hold = Hold { on, how };
+        let hold = ResourceLock { on, how };
         if !self.holds.contains(&hold) {
             self.holds.push(hold);
         }
@@ -68,7 +68,7 @@ impl Claim {
 
     /// The call has to wait, and what it waits for may take away what is there now. Calls behind it must not get ahead
     /// and change what it will then be told instead.
-    pub(super) fn reckon_with_the_worst(&mut self) {
+    pub(super) fn add_parent_locks(&mut self) {
         for parent in std::mem::take(&mut self.neighbours) {
             self.hold(On::Path(parent), How::Look);
         }
@@ -80,7 +80,7 @@ impl Claim {
 
     /// The claim of a call whose input a hook may yet rewrite.
     /// A built-in reader stays one, whatever it is made to read; of others nothing is known.
-    pub(super) fn widened(mut self, tool: &Registered) -> Self {
+    pub(super) fn widened(mut self, tool: &RegisteredTool) -> Self {
         let reads = self.holds.iter().all(|hold| hold.how == How::Look);
         let believed = tool.identity.read_only && tool.identity.source == SourceId::Builtin;
         if self.alone || !reads || !believed {
@@ -92,35 +92,35 @@ impl Claim {
 }
 
 /// What a call with these effects lays hold of, as the file system stands now.
-pub(super) fn claim_of(
-    tool: &Registered,
+pub(super) fn required_locks(
+    tool: &RegisteredTool,
     effects: &[Effect],
     policy: &Policy,
     workspace: &Workspace,
-) -> Claim {
-    if tool.spec.concurrency == Concurrency::Alone {
-        return Claim::alone();
+) -> LockSet {
+    if tool.spec.concurrency == ToolConcurrency::Alone {
+        return LockSet::alone();
     }
-    let mut claim = Claim::default();
+    let mut claim = LockSet::default();
     for effect in effects {
         match effect {
             Effect::Read { path, scope } => look(&mut claim, path, *scope),
             Effect::Write { path, kind } => {
                 if *kind == WriteKind::Tree && workspace.roots.iter().any(|root| root.is_under(path)) {
-                    return Claim::alone();
+                    return LockSet::alone();
                 }
                 change(&mut claim, path, *kind);
             }
             Effect::Exec { command } => {
-                if !known_to_read_only(command, tool, policy, workspace) {
-                    return Claim::alone();
+                if !is_read_only_command(command, tool, policy, workspace) {
+                    return LockSet::alone();
                 }
                 claim.everything(How::Look);
             }
             Effect::Fetch { url } => {
                 if tool.spec.read_only {
                     claim.hold(On::Named(NETWORK.to_owned()), How::Look);
-                    if !is_elsewhere(url) {
+                    if !is_remote_url(url) {
                         claim.everything(How::Look);
                     }
                 } else {
@@ -135,7 +135,7 @@ pub(super) fn claim_of(
             // Whatever does the work may touch the workspace as well: all that can be had is its own word.
             Effect::Delegate { .. } | Effect::Skill { .. } | Effect::Remote { .. } => {
                 if !tool.spec.read_only {
-                    return Claim::alone();
+                    return LockSet::alone();
                 }
                 claim.hold(On::Named(NETWORK.to_owned()), How::Look);
                 claim.everything(How::Look);
@@ -146,32 +146,32 @@ pub(super) fn claim_of(
             }
             Effect::State { name } => {
                 if STEERING.contains(&name.as_str()) {
-                    return Claim::alone();
+                    return LockSet::alone();
                 }
                 claim.hold(On::Named(format!("state {name}")), How::Change);
             }
-            Effect::Opaque => return Claim::alone(),
+            Effect::Opaque => return LockSet::alone(),
         }
     }
     claim
 }
 
 /// Whether a command line changes nothing. The word of a tool that runs only such commands is taken.
-fn known_to_read_only(
+fn is_read_only_command(
     _command: &CommandLine,
-    tool: &Registered,
+    tool: &RegisteredTool,
     _policy: &Policy,
     _workspace: &Workspace,
 ) -> bool {
     tool.spec.read_only
 }
 
-fn look(claim: &mut Claim, path: &AbsPath, scope: Scope) {
-    let Some(fact) = hold_path(claim, path, How::Look) else { return };
+fn look(claim: &mut LockSet, path: &AbsPath, scope: Scope) {
+    let Some(fact) = lock_path(claim, path, How::Look) else { return };
     claim.neighbours.extend(fact.real.parent());
     match fact.kind {
         // What is said of a missing file names its neighbours.
-        EntryKind::Missing => hold_parent(claim, &fact.real),
+        EntryKind::Missing => lock_parent(claim, &fact.real),
         EntryKind::Directory => claim.hold(On::Named(HARD_LINKS.to_owned()), How::Look),
         EntryKind::File | EntryKind::Special => {
             if scope == Scope::Tree {
@@ -181,9 +181,9 @@ fn look(claim: &mut Claim, path: &AbsPath, scope: Scope) {
     }
 }
 
-fn change(claim: &mut Claim, path: &AbsPath, kind: WriteKind) {
+fn change(claim: &mut LockSet, path: &AbsPath, kind: WriteKind) {
     claim.removes |= matches!(kind, WriteKind::Delete | WriteKind::Tree);
-    let Some(fact) = hold_path(claim, path, How::Change) else { return };
+    let Some(fact) = lock_path(claim, path, How::Change) else { return };
     match kind {
         WriteKind::Put => {
             if fact.kind == EntryKind::Missing {
@@ -194,7 +194,7 @@ fn change(claim: &mut Claim, path: &AbsPath, kind: WriteKind) {
         WriteKind::Edit | WriteKind::Delete => {
             claim.neighbours.extend(fact.real.parent());
             if fact.kind == EntryKind::Missing {
-                hold_parent(claim, &fact.real);
+                lock_parent(claim, &fact.real);
             }
         }
         WriteKind::Tree => claim.hold(On::Named(HARD_LINKS.to_owned()), How::Change),
@@ -203,8 +203,8 @@ fn change(claim: &mut Claim, path: &AbsPath, kind: WriteKind) {
 
 /// Lays hold of a path as spelled and as resolved, and of all that decided where it leads. Nothing where it could not
 /// be resolved: then everything is held.
-fn hold_path(claim: &mut Claim, path: &AbsPath, how: How) -> Option<PathFact> {
-    let (fact, turns) = resolve_noting_turns(path);
+fn lock_path(claim: &mut LockSet, path: &AbsPath, how: How) -> Option<PathFact> {
+    let (fact, turns) = resolve_tracking_parent_steps(path);
     if fact.problem.is_some() {
         claim.everything(how);
         claim.hold(On::Named(HARD_LINKS.to_owned()), how);
@@ -224,7 +224,7 @@ fn hold_path(claim: &mut Claim, path: &AbsPath, how: How) -> Option<PathFact> {
     Some(fact)
 }
 
-fn hold_parent(claim: &mut Claim, real: &AbsPath) {
+fn lock_parent(claim: &mut LockSet, real: &AbsPath) {
     if let Some(parent) = real.parent() {
         claim.hold(On::Path(parent), How::Look);
     }
@@ -242,7 +242,7 @@ fn topmost_missing(real: &AbsPath) -> AbsPath {
 }
 
 /// Whether an address certainly leads to another machine. A server on this one may read the workspace.
-fn is_elsewhere(url: &str) -> bool {
+fn is_remote_url(url: &str) -> bool {
     let rest = match url.split_once("://") {
         Some((scheme, rest)) if matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") => rest,
         _ => return false,
@@ -260,7 +260,7 @@ fn is_elsewhere(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_elsewhere;
+    use super::is_remote_url;
 
     #[test]
     fn only_a_full_name_is_surely_elsewhere() {
@@ -276,7 +276,7 @@ mod tests {
             ("file:///etc/hosts", false),
             ("docs.rs", false),
         ] {
-            assert_eq!(is_elsewhere(url), elsewhere, "{url}");
+            assert_eq!(is_remote_url(url), elsewhere, "{url}");
         }
     }
 }

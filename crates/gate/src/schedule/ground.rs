@@ -4,7 +4,7 @@
 //! Paths are kept in two trees, those looked at and those changed.
 //! Two claims meet where one path is the other or lies above it, and at least one of the two changes something.
 
-use super::claim::{Claim, Hold, How, On};
+use super::claim::{How, LockSet, On, ResourceLock};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::path::Component;
@@ -33,9 +33,9 @@ struct Node {
 }
 
 impl Ground {
-    pub(super) fn add(&mut self, call: usize, claim: &Claim) {
+    pub(super) fn add(&mut self, call: usize, claim: &LockSet) {
         for hold in &claim.holds {
-            let places = self.places_mut(hold);
+            let places = self.index_mut(hold);
             match &hold.on {
                 On::Path(path) => places.paths.add(&names(path), call),
                 On::Named(name) => match places.named.get_mut(name) {
@@ -46,9 +46,9 @@ impl Ground {
         }
     }
 
-    pub(super) fn remove(&mut self, call: usize, claim: &Claim) {
+    pub(super) fn remove(&mut self, call: usize, claim: &LockSet) {
         for hold in &claim.holds {
-            let places = self.places_mut(hold);
+            let places = self.index_mut(hold);
             match &hold.on {
                 On::Path(path) => places.paths.remove(&names(path), call),
                 On::Named(name) => {
@@ -64,7 +64,7 @@ impl Ground {
     }
 
     /// The calls whose claims conflict with this one, each once, in order.
-    pub(super) fn meet(&self, claim: &Claim) -> Vec<usize> {
+    pub(super) fn meet(&self, claim: &LockSet) -> Vec<usize> {
         let mut met = Vec::new();
         self.visit(claim, &mut |calls| met.extend(calls));
         met.sort_unstable();
@@ -73,13 +73,13 @@ impl Ground {
     }
 
     /// The last of them before a place.
-    pub(super) fn last_before(&self, place: usize, claim: &Claim) -> Option<usize> {
+    pub(super) fn last_conflict_before(&self, place: usize, claim: &LockSet) -> Option<usize> {
         let mut last = None;
         self.visit(claim, &mut |calls| last = last.max(calls.range(..place).next_back().copied()));
         last
     }
 
-    fn visit(&self, claim: &Claim, see: &mut dyn FnMut(&Calls)) {
+    fn visit(&self, claim: &LockSet, see: &mut dyn FnMut(&Calls)) {
         for hold in &claim.holds {
             self.changed.visit(&hold.on, see);
             if hold.how == How::Change {
@@ -88,7 +88,7 @@ impl Ground {
         }
     }
 
-    fn places_mut(&mut self, hold: &Hold) -> &mut Places {
+    fn index_mut(&mut self, hold: &ResourceLock) -> &mut Places {
         match hold.how {
             How::Look => &mut self.looked,
             How::Change => &mut self.changed,
@@ -175,17 +175,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn holds() -> impl Strategy<Value = Vec<Hold>> {
+    fn holds() -> impl Strategy<Value = Vec<ResourceLock>> {
         let path = prop::collection::vec(prop_oneof![Just("a"), Just("b"), Just("c")], 0..4)
             .prop_map(|names| On::Path(AbsPath::root().join(names.join("/"))));
         let name = prop_oneof![Just("x"), Just("y")].prop_map(|name| On::Named(name.to_owned()));
         let how = prop_oneof![Just(How::Look), Just(How::Change)];
-        let hold = (prop_oneof![3 => path, 1 => name], how).prop_map(|(on, how)| Hold { on, how });
+        let hold = (prop_oneof![3 => path, 1 => name], how).prop_map(|(on, how)| ResourceLock { on, how });
         prop::collection::vec(hold, 0..3)
     }
 
     /// The rule itself, said once more without trees.
-    fn conflict(one: &Hold, two: &Hold) -> bool {
+    fn conflict(one: &ResourceLock, two: &ResourceLock) -> bool {
         let touch = match (&one.on, &two.on) {
             (On::Path(one), On::Path(two)) => one.is_under(two) || two.is_under(one),
             (On::Named(one), On::Named(two)) => one == two,
@@ -201,9 +201,9 @@ mod tests {
             asked in holds(),
         ) {
             let mut ground = Ground::default();
-            let claims: Vec<(Claim, bool)> = claims
+            let claims: Vec<(LockSet, bool)> = claims
                 .into_iter()
-                .map(|(holds, stays)| (Claim { holds, ..Claim::default() }, stays))
+                .map(|(holds, stays)| (LockSet { holds, ..LockSet::default() }, stays))
                 .collect();
             for (call, (claim, _)) in claims.iter().enumerate() {
                 ground.add(call, claim);
@@ -213,7 +213,7 @@ mod tests {
                     ground.remove(call, claim);
                 }
             }
-            let asked = Claim { holds: asked, ..Claim::default() };
+            let asked = LockSet { holds: asked, ..LockSet::default() };
             let naive: Vec<usize> = claims
                 .iter()
                 .enumerate()
@@ -224,7 +224,7 @@ mod tests {
                 .collect();
             for place in 0..claims.len() {
                 let last = naive.iter().copied().filter(|call| *call < place).max();
-                prop_assert_eq!(ground.last_before(place, &asked), last);
+                prop_assert_eq!(ground.last_conflict_before(place, &asked), last);
             }
             prop_assert_eq!(ground.meet(&asked), naive);
         }

@@ -25,16 +25,16 @@ mod plan;
 mod queue;
 mod turn;
 
-pub(crate) use plan::Foreseen;
+pub(crate) use plan::PrevalidatedCall;
 pub(crate) use turn::Turn;
 
 use crate::gate::Gate;
 use crate::hook::{BatchEnd, BatchedCall};
 use crate::pipeline::{CallLimits, Closed, words_of};
 use crate::scene::Session;
-use crate::shape::shape_batch;
+use crate::shape::truncate_batch;
 use crate::stage::finish::add_context;
-use crate::trail::Trail;
+use crate::trail::RecordBuilder;
 use futures_util::FutureExt;
 use futures_util::Stream;
 use plan::{Plan, plan};
@@ -172,8 +172,8 @@ impl Batch {
             calls.push(closed.unwrap_or_else(|| self.shared.lost(&call.id)));
         }
         let gate = &self.shared.gate;
-        shape_batch(&mut calls, gate.batch_chars, gate.spill.as_deref(), &self.shared.session);
-        let end = self.tell_hooks(&calls).await;
+        truncate_batch(&mut calls, gate.batch_chars, gate.spill.as_deref(), &self.shared.session);
+        let end = self.run_hooks(&calls).await;
         if let Some(last) = calls.last_mut() {
             add_context(&mut last.result, end.context);
             last.messages.extend(end.messages);
@@ -183,7 +183,7 @@ impl Batch {
     }
 
     /// `PostToolBatch`, once. What the hooks say goes with the last call, which is what the model reads last.
-    async fn tell_hooks(&self, calls: &[Closed]) -> BatchEnd {
+    async fn run_hooks(&self, calls: &[Closed]) -> BatchEnd {
         let gate = &self.shared.gate;
         if calls.is_empty() || !gate.current().hooks.iter().any(|hook| hook.wants_batches()) {
             return BatchEnd::default();
@@ -258,7 +258,7 @@ impl Shared {
     fn lost(&self, id: &CallId) -> Closed {
         let call = ToolCall::new(id.clone(), "", "");
         let refusal = Refusal::new(Code::Cancelled, "the call was taken away with its runtime");
-        let record = Trail::unrecorded(&self.session, &call, &refusal);
+        let record = RecordBuilder::unrecorded(&self.session, &call, &refusal);
         Closed { result: Err(refusal), record, stop: None, messages: Vec::new() }
     }
 }
@@ -295,13 +295,13 @@ impl Pending {
         let turn = Turn::new(Arc::clone(&self.shared), self.place, plan, seat);
         self.started = true;
         let Shared { gate, session, .. } = &*self.shared;
-        let calling = AssertUnwindSafe(gate.call_in_turn(session, &self.call, limits, Some(turn)));
+        let calling = AssertUnwindSafe(gate.call_in_batch(session, &self.call, limits, Some(turn)));
         let closed = match calling.catch_unwind().await {
             Ok(closed) => closed,
             // The call itself catches what tools and hooks do; this is a sink that crashed.
             Err(panic) => {
                 let refusal = Refusal::new(Code::Internal, format!("crashed: {}", words_of(&*panic)));
-                let record = Trail::unrecorded(session, &self.call, &refusal);
+                let record = RecordBuilder::unrecorded(session, &self.call, &refusal);
                 Closed { result: Err(refusal), record, stop: None, messages: Vec::new() }
             }
         };
@@ -312,7 +312,7 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if !self.started {
-            drop(Trail::open(self.shared.gate.audience.clone(), &self.shared.session, &self.call));
+            drop(RecordBuilder::open(self.shared.gate.audience.clone(), &self.shared.session, &self.call));
         }
         let planner = self.shared.planner();
         let commands = lock(&self.shared.queue).finish(self.place, &planner);

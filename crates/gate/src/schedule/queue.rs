@@ -10,7 +10,7 @@
 //! A paused call waits only for calls that run, and a call that pauses does not wait for those that had paused before
 //! it, so no two can wait for each other.
 
-use super::claim::Claim;
+use super::claim::LockSet;
 use super::ground::Ground;
 use super::plan::Plan;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use toolgate_proto::ToolCall;
 
 /// Looks ahead at a call.
-pub(super) type Planner<'a> = &'a dyn Fn(&ToolCall, Option<Plan>) -> Plan;
+pub(super) type CallPlanner<'a> = &'a dyn Fn(&ToolCall, Option<Plan>) -> Plan;
 
 /// The calls of one batch, in order.
 #[derive(Default)]
@@ -47,7 +47,7 @@ struct Entry {
     call: Arc<ToolCall>,
     status: Status,
     plan: Option<Plan>,
-    claim: Claim,
+    claim: LockSet,
     /// Its claim lies on what is taken, and not on what is wanted.
     takes: bool,
     /// How many calls it waits for.
@@ -73,7 +73,7 @@ impl Queue {
     pub(super) fn push(
         &mut self,
         call: Arc<ToolCall>,
-        planner: Planner<'_>,
+        planner: CallPlanner<'_>,
     ) -> (usize, oneshot::Receiver<Plan>) {
         let (go, turn) = oneshot::channel();
         let place = self.entries.len();
@@ -81,7 +81,7 @@ impl Queue {
             call,
             status: Status::Waiting,
             plan: None,
-            claim: Claim::default(),
+            claim: LockSet::default(),
             takes: false,
             blockers: 0,
             blocks: Vec::new(),
@@ -94,14 +94,14 @@ impl Queue {
     }
 
     /// A call is over. Returns the commands whose turn has come.
-    pub(super) fn finish(&mut self, place: usize, planner: Planner<'_>) -> Vec<String> {
+    pub(super) fn finish(&mut self, place: usize, planner: CallPlanner<'_>) -> Vec<String> {
         let Some(entry) = self.entries.get_mut(place) else { return Vec::new() };
         if entry.status == Status::Finished {
             return Vec::new();
         }
         entry.status = Status::Finished;
         let blocked = std::mem::take(&mut entry.blocks);
-        self.give_up(place);
+        self.release_locks(place);
         self.unfinished.remove(&place);
         let free = self.unblock(blocked);
         self.free(free, planner);
@@ -112,19 +112,19 @@ impl Queue {
     pub(super) fn change(
         &mut self,
         place: usize,
-        claim: Claim,
-        planner: Planner<'_>,
+        claim: LockSet,
+        planner: CallPlanner<'_>,
     ) -> Option<oneshot::Receiver<()>> {
         let entry = self.entries.get_mut(place).filter(|entry| entry.status == Status::Started)?;
         entry.status = Status::Paused;
         let blocked = std::mem::take(&mut entry.blocks);
-        self.give_up(place);
+        self.release_locks(place);
         self.entries.get_mut(place)?.claim = claim;
         let free = self.unblock(blocked);
         self.lay(place);
         let entry = self.entries.get_mut(place)?;
         if entry.blockers > 0 && !self.removing.is_empty() {
-            entry.claim.reckon_with_the_worst();
+            entry.claim.add_parent_locks();
         }
         self.put(place);
         let entry = self.entries.get_mut(place)?;
@@ -168,7 +168,7 @@ impl Queue {
         free
     }
 
-    fn free(&mut self, free: Vec<usize>, planner: Planner<'_>) {
+    fn free(&mut self, free: Vec<usize>, planner: CallPlanner<'_>) {
         for other in free {
             if self.entries.get(other).is_some_and(|entry| entry.blockers == 0) {
                 self.freed(other, planner);
@@ -177,7 +177,7 @@ impl Queue {
         self.look_ahead(planner);
     }
 
-    fn look_ahead(&mut self, planner: Planner<'_>) {
+    fn look_ahead(&mut self, planner: CallPlanner<'_>) {
         while self.alone.is_empty() {
             let place = self.planned;
             let Some(entry) = self.entries.get(place) else { return };
@@ -191,11 +191,11 @@ impl Queue {
     }
 
     /// Nothing blocks this call any more, as far as was known when it was last looked at.
-    fn freed(&mut self, place: usize, planner: Planner<'_>) {
+    fn freed(&mut self, place: usize, planner: CallPlanner<'_>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         match entry.status {
             Status::Waiting => {
-                self.give_up(place);
+                self.release_locks(place);
                 self.place(place, planner);
             }
             Status::Paused => {
@@ -210,7 +210,7 @@ impl Queue {
     }
 
     /// Plans a waiting call, and starts it if nothing stands in its way.
-    fn place(&mut self, place: usize, planner: Planner<'_>) {
+    fn place(&mut self, place: usize, planner: CallPlanner<'_>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         let plan = planner(&entry.call, entry.plan.take());
         entry.claim = plan.claim.clone();
@@ -225,7 +225,7 @@ impl Queue {
                 let _ = go.send(plan);
             }
         } else if self.removing.range(..place).next().is_some() {
-            entry.claim.reckon_with_the_worst();
+            entry.claim.add_parent_locks();
         }
         self.put(place);
     }
@@ -241,7 +241,7 @@ impl Queue {
             met.extend(&self.alone);
             // Of those that wait before it the last will do, because a waiting call looks again when what it waits
             // for is over; and one that waits behind it will find it then.
-            met.extend(self.wanted.last_before(place, &entry.claim).filter(|_| !pausing));
+            met.extend(self.wanted.last_conflict_before(place, &entry.claim).filter(|_| !pausing));
             met.sort_unstable();
             met.dedup();
             met
@@ -293,7 +293,7 @@ impl Queue {
         }
     }
 
-    fn give_up(&mut self, place: usize) {
+    fn release_locks(&mut self, place: usize) {
         if let Some(entry) = self.entries.get_mut(place) {
             let claim = std::mem::take(&mut entry.claim);
             let ground = if entry.takes { &mut self.taken } else { &mut self.wanted };

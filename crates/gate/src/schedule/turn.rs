@@ -1,9 +1,9 @@
 //! The part of the schedule that a call carries with it: its place, its seat, and what was foreseen of it.
 
-use super::claim::claim_of;
-use super::plan::{Foreseen, Plan};
+use super::claim::required_locks;
+use super::plan::{Plan, PrevalidatedCall};
 use super::{Shared, lock};
-use crate::registry::Registered;
+use crate::registry::RegisteredTool;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use toolgate_policy::Policy;
@@ -15,7 +15,7 @@ pub(crate) struct Turn {
     place: usize,
     planned: Vec<Effect>,
     certain: bool,
-    foreseen: Option<Foreseen>,
+    foreseen: Option<PrevalidatedCall>,
     /// A call that waits for a person needs none.
     seatless: bool,
     seat: Option<OwnedSemaphorePermit>,
@@ -34,12 +34,12 @@ impl Turn {
     }
 
     /// What reading the input gave, if it was read ahead.
-    pub(crate) fn foreseen(&mut self) -> Option<Foreseen> {
+    pub(crate) fn foreseen(&mut self) -> Option<PrevalidatedCall> {
         self.foreseen.take()
     }
 
     /// Gives the seat to another call while this one waits for a person.
-    pub(crate) fn stand_aside(&mut self) {
+    pub(crate) fn release_slot(&mut self) {
         self.seat = None;
     }
 
@@ -53,9 +53,9 @@ impl Turn {
 
     /// The call will do this. Where that is not what was planned, other calls may be in the way: then this waits for
     /// them and returns true, and the call must be judged anew, because they may have changed what it finds.
-    pub(crate) async fn settles_on(
+    pub(crate) async fn wait_for_effects(
         &mut self,
-        tool: &Registered,
+        tool: &RegisteredTool,
         effects: &[Effect],
         policy: &Policy,
         workspace: &Workspace,
@@ -63,7 +63,7 @@ impl Turn {
         if self.certain && self.planned == effects {
             return false;
         }
-        let claim = claim_of(tool, effects, policy, workspace);
+        let claim = required_locks(tool, effects, policy, workspace);
         self.planned = effects.to_vec();
         self.certain = true;
         self.seatless = claim.seatless;
@@ -71,7 +71,7 @@ impl Turn {
         match wait {
             None => false,
             Some(wait) => {
-                self.stand_aside();
+                self.release_slot();
                 // An error means that the batch is gone; the call is about to be cancelled.
                 let _ = wait.await;
                 self.sit_down().await;

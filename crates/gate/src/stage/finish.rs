@@ -4,7 +4,7 @@ use super::validate::Valid;
 use crate::gate::Current;
 use crate::hook::{self, Hook, HookAnswer, HookCall, HookDecision, Moment, OnFailure};
 use crate::pipeline::Walk;
-use crate::registry::Registered;
+use crate::registry::RegisteredTool;
 use crate::schema::Checker;
 use crate::shape::{Store, shape};
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use toolgate_proto::{Block, CallResult, Code, HookMark, Intent, Modifier, Output
 
 /// What hooks after the run are told about.
 pub(crate) struct Told {
-    tool: Arc<Registered>,
+    tool: Arc<RegisteredTool>,
     /// Absent where there are no hooks to be told.
     input: Option<Map<String, Value>>,
 }
@@ -41,7 +41,7 @@ pub(crate) async fn finish(walk: &mut Walk<'_>, result: CallResult) -> CallResul
     if let Ok(output) = &result {
         apply(walk, &told.tool, &output.modifiers);
     }
-    if let (Some(moment), Some(input)) = (moment_of(&result), &told.input)
+    if let (Some(moment), Some(input)) = (post_run_event(&result), &told.input)
         && hook::wants(&walk.current.hooks, moment, &told.tool.identity)
     {
         result = tell_all(walk, &told, input, moment, result).await;
@@ -66,7 +66,7 @@ pub(crate) async fn finish(walk: &mut Walk<'_>, result: CallResult) -> CallResul
     result
 }
 
-fn moment_of(result: &CallResult) -> Option<Moment> {
+fn post_run_event(result: &CallResult) -> Option<Moment> {
     match result {
         Ok(_) => Some(Moment::PostToolUse),
         Err(refusal) if refusal.stage >= Stage::Guard => Some(Moment::PostToolUseFailure),
@@ -104,7 +104,7 @@ async fn tell_all(
             match timeout(walk.gate.grace, telling).await {
                 Ok(telling) => telling,
                 Err(_) => {
-                    walk.trail.note(|record| record.hooks.push(cut_short(hook.as_ref(), moment)));
+                    walk.trail.note(|record| record.hooks.push(timed_out_mark(hook.as_ref(), moment)));
                     continue;
                 }
             }
@@ -188,7 +188,7 @@ fn replaced(output: &Output, updated: Value, schema: Option<&Value>) -> Result<O
     Ok(new)
 }
 
-fn cut_short(hook: &dyn Hook, moment: Moment) -> HookMark {
+fn timed_out_mark(hook: &dyn Hook, moment: Moment) -> HookMark {
     HookMark {
         hook: hook.name().to_owned(),
         moment: moment.as_str().to_owned(),
@@ -199,7 +199,7 @@ fn cut_short(hook: &dyn Hook, moment: Moment) -> HookMark {
 }
 
 /// Applies what a successful call changes about its session.
-fn apply(walk: &Walk<'_>, tool: &Registered, modifiers: &[Modifier]) {
+fn apply(walk: &Walk<'_>, tool: &RegisteredTool, modifiers: &[Modifier]) {
     for modifier in modifiers {
         match modifier {
             // At once: the next call of the batch may be an edit of this very file.

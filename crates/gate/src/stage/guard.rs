@@ -9,9 +9,9 @@ use crate::tool::Prepared;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use toolgate_os::sandbox::{FileGuard, PathGuard};
-use toolgate_os::{Access, Files, Hidden, Reach, Secrets};
+use toolgate_os::{Access, Files, Hidden, Reach, SecretFileMatcher};
 use toolgate_policy::{CommandGuard, ReadFilter};
-use toolgate_proto::{AbsPath, Effect, Facts, Intent, Refusal, Scope, Stage, Terms, WriteKind};
+use toolgate_proto::{AbsPath, Effect, Intent, PathFacts, Refusal, Scope, Stage, Terms, WriteKind};
 
 /// A call with nothing left before it.
 pub(crate) struct Ready {
@@ -34,8 +34,9 @@ pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Re
         .journal
         .as_ref()
         .map(|journal| journal.recorder(walk.call.id.clone(), walk.scene.session.id().clone()));
-    let files =
-        hands(walk, &intent, &facts).recorded_by(recorder).checked_by(Arc::clone(&walk.gate.content_checks));
+    let files = hands(walk, &intent, &facts)
+        .with_recorder(recorder)
+        .with_checks(Arc::clone(&walk.gate.content_checks));
     let runs = intent.effects.iter().any(|effect| matches!(effect, Effect::Exec { .. }));
     let file_guard = if runs { file_guard(walk, permit.terms()) } else { FileGuard::default() };
     let cleared = Cleared::new(
@@ -51,7 +52,7 @@ pub(crate) async fn guard(walk: &Walk<'_>, granted: Granted) -> Result<Ready, Re
 
 /// The paths that the intent names, as they were judged. Paths that policy inferred from a command line are the
 /// sandbox's business, not a file tool's. Files that a rule denies to be read are not found below a granted tree.
-fn hands(walk: &Walk<'_>, intent: &Intent, facts: &Facts) -> Files {
+fn hands(walk: &Walk<'_>, intent: &Intent, facts: &PathFacts) -> Files {
     let reach = intent.effects.iter().filter_map(|effect| {
         let (path, scope, access) = match effect {
             Effect::Read { path, scope } => (path, *scope, Access::Read),
@@ -90,16 +91,16 @@ fn file_guard(walk: &Walk<'_>, terms: &Terms) -> FileGuard {
     let guard = policy.command_guard(workspace, &terms.rights);
     // Without rules on reading, most files are told from secrets by their names alone.
     let names = (!policy.hides_any()).then(|| policy.read_filter(workspace));
-    FileGuard::new(Arc::new(GuardedFiles { guard, names }))
+    FileGuard::new(Arc::new(PolicyPathGuard { guard, names }))
 }
 
 /// What policy says of files, in the terms of the sandbox.
-struct GuardedFiles {
+struct PolicyPathGuard {
     guard: CommandGuard,
     names: Option<ReadFilter>,
 }
 
-impl PathGuard for GuardedFiles {
+impl PathGuard for PolicyPathGuard {
     fn hides(&self, real: &AbsPath) -> bool {
         self.guard.hides(real)
     }
@@ -113,14 +114,14 @@ impl PathGuard for GuardedFiles {
     }
 
     fn may_hide_name(&self, name: &str) -> bool {
-        self.names.as_ref().is_none_or(|filter| filter.sensitive_name(name))
+        self.names.as_ref().is_none_or(|filter| filter.is_sensitive_name(name))
     }
 }
 
 /// What policy calls sensitive, for searches.
 struct Sensitive<F>(Arc<LazyLock<ReadFilter, F>>);
 
-impl<F: FnOnce() -> ReadFilter + Send> Secrets for Sensitive<F> {
+impl<F: FnOnce() -> ReadFilter + Send> SecretFileMatcher for Sensitive<F> {
     fn is_secret(&self, path: &AbsPath) -> bool {
         self.0.sensitive(path)
     }
@@ -130,6 +131,6 @@ impl<F: FnOnce() -> ReadFilter + Send> Secrets for Sensitive<F> {
     }
 
     fn is_secret_name(&self, name: &str) -> bool {
-        self.0.sensitive_name(name)
+        self.0.is_sensitive_name(name)
     }
 }

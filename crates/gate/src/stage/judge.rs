@@ -1,20 +1,20 @@
 //! judge: what the call would do, what is really at its paths, and what policy says of that.
 
-use super::screen::Screened;
+use super::screen::ScreenedCall;
 use super::validate::Valid;
 use crate::gate::Current;
 use crate::scene::Scene;
 use serde_json::{Map, Value};
 use toolgate_os::{NamePattern, expand_pattern};
-use toolgate_policy::{Judgement, Opinion, Policy, Request, ShellGlob, Survey};
-use toolgate_proto::{Facts, Intent, JudgedAs, PathFact, Refusal, ToolIdentity, Workspace};
+use toolgate_policy::{HookOpinion, IntentSurvey, Judgement, Policy, Request, ShellGlob};
+use toolgate_proto::{Intent, JudgedAs, PathFact, PathFacts, Refusal, ToolIdentity, Workspace};
 
 /// A call that policy has judged.
 pub(crate) struct Judged {
-    pub(crate) screened: Screened,
+    pub(crate) screened: ScreenedCall,
     pub(crate) intent: Intent,
-    pub(crate) survey: Survey,
-    pub(crate) facts: Facts,
+    pub(crate) survey: IntentSurvey,
+    pub(crate) facts: PathFacts,
     pub(crate) judgement: Judgement,
 }
 
@@ -52,7 +52,7 @@ pub struct Intended {
     pub intent: Intent,
 }
 
-pub(crate) fn judge(current: &Current, scene: &Scene, screened: Screened) -> Result<Judged, Refusal> {
+pub(crate) fn judge(current: &Current, scene: &Scene, screened: ScreenedCall) -> Result<Judged, Refusal> {
     let intent = intent_of(&screened.valid, scene);
     let (judgement, survey, facts) = decide(
         &current.policy,
@@ -91,9 +91,9 @@ fn other_names(fact: &mut PathFact, workspace: &Workspace) {
 }
 
 /// A shell pattern, as the os matches it with names.
-struct GlobNames(ShellGlob);
+struct ShellGlobMatcher(ShellGlob);
 
-impl NamePattern for GlobNames {
+impl NamePattern for ShellGlobMatcher {
     fn depth(&self) -> usize {
         self.0.depth()
     }
@@ -111,14 +111,14 @@ fn decide(
     policy: &Policy,
     workspace: &Workspace,
     (tool, input, intent): (&ToolIdentity, &Map<String, Value>, &Intent),
-    opinions: &[Opinion],
+    opinions: &[HookOpinion],
     consulted: bool,
-) -> (Judgement, Survey, Facts) {
+) -> (Judgement, IntentSurvey, PathFacts) {
     let mut survey = policy.survey_call(input, intent, workspace);
     survey.only_spoken_of = consulted;
-    let mut facts = Facts::none();
+    let mut facts = PathFacts::none();
     for glob in &survey.globs {
-        let matches = ShellGlob::parse(glob).and_then(|pattern| expand_pattern(&GlobNames(pattern)));
+        let matches = ShellGlob::parse(glob).and_then(|pattern| expand_pattern(&ShellGlobMatcher(pattern)));
         let Some(matches) = matches else { continue };
         for fact in toolgate_os::resolve_all(&matches) {
             facts.insert(fact);

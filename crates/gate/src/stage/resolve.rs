@@ -1,14 +1,14 @@
 //! resolve: is there a tool of that name, and is it shown here?
 
 use crate::gate::Current;
-use crate::registry::Registered;
+use crate::registry::RegisteredTool;
 use crate::schema::nearest;
 use std::sync::Arc;
 use toolgate_proto::{Code, Refusal, ToolIdentity, ToolName};
 
 /// A tool that is there and shown.
 pub(crate) struct Found {
-    pub(crate) tool: Arc<Registered>,
+    pub(crate) tool: Arc<RegisteredTool>,
 }
 
 impl Found {
@@ -26,7 +26,11 @@ pub(crate) fn known(current: &Current, name: &ToolName) -> Result<Found, Refusal
     find(current, name, |tool| current.visibility.offers(&tool.identity))
 }
 
-fn find(current: &Current, name: &ToolName, shown: impl Fn(&Registered) -> bool) -> Result<Found, Refusal> {
+fn find(
+    current: &Current,
+    name: &ToolName,
+    shown: impl Fn(&RegisteredTool) -> bool,
+) -> Result<Found, Refusal> {
     match current.registry.get(name.as_str()) {
         Some(tool) if shown(tool) => Ok(Found { tool: Arc::clone(tool) }),
         // Hidden and unknown get the same words: a model is not told what it may not see.

@@ -1,7 +1,7 @@
 //! run: the tool itself, under cancellation and deadline.
 
 use super::guard::Ready;
-use super::settle::Ear;
+use super::settle::PromptLock;
 use crate::pipeline::{Walk, words_of};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
@@ -20,7 +20,7 @@ pub(crate) async fn run(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
 
 async fn run_tool(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
     let Ready { prepared, cleared, timeout: own, asks, progress: _ } = ready;
-    let ear = asks.then(|| walk.scene.session.state::<Ear>());
+    let ear = asks.then(|| walk.scene.session.state::<PromptLock>());
     let _held = match &ear {
         Some(ear) => Some(walk.within(async { Ok(ear.get().await) }).await?),
         None => None,
@@ -32,7 +32,7 @@ async fn run_tool(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
     let stopped = tokio::select! {
         biased;
         refusal = walk.stopped() => refusal,
-        ended = &mut running => return ended.unwrap_or_else(|panic| Err(crashed(&*panic))).map_err(at_run),
+        ended = &mut running => return ended.unwrap_or_else(|panic| Err(crashed(&*panic))).map_err(with_run_stage),
     };
     // The tool gets a moment to end by itself: it may have processes to stop and output to hand over.
     walk.cancel.cancel();
@@ -49,7 +49,7 @@ async fn run_tool(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
 }
 
 /// A refusal that a tool made without minding the stage happened here.
-fn at_run(refusal: Refusal) -> Refusal {
+fn with_run_stage(refusal: Refusal) -> Refusal {
     if refusal.stage < Stage::Run { refusal.at(Stage::Run) } else { refusal }
 }
 

@@ -5,21 +5,21 @@ use super::validate::{Valid, accept};
 use crate::hook::{self, HookAnswer, HookCall, HookDecision, Moment, refusal_for};
 use crate::pipeline::Walk;
 use std::sync::Arc;
-use toolgate_policy::Opinion;
+use toolgate_policy::HookOpinion;
 use toolgate_proto::{Code, Refusal};
 
 /// A valid input that every hook has seen.
-pub(crate) struct Screened {
+pub(crate) struct ScreenedCall {
     pub(crate) valid: Valid,
-    pub(crate) opinions: Vec<Opinion>,
+    pub(crate) opinions: Vec<HookOpinion>,
 }
 
 /// A call that no hook wants to see.
-pub(crate) fn unscreened(valid: Valid) -> Screened {
-    Screened { valid, opinions: Vec::new() }
+pub(crate) fn unscreened(valid: Valid) -> ScreenedCall {
+    ScreenedCall { valid, opinions: Vec::new() }
 }
 
-pub(crate) async fn screen(walk: &mut Walk<'_>, valid: Valid) -> Result<Screened, Refusal> {
+pub(crate) async fn screen(walk: &mut Walk<'_>, valid: Valid) -> Result<ScreenedCall, Refusal> {
     let mut screened = unscreened(valid);
     let hooks = Arc::clone(&walk.current.hooks);
     // Nothing beats a deny, so it ends the round. A defer waits until every later hook had the chance to deny.

@@ -1,35 +1,35 @@
 //! settle: an allow becomes a permit, a deny a refusal, and an ask a question to somebody.
 
 use super::judge::Judged;
-use super::screen::Screened;
+use super::screen::ScreenedCall;
 use super::validate::{Valid, accept};
-use crate::approve::{Answer, Answered, ask};
+use crate::approve::{Answer, ReceivedAnswer, ask};
 use crate::permit::Permit;
 use crate::pipeline::Walk;
 use tokio::sync::{Mutex, MutexGuard};
-use toolgate_proto::{Approval, Code, Facts, Intent, Question, Reason, Refusal, Terms, Verdict};
+use toolgate_proto::{Approval, Code, Intent, PathFacts, Question, Reason, Refusal, Terms, Verdict};
 
 /// A call that may run.
 pub(crate) struct Granted {
     pub(crate) permit: Permit,
     pub(crate) valid: Valid,
     pub(crate) intent: Intent,
-    pub(crate) facts: Facts,
+    pub(crate) facts: PathFacts,
 }
 
-pub(crate) enum Settled {
+pub(crate) enum SettleOutcome {
     Granted(Box<Granted>),
     /// The approver changed the input: judge it again.
-    Revised(Screened),
+    Revised(ScreenedCall),
     /// The rules changed while another question was being asked: judge it again, this one may be answered.
-    Overtaken(Box<Screened>),
+    Overtaken(Box<ScreenedCall>),
 }
 
 /// Whoever holds this has the person's ear. A person is asked one question at a time in each session.
 #[derive(Default)]
-pub(crate) struct Ear(Mutex<()>);
+pub(crate) struct PromptLock(Mutex<()>);
 
-impl Ear {
+impl PromptLock {
     /// Waits until nobody else is asking. True if somebody was.
     pub(crate) async fn get(&self) -> (MutexGuard<'_, ()>, bool) {
         match self.0.try_lock() {
@@ -49,7 +49,11 @@ tokio::task_local! {
 }
 
 /// Asks, with the person's ear; whoever answers with the help of a tool has it already.
-async fn ask_in_turn(walk: &mut Walk<'_>, judged: &Judged, question: &Question) -> Result<Heard, Refusal> {
+async fn ask_with_prompt_lock(
+    walk: &mut Walk<'_>,
+    judged: &Judged,
+    question: &Question,
+) -> Result<Heard, Refusal> {
     let depth = ANSWERING.try_with(|depth| *depth).unwrap_or(0);
     if depth > DEEPEST {
         return Err(Refusal::new(
@@ -57,7 +61,7 @@ async fn ask_in_turn(walk: &mut Walk<'_>, judged: &Judged, question: &Question) 
             "this question stands in the answering of another of its kind",
         ));
     }
-    let ear = walk.scene.session.state::<Ear>();
+    let ear = walk.scene.session.state::<PromptLock>();
     let _held = if depth == 0 {
         let (held, waited) = walk.within(async { Ok(ear.get().await) }).await?;
         if waited && walk.catch_up() {
@@ -72,12 +76,12 @@ async fn ask_in_turn(walk: &mut Walk<'_>, judged: &Judged, question: &Question) 
 }
 
 enum Heard {
-    Answer(Answered),
+    Answer(ReceivedAnswer),
     /// The rules changed while this question waited for its turn.
     Overtaken,
 }
 
-pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settled, Refusal> {
+pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<SettleOutcome, Refusal> {
     let settled = match judged.judgement.verdict.clone() {
         Verdict::Allow(terms) => granted(judged, terms),
         Verdict::Deny(reason) => {
@@ -86,23 +90,28 @@ pub(crate) async fn settle(walk: &mut Walk<'_>, judged: Judged) -> Result<Settle
         }
         Verdict::Ask(question) => {
             if let Some(turn) = &mut walk.turn {
-                turn.stand_aside();
+                turn.release_slot();
             }
-            match ask_in_turn(walk, &judged, &question).await? {
+            match ask_with_prompt_lock(walk, &judged, &question).await? {
                 Heard::Answer(answered) => obey(walk, judged, &question, answered)?,
-                Heard::Overtaken => return Ok(Settled::Overtaken(Box::new(judged.screened))),
+                Heard::Overtaken => return Ok(SettleOutcome::Overtaken(Box::new(judged.screened))),
             }
         }
     };
-    if matches!(settled, Settled::Granted(_)) {
+    if matches!(settled, SettleOutcome::Granted(_)) {
         walk.sit_down().await?;
     }
     Ok(settled)
 }
 
-fn granted(judged: Judged, terms: Terms) -> Settled {
+fn granted(judged: Judged, terms: Terms) -> SettleOutcome {
     let Judged { screened, intent, facts, .. } = judged;
-    Settled::Granted(Box::new(Granted { permit: Permit::issue(terms), valid: screened.valid, intent, facts }))
+    SettleOutcome::Granted(Box::new(Granted {
+        permit: Permit::issue(terms),
+        valid: screened.valid,
+        intent,
+        facts,
+    }))
 }
 
 /// Does what somebody answered.
@@ -110,8 +119,8 @@ fn obey(
     walk: &mut Walk<'_>,
     judged: Judged,
     question: &Question,
-    Answered { by, answer, micros }: Answered,
-) -> Result<Settled, Refusal> {
+    ReceivedAnswer { by, answer, micros }: ReceivedAnswer,
+) -> Result<SettleOutcome, Refusal> {
     let mut said = |answer: &str| {
         walk.trail.answered(Approval { by: by.clone(), answer: answer.to_owned(), micros });
     };
@@ -134,7 +143,7 @@ fn obey(
             let valid = accept(judged.screened.valid.tool, input)?;
             walk.trail.read(valid.input());
             walk.told = Some(super::finish::Told::about(&valid, &walk.current));
-            return Ok(Settled::Revised(Screened { valid, opinions: judged.screened.opinions }));
+            return Ok(SettleOutcome::Revised(ScreenedCall { valid, opinions: judged.screened.opinions }));
         }
         Answer::No { message } => {
             said("no");

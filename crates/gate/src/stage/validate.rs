@@ -1,7 +1,7 @@
 //! validate: strict JSON, then the schema, then the tool's own type and checks.
 
 use super::resolve::Found;
-use crate::registry::Registered;
+use crate::registry::RegisteredTool;
 use crate::tool::Prepared;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use toolgate_proto::{Code, Refusal, Stage, ToolIdentity, json};
 
 /// An input that fits its tool.
 pub(crate) struct Valid {
-    pub(crate) tool: Arc<Registered>,
+    pub(crate) tool: Arc<RegisteredTool>,
     pub(crate) prepared: Box<dyn Prepared>,
     input: Map<String, Value>,
 }
@@ -29,7 +29,7 @@ pub(crate) fn validate(found: Found, text: &str) -> Result<Valid, Refusal> {
 }
 
 /// Takes an input that is JSON already: what a hook or an approver made of it.
-pub(crate) fn accept(tool: Arc<Registered>, input: Map<String, Value>) -> Result<Valid, Refusal> {
+pub(crate) fn accept(tool: Arc<RegisteredTool>, input: Map<String, Value>) -> Result<Valid, Refusal> {
     let whole = Value::Object(input);
     tool.checker.check(&whole)?;
     let Value::Object(input) = whole else {

@@ -1,13 +1,13 @@
 //! The Messages API: a block of content for each call, ended by its own mark.
 
-use super::{Growing, Heard, index, text};
+use super::{Heard, PartialCallInput, index, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toolgate_proto::{CallId, ToolCall};
 
 /// The blocks of one message that are calls.
 #[derive(Debug, Default)]
-pub(super) struct Blocks {
+pub(super) struct AnthropicDecoder {
     open: BTreeMap<u64, Block>,
     /// Ended without any input. Whether that means no fields, or that the model was stopped before the first, only
     /// the reason why it stopped can tell.
@@ -17,16 +17,16 @@ pub(super) struct Blocks {
 #[derive(Debug)]
 struct Block {
     call: ToolCall,
-    input: Growing,
+    input: PartialCallInput,
 }
 
-impl Blocks {
+impl AnthropicDecoder {
     pub(super) fn hear(&mut self, event: &Value) -> Heard {
         match text(event, "type") {
             Some("content_block_start") => self.start(event),
             Some("content_block_delta") => self.delta(event),
             Some("content_block_stop") => self.stop(event),
-            Some("message_delta") => self.stopped_because(event),
+            Some("message_delta") => self.handle_stop_reason(event),
             Some("message_stop") => Heard { finished: true, ..Heard::default() },
             Some("error") => {
                 let said = event.get("error").and_then(|error| text(error, "message"));
@@ -48,7 +48,7 @@ impl Blocks {
         let (Some(id), Some(name)) = (text(block, "id"), text(block, "name")) else {
             return Heard::broken("a call has no id or no name");
         };
-        let mut input = Growing::default();
+        let mut input = PartialCallInput::default();
         if let Some(given) =
             block.get("input").filter(|given| given.as_object().is_none_or(|map| !map.is_empty()))
         {
@@ -84,7 +84,7 @@ impl Blocks {
         Heard { calls: vec![block.call], ..Heard::default() }
     }
 
-    fn stopped_because(&mut self, event: &Value) -> Heard {
+    fn handle_stop_reason(&mut self, event: &Value) -> Heard {
         let reason = event.get("delta").and_then(|delta| text(delta, "stop_reason"));
         match reason {
             Some("tool_use" | "end_turn" | "stop_sequence" | "pause_turn") => {

@@ -3,14 +3,14 @@
 //! So a call is given when its input is a whole object *and* a later one has begun; else when the answer is finished.
 //! An input of `{}` waits for that as well: some servers send it first and the fields after it.
 
-use super::{Growing, Heard, index, text};
+use super::{Heard, PartialCallInput, index, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toolgate_proto::{CallId, ToolCall};
 
 /// The calls of one answer.
 #[derive(Debug, Default)]
-pub(super) struct Deltas {
+pub(super) struct ChatDecoder {
     calls: BTreeMap<u64, Piece>,
     /// The one that was last spoken of, for servers that leave the index out.
     last: Option<u64>,
@@ -20,11 +20,11 @@ pub(super) struct Deltas {
 struct Piece {
     id: Option<String>,
     name: String,
-    input: Growing,
+    input: PartialCallInput,
     given: bool,
 }
 
-impl Deltas {
+impl ChatDecoder {
     pub(super) fn hear(&mut self, event: &Value) -> Heard {
         if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
             let said = text(error, "message").unwrap_or("it gave no reason");
@@ -89,7 +89,7 @@ impl Deltas {
             if call.given {
                 continue;
             }
-            if Some(*place) == newest || call.name.is_empty() || !call.input.is_whole_object() {
+            if Some(*place) == newest || call.name.is_empty() || !call.input.is_complete_object() {
                 break;
             }
             given.push(call.give(*place));
@@ -102,7 +102,7 @@ impl Deltas {
         let whole_only = matches!(reason, "length" | "content_filter" | "error");
         let mut given = Vec::new();
         for (place, call) in &mut self.calls {
-            let fits = !whole_only || call.input.is_whole_object();
+            let fits = !whole_only || call.input.is_complete_object();
             if !call.given && !call.name.is_empty() && fits {
                 given.push(call.give(*place));
             }

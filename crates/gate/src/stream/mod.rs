@@ -1,6 +1,6 @@
 //! Calls out of a model's stream, each the moment its input is complete.
 //!
-//! An [`Assembler`] takes the bytes of a provider's answer as they come, cut anywhere, and gives [`ToolCall`]s.
+//! An [`CallAssembler`] takes the bytes of a provider's answer as they come, cut anywhere, and gives [`ToolCall`]s.
 //! Handed to a [`Batch`](crate::Batch) they start while the model is still writing the next one.
 //!
 //! A call is given only when nothing can be added to it any more.
@@ -39,7 +39,7 @@ use toolgate_proto::{CallId, ToolCall, json};
 
 /// Whose stream it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Provider {
+pub enum ProviderApi {
     /// The Messages API: content blocks.
     Anthropic,
     /// Chat Completions, as many servers speak it.
@@ -50,7 +50,7 @@ pub enum Provider {
 
 /// Puts calls together from a stream.
 #[derive(Debug)]
-pub struct Assembler {
+pub struct CallAssembler {
     sse: sse::SseReader,
     reader: Reader,
     state: State,
@@ -58,14 +58,14 @@ pub struct Assembler {
 
 /// Why a stream is not whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StreamProblem {
+pub struct CallStreamError {
     /// What happened, lower case, without a full stop.
     pub reason: String,
     /// Calls that were begun and never given.
     pub unfinished: Vec<CallId>,
 }
 
-impl fmt::Display for StreamProblem {
+impl fmt::Display for CallStreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)?;
         if let Some(first) = self.unfinished.first() {
@@ -75,13 +75,13 @@ impl fmt::Display for StreamProblem {
     }
 }
 
-impl std::error::Error for StreamProblem {}
+impl std::error::Error for CallStreamError {}
 
 #[derive(Debug)]
 enum Reader {
-    Anthropic(anthropic::Blocks),
-    Chat(chat::Deltas),
-    Responses(responses::Items),
+    Anthropic(anthropic::AnthropicDecoder),
+    Chat(chat::ChatDecoder),
+    Responses(responses::ResponsesDecoder),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,13 +109,13 @@ impl Heard {
     }
 }
 
-impl Assembler {
+impl CallAssembler {
     /// For the stream of one answer.
-    pub fn new(provider: Provider) -> Self {
+    pub fn new(provider: ProviderApi) -> Self {
         let reader = match provider {
-            Provider::Anthropic => Reader::Anthropic(anthropic::Blocks::default()),
-            Provider::OpenAiChat => Reader::Chat(chat::Deltas::default()),
-            Provider::OpenAiResponses => Reader::Responses(responses::Items::default()),
+            ProviderApi::Anthropic => Reader::Anthropic(anthropic::AnthropicDecoder::default()),
+            ProviderApi::OpenAiChat => Reader::Chat(chat::ChatDecoder::default()),
+            ProviderApi::OpenAiResponses => Reader::Responses(responses::ResponsesDecoder::default()),
         };
         Self { sse: sse::SseReader::default(), reader, state: State::Open }
     }
@@ -163,7 +163,7 @@ impl Assembler {
     }
 
     /// The stream is over. An error if it was cut: then the calls given before stand, and there are no more.
-    pub fn end(&self) -> Result<(), StreamProblem> {
+    pub fn end(&self) -> Result<(), CallStreamError> {
         let unfinished = match &self.reader {
             Reader::Anthropic(blocks) => blocks.unfinished(),
             Reader::Chat(deltas) => deltas.unfinished(),
@@ -175,7 +175,7 @@ impl Assembler {
             State::Open => "the stream ended before the answer did".to_owned(),
             State::Broken(reason) => reason.clone(),
         };
-        Err(StreamProblem { reason, unfinished })
+        Err(CallStreamError { reason, unfinished })
     }
 }
 
@@ -185,7 +185,7 @@ pub struct StreamedCalls {
     /// Every call that was given, in order.
     pub calls: Vec<Closed>,
     /// Whether the stream was whole.
-    pub ended: Result<(), StreamProblem>,
+    pub ended: Result<(), CallStreamError>,
 }
 
 impl Gate {
@@ -193,7 +193,7 @@ impl Gate {
     pub async fn call_stream<B, E>(
         self: &Arc<Self>,
         session: &Session,
-        provider: Provider,
+        provider: ProviderApi,
         bytes: impl Stream<Item = Result<B, E>> + Send,
         limits: CallLimits,
     ) -> StreamedCalls
@@ -202,7 +202,7 @@ impl Gate {
         E: fmt::Display,
     {
         let mut bytes = std::pin::pin!(bytes);
-        let mut assembler = Assembler::new(provider);
+        let mut assembler = CallAssembler::new(provider);
         let mut batch = self.batch(session, limits.clone());
         loop {
             let chunk = tokio::select! {
@@ -232,9 +232,9 @@ impl Gate {
 
 /// The text of an input while it grows. What is too much for any call is not kept: the gate refuses it by its length.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Growing(String);
+struct PartialCallInput(String);
 
-impl Growing {
+impl PartialCallInput {
     fn add(&mut self, text: &str) {
         if self.0.len() <= json::Limits::CALL.bytes {
             self.0.push_str(text);
@@ -242,7 +242,7 @@ impl Growing {
     }
 
     /// One JSON object, whole, with something in it.
-    fn is_whole_object(&self) -> bool {
+    fn is_complete_object(&self) -> bool {
         self.0.trim_end().ends_with('}')
             && matches!(serde_json::from_str::<Value>(&self.0), Ok(Value::Object(map)) if !map.is_empty())
     }

@@ -1,23 +1,23 @@
 //! The Responses API: an item for each call, which is repeated whole when it is done.
 
-use super::{Growing, Heard, index, text};
+use super::{Heard, PartialCallInput, index, text};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toolgate_proto::{CallId, ToolCall};
 
 /// The items of one answer that are calls.
 #[derive(Debug, Default)]
-pub(super) struct Items {
+pub(super) struct ResponsesDecoder {
     open: BTreeMap<u64, Item>,
 }
 
 #[derive(Debug, Default)]
 struct Item {
     id: String,
-    input: Growing,
+    input: PartialCallInput,
 }
 
-impl Items {
+impl ResponsesDecoder {
     pub(super) fn hear(&mut self, event: &Value) -> Heard {
         match text(event, "type") {
             Some("response.output_item.added") => self.added(event),
@@ -46,7 +46,7 @@ impl Items {
     fn added(&mut self, event: &Value) -> Heard {
         let Some((place, item)) = call_item(event) else { return Heard::default() };
         let Some(id) = text(item, "call_id") else { return Heard::broken("a call has no id") };
-        if self.open.insert(place, Item { id: id.to_owned(), input: Growing::default() }).is_some() {
+        if self.open.insert(place, Item { id: id.to_owned(), input: PartialCallInput::default() }).is_some() {
             return Heard::broken("an item starts twice");
         }
         Heard::default()
@@ -67,7 +67,7 @@ impl Items {
         }
         let mut input = open.map(|open| open.input).unwrap_or_default();
         if let Some(whole) = text(item, "arguments") {
-            input = Growing(whole.to_owned());
+            input = PartialCallInput(whole.to_owned());
         }
         Heard { calls: vec![ToolCall::new(id, name, input.take())], ..Heard::default() }
     }

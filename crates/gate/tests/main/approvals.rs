@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use toolgate_gate::{Answer, ApprovalRequest, Approver};
 use toolgate_proto::Code;
-use toolgate_testkit::{Conduct, FakeApprover, approver_laws};
+use toolgate_testkit::{ApproverBehaviour, FakeApprover, approver_laws};
 
 /// Wants another input each time.
 struct Restless(AtomicUsize);
@@ -25,15 +25,15 @@ impl Approver for Restless {
 #[tokio::test]
 async fn each_way_of_not_saying_yes_is_a_no() {
     for (conduct, yes, code) in [
-        (Conduct::Answers(Answer::Once), true, None),
-        (Conduct::Answers(Answer::No { message: None }), false, Some(Code::Declined)),
-        (Conduct::Answers(Answer::Pass), false, Some(Code::NobodyToAsk)),
-        (Conduct::Silent, false, Some(Code::ApprovalTimedOut)),
-        (Conduct::Crashes, false, Some(Code::ApprovalLost)),
+        (ApproverBehaviour::Answers(Answer::Once), true, None),
+        (ApproverBehaviour::Answers(Answer::No { message: None }), false, Some(Code::Declined)),
+        (ApproverBehaviour::Answers(Answer::Pass), false, Some(Code::NobodyToAsk)),
+        (ApproverBehaviour::Silent, false, Some(Code::ApprovalTimedOut)),
+        (ApproverBehaviour::Crashes, false, Some(Code::ApprovalLost)),
         // A rule that was not offered is not granted, but the call itself was approved.
-        (Conduct::Answers(Answer::Lost { why: "gone".into() }), false, Some(Code::ApprovalLost)),
-        (Conduct::Answers(Answer::Always { rules: vec!["Bash(*)".into()] }), true, None),
-        (Conduct::Answers(Answer::Session { rules: vec!["Bash(*)".into()] }), true, None),
+        (ApproverBehaviour::Answers(Answer::Lost { why: "gone".into() }), false, Some(Code::ApprovalLost)),
+        (ApproverBehaviour::Answers(Answer::Always { rules: vec!["Bash(*)".into()] }), true, None),
+        (ApproverBehaviour::Answers(Answer::Session { rules: vec!["Bash(*)".into()] }), true, None),
     ] {
         assert_eq!(approver_laws(Arc::new(FakeApprover(conduct.clone())), yes).await, code, "{conduct:?}");
     }
@@ -42,12 +42,12 @@ async fn each_way_of_not_saying_yes_is_a_no() {
 #[tokio::test]
 async fn a_revised_input_is_checked_and_judged_again() {
     let revised = serde_json::json!({ "text": 5 }).as_object().unwrap().clone();
-    let conduct = Conduct::Answers(Answer::Revise { input: revised });
+    let conduct = ApproverBehaviour::Answers(Answer::Revise { input: revised });
     let code = approver_laws(Arc::new(FakeApprover(conduct)), false).await;
     assert_eq!(code, Some(Code::InvalidInput));
     // Asked again about what it asked for, an approver that repeats itself approves.
     let revised = serde_json::json!({ "text": "y" }).as_object().unwrap().clone();
-    let conduct = Conduct::Answers(Answer::Revise { input: revised });
+    let conduct = ApproverBehaviour::Answers(Answer::Revise { input: revised });
     assert_eq!(approver_laws(Arc::new(FakeApprover(conduct)), true).await, None);
     // One that changes its mind for ever is stopped.
     let code = approver_laws(Arc::new(Restless(AtomicUsize::new(0))), false).await;

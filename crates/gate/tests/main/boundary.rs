@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::{CallLimits, Visibility};
 use toolgate_proto::{AbsPath, Code, Outcome, SourceId, ToolCall};
-use toolgate_testkit::{Behaviour, Probe, allow_all, gate_with, session_in};
+use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, gate_with, session_in};
 
 const NAMES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
@@ -42,7 +42,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (gate, sink) = gate_with(allow_all(&NAMES));
         let session = session_in(&AbsPath::root());
-        let probes: Vec<Probe> = NAMES.iter().map(|name| Probe::new(*name, Behaviour::Succeed)).collect();
+        let probes: Vec<Probe> = NAMES.iter().map(|name| Probe::new(*name, ProbeBehaviour::Succeed)).collect();
         let mut there: BTreeSet<usize> = BTreeSet::new();
         let mut visibility = Visibility::default();
         let mut calls = 0;
@@ -92,12 +92,12 @@ proptest! {
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let (gate, sink) = gate_with(allow_all(&["succeed", "fail", "panic", "hang", "until"]));
         for (name, behaviour) in [
-            ("succeed", Behaviour::Succeed),
-            ("fail", Behaviour::Fail),
-            ("panic", Behaviour::Panic),
-            ("hang", Behaviour::Hang),
-            ("until", Behaviour::UntilCancelled),
-            ("asked", Behaviour::Succeed),
+            ("succeed", ProbeBehaviour::Succeed),
+            ("fail", ProbeBehaviour::Fail),
+            ("panic", ProbeBehaviour::Panic),
+            ("hang", ProbeBehaviour::Hang),
+            ("until", ProbeBehaviour::UntilCancelled),
+            ("asked", ProbeBehaviour::Succeed),
         ] {
             gate.register(SourceId::Sdk, Probe::new(name, behaviour)).unwrap();
         }
@@ -143,7 +143,7 @@ proptest! {
 #[tokio::test]
 async fn a_call_under_way_finishes_though_its_tool_is_hidden() {
     let (gate, sink) = gate_with(allow_all(&["until"]));
-    gate.register(SourceId::Sdk, Probe::new("until", Behaviour::UntilCancelled)).unwrap();
+    gate.register(SourceId::Sdk, Probe::new("until", ProbeBehaviour::UntilCancelled)).unwrap();
     let session = session_in(&AbsPath::root());
     let cancel = CancellationToken::new();
     let limits = CallLimits { cancel: cancel.clone(), ..CallLimits::default() };
@@ -168,9 +168,9 @@ async fn a_call_under_way_finishes_though_its_tool_is_hidden() {
 #[tokio::test]
 async fn a_panic_is_told_apart_from_a_failure_and_from_a_timeout() {
     let (gate, sink) = gate_with(allow_all(&["panic", "fail", "hang"]));
-    gate.register(SourceId::Sdk, Probe::new("panic", Behaviour::Panic)).unwrap();
-    gate.register(SourceId::Sdk, Probe::new("fail", Behaviour::Fail)).unwrap();
-    gate.register(SourceId::Sdk, Probe::new("hang", Behaviour::Hang)).unwrap();
+    gate.register(SourceId::Sdk, Probe::new("panic", ProbeBehaviour::Panic)).unwrap();
+    gate.register(SourceId::Sdk, Probe::new("fail", ProbeBehaviour::Fail)).unwrap();
+    gate.register(SourceId::Sdk, Probe::new("hang", ProbeBehaviour::Hang)).unwrap();
     let session = session_in(&AbsPath::root());
     for (name, wanted) in
         [("panic", Code::ToolPanicked), ("fail", Code::ToolFailed), ("hang", Code::DeadlinePassed)]

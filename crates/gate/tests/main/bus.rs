@@ -11,7 +11,7 @@ use toolgate_gate::{
     ReplyProblem,
 };
 use toolgate_proto::{AbsPath, Code, Question, Reason, Severity, SourceId, ToolCall};
-use toolgate_testkit::{Behaviour, Probe, session_in};
+use toolgate_testkit::{Probe, ProbeBehaviour, session_in};
 
 fn gate_on(bus: &ApprovalBus, timeout: Duration) -> (Arc<Gate>, Probe) {
     let gate = Gate::new(GateParts {
@@ -19,7 +19,7 @@ fn gate_on(bus: &ApprovalBus, timeout: Duration) -> (Arc<Gate>, Probe) {
         approval_timeout: timeout,
         ..GateParts::default()
     });
-    let probe = Probe::new("probe", Behaviour::Succeed);
+    let probe = Probe::new("probe", ProbeBehaviour::Succeed);
     gate.register(SourceId::Sdk, probe.clone()).unwrap();
     (Arc::new(gate), probe)
 }

@@ -11,7 +11,7 @@ use toolgate_gate::{
 };
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Code, Output, SourceId, ToolCall, ToolIdentity};
-use toolgate_testkit::{Behaviour, Probe, allow_all, session_in};
+use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, session_in};
 
 type Say = Arc<dyn Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync>;
 
@@ -61,7 +61,7 @@ fn at(
     At { moment, say: Arc::new(say), on_failure: OnFailure::Deny, told: Arc::default() }
 }
 
-async fn call(policy: RawPolicy, behaviour: Behaviour, hooks: Vec<At>) -> Closed {
+async fn call(policy: RawPolicy, behaviour: ProbeBehaviour, hooks: Vec<At>) -> Closed {
     let hooks = hooks.into_iter().map(|hook| Arc::new(hook) as Arc<dyn Hook>).collect();
     let gate = Gate::new(GateParts { policy, hooks, ..GateParts::default() });
     gate.register(SourceId::Sdk, Probe::new("probe", behaviour)).unwrap();
@@ -98,7 +98,7 @@ async fn after_a_success_a_hook_may_object_add_and_replace() {
             assert!(call.ran_for.is_some() && call.result.unwrap().is_ok());
             Ok(said.clone())
         });
-        let closed = call(allow_all(&["probe"]), Behaviour::Succeed, vec![hook]).await;
+        let closed = call(allow_all(&["probe"]), ProbeBehaviour::Succeed, vec![hook]).await;
         assert!(closed.result.is_ok());
         assert_eq!(text(&closed), wanted);
         assert_eq!(closed.record.hooks[0].moment, "PostToolUse");
@@ -141,7 +141,7 @@ async fn after_a_failure_a_hook_is_told_and_cannot_undo_it() {
         assert!(call.result.unwrap().is_err());
         Ok(HookAnswer { additional_context: Some("try harder".into()), ..HookAnswer::allow() })
     });
-    let closed = call(allow_all(&["probe"]), Behaviour::Fail, vec![hook]).await;
+    let closed = call(allow_all(&["probe"]), ProbeBehaviour::Fail, vec![hook]).await;
     assert_eq!(closed.result.as_ref().unwrap_err().code, Code::ToolFailed);
     assert_eq!(text(&closed), "try harder");
 }
@@ -154,7 +154,7 @@ async fn a_hook_that_fails_after_the_run_hides_nothing() {
     ] {
         let mut hook = at(Moment::PostToolUse, |_| Err(HookFailure::TimedOut(5)));
         hook.on_failure = on_failure;
-        let closed = call(allow_all(&["probe"]), Behaviour::Succeed, vec![hook]).await;
+        let closed = call(allow_all(&["probe"]), ProbeBehaviour::Succeed, vec![hook]).await;
         assert_eq!(text(&closed), wanted);
         assert_eq!(closed.record.hooks[0].ended, "timed_out");
     }
@@ -163,7 +163,7 @@ async fn a_hook_that_fails_after_the_run_hides_nothing() {
 #[tokio::test]
 async fn after_a_denial_a_hook_may_offer_a_retry_in_one_sentence() {
     let hook = at(Moment::PermissionDenied, |_| Ok(HookAnswer { retry: true, ..HookAnswer::default() }));
-    let closed = call(RawPolicy::default(), Behaviour::Succeed, vec![hook]).await;
+    let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![hook]).await;
     assert_eq!(closed.result.as_ref().unwrap_err().code, Code::NobodyToAsk);
     assert_eq!(text(&closed), "A hook offers a retry: you may call `probe` again.");
 }
@@ -176,13 +176,13 @@ async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
             Ok(HookAnswer::allow())
         })
     };
-    let closed = call(RawPolicy::default(), Behaviour::Succeed, vec![allow()]).await;
+    let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![allow()]).await;
     assert!(closed.result.is_ok());
     assert_eq!(closed.record.approval.unwrap().by, "hook: at");
     // A rule demands a person.
     let mut asking = allow_all(&["probe"]);
     asking.layers[0].ask.push("probe".into());
-    let closed = call(asking, Behaviour::Succeed, vec![allow()]).await;
+    let closed = call(asking, ProbeBehaviour::Succeed, vec![allow()]).await;
     assert_eq!(closed.result.unwrap_err().code, Code::NobodyToAsk);
     assert!(closed.record.hooks[0].detail.as_ref().unwrap().contains("does not count"));
     // A rule denies: nobody is asked at all.
@@ -190,15 +190,15 @@ async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
     denying.layers[0].deny.push("probe(*)".into());
     let hook = allow();
     let told = Arc::clone(&hook.told);
-    assert!(call(denying, Behaviour::Succeed, vec![hook]).await.result.is_err());
+    assert!(call(denying, ProbeBehaviour::Succeed, vec![hook]).await.result.is_err());
     assert_eq!(told.load(Ordering::SeqCst), 0);
     // And it may say no, or fail, which is no as well.
     let no = at(Moment::PermissionRequest, |_| Ok(HookAnswer::deny("not today")));
-    let closed = call(RawPolicy::default(), Behaviour::Succeed, vec![no]).await;
+    let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![no]).await;
     let refusal = closed.result.unwrap_err();
     assert_eq!((refusal.code, refusal.hint.as_str()), (Code::Declined, "not today"));
     let broken = at(Moment::PermissionRequest, |_| Err(HookFailure::Crashed("gone".into())));
-    let closed = call(RawPolicy::default(), Behaviour::Succeed, vec![broken]).await;
+    let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![broken]).await;
     assert_eq!(closed.result.unwrap_err().code, Code::HookFailed);
 }
 
@@ -211,13 +211,13 @@ async fn a_hook_may_stop_the_agent_and_speak_to_the_person() {
             ..HookAnswer::default()
         })
     });
-    let closed = call(allow_all(&["probe"]), Behaviour::Succeed, vec![stop]).await;
+    let closed = call(allow_all(&["probe"]), ProbeBehaviour::Succeed, vec![stop]).await;
     assert_eq!(closed.result.unwrap_err().code, Code::HookStopped);
     assert_eq!(closed.stop.as_deref(), Some("hook `at`: enough"));
     assert_eq!(closed.messages, ["I stopped it"]);
     let after =
         at(Moment::PostToolUse, |_| Ok(HookAnswer { stop: Some("done".into()), ..HookAnswer::default() }));
-    let closed = call(allow_all(&["probe"]), Behaviour::Succeed, vec![after]).await;
+    let closed = call(allow_all(&["probe"]), ProbeBehaviour::Succeed, vec![after]).await;
     assert!(closed.result.is_ok());
     assert_eq!(closed.stop.as_deref(), Some("hook `at`: done"));
 }

@@ -10,7 +10,7 @@ use toolgate_gate::{
 };
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Code, SourceId, ToolCall, ToolIdentity};
-use toolgate_testkit::{Behaviour, Probe, allow_all, session_in};
+use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, session_in};
 
 #[derive(Debug, Clone)]
 enum Says {
@@ -60,7 +60,7 @@ fn run(hooks: Vec<Arc<dyn Hook>>, policy: RawPolicy) -> (Result<String, Code>, u
         sinks: vec![Arc::clone(&sink) as Arc<dyn Sink>],
         ..GateParts::default()
     });
-    let probe = Probe::new("probe", Behaviour::Succeed);
+    let probe = Probe::new("probe", ProbeBehaviour::Succeed);
     gate.register(SourceId::Sdk, probe.clone()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);

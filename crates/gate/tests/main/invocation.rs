@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate_gate::{CallLimits, Closed, Gate};
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Code, Mode, SourceId, Stage, ToolCall, Verdict};
-use toolgate_testkit::{Behaviour, Probe, allow_all, gate_with, session_in};
+use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, gate_with, session_in};
 
 fn call(gate: &Gate, input: &str, limits: CallLimits) -> Closed {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
@@ -14,7 +14,7 @@ fn call(gate: &Gate, input: &str, limits: CallLimits) -> Closed {
     runtime.unwrap().block_on(gate.call(&session_in(&AbsPath::root()), call, limits))
 }
 
-fn probing(behaviour: Behaviour, policy: RawPolicy) -> (Gate, Probe) {
+fn probing(behaviour: ProbeBehaviour, policy: RawPolicy) -> (Gate, Probe) {
     let (gate, _) = gate_with(policy);
     let probe = Probe::new("probe", behaviour);
     gate.register(SourceId::Sdk, probe.clone()).unwrap();
@@ -48,7 +48,7 @@ fn fits(input: &Value) -> bool {
 proptest! {
     #[test]
     fn property_44_tool_invocation_parameter_validation(input in json_value()) {
-        let (gate, probe) = probing(Behaviour::Succeed, allow_all(&["probe"]));
+        let (gate, probe) = probing(ProbeBehaviour::Succeed, allow_all(&["probe"]));
         let closed = call(&gate, &input.to_string(), CallLimits::default());
         if fits(&input) {
             prop_assert!(closed.result.is_ok(), "{input}: {:?}", closed.result);
@@ -62,7 +62,7 @@ proptest! {
 
     #[test]
     fn property_45_tool_invocation_description(text in "[a-z]{0,9}") {
-        let (gate, _) = probing(Behaviour::Succeed, RawPolicy::default());
+        let (gate, _) = probing(ProbeBehaviour::Succeed, RawPolicy::default());
         let input = json!({ "text": text }).to_string();
         let call = ToolCall::new("c", "probe", input);
         let intended = gate.intend(&session_in(&AbsPath::root()), &call).unwrap();
@@ -71,7 +71,7 @@ proptest! {
 
     #[test]
     fn property_46_tool_invocation_locations(text in "[a-z]{0,9}") {
-        let (gate, _) = probing(Behaviour::Succeed, RawPolicy::default());
+        let (gate, _) = probing(ProbeBehaviour::Succeed, RawPolicy::default());
         let call = ToolCall::new("c", "probe", json!({ "text": text }).to_string());
         let intended = gate.intend(&session_in(&AbsPath::root()), &call).unwrap();
         prop_assert_eq!(intended.intent.locations(), ["probe probe"]);
@@ -80,7 +80,7 @@ proptest! {
     #[test]
     fn property_47_tool_invocation_confirmation_check(text in "[a-z]{0,9}", allowed in any::<bool>()) {
         let policy = if allowed { allow_all(&["probe"]) } else { RawPolicy::default() };
-        let (gate, _) = probing(Behaviour::Succeed, policy);
+        let (gate, _) = probing(ProbeBehaviour::Succeed, policy);
         let call = ToolCall::new("c", "probe", json!({ "text": text }).to_string());
         let judgement = gate.check(&session_in(&AbsPath::root()), &call).unwrap();
         match judgement.verdict {
@@ -96,7 +96,7 @@ proptest! {
 
     #[test]
     fn property_48_tool_invocation_abort_signal_respect(
-        behaviour in prop_oneof![Just(Behaviour::Hang), Just(Behaviour::UntilCancelled)],
+        behaviour in prop_oneof![Just(ProbeBehaviour::Hang), Just(ProbeBehaviour::UntilCancelled)],
         before in any::<bool>(),
     ) {
         let (gate, probe) = probing(behaviour, allow_all(&["probe"]));
@@ -120,14 +120,14 @@ proptest! {
         let refusal = closed.result.unwrap_err();
         prop_assert_eq!(refusal.code, Code::Cancelled);
         prop_assert_eq!(probe.runs(), usize::from(!before));
-        if behaviour == Behaviour::UntilCancelled && !before {
+        if behaviour == ProbeBehaviour::UntilCancelled && !before {
             prop_assert_eq!(refusal.partial.unwrap().model_text(), "so far", "what was done so far is kept");
         }
     }
 
     #[test]
     fn property_49_tool_result_format(text in "[a-z]{1,9}", times in 1u8..=9) {
-        let (gate, _) = probing(Behaviour::Succeed, allow_all(&["probe"]));
+        let (gate, _) = probing(ProbeBehaviour::Succeed, allow_all(&["probe"]));
         let input = json!({ "text": text, "times": times }).to_string();
         let output = call(&gate, &input, CallLimits::default()).result.unwrap();
         prop_assert_eq!(output.model_text(), text.repeat(usize::from(times)));
@@ -136,7 +136,7 @@ proptest! {
 
     #[test]
     fn property_57_error_result_format_through_the_gate(
-        behaviour in prop_oneof![Just(Behaviour::Fail), Just(Behaviour::Panic)],
+        behaviour in prop_oneof![Just(ProbeBehaviour::Fail), Just(ProbeBehaviour::Panic)],
         mode in prop_oneof![Just(Mode::Default), Just(Mode::Deny), Just(Mode::DontAsk)],
         allowed in any::<bool>(),
     ) {

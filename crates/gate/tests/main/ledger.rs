@@ -7,7 +7,7 @@ use toolgate_gate::ledger::{ChainReport, Fault, LEDGER_NAME, LedgerSink, verify,
 use toolgate_gate::{CallLimits, Gate, GateParts, Sink};
 use toolgate_os::AppendLog;
 use toolgate_proto::{AbsPath, SourceId, ToolCall};
-use toolgate_testkit::{Behaviour, Probe, allow_all, session_in};
+use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, session_in};
 
 struct Written {
     dir: tempfile::TempDir,
@@ -29,7 +29,7 @@ impl Written {
             sinks: vec![Arc::new(sink) as Arc<dyn Sink>],
             ..GateParts::default()
         });
-        gate.register(SourceId::Sdk, Probe::new("probe", Behaviour::Succeed)).unwrap();
+        gate.register(SourceId::Sdk, Probe::new("probe", ProbeBehaviour::Succeed)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let session = session_in(&AbsPath::root());
         for index in 0..calls {
@@ -63,14 +63,14 @@ impl Written {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        let segments = AppendLog::segments_in(&self.path(), LEDGER_NAME).unwrap();
+        let segments = AppendLog::list_segments(&self.path(), LEDGER_NAME).unwrap();
         segments.into_iter().map(|segment| segment.path).collect()
     }
 
     fn report(&self) -> ChainReport {
         let texts: Vec<String> =
             self.files().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
-        let head = AppendLog::head_in(&self.path(), LEDGER_NAME).unwrap();
+        let head = AppendLog::read_head(&self.path(), LEDGER_NAME).unwrap();
         verify(texts.iter().map(|text| ("ledger", text.as_str())), head.as_deref())
     }
 

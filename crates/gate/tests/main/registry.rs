@@ -3,16 +3,16 @@
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use std::sync::Arc;
-use toolgate_gate::{RegisterError, Registered, Registry};
+use toolgate_gate::{RegisterError, RegisteredTool, Registry};
 use toolgate_proto::{Format, SourceId, render_definitions};
-use toolgate_testkit::{Behaviour, Probe, allow_all, gate_with, session_in};
+use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, gate_with, session_in};
 
 fn name() -> impl Strategy<Value = String> {
     "[A-Za-z_][A-Za-z0-9_-]{0,12}"
 }
 
-fn registered(source: SourceId, name: &str) -> Registered {
-    Registered::new(source, Probe::new(name, Behaviour::Succeed)).unwrap()
+fn registered(source: SourceId, name: &str) -> RegisteredTool {
+    RegisteredTool::new(source, Probe::new(name, ProbeBehaviour::Succeed)).unwrap()
 }
 
 proptest! {
@@ -20,8 +20,8 @@ proptest! {
     fn property_01_tool_registration_and_retrieval(name in name(), alias in name()) {
         prop_assume!(name != alias);
         let mut registry = Registry::new();
-        let probe = Probe::new(&name, Behaviour::Succeed).alias(&alias);
-        let tool = registry.register(Registered::new(SourceId::Sdk, probe).unwrap()).unwrap();
+        let probe = Probe::new(&name, ProbeBehaviour::Succeed).alias(&alias);
+        let tool = registry.register(RegisteredTool::new(SourceId::Sdk, probe).unwrap()).unwrap();
         prop_assert!(Arc::ptr_eq(registry.get(&name).unwrap(), &tool));
         prop_assert!(Arc::ptr_eq(registry.get(&alias).unwrap(), &tool));
     }
@@ -69,7 +69,7 @@ proptest! {
     fn property_05_schema_generation_completeness(names in btree_set(name(), 0..10)) {
         let (gate, _) = gate_with(allow_all(&[]));
         for name in &names {
-            gate.register(SourceId::Sdk, Probe::new(name, Behaviour::Succeed)).unwrap();
+            gate.register(SourceId::Sdk, Probe::new(name, ProbeBehaviour::Succeed)).unwrap();
         }
         let session = session_in(&toolgate_proto::AbsPath::root());
         let definitions = gate.definitions(&session);
@@ -107,12 +107,12 @@ proptest! {
         registry.register(registered(SourceId::Builtin, &name)).unwrap();
         let server = SourceId::Mcp { server: "other".into(), tool: name.clone() };
         let probe = if as_alias {
-            Probe::new("newcomer", Behaviour::Succeed).alias(&name)
+            Probe::new("newcomer", ProbeBehaviour::Succeed).alias(&name)
         } else {
-            Probe::new(&name, Behaviour::Succeed)
+            Probe::new(&name, ProbeBehaviour::Succeed)
         };
         prop_assume!(name != "newcomer");
-        let error = registry.register(Registered::new(server, probe).unwrap()).unwrap_err();
+        let error = registry.register(RegisteredTool::new(server, probe).unwrap()).unwrap_err();
         let said = error.to_string();
         prop_assert!(matches!(error, RegisterError::Collision { .. }), "{}", said);
         prop_assert!(said.contains("built-in") && said.contains("MCP server `other`"), "{said}");
@@ -122,6 +122,9 @@ proptest! {
 #[test]
 fn a_name_that_providers_refuse_is_refused() {
     for name in ["", "a b", "ä", "a.b", &"x".repeat(129)] {
-        assert!(Registered::new(SourceId::Sdk, Probe::new(name, Behaviour::Succeed)).is_err(), "{name}");
+        assert!(
+            RegisteredTool::new(SourceId::Sdk, Probe::new(name, ProbeBehaviour::Succeed)).is_err(),
+            "{name}"
+        );
     }
 }

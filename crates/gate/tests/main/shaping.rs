@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use toolgate_gate::shape::{Keep, TextLimits, cut};
 use toolgate_gate::{CallLimits, Closed, FnTool, Gate, GateParts, Spec};
-use toolgate_os::{Spill, SpillLimits};
+use toolgate_os::{SpillLimits, SpillStore};
 use toolgate_proto::{AbsPath, Block, Code, Effect, Intent, Outcome, Output, Refusal, SourceId, ToolCall};
 use toolgate_testkit::{allow_all, session_in};
 
@@ -26,7 +26,7 @@ struct Room {
 
 fn room(keep: Keep, chars: usize, lines: Option<usize>) -> Room {
     let dir = tempfile::tempdir().unwrap();
-    let spill = Spill::new(AbsPath::new(dir.path()).unwrap(), SpillLimits::default());
+    let spill = SpillStore::new(AbsPath::new(dir.path()).unwrap(), SpillLimits::default());
     let gate = Gate::new(GateParts {
         policy: allow_all(&["say", "fail", "draw"]),
         spill: Some(Arc::new(spill)),

@@ -6,15 +6,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-use toolgate_gate::{Assembler, CallLimits, FnTool, Gate, Provider, Spec};
+use toolgate_gate::{CallAssembler, CallLimits, FnTool, Gate, ProviderApi, Spec};
 use toolgate_proto::{AbsPath, Code, Effect, Intent, Output, Scope, SourceId, ToolCall};
 use toolgate_testkit::{allow_all, gate_with, session_in};
 
-use Provider::{Anthropic, OpenAiChat, OpenAiResponses};
+use ProviderApi::{Anthropic, OpenAiChat, OpenAiResponses};
 
 struct Fixture {
     name: &'static str,
-    provider: Provider,
+    provider: ProviderApi,
     bytes: &'static [u8],
     /// `id name input`, in the order in which they are complete.
     calls: &'static [&'static str],
@@ -136,10 +136,10 @@ fn line(call: &ToolCall) -> String {
 }
 
 fn assemble<'a>(
-    provider: Provider,
+    provider: ProviderApi,
     chunks: impl IntoIterator<Item = &'a [u8]>,
 ) -> (Vec<String>, Option<String>) {
-    let mut assembler = Assembler::new(provider);
+    let mut assembler = CallAssembler::new(provider);
     let calls: Vec<String> =
         chunks.into_iter().flat_map(|chunk| assembler.push(chunk)).map(|call| line(&call)).collect();
     (calls, assembler.end().err().map(|problem| problem.to_string()))
@@ -204,7 +204,7 @@ proptest! {
 fn a_call_is_given_before_the_stream_is_over() {
     // The Messages API gives an empty input with the reason of the end, which comes before the end itself.
     for (fixture, early) in FIXTURES.iter().zip([6, 4, 1, 1, 2, 2, 2, 2, 2, 3, 2, 2]) {
-        let mut assembler = Assembler::new(fixture.provider);
+        let mut assembler = CallAssembler::new(fixture.provider);
         let mut before_the_end = 0;
         for byte in fixture.bytes.chunks(1) {
             let calls = assembler.push(byte).len();
@@ -256,7 +256,7 @@ async fn a_stream_of_six_calls_is_over_sooner_than_if_its_end_were_waited_for() 
     assert!(streamed.ended.is_ok());
 
     let started = Instant::now();
-    let mut assembler = Assembler::new(Anthropic);
+    let mut assembler = CallAssembler::new(Anthropic);
     let mut calls = Vec::new();
     let mut chunks = slowly();
     while let Some(Ok(chunk)) = futures_util::StreamExt::next(&mut chunks).await {

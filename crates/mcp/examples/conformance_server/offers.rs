@@ -9,7 +9,7 @@ use toolgate_mcp::model::{
     CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResult, Prompt,
     ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
-use toolgate_mcp::{Conversation, ErrorData, NotHad, Offering, Offers};
+use toolgate_mcp::{ClientConversation, ErrorData, ServerFeatureError, ServerFeatureSet, ServerFeatures};
 
 /// What the suite asks for by name.
 pub(crate) struct Fixtures;
@@ -18,9 +18,15 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).expect("a fixture")
 }
 
-impl Offering for Fixtures {
-    fn offers(&self) -> Offers {
-        Offers { resources: true, resource_updates: true, prompts: true, completions: true, logging: true }
+impl ServerFeatures for Fixtures {
+    fn offers(&self) -> ServerFeatureSet {
+        ServerFeatureSet {
+            resources: true,
+            resource_updates: true,
+            prompts: true,
+            completions: true,
+            logging: true,
+        }
     }
 
     fn resources(&self) -> BoxFuture<'_, Vec<Resource>> {
@@ -46,8 +52,8 @@ impl Offering for Fixtures {
     fn read<'a>(
         &'a self,
         uri: &'a str,
-        _: Arc<Conversation>,
-    ) -> BoxFuture<'a, Result<ReadResourceResult, NotHad>> {
+        _: Arc<ClientConversation>,
+    ) -> BoxFuture<'a, Result<ReadResourceResult, ServerFeatureError>> {
         let id = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
         let contents = match (uri, id) {
             ("test://static-text", _) => {
@@ -86,8 +92,8 @@ impl Offering for Fixtures {
     fn prompt<'a>(
         &'a self,
         request: &'a GetPromptRequestParams,
-        conversation: Arc<Conversation>,
-    ) -> BoxFuture<'a, Result<GetPromptResult, NotHad>> {
+        conversation: Arc<ClientConversation>,
+    ) -> BoxFuture<'a, Result<GetPromptResult, ServerFeatureError>> {
         let argument = |name: &str| {
             let found = request.arguments.as_ref().and_then(|arguments| arguments.get(name));
             found.and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -121,7 +127,7 @@ impl Offering for Fixtures {
                     None => {
                         let asked = elicit("What context should the prompt use?", "context", "string");
                         let more = conversation.require(requests(&[("user_context", asked)]), None);
-                        return Box::pin(std::future::ready(Err(NotHad::Round(more))));
+                        return Box::pin(std::future::ready(Err(ServerFeatureError::Round(more))));
                     }
                 }
             }

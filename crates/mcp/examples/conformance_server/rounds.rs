@@ -4,7 +4,7 @@ use super::tools::{none, put};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use toolgate_gate::Gate;
-use toolgate_mcp::Conversation;
+use toolgate_mcp::ClientConversation;
 use toolgate_mcp::model::{InputRequest, InputRequests};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
@@ -31,15 +31,15 @@ pub(crate) fn requests(of: &[(&str, Value)]) -> InputRequests {
     of.iter().map(|(name, value)| ((*name).to_owned(), read(value))).collect()
 }
 
-fn here() -> Result<Arc<Conversation>, Refusal> {
-    Conversation::current().ok_or_else(|| Refusal::new(Code::ToolFailed, "there is no client"))
+fn here() -> Result<Arc<ClientConversation>, Refusal> {
+    ClientConversation::current().ok_or_else(|| Refusal::new(Code::ToolFailed, "there is no client"))
 }
 
 /// Ends with the text once every request was answered with an object; until then it asks again.
 pub(crate) fn once_answered(
     asked: &[(&str, Value)],
     state: Option<Value>,
-    done: impl FnOnce(&Conversation) -> String,
+    done: impl FnOnce(&ClientConversation) -> String,
 ) -> CallResult {
     let conversation = here()?;
     let answered = asked.iter().all(|(name, _)| conversation.response(name).is_some_and(Value::is_object));
@@ -50,7 +50,7 @@ pub(crate) fn once_answered(
     Err(conversation.require(requests(asked), state))
 }
 
-pub(crate) fn content(conversation: &Conversation, name: &str, field: &str) -> String {
+pub(crate) fn content(conversation: &ClientConversation, name: &str, field: &str) -> String {
     let found = conversation.response(name).and_then(|answer| answer.pointer(&format!("/content/{field}")));
     found.and_then(Value::as_str).unwrap_or("nobody").to_owned()
 }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use toolgate_gate::Gate;
 use toolgate_mcp::model::InputRequest;
-use toolgate_mcp::{Conversation, Era};
+use toolgate_mcp::{ClientConversation, ProtocolEra};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
 async fn ask(method: &str, params: Value, said: impl FnOnce(&Value) -> String) -> CallResult {
     let failed = |why: String| Refusal::new(Code::ToolFailed, why);
-    let conversation = Conversation::current().ok_or_else(|| failed("there is no client".to_owned()))?;
+    let conversation =
+        ClientConversation::current().ok_or_else(|| failed("there is no client".to_owned()))?;
     let request: InputRequest = serde_json::from_value(json!({ "method": method, "params": params }))
         .map_err(|error| failed(error.to_string()))?;
-    if conversation.era() == Era::Modern {
+    if conversation.era() == ProtocolEra::Modern {
         return Err(conversation.require([("question".to_owned(), request)].into(), None));
     }
     let answer = conversation.ask(request).await.map_err(failed)?;
@@ -100,7 +101,7 @@ pub(crate) fn register(gate: &Arc<Gate>) {
     put(gate, "test_tool_with_logging", none(), |_, _| {
         Box::pin(async move {
             for said in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
-                if let Some(conversation) = Conversation::current() {
+                if let Some(conversation) = ClientConversation::current() {
                     conversation
                         .notify("notifications/message", json!({ "level": "info", "data": said }))
                         .await;

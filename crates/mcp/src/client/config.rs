@@ -13,7 +13,7 @@ use toolgate_proto::AbsPath;
 /// How long a server may take to start where nothing else is said.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a call may take where nothing else is said.
-pub const CALL_TIMEOUT: Duration = Duration::from_secs(300);
+pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +145,7 @@ pub fn read_server(
             if !usable {
                 return Err(format!("`url` must start with http:// or https://, got `{url}`"));
             }
-            Reach::Http { url, headers: reader.texts_by_name("headers")? }
+            Reach::Http { url, headers: reader.text_map("headers")? }
         }
         (None | Some("stdio"), None) => {
             let command = reader.text("command")?.ok_or("needs a `command` or a `url`")?;
@@ -153,7 +153,7 @@ pub fn read_server(
             Reach::Stdio(Launch {
                 command,
                 args: reader.texts("args")?.unwrap_or_default(),
-                env: reader.texts_by_name("env")?,
+                env: reader.text_map("env")?,
                 cwd,
             })
         }
@@ -168,7 +168,7 @@ pub fn read_server(
         name: name.to_owned(),
         reach,
         connect_timeout: millis("connectTimeout")?.unwrap_or(CONNECT_TIMEOUT),
-        call_timeout: millis("timeout")?.unwrap_or(CALL_TIMEOUT),
+        call_timeout: millis("timeout")?.unwrap_or(DEFAULT_CALL_TIMEOUT),
         always_load: reader.entry.get("alwaysLoad") == Some(&Value::Bool(true)),
         include: reader.texts("includeTools")?,
         exclude: reader.texts("excludeTools")?.unwrap_or_default(),
@@ -235,7 +235,7 @@ impl Reader<'_> {
         texts.map(Some).ok_or_else(|| format!("`{key}` must be a list of strings"))
     }
 
-    fn texts_by_name(&mut self, key: &str) -> Result<BTreeMap<String, String>, String> {
+    fn text_map(&mut self, key: &str) -> Result<BTreeMap<String, String>, String> {
         let Some(value) = self.entry.get(key) else { return Ok(BTreeMap::new()) };
         let wrong = || format!("`{key}` must be an object of strings");
         let mut texts = BTreeMap::new();

@@ -8,10 +8,10 @@
 use super::config::{ServerEntry, folded};
 use super::desk::Answerer;
 use super::link::{Link, Live, Surroundings, Trouble};
-use super::pins::{Pins, tool_digest};
+use super::pins::{PinStore, tool_digest};
 use super::remote_tool::RemoteTool;
-use super::resources::{ListResources, ReadResource};
-use crate::server::Era;
+use super::resources::{ListResourcesTool, ReadResourceTool};
+use crate::server::ProtocolEra;
 use rmcp::model::PaginatedRequestParams;
 use rmcp::service::ServiceError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ use toolgate_proto::{AbsPath, SourceId};
 /// What a server that must be there gets beyond its own limits, so that what became of it is known.
 const SLACK: Duration = Duration::from_secs(1);
 /// More tools than this from one server are not taken.
-const MOST_TOOLS: usize = 512;
+const MAX_TOOLS_PER_SERVER: usize = 512;
 /// More pages than this are not asked for.
 const MOST_PAGES: usize = 64;
 
@@ -37,7 +37,7 @@ pub struct Setup {
     /// The roots that legacy servers are told of.
     pub roots: Vec<AbsPath>,
     /// What was approved.
-    pub pins: Pins,
+    pub pins: PinStore,
     /// How long the first list of tools waits for servers that need not be there.
     pub patience: Duration,
     /// Who answers what servers ask where no client of ours can.
@@ -53,7 +53,7 @@ pub struct ServerState {
     /// Its name.
     pub name: String,
     /// The era it speaks, while it is connected.
-    pub era: Option<Era>,
+    pub era: Option<ProtocolEra>,
     /// Its tools, as the gate knows them.
     pub tools: Vec<String>,
     /// What keeps it from working.
@@ -66,9 +66,9 @@ pub struct ServerState {
     pub said: String,
 }
 
-/// All servers behind one gate. Cheap to clone; [`Coordinator::close`] ends them.
+/// All servers behind one gate. Cheap to clone; [`McpCoordinator::close`] ends them.
 #[derive(Debug, Clone)]
-pub struct Coordinator {
+pub struct McpCoordinator {
     inner: Arc<Inner>,
 }
 
@@ -97,7 +97,7 @@ struct Brought {
     problems: Vec<String>,
 }
 
-impl Coordinator {
+impl McpCoordinator {
     /// Makes ready; nothing is started yet. Must be called inside a runtime.
     pub fn new(servers: Vec<ServerEntry>, setup: Setup) -> Self {
         let patience = setup.patience;
@@ -129,8 +129,8 @@ impl Coordinator {
     /// Starts connecting, and keeps the gate's tools as the servers have them.
     pub fn start(&self, gate: &Arc<Gate>) -> Result<(), RegisterError> {
         if !self.inner.members.is_empty() {
-            gate.register(SourceId::Builtin, ListResources(self.clone()))?;
-            gate.register(SourceId::Builtin, ReadResource(self.clone()))?;
+            gate.register(SourceId::Builtin, ListResourcesTool(self.clone()))?;
+            gate.register(SourceId::Builtin, ReadResourceTool(self.clone()))?;
         }
         let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         for member in &self.inner.members {
@@ -228,18 +228,18 @@ impl Inner {
         let listed = loop {
             let problem = match timeout(link.entry.connect_timeout, list_tools(&live)).await {
                 Ok(Ok(listed)) => break listed,
-                Ok(Err(NotListed::Request(error))) => match self.let_in(link, &live, &error).await {
+                Ok(Err(ToolListError::Request(error))) => match self.let_in(link, &live, &error).await {
                     Ok(Some(again)) => {
                         live = again;
                         continue;
                     }
                     Ok(None) => format!("its tools cannot be listed: {error}"),
                     Err(trouble) => {
-                        link.set_trouble(Some(trouble.clone()));
+                        link.set_last_error(Some(trouble.clone()));
                         trouble.refusal(&link.entry.name).reason
                     }
                 },
-                Ok(Err(NotListed::Nonsense(problem))) => format!("its tools cannot be listed: {problem}"),
+                Ok(Err(ToolListError::Nonsense(problem))) => format!("its tools cannot be listed: {problem}"),
                 Err(_) => "its tools were not listed in time".to_owned(),
             };
             member.brought().problems = vec![problem];
@@ -287,7 +287,7 @@ impl Inner {
         live: &Live,
         error: &ServiceError,
     ) -> Result<Option<Arc<Live>>, Trouble> {
-        let Some(challenge) = super::oauth::Challenge::of_call(error) else { return Ok(None) };
+        let Some(challenge) = super::oauth::AuthChallenge::of_call(error) else { return Ok(None) };
         if !link.let_in(live, challenge).await? {
             return Err(Trouble::Auth("it lists its tools for nobody whom it does not know".to_owned()));
         }
@@ -337,27 +337,27 @@ fn joined_name(server: &str, tool: &str) -> Result<String, String> {
 }
 
 /// Why there is no list.
-enum NotListed {
+enum ToolListError {
     Request(ServiceError),
     Nonsense(String),
 }
 
-async fn list_tools(live: &Live) -> Result<Vec<rmcp::model::Tool>, NotListed> {
+async fn list_tools(live: &Live) -> Result<Vec<rmcp::model::Tool>, ToolListError> {
     let mut tools = Vec::new();
     let mut cursor: Option<String> = None;
     for _ in 0..MOST_PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor.clone());
-        let page = live.peer.list_tools(Some(page)).await.map_err(NotListed::Request)?;
+        let page = live.peer.list_tools(Some(page)).await.map_err(ToolListError::Request)?;
         tools.extend(page.tools);
-        if tools.len() > MOST_TOOLS {
-            return Err(NotListed::Nonsense(format!("it has more than {MOST_TOOLS} tools")));
+        if tools.len() > MAX_TOOLS_PER_SERVER {
+            return Err(ToolListError::Nonsense(format!("it has more than {MAX_TOOLS_PER_SERVER} tools")));
         }
         match page.next_cursor {
             Some(next) if Some(&next) != cursor.as_ref() => cursor = Some(next),
             _ => return Ok(tools),
         }
     }
-    Err(NotListed::Nonsense("the list does not end".to_owned()))
+    Err(ToolListError::Nonsense("the list does not end".to_owned()))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What a server may ask of us, and tell us, while we are its client.
 #![expect(deprecated, reason = "legacy servers still ask for roots; the library marks that as going away")]
 
-use crate::server::Conversation;
+use crate::server::ClientConversation;
 use futures_util::future::BoxFuture;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
@@ -43,7 +43,7 @@ pub(crate) struct Desk {
 #[derive(Debug)]
 struct UnderWay {
     progress: Progress,
-    conversation: Option<Arc<Conversation>>,
+    conversation: Option<Arc<ClientConversation>>,
 }
 
 impl Desk {
@@ -60,15 +60,15 @@ impl Desk {
     }
 
     /// Notes a call until the returned guard is dropped.
-    pub(crate) fn note(self: &Arc<Self>, token: ProgressToken, progress: Progress) -> Noted {
-        let under_way = UnderWay { progress, conversation: Conversation::current() };
+    pub(crate) fn note(self: &Arc<Self>, token: ProgressToken, progress: Progress) -> McpInFlightGuard {
+        let under_way = UnderWay { progress, conversation: ClientConversation::current() };
         self.under_way().insert(token.clone(), under_way);
-        Noted { desk: Arc::clone(self), token }
+        McpInFlightGuard { desk: Arc::clone(self), token }
     }
 
     /// Whom a question of the server is for. Legacy servers do not say which call it belongs to; where more than one
     /// could be meant, none is.
-    fn only_conversation(&self) -> Option<Arc<Conversation>> {
+    fn only_conversation(&self) -> Option<Arc<ClientConversation>> {
         let under_way = self.under_way();
         let mut conversations = under_way.values();
         match (conversations.next(), conversations.next()) {
@@ -83,12 +83,12 @@ impl Desk {
 }
 
 /// Takes a call off the desk.
-pub(crate) struct Noted {
+pub(crate) struct McpInFlightGuard {
     desk: Arc<Desk>,
     token: ProgressToken,
 }
 
-impl Drop for Noted {
+impl Drop for McpInFlightGuard {
     fn drop(&mut self) {
         self.desk.under_way().remove(&self.token);
     }
@@ -96,9 +96,9 @@ impl Drop for Noted {
 
 /// What the library calls.
 #[derive(Debug, Clone)]
-pub(crate) struct DeskHandler(pub(crate) Arc<Desk>);
+pub(crate) struct McpClientHandler(pub(crate) Arc<Desk>);
 
-impl ClientHandler for DeskHandler {
+impl ClientHandler for McpClientHandler {
     fn get_info(&self) -> ClientConfig {
         let mut capabilities = ClientCapabilities::default();
         capabilities.elicitation =

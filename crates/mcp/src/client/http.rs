@@ -1,9 +1,11 @@
 //! Reaching servers over HTTP, signed in where they want it.
 
 use super::config::ServerEntry;
-use super::desk::DeskHandler;
+use super::desk::McpClientHandler;
 use super::link::{Trouble, words};
-use super::oauth::{Attempts, Challenge, CredentialFile, Manager, SignIn, remembered, sign_in, step_up};
+use super::oauth::{
+    AuthChallenge, AuthManagerHandle, CredentialFile, SignIn, SignInAttempts, remembered, sign_in, step_up,
+};
 use rmcp::RoleClient;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -29,21 +31,21 @@ impl Default for Access {
 }
 
 /// A server that was reached.
-pub(crate) struct Reached {
-    pub(crate) service: RunningService<RoleClient, DeskHandler>,
-    pub(crate) manager: Option<Manager>,
+pub(crate) struct HttpConnection {
+    pub(crate) service: RunningService<RoleClient, McpClientHandler>,
+    pub(crate) manager: Option<AuthManagerHandle>,
 }
 
 /// Opens a connection: with what is remembered, and signed in anew where that is wanted and allowed.
 pub(crate) async fn open(
     entry: &ServerEntry,
     (url, headers): (&str, &BTreeMap<String, String>),
-    handler: &DeskHandler,
+    handler: &McpClientHandler,
     mode: &ClientLifecycleMode,
     access: &Access,
-    (challenge, attempts): (Option<&Challenge>, &Attempts),
-) -> Result<Reached, Trouble> {
-    let custom = headers_of(headers).map_err(Trouble::Down)?;
+    (challenge, attempts): (Option<&AuthChallenge>, &SignInAttempts),
+) -> Result<HttpConnection, Trouble> {
+    let custom = parse_headers(headers).map_err(Trouble::Down)?;
     let config = || {
         StreamableHttpClientTransportConfig::with_uri(url)
             .custom_headers(custom.clone())
@@ -56,12 +58,12 @@ pub(crate) async fn open(
             None => {
                 let client = http_client().map_err(Trouble::Down)?;
                 let service = serve(handler, client, config(), mode).await;
-                service.map(|service| Reached { service, manager: None })
+                service.map(|service| HttpConnection { service, manager: None })
             }
         };
         match tried {
             Ok(reached) => return Ok(reached),
-            Err(error) => match challenge_of(&error) {
+            Err(error) => match find_challenge(&error) {
                 Some(challenge) => wanted = Some(challenge),
                 None => return Err(Trouble::Down(words(&error))),
             },
@@ -71,7 +73,7 @@ pub(crate) async fn open(
         return Err(Trouble::Auth("it lets in nobody whom it does not know".to_owned()));
     };
     let header = match &wanted {
-        Some(Challenge::SignIn(header) | Challenge::Scope { header, .. }) => Some(header.as_str()),
+        Some(AuthChallenge::SignIn(header) | AuthChallenge::Scope { header, .. }) => Some(header.as_str()),
         None => None,
     };
     attempts.another().map_err(Trouble::Auth)?;
@@ -79,48 +81,48 @@ pub(crate) async fn open(
     let mut reached = signed(handler, client, config(), mode).await;
     // A further permission may be wanted at once.
     while let Err(error) = &reached {
-        let Some(Challenge::Scope { scope: Some(scope), .. }) = challenge_of(error) else { break };
+        let Some(AuthChallenge::Scope { scope: Some(scope), .. }) = find_challenge(error) else { break };
         attempts.another().map_err(Trouble::Auth)?;
         let again = remembered(url, &access.credentials).await.ok_or_else(|| Trouble::Auth(scope.clone()))?;
         step_up(&again.auth_manager, &scope, how).await.map_err(Trouble::Auth)?;
         reached = signed(handler, again, config(), mode).await;
     }
-    reached.map_err(|error| match challenge_of(&error) {
+    reached.map_err(|error| match find_challenge(&error) {
         Some(_) => Trouble::Auth("it does not let us in although we signed in".to_owned()),
         None => Trouble::Down(words(&error)),
     })
 }
 
 async fn signed(
-    handler: &DeskHandler,
+    handler: &McpClientHandler,
     client: AuthClient<HttpClient>,
     config: StreamableHttpClientTransportConfig,
     mode: &ClientLifecycleMode,
-) -> Result<Reached, ClientInitializeError> {
+) -> Result<HttpConnection, ClientInitializeError> {
     let manager = Arc::clone(&client.auth_manager);
     let service = serve(handler, client, config, mode).await?;
-    Ok(Reached { service, manager: Some(manager) })
+    Ok(HttpConnection { service, manager: Some(manager) })
 }
 
 async fn serve<C: StreamableHttpClient + Send + Sync + 'static>(
-    handler: &DeskHandler,
+    handler: &McpClientHandler,
     client: C,
     config: StreamableHttpClientTransportConfig,
     mode: &ClientLifecycleMode,
-) -> Result<RunningService<RoleClient, DeskHandler>, ClientInitializeError> {
+) -> Result<RunningService<RoleClient, McpClientHandler>, ClientInitializeError> {
     let transport = StreamableHttpClientTransport::with_client(client, config);
     handler.clone().serve_with_lifecycle(transport, mode.clone()).await
 }
 
-fn challenge_of(error: &ClientInitializeError) -> Option<Challenge> {
+fn find_challenge(error: &ClientInitializeError) -> Option<AuthChallenge> {
     match error {
-        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => challenge_of(fallback),
-        ClientInitializeError::TransportError { error, .. } => Challenge::of(error.error.as_ref()),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => find_challenge(fallback),
+        ClientInitializeError::TransportError { error, .. } => AuthChallenge::of(error.error.as_ref()),
         _ => None,
     }
 }
 
-fn headers_of(
+fn parse_headers(
     headers: &BTreeMap<String, String>,
 ) -> Result<HashMap<http::HeaderName, http::HeaderValue>, String> {
     let mut custom = HashMap::new();

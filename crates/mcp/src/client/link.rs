@@ -6,9 +6,9 @@
 //! The other order costs ten seconds with servers that never answer what they do not know.
 
 use super::config::{Reach, ServerEntry};
-use super::desk::{Answerer, Desk, DeskHandler};
-use super::pins::{Held, Pins};
-use crate::server::Era;
+use super::desk::{Answerer, Desk, McpClientHandler};
+use super::pins::{Held, PinStore};
+use crate::server::ProtocolEra;
 use crate::wire::Lines;
 use rmcp::RoleClient;
 use rmcp::model::{ProtocolVersion, RequestMetaObject};
@@ -20,9 +20,9 @@ use tokio::time::{Instant, timeout};
 use toolgate_os::ServerProcess;
 use toolgate_proto::{AbsPath, Code, Refusal};
 
-/// The first wait after a failure; it doubles up to [`LONGEST_WAIT`].
-const FIRST_WAIT: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// The first wait after a failure; it doubles up to [`MAX_RECONNECT_BACKOFF`].
+const MIN_RECONNECT_BACKOFF: Duration = Duration::from_millis(500);
+const MAX_RECONNECT_BACKOFF: Duration = Duration::from_secs(60);
 /// How long the question for the other era may take. Nobody waits for it.
 const PROBE: Duration = Duration::from_secs(3);
 
@@ -64,11 +64,11 @@ impl Trouble {
 pub(crate) struct Live {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) desk: Arc<Desk>,
-    pub(crate) era: Era,
-    service: Mutex<Option<RunningService<RoleClient, DeskHandler>>>,
+    pub(crate) era: ProtocolEra,
+    service: Mutex<Option<RunningService<RoleClient, McpClientHandler>>>,
     process: Mutex<Option<ServerProcess>>,
     #[cfg(feature = "http")]
-    manager: Option<super::oauth::Manager>,
+    manager: Option<super::oauth::AuthManagerHandle>,
 }
 
 impl std::fmt::Debug for Live {
@@ -110,7 +110,7 @@ impl Live {
 pub(crate) struct Surroundings {
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) roots: Vec<AbsPath>,
-    pub(crate) pins: Pins,
+    pub(crate) pins: PinStore,
     pub(crate) answerer: Option<Arc<dyn Answerer>>,
     #[cfg(feature = "http")]
     pub(crate) access: super::http::Access,
@@ -126,9 +126,9 @@ pub(crate) struct Link {
     trouble: Mutex<Option<Trouble>>,
     /// Why the server turned us away last, for the next sign-in.
     #[cfg(feature = "http")]
-    challenge: Mutex<Option<super::oauth::Challenge>>,
+    challenge: Mutex<Option<super::oauth::AuthChallenge>>,
     #[cfg(feature = "http")]
-    pub(crate) attempts: super::oauth::Attempts,
+    pub(crate) attempts: super::oauth::SignInAttempts,
 }
 
 #[derive(Debug, Default)]
@@ -149,7 +149,7 @@ impl Link {
             #[cfg(feature = "http")]
             challenge: Mutex::default(),
             #[cfg(feature = "http")]
-            attempts: super::oauth::Attempts::default(),
+            attempts: super::oauth::SignInAttempts::default(),
         }
     }
 
@@ -157,7 +157,7 @@ impl Link {
         format!("{}#{}", self.entry.origin, self.entry.name)
     }
 
-    pub(crate) fn pins(&self) -> &Pins {
+    pub(crate) fn pins(&self) -> &PinStore {
         &self.around.pins
     }
 
@@ -184,14 +184,16 @@ impl Link {
                 let live = Arc::new(live);
                 state.live = Some(Arc::clone(&live));
                 (state.failures, state.not_before) = (0, None);
-                self.set_trouble(None);
+                self.set_last_error(None);
                 Ok(live)
             }
             Err(trouble) => {
-                let wait = FIRST_WAIT.saturating_mul(1 << state.failures.min(10)).min(LONGEST_WAIT);
+                let wait = MIN_RECONNECT_BACKOFF
+                    .saturating_mul(1 << state.failures.min(10))
+                    .min(MAX_RECONNECT_BACKOFF);
                 state.failures += 1;
                 state.not_before = Some(Instant::now() + wait);
-                self.set_trouble(Some(trouble.clone()));
+                self.set_last_error(Some(trouble.clone()));
                 Err(trouble)
             }
         }
@@ -203,11 +205,12 @@ impl Link {
     pub(crate) async fn let_in(
         &self,
         live: &Live,
-        challenge: super::oauth::Challenge,
+        challenge: super::oauth::AuthChallenge,
     ) -> Result<bool, Trouble> {
-        use super::oauth::{Challenge, step_up};
+        use super::oauth::{AuthChallenge, step_up};
         let Some(how) = &self.around.access.sign_in else { return Ok(false) };
-        if let (Challenge::Scope { scope: Some(scope), .. }, Some(manager)) = (&challenge, &live.manager) {
+        if let (AuthChallenge::Scope { scope: Some(scope), .. }, Some(manager)) = (&challenge, &live.manager)
+        {
             self.attempts.another().map_err(Trouble::Auth)?;
             step_up(manager, scope, how).await.map_err(Trouble::Auth)?;
             return Ok(true);
@@ -223,14 +226,16 @@ impl Link {
     /// How long to wait before it may be tried again.
     pub(crate) async fn wait(&self) -> Duration {
         let until = self.state.lock().await.not_before;
-        until.map_or(FIRST_WAIT, |until| until.saturating_duration_since(Instant::now()).max(FIRST_WAIT))
+        until.map_or(MIN_RECONNECT_BACKOFF, |until| {
+            until.saturating_duration_since(Instant::now()).max(MIN_RECONNECT_BACKOFF)
+        })
     }
 
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_trouble(&self, trouble: Option<Trouble>) {
+    pub(crate) fn set_last_error(&self, trouble: Option<Trouble>) {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
@@ -254,7 +259,7 @@ impl Link {
     async fn open(&self) -> Result<Live, Trouble> {
         let key = self.key();
         let launch = self.entry.launch_digest();
-        self.around.pins.may_start(&key, &launch, self.entry.trusted).map_err(|held| {
+        self.around.pins.check_may_start(&key, &launch, self.entry.trusted).map_err(|held| {
             Trouble::Held(match held {
                 Held::NeverApproved => {
                     format!("the project names it ({}), and nobody approved it", self.entry.origin)
@@ -263,19 +268,19 @@ impl Link {
             })
         })?;
         let known = self.around.pins.era(&key);
-        let opening = timeout(self.entry.connect_timeout, self.open_as(known)).await;
+        let opening = timeout(self.entry.connect_timeout, self.open_with_era(known)).await;
         let live = match opening {
             Ok(Ok(live)) => live,
             // What was remembered may have become wrong: the server was changed.
-            Ok(Err(Trouble::Down(_))) if known == Some(Era::Modern) => {
-                timeout(self.entry.connect_timeout, self.open_as(Some(Era::Legacy)))
+            Ok(Err(Trouble::Down(_))) if known == Some(ProtocolEra::Modern) => {
+                timeout(self.entry.connect_timeout, self.open_with_era(Some(ProtocolEra::Legacy)))
                     .await
-                    .unwrap_or_else(|_| Err(self.too_slow()))?
+                    .unwrap_or_else(|_| Err(self.connect_timeout_error()))?
             }
             Ok(Err(trouble)) => return Err(trouble),
-            Err(_) => return Err(self.too_slow()),
+            Err(_) => return Err(self.connect_timeout_error()),
         };
-        if known.is_none() && live.era == Era::Legacy {
+        if known.is_none() && live.era == ProtocolEra::Legacy {
             let peer = live.peer.clone();
             let around = Arc::clone(&self.around);
             tokio::spawn(async move {
@@ -286,11 +291,11 @@ impl Link {
                 );
                 let era = match timeout(PROBE, peer.discover(meta)).await {
                     Ok(Ok(found)) if found.supported_versions.contains(&ProtocolVersion::V_2026_07_28) => {
-                        Era::Modern
+                        ProtocolEra::Modern
                     }
                     // A way that broke says nothing about the era.
                     _ if peer.is_transport_closed() => return,
-                    _ => Era::Legacy,
+                    _ => ProtocolEra::Legacy,
                 };
                 around.pins.remember_era(&key, &launch, era);
             });
@@ -300,14 +305,14 @@ impl Link {
         Ok(live)
     }
 
-    fn too_slow(&self) -> Trouble {
+    fn connect_timeout_error(&self) -> Trouble {
         Trouble::Down(format!("it was not ready within {} ms", self.entry.connect_timeout.as_millis()))
     }
 
-    async fn open_as(&self, era: Option<Era>) -> Result<Live, Trouble> {
+    async fn open_with_era(&self, era: Option<ProtocolEra>) -> Result<Live, Trouble> {
         let roots = if self.entry.roots { self.around.roots.clone() } else { Vec::new() };
         let desk = Arc::new(Desk::new(&self.entry.name, roots, self.around.answerer.clone()));
-        let handler = DeskHandler(Arc::clone(&desk));
+        let handler = McpClientHandler(Arc::clone(&desk));
         let modern = vec![ProtocolVersion::V_2026_07_28];
         match &self.entry.reach {
             Reach::Stdio(launch) => {
@@ -316,8 +321,8 @@ impl Link {
                         Trouble::Down(format!("`{}` cannot be started: {error}", launch.command))
                     })?;
                 let mode = match era {
-                    Some(Era::Modern) => ClientLifecycleMode::Discover { preferred_versions: modern },
-                    Some(Era::Legacy) | None => ClientLifecycleMode::Initialize,
+                    Some(ProtocolEra::Modern) => ClientLifecycleMode::Discover { preferred_versions: modern },
+                    Some(ProtocolEra::Legacy) | None => ClientLifecycleMode::Initialize,
                 };
                 let lines = Lines::<RoleClient>::new(Box::pin(stdout), Box::pin(stdin));
                 match handler.serve_with_lifecycle(lines, mode).await {
@@ -339,8 +344,8 @@ impl Link {
             #[cfg(feature = "http")]
             Reach::Http { url, headers } => {
                 let mode = match era {
-                    Some(Era::Legacy) => ClientLifecycleMode::Initialize,
-                    Some(Era::Modern) => ClientLifecycleMode::Discover { preferred_versions: modern },
+                    Some(ProtocolEra::Legacy) => ClientLifecycleMode::Initialize,
+                    Some(ProtocolEra::Modern) => ClientLifecycleMode::Discover { preferred_versions: modern },
                     // Over HTTP a server that does not know the question says so at once.
                     None => ClientLifecycleMode::Auto { preferred_versions: modern, legacy_version: None },
                 };
@@ -367,15 +372,15 @@ impl Link {
 }
 
 fn live(
-    service: RunningService<RoleClient, DeskHandler>,
+    service: RunningService<RoleClient, McpClientHandler>,
     desk: Arc<Desk>,
     process: Option<ServerProcess>,
 ) -> Live {
     let peer = service.peer().clone();
     let modern = ProtocolVersion::V_2026_07_28;
     let era = match peer.peer_info() {
-        Some(info) if info.protocol_version.as_str() >= modern.as_str() => Era::Modern,
-        _ => Era::Legacy,
+        Some(info) if info.protocol_version.as_str() >= modern.as_str() => ProtocolEra::Modern,
+        _ => ProtocolEra::Legacy,
     };
     Live {
         peer,

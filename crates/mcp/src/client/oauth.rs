@@ -17,16 +17,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Mutex;
-use toolgate_os::{HttpClient, http_client, lock_own, read_settings_text, write_private};
+use toolgate_os::{HttpClient, http_client, lock_state_file, read_settings_text, write_private_file};
 use toolgate_proto::AbsPath;
 
 const MOST_BYTES: u64 = 1024 * 1024;
 
 /// A manager of credentials that a connection uses.
-pub(crate) type Manager = Arc<Mutex<AuthorizationManager>>;
+pub(crate) type AuthManagerHandle = Arc<Mutex<AuthorizationManager>>;
 
 /// The way to a sign-in page and back.
-pub trait Browser: Send + Sync + std::fmt::Debug {
+pub trait SignInBrowser: Send + Sync + std::fmt::Debug {
     /// Where the page sends the person afterwards.
     fn redirect_uri(&self) -> String;
 
@@ -38,7 +38,7 @@ pub trait Browser: Send + Sync + std::fmt::Debug {
 #[derive(Debug, Clone)]
 pub struct SignIn {
     /// The way to the page.
-    pub browser: Arc<dyn Browser>,
+    pub browser: Arc<dyn SignInBrowser>,
     /// Address of a document that describes this client, for servers that take one.
     pub client_metadata_url: Option<String>,
 }
@@ -57,8 +57,8 @@ impl CredentialFile {
         Self { file, known: Arc::default() }
     }
 
-    fn of(&self, url: &str) -> ForServer {
-        ForServer { store: self.clone(), url: url.to_owned() }
+    fn of(&self, url: &str) -> ServerCredentials {
+        ServerCredentials { store: self.clone(), url: url.to_owned() }
     }
 
     async fn with<T>(
@@ -71,7 +71,7 @@ impl CredentialFile {
         let mut lock = None;
         if let Some(file) = &self.file {
             let named = |problem: String| failed(format!("{file}: {problem}"));
-            lock = Some(lock_own(file).map_err(|problem| named(problem.to_string()))?);
+            lock = Some(lock_state_file(file).map_err(|problem| named(problem.to_string()))?);
             let text = read_settings_text(file, MOST_BYTES).map_err(|problem| named(problem.to_string()))?;
             *known = match text {
                 Some(text) => serde_json::from_str(&text).map_err(|error| {
@@ -85,7 +85,8 @@ impl CredentialFile {
         let (out, changed) = change(&mut known);
         if let (Some(file), true) = (&self.file, changed) {
             let text = serde_json::to_string_pretty(&*known).map_err(|error| failed(error.to_string()))?;
-            write_private(file, text.as_bytes()).map_err(|problem| failed(format!("{file}: {problem}")))?;
+            write_private_file(file, text.as_bytes())
+                .map_err(|problem| failed(format!("{file}: {problem}")))?;
         }
         drop(lock);
         Ok(out)
@@ -93,13 +94,13 @@ impl CredentialFile {
 }
 
 /// The credentials of one server.
-struct ForServer {
+struct ServerCredentials {
     store: CredentialFile,
     url: String,
 }
 
 #[async_trait::async_trait]
-impl CredentialStore for ForServer {
+impl CredentialStore for ServerCredentials {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         self.store.with(|known| (known.get(&self.url).cloned(), false)).await
     }
@@ -115,14 +116,14 @@ impl CredentialStore for ForServer {
 
 /// What a server that does not let us in says about why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Challenge {
+pub(crate) enum AuthChallenge {
     /// It does not know us.
     SignIn(String),
     /// It knows us, and wants a further permission.
     Scope { header: String, scope: Option<String> },
 }
 
-impl Challenge {
+impl AuthChallenge {
     /// Finds it in what came of a request.
     pub(crate) fn of_call(error: &ServiceError) -> Option<Self> {
         match error {
@@ -152,20 +153,20 @@ impl Challenge {
 }
 
 /// How often a server may send us to sign in before it lets us do something.
-const MOST_ATTEMPTS: u32 = 3;
+const MAX_SIGN_IN_ATTEMPTS: u32 = 3;
 
 /// Counts how often we were sent to sign in since the server last let us do something: a server that is never content
 /// must not send a person round in circles.
 #[derive(Debug, Default)]
-pub(crate) struct Attempts(AtomicU32);
+pub(crate) struct SignInAttempts(AtomicU32);
 
-impl Attempts {
+impl SignInAttempts {
     /// One more, if that is not too many.
     pub(crate) fn another(&self) -> Result<(), String> {
-        if self.0.fetch_add(1, Ordering::Relaxed) < MOST_ATTEMPTS {
+        if self.0.fetch_add(1, Ordering::Relaxed) < MAX_SIGN_IN_ATTEMPTS {
             return Ok(());
         }
-        Err(format!("it was not content after signing in {MOST_ATTEMPTS} times"))
+        Err(format!("it was not content after signing in {MAX_SIGN_IN_ATTEMPTS} times"))
     }
 
     /// The server let us do something.
@@ -229,7 +230,7 @@ pub(crate) async fn sign_in(
 }
 
 /// Asks for one more permission, beside those that were given.
-pub(crate) async fn step_up(manager: &Manager, scope: &str, how: &SignIn) -> Result<(), String> {
+pub(crate) async fn step_up(manager: &AuthManagerHandle, scope: &str, how: &SignIn) -> Result<(), String> {
     let said = |error: AuthError| error.to_string();
     let manager = manager.lock().await;
     let page = manager.request_scope_upgrade(scope).await.map_err(said)?;
@@ -264,7 +265,7 @@ impl Callback {
     }
 }
 
-impl Browser for Callback {
+impl SignInBrowser for Callback {
     fn redirect_uri(&self) -> String {
         format!("http://127.0.0.1:{}/callback", self.port)
     }

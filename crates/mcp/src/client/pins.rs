@@ -5,12 +5,12 @@
 //! model, and that is where a server that turned bad puts its instructions.
 //! What the person configured is approved at first sight; what a project brings is approved only by the person.
 
-use crate::server::Era;
+use crate::server::ProtocolEra;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_os::{lock_own, read_settings_text, write_private};
+use toolgate_os::{lock_state_file, read_settings_text, write_private_file};
 use toolgate_proto::AbsPath;
 
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
@@ -25,7 +25,7 @@ pub struct Pin {
     pub tools: BTreeMap<String, String>,
     /// Which era it spoke last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub era: Option<Era>,
+    pub era: Option<ProtocolEra>,
 }
 
 /// Why a server is not started.
@@ -39,12 +39,12 @@ pub enum Held {
 
 /// The pins, kept in a file where there is a place for one.
 #[derive(Debug)]
-pub struct Pins {
+pub struct PinStore {
     file: Option<AbsPath>,
     known: Mutex<BTreeMap<String, Pin>>,
 }
 
-impl Pins {
+impl PinStore {
     /// Reads the pins. A file that cannot be read is an error: without it everything would be new.
     pub fn open(file: Option<AbsPath>) -> Result<Self, String> {
         let known = match &file {
@@ -55,7 +55,7 @@ impl Pins {
     }
 
     /// Whether a server may be started.
-    pub fn may_start(&self, key: &str, launch: &str, trusted: bool) -> Result<(), Held> {
+    pub fn check_may_start(&self, key: &str, launch: &str, trusted: bool) -> Result<(), Held> {
         match self.known().get(key) {
             Some(pin) if pin.launch == launch => Ok(()),
             Some(_) => Err(Held::LaunchChanged),
@@ -109,12 +109,12 @@ impl Pins {
     }
 
     /// Which era the server spoke last.
-    pub fn era(&self, key: &str) -> Option<Era> {
+    pub fn era(&self, key: &str) -> Option<ProtocolEra> {
         self.known().get(key)?.era
     }
 
     /// Remembers which era a server speaks.
-    pub fn remember_era(&self, key: &str, launch: &str, era: Era) {
+    pub fn remember_era(&self, key: &str, launch: &str, era: ProtocolEra) {
         if self.known().get(key).is_some_and(|pin| pin.era == Some(era)) {
             return;
         }
@@ -135,13 +135,13 @@ impl Pins {
         let mut known = self.known();
         let Some(file) = &self.file else { return Ok(change(&mut known)) };
         let failed = |problem: &toolgate_os::FileProblem| format!("{file}: {problem}");
-        let _lock = lock_own(file).map_err(|problem| failed(&problem))?;
+        let _lock = lock_state_file(file).map_err(|problem| failed(&problem))?;
         let mut now = load(file)?;
         let before = now.clone();
         let out = change(&mut now);
         if now != before {
             let text = serde_json::to_string_pretty(&now).map_err(|error| error.to_string())?;
-            write_private(file, text.as_bytes()).map_err(|problem| failed(&problem))?;
+            write_private_file(file, text.as_bytes()).map_err(|problem| failed(&problem))?;
         }
         *known = now;
         Ok(out)
@@ -181,35 +181,35 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = AbsPath::new(dir.path().join("pins.json")).unwrap();
         let tools = |digest: &str| BTreeMap::from([("a".to_owned(), digest.to_owned())]);
-        let pins = Pins::open(Some(file.clone())).unwrap();
-        assert_eq!(pins.may_start("k", "launch", false), Err(Held::NeverApproved));
-        assert_eq!(pins.may_start("k", "launch", true), Ok(()));
+        let pins = PinStore::open(Some(file.clone())).unwrap();
+        assert_eq!(pins.check_may_start("k", "launch", false), Err(Held::NeverApproved));
+        assert_eq!(pins.check_may_start("k", "launch", true), Ok(()));
         assert!(pins.changed("k", "launch", &tools("1")).is_empty());
 
         // Another process, later.
-        let pins = Pins::open(Some(file.clone())).unwrap();
-        assert_eq!(pins.may_start("k", "launch", false), Ok(()));
-        assert_eq!(pins.may_start("k", "other", true), Err(Held::LaunchChanged));
+        let pins = PinStore::open(Some(file.clone())).unwrap();
+        assert_eq!(pins.check_may_start("k", "launch", false), Ok(()));
+        assert_eq!(pins.check_may_start("k", "other", true), Err(Held::LaunchChanged));
         assert_eq!(pins.changed("k", "launch", &tools("2")), ["a"]);
         assert_eq!(pins.changed("k", "launch", &tools("2")), ["a"], "seen twice is not approved");
         pins.approve("k", "other").unwrap();
-        assert_eq!(pins.may_start("k", "other", false), Ok(()));
+        assert_eq!(pins.check_may_start("k", "other", false), Ok(()));
         assert!(pins.changed("k", "other", &tools("2")).is_empty());
 
         // Two that were opened at the same time do not overwrite each other.
-        let other = Pins::open(Some(file.clone())).unwrap();
+        let other = PinStore::open(Some(file.clone())).unwrap();
         pins.approve("mine", "launch").unwrap();
         other.approve("theirs", "launch").unwrap();
-        let both = Pins::open(Some(file.clone())).unwrap();
+        let both = PinStore::open(Some(file.clone())).unwrap();
         assert_eq!(
-            [both.may_start("mine", "launch", false), both.may_start("theirs", "launch", false)],
+            [both.check_may_start("mine", "launch", false), both.check_may_start("theirs", "launch", false)],
             [Ok(()); 2]
         );
 
         // A damaged file is named and stays as it is.
-        write_private(&file, b"{").unwrap();
+        write_private_file(&file, b"{").unwrap();
         assert!(pins.approve("k", "launch").unwrap_err().contains("is damaged"));
         assert_eq!(read_settings_text(&file, MOST_BYTES).unwrap().as_deref(), Some("{"));
-        assert!(Pins::open(Some(file)).unwrap_err().contains("toolgate mcp approve"));
+        assert!(PinStore::open(Some(file)).unwrap_err().contains("toolgate mcp approve"));
     }
 }

@@ -6,8 +6,8 @@
 
 use super::link::{Link, Live, Trouble};
 #[cfg(feature = "http")]
-use super::oauth::Challenge;
-use crate::server::{Conversation, rendering};
+use super::oauth::AuthChallenge;
+use crate::server::{ClientConversation, rendering};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
     InputResponses, ServerResult,
@@ -22,9 +22,9 @@ use toolgate_gate::{Cleared, Scene, Spec, Tool};
 use toolgate_proto::{Block, CallResult, Code, Effect, Intent, Output, Refusal, visible};
 
 /// Descriptions are part of every prompt: a long one costs, and is where instructions hide.
-const MOST_DESCRIPTION: usize = 2_048;
+const MAX_DESCRIPTION_CHARS: usize = 2_048;
 /// A server that keeps asking is not answered for ever.
-const MOST_ROUNDS: usize = 10;
+const MAX_INPUT_ROUNDS: usize = 10;
 
 /// Arguments whose shape only the server knows.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -65,12 +65,12 @@ impl RemoteTool {
             expect(unused_mut, reason = "only a sign-in opens another connection")
         )]
         let mut live = self.link.live().await.map_err(|trouble| trouble.refusal(server))?;
-        let conversation = Conversation::current();
+        let conversation = ClientConversation::current();
         let mut params = CallToolRequestParams::new(self.tool.clone()).with_arguments(input);
         if let Some(conversation) = &conversation {
             resume(conversation, &mut params);
         }
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_INPUT_ROUNDS {
             match self.once(&live, params.clone(), cleared).await? {
                 Reply::Done(result) => {
                     #[cfg(feature = "http")]
@@ -94,7 +94,7 @@ impl RemoteTool {
         }
         Err(Refusal::new(
             Code::RemoteFailed,
-            format!("server `{server}` asked {MOST_ROUNDS} times without an end"),
+            format!("server `{server}` asked {MAX_INPUT_ROUNDS} times without an end"),
         ))
     }
 
@@ -122,7 +122,7 @@ impl RemoteTool {
             }
         };
         #[cfg(feature = "http")]
-        if let Some(challenge) = answer.as_ref().err().and_then(Challenge::of_call) {
+        if let Some(challenge) = answer.as_ref().err().and_then(AuthChallenge::of_call) {
             let refusal = Trouble::Auth("it does not let us in".to_owned()).refusal(&self.link.entry.name);
             return Ok(Reply::TurnsAway(challenge, refusal));
         }
@@ -149,7 +149,8 @@ impl RemoteTool {
     }
 
     fn output(&self, result: CallToolResult) -> CallResult {
-        let content: Vec<Block> = result.content.into_iter().filter_map(rendering::from_content).collect();
+        let content: Vec<Block> =
+            result.content.into_iter().filter_map(rendering::from_content_block).collect();
         let mut output = Output { content, ..Output::default() };
         if result.is_error == Some(true) {
             let said = output.model_text();
@@ -166,7 +167,7 @@ impl RemoteTool {
             (None, _) => {}
         }
         // Without a promise the structured part is a copy for programs; where it says the same, once is enough.
-        let repeats = |structured: &Value| self.promised.is_none() && says_the_same(&output, structured);
+        let repeats = |structured: &Value| self.promised.is_none() && is_same_content(&output, structured);
         output.structured = result.structured_content.filter(|structured| !repeats(structured));
         Ok(output)
     }
@@ -176,7 +177,7 @@ enum Reply {
     Done(CallToolResult),
     Asks(InputRequiredResult),
     #[cfg(feature = "http")]
-    TurnsAway(Challenge, Refusal),
+    TurnsAway(AuthChallenge, Refusal),
 }
 
 impl Tool for RemoteTool {
@@ -197,7 +198,7 @@ impl Tool for RemoteTool {
 }
 
 /// Takes up a call that went through our own client before.
-fn resume(conversation: &Conversation, params: &mut CallToolRequestParams) {
+fn resume(conversation: &ClientConversation, params: &mut CallToolRequestParams) {
     let Some(state) = conversation.state().and_then(|state| state.get("remote")) else { return };
     params.request_state = state.get("state").and_then(Value::as_str).map(str::to_owned);
     let names = state.get("names").and_then(Value::as_array).into_iter().flatten();
@@ -210,7 +211,7 @@ fn resume(conversation: &Conversation, params: &mut CallToolRequestParams) {
 
 /// Answers what a server asks in the middle of a call, by asking whoever made the call.
 async fn answers(
-    conversation: Option<&Conversation>,
+    conversation: Option<&ClientConversation>,
     live: &Live,
     asked: &InputRequiredResult,
     server: &str,
@@ -248,7 +249,7 @@ async fn answers(
     }
 }
 
-fn says_the_same(output: &Output, structured: &Value) -> bool {
+fn is_same_content(output: &Output, structured: &Value) -> bool {
     let [Block::Text { text }] = output.content.as_slice() else { return false };
     let only = structured.as_object().filter(|map| map.len() == 1).and_then(|map| map.values().next());
     only.and_then(Value::as_str) == Some(text)
@@ -257,7 +258,7 @@ fn says_the_same(output: &Output, structured: &Value) -> bool {
 
 fn shorten(text: &str) -> String {
     let mut text = visible(text);
-    if let Some((cut, _)) = text.char_indices().nth(MOST_DESCRIPTION) {
+    if let Some((cut, _)) = text.char_indices().nth(MAX_DESCRIPTION_CHARS) {
         text.truncate(cut);
         text.push('…');
     }
@@ -277,14 +278,14 @@ mod tests {
             ("hello", json!({ "content": "other" }), false),
             ("3", json!(3), true),
         ] {
-            assert_eq!(says_the_same(&Output::text(text), &structured), same, "{text} {structured}");
+            assert_eq!(is_same_content(&Output::text(text), &structured), same, "{text} {structured}");
         }
     }
 
     #[test]
     fn descriptions_are_cut_and_cleaned() {
         let cut = shorten(&"é".repeat(5_000));
-        assert_eq!(cut.chars().count(), MOST_DESCRIPTION + 1);
+        assert_eq!(cut.chars().count(), MAX_DESCRIPTION_CHARS + 1);
         assert_eq!(shorten("a\u{200b}b\u{e0041}"), "a\\u{200b}b\\u{e0041}");
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! A resource is read through the gate as well: reading is an effect on that server, and rules may speak of it.
 
-use super::coordinator::Coordinator;
-use crate::server::{Conversation, NotHad, Offering, Offers, rendering};
+use super::coordinator::McpCoordinator;
+use crate::server::{ClientConversation, ServerFeatureError, ServerFeatureSet, ServerFeatures, rendering};
 use futures_util::future::BoxFuture;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -24,19 +24,19 @@ use toolgate_proto::{Block, Body, CallResult, Code, Effect, Intent, Output, Refu
 /// How long a list of one server may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Input of [`ListResources`].
+/// Input of [`ListResourcesTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ListInput {
+pub(crate) struct ListResourcesInput {
     /// Only those of this server.
     server: Option<String>,
 }
 
 /// Lists the resources of the servers.
-pub(crate) struct ListResources(pub(crate) Coordinator);
+pub(crate) struct ListResourcesTool(pub(crate) McpCoordinator);
 
-impl Tool for ListResources {
-    type Input = ListInput;
+impl Tool for ListResourcesTool {
+    type Input = ListResourcesInput;
 
     fn spec(&self) -> Spec {
         let mut spec = Spec::new(
@@ -49,7 +49,7 @@ impl Tool for ListResources {
         spec
     }
 
-    fn intent(&self, input: &ListInput, _: &Scene) -> Intent {
+    fn intent(&self, input: &ListResourcesInput, _: &Scene) -> Intent {
         let servers = self.0.members().iter().map(|member| member.link.entry.name.clone());
         let effects: Vec<Effect> = servers
             .filter(|server| input.server.as_ref().is_none_or(|wanted| wanted == server))
@@ -58,11 +58,11 @@ impl Tool for ListResources {
         Intent::new("list the resources of MCP servers", effects)
     }
 
-    async fn run(&self, input: ListInput, _: Cleared) -> CallResult {
+    async fn run(&self, input: ListResourcesInput, _: Cleared) -> CallResult {
         if let Some(server) = &input.server {
             known(&self.0, server)?;
         }
-        let found: Vec<Value> = all_resources(&self.0)
+        let found: Vec<Value> = list_all_resources(&self.0)
             .await
             .into_iter()
             .filter(|(server, _)| input.server.as_ref().is_none_or(|wanted| wanted == server))
@@ -75,7 +75,7 @@ impl Tool for ListResources {
     }
 }
 
-/// Input of [`ReadResource`].
+/// Input of [`ReadResourceTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadInput {
@@ -86,9 +86,9 @@ pub(crate) struct ReadInput {
 }
 
 /// Reads a resource of a server.
-pub(crate) struct ReadResource(pub(crate) Coordinator);
+pub(crate) struct ReadResourceTool(pub(crate) McpCoordinator);
 
-impl Tool for ReadResource {
+impl Tool for ReadResourceTool {
     type Input = ReadInput;
 
     fn spec(&self) -> Spec {
@@ -127,7 +127,7 @@ impl Tool for ReadResource {
 }
 
 fn known<'a>(
-    coordinator: &'a Coordinator,
+    coordinator: &'a McpCoordinator,
     server: &str,
 ) -> Result<&'a Arc<super::coordinator::Member>, Refusal> {
     coordinator.members().iter().find(|member| member.link.entry.name == server).ok_or_else(|| {
@@ -139,12 +139,12 @@ fn known<'a>(
 }
 
 /// Every resource of every server that is there. One that does not answer in time is left out.
-async fn all_resources(coordinator: &Coordinator) -> Vec<(String, Resource)> {
+async fn list_all_resources(coordinator: &McpCoordinator) -> Vec<(String, Resource)> {
     gather(coordinator, |peer| async move { peer.list_all_resources().await.unwrap_or_default() }).await
 }
 
 async fn gather<T, F>(
-    coordinator: &Coordinator,
+    coordinator: &McpCoordinator,
     list: impl Fn(rmcp::service::Peer<rmcp::RoleClient>) -> F,
 ) -> Vec<(String, T)>
 where
@@ -164,34 +164,34 @@ where
 }
 
 /// What the servers behind the gate offer beside tools.
-pub struct Gateway {
-    coordinator: Coordinator,
+pub struct GatewayFeatures {
+    coordinator: McpCoordinator,
     gate: Arc<Gate>,
     session: Session,
     reads: AtomicU64,
 }
 
-impl Gateway {
+impl GatewayFeatures {
     /// Offers what these servers offer, on behalf of this session.
-    pub fn new(coordinator: Coordinator, gate: Arc<Gate>, session: Session) -> Self {
+    pub fn new(coordinator: McpCoordinator, gate: Arc<Gate>, session: Session) -> Self {
         Self { coordinator, gate, session, reads: AtomicU64::new(1) }
     }
 }
 
-impl Offering for Gateway {
+impl ServerFeatures for GatewayFeatures {
     fn ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.coordinator.ready())
     }
 
-    fn offers(&self) -> Offers {
+    fn offers(&self) -> ServerFeatureSet {
         // What servers have is known only once they are there; an empty list hurts nobody.
         let any = !self.coordinator.members().is_empty();
-        Offers { resources: any, prompts: any, ..Offers::default() }
+        ServerFeatureSet { resources: any, prompts: any, ..ServerFeatureSet::default() }
     }
 
     fn resources(&self) -> BoxFuture<'_, Vec<Resource>> {
         Box::pin(async {
-            let all = all_resources(&self.coordinator).await;
+            let all = list_all_resources(&self.coordinator).await;
             all.into_iter().map(|(_, resource)| resource).collect()
         })
     }
@@ -208,8 +208,8 @@ impl Offering for Gateway {
     fn read<'a>(
         &'a self,
         uri: &'a str,
-        _: Arc<Conversation>,
-    ) -> BoxFuture<'a, Result<ReadResourceResult, NotHad>> {
+        _: Arc<ClientConversation>,
+    ) -> BoxFuture<'a, Result<ReadResourceResult, ServerFeatureError>> {
         Box::pin(async move {
             let missing = || {
                 ErrorData::resource_not_found(
@@ -217,7 +217,7 @@ impl Offering for Gateway {
                     Some(json!({ "uri": uri })),
                 )
             };
-            let all = all_resources(&self.coordinator).await;
+            let all = list_all_resources(&self.coordinator).await;
             let server = match all.into_iter().find(|(_, resource)| resource.uri == uri) {
                 Some((server, _)) => server,
                 // It may come from a template; then only one server can be meant.
@@ -230,7 +230,7 @@ impl Offering for Gateway {
             let input = json!({ "server": server, "uri": uri }).to_string();
             let call = ToolCall::new(format!("mcp_read_{number}"), "ReadMcpResourceTool", input);
             let closed = self.gate.call(&self.session, call, CallLimits::default()).await;
-            let output = closed.result.map_err(NotHad::Round)?;
+            let output = closed.result.map_err(ServerFeatureError::Round)?;
             Ok(ReadResourceResult::new(output.content.into_iter().filter_map(contents).collect()))
         })
     }
@@ -253,15 +253,19 @@ impl Offering for Gateway {
     fn prompt<'a>(
         &'a self,
         request: &'a GetPromptRequestParams,
-        _: Arc<Conversation>,
-    ) -> BoxFuture<'a, Result<GetPromptResult, NotHad>> {
+        _: Arc<ClientConversation>,
+    ) -> BoxFuture<'a, Result<GetPromptResult, ServerFeatureError>> {
         Box::pin(async move {
             let missing =
                 || ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None);
             let parts = request.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
             let (server, name) = parts.ok_or_else(missing)?;
             let member = known(&self.coordinator, server).map_err(|_| missing())?;
-            let live = member.link.live().await.map_err(|trouble| NotHad::Round(trouble.refusal(server)))?;
+            let live = member
+                .link
+                .live()
+                .await
+                .map_err(|trouble| ServerFeatureError::Round(trouble.refusal(server)))?;
             let mut onward = GetPromptRequestParams::new(name);
             onward.arguments.clone_from(&request.arguments);
             match live.peer.get_prompt_once(onward).await {

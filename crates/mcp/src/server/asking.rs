@@ -6,7 +6,7 @@
 //! arguments, good for five minutes and for one use.
 //! An answer therefore counts for the very input that was shown, and for nothing that came in its place.
 
-use super::conversation::{Carried, Conversation};
+use super::conversation::{ClientConversation, RequestStatePayload};
 use futures_util::future::BoxFuture;
 use rmcp::model::{
     ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
@@ -24,9 +24,9 @@ use toolgate_proto::{Question, fit};
 /// The name of the question among those of a modern call.
 const APPROVAL: &str = "toolgate.approval";
 /// How long an answer may take to come back.
-const GOOD_FOR: Duration = Duration::from_secs(300);
+const REQUEST_STATE_TTL: Duration = Duration::from_secs(300);
 /// Most characters of one part of a question: a person must be able to read it.
-const MOST_SHOWN: usize = 2_000;
+const MAX_SHOWN_CHARS: usize = 2_000;
 
 /// Asks the person at the other end. Passes where there is no such person.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Approver for ClientApprover {
 
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
         Box::pin(async move {
-            let Some(conversation) = Conversation::current() else { return Answer::Pass };
+            let Some(conversation) = ClientConversation::current() else { return Answer::Pass };
             let digest = &request.input_sha256;
             if conversation.given.approved.as_ref() == Some(digest) {
                 conversation.outgoing().carried.approved = Some(digest.clone());
@@ -125,7 +125,7 @@ fn words(question: &Question) -> String {
 }
 
 fn shown(text: &str) -> String {
-    fit(text, MOST_SHOWN)
+    fit(text, MAX_SHOWN_CHARS)
 }
 
 /// What the answer means. Whatever is not a clear yes is a no.
@@ -147,7 +147,7 @@ fn understood(value: &Value, question: &Question) -> Answer {
 
 /// Seals what a client carries for us, and opens it when it comes back.
 #[derive(Debug)]
-pub(crate) struct Seals {
+pub(crate) struct RequestStateSealer {
     codec: RequestStateCodec,
     /// States that were used, until they expire by themselves.
     used: Mutex<HashMap<String, u64>>,
@@ -176,7 +176,7 @@ impl Binding<'_> {
     }
 }
 
-impl Seals {
+impl RequestStateSealer {
     /// With a key that ends with the process.
     pub(crate) fn new() -> io::Result<Self> {
         let key = toolgate_os::random_bytes::<32>()?;
@@ -188,20 +188,24 @@ impl Seals {
     pub(crate) fn seal(
         &self,
         requests: InputRequests,
-        mut carried: Carried,
+        mut carried: RequestStatePayload,
         binding: Binding<'_>,
     ) -> Result<InputRequiredResult, RequestStateError> {
         carried.nonce = toolgate_os::fresh_id("");
         let bound = binding.bytes();
-        let options = SealOptions::new().associated_data(&bound).ttl(GOOD_FOR);
+        let options = SealOptions::new().associated_data(&bound).ttl(REQUEST_STATE_TTL);
         let state = self.codec.seal_json_with(&carried, &options)?;
         Ok(InputRequiredResult::new((!requests.is_empty()).then_some(requests), Some(state)))
     }
 
     /// Opens what came back. Why it is not taken is said in words for the client.
-    pub(crate) fn open(&self, state: Option<&str>, binding: Binding<'_>) -> Result<Carried, String> {
-        let Some(state) = state else { return Ok(Carried::default()) };
-        let carried: Carried = self
+    pub(crate) fn open(
+        &self,
+        state: Option<&str>,
+        binding: Binding<'_>,
+    ) -> Result<RequestStatePayload, String> {
+        let Some(state) = state else { return Ok(RequestStatePayload::default()) };
+        let carried: RequestStatePayload = self
             .codec
             .open_json_with(state, &binding.bytes())
             .map_err(|error| format!("the request state is not taken: {error}"))?;
@@ -210,7 +214,7 @@ impl Seals {
             let now = toolgate_os::now_millis();
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
             used.retain(|_, until| *until > now);
-            let until = now + u64::try_from(GOOD_FOR.as_millis()).unwrap_or(u64::MAX);
+            let until = now + u64::try_from(REQUEST_STATE_TTL.as_millis()).unwrap_or(u64::MAX);
             if used.insert(carried.nonce.clone(), until).is_some() {
                 return Err("the request state was used before".to_owned());
             }
@@ -268,9 +272,10 @@ mod tests {
 
     #[test]
     fn a_state_counts_for_what_it_was_made_for_and_once() {
-        let seals = Seals::new().unwrap();
+        let seals = RequestStateSealer::new().unwrap();
         let arguments = object(json!({ "path": "a", "deep": { "x": 1, "y": [2] } }));
-        let carried = Carried { asked: Some("digest".to_owned()), ..Carried::default() };
+        let carried =
+            RequestStatePayload { asked: Some("digest".to_owned()), ..RequestStatePayload::default() };
         let made = binding("me", "Write", Some(&arguments));
         let sealed = seals.seal(InputRequests::new(), carried.clone(), made).unwrap();
         let state = sealed.request_state.unwrap();
@@ -295,7 +300,7 @@ mod tests {
         assert_eq!(opened.asked, carried.asked);
         assert!(seals.open(Some(&state), made).unwrap_err().contains("used before"));
         // Another process has another key.
-        assert!(Seals::new().unwrap().open(Some(&state), made).is_err());
+        assert!(RequestStateSealer::new().unwrap().open(Some(&state), made).is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! A call that became a task is in between: it asks and waits, and the client finds the question when it looks in.
 //!
 //! The conversation belongs to one call and travels with it as a task-local: an approver or a tool that runs inside
-//! the call finds it by [`Conversation::current`], and one that runs elsewhere finds none.
+//! the call finds it by [`ClientConversation::current`], and one that runs elsewhere finds none.
 //! A map from call to client would need cleaning up on every way a call can end.
 
 use rmcp::RoleServer;
@@ -26,7 +26,7 @@ use std::time::Duration;
 use toolgate_proto::{Code, Refusal};
 
 tokio::task_local! {
-    static CURRENT: Arc<Conversation>;
+    static CURRENT: Arc<ClientConversation>;
 }
 
 /// How long a person may take to answer a question of a tool.
@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Which generation of the protocol a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Era {
+pub enum ProtocolEra {
     /// 2025-11-25 and older: a connection is opened by `initialize`, and the server may ask.
     Legacy,
     /// 2026-07-28 and newer: every request stands for itself, and the server never asks.
@@ -44,7 +44,7 @@ pub enum Era {
 
 /// What travels through the client between two rounds of one call, sealed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Carried {
+pub(crate) struct RequestStatePayload {
     /// Good for one use.
     pub(crate) nonce: String,
     /// The input about which approval was asked.
@@ -62,40 +62,40 @@ pub(crate) struct Carried {
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     pub(crate) requests: InputRequests,
-    pub(crate) carried: Carried,
+    pub(crate) carried: RequestStatePayload,
     pub(crate) wanted: bool,
     /// What the client would have to be able to do.
     pub(crate) missing: Option<ClientCapabilities>,
 }
 
 /// The way from one running call to the client that made it.
-pub struct Conversation {
-    era: Era,
+pub struct ClientConversation {
+    era: ProtocolEra,
     peer: Peer<RoleServer>,
     capabilities: ClientCapabilities,
     responses: InputResponses,
-    pub(crate) given: Carried,
+    pub(crate) given: RequestStatePayload,
     pub(crate) outgoing: Mutex<Outgoing>,
     /// The task that the call became.
     task: OnceLock<TaskContext>,
     asked: AtomicU64,
 }
 
-impl std::fmt::Debug for Conversation {
+impl std::fmt::Debug for ClientConversation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Conversation").field("era", &self.era).finish_non_exhaustive()
     }
 }
 
-impl Conversation {
+impl ClientConversation {
     pub(crate) fn new(
         context: &RequestContext<RoleServer>,
         responses: InputResponses,
-        given: Carried,
+        given: RequestStatePayload,
     ) -> Self {
         let capabilities = context.client_capabilities().unwrap_or_default();
         Self {
-            era: era_of(context),
+            era: detect_era(context),
             peer: context.peer.clone(),
             capabilities,
             responses,
@@ -114,7 +114,7 @@ impl Conversation {
 
     /// Whether the client can be asked while the call runs.
     pub fn waits(&self) -> bool {
-        self.era == Era::Legacy || self.task.get().is_some()
+        self.era == ProtocolEra::Legacy || self.task.get().is_some()
     }
 
     /// Runs something inside this conversation.
@@ -128,7 +128,7 @@ impl Conversation {
     }
 
     /// Which era the client speaks.
-    pub fn era(&self) -> Era {
+    pub fn era(&self) -> ProtocolEra {
         self.era
     }
 
@@ -168,7 +168,7 @@ impl Conversation {
     pub fn require(&self, requests: InputRequests, state: Option<Value>) -> Refusal {
         let mut outgoing = self.outgoing();
         let unable = requests.values().find(|request| !self.can_answer(request));
-        outgoing.missing = unable.map(needed_for);
+        outgoing.missing = unable.map(required_capabilities);
         outgoing.requests.extend(requests);
         outgoing.carried.tool = state;
         outgoing.wanted = true;
@@ -180,7 +180,7 @@ impl Conversation {
         if !self.can_answer(&request) {
             return Err("the client cannot be asked this".to_owned());
         }
-        if self.era == Era::Modern {
+        if self.era == ProtocolEra::Modern {
             let Some(task) = self.task.get() else {
                 return Err("a client of this era is not asked while a call runs".to_owned());
             };
@@ -217,7 +217,7 @@ impl Conversation {
 }
 
 /// What a client must be able to do to answer a request.
-fn needed_for(request: &InputRequest) -> ClientCapabilities {
+fn required_capabilities(request: &InputRequest) -> ClientCapabilities {
     let mut needed = ClientCapabilities::default();
     match request {
         InputRequest::CreateMessage(_) => needed.sampling = Some(Default::default()),
@@ -231,10 +231,10 @@ fn said(error: ServiceError) -> String {
     error.to_string()
 }
 
-pub(crate) fn era_of(context: &RequestContext<RoleServer>) -> Era {
+pub(crate) fn detect_era(context: &RequestContext<RoleServer>) -> ProtocolEra {
     let modern = rmcp::model::ProtocolVersion::V_2026_07_28;
     match context.protocol_version() {
-        Some(version) if version.as_str() >= modern.as_str() => Era::Modern,
-        _ => Era::Legacy,
+        Some(version) if version.as_str() >= modern.as_str() => ProtocolEra::Modern,
+        _ => ProtocolEra::Legacy,
     }
 }

@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, oneshot};
 use tokio_util::sync::CancellationToken;
-use toolgate_os::{Elsewhere, cores};
+use toolgate_os::{BackgroundWorkGuard, cores};
 
 /// With fewer calls than this at once, waking another thread costs more than it saves.
 const ENOUGH: usize = 4;
@@ -189,7 +189,7 @@ impl Desk {
     {
         let Self { jobs, done } = self;
         let (told, heard) = oneshot::channel();
-        let _elsewhere = Elsewhere::begin();
+        let _elsewhere = BackgroundWorkGuard::begin();
         let begin = move || {
             tokio::spawn(async move {
                 let came = AssertUnwindSafe(begun(turn, work())).catch_unwind().await;

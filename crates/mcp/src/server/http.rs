@@ -5,7 +5,7 @@
 //! A Unix socket is guarded by its file mode instead.
 
 use super::GateServer;
-use crate::wire::raw_arguments;
+use crate::wire::parse_raw_arguments;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
@@ -192,7 +192,7 @@ impl Guard {
             Err(_) => return said(StatusCode::BAD_REQUEST, "the request broke off"),
         };
         if parts.method == Method::POST
-            && let Some(problem) = keep_arguments(&body, &mut parts)
+            && let Some(problem) = attach_raw_arguments(&body, &mut parts)
         {
             return said(StatusCode::BAD_REQUEST, &problem);
         }
@@ -224,7 +224,7 @@ impl Guard {
 
 /// Keeps the arguments of a call as they arrived, for the gate to read. Says what is wrong where they can be read two
 /// ways.
-fn keep_arguments(body: &[u8], parts: &mut http::request::Parts) -> Option<String> {
+fn attach_raw_arguments(body: &[u8], parts: &mut http::request::Parts) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct Method<'a> {
         #[serde(borrow)]
@@ -234,7 +234,7 @@ fn keep_arguments(body: &[u8], parts: &mut http::request::Parts) -> Option<Strin
     if method != "tools/call" {
         return None;
     }
-    match raw_arguments(body, false) {
+    match parse_raw_arguments(body, false) {
         Ok(raw) => {
             parts.extensions.insert(raw);
             None

@@ -20,17 +20,17 @@ mod stdio;
 mod tasks;
 
 pub use asking::ClientApprover;
-pub use conversation::{Conversation, Era};
+pub use conversation::{ClientConversation, ProtocolEra};
 #[cfg(feature = "http")]
 pub use http::{HttpDoor, HttpOptions, serve_http};
-pub use offering::{NotHad, Offering, Offers, ToolsOnly};
-pub use stdio::{Hands, serve_stdio, serve_streams};
+pub use offering::{ServerFeatureError, ServerFeatureSet, ServerFeatures, ToolsOnly};
+pub use stdio::{CallThreads, serve_stdio, serve_streams};
 
 use crate::wire::RawArguments;
-use asking::{Binding, Seals};
-use conversation::{Carried, Outgoing, era_of};
+use asking::{Binding, RequestStateSealer};
+use conversation::{Outgoing, RequestStatePayload, detect_era};
 use crew::Crew;
-use rendering::Structured;
+use rendering::StructuredContentMode;
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
@@ -53,7 +53,7 @@ use toolgate_gate::{Gate, Session, Shown};
 use toolgate_proto::{CallRecord, SourceId, ToolCall};
 
 /// How long a client may keep a list without asking again. Word of changes comes sooner.
-const LIST_GOOD_FOR_MS: u64 = 300_000;
+const LIST_TTL_MS: u64 = 300_000;
 
 /// What a server tells about itself.
 #[derive(Debug, Clone)]
@@ -89,9 +89,9 @@ pub struct GateServer {
 struct Inner {
     gate: Arc<Gate>,
     session: Session,
-    offering: Arc<dyn Offering>,
+    offering: Arc<dyn ServerFeatures>,
     about: About,
-    seals: Seals,
+    seals: RequestStateSealer,
     tasks: Tasks,
     crew: Crew,
     calls: AtomicU64,
@@ -110,10 +110,10 @@ impl GateServer {
     pub fn new(
         gate: Arc<Gate>,
         session: Session,
-        offering: Arc<dyn Offering>,
+        offering: Arc<dyn ServerFeatures>,
         about: About,
     ) -> io::Result<Self> {
-        let seals = Seals::new()?;
+        let seals = RequestStateSealer::new()?;
         let (tasks, crew, calls) = (Tasks::default(), Crew::default(), AtomicU64::new(1));
         Ok(Self { inner: Arc::new(Inner { gate, session, offering, about, seals, tasks, crew, calls }) })
     }
@@ -134,29 +134,29 @@ impl GateServer {
         context: &RequestContext<RoleServer>,
         (responses, state): (Option<InputResponses>, Option<String>),
         binding: Binding<'_>,
-    ) -> Result<Arc<Conversation>, ErrorData> {
-        let given = match era_of(context) {
-            Era::Modern => self
+    ) -> Result<Arc<ClientConversation>, ErrorData> {
+        let given = match detect_era(context) {
+            ProtocolEra::Modern => self
                 .inner
                 .seals
                 .open(state.as_deref(), binding)
                 .map_err(|problem| ErrorData::invalid_params(problem, None))?,
-            Era::Legacy => Carried::default(),
+            ProtocolEra::Legacy => RequestStatePayload::default(),
         };
-        Ok(Arc::new(Conversation::new(context, responses.unwrap_or_default(), given)))
+        Ok(Arc::new(ClientConversation::new(context, responses.unwrap_or_default(), given)))
     }
 
     /// What the client must be asked before the request can be answered, if anything.
     fn next_round(
         &self,
-        conversation: &Conversation,
+        conversation: &ClientConversation,
         binding: Binding<'_>,
     ) -> Result<Option<rmcp::model::InputRequiredResult>, ErrorData> {
         let Outgoing { requests, carried, wanted, missing } = std::mem::take(&mut *conversation.outgoing());
         if let Some(missing) = missing {
             return Err(ErrorData::missing_required_client_capability(missing));
         }
-        if !wanted || conversation.era() != Era::Modern {
+        if !wanted || conversation.era() != ProtocolEra::Modern {
             return Ok(None);
         }
         let sealed = self.inner.seals.seal(requests, carried, binding);
@@ -196,7 +196,7 @@ impl ServerHandler for GateServer {
     async fn discover(&self, _: RequestContext<RoleServer>) -> Result<DiscoverResult, ErrorData> {
         let versions = self.supported_protocol_versions().into_owned();
         Ok(DiscoverResult::from_server_info(versions, self.get_info())
-            .with_ttl_ms(LIST_GOOD_FOR_MS)
+            .with_ttl_ms(LIST_TTL_MS)
             .with_cache_scope(CacheScope::Private))
     }
 
@@ -215,7 +215,7 @@ impl ServerHandler for GateServer {
             self.inner.about.page_size,
         )?;
         let mut result = ListToolsResult::with_all_items(page.into_iter().map(rendering::tool).collect());
-        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_GOOD_FOR_MS));
+        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_TTL_MS));
         // What is shown may depend on whom it is shown to.
         result.cache_scope = Some(CacheScope::Private);
         Ok(result)
@@ -275,7 +275,7 @@ impl ServerHandler for GateServer {
         all.sort_by(|a, b| a.uri.cmp(&b.uri));
         let (page, next) = pages::page(all, |item| &item.uri, cursor.as_deref(), self.inner.about.page_size)?;
         let mut result = ListResourcesResult::with_all_items(page);
-        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_GOOD_FOR_MS));
+        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_TTL_MS));
         result.cache_scope = Some(CacheScope::Private);
         Ok(result)
     }
@@ -291,7 +291,7 @@ impl ServerHandler for GateServer {
         let (page, next) =
             pages::page(all, |item| &item.uri_template, cursor.as_deref(), self.inner.about.page_size)?;
         let mut result = ListResourceTemplatesResult::with_all_items(page);
-        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_GOOD_FOR_MS));
+        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_TTL_MS));
         result.cache_scope = Some(CacheScope::Private);
         Ok(result)
     }
@@ -316,7 +316,7 @@ impl ServerHandler for GateServer {
                 result.cache_scope.get_or_insert(CacheScope::Private);
                 Ok(result.into())
             }
-            (_, Err(not_had)) => Err(protocol_error(not_had)),
+            (_, Err(not_had)) => Err(to_protocol_error(not_had)),
         }
     }
 
@@ -331,7 +331,7 @@ impl ServerHandler for GateServer {
         let (page, next) =
             pages::page(all, |item| &item.name, cursor.as_deref(), self.inner.about.page_size)?;
         let mut result = ListPromptsResult::with_all_items(page);
-        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_GOOD_FOR_MS));
+        (result.next_cursor, result.ttl_ms) = (next, Some(LIST_TTL_MS));
         result.cache_scope = Some(CacheScope::Private);
         Ok(result)
     }
@@ -358,7 +358,7 @@ impl ServerHandler for GateServer {
                 result.result_type.get_or_insert(ResultType::COMPLETE);
                 Ok(result.into())
             }
-            (_, Err(not_had)) => Err(protocol_error(not_had)),
+            (_, Err(not_had)) => Err(to_protocol_error(not_had)),
         }
     }
 
@@ -386,7 +386,7 @@ impl ServerHandler for GateServer {
         _: SubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.updates_offered("resources/subscribe")
+        self.check_updates_offered("resources/subscribe")
     }
 
     async fn unsubscribe(
@@ -394,7 +394,7 @@ impl ServerHandler for GateServer {
         _: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.updates_offered("resources/unsubscribe")
+        self.check_updates_offered("resources/unsubscribe")
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
@@ -467,8 +467,8 @@ impl GateServer {
         let number = self.inner.calls.fetch_add(1, Ordering::Relaxed);
         let call = ToolCall::new(format!("mcp_{number}"), request.name.as_ref(), input);
         let closed = match self.call(call, Arc::clone(&conversation), &context).await {
-            tasks::Called::Closed(closed) => *closed,
-            tasks::Called::Task(task) => return Ok(CallToolResponse::Task(*task)),
+            tasks::McpCallDisposition::Closed(closed) => *closed,
+            tasks::McpCallDisposition::Task(task) => return Ok(CallToolResponse::Task(*task)),
         };
         match self.next_round(&conversation, binding)? {
             Some(round) if closed.result.is_err() => Ok(round.into()),
@@ -481,16 +481,16 @@ impl GateServer {
 
     /// A text is not sent twice: the structured part goes out where it was promised, or where another server sent it
     /// and it says something else.
-    fn structured(&self, record: &CallRecord) -> Structured {
+    fn structured(&self, record: &CallRecord) -> StructuredContentMode {
         let promised = || record.tool.as_ref().is_some_and(|tool| self.inner.gate.promises(tool.as_str()));
         match &record.source {
-            Some(SourceId::Mcp { .. }) => Structured::Sent,
-            _ if promised() => Structured::Sent,
-            _ => Structured::LeftOut,
+            Some(SourceId::Mcp { .. }) => StructuredContentMode::Sent,
+            _ if promised() => StructuredContentMode::Sent,
+            _ => StructuredContentMode::LeftOut,
         }
     }
 
-    fn updates_offered(&self, method: &'static str) -> Result<(), ErrorData> {
+    fn check_updates_offered(&self, method: &'static str) -> Result<(), ErrorData> {
         if self.inner.offering.offers().resource_updates {
             return Ok(());
         }
@@ -503,10 +503,10 @@ impl GateServer {
     }
 }
 
-fn protocol_error(not_had: NotHad) -> ErrorData {
+fn to_protocol_error(not_had: ServerFeatureError) -> ErrorData {
     match not_had {
-        NotHad::Protocol(error) => error,
-        NotHad::Round(refusal) => ErrorData::internal_error(refusal.to_string(), None),
+        ServerFeatureError::Protocol(error) => error,
+        ServerFeatureError::Round(refusal) => ErrorData::internal_error(refusal.to_string(), None),
     }
 }
 

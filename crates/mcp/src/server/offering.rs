@@ -1,9 +1,9 @@
 //! What a server offers beside tools: resources, prompts and completions.
 //!
-//! Tools come from the gate; these come from whoever implements [`Offering`].
+//! Tools come from the gate; these come from whoever implements [`ServerFeatures`].
 //! The gateway implements it with what the servers behind it offer.
 
-use super::conversation::Conversation;
+use super::conversation::ClientConversation;
 use futures_util::future::BoxFuture;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -15,14 +15,14 @@ use toolgate_proto::Refusal;
 
 /// Why something offered cannot be had.
 #[derive(Debug)]
-pub enum NotHad {
+pub enum ServerFeatureError {
     /// An error of the protocol.
     Protocol(ErrorData),
-    /// It must be asked for again with more: see [`Conversation::require`].
+    /// It must be asked for again with more: see [`ClientConversation::require`].
     Round(Refusal),
 }
 
-impl From<ErrorData> for NotHad {
+impl From<ErrorData> for ServerFeatureError {
     fn from(error: ErrorData) -> Self {
         Self::Protocol(error)
     }
@@ -30,7 +30,7 @@ impl From<ErrorData> for NotHad {
 
 /// Which kinds of things are offered. What is not offered is not advertised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Offers {
+pub struct ServerFeatureSet {
     /// Resources.
     pub resources: bool,
     /// Word when a resource changes.
@@ -44,10 +44,10 @@ pub struct Offers {
 }
 
 /// Resources, prompts and completions.
-pub trait Offering: Send + Sync {
+pub trait ServerFeatures: Send + Sync {
     /// Which of them there are at all.
-    fn offers(&self) -> Offers {
-        Offers::default()
+    fn offers(&self) -> ServerFeatureSet {
+        ServerFeatureSet::default()
     }
 
     /// Done when the tools can be listed and called. Asked before each list and each call, so it must be quick once
@@ -70,8 +70,8 @@ pub trait Offering: Send + Sync {
     fn read<'a>(
         &'a self,
         uri: &'a str,
-        conversation: Arc<Conversation>,
-    ) -> BoxFuture<'a, Result<ReadResourceResult, NotHad>> {
+        conversation: Arc<ClientConversation>,
+    ) -> BoxFuture<'a, Result<ReadResourceResult, ServerFeatureError>> {
         let _ = conversation;
         Box::pin(std::future::ready(Err(ErrorData::resource_not_found(
             format!("there is no resource `{uri}`"),
@@ -89,8 +89,8 @@ pub trait Offering: Send + Sync {
     fn prompt<'a>(
         &'a self,
         request: &'a GetPromptRequestParams,
-        conversation: Arc<Conversation>,
-    ) -> BoxFuture<'a, Result<GetPromptResult, NotHad>> {
+        conversation: Arc<ClientConversation>,
+    ) -> BoxFuture<'a, Result<GetPromptResult, ServerFeatureError>> {
         let _ = conversation;
         let error = ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None);
         Box::pin(std::future::ready(Err(error.into())))
@@ -107,4 +107,4 @@ pub trait Offering: Send + Sync {
 #[derive(Debug, Default)]
 pub struct ToolsOnly;
 
-impl Offering for ToolsOnly {}
+impl ServerFeatures for ToolsOnly {}

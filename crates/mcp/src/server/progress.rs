@@ -9,10 +9,10 @@ use tokio_util::sync::CancellationToken;
 use toolgate_proto::{CallId, Event};
 
 /// The widest a progress report is cut to: a bar, not a log.
-const MOST_PROGRESS: usize = 2_000;
+const MAX_PROGRESS_CHARS: usize = 2_000;
 
 /// Passes on how far a call is.
-pub(super) struct Reporter {
+pub(super) struct McpProgressReporter {
     pub(super) events: Receiver<Event>,
     pub(super) call: CallId,
     pub(super) token: ProgressToken,
@@ -21,7 +21,7 @@ pub(super) struct Reporter {
     pub(super) told: f64,
 }
 
-impl Reporter {
+impl McpProgressReporter {
     /// Passes on until the call is over, and then what was said before its end: that must arrive before the result.
     pub(super) async fn run(mut self, over: &CancellationToken) {
         loop {
@@ -63,7 +63,7 @@ impl Reporter {
         let mut report = ProgressNotificationParam::new(self.token.clone(), progress);
         report.total = total;
         let text = text.trim_end();
-        report.message = (!text.is_empty()).then(|| text.chars().take(MOST_PROGRESS).collect());
+        report.message = (!text.is_empty()).then(|| text.chars().take(MAX_PROGRESS_CHARS).collect());
         // A client that is gone need not know.
         let _ = self.peer.notify_progress(report).await;
     }

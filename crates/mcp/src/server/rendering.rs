@@ -48,7 +48,7 @@ fn object(value: Value) -> JsonObject {
 
 /// Whether the structured part goes to the client beside the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Structured {
+pub(crate) enum StructuredContentMode {
     /// The tool promised it, or another server sent it.
     Sent,
     /// It says what the text says, for programs that use the library.
@@ -57,11 +57,15 @@ pub(crate) enum Structured {
 
 /// A result as a client gets it. A refusal is a result that says so; a tool that is not there is an error of the
 /// protocol.
-pub(crate) fn result(result: CallResult, structured: Structured) -> Result<CallToolResult, ErrorData> {
+pub(crate) fn result(
+    result: CallResult,
+    structured: StructuredContentMode,
+) -> Result<CallToolResult, ErrorData> {
     match result {
         Ok(output) => {
             let mut rendered = CallToolResult::success(output.content.into_iter().map(block).collect());
-            rendered.structured_content = output.structured.filter(|_| structured == Structured::Sent);
+            rendered.structured_content =
+                output.structured.filter(|_| structured == StructuredContentMode::Sent);
             Ok(rendered)
         }
         Err(refusal) if refusal.code == Code::UnknownTool && refusal.stage == Stage::Resolve => {
@@ -110,7 +114,7 @@ fn block(block: Block) -> ContentBlock {
 }
 
 /// The reverse: what another server's tool gave back.
-pub(crate) fn from_content(content: ContentBlock) -> Option<Block> {
+pub(crate) fn from_content_block(content: ContentBlock) -> Option<Block> {
     Some(match content {
         ContentBlock::Text(text) => Block::Text { text: text.text },
         ContentBlock::Image(image) => Block::Image { media_type: image.mime_type, data: image.data },

@@ -9,7 +9,7 @@ use toolgate_os::{ByteSink, ByteSource, standard_streams};
 
 /// How many threads make the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hands {
+pub enum CallThreads {
     /// One. What a call opens and leaves open, such as the way to a server behind the gate, belongs to its runtime.
     One,
     /// Calls that arrive together and only read are shared with a second, whose runtime ends with the serving.
@@ -17,10 +17,10 @@ pub enum Hands {
 }
 
 /// Serves until standard input ends. Calls that are under way then may still answer for a moment.
-pub async fn serve_stdio(server: GateServer, hands: Hands) -> io::Result<()> {
+pub async fn serve_stdio(server: GateServer, hands: CallThreads) -> io::Result<()> {
     let (source, sink) = standard_streams()?;
     let inner = Arc::clone(&server.inner);
-    let _helped = (hands == Hands::Two).then(|| inner.crew.shift());
+    let _helped = (hands == CallThreads::Two).then(|| inner.crew.shift());
     serve_streams(server, source, sink).await
 }
 

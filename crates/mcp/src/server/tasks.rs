@@ -7,8 +7,8 @@
 //! A call that asks something once it is a task asks through the task.
 
 use super::GateServer;
-use super::conversation::{Conversation, Era};
-use super::progress::Reporter;
+use super::conversation::{ClientConversation, ProtocolEra};
+use super::progress::McpProgressReporter;
 use super::rendering;
 use rmcp::model::{CreateTaskResult, GetTaskResult, UpdateTaskParams};
 use rmcp::service::RequestContext;
@@ -26,12 +26,12 @@ const LONG: Duration = Duration::from_millis(800);
 /// How long a task may take, and how long its result is kept.
 const KEPT: Duration = Duration::from_secs(3_600);
 /// How often a client should look in.
-const LOOK_IN: Duration = Duration::from_secs(1);
+const TASK_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// With more tasks than this under way, calls wait as they do for clients that know no tasks.
 const MOST: usize = 64;
 
 /// What became of a call.
-pub(super) enum Called {
+pub(super) enum McpCallDisposition {
     /// It is over.
     Closed(Box<Closed>),
     /// It goes on as a task.
@@ -63,11 +63,12 @@ impl Tasks {
         &self,
         running: JoinHandle<Closed>,
         cancel: CancellationToken,
-        conversation: Arc<Conversation>,
+        conversation: Arc<ClientConversation>,
         server: GateServer,
     ) -> CreateTaskResult {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let options = TaskOptions::new().with_ttl_ms(millis(KEPT)).with_poll_interval_ms(millis(LOOK_IN));
+        let options =
+            TaskOptions::new().with_ttl_ms(millis(KEPT)).with_poll_interval_ms(millis(TASK_POLL_INTERVAL));
         let task = self.0.spawn(options, |context| {
             conversation.becomes(context.clone());
             Box::pin(follow(running, cancel, context, server))
@@ -105,14 +106,14 @@ impl GateServer {
     pub(super) async fn call(
         &self,
         call: ToolCall,
-        conversation: Arc<Conversation>,
+        conversation: Arc<ClientConversation>,
         context: &RequestContext<RoleServer>,
-    ) -> Called {
-        let knows_tasks = conversation.era() == Era::Modern
+    ) -> McpCallDisposition {
+        let knows_tasks = conversation.era() == ProtocolEra::Modern
             && context.client_capabilities().is_some_and(|client| client.supports_tasks());
         if !knows_tasks || !self.inner.tasks.has_room() {
             let calling = self.reported(call, Arc::clone(&conversation), context, context.ct.clone());
-            return Called::Closed(Box::new(calling.await));
+            return McpCallDisposition::Closed(Box::new(calling.await));
         }
         // The request ends before the task does, and what belongs to the request with it.
         let cancel = CancellationToken::new();
@@ -130,12 +131,15 @@ impl GateServer {
         };
         abandoned.disarm();
         match ended {
-            Some(Ok(closed)) => Called::Closed(Box::new(closed)),
+            Some(Ok(closed)) => McpCallDisposition::Closed(Box::new(closed)),
             // The gate catches what tools do; this is a runtime that goes away.
             Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
-            None => {
-                Called::Task(Box::new(self.inner.tasks.adopt(running, cancel, conversation, self.clone())))
-            }
+            None => McpCallDisposition::Task(Box::new(self.inner.tasks.adopt(
+                running,
+                cancel,
+                conversation,
+                self.clone(),
+            ))),
         }
     }
 
@@ -143,7 +147,7 @@ impl GateServer {
     async fn reported(
         &self,
         call: ToolCall,
-        conversation: Arc<Conversation>,
+        conversation: Arc<ClientConversation>,
         context: &RequestContext<RoleServer>,
         cancel: CancellationToken,
     ) -> Closed {
@@ -151,7 +155,7 @@ impl GateServer {
         let plain = !self.inner.gate.promises(call.name.as_str());
         let looked = super::raw(context).is_some_and(|raw| raw.announced);
         let limits = CallLimits { cancel, timeout: None, plain, looked };
-        let reporter = context.meta.get_progress_token().map(|token| Reporter {
+        let reporter = context.meta.get_progress_token().map(|token| McpProgressReporter {
             events: self.inner.gate.events(),
             call: call.id.clone(),
             token,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolgate_gate::{CallLimits, Closed, Gate, GateParts, Session};
-use toolgate_mcp::client::{Access, Coordinator, Origin, Pins, ServerState, Setup, read_servers};
+use toolgate_mcp::client::{Access, McpCoordinator, Origin, PinStore, ServerState, Setup, read_servers};
 use toolgate_policy::{Layer, LayerRules, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Code, Effect, Principal, SourceId, ToolCall, Workspace};
 
@@ -13,7 +13,7 @@ use toolgate_proto::{AbsPath, Code, Effect, Principal, SourceId, ToolCall, Works
 pub(crate) struct Yard {
     pub(crate) gate: Arc<Gate>,
     pub(crate) session: Session,
-    pub(crate) coordinator: Coordinator,
+    pub(crate) coordinator: McpCoordinator,
     /// On the command line of every server of this yard.
     mark: String,
 }
@@ -56,12 +56,12 @@ impl Yard {
         let origin = Origin { file: "test.json", base: &root, env: &env, trusted: true };
         let (servers, problems) = read_servers(&servers, &origin);
         assert!(problems.is_empty(), "{problems:?}");
-        let coordinator = Coordinator::new(
+        let coordinator = McpCoordinator::new(
             servers,
             Setup {
                 env: env.clone(),
                 roots: vec![root],
-                pins: Pins::open(pins).unwrap(),
+                pins: PinStore::open(pins).unwrap(),
                 patience: Duration::from_secs(8),
                 answerer: None,
                 access: Access::default(),

@@ -6,9 +6,9 @@ use super::lock::lock;
 use super::open::FileProblem;
 use super::place::Place;
 use super::reach::Files;
-use super::replace::{ChangeProblem, Put, take_away, temporary_name};
+use super::replace::{ChangeProblem, Put, remove_file, temporary_name};
 use super::version::{Hash, Mark, Version};
-use crate::journal::{Draft, Kept, Recorder, Undo};
+use crate::journal::{ChangeRecorder, Draft, Kept, Undo};
 use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 use toolgate_proto::AbsPath;
@@ -17,7 +17,7 @@ use toolgate_proto::AbsPath;
 #[derive(Debug)]
 pub struct Held {
     real: AbsPath,
-    recorder: Option<Recorder>,
+    recorder: Option<ChangeRecorder>,
     checks: Arc<[Arc<dyn ContentCheck>]>,
     _turn: OwnedMutexGuard<()>,
 }
@@ -102,7 +102,7 @@ impl Held {
         let recording = self.begin(Some(before), None, &temp)?;
         let made = Place::find(&self.real)
             .map_err(ChangeProblem::from)
-            .and_then(|place| take_away(&place, &temp, before));
+            .and_then(|place| remove_file(&place, &temp, before));
         let undo = recording.end(made.is_ok());
         made.map(|()| Made { mark: None, hash: None, undo, other_names: before.names.saturating_sub(1) })
     }

@@ -23,7 +23,7 @@ pub(crate) async fn lock(real: &AbsPath) -> OwnedMutexGuard<()> {
 
 /// The same for a thread outside the async world. Tokio's own way of waiting would panic inside it, and whoever
 /// calls undo need not know where they are.
-pub(crate) fn lock_thread(real: &AbsPath) -> OwnedMutexGuard<()> {
+pub(crate) fn lock_path_blocking(real: &AbsPath) -> OwnedMutexGuard<()> {
     loop {
         match entry(real).try_lock_owned() {
             Ok(turn) => return turn,

@@ -23,14 +23,14 @@ pub(crate) mod sys;
 pub use check::ContentCheck;
 pub(crate) use held::read_at;
 pub use held::{Held, Made, blocking};
-pub(crate) use lock::lock_thread;
-pub use open::{FileProblem, opens_beneath};
-pub(crate) use open::{open_file, open_real};
+pub(crate) use lock::lock_path_blocking;
+pub use open::{FileProblem, supports_openat2};
+pub(crate) use open::{open_file, open_without_symlinks};
 pub use own::{
-    OwnLock, Stamp, is_executable, is_system_file, lock_own, make_private_dir, names_in, open_named_file,
-    read_named_bytes, read_settings_text, replace_own, stamp, write_private,
+    OwnLock, Stamp, is_executable, is_system_file, list_names_with_suffix, lock_state_file, make_private_dir,
+    open_named_file, read_named_bytes, read_settings_text, replace_state_file, stamp, write_private_file,
 };
-pub use reach::{Access, Entry, Files, Hidden, Reach, Secrets};
+pub use reach::{Access, Entry, Files, Hidden, Reach, SecretFileMatcher};
 pub use replace::ChangeProblem;
 pub use version::{Hash, Mark, Version};
 

@@ -71,7 +71,7 @@ impl From<std::io::Error> for FileProblem {
 }
 
 /// Opens a path in which no component may be a link, and says what it is.
-pub(crate) fn open_real(real: &AbsPath, flags: OFlags) -> Result<(OwnedFd, Stat), FileProblem> {
+pub(crate) fn open_without_symlinks(real: &AbsPath, flags: OFlags) -> Result<(OwnedFd, Stat), FileProblem> {
     // Without NONBLOCK the open of a pipe would wait for its other end; a handle that only names does not wait, and
     // takes no such flag.
     let patient =
@@ -88,7 +88,7 @@ pub(crate) fn open_real(real: &AbsPath, flags: OFlags) -> Result<(OwnedFd, Stat)
 }
 
 /// Whether the kernel itself refuses links on the way (`openat2`); tried, not looked up.
-pub fn opens_beneath() -> bool {
+pub fn supports_openat2() -> bool {
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     rustix::fs::openat2(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).is_ok()
 }
@@ -112,7 +112,7 @@ fn descend(path: &Path, flags: OFlags) -> Result<OwnedFd, FileProblem> {
 }
 
 pub(crate) fn open_file(real: &AbsPath) -> Result<(File, Stat), FileProblem> {
-    let (fd, stat) = open_real(real, OFlags::RDONLY)?;
+    let (fd, stat) = open_without_symlinks(real, OFlags::RDONLY)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok((File::from(fd), stat)),
         FileType::Directory => Err(FileProblem::IsDirectory),

@@ -43,13 +43,13 @@ pub fn open_named_file(path: &AbsPath) -> Result<File, FileProblem> {
 
 /// Writes a file that only this user may read, wholly or not at all, making its directory where needed. Where the path
 /// is a symlink its target is replaced.
-pub fn write_private(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
-    replace_own(&crate::resolve(path).real, content)
+pub fn write_private_file(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
+    replace_state_file(&crate::resolve(path).real, content)
 }
 
 /// How long another process may hold a file of toolgate's own. Each holds it for one read and one write.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
-const LOCK_RETRY: Duration = Duration::from_millis(2);
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(2);
 
 /// Keeps other processes from changing a file of toolgate's own, until it is dropped.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub struct OwnLock {
 
 /// Locks a file of toolgate's own: what is read, changed and written under the lock is not lost to another process.
 /// The lock is on a file beside it, since the file itself is replaced.
-pub fn lock_own(path: &AbsPath) -> Result<OwnLock, FileProblem> {
+pub fn lock_state_file(path: &AbsPath) -> Result<OwnLock, FileProblem> {
     let parent = path.parent().unwrap_or_else(AbsPath::root);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(parent.as_path())?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -79,7 +79,7 @@ pub fn lock_own(path: &AbsPath) -> Result<OwnLock, FileProblem> {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(OwnLock { _file: file }),
             Err(Errno::WOULDBLOCK | Errno::INTR) if started.elapsed() < LOCK_TIMEOUT => {
-                std::thread::sleep(LOCK_RETRY);
+                std::thread::sleep(LOCK_RETRY_DELAY);
             }
             Err(Errno::WOULDBLOCK | Errno::INTR) => {
                 return Err(FileProblem::Other(format!("another process holds {beside}")));
@@ -96,7 +96,7 @@ pub fn make_private_dir(dir: &AbsPath) -> std::io::Result<()> {
 
 /// Replaces a file of toolgate's own wholly or not at all, making its directory where needed. The new file has the
 /// old one's mode, or else is for this user only.
-pub fn replace_own(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
+pub fn replace_state_file(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
     let parent = path.parent().unwrap_or_else(AbsPath::root);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(parent.as_path())?;
     let mode = match fs::symlink_metadata(path.as_path()) {
@@ -148,7 +148,7 @@ pub fn is_executable(path: &AbsPath) -> bool {
 }
 
 /// The names in a directory that end so, in order. A directory that is not there has none.
-pub fn names_in(dir: &AbsPath, suffix: &str) -> Result<Vec<String>, FileProblem> {
+pub fn list_names_with_suffix(dir: &AbsPath, suffix: &str) -> Result<Vec<String>, FileProblem> {
     let entries = match fs::read_dir(dir.as_path()) {
         Ok(entries) => entries,
         Err(error) => {

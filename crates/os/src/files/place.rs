@@ -3,7 +3,7 @@
 //! From here on nothing is looked up by path: whatever is swapped on the way to the directory, the file that is
 //! opened, replaced or removed is the one of that name in the directory that was judged.
 
-use super::open::{FileProblem, open_real};
+use super::open::{FileProblem, open_without_symlinks};
 use super::sys;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -50,7 +50,7 @@ impl Place {
         };
         let mut place = Self { dir, name, made: Vec::new() };
         for name in missing.into_iter().rev() {
-            if let Err(problem) = place.descend_into_new(name) {
+            if let Err(problem) = place.create_subdirectory(name) {
                 place.unmake();
                 return Err(problem);
             }
@@ -58,7 +58,7 @@ impl Place {
         Ok(place)
     }
 
-    fn descend_into_new(&mut self, name: OsString) -> Result<(), FileProblem> {
+    fn create_subdirectory(&mut self, name: OsString) -> Result<(), FileProblem> {
         let made = match sys::mkdirat(self.dir.as_fd(), &name, Mode::from_raw_mode(0o777)) {
             Ok(()) => true,
             // Somebody was faster; then it is theirs, and stays whatever becomes of us.
@@ -93,7 +93,7 @@ impl Place {
 
     /// Opens the regular file here for reading.
     pub(crate) fn open(&self) -> Result<OwnedFd, FileProblem> {
-        open_regular(self.dir(), &self.name)
+        open_regular_at(self.dir(), &self.name)
     }
 
     /// Makes everything about the new name lasting, the directories made for it included.
@@ -114,7 +114,7 @@ impl Place {
 }
 
 /// Opens the regular file of that name in a directory. A link is not followed.
-pub(crate) fn open_regular(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileProblem> {
+pub(crate) fn open_regular_at(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileProblem> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = sys::openat(dir, name, flags, Mode::empty())?;
     match FileType::from_raw_mode(sys::fstat(fd.as_fd())?.st_mode) {
@@ -133,7 +133,7 @@ pub(crate) fn remove(dir: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> Resul
 }
 
 fn open_dir(path: &AbsPath) -> Result<OwnedFd, FileProblem> {
-    open_real(path, OFlags::RDONLY | OFlags::DIRECTORY).map(|(fd, _)| fd)
+    open_without_symlinks(path, OFlags::RDONLY | OFlags::DIRECTORY).map(|(fd, _)| fd)
 }
 
 fn split(path: &AbsPath) -> Result<(AbsPath, OsString), FileProblem> {

@@ -1,9 +1,9 @@
 //! What one call may touch.
 
 use super::check::ContentCheck;
-use super::open::{FileProblem, open_file, open_real};
+use super::open::{FileProblem, open_file, open_without_symlinks};
 use super::version::{Mark, Version};
-use crate::journal::Recorder;
+use crate::journal::ChangeRecorder;
 use crate::search::Tree;
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, statat};
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ pub struct Files {
     /// What policy keeps out of sight inside a tree that was granted.
     hidden: Option<Hidden>,
     /// Where changes are recorded before they are made.
-    recorder: Option<Recorder>,
+    recorder: Option<ChangeRecorder>,
     /// What contents must pass before they are put in place.
     checks: Arc<[Arc<dyn ContentCheck>]>,
 }
@@ -58,7 +58,7 @@ pub struct Files {
 #[derive(Clone)]
 pub struct Hidden {
     hides: Option<Judge>,
-    secrets: Option<Arc<dyn Secrets>>,
+    secrets: Option<Arc<dyn SecretFileMatcher>>,
     /// What may be a secret is kept out of sight too.
     quoting: bool,
 }
@@ -66,11 +66,11 @@ pub struct Hidden {
 type Judge = Arc<dyn Fn(&AbsPath) -> bool + Send + Sync>;
 
 /// Tells which files may hold secrets: they may be listed but not quoted. It is asked from several threads.
-pub trait Secrets: Send + Sync {
+pub trait SecretFileMatcher: Send + Sync {
     /// Whether this file may.
     fn is_secret(&self, path: &AbsPath) -> bool;
 
-    /// Whether [`Secrets::is_secret_name`] tells of the files in this directory. It is asked once, and spares a search
+    /// Whether [`SecretFileMatcher::is_secret_name`] tells of the files in this directory. It is asked once, and spares a search
     /// to ask for each file by its path.
     fn names_tell(&self, directory: &AbsPath) -> bool;
 
@@ -90,7 +90,7 @@ impl Hidden {
     }
 
     /// The same, and these may be listed but not quoted.
-    pub fn withholding(mut self, secrets: impl Secrets + 'static) -> Self {
+    pub fn withholding(mut self, secrets: impl SecretFileMatcher + 'static) -> Self {
         self.secrets = Some(Arc::new(secrets));
         self
     }
@@ -100,7 +100,7 @@ impl Hidden {
         Self { quoting: true, ..self.clone() }
     }
 
-    fn secrets(&self) -> Option<&dyn Secrets> {
+    fn secrets(&self) -> Option<&dyn SecretFileMatcher> {
         self.secrets.as_deref().filter(|_| self.quoting)
     }
 
@@ -162,13 +162,13 @@ impl Files {
     }
 
     /// The same, with every change recorded.
-    pub fn recorded_by(mut self, recorder: Option<Recorder>) -> Self {
+    pub fn with_recorder(mut self, recorder: Option<ChangeRecorder>) -> Self {
         self.recorder = recorder;
         self
     }
 
     /// The same, with every new content checked.
-    pub fn checked_by(mut self, checks: Arc<[Arc<dyn ContentCheck>]>) -> Self {
+    pub fn with_checks(mut self, checks: Arc<[Arc<dyn ContentCheck>]>) -> Self {
         self.checks = checks;
         self
     }
@@ -177,7 +177,7 @@ impl Files {
         Arc::clone(&self.checks)
     }
 
-    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+    pub(crate) fn recorder(&self) -> Option<&ChangeRecorder> {
         self.recorder.as_ref()
     }
 
@@ -220,7 +220,7 @@ impl Files {
     }
 
     /// The same, with the file's outward signs.
-    pub fn open_marked(&self, asked: &AbsPath) -> Result<(File, Mark), FileProblem> {
+    pub fn open_with_fingerprint(&self, asked: &AbsPath) -> Result<(File, Mark), FileProblem> {
         open_file(&self.real(asked)?).map(|(file, stat)| (file, Mark::of(&stat)))
     }
 
@@ -236,7 +236,7 @@ impl Files {
             Some(parent) if self.roots.iter().any(|root| parent.is_under(root)) => parent,
             _ => return Vec::new(),
         };
-        let entries = list_real(&parent).unwrap_or_default();
+        let entries = list_directory(&parent).unwrap_or_default();
         entries.into_iter().map(|entry| entry.name).filter(|name| !self.hides(&parent.join(name))).collect()
     }
 
@@ -248,7 +248,7 @@ impl Files {
             return Err(FileProblem::NotGranted);
         }
         let start = self.real(asked)?;
-        let (_, stat) = open_real(&start, OFlags::RDONLY)?;
+        let (_, stat) = open_without_symlinks(&start, OFlags::RDONLY)?;
         let is_directory = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => true,
             FileType::RegularFile => false,
@@ -265,14 +265,14 @@ impl Files {
     /// The entries of a directory, in name order.
     pub fn list(&self, asked: &AbsPath) -> Result<Vec<Entry>, FileProblem> {
         let real = self.real(asked)?;
-        let mut entries = list_real(&real)?;
+        let mut entries = list_directory(&real)?;
         entries.retain(|entry| !self.hides(&real.join(&entry.name)));
         Ok(entries)
     }
 }
 
-fn list_real(real: &AbsPath) -> Result<Vec<Entry>, FileProblem> {
-    let (fd, _) = open_real(real, OFlags::RDONLY | OFlags::DIRECTORY)?;
+fn list_directory(real: &AbsPath) -> Result<Vec<Entry>, FileProblem> {
+    let (fd, _) = open_without_symlinks(real, OFlags::RDONLY | OFlags::DIRECTORY)?;
     let mut entries = Vec::new();
     for entry in Dir::read_from(&fd)? {
         let entry = entry?;

@@ -14,7 +14,7 @@
 
 use super::faults;
 use super::open::FileProblem;
-use super::place::{Place, open_regular, remove};
+use super::place::{Place, open_regular_at, remove};
 use super::sys;
 use super::version::{Mark, Version};
 use crate::threads::beside;
@@ -95,7 +95,7 @@ pub(crate) fn put<A: Send>(
             None => draft.appear(place),
         };
         if done.is_err() {
-            draft.drop_name(place);
+            draft.unlink_temporary(place);
         }
         done
     });
@@ -127,10 +127,10 @@ fn prepare<'a, A: Send>(
 }
 
 /// Removes the file that holds `before`.
-pub(crate) fn take_away(place: &Place, temp: &OsStr, before: &Version) -> Result<(), ChangeProblem> {
+pub(crate) fn remove_file(place: &Place, temp: &OsStr, before: &Version) -> Result<(), ChangeProblem> {
     let dir = place.dir();
     may_write(place)?;
-    match sys::rename_new(dir, place.name(), temp) {
+    match sys::rename_noreplace(dir, place.name(), temp) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Err(ChangeProblem::Changed),
         Err(error) => return Err(error.into()),
@@ -142,7 +142,7 @@ pub(crate) fn take_away(place: &Place, temp: &OsStr, before: &Version) -> Result
     };
     let done = checked.and_then(|()| Ok(remove(dir, temp, AtFlags::empty())?));
     if done.is_err() {
-        let back = || sys::rename_new(dir, temp, place.name());
+        let back = || sys::rename_noreplace(dir, temp, place.name());
         back().or_else(|_| back()).map_err(|error| stranded(temp, error))?;
     }
     done
@@ -162,12 +162,12 @@ impl<'t> Draft<'t> {
             Some(draft) => draft,
             None => {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW;
-                let fd = sys::openat(place.dir(), put.temp, flags, first_mode(put))?;
+                let fd = sys::openat(place.dir(), put.temp, flags, initial_mode(put))?;
                 Self { fd, temp: put.temp, named: true }
             }
         };
         if let Err(problem) = draft.fill(place, put) {
-            draft.drop_name(place);
+            draft.unlink_temporary(place);
             return Err(problem);
         }
         Ok(draft)
@@ -178,7 +178,7 @@ impl<'t> Draft<'t> {
         if put.before.is_some() {
             may_write(place)?;
         }
-        match sys::openat(place.dir(), OsStr::new("."), OFlags::TMPFILE | OFlags::RDWR, first_mode(put)) {
+        match sys::openat(place.dir(), OsStr::new("."), OFlags::TMPFILE | OFlags::RDWR, initial_mode(put)) {
             Ok(fd) => Ok(Some(Self { fd, temp: put.temp, named: false })),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => Ok(None),
             Err(error) => Err(error.into()),
@@ -193,7 +193,7 @@ impl<'t> Draft<'t> {
                 Err(FileProblem::Missing) => return Err(ChangeProblem::Changed),
                 Err(problem) => return Err(problem.into()),
             };
-            take_over(&old, &self.fd)?;
+            copy_metadata(&old, &self.fd)?;
         } else if let Some(mode) = put.mode {
             sys::fchmod(self.fd.as_fd(), Mode::from_raw_mode(mode & 0o777))?;
         }
@@ -205,9 +205,9 @@ impl<'t> Draft<'t> {
     fn appear(&self, place: &Place) -> Result<Mark, ChangeProblem> {
         let dir = place.dir();
         let named = if self.named {
-            sys::rename_new(dir, self.temp, place.name())
+            sys::rename_noreplace(dir, self.temp, place.name())
         } else {
-            sys::name_it(self.fd.as_fd(), dir, place.name())
+            sys::link_unnamed_file(self.fd.as_fd(), dir, place.name())
         };
         match named {
             Ok(()) => {}
@@ -227,13 +227,13 @@ impl<'t> Draft<'t> {
     fn displace(&self, place: &Place, before: &Version) -> Result<Mark, ChangeProblem> {
         let dir = place.dir();
         if !self.named {
-            sys::name_it(self.fd.as_fd(), dir, self.temp)?;
+            sys::link_unnamed_file(self.fd.as_fd(), dir, self.temp)?;
         }
         match sys::exchange(dir, self.temp, place.name()) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Err(ChangeProblem::Changed),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return self.displace_plainly(place, before);
+                return self.replace_by_rename(place, before);
             }
             Err(error) => return Err(error.into()),
         }
@@ -247,19 +247,19 @@ impl<'t> Draft<'t> {
             Ok(mark)
         });
         if done.is_err() {
-            self.give_back(place)?;
+            self.revert_exchange(place)?;
         }
         done
     }
 
     /// The names change back. Where somebody has meanwhile put a newer file in our place, theirs stays.
-    fn give_back(&self, place: &Place) -> Result<(), ChangeProblem> {
+    fn revert_exchange(&self, place: &Place) -> Result<(), ChangeProblem> {
         let dir = place.dir();
         let exchange = || sys::exchange(dir, self.temp, place.name());
         let exchange = || exchange().or_else(|_| exchange()).map_err(|error| stranded(self.temp, error));
         exchange()?;
         let ours = sys::fstat(self.fd.as_fd())?;
-        let theirs = open_regular(dir, self.temp).and_then(|fd| Ok(sys::fstat(fd.as_fd())?));
+        let theirs = open_regular_at(dir, self.temp).and_then(|fd| Ok(sys::fstat(fd.as_fd())?));
         if theirs.is_ok_and(|theirs| (theirs.st_dev, theirs.st_ino) != (ours.st_dev, ours.st_ino)) {
             exchange()?;
         }
@@ -267,7 +267,7 @@ impl<'t> Draft<'t> {
     }
 
     /// For file systems that cannot exchange two names.
-    fn displace_plainly(&self, place: &Place, before: &Version) -> Result<Mark, ChangeProblem> {
+    fn replace_by_rename(&self, place: &Place, before: &Version) -> Result<Mark, ChangeProblem> {
         if !holds(place, place.name(), before)? {
             return Err(ChangeProblem::Changed);
         }
@@ -282,19 +282,19 @@ impl<'t> Draft<'t> {
     }
 
     /// No litter. The name may never have been given.
-    fn drop_name(&self, place: &Place) {
+    fn unlink_temporary(&self, place: &Place) {
         let _ = remove(place.dir(), self.temp, AtFlags::empty());
     }
 }
 
 /// What replaces a file gets that file's mode later and must not be readable by more people until then.
-fn first_mode(put: Put<'_>) -> Mode {
+fn initial_mode(put: Put<'_>) -> Mode {
     Mode::from_raw_mode(if put.before.is_some() { 0o600 } else { 0o666 })
 }
 
 /// Whether a name in the place's directory is a regular file with this version in it.
 fn holds(place: &Place, name: &OsStr, before: &Version) -> Result<bool, FileProblem> {
-    match open_regular(place.dir(), name) {
+    match open_regular_at(place.dir(), name) {
         Ok(fd) => before.is_in(fd),
         Err(FileProblem::Missing | FileProblem::Moved | FileProblem::IsDirectory | FileProblem::Special) => {
             Ok(false)
@@ -314,7 +314,7 @@ fn may_write(place: &Place) -> Result<(), ChangeProblem> {
 }
 
 /// Mode, owner and extended attributes go over to the new file, as far as the system lets us.
-fn take_over(old: &OwnedFd, new: &OwnedFd) -> Result<(), ChangeProblem> {
+fn copy_metadata(old: &OwnedFd, new: &OwnedFd) -> Result<(), ChangeProblem> {
     let (old, new) = (old.as_fd(), new.as_fd());
     let (was, is) = (sys::fstat(old)?, sys::fstat(new)?);
     let mut mode = was.st_mode & 0o7777;

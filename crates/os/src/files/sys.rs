@@ -49,12 +49,12 @@ pub(crate) fn rename(dir: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<()
     again("renameat", |_| rustix::fs::renameat(dir, from, dir, to))
 }
 
-pub(crate) fn rename_new(dir: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<()> {
+pub(crate) fn rename_noreplace(dir: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<()> {
     again("renameat2", |_| rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE))
 }
 
 /// Gives a file without a name one. By the descriptor alone where the kernel lets us, else by way of `/proc`.
-pub(crate) fn name_it(file: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &OsStr) -> Result<()> {
+pub(crate) fn link_unnamed_file(file: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &OsStr) -> Result<()> {
     again("linkat", |_| match rustix::fs::linkat(file, "", dir, name, AtFlags::EMPTY_PATH) {
         Err(Errno::NOENT | Errno::PERM) => {
             let own = format!("/proc/self/fd/{}", file.as_raw_fd());

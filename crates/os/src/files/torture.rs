@@ -5,7 +5,7 @@
 
 use super::faults::{Fault, Plan, with};
 use super::{Access, Files, Reach};
-use crate::{Among, How, Journal, JournalLimits, Which};
+use crate::{Among, How, Journal, JournalLimits, UndoSelector};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use toolgate_proto::{AbsPath, Scope, SessionId};
@@ -38,7 +38,7 @@ impl World {
         let ws = self.top.join("ws");
         let reach = Reach { asked: ws.clone(), real: ws, scope: Scope::Tree, access: Access::Write };
         let recorder = self.journal.recorder(call.into(), SessionId::new("s"));
-        Files::new(vec![reach], vec![]).recorded_by(Some(recorder))
+        Files::new(vec![reach], vec![]).with_recorder(Some(recorder))
     }
 
     /// One change as a tool would make it; `None` removes the file.
@@ -64,14 +64,14 @@ impl World {
     }
 }
 
-type Files3 = [Option<&'static str>; 3];
+type ExpectedContents = [Option<&'static str>; 3];
 
 struct Scenario {
     name: &'static str,
     prepare: fn(&World),
     act: fn(&World) -> Result<(), String>,
-    before: Files3,
-    after: Files3,
+    before: ExpectedContents,
+    after: ExpectedContents,
 }
 
 const NAMES: [&str; 3] = ["a", "deep/er/b", "c"];
@@ -114,7 +114,7 @@ const SCENARIOS: [Scenario; 5] = [
         name: "undo",
         prepare: three_changes,
         act: |world| {
-            let moved = world.journal.undo(&Which::Last(Among::default()), How::Careful);
+            let moved = world.journal.undo(&UndoSelector::Last(Among::default()), How::Careful);
             moved.map(drop).map_err(|problem| problem.to_string())
         },
         before: [Some("new a"), Some("new b"), None],
@@ -124,10 +124,10 @@ const SCENARIOS: [Scenario; 5] = [
         name: "redo",
         prepare: |world| {
             three_changes(world);
-            world.journal.undo(&Which::Last(Among::default()), How::Careful).unwrap();
+            world.journal.undo(&UndoSelector::Last(Among::default()), How::Careful).unwrap();
         },
         act: |world| {
-            let moved = world.journal.redo(&Which::Last(Among::default()), How::Careful);
+            let moved = world.journal.redo(&UndoSelector::Last(Among::default()), How::Careful);
             moved.map(drop).map_err(|problem| problem.to_string())
         },
         before: [Some("old a"), None, Some("old c")],

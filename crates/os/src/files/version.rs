@@ -22,9 +22,9 @@ pub struct Mark {
 }
 
 /// Time stamps come from a clock that ticks every few milliseconds, ten at the most.
-const TICK_NANOS: i128 = 20_000_000;
+const CLOCK_TICK_NANOS: i128 = 20_000_000;
 /// The longest tick of file systems that keep whole seconds only.
-const COARSE_TICK_NANOS: i128 = 2_000_000_000;
+const COARSE_CLOCK_TICK_NANOS: i128 = 2_000_000_000;
 /// Hashing this much takes longer than starting a thread for it.
 const LARGE: usize = 1 << 20;
 
@@ -33,7 +33,7 @@ impl Mark {
         let mtime = (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0));
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
         let then = i128::from(mtime.0) * 1_000_000_000 + i128::from(mtime.1);
-        let tick = if mtime.1 == 0 { COARSE_TICK_NANOS } else { TICK_NANOS };
+        let tick = if mtime.1 == 0 { COARSE_CLOCK_TICK_NANOS } else { CLOCK_TICK_NANOS };
         Self {
             dev: stat.st_dev,
             ino: stat.st_ino,
@@ -44,11 +44,11 @@ impl Mark {
     }
 
     /// Whether two looks at a file surely saw the same content. False means only that one must look closer.
-    pub fn surely_same(&self, later: &Self) -> bool {
-        !self.fresh && self.looks_same(later)
+    pub fn is_surely_same(&self, later: &Self) -> bool {
+        !self.fresh && self.has_same_metadata(later)
     }
 
-    pub(crate) fn looks_same(&self, later: &Self) -> bool {
+    pub(crate) fn has_same_metadata(&self, later: &Self) -> bool {
         (self.dev, self.ino, self.bytes, self.mtime) == (later.dev, later.ino, later.bytes, later.mtime)
     }
 }
@@ -135,7 +135,7 @@ impl Version {
             }
             stat = sys::fstat(fd)?;
             let after = Mark::of(&stat);
-            if mark.looks_same(&after) && bytes.len() as u64 == after.bytes {
+            if mark.has_same_metadata(&after) && bytes.len() as u64 == after.bytes {
                 return Ok(Self {
                     hash: OnceLock::new(),
                     bytes,
@@ -168,7 +168,7 @@ impl Version {
     /// Whether this open file still holds this version.
     pub(crate) fn is_in(&self, fd: impl AsFd) -> Result<bool, FileProblem> {
         let now = Mark::of(&sys::fstat(fd.as_fd())?);
-        if self.mark.surely_same(&now) {
+        if self.mark.is_surely_same(&now) {
             return Ok(true);
         }
         if now.bytes != self.mark.bytes {
@@ -193,7 +193,7 @@ mod tests {
         let file = std::fs::File::create(dir.path().join("f")).unwrap();
         file.set_modified(modified).unwrap();
         let look = || Mark::of(&sys::fstat(file.as_fd()).unwrap());
-        look().surely_same(&look())
+        look().is_surely_same(&look())
     }
 
     #[test]

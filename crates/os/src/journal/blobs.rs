@@ -6,7 +6,7 @@
 
 use super::Kept;
 use super::log::private_dir;
-use crate::files::place::{open_regular, remove};
+use crate::files::place::{open_regular_at, remove};
 use crate::files::replace::temporary_name;
 use crate::files::{FileProblem, Hash, Version, sys};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, statat};
@@ -23,15 +23,15 @@ const LARGE: usize = 1 << 20;
 const RAW: &str = ".raw";
 
 #[derive(Debug)]
-pub(super) struct Blobs {
+pub(super) struct BlobStore {
     dir: OwnedFd,
-    stored: BTreeMap<Hash, Stored>,
+    stored: BTreeMap<Hash, BlobEntry>,
     total: u64,
 }
 
 /// A content that is there.
 #[derive(Debug, Clone, Copy)]
-struct Stored {
+struct BlobEntry {
     /// What it takes on the disk.
     bytes: u64,
     form: Form,
@@ -43,7 +43,7 @@ enum Form {
     Packed,
 }
 
-impl Blobs {
+impl BlobStore {
     pub(super) fn open(within: BorrowedFd<'_>) -> Result<Self, FileProblem> {
         let dir = private_dir(within, OsStr::new("blobs"))?;
         Ok(Self { dir, stored: BTreeMap::new(), total: 0 })
@@ -62,7 +62,7 @@ impl Blobs {
             if let Ok(stat) = statat(&self.dir, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
                 && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
             {
-                self.note(hash, Stored { bytes: u64::try_from(stat.st_size).unwrap_or(0), form });
+                self.note(hash, BlobEntry { bytes: u64::try_from(stat.st_size).unwrap_or(0), form });
             }
         }
         Ok(())
@@ -73,7 +73,7 @@ impl Blobs {
         self.total
     }
 
-    fn note(&mut self, hash: Hash, stored: Stored) {
+    fn note(&mut self, hash: Hash, stored: BlobEntry) {
         let former = self.stored.insert(hash, stored).map_or(0, |former| former.bytes);
         self.total = self.total + stored.bytes - former;
     }
@@ -107,7 +107,7 @@ impl Blobs {
             let _ = remove(self.dir.as_fd(), &temp, AtFlags::empty());
             return Err(error.into());
         }
-        self.note(hash, Stored { bytes: content.len() as u64, form });
+        self.note(hash, BlobEntry { bytes: content.len() as u64, form });
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Blobs {
     fn find(&self, hash: Hash) -> Result<(OwnedFd, Form), FileProblem> {
         let form = self.stored.get(&hash).map_or(Form::Packed, |stored| stored.form);
         let other = if form == Form::Raw { Form::Packed } else { Form::Raw };
-        let open = |form| open_regular(self.dir.as_fd(), &file_name(hash, form)).map(|file| (file, form));
+        let open = |form| open_regular_at(self.dir.as_fd(), &file_name(hash, form)).map(|file| (file, form));
         open(form).or_else(|_| open(other))
     }
 
@@ -141,19 +141,19 @@ impl Blobs {
     /// A content that is stored as it is, to be packed by whoever has time.
     pub(super) fn unpacked(&self) -> Option<(Hash, Result<OwnedFd, FileProblem>)> {
         let (hash, _) = self.stored.iter().find(|(_, stored)| stored.form == Form::Raw)?;
-        Some((*hash, open_regular(self.dir.as_fd(), &file_name(*hash, Form::Raw))))
+        Some((*hash, open_regular_at(self.dir.as_fd(), &file_name(*hash, Form::Raw))))
     }
 
     /// Puts the packed form in the place of the raw one. `None` where it could not be had: then it stays as it is, and
     /// is not tried again by this process.
-    pub(super) fn put_packed(&mut self, hash: Hash, packed: Option<&[u8]>) -> Result<(), FileProblem> {
+    pub(super) fn put_compressed(&mut self, hash: Hash, packed: Option<&[u8]>) -> Result<(), FileProblem> {
         let Some(stored) = self.stored.get(&hash).copied() else { return Ok(()) };
         match packed {
             Some(packed) => {
                 self.put(hash, packed, Form::Packed)?;
                 remove(self.dir.as_fd(), &file_name(hash, Form::Raw), AtFlags::empty()).or_else(gone)?;
             }
-            None => self.note(hash, Stored { form: Form::Packed, ..stored }),
+            None => self.note(hash, BlobEntry { form: Form::Packed, ..stored }),
         }
         Ok(())
     }
@@ -161,11 +161,11 @@ impl Blobs {
     /// Throws out what nobody needs.
     pub(super) fn retain(&mut self, needed: impl Fn(&Hash) -> bool) -> Result<(), FileProblem> {
         let gone: Vec<Hash> = self.stored.keys().filter(|hash| !needed(hash)).copied().collect();
-        gone.into_iter().try_for_each(|hash| self.drop_one(hash))
+        gone.into_iter().try_for_each(|hash| self.remove_blob(hash))
     }
 
     /// Throws out one.
-    pub(super) fn drop_one(&mut self, hash: Hash) -> Result<(), FileProblem> {
+    pub(super) fn remove_blob(&mut self, hash: Hash) -> Result<(), FileProblem> {
         for form in [Form::Packed, Form::Raw] {
             remove(self.dir.as_fd(), &file_name(hash, form), AtFlags::empty()).or_else(gone)?;
         }

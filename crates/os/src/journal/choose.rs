@@ -8,7 +8,7 @@ use toolgate_proto::{AbsPath, CallId, SessionId};
 
 /// Which changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum UndoSelector {
     /// Those of the last call that changed something.
     Last(Among),
     /// Those of one call, in one session or in any.
@@ -42,25 +42,25 @@ impl Among {
 
 /// The changes in the order in which they are moved over: undo begins with the newest, redo with what was undone last,
 /// the oldest of it first.
-pub(super) fn choose(newest_first: Vec<Change>, which: &Which, to: State) -> Vec<Change> {
+pub(super) fn choose(newest_first: Vec<Change>, which: &UndoSelector, to: State) -> Vec<Change> {
     let mut movable: Vec<Change> =
         newest_first.into_iter().filter(|change| change.state == opposite(to)).collect();
     if to == State::Done {
         movable.sort_by_key(|change| (Reverse(change.moved_at_millis), change.id));
     }
     match which {
-        Which::Call(call, session) => movable.retain(|change| {
+        UndoSelector::Call(call, session) => movable.retain(|change| {
             change.call == *call && session.as_ref().is_none_or(|session| *session == change.session)
         }),
-        Which::Session(session) => movable.retain(|change| change.session == *session),
-        Which::Last(among) => return first_calls(movable, 1, among),
-        Which::Steps(count, among) => return first_calls(movable, *count, among),
+        UndoSelector::Session(session) => movable.retain(|change| change.session == *session),
+        UndoSelector::Last(among) => return take_first_calls(movable, 1, among),
+        UndoSelector::Steps(count, among) => return take_first_calls(movable, *count, among),
     }
     movable
 }
 
 /// All changes of the first so many calls, also those that are not beneath the roots: a call is moved over as a whole.
-fn first_calls(changes: Vec<Change>, count: usize, among: &Among) -> Vec<Change> {
+fn take_first_calls(changes: Vec<Change>, count: usize, among: &Among) -> Vec<Change> {
     let name = |change: &Change| (change.session.clone(), change.call.clone());
     let mut calls: Vec<(SessionId, CallId)> = Vec::new();
     for change in changes.iter().filter(|change| among.has(change)) {

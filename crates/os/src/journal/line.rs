@@ -31,10 +31,10 @@ pub(super) enum Line {
         call: CallId,
         session: SessionId,
         at: u64,
-        path: PathText,
-        before: Option<KeptText>,
-        after: Option<KeptText>,
-        temp: PathText,
+        path: JournalPath,
+        before: Option<JournalContent>,
+        after: Option<JournalContent>,
+        temp: JournalPath,
     },
     /// Changes are about to be undone or redone, all of them of one file.
     Moving {
@@ -43,7 +43,7 @@ pub(super) enum Line {
         to: State,
         /// What the file will hold then.
         target: Option<String>,
-        temp: PathText,
+        temp: JournalPath,
         /// What the changes made is now in the blobs as well.
         stored: bool,
         /// When the undo or redo began that this is a part of.
@@ -67,12 +67,12 @@ fn is_zero(at: &u64) -> bool {
 /// A path, also one that is no UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(super) enum PathText {
+pub(super) enum JournalPath {
     Text(String),
     Bytes(Vec<u8>),
 }
 
-impl PathText {
+impl JournalPath {
     pub(super) fn of(path: &AbsPath) -> Self {
         Self::of_name(path.as_path().as_os_str())
     }
@@ -97,20 +97,20 @@ impl PathText {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct KeptText {
+pub(super) struct JournalContent {
     blake3: String,
     bytes: u64,
     mode: u32,
     stored: bool,
 }
 
-impl From<Kept> for KeptText {
+impl From<Kept> for JournalContent {
     fn from(kept: Kept) -> Self {
         Self { blake3: kept.hash.to_string(), bytes: kept.bytes, mode: kept.mode, stored: kept.stored }
     }
 }
 
-impl KeptText {
+impl JournalContent {
     fn read(&self) -> Option<Kept> {
         let hash = Hash::from_hex(&self.blake3)?;
         Some(Kept { hash, bytes: self.bytes, mode: self.mode, stored: self.stored })
@@ -118,9 +118,9 @@ impl KeptText {
 }
 
 /// A change as a line told it, with the temporary name it used. `None` where the line makes no sense.
-pub(super) fn read_begin(line: &Line) -> Option<(Change, OsString)> {
+pub(super) fn parse_begin(line: &Line) -> Option<(Change, OsString)> {
     let Line::Begin { id, call, session, at, path, before, after, temp } = line else { return None };
-    let read = |kept: &Option<KeptText>| match kept {
+    let read = |kept: &Option<JournalContent>| match kept {
         Some(kept) => kept.read().map(Some),
         None => Some(None),
     };
@@ -138,15 +138,15 @@ pub(super) fn read_begin(line: &Line) -> Option<(Change, OsString)> {
     Some((change, temp.name()))
 }
 
-pub(super) fn write_begin(change: &Change) -> Line {
+pub(super) fn to_begin_line(change: &Change) -> Line {
     Line::Begin {
         id: change.id,
         call: change.call.clone(),
         session: change.session.clone(),
         at: change.at_millis,
-        path: PathText::of(&change.path),
+        path: JournalPath::of(&change.path),
         before: change.before.map(Into::into),
         after: change.after.map(Into::into),
-        temp: PathText::Text(String::new()),
+        temp: JournalPath::Text(String::new()),
     }
 }

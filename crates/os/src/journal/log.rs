@@ -1,6 +1,6 @@
 //! The file of lines, and what they add up to.
 
-use super::line::{Line, State, read_begin, write_begin};
+use super::line::{Line, State, parse_begin, to_begin_line};
 use super::{Change, Kept};
 use crate::files::{FileProblem, Hash, sys};
 use rustix::fs::{Mode, OFlags};
@@ -43,7 +43,7 @@ impl Book {
     pub(super) fn apply(&mut self, line: Line) {
         match line {
             Line::Begin { id, .. } => {
-                if let Some((change, temp)) = read_begin(&line) {
+                if let Some((change, temp)) = parse_begin(&line) {
                     self.under_way.push(UnderWay {
                         ids: vec![id],
                         to: State::Done,
@@ -88,7 +88,7 @@ impl Book {
         uses
     }
 
-    pub(super) fn oldest_settled(&self) -> Option<u64> {
+    pub(super) fn oldest_finished_id(&self) -> Option<u64> {
         let settled = |change: &&Change| {
             change.state != State::Begun && !self.under_way.iter().any(|move_| move_.ids.contains(&change.id))
         };
@@ -157,7 +157,7 @@ impl Log {
     pub(super) fn rewrite(&mut self, dir: BorrowedFd<'_>, book: &Book) -> Result<(), FileProblem> {
         let mut bytes = Vec::new();
         for change in book.changes.values() {
-            bytes.extend(encode(&write_begin(change))?);
+            bytes.extend(encode(&to_begin_line(change))?);
             let at = change.moved_at_millis;
             bytes.extend(encode(&Line::State { ids: vec![change.id], state: change.state, at })?);
         }
@@ -194,7 +194,7 @@ pub(super) fn private_dir(within: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedF
 }
 
 /// An empty file that only this user may use, for locks.
-pub(super) fn private_file(within: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileProblem> {
+pub(super) fn open_private_file(within: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileProblem> {
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW;
     Ok(sys::openat(within, name, flags, Mode::from_raw_mode(0o600))?)
 }

@@ -24,8 +24,8 @@ mod undo;
 
 use crate::files::place::Place;
 use crate::files::{FileProblem, Hash, Version, sys};
-use blobs::Blobs;
-use line::{Line, PathText};
+use blobs::BlobStore;
+use line::{JournalPath, Line};
 use log::{Book, Log};
 use rustix::fs::FlockOperation;
 use std::ffi::OsStr;
@@ -34,9 +34,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolgate_proto::{AbsPath, CallId, SessionId};
 
-pub use choose::{Among, Which};
+pub use choose::{Among, UndoSelector};
 pub use line::State;
-pub use undo::{Conflict, How, Moved, Plan, Restore, UndoProblem};
+pub use undo::{Conflict, FileRestore, How, Moved, Plan, UndoProblem};
 
 /// How much the journal keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub struct Journal {
 #[derive(Debug)]
 struct Inner {
     log: Log,
-    blobs: Blobs,
+    blobs: BlobStore,
     book: Book,
 }
 
@@ -130,7 +130,7 @@ impl Journal {
     /// unsettled.
     pub fn open(dir: &AbsPath, limits: JournalLimits) -> Result<Self, FileProblem> {
         let journal = Self::at(dir, limits)?;
-        journal.settle_once()?;
+        journal.recover_once()?;
         Ok(journal)
     }
 
@@ -139,9 +139,9 @@ impl Journal {
     pub fn at(dir: &AbsPath, limits: JournalLimits) -> Result<Self, FileProblem> {
         let place = Place::make(&dir.join("journal"))?;
         let dir = log::private_dir(place.dir(), OsStr::new("journal"))?;
-        let lock = log::private_file(dir.as_fd(), OsStr::new("lock"))?;
+        let lock = log::open_private_file(dir.as_fd(), OsStr::new("lock"))?;
         let log = Log::open(dir.as_fd())?;
-        let blobs = Blobs::open(dir.as_fd())?;
+        let blobs = BlobStore::open(dir.as_fd())?;
         let inner = Mutex::new(Inner { log, blobs, book: Book::default() });
         Ok(Self {
             dir,
@@ -154,7 +154,7 @@ impl Journal {
         })
     }
 
-    fn settle_once(&self) -> Result<(), FileProblem> {
+    fn recover_once(&self) -> Result<(), FileProblem> {
         if !self.settled.load(Ordering::Acquire) {
             self.recover()?;
             self.settled.store(true, Ordering::Release);
@@ -174,11 +174,11 @@ impl Journal {
 
     /// Does something while nobody else writes, knowing all that others wrote.
     fn locked<T>(&self, work: impl FnOnce(&mut Inner) -> Result<T, FileProblem>) -> Result<T, FileProblem> {
-        self.settle_once()?;
-        self.locked_unsettled(work)
+        self.recover_once()?;
+        self.with_lock_unrecovered(work)
     }
 
-    fn locked_unsettled<T>(
+    fn with_lock_unrecovered<T>(
         &self,
         work: impl FnOnce(&mut Inner) -> Result<T, FileProblem>,
     ) -> Result<T, FileProblem> {
@@ -200,14 +200,14 @@ impl Journal {
 
     /// Says that a change is under way in this process, until the result is dropped.
     fn live(&self) -> Result<Live, FileProblem> {
-        let live = log::private_file(self.dir.as_fd(), OsStr::new("live"))?;
+        let live = log::open_private_file(self.dir.as_fd(), OsStr::new("live"))?;
         sys::flock(live.as_fd(), FlockOperation::LockShared)?;
         Ok(Live(live))
     }
 
     /// What the undo of a session's or a call's changes is asked through.
-    pub fn recorder(self: &Arc<Self>, call: CallId, session: SessionId) -> Recorder {
-        Recorder { journal: Arc::clone(self), call, session }
+    pub fn recorder(self: &Arc<Self>, call: CallId, session: SessionId) -> ChangeRecorder {
+        ChangeRecorder { journal: Arc::clone(self), call, session }
     }
 }
 
@@ -237,7 +237,7 @@ impl Drop for Live {
 
 /// Records the changes of one call.
 #[derive(Debug, Clone)]
-pub struct Recorder {
+pub struct ChangeRecorder {
     journal: Arc<Journal>,
     call: CallId,
     session: SessionId,
@@ -264,7 +264,7 @@ pub(crate) struct Begun {
     _live: Live,
 }
 
-impl Recorder {
+impl ChangeRecorder {
     /// Keeps what will be displaced and announces the change.
     pub(crate) fn begin(&self, draft: &Draft<'_>) -> Result<Begun, String> {
         self.try_begin(draft).map_err(|problem| problem.to_string())
@@ -284,10 +284,10 @@ impl Recorder {
                 call: self.call.clone(),
                 session: self.session.clone(),
                 at: crate::now_millis(),
-                path: PathText::of(draft.path),
+                path: JournalPath::of(draft.path),
                 before: before.map(Into::into),
                 after: draft.after.map(Into::into),
-                temp: PathText::of_name(draft.temp),
+                temp: JournalPath::of_name(draft.temp),
             })?;
             Ok(id)
         })?;
@@ -305,10 +305,10 @@ impl Begun {
         let journal = &self.journal;
         let ended = journal.locked(|inner| inner.append(Line::State { ids: vec![self.id], state, at: 0 }));
         if ended.is_ok() {
-            let _ = journal.forget_oldest();
+            let _ = journal.evict_oldest();
         }
         if self.large {
-            journal.pack_later();
+            journal.schedule_compression();
         }
         self.undo
     }
@@ -316,7 +316,7 @@ impl Begun {
 
 impl Journal {
     /// Forgets the oldest changes while there are more of them, or more content, than there may be.
-    fn forget_oldest(&self) -> Result<(), FileProblem> {
+    fn evict_oldest(&self) -> Result<(), FileProblem> {
         let JournalLimits { total_bytes, changes, .. } = self.limits;
         {
             let inner = self.inner();
@@ -332,14 +332,14 @@ impl Journal {
             blobs.retain(|hash| uses.contains_key(hash))?;
             // Some more than needed, so that it does not happen again at once.
             while blobs.bytes() > total_bytes / 5 * 4 || book.changes.len() > changes / 5 * 4 {
-                let Some(oldest) = book.oldest_settled().and_then(|id| book.changes.remove(&id)) else {
+                let Some(oldest) = book.oldest_finished_id().and_then(|id| book.changes.remove(&id)) else {
                     break;
                 };
                 for hash in log::stored(&oldest) {
                     let left = uses.get(&hash).copied().unwrap_or(0).saturating_sub(1);
                     uses.insert(hash, left);
                     if left == 0 {
-                        blobs.drop_one(hash)?;
+                        blobs.remove_blob(hash)?;
                     }
                 }
             }

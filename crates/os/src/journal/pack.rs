@@ -15,7 +15,7 @@ const LONGEST: Duration = Duration::from_secs(30);
 impl Journal {
     /// Compresses what is stored as it is, in a while, on a thread of its own. A program that ends before leaves it to
     /// the next one.
-    pub(super) fn pack_later(self: &Arc<Self>) {
+    pub(super) fn schedule_compression(self: &Arc<Self>) {
         self.large.fetch_add(1, Ordering::SeqCst);
         if self.packing.swap(true, Ordering::SeqCst) {
             return;
@@ -51,7 +51,7 @@ impl Journal {
     pub(super) fn pack(&self) -> Result<(), FileProblem> {
         while let Some((hash, raw)) = self.locked(|inner| Ok(inner.blobs.unpacked()))? {
             let packed = raw.ok().and_then(|raw| pack(hash, &raw));
-            self.locked(|inner| inner.blobs.put_packed(hash, packed.as_deref()))?;
+            self.locked(|inner| inner.blobs.put_compressed(hash, packed.as_deref()))?;
         }
         Ok(())
     }

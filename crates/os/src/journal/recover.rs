@@ -4,7 +4,7 @@ use super::line::{Line, State};
 use super::log::UnderWay;
 use super::{Inner, Journal, Live, log};
 use crate::files::place::{Place, remove};
-use crate::files::{FileProblem, Hash, lock_thread, read_at, sys};
+use crate::files::{FileProblem, Hash, lock_path_blocking, read_at, sys};
 use rustix::fs::{AtFlags, FlockOperation};
 use rustix::io::Errno;
 use std::ffi::OsStr;
@@ -13,14 +13,14 @@ use std::os::fd::AsFd;
 impl Journal {
     /// Goes through what was announced and not ended. Does nothing while another process is at work.
     pub(super) fn recover(&self) -> Result<(), FileProblem> {
-        let live = log::private_file(self.dir.as_fd(), OsStr::new("live"))?;
+        let live = log::open_private_file(self.dir.as_fd(), OsStr::new("live"))?;
         match sys::flock(live.as_fd(), FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return self.locked_unsettled(|inner| inner.blobs.count()),
+            Err(Errno::WOULDBLOCK) => return self.with_lock_unrecovered(|inner| inner.blobs.count()),
             Err(error) => return Err(error.into()),
         }
         let _live = Live(live);
-        self.locked_unsettled(|inner| {
+        self.with_lock_unrecovered(|inner| {
             inner.blobs.sweep()?;
             inner.blobs.count()?;
             for under_way in std::mem::take(&mut inner.book.under_way) {
@@ -36,7 +36,7 @@ fn settle(inner: &mut Inner, under_way: UnderWay) -> Result<(), FileProblem> {
     let Some(change) = ids.first().and_then(|id| inner.book.changes.get(id)).cloned() else {
         return Ok(());
     };
-    let _turn = lock_thread(&change.path);
+    let _turn = lock_path_blocking(&change.path);
     // A temporary name that the crash left: either the new content, never put in place, or the old, displaced.
     if let Ok(place) = Place::find(&change.path)
         && temp.to_string_lossy().starts_with(".toolgate-")

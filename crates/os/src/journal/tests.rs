@@ -18,19 +18,19 @@ fn three_files_of_one_call_come_back_together_and_go_again() {
     world.change("call", "a", Some("a3")).unwrap();
     world.change("call", "new/b", Some("b1")).unwrap();
     world.change("call", "c", None).unwrap();
-    let plan = world.journal.plan_undo(&Which::Last(Among::default())).unwrap();
+    let plan = world.journal.plan_undo(&UndoSelector::Last(Among::default())).unwrap();
     assert_eq!(plan.conflicts, []);
     assert_eq!(plan.restores.len(), 3);
     assert_eq!(plan.restores[0].now.as_deref(), Some(&b"a3"[..]));
     assert_eq!(plan.restores[0].then.as_deref(), Some(&b"a1"[..]));
     assert_eq!(world.text("a").unwrap(), "a3", "a plan touches nothing");
     for _ in 0..3 {
-        world.journal.undo(&Which::Call("call".into(), None), How::Careful).unwrap();
+        world.journal.undo(&UndoSelector::Call("call".into(), None), How::Careful).unwrap();
         assert_eq!(
             [world.text("a"), world.text("new/b"), world.text("c")],
             [Some("a1".into()), None, Some("c1".into())]
         );
-        world.journal.redo(&Which::Call("call".into(), None), How::Careful).unwrap();
+        world.journal.redo(&UndoSelector::Call("call".into(), None), How::Careful).unwrap();
         assert_eq!(
             [world.text("a"), world.text("new/b"), world.text("c")],
             [Some("a3".into()), Some("b1".into()), None]
@@ -45,14 +45,20 @@ fn steps_and_sessions_choose_calls_from_the_newest() {
         world.change(call, name, Some("x")).unwrap();
     }
     let there = |world: &World| ["a", "b", "c"].map(|name| world.text(name).is_some());
-    world.journal.undo(&Which::Steps(2, Among::default()), How::Careful).unwrap();
+    world.journal.undo(&UndoSelector::Steps(2, Among::default()), How::Careful).unwrap();
     assert_eq!(there(&world), [true, false, false]);
-    world.journal.redo(&Which::Last(Among::session("s")), How::Careful).unwrap();
+    world.journal.redo(&UndoSelector::Last(Among::session("s")), How::Careful).unwrap();
     assert_eq!(there(&world), [true, true, false], "redo starts with what was undone last");
-    world.journal.undo(&Which::Session("s".into()), How::Careful).unwrap();
+    world.journal.undo(&UndoSelector::Session("s".into()), How::Careful).unwrap();
     assert_eq!(there(&world), [false, false, false]);
-    assert_eq!(world.journal.undo(&Which::Last(Among::default()), How::Careful), Err(UndoProblem::Nothing));
-    assert_eq!(world.journal.undo(&Which::Session("other".into()), How::Careful), Err(UndoProblem::Nothing));
+    assert_eq!(
+        world.journal.undo(&UndoSelector::Last(Among::default()), How::Careful),
+        Err(UndoProblem::Nothing)
+    );
+    assert_eq!(
+        world.journal.undo(&UndoSelector::Session("other".into()), How::Careful),
+        Err(UndoProblem::Nothing)
+    );
 }
 
 #[test]
@@ -61,11 +67,11 @@ fn redo_begins_with_what_was_undone_last_also_after_the_journal_was_written_anew
     for (call, name) in [("1", "a"), ("2", "b"), ("3", "c")] {
         world.change(call, name, Some("x")).unwrap();
     }
-    world.journal.undo(&Which::Call("1".into(), None), How::Careful).unwrap();
-    world.journal.undo(&Which::Call("3".into(), None), How::Careful).unwrap();
+    world.journal.undo(&UndoSelector::Call("1".into(), None), How::Careful).unwrap();
+    world.journal.undo(&UndoSelector::Call("3".into(), None), How::Careful).unwrap();
     world.journal.locked(|inner| inner.log.rewrite(world.journal.dir.as_fd(), &inner.book)).unwrap();
     let world = World::open(world.top.as_path());
-    world.journal.redo(&Which::Last(Among::default()), How::Careful).unwrap();
+    world.journal.redo(&UndoSelector::Last(Among::default()), How::Careful).unwrap();
     assert_eq!(["a", "b", "c"].map(|name| world.text(name).is_some()), [false, true, true]);
 }
 
@@ -76,10 +82,10 @@ fn the_last_call_is_looked_for_beneath_the_roots_and_moved_over_as_a_whole() {
     world.change("1", "there/b", Some("x")).unwrap();
     world.change("2", "there/c", Some("x")).unwrap();
     let among = Among { session: None, beneath: vec![world.path("here")] };
-    let moved = world.journal.undo(&Which::Last(among.clone()), How::Careful).unwrap();
+    let moved = world.journal.undo(&UndoSelector::Last(among.clone()), How::Careful).unwrap();
     assert_eq!(moved.calls, [("s".into(), "1".into())]);
     assert_eq!(["here/a", "there/b", "there/c"].map(|name| world.text(name).is_some()), [false, false, true]);
-    assert_eq!(world.journal.undo(&Which::Last(among), How::Careful), Err(UndoProblem::Nothing));
+    assert_eq!(world.journal.undo(&UndoSelector::Last(among), How::Careful), Err(UndoProblem::Nothing));
 }
 
 #[test]
@@ -91,15 +97,15 @@ fn work_of_others_is_not_overwritten_unless_forced_and_then_can_be_had_back() {
     world.change("call", "b", Some("new")).unwrap();
     std::fs::write(world.path("b"), "by a person").unwrap();
     let Err(UndoProblem::Conflicts(conflicts)) =
-        world.journal.undo(&Which::Last(Among::default()), How::Careful)
+        world.journal.undo(&UndoSelector::Last(Among::default()), How::Careful)
     else {
         panic!("a conflict was expected")
     };
     assert_eq!(conflicts[0].reason, "has been changed since by someone else");
     assert_eq!(world.text("a").unwrap(), "new", "all or none");
-    world.journal.undo(&Which::Last(Among::default()), How::Force).unwrap();
+    world.journal.undo(&UndoSelector::Last(Among::default()), How::Force).unwrap();
     assert_eq!([world.text("a").unwrap(), world.text("b").unwrap()], ["old", "old"]);
-    world.journal.undo(&Which::Last(Among::default()), How::Careful).unwrap();
+    world.journal.undo(&UndoSelector::Last(Among::default()), How::Careful).unwrap();
     assert_eq!(world.text("b").unwrap(), "by a person");
 }
 
@@ -109,10 +115,10 @@ fn an_earlier_call_is_not_undone_from_under_a_later_one() {
     world.change("1", "a", Some("one")).unwrap();
     world.change("2", "a", Some("two")).unwrap();
     assert!(matches!(
-        world.journal.undo(&Which::Call("1".into(), None), How::Careful),
+        world.journal.undo(&UndoSelector::Call("1".into(), None), How::Careful),
         Err(UndoProblem::Conflicts(_))
     ));
-    world.journal.undo(&Which::Steps(2, Among::default()), How::Careful).unwrap();
+    world.journal.undo(&UndoSelector::Steps(2, Among::default()), How::Careful).unwrap();
     assert_eq!(world.text("a"), None);
 }
 
@@ -137,13 +143,13 @@ fn the_oldest_changes_are_forgotten_when_the_room_is_used_up() {
     // Another opening sees the same, and the newest change can still be undone.
     let again = Journal::open(&world.top.join("small"), limits).unwrap();
     assert_eq!(again.list().unwrap(), left);
-    again.undo(&Which::Last(Among::default()), How::Careful).unwrap();
+    again.undo(&UndoSelector::Last(Among::default()), How::Careful).unwrap();
     assert_eq!(std::fs::read(world.path("a")).unwrap().len(), 6400);
 
     std::fs::write(world.path("big"), "x".repeat(30_000)).unwrap();
     world.change("big", "big", Some("new")).unwrap();
     let Err(UndoProblem::Conflicts(conflicts)) =
-        world.journal.undo(&Which::Last(Among::default()), How::Force)
+        world.journal.undo(&UndoSelector::Last(Among::default()), How::Force)
     else {
         panic!("a conflict was expected")
     };
@@ -163,7 +169,7 @@ fn no_more_changes_are_remembered_than_there_may_be() {
     let left = world.journal.list().unwrap();
     assert!((8..=10).contains(&left.len()) && left[0].call.as_str() == "14", "{left:?}");
     // A content that a forgotten change and a remembered one share is still there.
-    world.journal.undo(&Which::Steps(5, Among::default()), How::Careful).unwrap();
+    world.journal.undo(&UndoSelector::Steps(5, Among::default()), How::Careful).unwrap();
     assert_eq!(world.text("a").unwrap(), "two");
 }
 
@@ -179,7 +185,7 @@ fn two_openings_share_one_journal() {
     world.change("3", "a", Some("three")).unwrap();
     let ids: Vec<u64> = other.journal.list().unwrap().iter().map(|change| change.id).collect();
     assert_eq!(ids, [3, 2, 1]);
-    other.journal.undo(&Which::Steps(2, Among::default()), How::Careful).unwrap();
+    other.journal.undo(&UndoSelector::Steps(2, Among::default()), How::Careful).unwrap();
     assert_eq!(world.text("a").unwrap(), "one");
     assert_eq!(world.journal.list().unwrap(), other.journal.list().unwrap());
 }
@@ -202,7 +208,7 @@ fn large_content_is_stored_as_it_is_then_packed_and_comes_back_either_way() {
         assert_eq!(raw(), !packed);
         // Another process knows it in the other form.
         let other = Journal::open(&world.top.join("state"), JournalLimits::default()).unwrap();
-        other.undo(&Which::Last(Among::default()), How::Careful).unwrap();
+        other.undo(&UndoSelector::Last(Among::default()), How::Careful).unwrap();
         assert_eq!(world.text("big").unwrap(), big);
     }
 }
@@ -222,7 +228,7 @@ fn a_damaged_line_or_blob_is_noticed_and_harms_nothing_else() {
     let blob = world.top.join("state/journal/blobs").join(Hash::of(b"old a").to_string());
     std::fs::write(blob, zstd::bulk::compress(b"evil!", 1).unwrap()).unwrap();
     let Err(UndoProblem::Conflicts(conflicts)) =
-        again.journal.undo(&Which::Call("1".into(), None), How::Force)
+        again.journal.undo(&UndoSelector::Call("1".into(), None), How::Force)
     else {
         panic!("a conflict was expected")
     };

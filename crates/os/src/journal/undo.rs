@@ -4,12 +4,12 @@
 //! comes back in one step.
 //! Everything is looked at before anything is touched, and if one file fails the others go back to what they were.
 
-use super::choose::{Which, choose};
-use super::line::{Line, PathText, State};
+use super::choose::{UndoSelector, choose};
+use super::line::{JournalPath, Line, State};
 use super::{Change, Journal, Kept};
 use crate::files::place::Place;
-use crate::files::replace::{ChangeProblem, Put, put, take_away, temporary_name};
-use crate::files::{FileProblem, Hash, Version, lock_thread, read_at};
+use crate::files::replace::{ChangeProblem, Put, put, remove_file, temporary_name};
+use crate::files::{FileProblem, Hash, Version, lock_path_blocking, read_at};
 use std::collections::BTreeMap;
 use toolgate_proto::{AbsPath, CallId, SessionId};
 
@@ -28,7 +28,7 @@ pub struct Plan {
     /// The calls whose changes they are, in the order in which they are moved over.
     pub calls: Vec<(SessionId, CallId)>,
     /// Each file.
-    pub restores: Vec<Restore>,
+    pub restores: Vec<FileRestore>,
     /// Why it would be refused.
     pub conflicts: Vec<Conflict>,
     to: State,
@@ -36,7 +36,7 @@ pub struct Plan {
 
 /// What would happen to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Restore {
+pub struct FileRestore {
     /// The file.
     pub path: AbsPath,
     /// The changes that are moved over.
@@ -69,7 +69,7 @@ pub struct Moved {
     /// The calls whose changes they were.
     pub calls: Vec<(SessionId, CallId)>,
     /// Each file, with what was there and what is there now.
-    pub restores: Vec<Restore>,
+    pub restores: Vec<FileRestore>,
 }
 
 /// Why nothing was done.
@@ -130,26 +130,26 @@ type Side = fn(&Change) -> Option<Kept>;
 
 impl Journal {
     /// What an undo would do. Touches nothing.
-    pub fn plan_undo(&self, which: &Which) -> Result<Plan, UndoProblem> {
+    pub fn plan_undo(&self, which: &UndoSelector) -> Result<Plan, UndoProblem> {
         self.plan(which, State::Undone)
     }
 
     /// What a redo would do. Touches nothing.
-    pub fn plan_redo(&self, which: &Which) -> Result<Plan, UndoProblem> {
+    pub fn plan_redo(&self, which: &UndoSelector) -> Result<Plan, UndoProblem> {
         self.plan(which, State::Done)
     }
 
     /// Undoes changes: all of them or none.
-    pub fn undo(&self, which: &Which, how: How) -> Result<Moved, UndoProblem> {
+    pub fn undo(&self, which: &UndoSelector, how: How) -> Result<Moved, UndoProblem> {
         self.carry_out(self.plan_undo(which)?, how)
     }
 
     /// Makes changes that were undone once more: all of them or none.
-    pub fn redo(&self, which: &Which, how: How) -> Result<Moved, UndoProblem> {
+    pub fn redo(&self, which: &UndoSelector, how: How) -> Result<Moved, UndoProblem> {
         self.carry_out(self.plan_redo(which)?, how)
     }
 
-    fn plan(&self, which: &Which, to: State) -> Result<Plan, UndoProblem> {
+    fn plan(&self, which: &UndoSelector, to: State) -> Result<Plan, UndoProblem> {
         let chosen = choose(self.list()?, which, to);
         if chosen.is_empty() {
             return Err(UndoProblem::Nothing);
@@ -211,7 +211,7 @@ impl Journal {
                 }
             },
         };
-        plan.restores.push(Restore {
+        plan.restores.push(FileRestore {
             path,
             changes: changes.iter().map(|change| change.id).collect(),
             now: current.as_ref().map(|version| version.bytes.clone()),
@@ -247,8 +247,8 @@ impl Journal {
         Ok(Moved { calls: plan.calls, restores: plan.restores })
     }
 
-    fn restore(&self, restore: &Restore, run: &Run) -> Result<(), ChangeProblem> {
-        let _turn = lock_thread(&restore.path);
+    fn restore(&self, restore: &FileRestore, run: &Run) -> Result<(), ChangeProblem> {
+        let _turn = lock_path_blocking(&restore.path);
         let (to, at) = (run.to, run.at);
         let temp = temporary_name();
         // What is there now is what the opposite move will need.
@@ -268,7 +268,7 @@ impl Journal {
                     ids: restore.changes.clone(),
                     to,
                     target: restore.target.map(|kept| kept.hash.to_string()),
-                    temp: PathText::of_name(&temp),
+                    temp: JournalPath::of_name(&temp),
                     stored: stored && to == State::Undone,
                     at,
                 })?;
@@ -288,10 +288,10 @@ impl Journal {
                     call: run.forced.clone(),
                     session: restore.session.clone(),
                     at: crate::now_millis(),
-                    path: PathText::of(&restore.path),
+                    path: JournalPath::of(&restore.path),
                     before: restore.current.as_ref().map(kept).map(Into::into),
                     after: restore.target.map(Into::into),
-                    temp: PathText::of_name(&temp),
+                    temp: JournalPath::of_name(&temp),
                 })?;
                 Ok(Some(id))
             })
@@ -310,10 +310,10 @@ impl Journal {
     }
 
     /// Another file failed: this one goes back to what it was, as far as that can be done.
-    fn take_back(&self, restore: &Restore, run: &Run) {
+    fn take_back(&self, restore: &FileRestore, run: &Run) {
         let current = restore.current.clone();
         let there = read_at(&restore.path, u64::MAX).ok().flatten();
-        let back = Restore {
+        let back = FileRestore {
             then: restore.now.clone(),
             now: restore.then.clone(),
             target: current.map(|version| Kept {
@@ -330,7 +330,7 @@ impl Journal {
     }
 }
 
-fn exchange(restore: &Restore, temp: &std::ffi::OsStr) -> Result<(), ChangeProblem> {
+fn exchange(restore: &FileRestore, temp: &std::ffi::OsStr) -> Result<(), ChangeProblem> {
     match (&restore.then, &restore.current) {
         (Some(then), current) => {
             let mode = restore.target.map(|kept| kept.mode).filter(|mode| *mode != 0);
@@ -338,7 +338,7 @@ fn exchange(restore: &Restore, temp: &std::ffi::OsStr) -> Result<(), ChangeProbl
             let new = Put { before: current.as_ref(), content: then, mode, temp };
             put(&mut place, new, || Ok(())).1.map(drop)
         }
-        (None, Some(current)) => take_away(&Place::find(&restore.path)?, temp, current),
+        (None, Some(current)) => remove_file(&Place::find(&restore.path)?, temp, current),
         (None, None) => Ok(()),
     }
 }

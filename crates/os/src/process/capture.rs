@@ -8,7 +8,7 @@ use toolgate_proto::AbsPath;
 
 /// How much of the output is kept where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keeping {
+pub struct CaptureOptions {
     /// Bytes kept in memory from the start. More than this goes to the file.
     pub head: usize,
     /// Bytes kept in memory from the end.
@@ -23,7 +23,7 @@ pub struct Keeping {
 
 #[derive(Debug)]
 pub(super) struct Capture {
-    keeping: Keeping,
+    keeping: CaptureOptions,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
@@ -55,7 +55,7 @@ impl Written {
 }
 
 impl Capture {
-    pub(super) fn new(keeping: Keeping) -> Self {
+    pub(super) fn new(keeping: CaptureOptions) -> Self {
         let mut capture =
             Self { keeping, head: Vec::new(), tail: VecDeque::new(), total: 0, file: None, problem: None };
         if capture.keeping.file_at_once {
@@ -141,9 +141,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn keeping(dir: &tempfile::TempDir, head: usize, tail: usize, most: u64) -> Keeping {
+    fn keeping(dir: &tempfile::TempDir, head: usize, tail: usize, most: u64) -> CaptureOptions {
         let file = AbsPath::new(dir.path().join("out")).unwrap();
-        Keeping { head, tail, most, file, file_at_once: false }
+        CaptureOptions { head, tail, most, file, file_at_once: false }
     }
 
     proptest! {

@@ -77,7 +77,7 @@ const PASSED: &[&str] = &[
 ];
 
 /// Texts that make a name look like a secret wherever they stand in it.
-const SECRET_TEXTS: &[&str] = &[
+const SECRET_SUBSTRINGS: &[&str] = &[
     "SECRET",
     "TOKEN",
     "PASSWORD",
@@ -195,7 +195,7 @@ impl Environment {
     }
 
     /// All of it, as `exec` wants it. An entry with a zero byte in it is left out.
-    pub(super) fn to_exec(&self) -> Vec<CString> {
+    pub(super) fn to_envp(&self) -> Vec<CString> {
         self.entries.iter().filter_map(|(name, value)| CString::new(format!("{name}={value}")).ok()).collect()
     }
 }
@@ -208,13 +208,13 @@ fn passes(name: &str, pass: &[String]) -> bool {
         return true;
     }
     let listed = PASSED.contains(&name) || name.starts_with("LC_");
-    (listed || pass.iter().any(|pattern| matches(pattern, name))) && !looks_secret(name)
+    (listed || pass.iter().any(|pattern| matches(pattern, name))) && !is_secret_name(name)
 }
 
 /// Whether a name looks like that of a secret.
-pub fn looks_secret(name: &str) -> bool {
+pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRET_TEXTS.iter().any(|text| name.contains(text))
+    SECRET_SUBSTRINGS.iter().any(|text| name.contains(text))
         || name.split('_').any(|word| SECRET_WORDS.contains(&word))
 }
 
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn the_list_itself_has_no_secrets_on_it() {
         for name in PASSED {
-            assert!(!looks_secret(name), "{name}");
+            assert!(!is_secret_name(name), "{name}");
         }
     }
 }

@@ -17,9 +17,12 @@ mod chosen;
 mod layout;
 mod query;
 
-pub use chosen::find_git_chosen;
+pub use chosen::find_git_referenced_files;
 use layout::{Repository, canonical};
-use query::{ConfigRow, MAX_CONFIG_BYTES, MAX_INDEX_BYTES, Query, find_git, parse_rows, parse_submodules};
+use query::{
+    GitConfigEntry, MAX_CONFIG_BYTES, MAX_INDEX_BYTES, Query, find_git, parse_config_entries,
+    parse_submodules,
+};
 use std::collections::BTreeMap;
 use std::fs;
 use toolgate_proto::{AbsPath, Code, GitTerms, GitUse, Refusal};
@@ -55,11 +58,11 @@ const ALWAYS: [(&str, &str); 14] = [
 ];
 
 /// An external diff cannot be unset, only replaced: by git's own, on the two files it is handed.
-const OWN_DIFF: &str =
+const BUILTIN_DIFF_COMMAND: &str =
     "f() { git --no-pager diff --no-index --no-ext-diff --no-textconv -- \"$2\" \"$5\"; true; }; f";
 
 /// Set as well where a part of the line passes because git only reads: submodules have settings of their own.
-const ANY_READER: &[(&str, &str)] = &[
+const PARTIAL_READ_SETTINGS: &[(&str, &str)] = &[
     ("diff.ignoreSubmodules", "dirty"),
     ("diff.submodule", "short"),
     ("log.diffMerges", "separate"),
@@ -88,7 +91,7 @@ const READER: &[(&str, &str)] = &[
 ];
 
 /// Variables that are set where git only reads.
-const READER_VARIABLES: &[(&str, &str)] = &[
+const READ_ONLY_VARIABLES: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_SYSTEM", NO_FILE),
     ("GIT_CONFIG_GLOBAL", NO_FILE),
@@ -193,7 +196,7 @@ fn granted(cwd: &AbsPath, environment: &BTreeMap<String, String>) -> GitSetup {
     let rows = find_git(environment.get("PATH").map_or("", String::as_str))
         .and_then(|git| Query::start(&git, LIST, cwd, environment, ("", MAX_CONFIG_BYTES)))
         .and_then(Query::finish)
-        .and_then(|answer| parse_rows(&answer.output));
+        .and_then(|answer| parse_config_entries(&answer.output));
     let settings = match rows {
         Some(rows) => {
             let mut settings = always();
@@ -219,7 +222,7 @@ fn reader(
         return Err(why);
     }
     let mut asking = environment.clone();
-    asking.extend(READER_VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    asking.extend(READ_ONLY_VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     for own in
         ["GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL", "GIT_TEST_ASSUME_DIFFERENT_OWNER"]
     {
@@ -242,26 +245,28 @@ fn reader(
     if !listed.success {
         return Err("its configuration cannot be read".to_owned());
     }
-    let rows = parse_rows(&listed.output).ok_or("its configuration is not text that can be taken over")?;
-    if let Some(why) = repository.as_ref().and_then(|found| found.config_objection(&rows, &roots)) {
+    let rows =
+        parse_config_entries(&listed.output).ok_or("its configuration is not text that can be taken over")?;
+    if let Some(why) = repository.as_ref().and_then(|found| found.config_problem(&rows, &roots)) {
         return Err(why);
     }
     if let Some(repository) = repository.as_ref().filter(|_| terms.searches) {
         let files = ask(&["ls-files", "-z", "--full-name", ":/"], "", MAX_INDEX_BYTES)?.finish();
         let files = files.ok_or("its index takes too long to read, or is too large")?;
-        if let Some(symlink) = repository.followed_symlink(&files.output, &roots) {
+        if let Some(symlink) = repository.find_followed_symlink(&files.output, &roots) {
             return Err(format!("`{}` leads outside the workspace", symlink.display()));
         }
     }
     let usage = terms.usage;
     let mut out = GitSetup { settings: always(), ..GitSetup::default() };
-    out.settings.extend(ANY_READER.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+    out.settings
+        .extend(PARTIAL_READ_SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
     out.settings.extend(neutralised(&rows, usage));
     out.variables.push(("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()));
     if usage == GitUse::Reads {
         out.settings.extend(READER.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         out.settings.extend(carried(&rows));
-        let variables = READER_VARIABLES.iter();
+        let variables = READ_ONLY_VARIABLES.iter();
         out.variables.extend(variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         if let Some(ignored) = user_excludes(&rows, environment) {
             out.settings.push(("core.excludesFile".to_owned(), ignored.to_string()));
@@ -345,11 +350,11 @@ enum Neutral {
 }
 
 /// What takes the meaning from a setting that makes git run a program or read a file; `None` for all others.
-fn neutral(row: &ConfigRow) -> Option<Neutral> {
+fn neutral(row: &GitConfigEntry) -> Option<Neutral> {
     use Neutral::{UserFile, UserProgram, Value};
     let named = row.subsection.is_some();
     Some(match (row.section.as_str(), named, row.variable.as_str()) {
-        ("diff", false, "external") | ("diff", true, "command") => Value(OWN_DIFF),
+        ("diff", false, "external") | ("diff", true, "command") => Value(BUILTIN_DIFF_COMMAND),
         ("diff", true, "textconv") => Value("cat"),
         ("diff", true, "cachetextconv") | ("filter", true, "required") => Value("false"),
         ("diff", false, "orderfile") | ("mailmap", false, "file") | ("commit", false, "template") => UserFile,
@@ -386,7 +391,7 @@ fn neutral(row: &ConfigRow) -> Option<Neutral> {
 }
 
 /// The overrides for what the repository chose.
-fn neutralised(rows: &[ConfigRow], usage: GitUse) -> Vec<(String, String)> {
+fn neutralised(rows: &[GitConfigEntry], usage: GitUse) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> = Vec::new();
     for row in rows.iter().filter(|row| row.of_repository) {
         let key = row.key();
@@ -409,7 +414,7 @@ fn neutralised(rows: &[ConfigRow], usage: GitUse) -> Vec<(String, String)> {
 }
 
 /// The user's settings that count where the repository says nothing of the same.
-fn carried(rows: &[ConfigRow]) -> Vec<(String, String)> {
+fn carried(rows: &[GitConfigEntry]) -> Vec<(String, String)> {
     let listed = |key: &str| {
         CARRIED.iter().any(|known| match known.strip_suffix('*') {
             Some(section) => key.starts_with(section),
@@ -424,7 +429,7 @@ fn carried(rows: &[ConfigRow]) -> Vec<(String, String)> {
 }
 
 /// The file of names that the user ignores everywhere, if there is one.
-fn user_excludes(rows: &[ConfigRow], environment: &BTreeMap<String, String>) -> Option<AbsPath> {
+fn user_excludes(rows: &[GitConfigEntry], environment: &BTreeMap<String, String>) -> Option<AbsPath> {
     let home = environment.get("HOME").and_then(|home| AbsPath::new(home).ok());
     let set = rows.iter().rfind(|row| !row.of_repository && row.key() == "core.excludesfile");
     let path = match set {
@@ -441,13 +446,13 @@ fn user_excludes(rows: &[ConfigRow], environment: &BTreeMap<String, String>) -> 
     (found.is_file() && found.len() <= MAX_CONFIG_BYTES).then_some(path)
 }
 
-fn empty_tree(rows: &[ConfigRow]) -> &'static str {
+fn empty_tree(rows: &[GitConfigEntry]) -> &'static str {
     let format = rows.iter().rfind(|row| row.of_repository && row.key() == "extensions.objectformat");
     if format.is_some_and(|row| row.value == "sha256") { EMPTY_TREE_SHA256 } else { EMPTY_TREE }
 }
 
 /// Whether the user trusts a repository of another owner.
-fn is_trusted(rows: &[ConfigRow], top: &AbsPath) -> bool {
+fn is_trusted(rows: &[GitConfigEntry], top: &AbsPath) -> bool {
     let mut trusted = false;
     for row in rows.iter().filter(|row| !row.of_repository && row.key() == "safe.directory") {
         trusted = match row.value.as_str() {
@@ -506,7 +511,7 @@ fn chosen(config: &str) -> Vec<(String, String)> {
         }
         let key = line.split(['=', ' ', '\t']).next().unwrap_or_default().to_ascii_lowercase();
         let value = match (section.as_str(), name.is_empty(), key.as_str()) {
-            ("diff", true, "external") | ("diff", false, "command") => OWN_DIFF,
+            ("diff", true, "external") | ("diff", false, "command") => BUILTIN_DIFF_COMMAND,
             ("diff", false, "textconv") => "cat",
             // An empty filter is none.
             ("filter", false, "clean" | "smudge" | "process") => "",

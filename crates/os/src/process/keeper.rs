@@ -16,7 +16,7 @@
 //! Then the command's first process dies with it, and what had left its process group is orphaned.
 
 use super::launch::{Launch, enter};
-use super::sweep::Sweep;
+use super::sweep::DescendantTable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
@@ -43,7 +43,7 @@ pub(super) struct Charge {
     pub(super) status: OwnedFd,
     /// Which process must live for the command to live.
     pub(super) toolgate: i32,
-    pub(super) sweep: Sweep,
+    pub(super) sweep: DescendantTable,
     /// The stack of the command's process until it is executed.
     stack_top: AtomicPtr<c_void>,
     /// Where that process stopped, if it could not be executed: the step, and the error number.
@@ -103,11 +103,11 @@ pub(super) fn stop_message(grace_millis: u32) -> [u8; 4] {
 }
 
 /// Memory for two stacks, with a page between them that may not be touched.
-struct Stacks {
+struct CloneStacks {
     base: *mut c_void,
 }
 
-impl Stacks {
+impl CloneStacks {
     const BYTES: usize = 2 * (STACK + PAGE);
 
     #[expect(unsafe_code, reason = "a cloned process needs a stack of its own")]
@@ -134,7 +134,7 @@ impl Stacks {
     }
 }
 
-impl Drop for Stacks {
+impl Drop for CloneStacks {
     #[expect(unsafe_code, reason = "gives the stacks back")]
     fn drop(&mut self) {
         // SAFETY: the keeper has ended, and the command's process was executed or has ended before it.
@@ -149,7 +149,7 @@ impl Charge {
             lifeline,
             status,
             toolgate: getpid().as_raw_nonzero().get(),
-            sweep: Sweep::new(),
+            sweep: DescendantTable::new(),
             stack_top: AtomicPtr::new(null_mut()),
             failure: AtomicU64::new(0),
         }
@@ -161,7 +161,7 @@ impl Charge {
 /// Must be called on a thread that does nothing else: until then the keeper uses this thread's thread-local storage.
 #[expect(unsafe_code, reason = "clone has no safe form")]
 pub(super) fn keep(mut charge: Charge) -> io::Result<()> {
-    let stacks = Stacks::new()?;
+    let stacks = CloneStacks::new()?;
     let (keeper_top, child_top) = stacks.tops();
     *charge.stack_top.get_mut() = child_top;
     block_signals();
@@ -172,7 +172,7 @@ pub(super) fn keep(mut charge: Charge) -> io::Result<()> {
     let pid = unsafe { libc::clone(keeper, keeper_top, libc::CLONE_VM | libc::SIGCHLD, charge.cast()) };
     let failed = (pid < 0).then(io::Error::last_os_error);
     if failed.is_none() {
-        close_ends(charge);
+        close_pipe_ends(charge);
         if let Some(pid) = Pid::from_raw(pid) {
             while matches!(waitpid(Some(pid), WaitOptions::empty()), Err(Errno::INTR)) {}
         }
@@ -195,7 +195,7 @@ pub(super) fn keep(mut charge: Charge) -> io::Result<()> {
 /// The keeper has its own copy of the table of open files: what it holds need not stay open here, and must not, or
 /// the ends of the pipes would never be seen.
 #[expect(unsafe_code, reason = "closes what is owned elsewhere, once")]
-fn close_ends(charge: *const Charge) {
+fn close_pipe_ends(charge: *const Charge) {
     // SAFETY: the charge is alive, and its handles are forgotten, not dropped, after this.
     let charge = unsafe { &*charge };
     let ends = charge.launch.handles().into_iter().flatten();
@@ -234,12 +234,12 @@ extern "C" fn keeper(charge: *mut c_void) -> c_int {
     let _ = setsid();
     let _ = rustix::thread::set_name(c"toolgate-keeper");
     let _ = set_child_subreaper(Some(getpid()));
-    close_others(charge);
+    close_inherited_fds(charge);
     let parent = getppid().and_then(|parent| {
         (parent.as_raw_nonzero().get() == charge.toolgate).then(|| pidfd_open(parent, PidfdFlags::empty()))
     });
     let Some(parent) = parent else { return 1 };
-    let children = match watch_children() {
+    let children = match open_child_signalfd() {
         Ok(children) => children,
         Err(errno) => {
             tell(charge, Word::Failed { step: 0, errno: errno.raw_os_error() });
@@ -248,7 +248,7 @@ extern "C" fn keeper(charge: *mut c_void) -> c_int {
     };
     let Some(pid) = start(charge) else { return 1 };
     tell(charge, Word::Started { pid });
-    charge.launch.close_handles();
+    charge.launch.close_fds();
     watch(charge, pid, &children, parent.as_ref().ok());
     0
 }
@@ -260,7 +260,7 @@ fn start(charge: &mut Charge) -> Option<i32> {
     let stack = *charge.stack_top.get_mut();
     // SAFETY: the child has its own stack, shares memory only while the keeper is suspended, and `enter` does
     // nothing but system calls on what was prepared.
-    let pid = unsafe { libc::clone(enter_with, stack, flags, (&raw mut *charge).cast()) };
+    let pid = unsafe { libc::clone(child_main, stack, flags, (&raw mut *charge).cast()) };
     let failure = charge.failure.load(Ordering::Relaxed);
     if pid < 0 {
         tell(charge, Word::Failed { step: 0, errno: Errno::AGAIN.raw_os_error() });
@@ -277,7 +277,7 @@ fn start(charge: &mut Charge) -> Option<i32> {
 }
 
 #[expect(unsafe_code, reason = "the start of a cloned process")]
-extern "C" fn enter_with(charge: *mut c_void) -> c_int {
+extern "C" fn child_main(charge: *mut c_void) -> c_int {
     // SAFETY: the keeper waits while this runs, and nobody else has the charge.
     let charge = unsafe { &*charge.cast::<Charge>() };
     let (step, errno) = enter(&charge.launch);
@@ -378,7 +378,7 @@ fn tell(charge: &Charge, word: Word) {
 }
 
 /// Closes every handle that was copied from toolgate and is not needed here.
-fn close_others(charge: &Charge) {
+fn close_inherited_fds(charge: &Charge) {
     let mut keep = [0; 10];
     let mine = charge.launch.handles().into_iter().flatten();
     let mine = mine.chain([raw(&charge.lifeline), raw(&charge.status)]);
@@ -413,7 +413,7 @@ fn close_range(first: u32, last: u32) {
 
 /// A handle that is readable when a child has changed its state.
 #[expect(unsafe_code, reason = "signalfd has no safe form")]
-fn watch_children() -> Result<OwnedFd, Errno> {
+fn open_child_signalfd() -> Result<OwnedFd, Errno> {
     // SAFETY: plain values; the disposition is this process's own, because the clone did not share it.
     let fd = unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);

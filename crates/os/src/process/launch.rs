@@ -2,14 +2,14 @@
 //!
 //! INVARIANT: [`enter`] runs in memory shared with toolgate, so it makes system calls and nothing else.
 
-use crate::sandbox::Cage;
+use crate::sandbox::SandboxSetup;
 use rustix::io::Errno;
 use std::ffi::{CString, c_char, c_int};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::null;
 
 /// Where the shell tells its working directory at its end. High, to be out of the way of the command's own.
-pub(super) const CWD_REPORT: RawFd = 250;
+pub(super) const CWD_REPORT_FD: RawFd = 250;
 
 /// A command, ready to be executed.
 pub(super) struct Launch {
@@ -24,7 +24,7 @@ pub(super) struct Launch {
     pub(super) output: OwnedFd,
     /// For the report of the working directory.
     pub(super) cwd_report: OwnedFd,
-    pub(super) cage: Option<Cage>,
+    pub(super) cage: Option<SandboxSetup>,
 }
 
 impl Launch {
@@ -33,7 +33,7 @@ impl Launch {
         envp: Vec<CString>,
         cwd: CString,
         [nothing, output, cwd_report]: [OwnedFd; 3],
-        cage: Option<Cage>,
+        cage: Option<SandboxSetup>,
     ) -> Self {
         let pointers =
             |texts: &[CString]| texts.iter().map(|text| text.as_ptr()).chain([null()]).collect::<Vec<_>>();
@@ -52,12 +52,12 @@ impl Launch {
 
     /// The flags that the new process must be cloned with.
     pub(super) fn clone_flags(&self) -> c_int {
-        self.cage.as_ref().map_or(0, Cage::clone_flags)
+        self.cage.as_ref().map_or(0, SandboxSetup::clone_flags)
     }
 
     /// Every handle that the new process needs.
     pub(super) fn handles(&self) -> [Option<RawFd>; 6] {
-        let [ruleset, messenger, filter] = self.cage.as_ref().map_or([None; 3], Cage::handles);
+        let [ruleset, messenger, filter] = self.cage.as_ref().map_or([None; 3], SandboxSetup::handles);
         [
             Some(self.nothing.as_raw_fd()),
             Some(self.output.as_raw_fd()),
@@ -70,7 +70,7 @@ impl Launch {
 
     /// Closes them in the keeper, once the command has its copies.
     #[expect(unsafe_code, reason = "closes handles by number, in the keeper's own table")]
-    pub(super) fn close_handles(&self) {
+    pub(super) fn close_fds(&self) {
         for fd in self.handles().into_iter().flatten() {
             // SAFETY: the keeper's table is its own, and the keeper uses none of these again.
             unsafe { libc::close(fd) };
@@ -93,7 +93,7 @@ impl Launch {
 unsafe impl Send for Launch {}
 
 /// The step at which a start failed, for the message.
-pub(super) fn step_words(step: i32) -> &'static str {
+pub(super) fn describe_step(step: i32) -> &'static str {
     match step {
         0 => "a process could not be made",
         1 => "the standard streams could not be set up",
@@ -119,7 +119,7 @@ pub(super) fn enter(launch: &Launch) -> (i32, c_int) {
             (launch.nothing.as_raw_fd(), 0),
             (launch.output.as_raw_fd(), 1),
             (launch.output.as_raw_fd(), 2),
-            (launch.cwd_report.as_raw_fd(), CWD_REPORT),
+            (launch.cwd_report.as_raw_fd(), CWD_REPORT_FD),
         ];
         for (from, to) in streams {
             if libc::dup2(from, to) < 0 {

@@ -19,17 +19,17 @@ mod pump;
 mod sweep;
 mod text;
 
-pub use capture::{Keeping, Written};
-pub use environment::{Environment, GitHelpers, looks_secret};
-pub use git::find_git_chosen;
+pub use capture::{CaptureOptions, Written};
+pub use environment::{Environment, GitHelpers, is_secret_name};
+pub use git::find_git_referenced_files;
 pub use program::{FoundProgram, find_programs};
-pub use text::plain_text;
+pub use text::to_plain_text;
 
-use crate::sandbox::{Confinement, Enforced, Refused};
+use crate::sandbox::{Confinement, Refused, SandboxEnforcement};
 use keeper::{Charge, Word, stop_message};
 pub(crate) use launch::errno;
-use launch::{CWD_REPORT, Launch, step_words};
-use pump::{Pump, Shared};
+use launch::{CWD_REPORT_FD, Launch, describe_step};
+use pump::{ProcessMonitor, Shared};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
@@ -53,7 +53,7 @@ pub struct Command {
     /// toolgate's startup file for shells, see [`STARTUP`].
     pub startup: Option<AbsPath>,
     /// How much of its output is kept.
-    pub keeping: Keeping,
+    pub keeping: CaptureOptions,
     /// The box it runs in; `None` runs it as it is.
     pub confinement: Option<Confinement>,
 }
@@ -96,20 +96,20 @@ impl Phase {
 
 /// Why a command could not be started.
 #[derive(Debug)]
-pub struct StartProblem {
+pub struct ProcessStartError {
     /// In words.
     pub message: String,
     /// The sandbox is what was missing.
     pub sandbox: bool,
 }
 
-impl From<io::Error> for StartProblem {
+impl From<io::Error> for ProcessStartError {
     fn from(error: io::Error) -> Self {
         Self { message: error.to_string(), sandbox: false }
     }
 }
 
-impl From<rustix::io::Errno> for StartProblem {
+impl From<rustix::io::Errno> for ProcessStartError {
     fn from(error: rustix::io::Errno) -> Self {
         io::Error::from(error).into()
     }
@@ -123,12 +123,15 @@ pub struct Process {
     lifeline: Arc<OwnedFd>,
     pid: i32,
     started: Instant,
-    enforced: Option<Enforced>,
+    enforced: Option<SandboxEnforcement>,
 }
 
 impl Process {
     /// Starts a command. `changed` is called, on another thread, whenever there is more output or the phase changed.
-    pub fn start(command: Command, changed: impl Fn() + Send + Sync + 'static) -> Result<Self, StartProblem> {
+    pub fn start(
+        command: Command,
+        changed: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self, ProcessStartError> {
         let Command { text, cwd, mut environment, startup, keeping, confinement } = command;
         let started = Instant::now();
         let shell = find_shell(&environment)?;
@@ -167,7 +170,7 @@ impl Process {
         let argv = wrapping.iter().map(String::as_bytes).chain(call);
         let launch = Launch::new(
             argv.map(c_string).collect::<Result<_, _>>()?,
-            environment.to_exec(),
+            environment.to_envp(),
             c_string(cwd.as_path().as_os_str().as_bytes())?,
             [high(nothing)?, high(output_end)?, high(cwd_end)?],
             cage,
@@ -182,20 +185,28 @@ impl Process {
         let shared = Arc::new(Shared::new(keeping, Arc::downgrade(&lifeline), changed));
         let refused = warden.map(|warden| warden.start()).transpose()?;
         let (tell, told) = sync_channel(1);
-        let pump = Pump { shared: Arc::clone(&shared), output, status, cwd_report, refused, started: tell };
+        let pump = ProcessMonitor {
+            shared: Arc::clone(&shared),
+            output,
+            status,
+            cwd_report,
+            refused,
+            started: tell,
+        };
         std::thread::Builder::new()
             .name("toolgate-pump".to_owned())
             .stack_size(512 * 1024)
             .spawn(move || pump.run())?;
         match told.recv() {
             Ok(Word::Started { pid }) => Ok(Self { shared, lifeline, pid, started, enforced }),
-            Ok(Word::Failed { step, errno }) => Err(StartProblem {
-                message: format!("{}: {}", step_words(step), io::Error::from_raw_os_error(errno)),
+            Ok(Word::Failed { step, errno }) => Err(ProcessStartError {
+                message: format!("{}: {}", describe_step(step), io::Error::from_raw_os_error(errno)),
                 sandbox: (3..=7).contains(&step),
             }),
-            Ok(Word::Exited { .. } | Word::Ended { .. } | Word::Gone) | Err(_) => {
-                Err(StartProblem { message: "its keeper could not be started".to_owned(), sandbox: false })
-            }
+            Ok(Word::Exited { .. } | Word::Ended { .. } | Word::Gone) | Err(_) => Err(ProcessStartError {
+                message: "its keeper could not be started".to_owned(),
+                sandbox: false,
+            }),
         }
     }
 
@@ -225,7 +236,7 @@ impl Process {
     }
 
     /// It was stopped because it wrote too much.
-    pub fn wrote_too_much(&self) -> bool {
+    pub fn is_over_output_limit(&self) -> bool {
         self.shared.full()
     }
 
@@ -235,7 +246,7 @@ impl Process {
     }
 
     /// What its sandbox holds it to; `None` where it runs without one.
-    pub fn enforced(&self) -> Option<&Enforced> {
+    pub fn enforced(&self) -> Option<&SandboxEnforcement> {
         self.enforced.as_ref()
     }
 
@@ -263,16 +274,18 @@ fn stop(lifeline: &OwnedFd, grace: Duration) {
 
 /// Out of the way of the standard streams and of what a command may use.
 pub(crate) fn high(handle: OwnedFd) -> io::Result<OwnedFd> {
-    Ok(fcntl_dupfd_cloexec(handle, CWD_REPORT + 10)?)
+    Ok(fcntl_dupfd_cloexec(handle, CWD_REPORT_FD + 10)?)
 }
 
-fn c_string(bytes: &[u8]) -> Result<CString, StartProblem> {
-    CString::new(bytes)
-        .map_err(|_| StartProblem { message: "the command has a zero byte in it".to_owned(), sandbox: false })
+fn c_string(bytes: &[u8]) -> Result<CString, ProcessStartError> {
+    CString::new(bytes).map_err(|_| ProcessStartError {
+        message: "the command has a zero byte in it".to_owned(),
+        sandbox: false,
+    })
 }
 
 /// Bash, on the command's own search path, else where it usually is.
-fn find_shell(environment: &Environment) -> Result<String, StartProblem> {
+fn find_shell(environment: &Environment) -> Result<String, ProcessStartError> {
     let path = environment.get("PATH").unwrap_or_default();
     let usual = ["/bin", "/usr/bin", "/usr/local/bin"];
     // The usual places first: a search path may lead into the workspace.
@@ -281,14 +294,14 @@ fn find_shell(environment: &Environment) -> Result<String, StartProblem> {
         .chain(path.split(':').filter(|dir| dir.starts_with('/')))
         .map(|dir| format!("{dir}/bash"))
         .find(|candidate| rustix::fs::access(candidate.as_str(), rustix::fs::Access::EXEC_OK).is_ok())
-        .ok_or_else(|| StartProblem {
+        .ok_or_else(|| ProcessStartError {
             message: "there is no bash on this machine".to_owned(),
             sandbox: false,
         })
 }
 
 /// Writes toolgate's startup file for shells into a private directory.
-pub fn write_startup(dir: &AbsPath) -> io::Result<AbsPath> {
+pub fn write_startup_file(dir: &AbsPath) -> io::Result<AbsPath> {
     use std::os::unix::fs::OpenOptionsExt;
     let path = dir.join("startup.sh");
     let mut file =

@@ -11,11 +11,11 @@ use toolgate_proto::{AbsPath, EntryKind};
 /// Scripts whose interpreter is a script again.
 const MAX_SCRIPTS: usize = 4;
 /// As much of a first line as the kernel reads.
-const MAX_FIRST_LINE: usize = 256;
+const MAX_FIRST_LINE_BYTES: usize = 256;
 /// Toolchains of rustup that are looked at.
 const MAX_TOOLCHAINS: usize = 16;
 /// As much of a file as its headers take.
-const MAX_HEAD: usize = 4096;
+const MAX_HEAD_BYTES: usize = 4096;
 /// Files of which it is remembered what they name.
 const MAX_KNOWN: usize = 1_000;
 /// Entries of a program header table; real programs have about a dozen.
@@ -47,7 +47,7 @@ pub fn find_programs(
         let mut interpreters = Vec::new();
         collect_interpreters(&file, search_path, cwd, MAX_SCRIPTS, &mut interpreters);
         interpreters.retain(|path| !untrusted.iter().any(|root| path.is_under(root)));
-        let behind = toolchain_programs(&file, name);
+        let behind = find_toolchain_programs(&file, name);
         out.push(FoundProgram { file, interpreters });
         out.extend(behind);
     }
@@ -56,7 +56,7 @@ pub fn find_programs(
 
 /// What a program of rustup starts in its place: the same name, and the compiler, of each installed toolchain.
 /// Which toolchain is for files of the project to say; the caller looks that there are none.
-fn toolchain_programs(file: &AbsPath, name: &str) -> Vec<FoundProgram> {
+fn find_toolchain_programs(file: &AbsPath, name: &str) -> Vec<FoundProgram> {
     let cargo_home = file.parent().filter(|bin| bin.as_path().ends_with(".cargo/bin"));
     let home = cargo_home.and_then(|bin| bin.parent()).and_then(|cargo| cargo.parent());
     let Some(toolchains) = home.map(|home| home.join(".rustup/toolchains")) else { return Vec::new() };
@@ -65,7 +65,7 @@ fn toolchain_programs(file: &AbsPath, name: &str) -> Vec<FoundProgram> {
     let base = name.rsplit('/').next().unwrap_or(name);
     let files = bins.flat_map(|bin| [base, "rustc"].map(|program| bin.join(program)));
     files
-        .filter_map(|path| real_program(&path))
+        .filter_map(|path| resolve_program(&path))
         .map(|file| {
             let mut interpreters = Vec::new();
             collect_interpreters(&file, "", &file, 0, &mut interpreters);
@@ -76,16 +76,16 @@ fn toolchain_programs(file: &AbsPath, name: &str) -> Vec<FoundProgram> {
 
 fn find_file(name: &str, search_path: &str, cwd: &AbsPath) -> Option<AbsPath> {
     if name.contains('/') {
-        return real_program(&cwd.join(name));
+        return resolve_program(&cwd.join(name));
     }
     search_path
         .split(':')
         .filter(|directory| directory.starts_with('/'))
         .filter_map(|directory| AbsPath::new(directory).ok())
-        .find_map(|directory| real_program(&directory.join(name)))
+        .find_map(|directory| resolve_program(&directory.join(name)))
 }
 
-fn real_program(path: &AbsPath) -> Option<AbsPath> {
+fn resolve_program(path: &AbsPath) -> Option<AbsPath> {
     let fact = crate::resolve(path);
     let usable = fact.problem.is_none()
         && fact.kind == EntryKind::File
@@ -100,7 +100,7 @@ fn collect_interpreters(
     depth: usize,
     out: &mut Vec<AbsPath>,
 ) {
-    for name in interpreters_of(file.as_path()) {
+    for name in read_interpreters(file.as_path()) {
         let Some(interpreter) = find_file(&name, search_path, cwd) else { continue };
         if !out.contains(&interpreter) {
             out.push(interpreter.clone());
@@ -113,19 +113,19 @@ fn collect_interpreters(
 
 /// What a file names as its interpreter: the first line of a script, the loader of a dynamic program.
 /// Remembered for each file as it is, since the same few programs are started again and again.
-fn interpreters_of(path: &Path) -> Vec<String> {
-    static KNOWN: Mutex<BTreeMap<FileVersion, Vec<String>>> = Mutex::new(BTreeMap::new());
+fn read_interpreters(path: &Path) -> Vec<String> {
+    static KNOWN: Mutex<BTreeMap<ProgramCacheKey, Vec<String>>> = Mutex::new(BTreeMap::new());
     let Ok(stat) = statat(CWD, path, AtFlags::empty()) else { return Vec::new() };
     let version = (stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_size);
     if let Some(known) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&version) {
         return known.clone();
     }
-    let mut head = vec![0; MAX_HEAD];
+    let mut head = vec![0; MAX_HEAD_BYTES];
     let read = File::open(path).and_then(|file| file.read_at(&mut head, 0));
     head.truncate(read.unwrap_or(0));
     let named = match head.strip_prefix(b"#!") {
-        Some(line) => named_by_script(line),
-        None => loader_of(&head).into_iter().collect(),
+        Some(line) => parse_shebang(line),
+        None => parse_elf_loader(&head).into_iter().collect(),
     };
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if known.len() >= MAX_KNOWN {
@@ -136,11 +136,11 @@ fn interpreters_of(path: &Path) -> Vec<String> {
 }
 
 /// A file as it was: device, inode number, time of change, size.
-type FileVersion = (u64, u64, i64, i64);
+type ProgramCacheKey = (u64, u64, i64, i64);
 
-fn named_by_script(line: &[u8]) -> Vec<String> {
+fn parse_shebang(line: &[u8]) -> Vec<String> {
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    let line = String::from_utf8_lossy(line.get(..MAX_FIRST_LINE).unwrap_or(line)).into_owned();
+    let line = String::from_utf8_lossy(line.get(..MAX_FIRST_LINE_BYTES).unwrap_or(line)).into_owned();
     let mut words = line.split_whitespace();
     let Some(interpreter) = words.next() else { return Vec::new() };
     let mut out = vec![interpreter.to_owned()];
@@ -151,7 +151,7 @@ fn named_by_script(line: &[u8]) -> Vec<String> {
 }
 
 /// The loader that an ELF file of this machine's kind names; its headers and that name stand at the start.
-fn loader_of(head: &[u8]) -> Option<String> {
+fn parse_elf_loader(head: &[u8]) -> Option<String> {
     const LOADER: u64 = 3;
     let number = |from: u64| -> Option<u64> {
         let from = usize::try_from(from).ok()?;

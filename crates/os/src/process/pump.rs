@@ -1,9 +1,9 @@
 //! The thread that follows one command: its output, its keeper's words, its end.
 
-use super::capture::{Capture, Keeping, Written};
+use super::capture::{Capture, CaptureOptions, Written};
 use super::keeper::Word;
 use super::{Exit, Phase};
-use crate::sandbox::{Refused, RefusedList};
+use crate::sandbox::{Refused, SandboxDenialLog};
 use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, read};
@@ -30,7 +30,7 @@ struct Known {
     cwd: Option<AbsPath>,
     full: bool,
     ended: Option<Instant>,
-    refused: Option<RefusedList>,
+    refused: Option<SandboxDenialLog>,
 }
 
 impl std::fmt::Debug for Shared {
@@ -41,7 +41,7 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     pub(super) fn new(
-        keeping: Keeping,
+        keeping: CaptureOptions,
         lifeline: Weak<OwnedFd>,
         changed: impl Fn() + Send + Sync + 'static,
     ) -> Self {
@@ -85,7 +85,7 @@ impl Shared {
     }
 
     pub(super) fn refused(&self) -> Vec<Refused> {
-        self.known().refused.as_ref().map(RefusedList::all).unwrap_or_default()
+        self.known().refused.as_ref().map(SandboxDenialLog::all).unwrap_or_default()
     }
 
     pub(super) fn wait_gone(&self, most: Duration) -> bool {
@@ -102,7 +102,7 @@ impl Shared {
 }
 
 /// Reads what a command writes and what its keeper tells, until both have ended.
-pub(super) struct Pump {
+pub(super) struct ProcessMonitor {
     pub(super) shared: std::sync::Arc<Shared>,
     /// The read end of the command's output; does not block.
     pub(super) output: OwnedFd,
@@ -110,19 +110,19 @@ pub(super) struct Pump {
     pub(super) status: OwnedFd,
     /// The read end of the report of the working directory; does not block.
     pub(super) cwd_report: OwnedFd,
-    pub(super) refused: Option<RefusedList>,
+    pub(super) refused: Option<SandboxDenialLog>,
     /// Who waits for the start.
     pub(super) started: SyncSender<Word>,
 }
 
-enum Flow {
+enum OutputReadStatus {
     /// There may be more later.
     Dry,
     /// There will be no more.
     End,
 }
 
-impl Pump {
+impl ProcessMonitor {
     pub(super) fn run(self) {
         let mut buffer = Vec::with_capacity(256 * 1024);
         let mut output_open = true;
@@ -138,7 +138,7 @@ impl Pump {
                 Err(_) => return self.lost(),
             }
             let [told, wrote] = fds.map(|fd| !fd.revents().is_empty());
-            if output_open && wrote && matches!(self.read_output(&mut buffer), Flow::End) {
+            if output_open && wrote && matches!(self.read_output(&mut buffer), OutputReadStatus::End) {
                 output_open = false;
             }
             if !told {
@@ -147,7 +147,7 @@ impl Pump {
             match self.word() {
                 Some(word @ (Word::Exited { status } | Word::Ended { status })) => {
                     // What the shell wrote before it ended is in the pipe by now.
-                    if output_open && matches!(self.read_output(&mut buffer), Flow::End) {
+                    if output_open && matches!(self.read_output(&mut buffer), OutputReadStatus::End) {
                         output_open = false;
                     }
                     let last = matches!(word, Word::Ended { .. });
@@ -194,13 +194,13 @@ impl Pump {
         });
     }
 
-    fn read_output(&self, buffer: &mut Vec<u8>) -> Flow {
+    fn read_output(&self, buffer: &mut Vec<u8>) -> OutputReadStatus {
         // Bounded, so that a command that never stops writing cannot keep the keeper's words from being read.
         for _ in 0..64 {
             buffer.clear();
             // Room that was never written to costs nothing, and most commands write little.
             match read(&self.output, spare_capacity(buffer)) {
-                Ok(0) => return Flow::End,
+                Ok(0) => return OutputReadStatus::End,
                 Ok(_) => {
                     let bytes = buffer.as_slice();
                     self.shared.note(|known| {
@@ -212,12 +212,12 @@ impl Pump {
                         }
                     });
                 }
-                Err(Errno::AGAIN) => return Flow::Dry,
+                Err(Errno::AGAIN) => return OutputReadStatus::Dry,
                 Err(Errno::INTR) => {}
-                Err(_) => return Flow::End,
+                Err(_) => return OutputReadStatus::End,
             }
         }
-        Flow::Dry
+        OutputReadStatus::Dry
     }
 
     /// One word of the keeper. Words are shorter than what a pipe passes on in one piece.

@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 const MOST: usize = 32 * 1024;
 
 /// A list of processes with their parents, made anew in each pass.
-pub(super) struct Sweep {
+pub(super) struct DescendantTable {
     /// Plain numbers, so that the allocator hands out untouched zero pages: most keepers never look here.
     seen: Vec<[i32; 3]>,
     count: usize,
@@ -66,7 +66,7 @@ struct Stat {
     parent: i32,
 }
 
-impl Sweep {
+impl DescendantTable {
     /// Makes room for the list: the one allocation, long before it is needed.
     pub(super) fn new() -> Self {
         Self { seen: vec![[0; 3]; MOST], count: 0 }
@@ -97,7 +97,7 @@ impl Sweep {
         let mut entries = RawDir::new(&proc, &mut buffer);
         while let Some(Ok(entry)) = entries.next() {
             let Some(pid) = number(entry.file_name().to_bytes()) else { continue };
-            let Some(stat) = stat_of(&proc, pid) else { continue };
+            let Some(stat) = read_stat(&proc, pid) else { continue };
             let Some(slot) = self.seen.get_mut(self.count) else { break };
             let mark = if stat.state == b'Z' { Mark::Zombie } else { Mark::Other };
             let mut seen = Seen { pid, parent: stat.parent, mark };
@@ -150,7 +150,7 @@ fn send(seen: Seen, me: i32, signal: Signal) {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let still = openat(CWD, c"/proc", flags, Mode::empty())
                 .ok()
-                .and_then(|proc| stat_of(&proc, seen.pid))
+                .and_then(|proc| read_stat(&proc, seen.pid))
                 .is_some_and(|stat| stat.parent == seen.parent || stat.parent == me);
             if still {
                 let _ = pidfd_send_signal(&handle, signal);
@@ -164,7 +164,7 @@ fn send(seen: Seen, me: i32, signal: Signal) {
     }
 }
 
-fn stat_of(proc: &OwnedFd, pid: i32) -> Option<Stat> {
+fn read_stat(proc: &OwnedFd, pid: i32) -> Option<Stat> {
     let mut path = [0u8; 32];
     let path = stat_path(pid, &mut path)?;
     let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn grandchildren_are_found_through_their_parents() {
-        let mut sweep = Sweep::new();
+        let mut sweep = DescendantTable::new();
         for (index, (pid, parent)) in [(5, 1), (6, 9), (7, 5), (8, 2), (9, 7)].into_iter().enumerate() {
             sweep.seen[index] = Seen { pid, parent, mark: Mark::Other }.row();
         }

@@ -4,7 +4,7 @@ use toolgate_proto::visible;
 
 /// Makes text of a command's output: bytes that are no UTF-8 are replaced, terminal escapes removed, a line that was
 /// overwritten shown as it ended, and anything else that cannot be seen shown as an escape.
-pub fn plain_text(bytes: &[u8]) -> String {
+pub fn to_plain_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut out = String::with_capacity(text.len());
     for (index, line) in text.split('\n').enumerate() {
@@ -12,9 +12,9 @@ pub fn plain_text(bytes: &[u8]) -> String {
             out.push('\n');
         }
         if line.contains(['\u{1b}', '\r', '\u{8}', '\u{9b}', '\u{9d}', '\u{90}']) {
-            let line = without_escapes(line);
+            let line = remove_escapes(line);
             let shown = line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default();
-            out.push_str(&without_backspaces(shown));
+            out.push_str(&remove_backspaces(shown));
         } else {
             out.push_str(line);
         }
@@ -22,7 +22,7 @@ pub fn plain_text(bytes: &[u8]) -> String {
     visible(&out)
 }
 
-fn without_backspaces(line: &str) -> String {
+fn remove_backspaces(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
         if c == '\u{8}' {
@@ -35,7 +35,7 @@ fn without_backspaces(line: &str) -> String {
 }
 
 /// Removes control sequences (ECMA-48): CSI, OSC and the other strings, and two-character escapes.
-fn without_escapes(line: &str) -> String {
+fn remove_escapes(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
     while let Some(c) = chars.next() {
@@ -95,15 +95,15 @@ mod tests {
             ("\u{1b}(Bx\u{1b}", "x"),
             ("a\u{202e}b\u{0}", "a\\u{202e}b\\u{0}"),
         ] {
-            assert_eq!(plain_text(raw.as_bytes()), text, "{raw:?}");
+            assert_eq!(to_plain_text(raw.as_bytes()), text, "{raw:?}");
         }
-        assert_eq!(plain_text(b"a\xffb"), "a\u{fffd}b");
+        assert_eq!(to_plain_text(b"a\xffb"), "a\u{fffd}b");
     }
 
     proptest! {
         #[test]
         fn any_bytes_give_text_without_control_characters(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let text = plain_text(&bytes);
+            let text = to_plain_text(&bytes);
             prop_assert!(text.chars().all(|c| !c.is_control() || c == '\n' || c == '\t'));
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Confinement;
 use super::guard::FileGuard;
-use super::scan::{find_hidden, find_symlinked, is_repository_setting};
+use super::scan::{find_guarded_symlink_targets, find_hidden, is_repository_setting};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -10,7 +10,7 @@ use toolgate_proto::{AbsPath, EntryKind};
 
 /// The bounds of one command, with symlinks resolved.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Bounds {
+pub(super) struct SandboxPathAccess {
     /// Trees in which it may write.
     writable: Vec<AbsPath>,
     /// Trees that are not there yet: it may make them.
@@ -30,7 +30,7 @@ pub(super) struct Bounds {
     protected: Vec<AbsPath>,
     /// The same with symlinks resolved, and with the unreadable paths, which a new name would make readable. Worked out
     /// when something is first to be changed: most commands change nothing.
-    barred: OnceLock<BarredPaths>,
+    barred: OnceLock<WriteProtectedPaths>,
     unreadable: Vec<AbsPath>,
     /// Of those, the ones that were spelled out: a command that opens one is told so.
     spelled_out: Vec<AbsPath>,
@@ -43,7 +43,7 @@ pub(super) struct Bounds {
     /// A tree was too large to be searched for hidden files: the supervisor opens every file of it.
     unsearched: bool,
     /// The files at unreadable paths, by device and number: under another name they are hidden as well.
-    hidden: HashSet<FileIdentity>,
+    hidden: HashSet<DeviceInode>,
     /// Sockets that may be connected to.
     sockets: Vec<AbsPath>,
     /// What Landlock grants for writing.
@@ -56,16 +56,16 @@ pub(super) struct Bounds {
 
 /// Paths that may not be changed.
 #[derive(Debug, Clone, Default)]
-struct BarredPaths {
+struct WriteProtectedPaths {
     paths: Vec<AbsPath>,
     /// The files there, by device and number: the same file under another name stays as it is.
-    pinned: HashSet<FileIdentity>,
+    pinned: HashSet<DeviceInode>,
 }
 
 /// A file, whatever it is called: device and inode number.
-pub(super) type FileIdentity = (u64, u64);
+pub(super) type DeviceInode = (u64, u64);
 
-impl Bounds {
+impl SandboxPathAccess {
     pub(super) fn new(confinement: &Confinement) -> Self {
         let writable = existing(&confinement.writable);
         let private = existing(&confinement.private);
@@ -82,7 +82,7 @@ impl Bounds {
                 || statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
         };
         let unreadable: Vec<AbsPath> = confinement.unreadable.iter().filter(there).cloned().collect();
-        let mut unreadable = both_ends(&unreadable);
+        let mut unreadable = resolve_links_and_targets(&unreadable);
         unreadable.retain(|path| !named.contains(path));
         let spelled_out = unreadable.clone();
         let searched: Vec<AbsPath> = match &readable {
@@ -174,25 +174,25 @@ impl Bounds {
     }
 
     pub(super) fn barred(&self) -> &[AbsPath] {
-        &self.barred_paths().paths
+        &self.write_protected_paths().paths
     }
 
     /// What may not be changed inside a directory, where there is anything of the kind.
-    pub(super) fn barred_in(&self, directory: &AbsPath) -> &[AbsPath] {
+    pub(super) fn write_protected_in(&self, directory: &AbsPath) -> &[AbsPath] {
         let inside = |path: &AbsPath| path.is_under(directory);
         let any = self.protected.iter().chain(&self.unreadable).any(inside);
         if any { self.barred() } else { &[] }
     }
 
-    fn barred_paths(&self) -> &BarredPaths {
+    fn write_protected_paths(&self) -> &WriteProtectedPaths {
         self.barred.get_or_init(|| {
-            let mut paths = both_ends(&self.protected);
+            let mut paths = resolve_links_and_targets(&self.protected);
             // A symlink to a root, or to what is around it, bars no more than itself.
-            let symlinked = find_symlinked(self.writable.iter(), &self.guard).into_iter();
+            let symlinked = find_guarded_symlink_targets(self.writable.iter(), &self.guard).into_iter();
             paths.extend(symlinked.filter(|path| !self.writable.iter().any(|root| root.is_under(path))));
             paths.extend(self.unreadable.iter().cloned());
             let pinned = paths.iter().filter_map(identity).collect();
-            BarredPaths { paths, pinned }
+            WriteProtectedPaths { paths, pinned }
         })
     }
 
@@ -201,7 +201,7 @@ impl Bounds {
     }
 
     /// Whether a hidden path was spelled out by a rule or a setting, and not only by a name that looks like a secret.
-    pub(super) fn is_spelled_out(&self, real: &AbsPath) -> bool {
+    pub(super) fn is_explicitly_hidden(&self, real: &AbsPath) -> bool {
         self.spelled_out.iter().any(|path| real.is_under(path))
     }
 
@@ -229,7 +229,7 @@ impl Bounds {
     }
 
     /// The hidden files, whatever they are called.
-    pub(super) fn hidden_files(&self) -> &HashSet<FileIdentity> {
+    pub(super) fn hidden_files(&self) -> &HashSet<DeviceInode> {
         &self.hidden
     }
 
@@ -239,7 +239,7 @@ impl Bounds {
 
     /// Whether the supervisor must decide about reading as well: hidden files lie where new ones can be made, or
     /// among what a search goes through.
-    pub(super) fn reads_are_mixed(&self) -> bool {
+    pub(super) fn needs_read_notify(&self) -> bool {
         let trees: Vec<&AbsPath> = match &self.readable {
             Some(paths) => paths.iter().collect(),
             None => self.writable.iter().collect(),
@@ -275,7 +275,7 @@ impl Bounds {
     }
 
     fn is_entry(&self, real: &AbsPath) -> bool {
-        self.entries.iter().any(|entry| entry == real || is_made_of(real, entry))
+        self.entries.iter().any(|entry| entry == real || matches_mkstemp_template(real, entry))
     }
 
     /// Whether the content at a path, symlinks resolved, may be read.
@@ -298,12 +298,12 @@ impl Bounds {
     }
 
     /// Whether Landlock lets this be changed without the supervisor.
-    pub(super) fn writes_natively(&self, real: &AbsPath) -> bool {
+    pub(super) fn landlock_allows_write(&self, real: &AbsPath) -> bool {
         self.native_write.iter().any(|granted| real.is_under(granted))
     }
 
     /// The same for reading.
-    pub(super) fn reads_natively(&self, real: &AbsPath) -> bool {
+    pub(super) fn landlock_allows_read(&self, real: &AbsPath) -> bool {
         let mixed = match &self.readable {
             Some(paths) => paths.iter().any(|root| real.is_under(root)),
             None => self.writable.iter().any(|root| real.is_under(root)),
@@ -317,7 +317,7 @@ impl Bounds {
 
     /// Whether this very file must stay as it is, under whatever name.
     pub(super) fn pins(&self, device: u64, number: u64) -> bool {
-        self.barred_paths().pinned.contains(&(device, number))
+        self.write_protected_paths().pinned.contains(&(device, number))
     }
 
     /// Whether this makes git run programs in a repository that has another name than `.git`. Those that do have it are
@@ -329,14 +329,14 @@ impl Bounds {
     }
 
     fn bars(&self, real: &AbsPath) -> bool {
-        let barred = self.barred_paths();
+        let barred = self.write_protected_paths();
         barred.paths.iter().any(|path| real.is_under(path))
             || identity(real).is_some_and(|file| barred.pinned.contains(&file))
     }
 }
 
 /// Whether `mkstemp` may have made a path of a template.
-fn is_made_of(path: &AbsPath, template: &AbsPath) -> bool {
+fn matches_mkstemp_template(path: &AbsPath, template: &AbsPath) -> bool {
     const PLACES: &str = "XXXXXX";
     let name = |path: &AbsPath| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
     let (Some(made), Some(template_name)) = (name(path), name(template)) else { return false };
@@ -366,7 +366,7 @@ fn existing(paths: &[AbsPath]) -> Vec<AbsPath> {
 }
 
 /// Each path where it leads and where it stands: a symlink at a protected place must not be replaced.
-fn both_ends(paths: &[AbsPath]) -> Vec<AbsPath> {
+fn resolve_links_and_targets(paths: &[AbsPath]) -> Vec<AbsPath> {
     let mut out: Vec<AbsPath> = Vec::new();
     for path in paths {
         out.push(crate::resolve(path).real);
@@ -380,7 +380,7 @@ fn both_ends(paths: &[AbsPath]) -> Vec<AbsPath> {
 }
 
 /// Which file is at a path, if it is one of which there may be other names.
-fn identity(path: &AbsPath) -> Option<FileIdentity> {
+fn identity(path: &AbsPath) -> Option<DeviceInode> {
     let stat = statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then_some((stat.st_dev, stat.st_ino))
 }
@@ -397,7 +397,7 @@ mod tests {
         std::fs::write(top.join(".git/config"), "x").unwrap();
         std::fs::hard_link(top.join(".git/config"), top.join("twin")).unwrap();
         let protected = [top.join(".git/hooks"), top.join(".git/config"), top.join(".mcp.json")];
-        let bounds = Bounds::new(&Confinement {
+        let bounds = SandboxPathAccess::new(&Confinement {
             writable: vec![top.clone()],
             protected: protected.to_vec(),
             unreadable: vec![top.join(".env")],

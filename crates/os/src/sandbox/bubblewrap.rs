@@ -6,7 +6,7 @@
 
 use super::calls::{Setting, rules};
 use super::filter::{Act, Program, assemble};
-use super::{Bounds, Gap, Net, StartProblem};
+use super::{Gap, Net, ProcessStartError, SandboxPathAccess};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::c_long;
 use std::io::{Seek, Write};
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use toolgate_proto::AbsPath;
 
 /// Where Bubblewrap finds the filter.
-pub(super) const FILTER_FILE: i32 = 251;
+pub(super) const FILTER_FD: i32 = 251;
 
 const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
@@ -40,15 +40,15 @@ const BASE: [&str; 15] = [
 ];
 
 /// What stands before the shell.
-pub(super) struct Wrapping {
+pub(super) struct BubblewrapCommand {
     pub(super) argv: Vec<String>,
-    /// The filter, for [`FILTER_FILE`].
+    /// The filter, for [`FILTER_FD`].
     pub(super) filter: OwnedFd,
     pub(super) missing: Vec<Gap>,
 }
 
-pub(super) fn wrapping(bounds: &Bounds, net: Net) -> Result<Wrapping, StartProblem> {
-    let unusable = |message: String| StartProblem { message, sandbox: true };
+pub(super) fn wrapping(bounds: &SandboxPathAccess, net: Net) -> Result<BubblewrapCommand, ProcessStartError> {
+    let unusable = |message: String| ProcessStartError { message, sandbox: true };
     let bwrap = usable().as_ref().map_err(|problem| unusable(problem.clone()))?;
     if let Net::Loopback(Some(_)) = net {
         let words =
@@ -63,7 +63,7 @@ pub(super) fn wrapping(bounds: &Bounds, net: Net) -> Result<Wrapping, StartProbl
     for path in bounds.writable() {
         argv.extend(["--bind".to_owned(), path.to_string(), path.to_string()]);
     }
-    for path in above_barred(bounds) {
+    for path in find_parents_of_protected(bounds) {
         argv.extend(["--bind".to_owned(), path.to_string(), path.to_string()]);
     }
     for path in bounds.barred() {
@@ -85,7 +85,7 @@ pub(super) fn wrapping(bounds: &Bounds, net: Net) -> Result<Wrapping, StartProbl
             argv.extend(["--ro-bind".to_owned(), "/dev/null".to_owned(), path.to_string()]);
         }
     }
-    argv.extend(["--seccomp".to_owned(), FILTER_FILE.to_string(), "--".to_owned()]);
+    argv.extend(["--seccomp".to_owned(), FILTER_FD.to_string(), "--".to_owned()]);
     // A network of its own keeps the command from others' ports, but a socket in the file system is no port.
     let left_out: &[c_long] = if net == Net::None {
         &[]
@@ -101,12 +101,12 @@ pub(super) fn wrapping(bounds: &Bounds, net: Net) -> Result<Wrapping, StartProbl
     };
     let mut table = rules(setting);
     table.retain(|rule| rule.act == Act::Pass || !left_out.contains(&rule.call));
-    Ok(Wrapping { argv, filter: file_of(&assemble(&table))?, missing })
+    Ok(BubblewrapCommand { argv, filter: file_of(&assemble(&table))?, missing })
 }
 
 /// The directories between a writable one and what is barred in it. A rename of one would take that along; what is
 /// mounted cannot be renamed.
-fn above_barred(bounds: &Bounds) -> Vec<AbsPath> {
+fn find_parents_of_protected(bounds: &SandboxPathAccess) -> Vec<AbsPath> {
     let mut out = Vec::new();
     for path in bounds.barred() {
         let mut above = path.parent();
@@ -125,7 +125,7 @@ fn above_barred(bounds: &Bounds) -> Vec<AbsPath> {
 }
 
 /// The filter as Bubblewrap reads it: the kernel's own form, one step after the other.
-fn file_of(program: &Program) -> Result<OwnedFd, StartProblem> {
+fn file_of(program: &Program) -> Result<OwnedFd, ProcessStartError> {
     let mut file = std::fs::File::from(memfd_create("toolgate-filter", MemfdFlags::CLOEXEC)?);
     for step in program {
         let mut bytes = step.code.to_ne_bytes().to_vec();
@@ -138,7 +138,7 @@ fn file_of(program: &Program) -> Result<OwnedFd, StartProblem> {
 }
 
 /// Whether Bubblewrap is here and works; if not, why.
-pub fn bubblewrap_usable() -> Result<(), String> {
+pub fn check_bubblewrap() -> Result<(), String> {
     usable().as_ref().map(|_| ()).map_err(Clone::clone)
 }
 
@@ -153,7 +153,7 @@ fn usable() -> &'static Result<&'static str, String> {
             Ok(done) if done.status.success() => Ok(bwrap),
             Ok(done) => Err(format!(
                 "bubblewrap does not work on this machine: {}",
-                crate::process::plain_text(&done.stderr).trim()
+                crate::process::to_plain_text(&done.stderr).trim()
             )),
             Err(error) => Err(format!("bubblewrap does not start on this machine: {error}")),
         }

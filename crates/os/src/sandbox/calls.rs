@@ -158,7 +158,7 @@ const METADATA: &[c_long] = &[
 ];
 
 /// Everything that makes an open a change.
-pub(super) const OPENS_TO_CHANGE: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+pub(super) const WRITE_OPEN_FLAGS: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
 
 const NAMESPACES: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
@@ -198,10 +198,10 @@ const CLONES: &[u32] = &[
 ];
 
 /// Requests of one file system, which make and remove whole trees without asking Landlock: btrfs, f2fs.
-const REQUEST_KINDS: &[u32] = &[0x9400, 0xf500];
+const FORBIDDEN_IOCTL_TYPES: &[u32] = &[0x9400, 0xf500];
 
 /// The bits of a request that say whose it is.
-const REQUEST_KIND: u32 = 0xff00;
+const IOCTL_TYPE_MASK: u32 = 0xff00;
 
 /// The kinds of users that `setpriority` and `ioprio_set` know: every process of the user, outside the sandbox too.
 const PRIO_USER: u32 = 2;
@@ -278,7 +278,7 @@ fn requests(out: &mut Vec<Rule>) {
     let request = |request: u32| Check::Is(1, request);
     out.extend(CLONES.iter().map(|clone| rule(libc::SYS_ioctl, &[request(*clone)], Act::Pass)));
     out.extend(REQUESTS.iter().map(|call| rule(libc::SYS_ioctl, &[request(*call)], Act::Fail(libc::EPERM))));
-    let kinds = REQUEST_KINDS.iter().map(|kind| Check::Masked(1, REQUEST_KIND, *kind));
+    let kinds = FORBIDDEN_IOCTL_TYPES.iter().map(|kind| Check::Masked(1, IOCTL_TYPE_MASK, *kind));
     out.extend(kinds.map(|kind| rule(libc::SYS_ioctl, &[kind], Act::Fail(libc::ENOTTY))));
 }
 
@@ -305,7 +305,7 @@ fn files(setting: Setting, out: &mut Vec<Rule>) {
         return;
     }
     out.extend(CHANGES.iter().chain(METADATA).map(|call| rule(*call, &[], Act::Ask)));
-    let change = bits(OPENS_TO_CHANGE);
+    let change = bits(WRITE_OPEN_FLAGS);
     let mut opening = |call: c_long, flags: u8| {
         // A handle that cannot be read is no reading.
         out.push(rule(call, &[Check::Any(flags, bits(libc::O_PATH))], Act::Pass));

@@ -5,8 +5,8 @@
 //! What is made in such a directory later has no grant; the supervisor opens it in the command's place.
 
 use super::Net;
-use super::bounds::{Bounds, FileIdentity};
-use super::system::{INSTALLED_BESIDE, READABLE_TREES, SystemHandle, handles_beside, system_handles};
+use super::bounds::{DeviceInode, SandboxPathAccess};
+use super::system::{INSTALLED_BESIDE, READABLE_TREES, SystemPathFd, open_paths_except, open_system_paths};
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, Scope, make_bitflags,
@@ -30,7 +30,11 @@ const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 /// With a supervisor, nothing outside the private directories is writable by itself: the supervisor makes every change
 /// in the command's place, after a look at the real path. So rules by name hold for files that do not exist yet, and
 /// no race between the look and the change leads elsewhere.
-pub(super) fn ruleset(bounds: &mut Bounds, net: Net, supervised: bool) -> Result<Option<OwnedFd>, String> {
+pub(super) fn ruleset(
+    bounds: &mut SandboxPathAccess,
+    net: Net,
+    supervised: bool,
+) -> Result<Option<OwnedFd>, String> {
     let words = |error: landlock::RulesetError| error.to_string();
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
@@ -41,7 +45,7 @@ pub(super) fn ruleset(bounds: &mut Bounds, net: Net, supervised: bool) -> Result
         ruleset = ruleset.handle_access(AccessNet::from_all(NEWEST)).map_err(words)?;
     }
     let hidden = bounds.hidden_files().clone();
-    let mut granter = Granter { ruleset: ruleset.create().map_err(words)?, hidden };
+    let mut granter = LandlockRulesetBuilder { ruleset: ruleset.create().map_err(words)?, hidden };
     granter.grant_reads(bounds, supervised)?;
     granter.grant_programs(bounds)?;
     granter.grant_writes(bounds, supervised)?;
@@ -55,19 +59,19 @@ fn absolute(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
 
-fn in_system_tree(path: &AbsPath) -> bool {
+fn is_in_system_tree(path: &AbsPath) -> bool {
     READABLE_TREES.iter().any(|tree| path.is_under(&absolute(tree)))
 }
 
-struct Granter {
+struct LandlockRulesetBuilder {
     ruleset: RulesetCreated,
     /// Hidden files: under another name they get no grant either.
-    hidden: HashSet<FileIdentity>,
+    hidden: HashSet<DeviceInode>,
 }
 
-impl Granter {
+impl LandlockRulesetBuilder {
     /// Reading: everything but what is hidden, or only what is listed.
-    fn grant_reads(&mut self, bounds: &mut Bounds, supervised: bool) -> Result<(), String> {
+    fn grant_reads(&mut self, bounds: &mut SandboxPathAccess, supervised: bool) -> Result<(), String> {
         let read = make_bitflags!(AccessFs::{ReadFile | ReadDir});
         let mut granted = Vec::new();
         match bounds.readable() {
@@ -78,9 +82,9 @@ impl Granter {
                 let left_out = bounds.left_out();
                 let inside = |path: &AbsPath| bounds.writable().any(|root| path.is_under(root));
                 if left_out.iter().any(inside) {
-                    self.all_but(&AbsPath::root(), &left_out, read, &mut granted)?;
+                    self.grant_all_except(&AbsPath::root(), &left_out, read, &mut granted)?;
                 } else {
-                    for SystemHandle { handle, kind } in handles_beside(&left_out).iter() {
+                    for SystemPathFd { handle, kind } in open_paths_except(&left_out).iter() {
                         self.add(handle.as_fd(), *kind, read)?;
                     }
                     // What was made since the others were looked up.
@@ -94,13 +98,13 @@ impl Granter {
                 }
             }
             Some(paths) => {
-                for SystemHandle { handle, kind } in system_handles().iter() {
+                for SystemPathFd { handle, kind } in open_system_paths().iter() {
                     self.add(handle.as_fd(), *kind, read)?;
                 }
                 for path in paths {
                     self.grant(path, AccessFs::ReadDir.into())?;
                     if !(bounds.is_unsearched() && supervised) || bounds.private().contains(path) {
-                        self.all_but(path, bounds.unreadable(), read, &mut granted)?;
+                        self.grant_all_except(path, bounds.unreadable(), read, &mut granted)?;
                     }
                 }
             }
@@ -114,7 +118,7 @@ impl Granter {
     }
 
     /// Executing: any program, or only what is listed.
-    fn grant_programs(&mut self, bounds: &Bounds) -> Result<(), String> {
+    fn grant_programs(&mut self, bounds: &SandboxPathAccess) -> Result<(), String> {
         let run = make_bitflags!(AccessFs::{ReadFile | Execute});
         let Some(programs) = bounds.executable() else {
             return self.grant(&AbsPath::root(), AccessFs::Execute.into());
@@ -130,7 +134,7 @@ impl Granter {
                 self.grant(&settings.unwrap_or_else(|| file.clone()), AccessFs::ReadFile.into())?;
             }
             for name in INSTALLED_BESIDE.iter().filter(|_| bounds.readable().is_some()) {
-                if let Some(prefix) = prefix.as_ref().filter(|prefix| !in_system_tree(prefix)) {
+                if let Some(prefix) = prefix.as_ref().filter(|prefix| !is_in_system_tree(prefix)) {
                     self.grant(&prefix.join(name), make_bitflags!(AccessFs::{ReadFile | ReadDir}))?;
                 }
             }
@@ -139,13 +143,13 @@ impl Granter {
     }
 
     /// Writing: the private directories; without a supervisor, all that is granted.
-    fn grant_writes(&mut self, bounds: &mut Bounds, supervised: bool) -> Result<(), String> {
+    fn grant_writes(&mut self, bounds: &mut SandboxPathAccess, supervised: bool) -> Result<(), String> {
         let write = make_bitflags!(AccessFs::{
             WriteFile | RemoveDir | RemoveFile | MakeDir | MakeReg | MakeSock | MakeFifo | MakeSym | Refer | Truncate
         });
         let mut granted = Vec::new();
         for path in bounds.private() {
-            self.all_but(path, bounds.barred_in(path), write, &mut granted)?;
+            self.grant_all_except(path, bounds.write_protected_in(path), write, &mut granted)?;
         }
         let trees = bounds.writable().filter(|path| !bounds.private().contains(path));
         for path in trees {
@@ -153,7 +157,7 @@ impl Granter {
                 // A socket holds nothing and runs nothing; the kernel makes it where it is bound.
                 self.grant(path, AccessFs::MakeSock.into())?;
             } else {
-                self.all_but(path, bounds.barred(), write, &mut granted)?;
+                self.grant_all_except(path, bounds.barred(), write, &mut granted)?;
             }
         }
         bounds.native_write = granted;
@@ -161,7 +165,7 @@ impl Granter {
     }
 
     /// Grants everything below a directory but the exceptions.
-    fn all_but(
+    fn grant_all_except(
         &mut self,
         path: &AbsPath,
         exceptions: &[AbsPath],
@@ -175,11 +179,11 @@ impl Granter {
             .iter()
             .filter_map(|exception| exception.as_path().strip_prefix(path.as_path()).ok())
             .collect();
-        self.all_but_below(path, None, &below, access, granted)
+        self.grant_all_except_below(path, None, &below, access, granted)
     }
 
     /// The same, with the exceptions as seen from the directory. None of them is the directory itself.
-    fn all_but_below(
+    fn grant_all_except_below(
         &mut self,
         path: &AbsPath,
         kind: Option<FileType>,
@@ -215,7 +219,7 @@ impl Granter {
             }
             let kind =
                 kind.map(|kind| if kind.is_dir() { FileType::Directory } else { FileType::RegularFile });
-            self.all_but_below(&path.join(name), kind, &below, access, granted)?;
+            self.grant_all_except_below(&path.join(name), kind, &below, access, granted)?;
         }
         Ok(())
     }

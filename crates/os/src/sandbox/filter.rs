@@ -52,7 +52,7 @@ pub(super) const ARCH: u32 = 0xc000_00b7;
 const X32: u32 = 0x4000_0000;
 
 /// A program that stops nothing, to find out whether programs can be installed: the thread that tries must still end.
-pub(super) fn pass_all() -> Program {
+pub(super) fn allow_all_program() -> Program {
     vec![give(libc::SECCOMP_RET_ALLOW)]
 }
 
@@ -99,13 +99,13 @@ fn segments(by_call: &BTreeMap<u32, Vec<&Rule>>) -> Vec<Segment> {
 }
 
 /// What one block of the search may hold, so that every jump in it is short.
-const MOST_IN_BLOCK: usize = 120;
+const MAX_BLOCK_INSTRUCTIONS: usize = 120;
 
 /// A search by halves. When a filter is installed, the kernel runs it once for every call there is, and translates
 /// it step by step, so a list of comparisons would take a millisecond.
 fn search(segments: &[Segment]) -> Program {
     let weight: usize = segments.iter().map(|(_, what)| what.len()).sum();
-    if weight <= MOST_IN_BLOCK || segments.len() < 2 {
+    if weight <= MAX_BLOCK_INSTRUCTIONS || segments.len() < 2 {
         return block(segments);
     }
     let (lower, upper) = segments.split_at(segments.len() / 2);
@@ -214,11 +214,17 @@ impl Check {
     /// Goes on if it holds, else jumps over the `rest` of the rule.
     fn code(self, rest: u8) -> Vec<libc::sock_filter> {
         match self {
-            Self::Is(argument, value) => vec![load_argument(argument), jump(libc::BPF_JEQ, value, 0, rest)],
-            Self::Not(argument, value) => vec![load_argument(argument), jump(libc::BPF_JEQ, value, rest, 0)],
-            Self::Any(argument, bits) => vec![load_argument(argument), jump(libc::BPF_JSET, bits, 0, rest)],
+            Self::Is(argument, value) => {
+                vec![bpf_load_argument(argument), jump(libc::BPF_JEQ, value, 0, rest)]
+            }
+            Self::Not(argument, value) => {
+                vec![bpf_load_argument(argument), jump(libc::BPF_JEQ, value, rest, 0)]
+            }
+            Self::Any(argument, bits) => {
+                vec![bpf_load_argument(argument), jump(libc::BPF_JSET, bits, 0, rest)]
+            }
             Self::Masked(argument, mask, value) => vec![
-                load_argument(argument),
+                bpf_load_argument(argument),
                 statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, mask),
                 jump(libc::BPF_JEQ, value, 0, rest),
             ],
@@ -233,7 +239,7 @@ const fn fails(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | (errno.cast_unsigned() & libc::SECCOMP_RET_DATA)
 }
 
-fn load_argument(index: u8) -> libc::sock_filter {
+fn bpf_load_argument(index: u8) -> libc::sock_filter {
     // Little-endian: the lower half comes first.
     load(offset_of!(libc::seccomp_data, args) + 8 * usize::from(index))
 }

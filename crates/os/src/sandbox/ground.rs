@@ -1,6 +1,6 @@
 //! What this machine's kernel gives, found out by trying.
 
-use super::filter::pass_all;
+use super::filter::allow_all_program;
 use super::{Confinement, Net, install};
 use std::fmt;
 use std::sync::OnceLock;
@@ -64,8 +64,10 @@ impl Ground {
         static HERE: OnceLock<Ground> = OnceLock::new();
         *HERE.get_or_init(|| Self {
             landlock: landlock_version(),
-            filter: on_a_thread(|| install(&pass_all(), false).is_ok()),
-            warden: on_a_thread(|| install(&pass_all(), true).is_ok_and(|listener| listener.is_some())),
+            filter: try_on_thread(|| install(&allow_all_program(), false).is_ok()),
+            warden: try_on_thread(|| {
+                install(&allow_all_program(), true).is_ok_and(|listener| listener.is_some())
+            }),
         })
     }
 
@@ -110,7 +112,7 @@ fn landlock_version() -> u32 {
 }
 
 /// Tries something that cannot be undone on a thread that then ends.
-fn on_a_thread(attempt: impl FnOnce() -> bool + Send + 'static) -> bool {
+fn try_on_thread(attempt: impl FnOnce() -> bool + Send + 'static) -> bool {
     let thread = std::thread::Builder::new()
         .stack_size(64 * 1024)
         .spawn(move || rustix::thread::set_no_new_privs(true).is_ok() && attempt());

@@ -5,7 +5,7 @@
 //! are as they were.
 
 use super::Net;
-use super::bounds::{Bounds, FileIdentity};
+use super::bounds::{DeviceInode, SandboxPathAccess};
 use super::files::ruleset;
 use rustix::fs::{AtFlags, CWD, statat};
 use rustix::io::fcntl_dupfd_cloexec;
@@ -16,12 +16,12 @@ use toolgate_proto::AbsPath;
 
 /// Everything that the rules were made from.
 #[derive(Debug, PartialEq, Eq)]
-struct RulesetKey {
+struct RulesetCacheKey {
     net: Net,
     left_out: Vec<AbsPath>,
     writable: Vec<AbsPath>,
     private: Vec<AbsPath>,
-    hidden: HashSet<FileIdentity>,
+    hidden: HashSet<DeviceInode>,
     /// The directories that were listed, and what has a rule of its own.
     stamps: Vec<Option<DirectoryStamp>>,
 }
@@ -29,24 +29,24 @@ struct RulesetKey {
 /// A directory as it was: device, inode number, and when its entries or it changed last.
 #[derive(Debug, PartialEq, Eq)]
 struct DirectoryStamp {
-    identity: FileIdentity,
+    identity: DeviceInode,
     changed: [(i64, i64); 2],
 }
 
-struct KeptRuleset {
-    key: RulesetKey,
+struct CachedRuleset {
+    key: RulesetCacheKey,
     ruleset: OwnedFd,
     native_read: Vec<AbsPath>,
     native_write: Vec<AbsPath>,
 }
 
 /// The rules for a command, made or kept.
-pub(super) fn find_ruleset(
-    bounds: &mut Bounds,
+pub(super) fn get_or_build_ruleset(
+    bounds: &mut SandboxPathAccess,
     net: Net,
     supervised: bool,
 ) -> Result<Option<OwnedFd>, String> {
-    static KEPT: Mutex<Option<KeptRuleset>> = Mutex::new(None);
+    static KEPT: Mutex<Option<CachedRuleset>> = Mutex::new(None);
     let Some(key) = key_of(bounds, net).filter(|_| supervised) else {
         return ruleset(bounds, net, supervised);
     };
@@ -61,13 +61,13 @@ pub(super) fn find_ruleset(
     let made = ruleset(bounds, net, supervised)?;
     if let Some(ruleset) = made.as_ref().and_then(|made| fcntl_dupfd_cloexec(made, 3).ok()) {
         let (native_read, native_write) = (bounds.native_read.clone(), bounds.native_write.clone());
-        *kept = Some(KeptRuleset { key, ruleset, native_read, native_write });
+        *kept = Some(CachedRuleset { key, ruleset, native_read, native_write });
     }
     Ok(made)
 }
 
 /// `None` where the rules are for this command alone.
-fn key_of(bounds: &Bounds, net: Net) -> Option<RulesetKey> {
+fn key_of(bounds: &SandboxPathAccess, net: Net) -> Option<RulesetCacheKey> {
     let left_out = bounds.left_out();
     let writable: Vec<AbsPath> = bounds.writable().cloned().collect();
     let private = bounds.private().to_vec();
@@ -76,7 +76,7 @@ fn key_of(bounds: &Bounds, net: Net) -> Option<RulesetKey> {
         && bounds.executable().is_none()
         && bounds.named().is_empty()
         && !left_out.iter().any(inside)
-        && private.iter().all(|path| bounds.barred_in(path).is_empty());
+        && private.iter().all(|path| bounds.write_protected_in(path).is_empty());
     if !general {
         return None;
     }
@@ -91,7 +91,7 @@ fn key_of(bounds: &Bounds, net: Net) -> Option<RulesetKey> {
     let stamps =
         listed.iter().map(|path| stamp(path, true)).chain(writable.iter().map(|path| stamp(path, false)));
     let stamps = stamps.collect();
-    Some(RulesetKey { net, left_out, private, hidden: bounds.hidden_files().clone(), stamps, writable })
+    Some(RulesetCacheKey { net, left_out, private, hidden: bounds.hidden_files().clone(), stamps, writable })
 }
 
 fn stamp(path: &AbsPath, entries: bool) -> Option<DirectoryStamp> {

@@ -11,7 +11,7 @@
 //!   reads the path once, resolves it itself, and makes the change itself or refuses, so that nothing the command
 //!   does in between matters. It also sees what is refused, and can say so.
 //!
-//! What a machine lacks is known ([`Enforced::missing`]), recorded, and with [`Confinement::required`] a reason not to
+//! What a machine lacks is known ([`SandboxEnforcement::missing`]), recorded, and with [`Confinement::required`] a reason not to
 //! run at all.
 
 mod bounds;
@@ -31,20 +31,20 @@ mod system;
 mod trial;
 mod warden;
 
-pub use bubblewrap::bubblewrap_usable;
+pub use bubblewrap::check_bubblewrap;
 pub use ground::{Gap, Ground};
 pub use guard::{FileGuard, PathGuard};
 pub use limits::Limits;
 pub use mask::MaskSupport;
 pub use refused::{Access, Refused};
-pub use seatbelt::seatbelt_profile;
-pub use trial::{Trial, try_out};
+pub use seatbelt::build_seatbelt_profile;
+pub use trial::{SelfTest, run_self_test};
 
-pub(crate) use refused::RefusedList;
-pub(crate) use warden::Warden;
+pub(crate) use refused::SandboxDenialLog;
+pub(crate) use warden::SeccompNotifyHandler;
 
-use crate::process::{FoundProgram, StartProblem};
-use bounds::Bounds;
+use crate::process::{FoundProgram, ProcessStartError};
+use bounds::SandboxPathAccess;
 use filter::Program;
 use mask::FileMasks;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -71,7 +71,7 @@ pub struct Confinement {
     /// Files that were granted by name: readable although they lie at or below an unreadable path.
     pub named: Vec<AbsPath>,
     /// What a command finds in a file that is hidden from it.
-    pub withheld: Withheld,
+    pub withheld: WithheldFileMode,
     /// Paths that stay as they are inside those, whether they exist or not.
     pub protected: Vec<AbsPath>,
     /// Paths whose contents it may not read.
@@ -90,7 +90,7 @@ pub struct Confinement {
 
 /// What a command finds in a file that is hidden from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Withheld {
+pub enum WithheldFileMode {
     /// Permission is denied.
     #[default]
     Refused,
@@ -122,7 +122,7 @@ pub enum Backend {
 
 /// What a running command is held to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Enforced {
+pub struct SandboxEnforcement {
     /// What is refused is seen, and can be told.
     pub observed: bool,
     /// What this machine could not enforce.
@@ -133,24 +133,25 @@ pub struct Enforced {
 pub(crate) struct Prepared {
     /// What stands before the shell and its arguments.
     pub(crate) wrapping: Vec<String>,
-    pub(crate) cage: Cage,
-    pub(crate) warden: Option<Warden>,
-    pub(crate) enforced: Enforced,
+    pub(crate) cage: SandboxSetup,
+    pub(crate) warden: Option<SeccompNotifyHandler>,
+    pub(crate) enforced: SandboxEnforcement,
 }
 
 impl Confinement {
-    pub(crate) fn prepare(self) -> Result<Prepared, StartProblem> {
+    pub(crate) fn prepare(self) -> Result<Prepared, ProcessStartError> {
         match self.backend {
-            Backend::Landlock => self.by_landlock(),
-            Backend::Bubblewrap => self.by_bubblewrap(),
+            Backend::Landlock => self.prepare_landlock(),
+            Backend::Bubblewrap => self.prepare_bubblewrap(),
         }
     }
 
-    fn by_bubblewrap(self) -> Result<Prepared, StartProblem> {
-        let bounds = Bounds::new(&self);
-        let bubblewrap::Wrapping { argv, filter, missing } = bubblewrap::wrapping(&bounds, self.net)?;
+    fn prepare_bubblewrap(self) -> Result<Prepared, ProcessStartError> {
+        let bounds = SandboxPathAccess::new(&self);
+        let bubblewrap::BubblewrapCommand { argv, filter, missing } =
+            bubblewrap::wrapping(&bounds, self.net)?;
         self.check_required(&missing)?;
-        let cage = Cage {
+        let cage = SandboxSetup {
             ruleset: None,
             program: None,
             messenger: None,
@@ -158,11 +159,11 @@ impl Confinement {
             masks: None,
             limits: self.limits,
         };
-        let enforced = Enforced { observed: false, missing };
+        let enforced = SandboxEnforcement { observed: false, missing };
         Ok(Prepared { wrapping: argv, cage, warden: None, enforced })
     }
 
-    fn check_required(&self, missing: &[Gap]) -> Result<(), StartProblem> {
+    fn check_required(&self, missing: &[Gap]) -> Result<(), ProcessStartError> {
         if !self.required || missing.is_empty() {
             return Ok(());
         }
@@ -171,28 +172,28 @@ impl Confinement {
             "the sandbox is required, and cannot enforce here: {}; `toolgate doctor` says more",
             words.join("; ")
         );
-        Err(StartProblem { message, sandbox: true })
+        Err(ProcessStartError { message, sandbox: true })
     }
 
-    fn by_landlock(self) -> Result<Prepared, StartProblem> {
+    fn prepare_landlock(self) -> Result<Prepared, ProcessStartError> {
         let ground = Ground::here();
         let missing = ground.gaps(&self);
         self.check_required(&missing)?;
-        let unusable = |message: String| StartProblem { message, sandbox: true };
-        let mut bounds = Bounds::new(&self);
+        let unusable = |message: String| ProcessStartError { message, sandbox: true };
+        let mut bounds = SandboxPathAccess::new(&self);
         let masks = FileMasks::new(&bounds.maskable(), MaskSupport::here());
         if masks.is_some() {
             bounds.mask();
         }
         let ruleset = if ground.landlock > 0 {
-            kept_ruleset::find_ruleset(&mut bounds, self.net, ground.warden).map_err(unusable)?
+            kept_ruleset::get_or_build_ruleset(&mut bounds, self.net, ground.warden).map_err(unusable)?
         } else {
             None
         };
         let setting = calls::Setting {
             net: self.net,
             warden: ground.warden,
-            reads: bounds.reads_are_mixed(),
+            reads: bounds.needs_read_notify(),
             programs: bounds.executable().is_some(),
         };
         let program = ground.filter.then(|| calls::program(setting));
@@ -202,20 +203,21 @@ impl Confinement {
             let landlock = ruleset.is_some();
             (
                 Some(crate::process::high(theirs)?),
-                Some(Warden::new(ours, bounds, (self.net, self.withheld), landlock)),
+                Some(SeccompNotifyHandler::new(ours, bounds, (self.net, self.withheld), landlock)),
             )
         } else {
             (None, None)
         };
         let ruleset = ruleset.map(crate::process::high).transpose()?;
-        let cage = Cage { ruleset, program, messenger, filter_file: None, masks, limits: self.limits };
-        let enforced = Enforced { observed: ground.warden, missing };
+        let cage =
+            SandboxSetup { ruleset, program, messenger, filter_file: None, masks, limits: self.limits };
+        let enforced = SandboxEnforcement { observed: ground.warden, missing };
         Ok(Prepared { wrapping: Vec::new(), cage, warden, enforced })
     }
 }
 
 /// The box as the command's process enters it.
-pub(crate) struct Cage {
+pub(crate) struct SandboxSetup {
     ruleset: Option<OwnedFd>,
     program: Option<Program>,
     /// Where the filter's handle is sent for the warden.
@@ -227,7 +229,7 @@ pub(crate) struct Cage {
     limits: Limits,
 }
 
-impl Cage {
+impl SandboxSetup {
     pub(crate) fn handles(&self) -> [Option<RawFd>; 3] {
         [&self.ruleset, &self.messenger, &self.filter_file]
             .map(|handle| handle.as_ref().map(AsRawFd::as_raw_fd))
@@ -256,7 +258,7 @@ impl Cage {
         }
         rustix::thread::set_no_new_privs(true).map_err(|errno| (4, errno.raw_os_error()))?;
         if let Some(file) = &self.filter_file {
-            hand_down(file).map_err(|errno| (6, errno))?;
+            dup_filter_fd(file).map_err(|errno| (6, errno))?;
         }
         if let Some(ruleset) = &self.ruleset {
             restrict(ruleset).map_err(|errno| (5, errno))?;
@@ -264,7 +266,7 @@ impl Cage {
         if let Some(program) = &self.program {
             let listener = install(program, self.messenger.is_some()).map_err(|errno| (6, errno))?;
             if let (Some(messenger), Some(listener)) = (&self.messenger, listener) {
-                warden::hand_over(messenger.as_fd(), listener.as_fd()).map_err(|errno| (7, errno))?;
+                warden::send_listener(messenger.as_fd(), listener.as_fd()).map_err(|errno| (7, errno))?;
             }
         }
         Ok(())
@@ -273,9 +275,9 @@ impl Cage {
 
 /// Puts the filter where the next program looks for it.
 #[expect(unsafe_code, reason = "dup2 to a number that nobody owns yet")]
-fn hand_down(file: &OwnedFd) -> Result<(), c_int> {
+fn dup_filter_fd(file: &OwnedFd) -> Result<(), c_int> {
     // SAFETY: plain numbers, in the new process's own table.
-    match unsafe { libc::dup2(file.as_raw_fd(), bubblewrap::FILTER_FILE) } {
+    match unsafe { libc::dup2(file.as_raw_fd(), bubblewrap::FILTER_FD) } {
         -1 => Err(crate::process::errno()),
         _ => Ok(()),
     }

@@ -87,13 +87,13 @@ impl fmt::Display for Refused {
 
 /// The list that a warden adds to. Short: a command that is refused a thousand times says the same thing.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct RefusedList {
+pub(crate) struct SandboxDenialLog {
     list: Arc<Mutex<Vec<Refused>>>,
 }
 
 const MOST: usize = 20;
 
-impl RefusedList {
+impl SandboxDenialLog {
     pub(crate) fn all(&self) -> Vec<Refused> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

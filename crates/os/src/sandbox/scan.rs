@@ -14,7 +14,7 @@ const MAX_ENTRIES: usize = 20_000;
 
 /// What a scan found.
 #[derive(Debug, Default)]
-pub(super) struct HiddenFiles {
+pub(super) struct HiddenFileScan {
     /// The hidden entries. What lies below a hidden directory is not listed.
     pub(super) paths: Vec<AbsPath>,
     /// Every entry was looked at.
@@ -22,8 +22,8 @@ pub(super) struct HiddenFiles {
 }
 
 /// Finds what a guard hides below some directories.
-pub(super) fn find_hidden<'p>(roots: impl Iterator<Item = &'p AbsPath>, guard: &FileGuard) -> HiddenFiles {
-    let mut found = HiddenFiles { paths: Vec::new(), complete: true };
+pub(super) fn find_hidden<'p>(roots: impl Iterator<Item = &'p AbsPath>, guard: &FileGuard) -> HiddenFileScan {
+    let mut found = HiddenFileScan { paths: Vec::new(), complete: true };
     if !guard.is_some() {
         return found;
     }
@@ -88,7 +88,7 @@ pub(super) fn moves_guarded(from: &AbsPath, to: &AbsPath, guard: &FileGuard, pri
     let mut ahead = vec![(from.clone(), to.clone())];
     let mut seen = 0;
     while let Some((old, new)) = ahead.pop() {
-        if guard.protects(&old) || guard.protects(&new) || brings_private(&old, &new, private) {
+        if guard.protects(&old) || guard.protects(&new) || moves_link_into_private(&old, &new, private) {
             return true;
         }
         if !is_directory(&old) {
@@ -109,12 +109,12 @@ pub(super) fn moves_guarded(from: &AbsPath, to: &AbsPath, guard: &FileGuard, pri
 }
 
 /// Whether an entry is a symlink that leads into one of these directories from a new place.
-pub(super) fn brings_private(old: &AbsPath, new: &AbsPath, private: &[AbsPath]) -> bool {
-    fs::read_link(old.as_path()).is_ok_and(|content| leads_to(new, &content, private))
+pub(super) fn moves_link_into_private(old: &AbsPath, new: &AbsPath, private: &[AbsPath]) -> bool {
+    fs::read_link(old.as_path()).is_ok_and(|content| resolves_into(new, &content, private))
 }
 
 /// Whether a symlink with this content leads into one of these directories from its place.
-pub(super) fn leads_to(place: &AbsPath, content: &Path, directories: &[AbsPath]) -> bool {
+pub(super) fn resolves_into(place: &AbsPath, content: &Path, directories: &[AbsPath]) -> bool {
     let Some(parent) = place.parent() else { return true };
     let target = parent.join(content);
     // The directory around the symlink may not be there yet.
@@ -126,7 +126,7 @@ pub(super) fn leads_to(place: &AbsPath, content: &Path, directories: &[AbsPath])
 /// Where symlinks at guarded names lead: who changes the file there changes what is guarded. A hook is often a symlink
 /// to a script of the project, and a start-up file in a home directory one to a collection of them.
 /// Looks into the directories themselves and into guarded directories in them, as far as the bound reaches.
-pub(super) fn find_symlinked<'p>(
+pub(super) fn find_guarded_symlink_targets<'p>(
     roots: impl Iterator<Item = &'p AbsPath>,
     guard: &FileGuard,
 ) -> Vec<AbsPath> {

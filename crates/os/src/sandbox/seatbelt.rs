@@ -6,7 +6,7 @@ use super::{Confinement, Net};
 use toolgate_proto::AbsPath;
 
 /// The profile for `sandbox-exec -p`. Later rules win, so exceptions follow what they are taken from.
-pub fn seatbelt_profile(confinement: &Confinement) -> String {
+pub fn build_seatbelt_profile(confinement: &Confinement) -> String {
     let mut out = String::from(
         "(version 1)\n(deny default)\n(allow process-exec process-fork signal (target same-sandbox))\n\
          (allow sysctl-read mach-lookup ipc-posix-shm)\n(allow file-read*)\n\
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn exceptions_follow_what_they_are_taken_from() {
-        let profile = seatbelt_profile(&Confinement {
+        let profile = build_seatbelt_profile(&Confinement {
             writable: vec![path("/ws")],
             protected: vec![path("/ws/.git/hooks")],
             unreadable: vec![path("/Users/a/.ssh")],
@@ -90,12 +90,12 @@ mod tests {
     fn a_path_cannot_write_rules() {
         let confinement =
             Confinement { writable: vec![path("/a\") (allow default) (\"")], ..Confinement::default() };
-        assert!(seatbelt_profile(&confinement).contains(r#"(subpath "/a\") (allow default) (\"")"#));
+        assert!(build_seatbelt_profile(&confinement).contains(r#"(subpath "/a\") (allow default) (\"")"#));
     }
 
     #[test]
     fn the_network_is_what_was_granted() {
-        let profile = |net| seatbelt_profile(&Confinement { net, ..Confinement::default() });
+        let profile = |net| build_seatbelt_profile(&Confinement { net, ..Confinement::default() });
         assert!(profile(Net::Loopback(Some(8080))).contains("localhost:8080"));
         assert!(profile(Net::Loopback(None)).contains("network-bind"));
         assert!(profile(Net::Full).contains("(allow network*)"));

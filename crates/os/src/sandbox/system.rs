@@ -8,7 +8,7 @@ use toolgate_proto::{AbsPath, EntryKind};
 
 /// How long handles are kept. They are looked up anew after that, because files are made and replaced; until then a
 /// command is started without sixty look-ups.
-const KEPT_FOR: Duration = Duration::from_secs(2);
+const CACHE_TTL: Duration = Duration::from_secs(2);
 
 /// Trees that a command whose reads are limited may read all the same.
 /// No user keeps anything of their own there, and secrets of the system lie elsewhere (`/etc/shadow`, `/var`).
@@ -82,19 +82,19 @@ pub(super) const INSTALLED_BESIDE: &[&str] = &["lib", "lib64", "libexec", "share
 
 /// A file or tree of the system, held open only to name it.
 #[derive(Debug)]
-pub(super) struct SystemHandle {
+pub(super) struct SystemPathFd {
     pub(super) handle: OwnedFd,
     pub(super) kind: FileType,
 }
 
 /// Every file and tree of the system that a command whose reads are limited may read.
-pub(super) fn system_handles() -> Arc<Vec<SystemHandle>> {
-    static KEPT: Mutex<Option<(Instant, Arc<Vec<SystemHandle>>)>> = Mutex::new(None);
+pub(super) fn open_system_paths() -> Arc<Vec<SystemPathFd>> {
+    static KEPT: Mutex<Option<(Instant, Arc<Vec<SystemPathFd>>)>> = Mutex::new(None);
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     match &*kept {
-        Some((since, handles)) if since.elapsed() < KEPT_FOR => Arc::clone(handles),
+        Some((since, handles)) if since.elapsed() < CACHE_TTL => Arc::clone(handles),
         Some(_) | None => {
-            let handles = Arc::new(open_all());
+            let handles = Arc::new(open_readable_paths());
             *kept = Some((Instant::now(), Arc::clone(&handles)));
             handles
         }
@@ -102,7 +102,7 @@ pub(super) fn system_handles() -> Arc<Vec<SystemHandle>> {
 }
 
 /// Everything but these paths, from the root down: the other entries of each directory on the way to one.
-pub(super) fn handles_beside(exceptions: &[AbsPath]) -> Vec<SystemHandle> {
+pub(super) fn open_paths_except(exceptions: &[AbsPath]) -> Vec<SystemPathFd> {
     let mut out = Vec::new();
     let mut ahead = vec![AbsPath::root()];
     while let Some(directory) = ahead.pop() {
@@ -117,21 +117,21 @@ pub(super) fn handles_beside(exceptions: &[AbsPath]) -> Vec<SystemHandle> {
                 ahead.push(path);
             } else if !entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
                 // A symlink leads to a place that has its own handle, or none.
-                out.extend(open_handle(&path));
+                out.extend(open_path_fd(&path));
             }
         }
     }
     out
 }
 
-fn open_handle(path: &AbsPath) -> Option<SystemHandle> {
+fn open_path_fd(path: &AbsPath) -> Option<SystemPathFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let handle = openat(CWD, path.as_path(), flags, Mode::empty()).ok()?;
     let stat = statat(&handle, c"", AtFlags::EMPTY_PATH).ok()?;
-    Some(SystemHandle { handle, kind: FileType::from_raw_mode(stat.st_mode) })
+    Some(SystemPathFd { handle, kind: FileType::from_raw_mode(stat.st_mode) })
 }
 
-fn open_all() -> Vec<SystemHandle> {
+fn open_readable_paths() -> Vec<SystemPathFd> {
     let mut known: Vec<AbsPath> = Vec::new();
     let mut out = Vec::new();
     for path in READABLE_TREES.iter().chain(READABLE_CONFIGURATION) {
@@ -141,7 +141,7 @@ fn open_all() -> Vec<SystemHandle> {
         if !there || known.iter().any(|tree| fact.real.is_under(tree)) {
             continue;
         }
-        out.extend(open_handle(&fact.real));
+        out.extend(open_path_fd(&fact.real));
         known.push(fact.real);
     }
     out

@@ -2,7 +2,7 @@
 
 use super::{Confinement, Net};
 use crate::Scratch;
-use crate::process::{Command, Environment, Exit, Keeping, Phase, Process, StartProblem};
+use crate::process::{CaptureOptions, Command, Environment, Exit, Phase, Process, ProcessStartError};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use toolgate_proto::AbsPath;
 
 /// One attempt of a command in the box.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trial {
+pub struct SelfTest {
     /// What must hold.
     pub what: &'static str,
     /// It did.
@@ -39,7 +39,7 @@ enum Expect {
 }
 
 /// Runs every attempt in a private directory below `parent`.
-pub fn try_out(parent: &AbsPath) -> Result<Vec<Trial>, String> {
+pub fn run_self_test(parent: &AbsPath) -> Result<Vec<SelfTest>, String> {
     let scratch = Scratch::new(parent, "toolgate-trial-").map_err(|error| error.to_string())?;
     let listener = TcpListener::bind(("127.0.0.1", 0)).map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
@@ -63,19 +63,19 @@ pub fn try_out(parent: &AbsPath) -> Result<Vec<Trial>, String> {
             .replace("PORT", &port.to_string())
             .replace("PID", &std::process::id().to_string());
         let worked = run(text, &inside, confinement.clone()).map_err(|problem| problem.message)?;
-        trials.push(Trial { what, held: worked == (expect == Expect::Works) });
+        trials.push(SelfTest { what, held: worked == (expect == Expect::Works) });
     }
     Ok(trials)
 }
 
-fn run(text: String, cwd: &AbsPath, confinement: Confinement) -> Result<bool, StartProblem> {
+fn run(text: String, cwd: &AbsPath, confinement: Confinement) -> Result<bool, ProcessStartError> {
     let file = cwd.join("output");
     let command = Command {
         text,
         cwd: cwd.clone(),
         environment: Environment::cut(&BTreeMap::new(), &[], &BTreeMap::new()),
         startup: None,
-        keeping: Keeping { head: 4096, tail: 0, most: 4096, file, file_at_once: false },
+        keeping: CaptureOptions { head: 4096, tail: 0, most: 4096, file, file_at_once: false },
         confinement: Some(confinement),
     };
     let process = Process::start(command, || ())?;
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn everything_holds_on_a_machine_with_every_part() {
         let dir = tempfile::tempdir().unwrap();
-        let trials = try_out(&AbsPath::new(dir.path().canonicalize().unwrap()).unwrap()).unwrap();
+        let trials = run_self_test(&AbsPath::new(dir.path().canonicalize().unwrap()).unwrap()).unwrap();
         let ground = super::super::Ground::here();
         if ground.landlock >= 6 && ground.warden {
             let open: Vec<_> = trials.iter().filter(|trial| !trial.held).collect();

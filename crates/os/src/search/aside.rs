@@ -14,7 +14,7 @@ pub(crate) struct Notes {
 
 /// The same, for those who asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Aside {
+pub struct SkippedSummary {
     /// Files that policy keeps out of sight.
     pub withheld_files: u64,
     /// Directories that policy keeps out of sight.
@@ -27,9 +27,9 @@ pub struct Aside {
 
 impl Notes {
     /// Up to the end of the answer, so that it does not depend on how far threads had come.
-    pub(crate) fn aside(self, end: Option<&Key>) -> Aside {
+    pub(crate) fn aside(self, end: Option<&Key>) -> SkippedSummary {
         let counts = |key: &Key| end.is_none_or(|end| key <= end);
-        let mut aside = Aside::default();
+        let mut aside = SkippedSummary::default();
         for (key, kind) in self.withheld {
             match kind {
                 _ if !counts(&key) => {}

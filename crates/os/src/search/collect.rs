@@ -30,7 +30,7 @@ pub(crate) trait Size {
 
 /// How much of an answer is wanted. When either is reached, the search is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Need {
+pub struct ResultLimit {
     /// Lines or files, whichever the answer consists of.
     pub units: usize,
     /// Bytes of text.
@@ -39,16 +39,16 @@ pub struct Need {
 
 /// The first results in the order of the walk.
 #[derive(Debug)]
-pub(crate) struct InOrder<F> {
-    need: Need,
+pub(crate) struct OrderedResults<F> {
+    need: ResultLimit,
     held: BTreeMap<Key, F>,
     units: usize,
     bytes: usize,
     cut: bool,
 }
 
-impl<F: Size> InOrder<F> {
-    pub(crate) fn new(need: Need) -> Self {
+impl<F: Size> OrderedResults<F> {
+    pub(crate) fn new(need: ResultLimit) -> Self {
         Self { need, held: BTreeMap::new(), units: 0, bytes: 0, cut: false }
     }
 
@@ -62,12 +62,12 @@ impl<F: Size> InOrder<F> {
         !self.cut && !self.suffices(self.units, self.bytes)
     }
 
-    pub(crate) fn into_held(self) -> BTreeMap<Key, F> {
+    pub(crate) fn into_results(self) -> BTreeMap<Key, F> {
         self.held
     }
 }
 
-impl<F: Size + Send> Collect<F> for InOrder<F> {
+impl<F: Size + Send> Collect<F> for OrderedResults<F> {
     const IN_ORDER: bool = true;
 
     fn add(&mut self, key: Key, found: F) {
@@ -102,14 +102,14 @@ pub(crate) type Changed = i64;
 
 /// What the threads of a walk for the newest files share, so that old ones need not be handed in at all.
 #[derive(Debug)]
-pub(crate) struct Floor {
+pub(crate) struct MtimeCutoff {
     /// Files older than this cannot be among the newest any more.
     oldest: AtomicI64,
     /// How many were.
     below: AtomicU64,
 }
 
-impl Floor {
+impl MtimeCutoff {
     pub(crate) fn new() -> Self {
         Self { oldest: AtomicI64::new(i64::MIN), below: AtomicU64::new(0) }
     }
@@ -128,14 +128,14 @@ impl Floor {
 #[derive(Debug)]
 pub(crate) struct Newest<'f> {
     most: usize,
-    floor: &'f Floor,
+    floor: &'f MtimeCutoff,
     /// The oldest that is kept is on top; of two equally old ones, the later name.
     kept: BinaryHeap<(Reverse<Changed>, Key)>,
     total: u64,
 }
 
 impl<'f> Newest<'f> {
-    pub(crate) fn new(most: usize, floor: &'f Floor) -> Self {
+    pub(crate) fn new(most: usize, floor: &'f MtimeCutoff) -> Self {
         Self { most, floor, kept: BinaryHeap::new(), total: 0 }
     }
 

@@ -5,8 +5,8 @@
 //! can do is to make an entry vanish.
 
 use crate::files::FileProblem;
-use crate::files::open_real;
-use crate::search::rules::{Rules, bears_on_ignoring};
+use crate::files::open_without_symlinks;
+use crate::search::rules::{Rules, affects_ignore_rules};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
@@ -20,7 +20,7 @@ use toolgate_proto::AbsPath;
 
 /// Deeper directories are reached by their path again (without links) instead of keeping a handle each,
 /// so that a very deep tree cannot use up the process's descriptors.
-const MOST_HANDLES: usize = 32;
+const MAX_HANDLE_DEPTH: usize = 32;
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -88,7 +88,7 @@ impl Names {
     }
 
     fn push(&mut self, name: &CStr, kind: Kind) {
-        self.has_rules = self.has_rules || bears_on_ignoring(name);
+        self.has_rules = self.has_rules || affects_ignore_rules(name);
         let name = name.to_bytes_with_nul();
         // A directory of four gigabytes of names ends here; what follows is not walked.
         let (Ok(start), Ok(len)) = (u32::try_from(self.bytes.len()), u32::try_from(name.len())) else {
@@ -141,7 +141,7 @@ pub(crate) struct Directory {
 impl Directory {
     /// Opens the directory where a walk starts.
     pub(crate) fn start(real: &AbsPath, buffer: &mut [MaybeUninit<u8>]) -> Result<Self, FileProblem> {
-        let (handle, _) = open_real(real, OFlags::RDONLY | OFlags::DIRECTORY)?;
+        let (handle, _) = open_without_symlinks(real, OFlags::RDONLY | OFlags::DIRECTORY)?;
         let names = Names::read(&handle, buffer)?;
         let mut path = real.as_path().as_os_str().as_bytes().to_vec();
         if path.last() != Some(&b'/') {
@@ -165,7 +165,7 @@ impl Directory {
         let path = [self.path.as_slice(), name.to_bytes(), b"/"].concat();
         let key = self.key_of(name, &[0]);
         let depth = self.depth + 1;
-        let handle = (depth < MOST_HANDLES).then_some(handle);
+        let handle = (depth < MAX_HANDLE_DEPTH).then_some(handle);
         Ok(Self { path, key, handle, depth, names_tell: false, names, rules: self.rules.clone() })
     }
 
@@ -186,7 +186,7 @@ impl Directory {
             Some(handle) => Ok(statat(handle, name, AtFlags::SYMLINK_NOFOLLOW)?),
             None => {
                 let here = AbsPath::new(as_path(&self.path)).map_err(|_| FileProblem::Missing)?;
-                let (handle, _) = open_real(&here, OFlags::RDONLY | OFlags::DIRECTORY)?;
+                let (handle, _) = open_without_symlinks(&here, OFlags::RDONLY | OFlags::DIRECTORY)?;
                 Ok(statat(handle, name, AtFlags::SYMLINK_NOFOLLOW)?)
             }
         }
@@ -198,7 +198,7 @@ impl Directory {
                 Err(Errno::LOOP | Errno::MLINK) => Err(FileProblem::Moved),
                 opened => Ok(opened?),
             },
-            None => Ok(open_real(&self.join(name), flags)?.0),
+            None => Ok(open_without_symlinks(&self.join(name), flags)?.0),
         }
     }
 

@@ -4,7 +4,7 @@
 //! matches may span lines, they are counted and not the lines; a file in which binary data is met counts for nothing
 //! in counts, and shows what came before in lines.
 
-use crate::search::collect::{Need, Size};
+use crate::search::collect::{ResultLimit, Size};
 use grep_matcher::{Match, Matcher};
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkError, SinkFinish, SinkMatch};
@@ -14,9 +14,9 @@ use std::ops::Range;
 /// Characters of a line that are kept; of a longer one, those around its first match.
 const MOST_LINE_CHARS: usize = 2_000;
 /// Of those, how many stand before the match.
-const LEAD_CHARS: usize = 200;
+const MAX_LEAD_CHARS: usize = 200;
 /// How far past a match over several lines the engine may look to find it again, as in ripgrep.
-const LOOK_AHEAD: usize = 128;
+const LOOK_AHEAD_BYTES: usize = 128;
 
 /// What a search is to give.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub enum Show {
     /// How many matches each file has.
     MatchCounts,
     /// The matching lines.
-    Lines(LinesShown),
+    Lines(LineOutputOptions),
 }
 
 /// Which lines, and what of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LinesShown {
+pub struct LineOutputOptions {
     /// Lines before each match.
     pub before: usize,
     /// Lines after each match.
@@ -70,14 +70,14 @@ pub struct Line {
     /// Its number, from 1, where numbers were asked for.
     pub number: Option<u64>,
     /// Why it is here.
-    pub kind: LineKind,
+    pub kind: ResultLineKind,
     /// Its text without the end of the line, shortened where it is very long.
     pub text: String,
 }
 
 /// Why a line is part of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LineKind {
+pub enum ResultLineKind {
     /// It matches.
     Match,
     /// It stands near one that matches.
@@ -105,18 +105,18 @@ impl Size for FileHits {
 }
 
 /// Takes the engine's reports about one file.
-pub(crate) struct Gather<'g> {
+pub(crate) struct MatchSink<'g> {
     matcher: &'g RegexMatcher,
     show: &'g Show,
-    need: Need,
+    need: ResultLimit,
     /// The file was named, so binary data does not rule it out.
     named: bool,
     hits: FileHits,
     any: bool,
 }
 
-impl<'g> Gather<'g> {
-    pub(crate) fn new(matcher: &'g RegexMatcher, show: &'g Show, need: Need, named: bool) -> Self {
+impl<'g> MatchSink<'g> {
+    pub(crate) fn new(matcher: &'g RegexMatcher, show: &'g Show, need: ResultLimit, named: bool) -> Self {
         Self { matcher, show, need, named, hits: FileHits::default(), any: false }
     }
 
@@ -129,8 +129,8 @@ impl<'g> Gather<'g> {
         counts.then_some(self.hits)
     }
 
-    fn push(&mut self, number: Option<u64>, kind: LineKind, bytes: &[u8], at: usize) {
-        let text = clip(without_end(bytes), at);
+    fn push(&mut self, number: Option<u64>, kind: ResultLineKind, bytes: &[u8], at: usize) {
+        let text = clip(without_line_end(bytes), at);
         self.hits.bytes += text.len() + 16;
         self.hits.lines.push(Line { number, kind, text });
     }
@@ -144,7 +144,7 @@ impl<'g> Gather<'g> {
         let range = found.bytes_range_in_buffer();
         let buffer = found.buffer();
         let until = if searcher.multi_line_with_matcher(self.matcher) {
-            range.end.saturating_add(LOOK_AHEAD).min(buffer.len())
+            range.end.saturating_add(LOOK_AHEAD_BYTES).min(buffer.len())
         } else {
             // The end of the line must not be seen, or `$` might not match.
             range.start + without_newline(slice(buffer, range.clone())).len()
@@ -165,25 +165,25 @@ impl<'g> Gather<'g> {
         Ok(matches)
     }
 
-    fn whole_lines(&mut self, found: &SinkMatch<'_>) {
+    fn push_lines(&mut self, found: &SinkMatch<'_>) {
         let mut number = found.line_number();
         for line in found.lines() {
             if !self.wants_more() {
                 return;
             }
-            let at = if line.len() > MOST_LINE_CHARS { self.first_match(line) } else { 0 };
-            self.push(number, LineKind::Match, line, at);
+            let at = if line.len() > MOST_LINE_CHARS { self.first_match_offset(line) } else { 0 };
+            self.push(number, ResultLineKind::Match, line, at);
             self.hits.matching += 1;
             number = number.map(|number| number + 1);
         }
     }
 
-    fn first_match(&self, line: &[u8]) -> usize {
+    fn first_match_offset(&self, line: &[u8]) -> usize {
         self.matcher.find(line).ok().flatten().map_or(0, |found| found.start())
     }
 
     /// The matching parts alone, each on a line; one that spans lines gives a line for each.
-    fn matching_parts(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<()> {
+    fn push_matching_parts(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<()> {
         let matches = self.matches(searcher, found)?;
         let spans_lines = searcher.multi_line_with_matcher(self.matcher);
         let bytes = found.bytes();
@@ -196,7 +196,7 @@ impl<'g> Gather<'g> {
                 // An empty match is a part of a line too, but not of every line that it touches.
                 let shown = if spans_lines { from < to } else { from <= to };
                 if shown && self.wants_more() {
-                    self.push(number, LineKind::Match, slice(bytes, from..to), 0);
+                    self.push(number, ResultLineKind::Match, slice(bytes, from..to), 0);
                     self.hits.matching += 1;
                 }
             }
@@ -207,7 +207,7 @@ impl<'g> Gather<'g> {
     }
 }
 
-impl Sink for Gather<'_> {
+impl Sink for MatchSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
@@ -221,8 +221,8 @@ impl Sink for Gather<'_> {
             Show::MatchCounts => self.hits.count += self.matches(searcher, found)?.len().max(1) as u64,
             // Lines of a named file that turns out to be binary would be noise.
             Show::Lines(_) if self.named && self.hits.binary => return Ok(false),
-            Show::Lines(lines) if lines.only_matching => self.matching_parts(searcher, found)?,
-            Show::Lines(_) => self.whole_lines(found),
+            Show::Lines(lines) if lines.only_matching => self.push_matching_parts(searcher, found)?,
+            Show::Lines(_) => self.push_lines(found),
         }
         Ok(self.wants_more())
     }
@@ -231,14 +231,14 @@ impl Sink for Gather<'_> {
         if let Show::Lines(lines) = self.show
             && !lines.only_matching
         {
-            self.push(context.line_number(), LineKind::Context, context.bytes(), 0);
+            self.push(context.line_number(), ResultLineKind::Context, context.bytes(), 0);
         }
         Ok(self.wants_more())
     }
 
     fn context_break(&mut self, _searcher: &Searcher) -> io::Result<bool> {
         if matches!(self.show, Show::Lines(_)) {
-            self.push(None, LineKind::Gap, b"", 0);
+            self.push(None, ResultLineKind::Gap, b"", 0);
         }
         Ok(self.wants_more())
     }
@@ -262,7 +262,7 @@ fn without_newline(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\n").unwrap_or(line)
 }
 
-fn without_end(line: &[u8]) -> &[u8] {
+fn without_line_end(line: &[u8]) -> &[u8] {
     let line = without_newline(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
@@ -278,7 +278,7 @@ fn clip(line: &[u8], at: usize) -> String {
         return text.into_owned();
     }
     let before = String::from_utf8_lossy(slice(line, 0..at)).chars().count();
-    let skip = if before + LEAD_CHARS <= MOST_LINE_CHARS { 0 } else { before - LEAD_CHARS };
+    let skip = if before + MAX_LEAD_CHARS <= MOST_LINE_CHARS { 0 } else { before - MAX_LEAD_CHARS };
     let skip = skip.min(total - MOST_LINE_CHARS);
     let kept: String = text.chars().skip(skip).take(MOST_LINE_CHARS).collect();
     let rest = total - skip - MOST_LINE_CHARS;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use toolgate_proto::EntryKind;
 
 /// Entries are counted up to here; a listing that goes on says so.
-const MOST_COUNTED: u64 = 200_000;
+const MAX_COUNTED_ENTRIES: u64 = 200_000;
 const ENTRIES_BUFFER: usize = 32 * 1024;
 /// With fewer files in a directory, starting a thread takes longer than it saves.
 const MANY: usize = 256;
@@ -50,7 +50,7 @@ pub struct Listed {
 
 /// A page of a listing, and what there is in all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ListAnswer {
+pub struct ListingPage {
     /// The page.
     pub entries: Vec<Listed>,
     /// All entries.
@@ -70,21 +70,21 @@ pub struct ListAnswer {
 }
 
 /// Lists a directory.
-pub fn list_tree(tree: &Tree, options: ListOptions, stop: &Stop) -> Result<ListAnswer, SearchProblem> {
+pub fn list_tree(tree: &Tree, options: ListOptions, stop: &Stop) -> Result<ListingPage, SearchProblem> {
     if !tree.is_directory {
         return Err(FileProblem::NotDirectory.into());
     }
     let dotted = if options.dotted { Dotted::Take } else { Dotted::Leave };
     let selection = Selection { ignored: options.ignored, dotted, ..Selection::default() };
     // INVARIANT: a selection without globs and types has nothing in it that could be wrong.
-    let Ok(selector) = Selector::new(&selection) else { return Ok(ListAnswer::default()) };
+    let Ok(selector) = Selector::new(&selection) else { return Ok(ListingPage::default()) };
     let mut buffer = vec![MaybeUninit::uninit(); ENTRIES_BUFFER];
     let mut start = Directory::start(&tree.start, buffer.as_mut_slice())?;
     if selector.respects_ignore_files {
-        start.rules = tree.rules_above();
+        start.rules = tree.ancestor_ignore_rules();
     }
-    let answer = ListAnswer::default();
-    let mut listing = Listing { tree, options, selector, buffer, answer, unmeasured: Vec::new() };
+    let answer = ListingPage::default();
+    let mut listing = TreeLister { tree, options, selector, buffer, answer, unmeasured: Vec::new() };
     // Directories that are being listed, with how far each has come.
     let mut way = vec![listing.open(start)];
     while let Some((directory, next)) = way.last_mut() {
@@ -98,7 +98,7 @@ pub fn list_tree(tree: &Tree, options: ListOptions, stop: &Stop) -> Result<ListA
             continue;
         };
         *next += 1;
-        if listing.answer.total >= MOST_COUNTED {
+        if listing.answer.total >= MAX_COUNTED_ENTRIES {
             listing.answer.uncounted = true;
             listing.measure(&directory);
             break;
@@ -111,19 +111,19 @@ pub fn list_tree(tree: &Tree, options: ListOptions, stop: &Stop) -> Result<ListA
     Ok(listing.answer)
 }
 
-struct Listing<'t> {
+struct TreeLister<'t> {
     tree: &'t Tree,
     options: ListOptions,
     selector: Selector,
     buffer: Vec<MaybeUninit<u8>>,
-    answer: ListAnswer,
+    answer: ListingPage,
     /// Files of the directory at hand whose size is not yet known, and where in the answer they are.
     unmeasured: Vec<(usize, NamedEntry)>,
 }
 
-impl Listing<'_> {
+impl TreeLister<'_> {
     fn open(&self, mut directory: Directory) -> (Arc<Directory>, usize) {
-        self.selector.settle_rules(&mut directory);
+        self.selector.load_ignore_rules(&mut directory);
         directory.names.sort();
         (Arc::new(directory), 0)
     }

@@ -28,12 +28,12 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use aside::Aside;
-pub use collect::Need;
-pub use content::{ContentAnswer, search_content};
-pub use lines::{FileHits, Line, LineKind, LinesShown, Show};
-pub use list::{ListAnswer, ListOptions, Listed, list_tree};
-pub use names::{Bare, NameAnswer, NameOrder, NamePattern, find_names, split_literal_directories};
+pub use aside::SkippedSummary;
+pub use collect::ResultLimit;
+pub use content::{ContentSearchResult, search_content};
+pub use lines::{FileHits, Line, LineOutputOptions, ResultLineKind, Show};
+pub use list::{ListOptions, Listed, ListingPage, list_tree};
+pub use names::{Bare, NameOrder, NamePattern, NameSearchResult, find_names, split_literal_directories};
 pub use pattern::{Case, Lines, Pattern, PatternProblem};
 pub use select::{Dotted, Selection, SelectionProblem, Selector};
 
@@ -59,7 +59,7 @@ impl Tree {
         self.is_directory
     }
 
-    fn rules_above(&self) -> Option<Arc<Rules>> {
+    fn ancestor_ignore_rules(&self) -> Option<Arc<Rules>> {
         let top = rules::top(self.root.as_ref().unwrap_or(&self.start));
         Rules::above(&self.start, &top)
     }

@@ -1,11 +1,11 @@
 //! Search for files by name.
 
 use crate::files::FileProblem;
-use crate::search::aside::{Aside, path_of};
-use crate::search::collect::{Changed, Floor, InOrder, Key, Need, Newest, Size};
+use crate::search::aside::{SkippedSummary, path_of};
+use crate::search::collect::{Changed, Key, MtimeCutoff, Newest, OrderedResults, ResultLimit, Size};
 use crate::search::directory::as_path;
 use crate::search::select::{SelectionProblem, Selector};
-use crate::search::walk::{FileAt, Visit, walk};
+use crate::search::walk::{Visit, WalkFile, walk};
 use crate::search::{SearchProblem, Stop, Tree};
 use globset::{GlobBuilder, GlobMatcher};
 use std::path::Path;
@@ -73,18 +73,18 @@ pub enum NameOrder {
         most: usize,
     },
     /// By path.
-    Path(Need),
+    Path(ResultLimit),
 }
 
 /// The files that match.
 #[derive(Debug, Default)]
-pub struct NameAnswer {
+pub struct NameSearchResult {
     /// Their paths from the start of the search.
     pub files: Vec<Vec<u8>>,
     /// How many there are in all, where that is known.
     pub total: Option<u64>,
     /// What the search met beside.
-    pub aside: Aside,
+    pub aside: SkippedSummary,
 }
 
 /// Finds files by name.
@@ -94,28 +94,28 @@ pub fn find_names(
     pattern: &NamePattern,
     order: NameOrder,
     stop: &Stop,
-) -> Result<NameAnswer, SearchProblem> {
+) -> Result<NameSearchResult, SearchProblem> {
     if !tree.is_directory {
         return Err(FileProblem::NotDirectory.into());
     }
     let answer = match order {
         NameOrder::Newest { most } => {
-            let floor = Floor::new();
-            let names = NewestNames { pattern, floor: &floor };
+            let floor = MtimeCutoff::new();
+            let names = NewestNameVisitor { pattern, floor: &floor };
             let (newest, notes) = walk(tree, selector, &names, Newest::new(most, &floor), stop)?;
             let total = Some(newest.total());
             let files = newest.into_sorted().iter().map(path_of).collect();
-            NameAnswer { files, total, aside: notes.aside(None) }
+            NameSearchResult { files, total, aside: notes.aside(None) }
         }
         NameOrder::Path(need) => {
             let names = Names { pattern };
-            let (held, notes) = walk(tree, selector, &names, InOrder::<Named>::new(need), stop)?;
+            let (held, notes) = walk(tree, selector, &names, OrderedResults::<Named>::new(need), stop)?;
             let complete = held.is_complete();
-            let held = held.into_held();
+            let held = held.into_results();
             let end: Option<&Key> = if complete { None } else { held.last_key_value().map(|(key, _)| key) };
             let aside = notes.aside(end);
             let files: Vec<_> = held.keys().map(path_of).collect();
-            NameAnswer { total: complete.then_some(files.len() as u64), files, aside }
+            NameSearchResult { total: complete.then_some(files.len() as u64), files, aside }
         }
     };
     if stop.is_stopped() {
@@ -141,12 +141,12 @@ impl Size for Named {
 }
 
 /// Files by name and age, which costs a look at each.
-struct NewestNames<'p> {
+struct NewestNameVisitor<'p> {
     pattern: &'p NamePattern,
-    floor: &'p Floor,
+    floor: &'p MtimeCutoff,
 }
 
-impl Visit for NewestNames<'_> {
+impl Visit for NewestNameVisitor<'_> {
     type Scratch = ();
     type Found = Changed;
 
@@ -156,11 +156,11 @@ impl Visit for NewestNames<'_> {
         false
     }
 
-    fn wants(&self, file: &FileAt<'_>) -> bool {
+    fn wants(&self, file: &WalkFile<'_>) -> bool {
         self.pattern.matches(as_path(file.relative))
     }
 
-    fn file(&self, (): &mut (), file: &FileAt<'_>) -> Result<Option<Changed>, FileProblem> {
+    fn file(&self, (): &mut (), file: &WalkFile<'_>) -> Result<Option<Changed>, FileProblem> {
         let stat = file.directory.stat(file.name)?;
         let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
         let changed = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanos);
@@ -183,11 +183,11 @@ impl Visit for Names<'_> {
         false
     }
 
-    fn wants(&self, file: &FileAt<'_>) -> bool {
+    fn wants(&self, file: &WalkFile<'_>) -> bool {
         self.pattern.matches(as_path(file.relative))
     }
 
-    fn file(&self, (): &mut (), file: &FileAt<'_>) -> Result<Option<Named>, FileProblem> {
+    fn file(&self, (): &mut (), file: &WalkFile<'_>) -> Result<Option<Named>, FileProblem> {
         Ok(Some(Named { bytes: file.relative.len() + 1 }))
     }
 }

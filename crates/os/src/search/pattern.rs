@@ -10,7 +10,7 @@ use regex_syntax::{Error as SyntaxError, ParserBuilder, hir};
 /// A longer pattern is a mistake, or an attempt to keep the engine busy.
 const MOST_BYTES: usize = 64 * 1024;
 /// What each thread may spend on remembering states of the automaton; beyond it the search is slower, not wrong.
-const MOST_CACHE: usize = 64 * 1024 * 1024;
+const MAX_DFA_CACHE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Whether letters match their other case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Pattern {
             .multi_line(true)
             .case_insensitive(case == Case::Insensitive)
             .ban_byte(Some(0))
-            .dfa_size_limit(MOST_CACHE);
+            .dfa_size_limit(MAX_DFA_CACHE_BYTES);
         match lines {
             Lines::One => builder.line_terminator(Some(b'\n')),
             Lines::Many => builder.dot_matches_new_line(true),

@@ -7,7 +7,7 @@
 //! exclude file of a repository whose `.git` is a file that points elsewhere.
 //! An ignore file is read from the handle of its directory; one that is a link or no regular file does not count.
 
-use crate::files::open_real;
+use crate::files::open_without_symlinks;
 use crate::search::directory::{Directory, as_path};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -55,7 +55,7 @@ impl Rules {
             let read = |names: &[&CStr]| {
                 let names = names.iter().map(|name| as_path(name.to_bytes()));
                 let path = names.fold(directory.clone(), |path, name| path.join(name));
-                open_real(&path, OFlags::RDONLY).ok().map(|(handle, _)| File::from(handle))
+                open_without_symlinks(&path, OFlags::RDONLY).ok().map(|(handle, _)| File::from(handle))
             };
             let from = directory.as_path().as_os_str().len() + usize::from(directory.parent().is_some());
             Self::extend(above, from, read)
@@ -74,7 +74,7 @@ impl Rules {
                 let path = names.iter().fold(AbsPath::new(as_path(directory.path())).ok()?, |path, name| {
                     path.join(as_path(name.to_bytes()))
                 });
-                open_real(&path, OFlags::RDONLY).ok().map(|(handle, _)| File::from(handle))
+                open_without_symlinks(&path, OFlags::RDONLY).ok().map(|(handle, _)| File::from(handle))
             }
         })
     }
@@ -115,7 +115,7 @@ impl Rules {
 }
 
 /// Whether an entry of this name is an ignore file, or may hold one.
-pub(crate) fn bears_on_ignoring(name: &CStr) -> bool {
+pub(crate) fn affects_ignore_rules(name: &CStr) -> bool {
     name.to_bytes().first() == Some(&b'.')
         && FILES.iter().chain(EXCLUDE.iter().take(1)).any(|file| *file == name)
 }

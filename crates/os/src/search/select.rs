@@ -83,12 +83,12 @@ impl Selector {
         for glob in &selection.globs {
             globs.add(glob).map_err(|error| SelectionProblem::Glob {
                 glob: glob.clone(),
-                words: words_of_glob_error(&error),
+                words: glob_error_message(&error),
             })?;
         }
         let globs = globs.build().map_err(|error| SelectionProblem::Glob {
             glob: selection.globs.join(" "),
-            words: words_of_glob_error(&error),
+            words: glob_error_message(&error),
         })?;
         let types = if selection.types.is_empty() { Types::empty() } else { types(&selection.types)? };
         Ok(Self {
@@ -158,7 +158,7 @@ impl Selector {
     }
 
     /// The ignore files that count in a directory.
-    pub(crate) fn settle_rules(&self, directory: &mut Directory) {
+    pub(crate) fn load_ignore_rules(&self, directory: &mut Directory) {
         if self.respects_ignore_files {
             directory.rules = Rules::of(directory);
         }
@@ -207,7 +207,7 @@ fn types(names: &[String]) -> Result<Types, SelectionProblem> {
     })
 }
 
-fn words_of_glob_error(error: &ignore::Error) -> String {
+fn glob_error_message(error: &ignore::Error) -> String {
     match error {
         ignore::Error::Glob { err, .. } => err.clone(),
         other => other.to_string(),

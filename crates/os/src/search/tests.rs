@@ -32,13 +32,18 @@ fn granted(at: &Path, hidden: Option<Hidden>) -> Tree {
     files.tree(&real, Scope::Tree).unwrap()
 }
 
-fn needles(tree: &Tree, show: &Show, need: Need, stop: &Stop) -> Result<ContentAnswer, SearchProblem> {
+fn needles(
+    tree: &Tree,
+    show: &Show,
+    need: ResultLimit,
+    stop: &Stop,
+) -> Result<ContentSearchResult, SearchProblem> {
     let pattern = Pattern::new("needle", Case::Sensitive, Lines::One).unwrap();
     let selector = Selector::new(&Selection::default()).unwrap();
     search_content(tree, &selector, &pattern, show, need, stop)
 }
 
-const ALL: Need = Need { units: usize::MAX, bytes: usize::MAX };
+const ALL: ResultLimit = ResultLimit { units: usize::MAX, bytes: usize::MAX };
 
 /// Counts how many files a search asks about, and does something at one of them.
 fn counting(at: usize, then: impl Fn() + Send + Sync + 'static) -> (Hidden, Arc<AtomicUsize>) {
@@ -58,7 +63,7 @@ fn a_search_with_a_limit_stops_early_and_always_with_the_same_files() {
     let dir = forest(60);
     for _ in 0..20 {
         let (hidden, asked) = counting(0, || {});
-        let need = Need { units: 70, bytes: usize::MAX };
+        let need = ResultLimit { units: 70, bytes: usize::MAX };
         let answer =
             needles(&granted(dir.path(), Some(hidden)), &Show::Files, need, &Stop::default()).unwrap();
         let files: Vec<String> =
@@ -98,7 +103,7 @@ fn what_policy_hides_is_counted_and_not_found() {
 
     // With a limit, what lies after the end of the answer does not count, however far threads had come.
     for _ in 0..10 {
-        let need = Need { units: 60, bytes: usize::MAX };
+        let need = ResultLimit { units: 60, bytes: usize::MAX };
         let answer = needles(&tree, &Show::Files, need, &Stop::default()).unwrap();
         assert_eq!((answer.aside.withheld_files, answer.aside.withheld_directories), (2, 0));
     }
@@ -169,7 +174,7 @@ fn descriptors_do_not_grow_with_the_tree() {
     let tree = granted(dir.path(), Some(hidden));
     let answer = needles(&tree, &Show::Files, ALL, &Stop::default()).unwrap();
     assert_eq!(answer.files.len(), 200 * 50 + 300);
-    assert_eq!(answer.aside, Aside::default());
+    assert_eq!(answer.aside, SkippedSummary::default());
     // Other tests of this process hold some as well; a handle for each directory would be five hundred.
     assert!(most.load(Ordering::SeqCst) < 250, "{most:?}");
 }
@@ -198,7 +203,7 @@ fn a_directory_swapped_for_a_link_does_not_lead_outside() {
                 );
             }
         });
-        let show = Show::Lines(LinesShown::default());
+        let show = Show::Lines(LineOutputOptions::default());
         let mut inside = 0;
         for _ in 0..2_000 {
             let answer = needles(&granted(&top, None), &show, ALL, &Stop::default()).unwrap();
@@ -237,13 +242,13 @@ proptest! {
         bytes in 1..60usize,
     ) {
         let (in_order, shuffled) = pieces;
-        let need = Need { units, bytes };
-        let mut held = collect::InOrder::new(need);
+        let need = ResultLimit { units, bytes };
+        let mut held = collect::OrderedResults::new(need);
         for (key, (units, bytes)) in shuffled {
             collect::Collect::add(&mut held, key.into(), Piece(units, bytes));
         }
         let complete = held.is_complete();
-        let held: Vec<Vec<u8>> = held.into_held().into_keys().map(Vec::from).collect();
+        let held: Vec<Vec<u8>> = held.into_results().into_keys().map(Vec::from).collect();
         let mut expected = Vec::new();
         let (mut have_units, mut have_bytes) = (0, 0);
         for (key, (more_units, more_bytes)) in &in_order {

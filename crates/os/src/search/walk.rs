@@ -30,7 +30,7 @@ use toolgate_proto::AbsPath;
 /// Bytes of directory entries that are read at once.
 const ENTRIES_BUFFER: usize = 32 * 1024;
 /// Files that are handed out together.
-const FILES_AT_ONCE: usize = 16;
+const MAX_FILES_PER_TASK: usize = 16;
 /// As many threads as ripgrep would use at most.
 const MOST_THREADS: usize = 12;
 /// A search that takes longer than this is worth other threads.
@@ -49,7 +49,7 @@ pub(crate) trait Visit: Sync {
     fn is_heavy(&self) -> bool;
 
     /// Whether the name alone rules a file out.
-    fn wants(&self, file: &FileAt<'_>) -> bool {
+    fn wants(&self, file: &WalkFile<'_>) -> bool {
         let _ = file;
         true
     }
@@ -57,12 +57,12 @@ pub(crate) trait Visit: Sync {
     fn file(
         &self,
         scratch: &mut Self::Scratch,
-        file: &FileAt<'_>,
+        file: &WalkFile<'_>,
     ) -> Result<Option<Self::Found>, FileProblem>;
 }
 
 /// One file of the walk.
-pub(crate) struct FileAt<'a> {
+pub(crate) struct WalkFile<'a> {
     pub(crate) directory: &'a Directory,
     pub(crate) name: &'a CStr,
     /// Below the start of the walk.
@@ -80,7 +80,7 @@ pub(crate) fn walk<V: Visit, C: Collect<V::Found>>(
     let mut hand = Hand::new(visit);
     let mut start = Directory::start(&tree.start, hand.entries.as_mut_slice())?;
     if selector.respects_ignore_files {
-        start.rules = tree.rules_above();
+        start.rules = tree.ancestor_ignore_rules();
     }
     let walk = Walk {
         from: start.path().len(),
@@ -187,7 +187,7 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
     fn lead<'scope, 'env>(&'scope self, scope: &'scope Scope<'scope, 'env>, mut hand: Hand<V>) {
         let began = Instant::now();
         let mut alone = true;
-        self.hand_in(&mut self.lock(), &mut hand);
+        self.merge_results(&mut self.lock(), &mut hand);
         self.work(&mut hand, |waiting| {
             if alone && waiting > 1 && began.elapsed() > ALONE {
                 alone = false;
@@ -200,7 +200,7 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
 
     /// Takes the first piece of work, again and again.
     fn work(&self, hand: &mut Hand<V>, mut after_each: impl FnMut(usize)) {
-        let _others_must_know = OnPanic(self);
+        let _others_must_know = EndWalkOnPanic(self);
         let mut queue = self.lock();
         while !queue.over {
             if self.stop.is_stopped() {
@@ -214,7 +214,7 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
                     self.perform(item, hand);
                     queue = self.lock();
                     queue.active -= 1;
-                    self.hand_in(&mut queue, hand);
+                    self.merge_results(&mut queue, hand);
                     after_each(queue.items.len());
                 }
                 None if queue.active == 0 => queue.over = true,
@@ -240,7 +240,7 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
     }
 
     /// Puts what a thread has made where all can see it.
-    fn hand_in(&self, queue: &mut Queue<C>, hand: &mut Hand<V>) {
+    fn merge_results(&self, queue: &mut Queue<C>, hand: &mut Hand<V>) {
         for (key, found) in hand.found.drain(..) {
             queue.collect.add(key, found);
         }
@@ -282,7 +282,7 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
 
     /// Goes through the entries of a directory.
     fn read(&self, mut directory: Directory, hand: &mut Hand<V>) {
-        self.selector.settle_rules(&mut directory);
+        self.selector.load_ignore_rules(&mut directory);
         directory.names_tell = self.hidden.is_some_and(|hidden| {
             AbsPath::new(as_path(directory.path())).is_ok_and(|path| hidden.names_tell(&path))
         });
@@ -309,7 +309,7 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
                 continue;
             }
             if is_dir {
-                self.give_out(&directory, &mut run, hand);
+                self.queue_files(&directory, &mut run, hand);
                 let key = directory.key_of(name, &[0]).into();
                 if self.is_hidden(&hand.path) {
                     hand.notes.withheld.insert(key, Kind::Directory);
@@ -319,17 +319,17 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
                 hand.items.push(Item { key, work });
             } else if self.visit.is_heavy() {
                 run.push(entry);
-                if run.len() == FILES_AT_ONCE {
-                    self.give_out(&directory, &mut run, hand);
+                if run.len() == MAX_FILES_PER_TASK {
+                    self.queue_files(&directory, &mut run, hand);
                 }
             } else {
                 self.look(&directory, name, hand);
             }
         }
-        self.give_out(&directory, &mut run, hand);
+        self.queue_files(&directory, &mut run, hand);
     }
 
-    fn give_out(&self, directory: &Arc<Directory>, run: &mut Vec<NamedEntry>, hand: &mut Hand<V>) {
+    fn queue_files(&self, directory: &Arc<Directory>, run: &mut Vec<NamedEntry>, hand: &mut Hand<V>) {
         let Some(first) = run.first() else { return };
         let key = directory.key_of(directory.names.name(*first), &[]).into();
         let work = Work::Look { directory: Arc::clone(directory), files: std::mem::take(run) };
@@ -354,7 +354,7 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
         hand.path.extend_from_slice(directory.path());
         hand.path.extend_from_slice(name.to_bytes());
         let relative = hand.path.get(self.from..).unwrap_or_default();
-        let file = FileAt { directory, name, relative };
+        let file = WalkFile { directory, name, relative };
         if !self.visit.wants(&file) {
             return true;
         }
@@ -390,9 +390,9 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
 }
 
 /// A thread that panics ends the walk: its item will never be handed in, and the others would wait for it.
-struct OnPanic<'a, 'w, V: Visit, C: Collect<V::Found>>(&'a Walk<'w, V, C>);
+struct EndWalkOnPanic<'a, 'w, V: Visit, C: Collect<V::Found>>(&'a Walk<'w, V, C>);
 
-impl<V: Visit, C: Collect<V::Found>> Drop for OnPanic<'_, '_, V, C> {
+impl<V: Visit, C: Collect<V::Found>> Drop for EndWalkOnPanic<'_, '_, V, C> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().over = true;

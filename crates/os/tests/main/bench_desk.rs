@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
-use toolgate_os::process::{Command, Environment, Exit, Keeping, Phase, Process, plain_text, write_startup};
+use toolgate_os::process::{
+    CaptureOptions, Command, Environment, Exit, Phase, Process, to_plain_text, write_startup_file,
+};
 use toolgate_os::sandbox::Confinement;
 use toolgate_proto::AbsPath;
 
@@ -45,14 +47,14 @@ impl Desk {
         let mut environment = Environment::cut(&from, &[], &set);
         environment.temporary(&self.path("tmp"));
         let own = self.path("own");
-        let keeping = Keeping {
+        let keeping = CaptureOptions {
             head: 100_000,
             tail: 10_000,
             most: 1 << 30,
             file: own.join(toolgate_os::fresh_id("out_")),
             file_at_once: false,
         };
-        let startup = Some(write_startup(&own).unwrap());
+        let startup = Some(write_startup_file(&own).unwrap());
         Command { text: text.to_owned(), cwd: self.ws(), environment, startup, keeping, confinement: None }
     }
 
@@ -128,7 +130,7 @@ impl Started {
     }
 
     pub(super) fn text(&self) -> String {
-        plain_text(&self.process.written().head)
+        to_plain_text(&self.process.written().head)
     }
 
     /// Waits for the shell's end.
@@ -138,6 +140,6 @@ impl Started {
     }
 
     pub(super) fn until_text(&self, words: &str) {
-        self.until(|process| plain_text(&process.written().head).contains(words));
+        self.until(|process| to_plain_text(&process.written().head).contains(words));
     }
 }

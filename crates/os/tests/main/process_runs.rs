@@ -64,7 +64,7 @@ fn too_much_output_ends_the_command() {
     command.keeping.most = 1_000_000;
     let started = desk.start_command(command);
     started.ended();
-    assert!(started.process.wrote_too_much());
+    assert!(started.process.is_over_output_limit());
     assert_eq!(started.process.written().total, 1_000_000);
     assert!(started.process.wait_gone(super::bench_desk::LONG));
     assert_eq!(desk.alive(), Vec::<String>::new());

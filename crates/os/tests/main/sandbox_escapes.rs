@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use toolgate_os::sandbox::{Backend, Confinement, Net, bubblewrap_usable};
+use toolgate_os::sandbox::{Backend, Confinement, Net, check_bubblewrap};
 
 /// Attempts by system call, in `tests/probe/escape.c`.
 const CALLS: &[&str] = &[
@@ -493,7 +493,7 @@ fn no_command_gets_out() {
 /// The other backend: either it holds, or it says that it cannot be had.
 #[test]
 fn no_command_gets_out_of_bubblewrap() {
-    if let Err(problem) = bubblewrap_usable() {
+    if let Err(problem) = check_bubblewrap() {
         let world = World::new();
         let confinement = Confinement { backend: Backend::Bubblewrap, ..world.confinement() };
         let command = toolgate_os::process::Command {

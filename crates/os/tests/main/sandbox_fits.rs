@@ -2,7 +2,7 @@
 
 use super::bench_desk::Desk;
 use toolgate_os::process::Exit;
-use toolgate_os::sandbox::{Backend, Confinement, bubblewrap_usable};
+use toolgate_os::sandbox::{Backend, Confinement, check_bubblewrap};
 
 const ORDINARY: &[&str] = &[
     "ls -la",
@@ -144,7 +144,7 @@ fn ordinary_commands_are_unchanged() {
 /// Where it is; where it is not, `no_command_gets_out_of_bubblewrap` checks that this is said.
 #[test]
 fn ordinary_commands_are_unchanged_in_bubblewrap() {
-    if bubblewrap_usable().is_ok() {
+    if check_bubblewrap().is_ok() {
         check(Backend::Bubblewrap);
     }
 }

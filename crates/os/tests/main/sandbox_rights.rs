@@ -3,7 +3,7 @@
 use super::bench_desk::Desk;
 use std::sync::Arc;
 use toolgate_os::process::{Exit, find_programs};
-use toolgate_os::sandbox::{Access, Confinement, FileGuard, PathGuard, Withheld};
+use toolgate_os::sandbox::{Access, Confinement, FileGuard, PathGuard, WithheldFileMode};
 use toolgate_proto::AbsPath;
 
 /// Keeps back `.env` wherever it lies, and lets nothing be called `.git` or be written to `locked`.
@@ -51,7 +51,7 @@ impl World {
             readable: Some(vec![self.desk.ws(), self.desk.path("own")]),
             executable: Some(find_programs(&names, &path, &self.desk.ws(), &[self.desk.ws()])),
             guard: FileGuard::new(Arc::new(NameGuard)),
-            withheld: Withheld::Empty,
+            withheld: WithheldFileMode::Empty,
             required: true,
             ..Confinement::default()
         }

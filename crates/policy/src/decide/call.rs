@@ -33,37 +33,37 @@ const LOOSENING_STATE: [&str; 6] = ["mode", "settings", "config", "permissions",
 
 impl Case<'_> {
     /// Everything that is decided of the call as a whole.
-    pub(crate) fn weigh_call(&mut self) {
+    pub(crate) fn check_call(&mut self) {
         let (compiled, request) = (self.compiled, self.request);
         let tool = request.tool;
         if let Some(reason) = &compiled.unusable {
             self.object(Force::Deny, Stage::Usable, reason.clone());
         }
-        if !compiled.disabled.is_empty() && compiled.disabled.iter().any(|name| tool.answers_to(name)) {
+        if !compiled.disabled.is_empty() && compiled.disabled.iter().any(|name| tool.has_name(name)) {
             let text = format!("`{}` is switched off here", tool.name);
             self.object(Force::Deny, Stage::DenyRules, Reason::new(Code::DeniedByRule, text));
         }
         if let Some(id) = named(&compiled.deny, tool, Reading::Broad) {
             let text = format!("`{}` is denied", tool.name);
-            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
         }
         if let Some(id) = compiled.deny.params.find(tool, request.input) {
             let text = format!("`{}` is denied with this input", tool.name);
-            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
         }
         if self.mode == Mode::Deny {
             let reason = Reason::new(Code::DeniedByMode, "mode deny lets nothing run");
             self.object(Force::Deny, Stage::Mode, reason);
         }
-        self.weigh_opinions();
-        self.weigh_book();
+        self.check_hook_opinions();
+        self.check_policy_books();
         if let Some(id) = named(&compiled.ask, tool, Reading::Broad) {
             let text = "a rule wants a person to be asked".to_owned();
-            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
         if let Some(id) = compiled.ask.params.find(tool, request.input) {
             let text = "a rule wants a person to be asked about this input".to_owned();
-            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
         if tool.requires_interaction {
             let reason = Reason::new(Code::NobodyToAsk, "the tool needs a person");
@@ -79,11 +79,11 @@ impl Case<'_> {
         }
         if request.intent.effects.is_empty() && tool.source != SourceId::Builtin {
             // Only built-in tools are believed when they say that they touch nothing.
-            self.needs_grant("the tool does not say what it would do");
+            self.require_grant("the tool does not say what it would do");
         }
     }
 
-    fn weigh_opinions(&mut self) {
+    fn check_hook_opinions(&mut self) {
         for opinion in self.request.opinions {
             let because = opinion.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             match opinion.action {
@@ -100,7 +100,7 @@ impl Case<'_> {
         }
     }
 
-    fn weigh_book(&mut self) {
+    fn check_policy_books(&mut self) {
         let Some(answer) = self.compiled.books.answer(self.request.tool, self.request.input) else { return };
         let reason = |code: Code, text: &str| {
             Reason::new(code, answer.message.unwrap_or(text)).by(answer.reference.clone())
@@ -123,25 +123,25 @@ impl Case<'_> {
     }
 
     /// One effect that the tool itself named.
-    pub(crate) fn weigh_effect(&mut self, effect: &Effect) {
+    pub(crate) fn check_effect(&mut self, effect: &Effect) {
         match effect {
-            Effect::Read { path, scope } => self.weigh_read(path, *scope, super::paths::Via::Tool),
-            Effect::Write { path, kind } => self.weigh_write(path, *kind, super::paths::Via::Tool),
-            Effect::Exec { command } => self.weigh_command(command),
-            Effect::Fetch { url } => self.weigh_fetch(url),
+            Effect::Read { path, scope } => self.check_read(path, *scope, super::paths::AccessOrigin::Tool),
+            Effect::Write { path, kind } => self.check_write(path, *kind, super::paths::AccessOrigin::Tool),
+            Effect::Exec { command } => self.check_command(command),
+            Effect::Fetch { url } => self.check_fetch(url),
             Effect::Search { query } => {
                 let bare = self.compiled.allow.tools.find_name("WebSearch").map(Grant::Rule);
                 match self.grant.or(bare) {
-                    Some(grant) => self.ground_of_grant(grant),
+                    Some(grant) => self.add_grant_reason(grant),
                     None => self.uncovered(
                         format!("no rule allows to search the web for `{query}`"),
                         Some("WebSearch".to_owned()),
                     ),
                 }
             }
-            Effect::Delegate { agent } => self.weigh_agent(agent),
-            Effect::Skill { name, args } => self.weigh_skill(name, args.as_deref()),
-            Effect::Remote { server, tool } => self.weigh_remote(server, tool),
+            Effect::Delegate { agent } => self.check_agent(agent),
+            Effect::Skill { name, args } => self.check_skill(name, args.as_deref()),
+            Effect::Remote { server, tool } => self.check_remote_tool(server, tool),
             Effect::Ask => self.ground("the tool only asks the person", None),
             Effect::State { name } => {
                 let harmless = self.request.tool.source == SourceId::Builtin
@@ -149,20 +149,20 @@ impl Case<'_> {
                 if harmless {
                     self.ground("only toolgate's own state changes", None);
                 } else {
-                    self.needs_grant("the tool changes state that toolgate keeps");
+                    self.require_grant("the tool changes state that toolgate keeps");
                 }
             }
             Effect::Opaque => {
-                self.refuse_in_plan("the tool cannot say what it would do");
-                self.needs_grant("the tool cannot say what it would do");
+                self.ask_in_plan_mode("the tool cannot say what it would do");
+                self.require_grant("the tool cannot say what it would do");
             }
         }
     }
 
     /// Only a rule for the whole tool covers it.
-    fn needs_grant(&mut self, text: &str) {
+    fn require_grant(&mut self, text: &str) {
         match self.grant {
-            Some(grant) => self.ground_of_grant(grant),
+            Some(grant) => self.add_grant_reason(grant),
             None => {
                 let name = self.request.tool.name.to_string();
                 self.uncovered(format!("{text}, and no rule allows it"), Some(name));
@@ -171,29 +171,29 @@ impl Case<'_> {
     }
 
     /// In mode plan every change asks, whatever rules and hooks say.
-    pub(crate) fn refuse_in_plan(&mut self, what: &str) {
+    pub(crate) fn ask_in_plan_mode(&mut self, what: &str) {
         if self.mode == Mode::Plan {
             let text = format!("{what}, and mode plan only reads");
             self.object(Force::Explicit, Stage::Mode, Reason::new(Code::DeniedByMode, text));
         }
     }
 
-    fn weigh_agent(&mut self, agent: &str) {
+    fn check_agent(&mut self, agent: &str) {
         let compiled = self.compiled;
         if let Some(id) = compiled.deny.agents.find(agent) {
             let text = format!("agent `{agent}` is denied");
-            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
         }
         if let Some(id) = compiled.ask.agents.find(agent) {
             let text = format!("a rule wants a person to be asked about agent `{agent}`");
-            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
         if let Some(mode) = self.request.input.get("mode").and_then(Value::as_str) {
-            self.weigh_agent_mode(mode);
+            self.check_agent_mode(mode);
         }
         let rule = compiled.allow.agents.find(agent).map(Grant::Rule);
         match rule.or(self.grant).or(compiled.allow.tools.find_name("Agent").map(Grant::Rule)) {
-            Some(grant) => self.ground_of_grant(grant),
+            Some(grant) => self.add_grant_reason(grant),
             None => self.uncovered(
                 format!("no rule allows agent `{agent}`"),
                 Some(crate::rule::grammar::write("Agent", agent)),
@@ -202,7 +202,7 @@ impl Case<'_> {
     }
 
     /// An agent gets no looser mode than the session has.
-    fn weigh_agent_mode(&mut self, mode: &str) {
+    fn check_agent_mode(&mut self, mode: &str) {
         let wanted: Result<Mode, _> = mode.parse();
         let looser = match wanted {
             Ok(Mode::Bypass) => self.mode != Mode::Bypass,
@@ -219,19 +219,19 @@ impl Case<'_> {
         self.object(force, Stage::Mode, Reason::new(Code::DeniedByMode, text));
     }
 
-    fn weigh_skill(&mut self, name: &str, args: Option<&str>) {
+    fn check_skill(&mut self, name: &str, args: Option<&str>) {
         let compiled = self.compiled;
         if let Some(id) = compiled.deny.skills.find_any_use(name, args) {
             let text = format!("skill `{name}` is denied");
-            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
         }
         if let Some(id) = compiled.ask.skills.find_any_use(name, args) {
             let text = format!("a rule wants a person to be asked about skill `{name}`");
-            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
         let rule = compiled.allow.skills.find(name, args).map(Grant::Rule);
         match rule.or(self.grant) {
-            Some(grant) => self.ground_of_grant(grant),
+            Some(grant) => self.add_grant_reason(grant),
             None => {
                 let content = if args.is_some() { format!("{name} *") } else { name.to_owned() };
                 let suggestion = crate::rule::grammar::write("Skill", &content);
@@ -240,23 +240,23 @@ impl Case<'_> {
         }
     }
 
-    fn weigh_remote(&mut self, server: &str, tool: &str) {
+    fn check_remote_tool(&mut self, server: &str, tool: &str) {
         let compiled = self.compiled;
-        if let Some(id) = compiled.deny.mcp.find_meant(server, tool, |_| true) {
+        if let Some(id) = compiled.deny.mcp.find_possible(server, tool, |_| true) {
             let text = format!("`{tool}` of server `{server}` is denied");
-            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
         }
-        if let Some(id) = compiled.ask.mcp.find_meant(server, tool, |_| true) {
+        if let Some(id) = compiled.ask.mcp.find_possible(server, tool, |_| true) {
             let text = format!("a rule wants a person to be asked about `{tool}` of server `{server}`");
-            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
-        self.refuse_in_plan("another server may change anything");
+        self.ask_in_plan_mode("another server may change anything");
         if !self.request.survey.only_spoken_of {
-            self.weigh_remote_paths();
+            self.check_remote_paths();
         }
         let rule = compiled.allow.mcp.find(server, tool, |_| true).map(Grant::Rule);
         match rule.or(self.grant) {
-            Some(grant) => self.ground_of_grant(grant),
+            Some(grant) => self.add_grant_reason(grant),
             None => self.uncovered(
                 format!("no rule allows `{tool}` of server `{server}`"),
                 Some(crate::mcp::joined_name(server, tool)),
@@ -266,7 +266,7 @@ impl Case<'_> {
 
     /// Another server does what it likes with a path, so a path among the arguments is judged as if it were read and
     /// written: by its spelling, because the server may see another file system, and by where it leads on this one.
-    fn weigh_remote_paths(&mut self) {
+    fn check_remote_paths(&mut self) {
         for path in argument_paths(self.request.input, self.request.workspace) {
             let spelled = path.lexical().to_string();
             let fact = self.request.facts.get(&path).filter(|fact| fact.problem.is_none());
@@ -277,9 +277,9 @@ impl Case<'_> {
                     .collect()
             });
             let shared = fact.is_some_and(|fact| fact.hard_linked && fact.kind == EntryKind::File);
-            self.weigh_remote_path(&spelled);
+            self.check_remote_path(&spelled);
             for form in led.iter().filter(|form| **form != spelled) {
-                self.weigh_remote_path(form);
+                self.check_remote_path(form);
             }
             if shared {
                 let text = format!("`{path}` is the same file as another name somewhere else");
@@ -289,7 +289,7 @@ impl Case<'_> {
         }
     }
 
-    fn weigh_remote_path(&mut self, text: &str) {
+    fn check_remote_path(&mut self, text: &str) {
         let folded = fold_path(text);
         let compiled = self.compiled;
         let held = |index: &ActionIndex| {
@@ -300,12 +300,12 @@ impl Case<'_> {
         let (denied, asked) = (held(&compiled.deny), held(&compiled.ask));
         if let Some(id) = denied {
             let text = format!("`{text}` is denied");
-            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
             return;
         }
         if let Some(id) = asked {
             let text = format!("a rule wants a person to be asked about `{text}`");
-            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
         if let Some(why) = compiled.guarded.protected(&folded, self.request.workspace) {
             let text = format!("another server may write `{text}`: {why}");

@@ -4,7 +4,7 @@ use super::rights::Allowed;
 use crate::compile::Compiled;
 use crate::decide::Request;
 use crate::fold::fold_path;
-use crate::judgement::{Judgement, PartVerdict, Step};
+use crate::judgement::{CommandVerdict, Judgement, Step};
 use crate::raw::Action;
 use crate::rule::path::Places;
 use crate::shell::Part;
@@ -82,7 +82,7 @@ pub(crate) enum Force {
 
 /// A reason not to let a call pass.
 #[derive(Debug, Clone)]
-pub(crate) struct Objection {
+pub(crate) struct PolicyObjection {
     pub(crate) force: Force,
     pub(crate) stage: Stage,
     pub(crate) reason: Reason,
@@ -97,11 +97,11 @@ pub(crate) struct Case<'r> {
     pub(crate) exact: Places<'r>,
     /// Where deny and ask patterns start.
     pub(crate) folded: Places<'r>,
-    pub(crate) objections: Vec<Objection>,
+    pub(crate) objections: Vec<PolicyObjection>,
     /// Why parts of the call may pass, in the order found.
     pub(crate) grounds: Vec<(Cow<'static, str>, Option<u32>)>,
     pub(crate) warnings: Vec<Warning>,
-    pub(crate) parts: Vec<PartVerdict>,
+    pub(crate) parts: Vec<CommandVerdict>,
     /// Narrow rules that would have covered what is not covered.
     pub(crate) suggestions: Vec<String>,
     /// What allows every use of the tool.
@@ -169,11 +169,18 @@ impl<'r> Case<'r> {
     }
 
     pub(crate) fn object(&mut self, force: Force, stage: Stage, reason: Reason) {
-        self.objections.push(Objection { force, stage, reason });
+        self.objections.push(PolicyObjection { force, stage, reason });
     }
 
     /// An objection by a rule.
-    pub(crate) fn object_by(&mut self, force: Force, stage: Stage, code: Code, text: String, rule: u32) {
+    pub(crate) fn add_rule_objection(
+        &mut self,
+        force: Force,
+        stage: Stage,
+        code: Code,
+        text: String,
+        rule: u32,
+    ) {
         let reason = Reason { text, code, rule: self.compiled.reference(rule) };
         self.object(force, stage, reason);
     }
@@ -188,7 +195,7 @@ impl<'r> Case<'r> {
         self.grounds.push((text.into(), rule));
     }
 
-    pub(crate) fn ground_of_grant(&mut self, grant: Grant) {
+    pub(crate) fn add_grant_reason(&mut self, grant: Grant) {
         match grant {
             Grant::Rule(id) => self.ground("a rule allows the tool", Some(id)),
             Grant::Book => self.ground("the policy book allows the tool", None),
@@ -347,12 +354,12 @@ impl<'r> Case<'r> {
             unreadable,
             network,
             rights,
-            git: if approval == Approval::Given { self.approved_git() } else { self.git },
+            git: if approval == Approval::Given { self.approved_git_terms() } else { self.git },
         }
     }
 
     /// What git does in a call that a person approved: nothing in it relies on git only reading.
-    fn approved_git(&self) -> GitTerms {
+    fn approved_git_terms(&self) -> GitTerms {
         let parts = || self.request.survey.commands.iter().flat_map(|command| &command.analysis.parts);
         let usage = if !parts().any(Part::runs_git) {
             GitUse::Absent
@@ -399,7 +406,7 @@ impl<'r> Case<'r> {
     }
 }
 
-impl Objection {
+impl PolicyObjection {
     fn step(&self) -> Step {
         Step {
             looked_at: self.stage.as_str().into(),

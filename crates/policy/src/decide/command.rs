@@ -1,13 +1,13 @@
 //! Command lines: every simple command must be covered, any may be denied or asked about.
 
 use super::case::{Case, Force, Grant, Stage};
-use super::paths::Via;
+use super::paths::AccessOrigin;
 use crate::facts::EntryKind;
-use crate::judgement::PartVerdict;
+use crate::judgement::CommandVerdict;
 use crate::protect::Touch;
 use crate::raw::{Action, Enforcement};
 use crate::rule::{ActionIndex, squeeze_blanks};
-use crate::shell::{self, Analysis, Inferred, Origin, Part, Phase, Standing};
+use crate::shell::{self, Analysis, InferredEffect, Origin, Part, Phase, Standing};
 use std::borrow::Cow;
 use toolgate_proto::{
     AbsPath, Code, CommandLine, Effect, GitTerms, GitUse, Mode, Reason, Severity, SourceId,
@@ -15,7 +15,7 @@ use toolgate_proto::{
 
 /// What covers a simple command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Cover {
+enum CommandCoverage {
     /// A rule for exactly this command, or this line.
     Exact(u32),
     /// A rule with a wildcard.
@@ -32,46 +32,54 @@ enum Cover {
 
 impl Case<'_> {
     /// A command line.
-    pub(crate) fn weigh_command(&mut self, line: &CommandLine) {
+    pub(crate) fn check_command(&mut self, line: &CommandLine) {
         let survey = self.request.survey;
         let analysis = match survey.analysis(line) {
             Some(analysis) => Cow::Borrowed(analysis),
             None => Cow::Owned(shell::analyse(line, self.request.workspace)),
         };
-        self.weigh_line(line, &analysis);
+        self.check_line(line, &analysis);
         self.plain_syntax = analysis.plain_syntax;
-        let whole = self.exact_line(line);
-        let mut covers: Vec<Option<Cover>> = Vec::with_capacity(analysis.parts.len());
+        let whole = self.find_exact_line_rule(line);
+        let mut covers: Vec<Option<CommandCoverage>> = Vec::with_capacity(analysis.parts.len());
         for part in &analysis.parts {
             // An exact rule for a wrapper and what it runs speaks of both.
             let runner = part.run_by.and_then(|runner| covers.get(runner).copied().flatten());
             let spoken = match runner {
-                Some(Cover::Exact(id)) => Some(id),
+                Some(CommandCoverage::Exact(id)) => Some(id),
                 Some(
-                    Cover::Rule(_) | Cover::Grant(_) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing,
+                    CommandCoverage::Rule(_)
+                    | CommandCoverage::Grant(_)
+                    | CommandCoverage::ReadOnly
+                    | CommandCoverage::AcceptEdits
+                    | CommandCoverage::Nothing,
                 )
                 | None => whole,
             };
-            let cover = spoken.map(Cover::Exact).or_else(|| self.cover(part));
+            let cover = spoken.map(CommandCoverage::Exact).or_else(|| self.cover(part));
             self.covered_as_whole |= match cover {
-                Some(Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing) => false,
-                Some(Cover::Exact(_) | Cover::Rule(_) | Cover::Grant(_)) => true,
+                Some(CommandCoverage::ReadOnly | CommandCoverage::AcceptEdits | CommandCoverage::Nothing) => {
+                    false
+                }
+                Some(CommandCoverage::Exact(_) | CommandCoverage::Rule(_) | CommandCoverage::Grant(_)) => {
+                    true
+                }
                 // A mode or a hook may answer for it. What is known to only read, or to write only known paths, needs no
                 // more rights for that: a setting that makes the question stricter must not widen the sandbox.
-                None => !self.is_known_reading(part) && !is_known_edit(part),
+                None => !self.is_known_read_only(part) && !is_known_edit(part),
             };
-            self.weigh_part(part, cover);
+            self.check_simple_command(part, cover);
             covers.push(cover);
         }
         self.git = git_terms(&analysis.parts, &covers);
-        self.weigh_doubt(&analysis, whole);
+        self.check_doubt(&analysis, whole);
         if analysis.parts.is_empty() && analysis.doubt.is_none() {
             self.ground("nothing runs", None);
         }
     }
 
     /// What holds for the line as a whole.
-    fn weigh_line(&mut self, line: &CommandLine, analysis: &Analysis) {
+    fn check_line(&mut self, line: &CommandLine, analysis: &Analysis) {
         let compiled = self.compiled;
         if compiled.managed.disable_skill_shell_execution
             && matches!(self.request.tool.source, SourceId::Skill { .. })
@@ -81,17 +89,17 @@ impl Case<'_> {
         }
         if let Some(id) = compiled.deny.tools.find_name("Bash") {
             let text = "commands are denied".to_owned();
-            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
         }
         if let Some(id) = compiled.ask.tools.find_name("Bash") {
             let text = "a rule wants a person to be asked about commands".to_owned();
-            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
         // A line that cannot be taken apart is at least compared as it stands. Deny and ask rules may match more
         // than bash would read, so any space separates words for them.
         if analysis.doubt.is_some() {
             let text = line.text.split_whitespace().collect::<Vec<_>>().join(" ");
-            self.weigh_text(&text);
+            self.check_command_text(&text);
         }
         if line.unsandboxed {
             let (force, text) = if compiled.allow_unsandboxed {
@@ -119,15 +127,15 @@ impl Case<'_> {
     }
 
     /// A rule for exactly the text of the line.
-    fn exact_line(&self, line: &CommandLine) -> Option<u32> {
+    fn find_exact_line_rule(&self, line: &CommandLine) -> Option<u32> {
         self.compiled.allow.commands.find_exact(&squeeze_blanks(&line.text))
     }
 
     /// A line that is not understood asks, unless a rule is for exactly this line.
-    fn weigh_doubt(&mut self, analysis: &Analysis, whole: Option<u32>) {
+    fn check_doubt(&mut self, analysis: &Analysis, whole: Option<u32>) {
         let Some(doubt) = &analysis.doubt else { return };
         self.warn(doubt.kind.as_str(), Severity::High, doubt.text.clone());
-        self.refuse_in_plan("the command is not understood");
+        self.ask_in_plan_mode("the command is not understood");
         if let Some(id) = whole {
             self.ground("a rule allows exactly this line", Some(id));
             return;
@@ -140,48 +148,57 @@ impl Case<'_> {
     /// neither mode bypass nor a hook answers it.
     fn unread(&self, program: Option<&str>) -> Force {
         let mut guarded = [&self.compiled.deny, &self.compiled.ask].into_iter();
-        if guarded.any(|index| index.may_speak_of(program)) { Force::Explicit } else { Force::ByDefault }
+        if guarded.any(|index| index.may_apply_to(program)) { Force::Explicit } else { Force::ByDefault }
     }
 
     /// Deny and ask rules for one spelling of a command.
-    fn weigh_text(&mut self, text: &str) {
+    fn check_command_text(&mut self, text: &str) {
         let find = |index: &ActionIndex| index.commands.find(text);
         let (denied, asked) = (find(&self.compiled.deny), find(&self.compiled.ask));
         if let Some(id) = denied {
             let text = format!("a rule denies `{text}`");
-            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
         }
         if let Some(id) = asked {
             let text = format!("a rule wants a person to be asked about `{text}`");
-            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
     }
 
     /// One simple command.
-    fn weigh_part(&mut self, part: &Part, cover: Option<Cover>) {
+    fn check_simple_command(&mut self, part: &Part, cover: Option<CommandCoverage>) {
         let before = self.objections.len();
         for text in &part.deny_texts {
-            self.weigh_text(text);
+            self.check_command_text(text);
         }
         let rule = match cover {
-            Some(Cover::Exact(id) | Cover::Rule(id) | Cover::Grant(Grant::Rule(id))) => Some(id),
-            Some(Cover::Grant(Grant::Book) | Cover::ReadOnly | Cover::AcceptEdits | Cover::Nothing)
+            Some(
+                CommandCoverage::Exact(id)
+                | CommandCoverage::Rule(id)
+                | CommandCoverage::Grant(Grant::Rule(id)),
+            ) => Some(id),
+            Some(
+                CommandCoverage::Grant(Grant::Book)
+                | CommandCoverage::ReadOnly
+                | CommandCoverage::AcceptEdits
+                | CommandCoverage::Nothing,
+            )
             | None => None,
         };
-        let exactly = matches!(cover, Some(Cover::Exact(_)));
+        let exactly = matches!(cover, Some(CommandCoverage::Exact(_)));
         let via = match cover {
-            Some(_) => Via::Granted { exactly },
-            None => Via::Command,
+            Some(_) => AccessOrigin::Granted { exactly },
+            None => AccessOrigin::Command,
         };
         self.skips_hidden = skips_hidden(part);
         for inferred in &part.effects {
-            self.weigh_inferred(inferred, via, rule);
+            self.check_inferred_effect(inferred, via, rule);
         }
-        if !part.only_reads() && cover != Some(Cover::Nothing) {
-            self.refuse_in_plan("a command that may change something would run");
+        if !part.only_reads() && cover != Some(CommandCoverage::Nothing) {
+            self.ask_in_plan_mode("a command that may change something would run");
         }
         match cover {
-            Some(cover) => self.ground_of_cover(cover, part),
+            Some(cover) => self.add_coverage_reason(cover, part),
             None if part.allow_text.is_some() => {
                 let suggestion = self.command_rule(part);
                 self.uncovered(format!("no rule allows `{}`", part.text), suggestion);
@@ -195,7 +212,7 @@ impl Case<'_> {
         let worst = self.objections.get(before..).unwrap_or_default();
         let worst = worst.iter().max_by_key(|objection| objection.force);
         self.parts.push(match worst {
-            Some(objection) => PartVerdict {
+            Some(objection) => CommandVerdict {
                 text: part.text.clone(),
                 action: match objection.force {
                     Force::ByDefault | Force::Explicit => Action::Ask,
@@ -204,7 +221,7 @@ impl Case<'_> {
                 reason: objection.reason.text.clone(),
                 rule: objection.reason.rule.clone(),
             },
-            None => PartVerdict {
+            None => CommandVerdict {
                 text: part.text.clone(),
                 action: Action::Allow,
                 reason: self.grounds.last().map_or_else(String::new, |(text, _)| text.to_string()),
@@ -214,44 +231,44 @@ impl Case<'_> {
     }
 
     /// What covers a part, if anything does.
-    fn cover(&self, part: &Part) -> Option<Cover> {
+    fn cover(&self, part: &Part) -> Option<CommandCoverage> {
         let allow = &self.compiled.allow;
         let Some(text) = part.allow_text.as_deref() else {
             // Words that are only known at run time: no rule can speak of them, but the kernel bounds what they reach.
             let unseen = part.reads_unknown_paths && self.unread(part.program.as_deref()) == Force::ByDefault;
-            return (unseen && self.passes_as_reading(part)).then_some(Cover::ReadOnly);
+            return (unseen && self.is_allowed_as_read_only(part)).then_some(CommandCoverage::ReadOnly);
         };
         if text.is_empty() {
-            return Some(Cover::Nothing);
+            return Some(CommandCoverage::Nothing);
         }
         let exact = allow.commands.find_exact(text).or_else(|| allow.commands.find_exact(&part.text));
         if let Some(id) = exact {
-            return Some(Cover::Exact(id));
+            return Some(CommandCoverage::Exact(id));
         }
         // A wildcard grants the plain use of a program, not options that make it another one.
         if part.plain {
-            if let Some(id) = allow.commands.find_open(text) {
-                return Some(Cover::Rule(id));
+            if let Some(id) = allow.commands.find_wildcard(text) {
+                return Some(CommandCoverage::Rule(id));
             }
             let bare = allow.tools.find_name("Bash").map(Grant::Rule);
             if let Some(grant) = self.grant.or(bare) {
-                return Some(Cover::Grant(grant));
+                return Some(CommandCoverage::Grant(grant));
             }
         }
-        if self.passes_as_reading(part) {
-            return Some(Cover::ReadOnly);
+        if self.is_allowed_as_read_only(part) {
+            return Some(CommandCoverage::ReadOnly);
         }
-        (self.mode == Mode::AcceptEdits && is_known_edit(part)).then_some(Cover::AcceptEdits)
+        (self.mode == Mode::AcceptEdits && is_known_edit(part)).then_some(CommandCoverage::AcceptEdits)
     }
 
     /// Whether a command passes because it can do nothing but read.
-    fn passes_as_reading(&self, part: &Part) -> bool {
-        self.compiled.auto_read_only && self.is_known_reading(part)
+    fn is_allowed_as_read_only(&self, part: &Part) -> bool {
+        self.compiled.auto_read_only && self.is_known_read_only(part)
     }
 
     /// Whether it is known that a command can do nothing but read. Its redirects are judged by themselves.
-    fn is_known_reading(&self, part: &Part) -> bool {
-        let by_itself = |inferred: &&Inferred| inferred.origin != Origin::Redirect;
+    fn is_known_read_only(&self, part: &Part) -> bool {
+        let by_itself = |inferred: &&InferredEffect| inferred.origin != Origin::Redirect;
         let mut own = part.effects.iter().filter(by_itself).map(|inferred| &inferred.effect);
         // Where the kernel does not hold a command to its effects, only what is plain and fully known passes.
         let enforced = self.compiled.enforcement == Enforcement::Kernel;
@@ -270,44 +287,48 @@ impl Case<'_> {
             .is_some_and(|fact| fact.kind == EntryKind::Missing && fact.problem.is_none())
     }
 
-    fn ground_of_cover(&mut self, cover: Cover, part: &Part) {
+    fn add_coverage_reason(&mut self, cover: CommandCoverage, part: &Part) {
         match cover {
-            Cover::Exact(id) | Cover::Rule(id) => self.ground("a rule allows the command", Some(id)),
-            Cover::Grant(grant) => self.ground_of_grant(grant),
-            Cover::ReadOnly => self.ground(format!("`{}` only reads", part.text), None),
-            Cover::AcceptEdits => self.ground("mode acceptEdits allows changes inside the workspace", None),
-            Cover::Nothing => self.ground("nothing runs", None),
+            CommandCoverage::Exact(id) | CommandCoverage::Rule(id) => {
+                self.ground("a rule allows the command", Some(id))
+            }
+            CommandCoverage::Grant(grant) => self.add_grant_reason(grant),
+            CommandCoverage::ReadOnly => self.ground(format!("`{}` only reads", part.text), None),
+            CommandCoverage::AcceptEdits => {
+                self.ground("mode acceptEdits allows changes inside the workspace", None)
+            }
+            CommandCoverage::Nothing => self.ground("nothing runs", None),
         }
     }
 
-    fn weigh_inferred(&mut self, inferred: &Inferred, via: Via, rule: Option<u32>) {
+    fn check_inferred_effect(&mut self, inferred: &InferredEffect, via: AccessOrigin, rule: Option<u32>) {
         let via = match inferred.origin {
-            Origin::Redirect => Via::Redirect,
+            Origin::Redirect => AccessOrigin::Redirect,
             Origin::Argument | Origin::Program => via,
         };
         match &inferred.effect {
             Effect::Read { path, scope } => {
                 if let Some(glob) = &inferred.glob {
-                    self.weigh_glob(inferred, glob, via);
+                    self.check_glob(inferred, glob, via);
                 }
-                self.weigh_read(path, *scope, via);
+                self.check_read(path, *scope, via);
             }
             Effect::Write { path, kind } => {
                 if let Some(glob) = &inferred.glob {
-                    self.weigh_glob(inferred, glob, via);
+                    self.check_glob(inferred, glob, via);
                 }
-                self.weigh_write(path, *kind, via);
+                self.check_write(path, *kind, via);
                 let directory =
                     self.request.facts.get(path).is_some_and(|fact| fact.kind == EntryKind::Directory);
                 for entry in &inferred.entries {
                     if entry.contains(['*', '?', '[']) {
-                        self.weigh_pattern(&format!("{path}/{entry}"), path, Touch::Write, true);
+                        self.check_glob_pattern(&format!("{path}/{entry}"), path, Touch::Write, true);
                     } else if directory {
-                        self.weigh_write(&path.join(entry), *kind, via);
+                        self.check_write(&path.join(entry), *kind, via);
                     }
                 }
             }
-            Effect::Fetch { url } => self.weigh_inferred_fetch(url, via, rule),
+            Effect::Fetch { url } => self.check_inferred_fetch(url, via, rule),
             Effect::Exec { .. }
             | Effect::Search { .. }
             | Effect::Delegate { .. }
@@ -321,9 +342,9 @@ impl Case<'_> {
 }
 
 /// What git does in a line, by what its commands are allowed by.
-fn git_terms(parts: &[Part], covers: &[Option<Cover>]) -> GitTerms {
+fn git_terms(parts: &[Part], covers: &[Option<CommandCoverage>]) -> GitTerms {
     let mut covered = parts.iter().zip(covers);
-    let relies = covered.any(|(part, cover)| part.runs_git() && *cover == Some(Cover::ReadOnly));
+    let relies = covered.any(|(part, cover)| part.runs_git() && *cover == Some(CommandCoverage::ReadOnly));
     let usage = match (parts.iter().any(Part::runs_git), relies, parts.iter().all(Part::reads_if_bounded)) {
         (false, _, _) => GitUse::Absent,
         (true, true, true) => GitUse::Reads,
@@ -353,11 +374,11 @@ fn skips_hidden(part: &Part) -> bool {
         None => word.strip_prefix('-').is_some_and(|flags| flags.contains(|c| letters.contains(c))),
     };
     part.argv.iter().all(|word| word.live.is_none() && !shows(&word.text))
-        && !(part.program.as_deref() == Some("rg") && picks_hidden(part))
+        && !(part.program.as_deref() == Some("rg") && has_glob_for_hidden(part))
 }
 
 /// Whether a glob for `rg` may match a hidden name: what a glob asks for is looked at although it is hidden.
-fn picks_hidden(part: &Part) -> bool {
+fn has_glob_for_hidden(part: &Part) -> bool {
     let mut words = part.argv.iter().map(|word| word.text.as_str());
     let hidden = |glob: &str| {
         let name = glob.rsplit('/').next().unwrap_or(glob);

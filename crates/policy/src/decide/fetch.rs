@@ -2,10 +2,10 @@
 
 use super::Policy;
 use super::case::{Case, Force, Grant, Stage};
-use super::paths::Via;
+use super::paths::AccessOrigin;
 use crate::compile::Compiled;
 use crate::raw::Action;
-use crate::rule::domain::{DomainHit, DomainIndex, Ports};
+use crate::rule::domain::{DomainHit, DomainIndex, DomainPorts};
 use crate::rule::grammar;
 use crate::url::{AddressClass, Target};
 use toolgate_proto::{Code, Mode, Reason, Severity};
@@ -16,15 +16,16 @@ impl Policy {
     /// connections of a command that runs behind the filtering proxy.
     pub fn judge_target(&self, target: &Target) -> (Action, Reason) {
         let compiled = &*self.compiled;
-        if let Some(reason) = denied_host(compiled, target).or_else(|| private_host(compiled, target)) {
+        if let Some(reason) = host_denial(compiled, target).or_else(|| private_host_denial(compiled, target))
+        {
             return (Action::Deny, reason);
         }
-        if let Some(hit) = held_by(&compiled.ask.domains, target) {
+        if let Some(hit) = find_restricting_rule(&compiled.ask.domains, target) {
             let reason = Reason::new(Code::NobodyToAsk, "a rule wants a person to be asked about the host");
             return (Action::Ask, with_rule(compiled, reason, hit.id));
         }
         let bare = compiled.allow.tools.find_name("WebFetch").map(Grant::Rule);
-        match granted_host(compiled, target, bare) {
+        match host_allow_reason(compiled, target, bare) {
             Some(ground) => (Action::Allow, Reason::new(Code::DeniedByRule, ground.text)),
             None => (
                 Action::Ask,
@@ -34,8 +35,8 @@ impl Policy {
     }
 
     /// The rule or list that denies a host, whatever else would grant it.
-    pub fn denies_target(&self, target: &Target) -> Option<Reason> {
-        denied_host(&self.compiled, target)
+    pub fn target_denial(&self, target: &Target) -> Option<Reason> {
+        host_denial(&self.compiled, target)
     }
 
     /// Whether a private host was named by the person: by a setting, or by an allow rule that spells it.
@@ -58,25 +59,25 @@ fn with_rule(compiled: &Compiled, reason: Reason, id: u32) -> Reason {
 }
 
 /// The first rule of a list that holds back a host: all of its ports, or the one that the rule names.
-fn held_by(index: &DomainIndex, target: &Target) -> Option<DomainHit> {
+fn find_restricting_rule(index: &DomainIndex, target: &Target) -> Option<DomainHit> {
     first(index.hits(&target.host).filter(|hit| match hit.ports {
-        Ports::Usual | Ports::Every => true,
-        Ports::Only(port) => port == target.port,
+        DomainPorts::Usual | DomainPorts::Every => true,
+        DomainPorts::Only(port) => port == target.port,
     }))
 }
 
 /// A deny rule or the blocked list.
-fn denied_host(compiled: &Compiled, target: &Target) -> Option<Reason> {
+fn host_denial(compiled: &Compiled, target: &Target) -> Option<Reason> {
     let host = target.host_text();
-    if let Some(hit) = held_by(&compiled.deny.domains, target) {
+    if let Some(hit) = find_restricting_rule(&compiled.deny.domains, target) {
         let reason = Reason::new(Code::DeniedByRule, format!("a rule denies `{host}`"));
         return Some(with_rule(compiled, reason, hit.id));
     }
-    let blocked = held_by(&compiled.fetch.blocked, target);
+    let blocked = find_restricting_rule(&compiled.fetch.blocked, target);
     blocked.map(|_| Reason::new(Code::DeniedByRule, format!("`{host}` is blocked")))
 }
 
-fn private_host(compiled: &Compiled, target: &Target) -> Option<Reason> {
+fn private_host_denial(compiled: &Compiled, target: &Target) -> Option<Reason> {
     let class = target.private()?;
     if names_private(compiled, &target.host) {
         return None;
@@ -92,14 +93,14 @@ pub(crate) struct Ground {
 }
 
 /// What allows a host, port included. A host that reads like another one must be spelled by a rule.
-fn granted_host(compiled: &Compiled, target: &Target, grant: Option<Grant>) -> Option<Ground> {
+fn host_allow_reason(compiled: &Compiled, target: &Target, grant: Option<Grant>) -> Option<Ground> {
     let usual = matches!(target.port, 80 | 443);
     let fits = |hit: &DomainHit| {
         let port = match hit.ports {
             // Whoever names a private host means the server that runs there, whichever port it has.
-            Ports::Usual => usual || (hit.named && target.private().is_some()),
-            Ports::Only(port) => port == target.port,
-            Ports::Every => true,
+            DomainPorts::Usual => usual || (hit.named && target.private().is_some()),
+            DomainPorts::Only(port) => port == target.port,
+            DomainPorts::Every => true,
         };
         port && (hit.named || !target.confusable)
     };
@@ -124,7 +125,7 @@ fn granted_host(compiled: &Compiled, target: &Target, grant: Option<Grant>) -> O
 
 impl Case<'_> {
     /// A fetch by a tool.
-    pub(crate) fn weigh_fetch(&mut self, url: &str) {
+    pub(crate) fn check_fetch(&mut self, url: &str) {
         let target = match Target::parse(url) {
             Ok(target) => target,
             Err(why) => {
@@ -133,10 +134,10 @@ impl Case<'_> {
             }
         };
         let compiled = self.compiled;
-        if let Some(reason) = denied_host(compiled, &target) {
+        if let Some(reason) = host_denial(compiled, &target) {
             self.object(Force::Deny, Stage::DenyRules, reason);
         }
-        if let Some(reason) = private_host(compiled, &target) {
+        if let Some(reason) = private_host_denial(compiled, &target) {
             self.object(Force::Deny, Stage::Risks, reason);
         }
         self.ask_about_host(&target);
@@ -149,7 +150,7 @@ impl Case<'_> {
             self.warn("confusable_host", Severity::High, text);
         }
         let bare = compiled.allow.tools.find_name("WebFetch").map(Grant::Rule);
-        match granted_host(compiled, &target, self.grant.or(bare)) {
+        match host_allow_reason(compiled, &target, self.grant.or(bare)) {
             Some(ground) => self.ground(ground.text, ground.rule),
             None => {
                 let host = target.host_text();
@@ -164,23 +165,23 @@ impl Case<'_> {
     }
 
     fn ask_about_host(&mut self, target: &Target) {
-        if let Some(hit) = held_by(&self.compiled.ask.domains, target) {
+        if let Some(hit) = find_restricting_rule(&self.compiled.ask.domains, target) {
             let text = format!("a rule wants a person to be asked about `{}`", target.host_text());
-            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, hit.id);
+            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, hit.id);
         }
     }
 
     /// A fetch that follows from the words of a command. A rule for the command covers it, but for deny and ask rules
     /// on the host and for metadata services, which no command needs by accident.
-    pub(crate) fn weigh_inferred_fetch(&mut self, url: &str, via: Via, rule: Option<u32>) {
+    pub(crate) fn check_inferred_fetch(&mut self, url: &str, via: AccessOrigin, rule: Option<u32>) {
         let target = Target::parse(url).or_else(|_| Target::parse(&format!("http://{url}")));
         let Ok(target) = target else {
-            if via == Via::Redirect || via == Via::Command {
+            if via == AccessOrigin::Redirect || via == AccessOrigin::Command {
                 self.uncovered(format!("the command reaches `{url}`"), None);
             }
             return;
         };
-        if let Some(reason) = denied_host(self.compiled, &target) {
+        if let Some(reason) = host_denial(self.compiled, &target) {
             self.object(Force::Deny, Stage::DenyRules, reason);
         }
         self.ask_about_host(&target);
@@ -193,7 +194,7 @@ impl Case<'_> {
             self.warn("metadata_service", Severity::Critical, text.clone());
             self.object(Force::Explicit, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
         }
-        if via == Via::Redirect && self.mode != Mode::Bypass {
+        if via == AccessOrigin::Redirect && self.mode != Mode::Bypass {
             self.uncovered(format!("a redirect reaches `{host}`"), None);
         }
     }

@@ -1,14 +1,14 @@
 //! Shell patterns: the files that they name now are judged one by one; where those are not known, the pattern is.
 
 use super::case::{Case, Force, Stage};
-use super::paths::Via;
+use super::paths::AccessOrigin;
 use crate::fold::fold_path;
-use crate::protect::{Touch, below_roots};
+use crate::protect::{Touch, strip_workspace_roots};
 use crate::protected_names::NAMES;
 use crate::rule::ActionIndex;
 use crate::rule::path::PathIndex;
 use crate::rule::segment::{Reach, Segment, Shape};
-use crate::shell::Inferred;
+use crate::shell::InferredEffect;
 use toolgate_proto::{AbsPath, Code, Effect, Reason, Scope, Severity, WriteKind};
 
 /// Well-known names of secrets. A pattern that begins with enough of one, and fits it, is taken to mean it.
@@ -44,27 +44,27 @@ const SECRET_ENDINGS: &[&str] = &["server.pem", "server.key", "server.p12", "ser
 
 impl Case<'_> {
     /// What a command would do to the files that a pattern names.
-    pub(crate) fn weigh_glob(&mut self, inferred: &Inferred, glob: &str, via: Via) {
+    pub(crate) fn check_glob(&mut self, inferred: &InferredEffect, glob: &str, via: AccessOrigin) {
         let matches = self.request.facts.glob(glob).unwrap_or_default();
         if let Effect::Read { path: dir, scope } = &inferred.effect {
             if matches.is_empty() {
-                self.weigh_pattern(glob, dir, Touch::Read, *scope == Scope::Tree);
+                self.check_glob_pattern(glob, dir, Touch::Read, *scope == Scope::Tree);
             }
             for path in matches {
-                self.weigh_read(path, *scope, via);
+                self.check_read(path, *scope, via);
             }
         } else if let Effect::Write { path: dir, kind } = &inferred.effect {
             if matches.is_empty() {
-                self.weigh_pattern(glob, dir, Touch::Write, *kind == WriteKind::Tree);
+                self.check_glob_pattern(glob, dir, Touch::Write, *kind == WriteKind::Tree);
             }
             for path in matches {
-                self.weigh_write(path, *kind, via);
+                self.check_write(path, *kind, via);
             }
         }
     }
 
     /// A pattern of which the files are not known: rules, protected and sensitive names that it may meet.
-    pub(crate) fn weigh_pattern(&mut self, glob: &str, dir: &AbsPath, touch: Touch, deep: bool) {
+    pub(crate) fn check_glob_pattern(&mut self, glob: &str, dir: &AbsPath, touch: Touch, deep: bool) {
         let folded = fold_path(glob).into_owned();
         let dir_text = fold_path(&dir.lexical().to_string()).into_owned();
         let rest = folded.strip_prefix(dir_text.trim_end_matches('/')).unwrap_or(&folded);
@@ -83,14 +83,14 @@ impl Case<'_> {
         let found = rules(&compiled.deny).or_else(|| rules(&compiled.ask));
         if let Some(id) = found {
             let text = format!("`{glob}` may name something that a rule keeps back");
-            self.object_by(Force::Explicit, Stage::Risks, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::Explicit, Stage::Risks, Code::NobodyToAsk, text, id);
         }
         let bare: String = folded.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).collect();
         let workspace = self.request.workspace;
         let spoken = [folded.as_str(), bare.as_str()];
         let protected = || {
             let spoken = spoken.iter().find_map(|text| compiled.guarded.protected(text, workspace));
-            spoken.or_else(|| meets_protected(rest).map(|name| format!("it fits `{name}`")))
+            spoken.or_else(|| match_protected_name(rest).map(|name| format!("it fits `{name}`")))
         };
         if touch == Touch::Write
             && let Some(why) = protected()
@@ -100,9 +100,10 @@ impl Case<'_> {
         }
         let secret = spoken
             .iter()
-            .find_map(|text| compiled.guarded.sensitive(below_roots(text, workspace), touch))
+            .find_map(|text| compiled.guarded.sensitive(strip_workspace_roots(text, workspace), touch))
             .or_else(|| {
-                meets_secret(rest).map(|name| format!("`{glob}` may name `{name}`, which may hold secrets"))
+                match_secret_name(rest)
+                    .map(|name| format!("`{glob}` may name `{name}`, which may hold secrets"))
             });
         if let Some(why) = secret {
             self.warn("sensitive_path", Severity::High, why.clone());
@@ -112,10 +113,10 @@ impl Case<'_> {
 }
 
 /// The well-known secret that a pattern below a directory is taken to mean, if it is.
-fn meets_secret(pattern: &str) -> Option<&'static str> {
-    patterned_names(pattern).find_map(|(name, segment)| {
+fn match_secret_name(pattern: &str) -> Option<&'static str> {
+    wildcard_names(pattern).find_map(|(name, segment)| {
         let fits = |secret: &str| Segment::fit(std::slice::from_ref(&segment), secret);
-        let start = spelled_start(name);
+        let start = literal_prefix(name);
         // A pattern for names with a dot is about few files; any other must spell out enough of the name.
         let enough = start.starts_with('.') || start.len() >= 3;
         let by_start = SECRET_NAMES.iter().find(|secret| enough && secret.starts_with(start) && fits(secret));
@@ -126,9 +127,9 @@ fn meets_secret(pattern: &str) -> Option<&'static str> {
 }
 
 /// The protected name that a pattern below a directory is taken to mean, if it is: one that it begins like and fits.
-fn meets_protected(pattern: &str) -> Option<&'static str> {
-    patterned_names(pattern).find_map(|(name, segment)| {
-        let start = spelled_start(name);
+fn match_protected_name(pattern: &str) -> Option<&'static str> {
+    wildcard_names(pattern).find_map(|(name, segment)| {
+        let start = literal_prefix(name);
         let fits = |own: &&&str| {
             !start.is_empty() && own.starts_with(start) && Segment::fit(std::slice::from_ref(&segment), own)
         };
@@ -137,12 +138,12 @@ fn meets_protected(pattern: &str) -> Option<&'static str> {
 }
 
 /// The names of a pattern that have wildcards.
-fn patterned_names(pattern: &str) -> impl Iterator<Item = (&str, Segment)> {
+fn wildcard_names(pattern: &str) -> impl Iterator<Item = (&str, Segment)> {
     let names = pattern.split('/').filter(|name| name.contains(['*', '?', '[']));
     names.filter_map(|name| Some((name, Segment::parse(name)?)))
 }
 
 /// What a pattern spells out before its first wildcard.
-fn spelled_start(name: &str) -> &str {
+fn literal_prefix(name: &str) -> &str {
     name.find(['*', '?', '[', '\\']).and_then(|end| name.get(..end)).unwrap_or_default()
 }

@@ -14,11 +14,11 @@ mod question;
 mod rights;
 
 use crate::compile::Compiled;
-use crate::facts::{Facts, Workspace};
+use crate::facts::{PathFacts, Workspace};
 use crate::filter::ReadFilter;
 use crate::guard::CommandGuard;
-use crate::judgement::{Judgement, Opinion};
-use crate::raw::{Problem, RawPolicy, Switches};
+use crate::judgement::{HookOpinion, Judgement};
+use crate::raw::{ManagedRestrictions, Problem, RawPolicy};
 use crate::shell::{self, Analysis};
 use case::{Approval, Case};
 use serde_json::{Map, Value};
@@ -37,18 +37,18 @@ pub struct Request<'a> {
     /// What it would do.
     pub intent: &'a Intent,
     /// What [`Policy::survey`] found out about the intent, so that commands are analysed once.
-    pub survey: &'a Survey,
+    pub survey: &'a IntentSurvey,
     /// Where the session works.
     pub workspace: &'a Workspace,
     /// What is really at the paths that [`Policy::survey`] named.
-    pub facts: &'a Facts,
+    pub facts: &'a PathFacts,
     /// What hooks think.
-    pub opinions: &'a [Opinion],
+    pub opinions: &'a [HookOpinion],
 }
 
 /// What must be found out before a call can be judged.
 #[derive(Debug, Clone, Default)]
-pub struct Survey {
+pub struct IntentSurvey {
     /// The paths about which facts are needed.
     pub paths: Vec<AbsPath>,
     /// What each command line of the intent would do, in the order of its effects.
@@ -68,7 +68,7 @@ pub struct SurveyedCommand {
     pub analysis: Analysis,
 }
 
-impl Survey {
+impl IntentSurvey {
     /// The analysis of a command line, if this survey made one.
     pub fn analysis(&self, line: &CommandLine) -> Option<&Analysis> {
         self.commands.iter().find(|command| command.line == *line).map(|command| &command.analysis)
@@ -103,7 +103,7 @@ impl Policy {
     }
 
     /// What the organisation has switched off.
-    pub fn switches(&self) -> &Switches {
+    pub fn switches(&self) -> &ManagedRestrictions {
         &self.compiled.managed
     }
 
@@ -116,8 +116,8 @@ impl Policy {
     }
 
     /// Analyses the commands of an intent and names every path whose facts [`Policy::decide`] will want.
-    pub fn survey(&self, intent: &Intent, workspace: &Workspace) -> Survey {
-        let mut survey = Survey::default();
+    pub fn survey(&self, intent: &Intent, workspace: &Workspace) -> IntentSurvey {
+        let mut survey = IntentSurvey::default();
         for effect in &intent.effects {
             if let Effect::Exec { command } = effect {
                 let analysis = shell::analyse(command, workspace);
@@ -145,7 +145,12 @@ impl Policy {
     }
 
     /// The same for a call with its input: arguments of another server's tool may name paths.
-    pub fn survey_call(&self, input: &Map<String, Value>, intent: &Intent, workspace: &Workspace) -> Survey {
+    pub fn survey_call(
+        &self,
+        input: &Map<String, Value>,
+        intent: &Intent,
+        workspace: &Workspace,
+    ) -> IntentSurvey {
         let mut survey = self.survey(intent, workspace);
         if intent.effects.iter().any(|effect| matches!(effect, Effect::Remote { .. })) {
             survey.paths.extend(crate::mcp::argument_paths(input, workspace));
@@ -156,7 +161,7 @@ impl Policy {
     }
 
     /// Whether a call would change what is at a path, as far as its intent and commands tell.
-    pub fn is_written(&self, path: &AbsPath, intent: &Intent, survey: &Survey) -> bool {
+    pub fn is_written(&self, path: &AbsPath, intent: &Intent, survey: &IntentSurvey) -> bool {
         let parts = survey.commands.iter().flat_map(|command| &command.analysis.parts);
         let inferred = parts.flat_map(|part| &part.effects).map(|inferred| &inferred.effect);
         intent
@@ -169,9 +174,9 @@ impl Policy {
     /// Judges a call.
     pub fn decide(&self, request: &Request<'_>) -> Judgement {
         let mut case = Case::new(&self.compiled, self.mode, request);
-        case.weigh_call();
+        case.check_call();
         for effect in &request.intent.effects {
-            case.weigh_effect(effect);
+            case.check_effect(effect);
         }
         case.conclude()
     }

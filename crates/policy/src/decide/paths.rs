@@ -6,7 +6,7 @@
 use super::case::{Case, Force, Grant, Stage};
 use crate::facts::{EntryKind, PathFact};
 use crate::fold::fold_path;
-use crate::protect::{Touch, below_roots, is_under};
+use crate::protect::{Touch, is_under, strip_workspace_roots};
 use crate::raw::Enforcement;
 use crate::rule::ActionIndex;
 use crate::rule::grammar;
@@ -18,7 +18,7 @@ use toolgate_proto::{AbsPath, Code, Mode, Reason, Scope, Severity, WriteKind};
 
 /// Who touches a path, and so what may cover it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Via {
+pub(crate) enum AccessOrigin {
     /// A tool by its own intent: a rule for the tool covers it.
     Tool,
     /// A redirect: only a rule for the path covers it.
@@ -33,7 +33,7 @@ pub(crate) enum Via {
 }
 
 /// The forms of one path.
-struct Forms<'p> {
+struct PathForms<'p> {
     /// Every distinct form, the spelled one (without `..`) first.
     all: Vec<Cow<'p, str>>,
     lexical: Cow<'p, str>,
@@ -42,7 +42,7 @@ struct Forms<'p> {
 }
 
 impl Case<'_> {
-    fn forms<'p>(&self, path: &'p AbsPath) -> Forms<'p>
+    fn forms<'p>(&self, path: &'p AbsPath) -> PathForms<'p>
     where
         Self: 'p,
     {
@@ -63,11 +63,11 @@ impl Case<'_> {
                 all.push(form);
             }
         }
-        Forms { all, lexical, real, fact }
+        PathForms { all, lexical, real, fact }
     }
 
     /// The first deny or ask rule that fits any form.
-    fn any_form(&self, index: &PathIndex, forms: &Forms<'_>) -> Option<u32> {
+    fn find_for_any_form(&self, index: &PathIndex, forms: &PathForms<'_>) -> Option<u32> {
         if index.is_empty() {
             return None;
         }
@@ -75,61 +75,64 @@ impl Case<'_> {
     }
 
     /// Allow rules that fit the spelled and the real path: one for both, or one for each.
-    fn both_forms(&self, indexes: &[&PathIndex], forms: &Forms<'_>) -> Option<u32> {
+    fn find_for_both_forms(&self, indexes: &[&PathIndex], forms: &PathForms<'_>) -> Option<u32> {
         let find = |form: &str| indexes.iter().filter_map(|index| index.find(form, &self.exact)).min();
         let spelled = find(&forms.lexical)?;
         find(&forms.real).map(|real| spelled.min(real))
     }
 
     /// An allow rule for reading: one for editing implies it.
-    fn read_rule(&self, forms: &Forms<'_>) -> Option<u32> {
+    fn find_read_rule(&self, forms: &PathForms<'_>) -> Option<u32> {
         let allow = &self.compiled.allow;
         let bare = ["Read", "Edit"].into_iter().filter_map(|name| allow.tools.find_name(name));
-        self.both_forms(&[&allow.reads, &allow.edits], forms).into_iter().chain(bare).min()
+        self.find_for_both_forms(&[&allow.reads, &allow.edits], forms).into_iter().chain(bare).min()
     }
 
-    fn edit_rule(&self, forms: &Forms<'_>) -> Option<u32> {
+    fn find_edit_rule(&self, forms: &PathForms<'_>) -> Option<u32> {
         let allow = &self.compiled.allow;
-        self.both_forms(&[&allow.edits], forms).into_iter().chain(allow.tools.find_name("Edit")).min()
+        self.find_for_both_forms(&[&allow.edits], forms)
+            .into_iter()
+            .chain(allow.tools.find_name("Edit"))
+            .min()
     }
 
-    fn inside(&self, forms: &Forms<'_>) -> bool {
+    fn inside(&self, forms: &PathForms<'_>) -> bool {
         forms.fact.is_some_and(|fact| {
             fact.problem.is_none() && self.request.workspace.roots.iter().any(|root| fact.real.is_under(root))
         })
     }
 
     /// A read of one entry or of a tree.
-    pub(crate) fn weigh_read(&mut self, path: &AbsPath, scope: Scope, via: Via) {
+    pub(crate) fn check_read(&mut self, path: &AbsPath, scope: Scope, via: AccessOrigin) {
         let forms = self.forms(path);
         if self.is_null(&forms, via) {
             return;
         }
         let compiled = self.compiled;
-        self.weigh_rules(path, &forms, PathUse::Read);
-        let odd = self.weigh_form(path, &forms);
-        if scope == Scope::Tree && via != Via::Tool {
-            self.weigh_tree(path, &forms);
+        self.check_path_rules(path, &forms, PathUse::Read);
+        let odd = self.check_path_form(path, &forms);
+        if scope == Scope::Tree && via != AccessOrigin::Tool {
+            self.check_tree(path, &forms);
         }
-        let secret = self.weigh_sensitive(&forms, Touch::Read, via);
+        let secret = self.check_sensitive(&forms, Touch::Read, via);
         if odd || secret {
             return;
         }
         let inside = self.inside(&forms);
-        if inside && matches!(via, Via::Tool | Via::Redirect) {
+        if inside && matches!(via, AccessOrigin::Tool | AccessOrigin::Redirect) {
             self.ground("it only reads inside the workspace", None);
         }
         if inside {
             return;
         }
-        if let Some(id) = self.read_rule(&forms) {
+        if let Some(id) = self.find_read_rule(&forms) {
             self.ground("a rule allows to read the path", Some(id));
             return;
         }
-        if via == Via::Tool
+        if via == AccessOrigin::Tool
             && let Some(grant) = self.grant
         {
-            self.ground_of_grant(grant);
+            self.add_grant_reason(grant);
             return;
         }
         let force = if compiled.block_reads_outside { Force::Deny } else { Force::ByDefault };
@@ -137,31 +140,31 @@ impl Case<'_> {
     }
 
     /// A change of a file or a tree.
-    pub(crate) fn weigh_write(&mut self, path: &AbsPath, kind: WriteKind, via: Via) {
+    pub(crate) fn check_write(&mut self, path: &AbsPath, kind: WriteKind, via: AccessOrigin) {
         let forms = self.forms(path);
         if self.is_null(&forms, via) {
             return;
         }
-        self.refuse_in_plan("a file would change");
-        self.weigh_rules(path, &forms, PathUse::Edit);
-        let odd = self.weigh_form(path, &forms);
-        let guarded = self.weigh_protected(path, &forms) | self.weigh_removal(path, &forms, kind);
-        let secret = self.weigh_sensitive(&forms, Touch::Write, via);
-        let shared = self.weigh_hard_link(path, &forms);
+        self.ask_in_plan_mode("a file would change");
+        self.check_path_rules(path, &forms, PathUse::Edit);
+        let odd = self.check_path_form(path, &forms);
+        let guarded = self.check_protected(path, &forms) | self.check_removal(path, &forms, kind);
+        let secret = self.check_sensitive(&forms, Touch::Write, via);
+        let shared = self.check_hard_link(path, &forms);
         if odd || guarded || secret || shared {
             return;
         }
         let inside = self.inside(&forms);
         let covered = match via {
-            Via::Tool => self.grant,
-            Via::Redirect => None,
-            Via::Granted { .. } if inside => return,
+            AccessOrigin::Tool => self.grant,
+            AccessOrigin::Redirect => None,
+            AccessOrigin::Granted { .. } if inside => return,
             // What the command may not do by itself is asked about once, as a command.
-            Via::Command if inside => return,
-            Via::Granted { .. } | Via::Command => None,
+            AccessOrigin::Command if inside => return,
+            AccessOrigin::Granted { .. } | AccessOrigin::Command => None,
         };
-        if let Some(grant) = self.edit_rule(&forms).map(Grant::Rule).or(covered) {
-            self.ground_of_grant(grant);
+        if let Some(grant) = self.find_edit_rule(&forms).map(Grant::Rule).or(covered) {
+            self.add_grant_reason(grant);
             return;
         }
         if inside && self.mode == Mode::AcceptEdits {
@@ -169,7 +172,7 @@ impl Case<'_> {
             return;
         }
         if inside {
-            let suggestion = path_rule("Edit", &forms.real);
+            let suggestion = exact_path_rule("Edit", &forms.real);
             self.uncovered(format!("no rule allows to change `{}`", forms.real), suggestion);
             return;
         }
@@ -178,32 +181,38 @@ impl Case<'_> {
     }
 
     /// `/dev/null` holds nothing and keeps nothing; a command's output streams are its own.
-    fn is_null(&self, forms: &Forms<'_>, via: Via) -> bool {
+    fn is_null(&self, forms: &PathForms<'_>, via: AccessOrigin) -> bool {
         let stream = matches!(&*forms.lexical, "/dev/stdout" | "/dev/stderr");
-        (via == Via::Redirect && stream) || forms.all.iter().all(|form| form == "/dev/null")
+        (via == AccessOrigin::Redirect && stream) || forms.all.iter().all(|form| form == "/dev/null")
     }
 
     fn outside(&mut self, path: &AbsPath, force: Force, rule: &str) {
         let real = self.request.facts.get(path).map_or(path, |fact| &fact.real);
         let text = format!("`{real}` lies outside the workspace");
-        let suggestion = path_rule(rule, &real.to_string());
+        let suggestion = exact_path_rule(rule, &real.to_string());
         self.object(force, Stage::Grants, Reason::new(Code::OutsideRoots, text));
         self.suggestions.extend(suggestion);
     }
 
     /// Deny and ask rules for the path.
-    fn weigh_rules(&mut self, path: &AbsPath, forms: &Forms<'_>, usage: PathUse) {
+    fn check_path_rules(&mut self, path: &AbsPath, forms: &PathForms<'_>, usage: PathUse) {
         let find = |index: &ActionIndex| {
-            let reads =
-                || self.any_form(&index.reads, forms).into_iter().chain(index.tools.find_name("Read")).min();
+            let reads = || {
+                self.find_for_any_form(&index.reads, forms)
+                    .into_iter()
+                    .chain(index.tools.find_name("Read"))
+                    .min()
+            };
             match usage {
                 PathUse::Read => reads(),
                 PathUse::Edit => {
-                    let edits =
-                        self.any_form(&index.edits, forms).into_iter().chain(index.tools.find_name("Edit"));
+                    let edits = self
+                        .find_for_any_form(&index.edits, forms)
+                        .into_iter()
+                        .chain(index.tools.find_name("Edit"));
                     // What is held back from reading is held back from changing; a notebook is changed cell by cell,
                     // unread.
-                    let blind = self.request.tool.answers_to("NotebookEdit");
+                    let blind = self.request.tool.has_name("NotebookEdit");
                     edits.chain(if blind { None } else { reads() }).min()
                 }
             }
@@ -216,16 +225,16 @@ impl Case<'_> {
         };
         if let Some(id) = denied {
             let text = format!("a rule denies to {verb} `{path}`");
-            self.object_by(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
         }
         if let Some(id) = asked {
             let text = format!("a rule wants a person to be asked before it may {verb} `{path}`");
-            self.object_by(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
         }
     }
 
     /// What is wrong with the path itself; then nothing can cover it.
-    fn weigh_form(&mut self, path: &AbsPath, forms: &Forms<'_>) -> bool {
+    fn check_path_form(&mut self, path: &AbsPath, forms: &PathForms<'_>) -> bool {
         let problem = match forms.fact {
             None => Some("it was not resolved".to_owned()),
             Some(fact) => fact.problem.clone(),
@@ -237,7 +246,8 @@ impl Case<'_> {
         }
         let real = forms.fact.map(|fact| &fact.real);
         let odd = spelling::oddity(path).or_else(|| real.and_then(spelling::oddity));
-        let odd = odd.or_else(|| spelling::not_text(path).then(|| "the path is not valid text".to_owned()));
+        let odd =
+            odd.or_else(|| spelling::is_not_utf8(path).then(|| "the path is not valid text".to_owned()));
         if let Some(odd) = odd {
             self.warn("path_spelling", Severity::High, odd.clone());
             self.object(Force::Explicit, Stage::Risks, Reason::new(Code::UnresolvablePath, odd));
@@ -258,7 +268,7 @@ impl Case<'_> {
         false
     }
 
-    fn weigh_protected(&mut self, path: &AbsPath, forms: &Forms<'_>) -> bool {
+    fn check_protected(&mut self, path: &AbsPath, forms: &PathForms<'_>) -> bool {
         let (guarded, workspace) = (&self.compiled.guarded, self.request.workspace);
         let why = forms.all.iter().find_map(|form| guarded.protected(&fold_path(form), workspace));
         let Some(why) = why else { return false };
@@ -269,7 +279,7 @@ impl Case<'_> {
     }
 
     /// Removal or change of everything below a directory that holds the workspace or the home directory.
-    fn weigh_removal(&mut self, path: &AbsPath, forms: &Forms<'_>, kind: WriteKind) -> bool {
+    fn check_removal(&mut self, path: &AbsPath, forms: &PathForms<'_>, kind: WriteKind) -> bool {
         let workspace = self.request.workspace;
         let held = workspace.roots.iter().chain([&workspace.cwd]).chain(&workspace.home);
         let holds = held.into_iter().any(|held| {
@@ -286,20 +296,20 @@ impl Case<'_> {
         true
     }
 
-    fn weigh_sensitive(&mut self, forms: &Forms<'_>, touch: Touch, via: Via) -> bool {
+    fn check_sensitive(&mut self, forms: &PathForms<'_>, touch: Touch, via: AccessOrigin) -> bool {
         let workspace = self.request.workspace;
         let why = forms.all.iter().find_map(|form| {
-            self.compiled.guarded.sensitive(below_roots(&fold_path(form), workspace), touch)
+            self.compiled.guarded.sensitive(strip_workspace_roots(&fold_path(form), workspace), touch)
         });
         let Some(why) = why else { return false };
         self.warn("sensitive_path", Severity::High, why.clone());
-        if via == (Via::Granted { exactly: true }) {
+        if via == (AccessOrigin::Granted { exactly: true }) {
             return false;
         }
         let compiled = self.compiled;
         let frank = match touch {
-            Touch::Read => self.both_forms(&[&compiled.frank_reads, &compiled.frank_edits], forms),
-            Touch::Write => self.both_forms(&[&compiled.frank_edits], forms),
+            Touch::Read => self.find_for_both_forms(&[&compiled.frank_reads, &compiled.frank_edits], forms),
+            Touch::Write => self.find_for_both_forms(&[&compiled.frank_edits], forms),
         };
         if let Some(id) = frank {
             self.ground("a rule that speaks of the sensitive name allows it", Some(id));
@@ -309,14 +319,14 @@ impl Case<'_> {
             Touch::Read => "Read",
             Touch::Write => "Edit",
         };
-        let suggestion = path_rule(rule, &forms.real);
+        let suggestion = exact_path_rule(rule, &forms.real);
         self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, why));
         self.suggestions.extend(suggestion);
         true
     }
 
     /// The same file under another name may lie anywhere.
-    fn weigh_hard_link(&mut self, path: &AbsPath, forms: &Forms<'_>) -> bool {
+    fn check_hard_link(&mut self, path: &AbsPath, forms: &PathForms<'_>) -> bool {
         let shared = forms.fact.is_some_and(|fact| fact.hard_linked && fact.kind == EntryKind::File);
         if shared {
             let text = format!("`{path}` is the same file as another name somewhere else");
@@ -328,7 +338,7 @@ impl Case<'_> {
 
     /// A command that reads a tree may show what a rule keeps back. The sandbox withholds it; that a rule was written
     /// for it is reason enough to ask all the same.
-    fn weigh_tree(&mut self, path: &AbsPath, forms: &Forms<'_>) {
+    fn check_tree(&mut self, path: &AbsPath, forms: &PathForms<'_>) {
         // Nothing lies below a file.
         if forms.fact.is_some_and(|fact| fact.kind == EntryKind::File && fact.problem.is_none()) {
             return;
@@ -346,13 +356,13 @@ impl Case<'_> {
         let found = below(&compiled.deny.reads).or_else(|| below(&compiled.ask.reads));
         if let Some(id) = found {
             let text = format!("the command may read something below `{path}` that a rule keeps back");
-            self.object_by(Force::ByDefault, Stage::Risks, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(Force::ByDefault, Stage::Risks, Code::NobodyToAsk, text, id);
         }
     }
 }
 
 /// A rule for exactly this path.
-fn path_rule(rule: &str, path: &str) -> Option<String> {
+fn exact_path_rule(rule: &str, path: &str) -> Option<String> {
     if path.chars().any(char::is_control) {
         return None;
     }

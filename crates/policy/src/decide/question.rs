@@ -1,18 +1,18 @@
 //! What a person is asked, and what would have spared the question.
 
-use super::case::{Case, Force, Objection, Stage};
+use super::case::{Case, Force, PolicyObjection, Stage};
 use super::path_of;
-use crate::lint::{RUNS_ANYTHING, over_broad};
+use crate::lint::{ARBITRARY_CODE_RUNNERS, over_broad_reason};
 use crate::raw::Action;
 use crate::rule::{Rule, grammar};
 use crate::shell::Part;
 use toolgate_proto::{AbsPath, Code, Effect, Mode, Question, Reason, Severity, Suggestion, Verdict};
 
 /// Most suggestions that a person is shown.
-const MOST_SUGGESTIONS: usize = 5;
+const MAX_SUGGESTIONS: usize = 5;
 
 /// Programs whose second word says what they do, so that a rule for both words is narrow.
-const HAS_SUBCOMMANDS: &[&str] = &[
+const PROGRAMS_WITH_SUBCOMMANDS: &[&str] = &[
     "npm",
     "pnpm",
     "yarn",
@@ -55,7 +55,7 @@ const HAS_SUBCOMMANDS: &[&str] = &[
 ];
 
 /// Second words that run or change anything, so that a prefix rule for both words is not narrow.
-const OPEN_SUBCOMMANDS: &[&str] = &[
+const OPEN_ENDED_SUBCOMMANDS: &[&str] = &[
     "run",
     "exec",
     "x",
@@ -80,7 +80,7 @@ const OPEN_SUBCOMMANDS: &[&str] = &[
 
 impl Case<'_> {
     /// The one place where a question becomes a denial in mode `dontAsk`.
-    pub(crate) fn ask(&self, objection: Objection, suggestions: Vec<Suggestion>) -> Verdict {
+    pub(crate) fn ask(&self, objection: PolicyObjection, suggestions: Vec<Suggestion>) -> Verdict {
         let explicit = objection.force == Force::Explicit;
         let reason = objection.reason;
         if self.mode == Mode::DontAsk {
@@ -129,7 +129,7 @@ impl Case<'_> {
 
     /// How much could go wrong.
     pub(crate) fn risk(&self) -> Severity {
-        let own = self.request.intent.effects.iter().map(risk_of).max().unwrap_or(Severity::Low);
+        let own = self.request.intent.effects.iter().map(effect_risk).max().unwrap_or(Severity::Low);
         let named = self.compiled.books.risk(self.request.tool).unwrap_or(own);
         let only_reads = !self.parts.is_empty()
             && self.request.survey.commands.iter().all(|command| {
@@ -146,7 +146,7 @@ impl Case<'_> {
             return out;
         }
         for rule in &self.suggestions {
-            if out.len() < MOST_SUGGESTIONS && !out.iter().any(|other| other.rule == *rule) && narrow(rule) {
+            if out.len() < MAX_SUGGESTIONS && !out.iter().any(|other| other.rule == *rule) && narrow(rule) {
                 out.push(Suggestion { rule: rule.clone() });
             }
         }
@@ -162,9 +162,9 @@ impl Case<'_> {
         let prefix = match second {
             Some(second)
                 if part.plain
-                    && HAS_SUBCOMMANDS.contains(&program)
+                    && PROGRAMS_WITH_SUBCOMMANDS.contains(&program)
                     && !second.starts_with('-')
-                    && !OPEN_SUBCOMMANDS.contains(&second)
+                    && !OPEN_ENDED_SUBCOMMANDS.contains(&second)
                     && third.is_some() =>
             {
                 Some(format!("{program} {second} *"))
@@ -177,7 +177,7 @@ impl Case<'_> {
     }
 
     /// The smallest change of settings that would let the call pass.
-    pub(crate) fn flip(&self, objection: &Objection, suggestions: &[Suggestion]) -> Option<String> {
+    pub(crate) fn flip(&self, objection: &PolicyObjection, suggestions: &[Suggestion]) -> Option<String> {
         if let Some(rule) = &objection.reason.rule
             && objection.stage != Stage::Grants
         {
@@ -224,14 +224,14 @@ impl Case<'_> {
 /// Whether a rule lets no more pass than people mean when they say yes once.
 fn narrow(rule: &str) -> bool {
     let Ok(parsed) = Rule::parse(rule, Action::Allow, &AbsPath::root()) else { return false };
-    if over_broad(&parsed).is_some() {
+    if over_broad_reason(&parsed).is_some() {
         return false;
     }
     let opens = match &parsed {
         Rule::Command(crate::rule::bash::CommandPattern::Prefix(prefix)) => {
             let mut words = prefix.split(' ');
             let program = words.next().unwrap_or("").rsplit('/').next().unwrap_or("");
-            words.next().is_none() && RUNS_ANYTHING.contains(&program)
+            words.next().is_none() && ARBITRARY_CODE_RUNNERS.contains(&program)
         }
         Rule::Command(_)
         | Rule::Tool(_)
@@ -246,7 +246,7 @@ fn narrow(rule: &str) -> bool {
     !opens
 }
 
-fn risk_of(effect: &Effect) -> Severity {
+fn effect_risk(effect: &Effect) -> Severity {
     match effect {
         Effect::Read { .. } | Effect::Ask | Effect::State { .. } => Severity::Low,
         Effect::Write { .. } | Effect::Search { .. } | Effect::Fetch { .. } | Effect::Skill { .. } => {

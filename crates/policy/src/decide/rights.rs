@@ -7,7 +7,7 @@
 use super::case::Case;
 use crate::compile::Compiled;
 use crate::guard::GuardScope;
-use crate::shell::{Analysis, Inferred};
+use crate::shell::{Analysis, InferredEffect};
 use std::collections::BTreeSet;
 use toolgate_proto::{AbsPath, CommandRights, Effect, RightsLevel, Scope, WriteKind, WriteRight};
 
@@ -34,7 +34,7 @@ impl Case<'_> {
         let whole = allowed == Allowed::AsWhole
             || self.covered_as_whole
             || analyses.iter().any(|analysis| analysis.doubt.is_some());
-        let inferred: Vec<&Inferred> =
+        let inferred: Vec<&InferredEffect> =
             analyses.iter().flat_map(|analysis| &analysis.parts).flat_map(|part| &part.effects).collect();
         let mut rights =
             if whole {
@@ -64,14 +64,14 @@ impl Case<'_> {
     }
 
     /// The workspace, and what the effects name outside of it.
-    fn read_rights(&self, inferred: &[&Inferred], analyses: &[&Analysis]) -> Vec<AbsPath> {
+    fn read_rights(&self, inferred: &[&InferredEffect], analyses: &[&Analysis]) -> Vec<AbsPath> {
         let mut paths: BTreeSet<AbsPath> = self.request.workspace.roots.iter().cloned().collect();
         let parts = analyses.iter().flat_map(|analysis| &analysis.parts);
         paths.extend(parts.flat_map(|part| &part.looks_in).cloned());
         for inferred in inferred {
             match &inferred.effect {
                 Effect::Read { path, .. } | Effect::Write { path, .. } => {
-                    paths.extend(self.certain_real(path))
+                    paths.extend(self.certain_real_path(path))
                 }
                 Effect::Exec { .. }
                 | Effect::Fetch { .. }
@@ -90,7 +90,7 @@ impl Case<'_> {
         paths.into_iter().collect()
     }
 
-    fn write_rights(&self, inferred: &[&Inferred]) -> Vec<WriteRight> {
+    fn write_rights(&self, inferred: &[&InferredEffect]) -> Vec<WriteRight> {
         let mut out: Vec<WriteRight> = Vec::new();
         let mut add = |path: AbsPath, scope: Scope| {
             let right = WriteRight { path, scope };
@@ -100,7 +100,7 @@ impl Case<'_> {
         };
         for inferred in inferred {
             let Effect::Write { path, kind } = &inferred.effect else { continue };
-            let Some(real) = self.certain_real(path) else { continue };
+            let Some(real) = self.certain_real_path(path) else { continue };
             let inside = self.request.workspace.roots.iter().any(|root| real.is_under(root));
             if real.as_path() == std::path::Path::new("/dev/null") || self.answered_by_default && !inside {
                 continue;
@@ -112,7 +112,7 @@ impl Case<'_> {
             if let Some(glob) = &inferred.glob {
                 match self.request.facts.glob(glob) {
                     Some(matches) => {
-                        for path in matches.iter().filter_map(|path| self.certain_real(path)) {
+                        for path in matches.iter().filter_map(|path| self.certain_real_path(path)) {
                             add(path, scope);
                         }
                     }
@@ -131,7 +131,7 @@ impl Case<'_> {
     }
 
     /// Paths that were granted by name although they are kept back by default.
-    fn named_paths(&self, inferred: &[&Inferred]) -> Vec<AbsPath> {
+    fn named_paths(&self, inferred: &[&InferredEffect]) -> Vec<AbsPath> {
         let scope = GuardScope::new(self.request.workspace, &CommandRights::none());
         let mut out: Vec<AbsPath> = Vec::new();
         for inferred in inferred.iter().filter(|inferred| inferred.glob.is_none()) {
@@ -150,7 +150,7 @@ impl Case<'_> {
             };
             let entries = inferred.entries.iter().map(|entry| path.join(entry));
             for path in entries.chain([path.clone()]) {
-                let real = self.certain_real(&path).unwrap_or_else(|| path.lexical());
+                let real = self.certain_real_path(&path).unwrap_or_else(|| path.lexical());
                 if kept(&scope, self.compiled, &real) && !out.contains(&real) {
                     out.push(real);
                 }
@@ -160,7 +160,7 @@ impl Case<'_> {
     }
 
     /// Where a path leads, if that is known for certain.
-    fn certain_real(&self, path: &AbsPath) -> Option<AbsPath> {
+    fn certain_real_path(&self, path: &AbsPath) -> Option<AbsPath> {
         self.request.facts.get(path).filter(|fact| fact.problem.is_none()).map(|fact| fact.real.clone())
     }
 }

@@ -20,7 +20,7 @@ use shell::Commands;
 pub struct GeminiRule {
     /// The tools; absent where `mcpName` means a whole server.
     #[serde(default, alias = "tool_name")]
-    pub tool_name: Option<OneOrMany>,
+    pub tool_name: Option<StringOrList>,
     /// Only for calls of this agent.
     #[serde(default)]
     pub subagent: Option<String>,
@@ -35,12 +35,12 @@ pub struct GeminiRule {
     pub args_pattern: Option<String>,
     /// What a command begins with.
     #[serde(default, alias = "command_prefix")]
-    pub command_prefix: Option<OneOrMany>,
+    pub command_prefix: Option<StringOrList>,
     /// A regular expression that a command begins with.
     #[serde(default, alias = "command_regex")]
     pub command_regex: Option<String>,
     /// `allow`, `ask_user` or `deny`.
-    pub decision: Decision,
+    pub decision: GeminiDecision,
     /// From 0 to 999; the highest wins.
     pub priority: u16,
     /// The approval modes in which it counts; none means all.
@@ -63,14 +63,14 @@ pub struct GeminiRule {
 /// One text or several.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum OneOrMany {
+pub enum StringOrList {
     /// One.
     One(String),
     /// Several.
     Many(Vec<String>),
 }
 
-impl OneOrMany {
+impl StringOrList {
     fn texts(&self) -> Vec<&str> {
         match self {
             Self::One(text) => vec![text],
@@ -82,7 +82,7 @@ impl OneOrMany {
 /// What a rule decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Decision {
+pub enum GeminiDecision {
     /// Let it pass.
     Allow,
     /// Ask.
@@ -92,7 +92,7 @@ pub enum Decision {
     Deny,
 }
 
-impl Decision {
+impl GeminiDecision {
     fn action(self) -> Action {
         match self {
             Self::Allow => Action::Allow,
@@ -121,7 +121,7 @@ pub enum GeminiMode {
 
 /// What the rules come to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Translated {
+pub struct GeminiTranslation {
     /// Settings, ready to be written to a file.
     pub settings: Value,
     /// What does not mean quite the same.
@@ -138,7 +138,7 @@ pub struct Note {
 }
 
 /// Turns rules into settings. An error names the line of a rule that cannot be kept without loosening it.
-pub fn translate(rules: &[GeminiRule]) -> Result<Translated, Note> {
+pub fn translate(rules: &[GeminiRule]) -> Result<GeminiTranslation, Note> {
     let mut sorted: Vec<&GeminiRule> = rules.iter().collect();
     // Among equals the one that stands first wins; the sort keeps their order.
     sorted.sort_by_key(|rule| std::cmp::Reverse(rule.priority));
@@ -256,14 +256,14 @@ impl Desk {
         ];
         let mut counts = true;
         for (_, limit) in limits.into_iter().filter(|(limited, _)| *limited) {
-            if rule.decision == Decision::Allow {
+            if rule.decision == GeminiDecision::Allow {
                 counts = false;
                 self.note(rule.line, format!("left out: it allows {limit}, which cannot be said here"));
             } else {
                 self.note(rule.line, format!("stricter: it was {limit}, and now counts always"));
             }
         }
-        if rule.allow_redirection == Some(true) && rule.decision == Decision::Allow {
+        if rule.allow_redirection == Some(true) && rule.decision == GeminiDecision::Allow {
             self.note(rule.line, "stricter: a redirect is judged as a change of the file it names");
         }
         counts
@@ -278,12 +278,12 @@ impl Desk {
             None => None,
             Some(pattern) => match field_condition(pattern) {
                 Some(condition) => Some(condition),
-                None if rule.decision == Decision::Deny => {
+                None if rule.decision == GeminiDecision::Deny => {
                     let message =
                         format!("`{pattern}` cannot be said of one field, so the denial would be lost");
                     return Err(Note { line: rule.line, message });
                 }
-                None if rule.decision == Decision::AskUser => {
+                None if rule.decision == GeminiDecision::AskUser => {
                     self.note(
                         rule.line,
                         format!("stricter: `{pattern}` cannot be said of one field; every use asks"),
@@ -298,15 +298,15 @@ impl Desk {
         };
         let closes = condition.is_none();
         match rule.decision {
-            Decision::Allow if !closes => {
+            GeminiDecision::Allow if !closes => {
                 self.note(rule.line, "left out: an allow for some inputs of the tool cannot be said here");
             }
-            Decision::Allow => match granted(name) {
+            GeminiDecision::Allow => match granted(name) {
                 Granted::Rule(text) => self.allow.push(text.to_owned()),
                 Granted::Already => {}
                 Granted::Never => self.note(rule.line, format!("left out: `{name}` is not known here")),
             },
-            Decision::AskUser | Decision::Deny => {
+            GeminiDecision::AskUser | GeminiDecision::Deny => {
                 let others =
                     ALSO.iter().find(|(tool, _)| *tool == name).map_or(&[][..], |(_, others)| others);
                 for tool in std::iter::once(name).chain(others.iter().copied()) {
@@ -324,16 +324,16 @@ impl Desk {
         let action = rule.decision.action();
         if rule.args_pattern.is_some() {
             return match rule.decision {
-                Decision::Deny => {
+                GeminiDecision::Deny => {
                     let message = "a pattern on the input of an MCP tool cannot be kept".to_owned();
                     Err(Note { line: rule.line, message })
                 }
-                Decision::AskUser => {
+                GeminiDecision::AskUser => {
                     self.note(rule.line, "stricter: the pattern on the input is dropped; every use asks");
                     self.ask.push(pattern);
                     Ok(())
                 }
-                Decision::Allow => {
+                GeminiDecision::Allow => {
                     self.note(rule.line, "left out: it allows only some inputs of an MCP tool");
                     Ok(())
                 }
@@ -362,19 +362,19 @@ impl Desk {
             self.note(line, format!("stricter: the weaker rule on line {} comes first here", rule.line));
         }
         match rule.decision {
-            Decision::Allow if pattern == "mcp__*" => {
+            GeminiDecision::Allow if pattern == "mcp__*" => {
                 self.note(rule.line, "left out: no rule may allow every tool of every server");
             }
-            Decision::Allow => self.allow.push(pattern.clone()),
-            Decision::AskUser => self.ask.push(pattern.clone()),
-            Decision::Deny => self.deny.push(pattern.clone()),
+            GeminiDecision::Allow => self.allow.push(pattern.clone()),
+            GeminiDecision::AskUser => self.ask.push(pattern.clone()),
+            GeminiDecision::Deny => self.deny.push(pattern.clone()),
         }
         self.servers.push((pattern, action, rule.line));
         Ok(())
     }
 
-    fn finish(mut self) -> Translated {
-        self.questions.extend(self.commands.leaves_questions());
+    fn finish(mut self) -> GeminiTranslation {
+        self.questions.extend(self.commands.default_ask_line());
         let mut notes = Vec::new();
         std::mem::take(&mut self.commands).finish(&mut self.allow, &mut self.ask, &mut self.deny, &mut notes);
         notes.into_iter().for_each(|(line, message)| self.note(line, message));
@@ -400,15 +400,15 @@ impl Desk {
             settings.insert("policy".to_owned(), json!({ "rules": self.book }));
         }
         self.notes.sort_by_key(|note| note.line);
-        Translated { settings: Value::Object(settings), notes: self.notes }
+        GeminiTranslation { settings: Value::Object(settings), notes: self.notes }
     }
 }
 
 /// Which tools a rule is about.
 fn subjects(rule: &GeminiRule) -> Result<Vec<Subject>, &'static str> {
-    let names = rule.tool_name.as_ref().map(OneOrMany::texts);
+    let names = rule.tool_name.as_ref().map(StringOrList::texts);
     if let Some(server) = &rule.mcp_name {
-        let server = if server == "*" { "*".to_owned() } else { plain_server(server) };
+        let server = if server == "*" { "*".to_owned() } else { normalise_server(server) };
         let names = names.unwrap_or_else(|| vec!["*"]);
         let pattern = |name: &&str| match (server.as_str(), *name) {
             ("*", "*") => "mcp__*".to_owned(),
@@ -433,17 +433,19 @@ fn subjects(rule: &GeminiRule) -> Result<Vec<Subject>, &'static str> {
             "run_shell_command" | "ShellTool" => out.push(Subject::Shell),
             "mcp_*" => out.push(Subject::Server("mcp__*".to_owned())),
             _ => match name.strip_prefix("mcp_").and_then(|rest| rest.split_once('_')) {
-                Some((server, "*")) => out.push(Subject::Server(format!("mcp__{}", plain_server(server)))),
+                Some((server, "*")) => {
+                    out.push(Subject::Server(format!("mcp__{}", normalise_server(server))))
+                }
                 Some((server, tool)) => {
-                    out.push(Subject::Server(format!("mcp__{}__{tool}", plain_server(server))));
+                    out.push(Subject::Server(format!("mcp__{}__{tool}", normalise_server(server))));
                 }
                 None => match (TOOLS.iter().find(|(theirs, _)| *theirs == name), name.split_once("__")) {
                     (Some((_, ours)), _) => out.push(Subject::Tool(ours)),
                     (None, Some((server, "*"))) => {
-                        out.push(Subject::Server(format!("mcp__{}", plain_server(server))));
+                        out.push(Subject::Server(format!("mcp__{}", normalise_server(server))));
                     }
                     (None, Some((server, tool))) => {
-                        out.push(Subject::Server(format!("mcp__{}__{tool}", plain_server(server))));
+                        out.push(Subject::Server(format!("mcp__{}__{tool}", normalise_server(server))));
                     }
                     (None, None) => out.push(Subject::Unknown(name.to_owned())),
                 },
@@ -454,7 +456,7 @@ fn subjects(rule: &GeminiRule) -> Result<Vec<Subject>, &'static str> {
 }
 
 /// A server's name as rules spell it; `*` stays.
-fn plain_server(name: &str) -> String {
+fn normalise_server(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*') { c } else { '_' })
         .collect()

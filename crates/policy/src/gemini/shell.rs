@@ -3,7 +3,7 @@
 //! A prefix becomes `Bash(prefix *)`. A regular expression becomes patterns with `*` where that says exactly the same;
 //! else a rule that holds back looks for the expression anywhere in the line, which is stricter.
 
-use super::{Decision, GeminiRule, OneOrMany, bash};
+use super::{GeminiDecision, GeminiRule, StringOrList, bash};
 use crate::raw::Action;
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ impl Commands {
         }
         let expression = match (&rule.command_prefix, &rule.command_regex, &rule.args_pattern) {
             (Some(prefixes), _, _) => {
-                let patterns = prefixes_of(prefixes)?;
+                let patterns = prefix_patterns(prefixes)?;
                 self.entries.push(Entry { action, patterns, line: rule.line });
                 return Ok(());
             }
@@ -62,7 +62,7 @@ impl Commands {
             }
         };
         if let Some(rest) = expression.strip_prefix('^') {
-            if rule.decision == Decision::Allow {
+            if rule.decision == GeminiDecision::Allow {
                 notes.push(
                     "left out: `^` never matches inside the input, so it never allowed anything".to_owned(),
                 );
@@ -80,7 +80,7 @@ impl Commands {
         book: &mut Vec<Value>,
         notes: &mut Vec<String>,
     ) -> Result<(), String> {
-        match globs(expression, rule.decision == Decision::Allow) {
+        match globs(expression, rule.decision == GeminiDecision::Allow) {
             Some(patterns) => {
                 self.entries.push(Entry { action: rule.decision.action(), patterns, line: rule.line });
                 Ok(())
@@ -97,7 +97,7 @@ impl Commands {
         book: &mut Vec<Value>,
         notes: &mut Vec<String>,
     ) -> Result<(), String> {
-        if rule.decision == Decision::Allow {
+        if rule.decision == GeminiDecision::Allow {
             notes.push(format!("left out: `{expression}` cannot be written as a command pattern"));
             return Ok(());
         }
@@ -115,7 +115,7 @@ impl Commands {
     }
 
     /// Whether questions are left to the default, which mode bypass skips.
-    pub(super) fn leaves_questions(&self) -> Option<usize> {
+    pub(super) fn default_ask_line(&self) -> Option<usize> {
         self.closed.filter(|(action, _)| *action == Action::Ask).map(|(_, line)| line)
     }
 
@@ -182,7 +182,7 @@ impl Commands {
     }
 }
 
-fn prefixes_of(prefixes: &OneOrMany) -> Result<Vec<String>, String> {
+fn prefix_patterns(prefixes: &StringOrList) -> Result<Vec<String>, String> {
     prefixes
         .texts()
         .into_iter()

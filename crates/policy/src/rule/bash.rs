@@ -46,7 +46,7 @@ impl CommandPattern {
             let wild = Wild::new(text);
             match action {
                 // `curl http://host/*` must not cover a second address or an option behind the first.
-                Action::Allow => wild.narrowed(ends_inside_an_address),
+                Action::Allow => wild.narrowed(ends_inside_url),
                 Action::Ask | Action::Deny => wild,
             }
         };
@@ -144,7 +144,7 @@ fn starts_at_word(command: &str, prefix: &str) -> bool {
     command.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-fn ends_inside_an_address(before: &str) -> bool {
+fn ends_inside_url(before: &str) -> bool {
     let word = before.rsplit(' ').next().unwrap_or("");
     !word.is_empty() && word.contains('/')
 }
@@ -196,7 +196,7 @@ impl CommandIndex {
     }
 
     /// Whether a rule could take some command of this program.
-    pub(crate) fn speaks_of(&self, program: &str) -> bool {
+    pub(crate) fn may_match_program(&self, program: &str) -> bool {
         self.words.contains(program) || !self.loose.is_empty()
     }
 
@@ -206,7 +206,7 @@ impl CommandIndex {
     }
 
     /// The first rule with a wildcard that takes this text.
-    pub(crate) fn find_open(&self, command: &str) -> Option<u32> {
+    pub(crate) fn find_wildcard(&self, command: &str) -> Option<u32> {
         if !self.any {
             return None;
         }
@@ -222,7 +222,7 @@ impl CommandIndex {
 
     /// The first rule that takes this text.
     pub(crate) fn find(&self, command: &str) -> Option<u32> {
-        self.find_exact(command).into_iter().chain(self.find_open(command)).min()
+        self.find_exact(command).into_iter().chain(self.find_wildcard(command)).min()
     }
 }
 

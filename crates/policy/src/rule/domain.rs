@@ -11,7 +11,7 @@ use url::Host;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DomainPattern {
     pub(crate) hosts: Hosts,
-    pub(crate) port: Ports,
+    pub(crate) port: DomainPorts,
 }
 
 /// Which hosts.
@@ -29,7 +29,7 @@ pub(crate) enum Hosts {
 
 /// Which ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ports {
+pub(crate) enum DomainPorts {
     /// None named: the usual ones.
     Usual,
     /// Exactly this one.
@@ -74,29 +74,29 @@ fn label(text: &str) -> Option<Wild> {
     (!text.is_empty() && text.chars().all(plain)).then(|| Wild::new(&text.to_ascii_lowercase()))
 }
 
-fn split_port(text: &str) -> Option<(&str, Ports)> {
+fn split_port(text: &str) -> Option<(&str, DomainPorts)> {
     // An IPv6 address without brackets has more than one colon and no port.
     let at = match text.rfind(']') {
         Some(close) => text.get(close..)?.find(':').map(|at| close + at),
         None if text.matches(':').count() == 1 => text.find(':'),
         None => None,
     };
-    let Some(at) = at else { return Some((text, Ports::Usual)) };
+    let Some(at) = at else { return Some((text, DomainPorts::Usual)) };
     let (host, port) = (text.get(..at)?, text.get(at + 1..)?);
     if port == "*" {
-        return Some((host, Ports::Every));
+        return Some((host, DomainPorts::Every));
     }
     let port = port.parse().ok().filter(|port| *port > 0)?;
-    Some((host, Ports::Only(port)))
+    Some((host, DomainPorts::Only(port)))
 }
 
 /// Domain rules of one action.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct DomainIndex {
-    exact: HashMap<Host<String>, Vec<(u32, Ports)>>,
-    below: HashMap<String, Vec<(u32, Ports)>>,
-    labels: Vec<(u32, Ports, Vec<Wild>)>,
-    every: Vec<(u32, Ports)>,
+    exact: HashMap<Host<String>, Vec<(u32, DomainPorts)>>,
+    below: HashMap<String, Vec<(u32, DomainPorts)>>,
+    labels: Vec<(u32, DomainPorts, Vec<Wild>)>,
+    every: Vec<(u32, DomainPorts)>,
     any: bool,
 }
 
@@ -104,7 +104,7 @@ pub(crate) struct DomainIndex {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DomainHit {
     pub(crate) id: u32,
-    pub(crate) ports: Ports,
+    pub(crate) ports: DomainPorts,
     /// The rule spells this very host.
     pub(crate) named: bool,
 }

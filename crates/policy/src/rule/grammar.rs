@@ -28,7 +28,7 @@ pub(crate) fn parse(text: &str) -> Result<Form, Malformed> {
     if text.chars().any(char::is_control) {
         return Err(Malformed::new("the rule holds control characters", "remove them"));
     }
-    let Some(open) = plain_parens(text).find(|(_, c)| *c == '(').map(|(at, _)| at) else {
+    let Some(open) = unescaped_parens(text).find(|(_, c)| *c == '(').map(|(at, _)| at) else {
         if text.contains([')', '(']) {
             return Err(Malformed::new("a parenthesis is missing", "write `Tool` or `Tool(content)`"));
         }
@@ -38,7 +38,7 @@ pub(crate) fn parse(text: &str) -> Result<Form, Malformed> {
     let (name, rest) = text.split_at(open);
     check_name(name)?;
     let inner = rest.strip_prefix('(').unwrap_or(rest);
-    let closes = plain_parens(inner).filter(|(_, c)| *c == ')').last().map(|(at, _)| at);
+    let closes = unescaped_parens(inner).filter(|(_, c)| *c == ')').last().map(|(at, _)| at);
     let content = match closes {
         Some(at) if at + 1 == inner.len() => inner.strip_suffix(')').unwrap_or(inner),
         Some(_) => {
@@ -49,11 +49,11 @@ pub(crate) fn parse(text: &str) -> Result<Form, Malformed> {
     if content.trim().is_empty() {
         return Err(Malformed::new("the parentheses are empty", format!("write `{name}` for every use")));
     }
-    let depth = plain_parens(content).try_fold(0i64, |depth, (_, c)| {
+    let depth = unescaped_parens(content).try_fold(0i64, |depth, (_, c)| {
         let depth = if c == '(' { depth + 1 } else { depth - 1 };
         (depth >= 0).then_some(depth)
     });
-    let escaped = plain_parens(content).count() != content.matches(['(', ')']).count();
+    let escaped = unescaped_parens(content).count() != content.matches(['(', ')']).count();
     if escaped && depth != Some(0) {
         return Err(Malformed::new(
             "escaped and unbalanced plain parentheses are mixed",
@@ -78,7 +78,7 @@ pub(crate) fn write(name: &str, content: &str) -> String {
 }
 
 /// The parentheses that no backslash escapes.
-fn plain_parens(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
+fn unescaped_parens(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     let mut escaped = false;
     text.char_indices().filter(move |(_, c)| {
         let plain = !escaped && matches!(c, '(' | ')');

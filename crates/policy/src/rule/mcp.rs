@@ -50,7 +50,7 @@ impl McpPattern {
     }
 
     /// Whether the rule would cover every tool of every server.
-    pub(crate) fn leaves_server_open(&self) -> bool {
+    pub(crate) fn has_wildcard_server(&self) -> bool {
         !self.server.is_literal()
     }
 }
@@ -103,11 +103,11 @@ impl McpIndex {
                 tool.name.as_str().strip_prefix("mcp__")?.split_once("__")?
             }
         };
-        self.find_meant(server, tool, fits)
+        self.find_possible(server, tool, fits)
     }
 
     /// The first rule for the pair, or whose text fits the joined name, however that may be split.
-    pub(crate) fn find_meant(&self, server: &str, tool: &str, fits: impl Fn(u32) -> bool) -> Option<u32> {
+    pub(crate) fn find_possible(&self, server: &str, tool: &str, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let exact = self.find(server, tool, &fits);
         exact.into_iter().chain(self.find_joined(server, tool, fits)).min()
     }

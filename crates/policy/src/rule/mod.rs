@@ -22,7 +22,7 @@ use bash::{CommandIndex, CommandPattern};
 use domain::{DomainIndex, DomainPattern};
 use grammar::Malformed;
 use mcp::{McpIndex, McpPattern};
-use param::{Keyed, ParamIndex, ParamPattern};
+use param::{KeyedContent, ParamIndex, ParamPattern};
 use path::{PathIndex, PathPattern, PathUse};
 use skill::{SkillIndex, SkillPattern};
 use tool::{ToolIndex, ToolPattern};
@@ -81,7 +81,7 @@ impl Rule {
         let name = form.name.as_str();
         let Some(content) = form.content else {
             if text.trim().ends_with(')') && name.starts_with("mcp__") {
-                return Err(no_parentheses());
+                return Err(mcp_content_error());
             }
             return if name.starts_with("mcp__") {
                 McpPattern::parse(name, action).map(Self::Mcp)
@@ -91,23 +91,25 @@ impl Rule {
         };
         if name.starts_with("mcp__") {
             let tools = McpPattern::parse(name, action)?;
-            let pattern = param::parse_for_servers(tools, &content).ok_or_else(no_parentheses)?;
-            return Ok(on_field(pattern, action));
+            let pattern = param::parse_for_servers(tools, &content).ok_or_else(mcp_content_error)?;
+            return Ok(param_rule(pattern, action));
         }
         if name.contains('*') {
             return Err(Malformed::new("a name with `*` takes no parentheses", "name one tool"));
         }
         match param::parse(name, &content) {
-            Some(Keyed::Primary(_)) if tool::family(name) != "Skill" && tool::family(name) != "Agent" => {
+            Some(KeyedContent::Primary(_))
+                if tool::family(name) != "Skill" && tool::family(name) != "Agent" =>
+            {
                 return Ok(Self::Never(
                     "a rule on this field has no effect: its own rule kind judges it",
                     "write `Bash(…)`, `Read(…)`, `Edit(…)` or `WebFetch(domain:…)`",
                 ));
             }
-            Some(Keyed::Param(pattern)) => {
-                return Ok(on_field(pattern, action));
+            Some(KeyedContent::Param(pattern)) => {
+                return Ok(param_rule(pattern, action));
             }
-            Some(Keyed::Primary(_)) | None => {}
+            Some(KeyedContent::Primary(_)) | None => {}
         }
         match tool::family(name) {
             "Bash" | "PowerShell" if action != Action::Allow && bash::joins_commands(&content) => {
@@ -154,7 +156,7 @@ impl Rule {
     }
 }
 
-fn on_field(pattern: ParamPattern, action: Action) -> Rule {
+fn param_rule(pattern: ParamPattern, action: Action) -> Rule {
     match action {
         Action::Ask | Action::Deny => Rule::Param(pattern),
         Action::Allow => Rule::Never(
@@ -164,7 +166,7 @@ fn on_field(pattern: ParamPattern, action: Action) -> Rule {
     }
 }
 
-fn no_parentheses() -> Malformed {
+fn mcp_content_error() -> Malformed {
     Malformed::new(
         "a rule for another server's tool takes only `field:value` in parentheses",
         "write `mcp__server__tool`, or `mcp__server__tool(field:value)` to deny or ask",
@@ -205,9 +207,9 @@ impl ActionIndex {
 
     /// Whether a rule speaks of particular commands, paths or hosts, so that a command which cannot be read might
     /// be one of them. `program` is what runs, where that much is known.
-    pub(crate) fn may_speak_of(&self, program: Option<&str>) -> bool {
+    pub(crate) fn may_apply_to(&self, program: Option<&str>) -> bool {
         let commands = match program {
-            Some(program) => self.commands.speaks_of(program),
+            Some(program) => self.commands.may_match_program(program),
             None => !self.commands.is_empty(),
         };
         let bare = ["Read", "Edit"].into_iter().any(|name| self.tools.find_name(name).is_some());

@@ -9,12 +9,12 @@ use toolgate_proto::ToolIdentity;
 /// A field of a tool's input and the value it must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ParamPattern {
-    whose: Whose,
+    whose: ParamOwner,
     field: Field,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Whose {
+enum ParamOwner {
     Tool(String),
     /// Tools of other servers, whose fields have no rules of their own.
     Servers(McpPattern),
@@ -45,7 +45,7 @@ const PRIMARY: [&str; 5] = ["command", "file_path", "path", "notebook_path", "ur
 
 /// What a content of the form `key:value` is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Keyed {
+pub(crate) enum KeyedContent {
     /// A rule on a field.
     Param(ParamPattern),
     /// A field that only its own rule kind may judge.
@@ -54,7 +54,7 @@ pub(crate) enum Keyed {
 
 /// Reads a content as `param:value`, if for this tool it is one.
 /// Where contents have a grammar of their own, only the tool's known fields count as such.
-pub(crate) fn parse(tool: &str, content: &str) -> Option<Keyed> {
+pub(crate) fn parse(tool: &str, content: &str) -> Option<KeyedContent> {
     let field = Field::parse(content)?;
     let param = field.param.as_str();
     let known: Option<&[&str]> = match super::tool::family(tool) {
@@ -84,18 +84,18 @@ pub(crate) fn parse(tool: &str, content: &str) -> Option<Keyed> {
         _ => None,
     };
     if PRIMARY.contains(&param) {
-        return Some(Keyed::Primary(param.to_owned()));
+        return Some(KeyedContent::Primary(param.to_owned()));
     }
     if known.is_some_and(|known| !known.contains(&param)) {
         return None;
     }
-    let whose = Whose::Tool(super::tool::canonical(tool).to_owned());
-    Some(Keyed::Param(ParamPattern { whose, field }))
+    let whose = ParamOwner::Tool(super::tool::canonical(tool).to_owned());
+    Some(KeyedContent::Param(ParamPattern { whose, field }))
 }
 
 /// The same for tools of other servers. What their fields mean nobody knows, so none has a rule kind of its own.
 pub(crate) fn parse_for_servers(tools: McpPattern, content: &str) -> Option<ParamPattern> {
-    Field::parse(content).map(|field| ParamPattern { whose: Whose::Servers(tools), field })
+    Field::parse(content).map(|field| ParamPattern { whose: ParamOwner::Servers(tools), field })
 }
 
 /// Parameter rules of one action.
@@ -109,8 +109,8 @@ pub(crate) struct ParamIndex {
 impl ParamIndex {
     pub(crate) fn add(&mut self, id: u32, pattern: ParamPattern) {
         match pattern.whose {
-            Whose::Tool(tool) => self.tools.entry(tool).or_default().push((id, pattern.field)),
-            Whose::Servers(tools) => {
+            ParamOwner::Tool(tool) => self.tools.entry(tool).or_default().push((id, pattern.field)),
+            ParamOwner::Servers(tools) => {
                 self.servers.add(id, tools);
                 self.fields_of_servers.insert(id, pattern.field);
             }

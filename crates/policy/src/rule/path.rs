@@ -122,7 +122,7 @@ impl PathPattern {
     }
 
     /// Whether the pattern names one path, or all below one.
-    pub(crate) fn names_one(&self) -> bool {
+    pub(crate) fn is_single_path(&self) -> bool {
         let literal = |segment: &Segment| matches!(segment, Segment::Literal(_));
         let directory = match self.segments.split_last() {
             Some((Segment::Many, before)) => before.iter().all(literal),

@@ -50,7 +50,7 @@ enum Token {
 }
 
 /// The places in a name's pattern are counted in the bits of a word.
-const LONGEST_GLOB: usize = 127;
+const MAX_GLOB_TOKENS: usize = 127;
 
 impl Token {
     fn char(&self) -> Option<char> {
@@ -127,7 +127,7 @@ impl Segment {
             });
         }
         let literal: Option<String> = tokens.iter().map(Token::char).collect();
-        if literal.is_none() && tokens.len() >= LONGEST_GLOB {
+        if literal.is_none() && tokens.len() >= MAX_GLOB_TOKENS {
             return None;
         }
         Some(literal.map_or(Self::Glob(NameGlob(tokens)), Self::Literal))
@@ -228,7 +228,7 @@ impl Segment {
                 let meets = match (own, other) {
                     (Self::Many, _) => here(&after, at) || here(&row, at + 1),
                     (_, Self::Many) => true,
-                    (own, other) => own.may_be(other) && here(&after, at + 1),
+                    (own, other) => own.may_match_same_name(other) && here(&after, at + 1),
                 };
                 if let Some(place) = row.get_mut(at) {
                     *place = meets;
@@ -240,7 +240,7 @@ impl Segment {
     }
 
     /// Whether a name may fit both. As in bash, a wildcard does not take the dot that hides a file.
-    fn may_be(&self, shape: &Self) -> bool {
+    fn may_match_same_name(&self, shape: &Self) -> bool {
         match (self, shape) {
             (Self::Many, _) | (_, Self::Many) => true,
             (Self::Literal(own), Self::Literal(other)) => own == other,

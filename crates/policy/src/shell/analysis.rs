@@ -18,9 +18,9 @@ pub struct Analysis {
     /// Every simple command, in the order in which the text has them; the payload of a wrapper follows its wrapper.
     pub parts: Vec<Part>,
     /// What a person should be warned of.
-    pub dangers: Vec<Danger>,
+    pub dangers: Vec<CommandDanger>,
     /// Why the line as a whole is not understood. The parts found nevertheless count for deny and ask rules.
-    pub doubt: Option<Doubt>,
+    pub doubt: Option<CommandDoubt>,
     /// The line uses only the plain subset of bash: literal words, pipes, lists, simple globs, input redirects.
     /// Found out by a recogniser that shares no code with the parser, so that one mistake does not make both wrong.
     #[serde(default)]
@@ -65,7 +65,7 @@ pub struct Part {
     /// The words of [`Part::allow_text`]: program first, transparent wrappers, assignments and redirects left out.
     pub argv: Vec<Word>,
     /// What it would read, write or fetch, as far as its words tell. Redirects are always here.
-    pub effects: Vec<Inferred>,
+    pub effects: Vec<InferredEffect>,
     /// The command itself cannot write, run other programs, reach the network or change shell state.
     /// Says nothing about redirects: a write or fetch in [`Part::effects`] is judged apart, and so is whether the
     /// paths it reads may be read.
@@ -155,7 +155,7 @@ pub enum Live {
 
 /// An effect that follows from the words of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Inferred {
+pub struct InferredEffect {
     /// A read, write or fetch. For a glob: the directory that the literal part of the pattern names.
     pub effect: Effect,
     /// Where it was seen.
@@ -181,7 +181,7 @@ pub enum Origin {
 
 /// Something that a person should be warned of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Danger {
+pub struct CommandDanger {
     /// Which kind.
     pub kind: DangerKind,
     /// How bad.
@@ -275,7 +275,7 @@ impl DangerKind {
 
 /// Why a line as a whole is not understood.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Doubt {
+pub struct CommandDoubt {
     /// Which kind.
     pub kind: DoubtKind,
     /// In words.

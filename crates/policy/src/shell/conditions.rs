@@ -14,7 +14,7 @@ impl Walk<'_> {
         let mut part = empty("(( … ))".to_owned(), place);
         // What a name holds is evaluated in turn; only names that this line sets are known to hold no code.
         let mut arg = Arg::default();
-        expand::evaluated_names(pieces, &mut arg.evaluated);
+        expand::collect_evaluated_names(pieces, &mut arg.evaluated);
         arg.evaluates = expand::evaluation(pieces, &mut arg.evaluated);
         part.read_only = !self.evaluates(&arg);
         part.allow_text = part.read_only.then(String::new);
@@ -41,7 +41,7 @@ impl Walk<'_> {
                 let sides = [position.checked_sub(1), position.checked_add(1)];
                 for word in sides.into_iter().flatten().filter_map(|side| words.get(side)) {
                     let mut side = Arg::default();
-                    expand::evaluated_names(&word.pieces, &mut side.evaluated);
+                    expand::collect_evaluated_names(&word.pieces, &mut side.evaluated);
                     unsafe_test |= self.evaluates(&side);
                 }
             }

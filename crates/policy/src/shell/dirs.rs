@@ -1,6 +1,6 @@
 //! Where commands run, and which files their words name from there.
 
-use super::analysis::{Inferred, Origin};
+use super::analysis::{InferredEffect, Origin};
 use super::expand::Arg;
 use crate::facts::Workspace;
 use std::rc::Rc;
@@ -8,12 +8,12 @@ use toolgate_proto::{AbsPath, Effect, Scope, WriteKind};
 
 /// The directories in which a command may run. Empty: it is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Dirs(Rc<[AbsPath]>);
+pub(super) struct WorkingDirs(Rc<[AbsPath]>);
 
 /// More alternatives than this and the directory counts as unknown.
 const MOST: usize = 4;
 
-impl Dirs {
+impl WorkingDirs {
     /// Exactly this one.
     pub(super) fn one(directory: AbsPath) -> Self {
         Self(Rc::new([directory]))
@@ -106,7 +106,7 @@ impl Dirs {
         scope: Scope,
         origin: Origin,
         workspace: &Workspace,
-    ) -> Option<Vec<Inferred>> {
+    ) -> Option<Vec<InferredEffect>> {
         self.effects(arg, origin, workspace, |path, wide| Effect::Read {
             path,
             scope: if wide { Scope::Tree } else { scope },
@@ -120,7 +120,7 @@ impl Dirs {
         kind: WriteKind,
         origin: Origin,
         workspace: &Workspace,
-    ) -> Option<Vec<Inferred>> {
+    ) -> Option<Vec<InferredEffect>> {
         self.effects(arg, origin, workspace, |path, wide| Effect::Write {
             path,
             kind: if wide { WriteKind::Tree } else { kind },
@@ -133,7 +133,7 @@ impl Dirs {
         origin: Origin,
         workspace: &Workspace,
         effect: impl Fn(AbsPath, bool) -> Effect,
-    ) -> Option<Vec<Inferred>> {
+    ) -> Option<Vec<InferredEffect>> {
         if let Some(pattern) = &arg.pattern {
             return self.glob(arg, pattern, origin, workspace, effect);
         }
@@ -141,7 +141,12 @@ impl Dirs {
         Some(
             paths
                 .into_iter()
-                .map(|path| Inferred { effect: effect(path, false), origin, glob: None, entries: Vec::new() })
+                .map(|path| InferredEffect {
+                    effect: effect(path, false),
+                    origin,
+                    glob: None,
+                    entries: Vec::new(),
+                })
                 .collect(),
         )
     }
@@ -154,7 +159,7 @@ impl Dirs {
         origin: Origin,
         workspace: &Workspace,
         effect: impl Fn(AbsPath, bool) -> Effect,
-    ) -> Option<Vec<Inferred>> {
+    ) -> Option<Vec<InferredEffect>> {
         let components: Vec<&str> = pattern.split('/').collect();
         let literal: Vec<&str> = components
             .iter()
@@ -172,7 +177,7 @@ impl Dirs {
         };
         let inferred = directories.into_iter().map(|directory| {
             let glob = format!("{}/{}", directory.to_string().trim_end_matches('/'), rest.join("/"));
-            Inferred { effect: effect(directory, wide), origin, glob: Some(glob), entries: Vec::new() }
+            InferredEffect { effect: effect(directory, wide), origin, glob: Some(glob), entries: Vec::new() }
         });
         Some(inferred.collect())
     }
@@ -194,7 +199,7 @@ impl Dirs {
 }
 
 /// Names that stand for no file: what is read or written there is nowhere, or the command's own streams.
-pub(super) fn is_nowhere(text: &str) -> bool {
+pub(super) fn is_null_or_stream_device(text: &str) -> bool {
     matches!(text, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr" | "/dev/zero")
         || text
             .strip_prefix("/dev/fd/")

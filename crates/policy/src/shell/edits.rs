@@ -238,7 +238,7 @@ pub(super) fn edit(program: &str, args: &[Arg]) -> Option<Edit> {
             }
         }
         "sort" | "uniq" | "iconv" | "shuf" | "tree" | "xxd" | "curl" | "wget" => {
-            written_by_option(program, args)?
+            parse_output_options(program, args)?
         }
         _ => return None,
     })
@@ -283,7 +283,7 @@ fn copy(program: &str, args: &[Arg]) -> Edit {
 }
 
 /// Readers that write when told to.
-fn written_by_option(program: &str, args: &[Arg]) -> Option<Edit> {
+fn parse_output_options(program: &str, args: &[Arg]) -> Option<Edit> {
     let mut writes = Vec::new();
     let mut words = args.iter();
     while let Some(arg) = words.next() {

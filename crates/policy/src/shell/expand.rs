@@ -87,9 +87,9 @@ enum Atom<'a> {
 }
 
 /// How many characters brace expansion may look at and make.
-const BRACE_BUDGET: usize = 20_000;
-const BRACE_DEPTH: usize = 12;
-const MOST_IN_SEQUENCE: u64 = 256;
+const MAX_BRACE_CHARS: usize = 20_000;
+const MAX_BRACE_DEPTH: usize = 12;
+const MAX_SEQUENCE_LENGTH: u64 = 256;
 
 /// Expands the braces of a word and removes its quotes. `None`: too much to expand.
 pub(super) fn expand(word: &Word, out: &mut Vec<Arg>) -> Option<()> {
@@ -102,7 +102,7 @@ pub(super) fn expand(word: &Word, out: &mut Vec<Arg>) -> Option<()> {
         return Some(());
     }
     let atoms: Vec<Atom<'_>> = atoms(&word.pieces).collect();
-    let mut budget = BRACE_BUDGET;
+    let mut budget = MAX_BRACE_CHARS;
     let words = braces(&atoms, &mut budget, 0)?;
     let expanded = words.len() > 1;
     for atoms in words {
@@ -157,7 +157,7 @@ fn from_atoms(atoms: &[Atom<'_>], source: Option<&str>) -> Arg {
             }
             Atom::Live(piece) => {
                 spelled.push('$');
-                live_piece(piece, &mut arg);
+                add_live_piece(piece, &mut arg);
             }
         }
     }
@@ -184,7 +184,7 @@ fn raise(arg: &mut Arg, live: Live) {
     arg.live = arg.live.max(Some(live));
 }
 
-fn live_piece(piece: &Piece, arg: &mut Arg) {
+fn add_live_piece(piece: &Piece, arg: &mut Arg) {
     match piece {
         Piece::Literal { .. } => {}
         Piece::Parameter { name, form, arithmetic, operands, quoted } => {
@@ -201,7 +201,7 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
             let evaluated = matches!(form, Form::Evaluated | Form::Assigned);
             arg.variables.push(if evaluated { String::new() } else { name.clone() });
             for operand in operands {
-                shown_variables(operand, &mut arg.variables);
+                collect_variables(operand, &mut arg.variables);
             }
         }
         Piece::Command { quoted, .. } => {
@@ -228,7 +228,7 @@ fn live_piece(piece: &Piece, arg: &mut Arg) {
 }
 
 /// The variables in the operand of an expansion, which may be what it comes to.
-fn shown_variables(pieces: &[Piece], variables: &mut Vec<String>) {
+fn collect_variables(pieces: &[Piece], variables: &mut Vec<String>) {
     for piece in pieces {
         match piece {
             Piece::Literal { .. } | Piece::Command { .. } | Piece::Process { .. } => {}
@@ -236,12 +236,12 @@ fn shown_variables(pieces: &[Piece], variables: &mut Vec<String>) {
                 let evaluated = matches!(form, Form::Evaluated | Form::Assigned);
                 variables.push(if evaluated { String::new() } else { name.clone() });
                 for operand in operands {
-                    shown_variables(operand, variables);
+                    collect_variables(operand, variables);
                 }
             }
             Piece::Arithmetic { pieces } => {
                 let before = variables.len();
-                evaluated_names(pieces, variables);
+                collect_evaluated_names(pieces, variables);
                 if variables.len() > before {
                     variables.push(String::new());
                 }
@@ -261,7 +261,7 @@ pub(super) fn evaluation(pieces: &[Piece], names: &mut Vec<String>) -> bool {
                 evaluates |= matches!(form, Form::Evaluated | Form::Assigned);
                 for expression in arithmetic {
                     if !is_index(expression) {
-                        evaluated_names(expression, names);
+                        collect_evaluated_names(expression, names);
                     }
                     evaluates |= evaluation(expression, names);
                 }
@@ -270,7 +270,7 @@ pub(super) fn evaluation(pieces: &[Piece], names: &mut Vec<String>) -> bool {
                 }
             }
             Piece::Arithmetic { pieces } => {
-                evaluated_names(pieces, names);
+                collect_evaluated_names(pieces, names);
                 evaluates |= evaluation(pieces, names);
             }
         }
@@ -279,7 +279,7 @@ pub(super) fn evaluation(pieces: &[Piece], names: &mut Vec<String>) -> bool {
 }
 
 /// The names whose values arithmetic evaluates in turn; an empty name stands for what cannot be told.
-pub(super) fn evaluated_names(pieces: &[Piece], names: &mut Vec<String>) {
+pub(super) fn collect_evaluated_names(pieces: &[Piece], names: &mut Vec<String>) {
     let in_name = |character: char| character == '_' || character.is_alphanumeric();
     let begins_name = |first: char| first == '_' || first.is_alphabetic();
     // A name that goes on with an expansion is another name than the one that is written.
@@ -304,14 +304,14 @@ pub(super) fn evaluated_names(pieces: &[Piece], names: &mut Vec<String>) {
                     names.push(name.clone());
                 }
                 for operand in operands {
-                    evaluated_names(operand, names);
+                    collect_evaluated_names(operand, names);
                 }
             }
             Piece::Parameter { form: Form::Length, .. } => {}
             Piece::Parameter { form: Form::Assigned | Form::Evaluated, .. }
             | Piece::Command { .. }
             | Piece::Process { .. } => names.push(String::new()),
-            Piece::Arithmetic { pieces } => evaluated_names(pieces, names),
+            Piece::Arithmetic { pieces } => collect_evaluated_names(pieces, names),
         }
         if unfinished {
             names.push(String::new());
@@ -334,7 +334,7 @@ fn has_glob(atoms: &[Atom<'_>]) -> bool {
 
 /// All words that a word with braces stands for.
 fn braces<'a>(atoms: &[Atom<'a>], budget: &mut usize, depth: usize) -> Option<Vec<Vec<Atom<'a>>>> {
-    if depth > BRACE_DEPTH {
+    if depth > MAX_BRACE_DEPTH {
         return None;
     }
     let mut prefix: Vec<Atom<'a>> = Vec::new();
@@ -360,14 +360,14 @@ fn braces<'a>(atoms: &[Atom<'a>], budget: &mut usize, depth: usize) -> Option<Ve
     Some(vec![prefix])
 }
 
-type Alternatives<'s, 'a> = Option<(Vec<Vec<Atom<'a>>>, &'s [Atom<'a>])>;
+type BraceAlternatives<'s, 'a> = Option<(Vec<Vec<Atom<'a>>>, &'s [Atom<'a>])>;
 
 /// The alternatives of the brace whose inside comes next, and what follows it; `Some(None)` if it is plain text.
 fn alternatives<'s, 'a>(
     inside: &'s [Atom<'a>],
     budget: &mut usize,
     depth: usize,
-) -> Option<Alternatives<'s, 'a>> {
+) -> Option<BraceAlternatives<'s, 'a>> {
     let mut open = 0_usize;
     let mut members: Vec<&'s [Atom<'a>]> = Vec::new();
     let mut start = 0;
@@ -424,7 +424,7 @@ fn sequence<'a>(inside: &[Atom<'a>]) -> Option<Option<Vec<Vec<Atom<'a>>>>> {
     if let (Ok(from), Ok(to)) = (first.parse::<i64>(), last.parse::<i64>()) {
         let padded = |text: &str| text.trim_start_matches(['-', '+']).starts_with('0') && text.len() > 1;
         let count = from.abs_diff(to) / step.unsigned_abs();
-        if count >= MOST_IN_SEQUENCE || padded(first) || padded(last) {
+        if count >= MAX_SEQUENCE_LENGTH || padded(first) || padded(last) {
             return None;
         }
         let sign = if to < from { -step } else { step };

@@ -1,11 +1,11 @@
 //! What a command may come to in the worst case: what a runner starts, and what a removal takes away.
 //! Nothing found here allows anything; it is shown to deny and ask rules, and to the guard against removals.
 
-use super::analysis::{Danger, DangerKind, Phase, Standing};
+use super::analysis::{CommandDanger, DangerKind, Phase, Standing};
 use super::expand::Arg;
 use super::grammars;
 use super::part::{Draft, base_name, joined};
-use super::redirects::Redirected;
+use super::redirects::RedirectEffects;
 use super::removal;
 use super::runners;
 use super::walk::{Place, Walk};
@@ -13,12 +13,12 @@ use toolgate_proto::Severity;
 
 /// How many words a command may have to be guessed at, how many are guessed at in one line, and how deep.
 const MAX_GUESSED_WORDS: usize = 256;
-const MAX_SHADOWS: usize = 256;
-const MAX_SHADOW_DEPTH: usize = 3;
+const MAX_GUESSED_COMMANDS: usize = 256;
+const MAX_GUESS_DEPTH: usize = 3;
 
 impl Walk<'_> {
     /// Shows to deny and ask rules what a runner may start.
-    pub(super) fn guessed_commands(
+    pub(super) fn add_guessed_commands(
         &mut self,
         draft: &mut Draft,
         name: &str,
@@ -32,7 +32,9 @@ impl Walk<'_> {
         let Some(guesses) = runners::guess(name, args) else { return };
         draft.part.plain &= !guesses.by_option;
         for words in guesses.words.into_iter().filter(|words| !words.is_empty()) {
-            self.shadow(draft, |walk| walk.part(joined(&words), &[], words, Redirected::default(), place));
+            self.shadow(draft, |walk| {
+                walk.part(joined(&words), &[], words, RedirectEffects::default(), place)
+            });
         }
         for text in guesses.texts {
             self.shadow(draft, |walk| walk.text(&text, place));
@@ -42,7 +44,7 @@ impl Walk<'_> {
     /// Visits a command that may run, and keeps only the spellings that deny and ask rules are matched against,
     /// and what binds.
     fn shadow(&mut self, draft: &mut Draft, visit: impl FnOnce(&mut Self)) {
-        if self.shadows >= MAX_SHADOWS || self.shadow_depth >= MAX_SHADOW_DEPTH {
+        if self.shadows >= MAX_GUESSED_COMMANDS || self.shadow_depth >= MAX_GUESS_DEPTH {
             // A line that hides commands so deep is not what a rule was written for.
             draft.part.plain = false;
             return;
@@ -67,7 +69,7 @@ impl Walk<'_> {
     }
 
     pub(super) fn removals(&mut self, draft: &Draft, name: &str, args: &[Arg], place: &Place<'_>) {
-        let Some(removed) = removal::removed(name, args, self.find_starts(place)) else { return };
+        let Some(removed) = removal::removed(name, args, self.starting_points_of_find(place)) else { return };
         let mut critical = removed.whole;
         for file in removed.files {
             // What its variables may hold counts as much as what they are when they are empty.
@@ -76,12 +78,12 @@ impl Walk<'_> {
                 let likely = place.dirs.likely(file, self.workspace);
                 critical |= likely
                     .iter()
-                    .any(|path| removal::holds_too_much(&path.lexical(), self.start, self.workspace))
+                    .any(|path| removal::contains_protected_dir(&path.lexical(), self.start, self.workspace))
                     || removal::is_critical(file, &place.dirs, self.start, self.workspace);
             }
         }
         if critical {
-            self.danger(Danger {
+            self.danger(CommandDanger {
                 kind: DangerKind::DangerousRemoval,
                 severity: Severity::Critical,
                 phase: Phase::Ask,
@@ -92,13 +94,14 @@ impl Walk<'_> {
     }
 
     /// The starting points of the `find` that runs a command, if one does.
-    fn find_starts(&self, place: &Place<'_>) -> Option<Vec<Arg>> {
+    fn starting_points_of_find(&self, place: &Place<'_>) -> Option<Vec<Arg>> {
         let runner = self.found.parts.get(place.run_by?)?;
         let program = runner.program.as_deref().map(base_name)?;
         let words = runner.argv.iter().skip(1).map(|word| {
             let tilde = word.text == "~" || word.text.starts_with("~/");
             Arg { tilde, ..Arg::literal(word.text.clone()) }
         });
-        matches!(program, "find" | "gfind").then(|| grammars::find_starts(&words.collect::<Vec<_>>()))
+        matches!(program, "find" | "gfind")
+            .then(|| grammars::starting_points_of_find(&words.collect::<Vec<_>>()))
     }
 }

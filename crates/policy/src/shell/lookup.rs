@@ -1,13 +1,13 @@
 //! What is known of one program and its words: tables, grammars, wrappers, edits, the network.
 
-use super::analysis::{DangerKind, Inferred, Live, Origin};
+use super::analysis::{DangerKind, InferredEffect, Live, Origin};
 use super::assign;
-use super::dirs::is_nowhere;
+use super::dirs::is_null_or_stream_device;
 use super::edits;
 use super::expand::Arg;
 use super::grammars::{self, XargsUse};
 use super::network;
-use super::part::{Draft, base_name, fed_words, inferred, is_pipe, joined};
+use super::part::{Draft, add_xargs_words, base_name, inferred, is_pipe, joined};
 use super::runners;
 use super::table::{self, Use, builtins, git, versions};
 use super::walk::{Place, Walk};
@@ -15,14 +15,14 @@ use super::wrappers::{self, Runs};
 use toolgate_proto::{AbsPath, Effect, Scope, Severity, WriteKind};
 
 /// How many places are tried for the command of a wrapper whose options are not known.
-const MOST_GUESSES: usize = 8;
+const MAX_WRAPPER_GUESSES: usize = 8;
 
 /// How many directories above the working directory are looked at for a file that chooses a program.
-const MAX_PARENTS: usize = 32;
+const MAX_PARENT_DIRS: usize = 32;
 
 impl Walk<'_> {
     /// Looks up what is known of the program.
-    pub(super) fn program_use(
+    pub(super) fn analyse_program(
         &mut self,
         draft: &mut Draft,
         program: &Arg,
@@ -38,13 +38,13 @@ impl Walk<'_> {
         let bare = is_system_program(&program.text, name) && !program.tilde;
         draft.part.plain &= !wrappers::NEVER_BY_WILDCARD.contains(&name);
         self.removals(draft, name, args, place);
-        self.guessed_commands(draft, name, args, place);
+        self.add_guessed_commands(draft, name, args, place);
         if matches!(name, "sudo" | "doas" | "su" | "pkexec") {
             self.warn(DangerKind::Privilege, Severity::High, || {
                 format!("`{}` changes rights", draft.part.text)
             });
         }
-        if looks_up(name, args) {
+        if is_program_lookup(name, args) {
             draft.part.read_only = bare;
             return;
         }
@@ -76,13 +76,14 @@ impl Walk<'_> {
             self.wrapper(draft, name, args, runs, input, place);
             return;
         }
-        if let Some(names) = grammars::asked_variables(name, args) {
+        if let Some(names) = grammars::printed_variables(name, args) {
             draft.part.read_only = bare && names.iter().all(|name| self.is_printable_name(name));
             draft.part.unknown_effects = !draft.part.read_only;
             draft.coverable &= name == "printenv" || draft.part.read_only;
             return;
         }
-        let harmless = if name == "read" { self.read_names(args) } else { harmless_state(name, args) };
+        let harmless =
+            if name == "read" { self.read_names(args) } else { is_harmless_state_change(name, args) };
         if builtins::STATE.contains(&name) && !harmless {
             draft.coverable = false;
             self.warn(DangerKind::ShellState, Severity::Medium, || {
@@ -109,7 +110,7 @@ impl Walk<'_> {
                 format!("`{}` runs what it is sent", draft.part.text)
             });
         }
-        let known = if name == "read" || harmless_state(name, args) {
+        let known = if name == "read" || is_harmless_state_change(name, args) {
             Some(Use { read_only: true, text: true, ..Use::default() })
         } else {
             grammars::judge(name, args).or_else(|| table::entry(name).map(|entry| entry.judge(args)))
@@ -146,7 +147,7 @@ impl Walk<'_> {
             draft.part.file_edit &= bare;
         } else if !is_known {
             draft.part.unknown_effects = true;
-            self.live_arguments(draft, name, args);
+            self.check_live_arguments(draft, name, args);
         }
         draft.part.unknown_effects |= fed && !draft.part.read_only;
         self.network(draft, name, args, place);
@@ -168,12 +169,12 @@ impl Walk<'_> {
                 let payload: Vec<Arg> = args.get(at..).unwrap_or_default().to_vec();
                 // With an option of unknown meaning the command may begin later than it seems.
                 if args.iter().take(at).any(|arg| arg.text.starts_with("--") || arg.live.is_some()) {
-                    for later in (at..args.len()).take(MOST_GUESSES) {
+                    for later in (at..args.len()).take(MAX_WRAPPER_GUESSES) {
                         draft.deny(joined(args.get(later..).unwrap_or_default()));
                     }
                 }
                 draft.payloads.push(if matches!(name, "xargs" | "parallel") {
-                    fed_words(payload)
+                    add_xargs_words(payload)
                 } else {
                     payload
                 });
@@ -223,7 +224,7 @@ impl Walk<'_> {
         if matches!(name, "eval" | "trap" | "mapfile" | "readarray" | "compgen" | "complete" | "emulate") {
             draft.coverable = false;
         }
-        self.live_arguments(draft, name, args);
+        self.check_live_arguments(draft, name, args);
         self.network(draft, name, args, place);
     }
 
@@ -254,7 +255,7 @@ impl Walk<'_> {
         let shows = judged.shows;
         let used = Use { reads: judged.used.reads.into_iter().chain(shows.here).collect(), ..judged.used };
         self.apply(draft, used, args, place);
-        self.shown_by_git(draft, shows.whole, &shows.top, place);
+        self.add_git_reads(draft, shows.whole, &shows.top, place);
         // What a repository keeps is not bounded by the paths that may be read.
         if draft.part.reads_unknown_paths || args.iter().any(|arg| !arg.one_of.is_empty()) {
             draft.part.reads_unknown_paths = false;
@@ -277,7 +278,7 @@ impl Walk<'_> {
 
     /// Adds the reads of what git shows from the top of the repository down. Where the top is cannot be known: it is
     /// the working directory or one above it, and git that only reads does not run if it lies outside the workspace.
-    fn shown_by_git(&mut self, draft: &mut Draft, whole: bool, top: &[(String, Scope)], place: &Place<'_>) {
+    fn add_git_reads(&mut self, draft: &mut Draft, whole: bool, top: &[(String, Scope)], place: &Place<'_>) {
         let start = [self.start.clone()];
         let dirs = if place.dirs.is_unknown() { &start[..] } else { place.dirs.all() };
         for dir in dirs {
@@ -322,7 +323,7 @@ impl Walk<'_> {
             unknown |= place.dirs.is_unknown();
             for directory in place.dirs.all() {
                 let above = std::iter::successors(Some(directory.lexical()), AbsPath::parent);
-                for directory in above.take(MAX_PARENTS) {
+                for directory in above.take(MAX_PARENT_DIRS) {
                     draft.part.chosen_by.extend(used.chosen_by.iter().map(|name| directory.join(name)));
                 }
             }
@@ -368,7 +369,7 @@ impl Walk<'_> {
             } else {
                 args.to_vec()
             };
-            self.live_arguments(draft, &name, &bound);
+            self.check_live_arguments(draft, &name, &bound);
             // A rule speaks of words that can be seen; of a reader every spelling is shown to deny rules.
             let chosen = args.iter().filter(|arg| !arg.one_of.is_empty()).count();
             draft.words_unknown |= chosen > 1 || chosen == 1 && !used.read_only;
@@ -396,7 +397,7 @@ impl Walk<'_> {
     }
 
     /// A live word that may turn out to be an option leaves a command that no rule covers.
-    fn live_arguments(&mut self, draft: &mut Draft, name: &str, args: &[Arg]) {
+    fn check_live_arguments(&mut self, draft: &mut Draft, name: &str, args: &[Arg]) {
         let mut before: Option<&Arg> = None;
         for arg in args {
             if before.and_then(Arg::known) == Some("--") {
@@ -420,7 +421,7 @@ impl Walk<'_> {
             let unknown = file.one_of.iter().map(|value| self.reads(draft, value, scope, place));
             return unknown.fold(false, |any, one| any | one);
         }
-        if file.known().is_some_and(|text| text == "-" || text.is_empty() || is_nowhere(text))
+        if file.known().is_some_and(|text| text == "-" || text.is_empty() || is_null_or_stream_device(text))
             || is_pipe(file)
             || self.is_private_temp(file)
         {
@@ -443,7 +444,7 @@ impl Walk<'_> {
         entries: Vec<String>,
         place: &Place<'_>,
     ) -> bool {
-        let nowhere = file.known().is_some_and(|text| text.is_empty() || is_nowhere(text));
+        let nowhere = file.known().is_some_and(|text| text.is_empty() || is_null_or_stream_device(text));
         if nowhere || is_pipe(file) || self.is_private_temp(file) {
             return false;
         }
@@ -453,7 +454,7 @@ impl Walk<'_> {
             effects
                 .unwrap_or_default()
                 .into_iter()
-                .map(|inferred| Inferred { entries: entries.clone(), ..inferred }),
+                .map(|inferred| InferredEffect { entries: entries.clone(), ..inferred }),
         );
         for path in place.dirs.likely(file, self.workspace) {
             draft.part.effects.push(inferred(Effect::Write { path, kind }, Origin::Argument));
@@ -480,7 +481,7 @@ impl Walk<'_> {
     }
 
     fn network(&mut self, draft: &mut Draft, name: &str, args: &[Arg], place: &Place<'_>) {
-        if !network::reaches_out(name) {
+        if !network::uses_network(name) {
             return;
         }
         draft.part.unknown_effects = true;
@@ -515,7 +516,7 @@ fn takes_text(program: &str, option: &str) -> bool {
 }
 
 /// Uses of stateful builtins that change nothing a later command could trip over.
-fn harmless_state(name: &str, args: &[Arg]) -> bool {
+fn is_harmless_state_change(name: &str, args: &[Arg]) -> bool {
     match name {
         "set" => {
             !args.is_empty()
@@ -553,7 +554,7 @@ fn harmless_state(name: &str, args: &[Arg]) -> bool {
 }
 
 /// `command -v` finds a program and runs nothing.
-fn looks_up(name: &str, args: &[Arg]) -> bool {
+fn is_program_lookup(name: &str, args: &[Arg]) -> bool {
     let asks = matches!(args.first().and_then(Arg::known), Some("-v" | "-V"));
     name == "command" && asks && args.iter().all(|arg| arg.live.is_none())
 }

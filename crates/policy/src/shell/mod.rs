@@ -7,7 +7,7 @@
 //! can be told from its words.
 //!
 //! The analysis never guesses in favour of the command.
-//! What cannot be read for certain is a [`Doubt`] about the whole line; what cannot be told of one command leaves it
+//! What cannot be read for certain is a [`CommandDoubt`] about the whole line; what cannot be told of one command leaves it
 //! without [`Part::allow_text`], so that no allow rule covers it.
 //! It is pure and total: no file is looked at, every input ends in an answer, and hostile input ends quickly.
 //!
@@ -42,11 +42,12 @@ mod walk;
 mod wrappers;
 
 pub use analysis::{
-    Analysis, Danger, DangerKind, Doubt, DoubtKind, Inferred, Live, Origin, Part, Phase, Standing, Word,
+    Analysis, CommandDanger, CommandDoubt, DangerKind, DoubtKind, InferredEffect, Live, Origin, Part, Phase,
+    Standing, Word,
 };
 
 use crate::facts::Workspace;
-use dirs::Dirs;
+use dirs::WorkingDirs;
 use toolgate_proto::{CommandLine, Severity, Shell};
 use walk::{Place, Walk};
 
@@ -60,7 +61,7 @@ pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
     let mut walk = Walk::new(workspace, &line.cwd);
     let place = Place {
         bodies: &[],
-        dirs: Dirs::one(line.cwd.clone()),
+        dirs: WorkingDirs::one(line.cwd.clone()),
         background: false,
         piped: false,
         run_by: None,

@@ -45,7 +45,7 @@ const PROGRAMS: &[&str] = &[
 const CURL_VALUED: &str = "AbcCdDeEFhHKmoPQrtTuUwxXyYz";
 
 /// Whether the program exists to reach the network.
-pub(super) fn reaches_out(program: &str) -> bool {
+pub(super) fn uses_network(program: &str) -> bool {
     PROGRAMS.contains(&program)
 }
 

@@ -1,20 +1,20 @@
 //! One simple command becomes a [`Part`]: unwrapped, matched with what is known of its program, resolved to effects.
 
-use super::analysis::{DangerKind, DoubtKind, Inferred, Live, Origin, Part};
+use super::analysis::{DangerKind, DoubtKind, InferredEffect, Live, Origin, Part};
 use super::assign;
-use super::dirs::Dirs;
+use super::dirs::WorkingDirs;
 use super::expand::Arg;
 use super::programs;
-use super::redirects::Redirected;
+use super::redirects::RedirectEffects;
 use super::walk::{Place, Walk};
 use super::wrappers::{self, Runs};
 use toolgate_proto::{Effect, Severity};
 
 /// How many wrappers round one command are looked at one by one.
-const MOST_LAYERS: usize = 8;
+const MAX_WRAPPER_LAYERS: usize = 8;
 
 /// A wrapper with more words than this is looked through at once.
-const MOST_WORDS: usize = 500;
+const MAX_WRAPPED_WORDS: usize = 500;
 
 /// A part of which nothing good is known yet.
 pub(super) fn empty(text: String, place: &Place<'_>) -> Part {
@@ -40,8 +40,8 @@ pub(super) fn empty(text: String, place: &Place<'_>) -> Part {
     }
 }
 
-pub(super) fn inferred(effect: Effect, origin: Origin) -> Inferred {
-    Inferred { effect, origin, glob: None, entries: Vec::new() }
+pub(super) fn inferred(effect: Effect, origin: Origin) -> InferredEffect {
+    InferredEffect { effect, origin, glob: None, entries: Vec::new() }
 }
 
 /// What is being found out about one command.
@@ -63,7 +63,7 @@ impl Walk<'_> {
     pub(super) fn bare(
         &mut self,
         text: String,
-        redirected: Redirected,
+        redirected: RedirectEffects,
         harmless: bool,
         place: &Place<'_>,
     ) -> usize {
@@ -83,7 +83,7 @@ impl Walk<'_> {
         spelled: String,
         assignments: &[(&str, Arg)],
         args: Vec<Arg>,
-        redirected: Redirected,
+        redirected: RedirectEffects,
         place: &Place<'_>,
     ) {
         let mut draft = Draft {
@@ -139,7 +139,7 @@ impl Walk<'_> {
             // A wrapper with a path is another program of that name, as far as a grant goes.
             draft.coverable &= !name.text.contains('/');
             fed |= name.known().map(base_name) == Some("xargs");
-            if layers < MOST_LAYERS {
+            if layers < MAX_WRAPPER_LAYERS {
                 draft.unwrapped(current);
             }
             layers += 1;
@@ -148,10 +148,10 @@ impl Walk<'_> {
         draft.unwrapped(current);
         if let Some(at) = current.iter().position(|arg| !arg.one_of.is_empty()) {
             // Too many words to spell them out for every value.
-            draft.coverable &= current.len() <= MOST_WORDS;
+            draft.coverable &= current.len() <= MAX_WRAPPED_WORDS;
             for value in current
                 .get(at)
-                .filter(|_| current.len() <= MOST_WORDS)
+                .filter(|_| current.len() <= MAX_WRAPPED_WORDS)
                 .map(|arg| arg.one_of.clone())
                 .unwrap_or_default()
             {
@@ -167,7 +167,7 @@ impl Walk<'_> {
         let Some((program, rest)) = current.split_first() else { return };
         // Without a pipe or a redirect there is nothing that `xargs` could add.
         fed &= place.piped || input.is_some();
-        let added = if fed { fed_words(rest.to_vec()) } else { Vec::new() };
+        let added = if fed { add_xargs_words(rest.to_vec()) } else { Vec::new() };
         let rest = if fed { added.as_slice() } else { rest };
         if program.live.is_some() {
             self.warn(DangerKind::HiddenProgram, Severity::High, || {
@@ -177,7 +177,7 @@ impl Walk<'_> {
             draft.part.unknown_effects = true;
         } else {
             draft.part.program = Some(program.text.clone());
-            self.program_use(&mut draft, program, rest, fed, input.clone(), place);
+            self.analyse_program(&mut draft, program, rest, fed, input.clone(), place);
         }
         if args.iter().any(|arg| self.evaluates(arg)) {
             draft.coverable = false;
@@ -203,15 +203,15 @@ impl Walk<'_> {
         let index = self.push(part);
         let mut inner = Place { run_by: Some(index), executed: true, ..place.clone() };
         if anywhere {
-            inner.dirs = Dirs::unknown();
+            inner.dirs = WorkingDirs::unknown();
         }
         self.wrappers += 1;
         for words in payloads {
-            let deep = self.wrappers >= MOST_LAYERS || words.len() > MOST_WORDS;
+            let deep = self.wrappers >= MAX_WRAPPER_LAYERS || words.len() > MAX_WRAPPED_WORDS;
             let words = if deep { self.innermost(words) } else { words };
             let text = joined(&words);
             // What it runs has its standard input.
-            let redirected = Redirected { input: input.clone(), ..Redirected::default() };
+            let redirected = RedirectEffects { input: input.clone(), ..RedirectEffects::default() };
             self.part(text, &[], words, redirected, &inner);
         }
         self.wrappers -= 1;
@@ -294,7 +294,7 @@ pub(super) fn placeholders(args: Vec<Arg>) -> Vec<Arg> {
 }
 
 /// `xargs` adds words that are not known.
-pub(super) fn fed_words(args: Vec<Arg>) -> Vec<Arg> {
+pub(super) fn add_xargs_words(args: Vec<Arg>) -> Vec<Arg> {
     let fed = Arg { text: "…".to_owned(), live: Some(Live::Substitution), splits: true, ..Arg::default() };
     placeholders(args).into_iter().chain([fed]).collect()
 }

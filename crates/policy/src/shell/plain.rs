@@ -64,7 +64,7 @@ struct PlainWord {
 
 /// What the next word is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
+enum PlainWordRole {
     Command,
     Argument,
     /// The name after `<`.
@@ -80,7 +80,7 @@ pub(super) fn is_plain(text: &str) -> bool {
 fn recognise(text: &str) -> Option<()> {
     let mut rest = text;
     let mut word = PlainWord::default();
-    let mut role = Role::Command;
+    let mut role = PlainWordRole::Command;
     while let Some(character) = rest.chars().next() {
         if !word.begun && character == '#' {
             rest = rest.find('\n').and_then(|end| rest.get(end..)).unwrap_or_default();
@@ -104,10 +104,10 @@ fn recognise(text: &str) -> Option<()> {
                     '|' => !after.starts_with('&'),
                     _ => double,
                 };
-                if !plain || role == Role::Input {
+                if !plain || role == PlainWordRole::Input {
                     return None;
                 }
-                role = Role::Command;
+                role = PlainWordRole::Command;
                 rest = if double && character != '\n' { after.get(1..)? } else { after };
                 continue;
             }
@@ -118,10 +118,10 @@ fn recognise(text: &str) -> Option<()> {
                 }
                 word.end(&mut role)?;
                 // A command that begins with a redirect is read otherwise than it looks.
-                if role != Role::Argument {
+                if role != PlainWordRole::Argument {
                     return None;
                 }
-                role = Role::Input;
+                role = PlainWordRole::Input;
             }
             '\'' => {
                 let end = after.find('\'')?;
@@ -161,7 +161,7 @@ fn recognise(text: &str) -> Option<()> {
         rest = after;
     }
     word.end(&mut role)?;
-    (role != Role::Input).then_some(())
+    (role != PlainWordRole::Input).then_some(())
 }
 
 /// What follows `2>&1`, `>/dev/null` or `2>/dev/null`, if one of them is next and stands by itself.
@@ -193,26 +193,26 @@ impl PlainWord {
     }
 
     /// Ends the word, if one has begun; `None` if it makes the line more than plain.
-    fn end(&mut self, role: &mut Role) -> Option<()> {
+    fn end(&mut self, role: &mut PlainWordRole) -> Option<()> {
         let word = std::mem::take(self);
         if !word.begun {
             return Some(());
         }
         match role {
-            Role::Command => {
+            PlainWordRole::Command => {
                 let assigns = word.text.contains('=') || word.text.contains('[') && word.text != "[";
                 if assigns || word.glob && word.text != "[" || NOT_COMMANDS.contains(&word.text.as_str()) {
                     return None;
                 }
             }
-            Role::Input if word.glob || word.text.is_empty() => return None,
-            Role::Input | Role::Argument => {}
+            PlainWordRole::Input if word.glob || word.text.is_empty() => return None,
+            PlainWordRole::Input | PlainWordRole::Argument => {}
         }
         // More braces than a `{}` are expanded.
         if word.text.contains("{}") && !word.quoted && word.text.contains([',']) {
             return None;
         }
-        *role = Role::Argument;
+        *role = PlainWordRole::Argument;
         Some(())
     }
 }

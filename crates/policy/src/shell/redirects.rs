@@ -1,18 +1,18 @@
 //! Redirects: reads and writes of their own, which no rule for a command covers.
 
-use super::analysis::{Danger, DangerKind, Inferred, Origin, Phase, Standing};
-use super::dirs::{is_nowhere, socket};
+use super::analysis::{CommandDanger, DangerKind, InferredEffect, Origin, Phase, Standing};
+use super::dirs::{is_null_or_stream_device, socket};
 use super::expand::{self, Arg};
 use super::part::{inferred, is_pipe};
 use super::removal;
-use super::syntax::{Redirect, RedirectKind};
+use super::syntax::{BashRedirectKind, Redirect};
 use super::walk::{Place, Walk};
 use toolgate_proto::{Effect, Scope, Severity, WriteKind};
 
 /// What the redirects of a command come to.
 #[derive(Default)]
-pub(super) struct Redirected {
-    pub(super) effects: Vec<Inferred>,
+pub(super) struct RedirectEffects {
+    pub(super) effects: Vec<InferredEffect>,
     /// A target is not known, or the shell itself is changed.
     pub(super) unknown: bool,
     /// Standard input holds variables that may be secret.
@@ -25,19 +25,19 @@ pub(super) struct Redirected {
 
 impl Walk<'_> {
     /// What redirects read and write.
-    pub(super) fn redirects(&mut self, redirects: &[Redirect], place: &Place<'_>) -> Redirected {
-        let mut outcome = Redirected::default();
+    pub(super) fn redirects(&mut self, redirects: &[Redirect], place: &Place<'_>) -> RedirectEffects {
+        let mut outcome = RedirectEffects::default();
         for redirect in redirects {
             self.pieces(&redirect.target.pieces, place);
             outcome.unknown |= redirect.sets_variable;
             outcome.reads |= matches!(
                 redirect.kind,
-                RedirectKind::Read | RedirectKind::ReadWrite | RedirectKind::DuplicateInput
+                BashRedirectKind::Read | BashRedirectKind::ReadWrite | BashRedirectKind::DuplicateInput
             );
-            let mut target = self.redirect_target(redirect, &mut outcome);
+            let mut target = self.expand_redirect_target(redirect, &mut outcome);
             self.substitute(&mut target);
             match redirect.kind {
-                RedirectKind::HereDocument => {
+                BashRedirectKind::HereDocument => {
                     let body = redirect.body.and_then(|number| place.bodies.get(number));
                     let pieces = body.map(|body| body.pieces.as_slice()).unwrap_or_default();
                     self.pieces(pieces, place);
@@ -46,22 +46,22 @@ impl Walk<'_> {
                     outcome.reveals |= !self.is_printable(&arg);
                     outcome.input = Some(arg.known().map(str::to_owned));
                 }
-                RedirectKind::HereString => {
+                BashRedirectKind::HereString => {
                     outcome.unknown |= self.evaluates(&target);
                     outcome.reveals |= !self.is_printable(&target);
                     outcome.input = Some(target.known().map(str::to_owned));
                 }
-                RedirectKind::Read => self.redirect(&target, &[Direction::In], place, &mut outcome),
-                RedirectKind::Write | RedirectKind::Append | RedirectKind::Both => {
+                BashRedirectKind::Read => self.redirect(&target, &[Direction::In], place, &mut outcome),
+                BashRedirectKind::Write | BashRedirectKind::Append | BashRedirectKind::Both => {
                     self.redirect(&target, &[Direction::Out], place, &mut outcome);
                 }
-                RedirectKind::ReadWrite => {
+                BashRedirectKind::ReadWrite => {
                     self.redirect(&target, &[Direction::In, Direction::Out], place, &mut outcome)
                 }
-                RedirectKind::DuplicateInput | RedirectKind::DuplicateOutput => {
+                BashRedirectKind::DuplicateInput | BashRedirectKind::DuplicateOutput => {
                     let descriptor = target.known().is_some_and(is_descriptor);
                     if !descriptor {
-                        let way = if redirect.kind == RedirectKind::DuplicateInput {
+                        let way = if redirect.kind == BashRedirectKind::DuplicateInput {
                             Direction::In
                         } else {
                             Direction::Out
@@ -75,9 +75,9 @@ impl Walk<'_> {
     }
 
     /// The word that a redirect names. Braces in it are expanded, and more than one word is an error.
-    fn redirect_target(&mut self, redirect: &Redirect, outcome: &mut Redirected) -> Arg {
+    fn expand_redirect_target(&mut self, redirect: &Redirect, outcome: &mut RedirectEffects) -> Arg {
         let whole = expand::single(&redirect.target.pieces, &redirect.target.source);
-        if matches!(redirect.kind, RedirectKind::HereDocument | RedirectKind::HereString) {
+        if matches!(redirect.kind, BashRedirectKind::HereDocument | BashRedirectKind::HereString) {
             return whole;
         }
         let mut words = Vec::new();
@@ -90,8 +90,17 @@ impl Walk<'_> {
         }
     }
 
-    fn redirect(&mut self, target: &Arg, ways: &[Direction], place: &Place<'_>, outcome: &mut Redirected) {
-        if target.known().is_some_and(is_nowhere) || is_pipe(target) || self.is_private_temp(target) {
+    fn redirect(
+        &mut self,
+        target: &Arg,
+        ways: &[Direction],
+        place: &Place<'_>,
+        outcome: &mut RedirectEffects,
+    ) {
+        if target.known().is_some_and(is_null_or_stream_device)
+            || is_pipe(target)
+            || self.is_private_temp(target)
+        {
             return;
         }
         if let Some(url) = target.known().and_then(socket) {
@@ -103,7 +112,7 @@ impl Walk<'_> {
         if target.known().is_some_and(removal::is_device)
             && ways.iter().any(|way| matches!(way, Direction::Out))
         {
-            self.danger(Danger {
+            self.danger(CommandDanger {
                 kind: DangerKind::DangerousRemoval,
                 severity: Severity::Critical,
                 phase: Phase::Ask,

@@ -1,7 +1,7 @@
 //! Removals that no rule and no mode may approve: what would be gone is more than a command's business.
 
 use super::analysis::Live;
-use super::dirs::{Dirs, is_nowhere};
+use super::dirs::{WorkingDirs, is_null_or_stream_device};
 use super::edits;
 use super::expand::Arg;
 use super::grammars;
@@ -15,7 +15,7 @@ const SYSTEM: &[&str] = &[
 ];
 
 /// What a command removes or overwrites as a whole.
-pub(super) struct Removed {
+pub(super) struct RemovalTargets {
     /// The files and directories that it names.
     pub(super) files: Vec<Arg>,
     /// It overwrites a whole disk, or removes what only its input names.
@@ -52,7 +52,7 @@ fn erases_disks(name: &str) -> bool {
 /// Whether a path is a disk, or memory: what is written there is not a file.
 pub(super) fn is_device(text: &str) -> bool {
     text.strip_prefix("/dev/").is_some_and(|device| {
-        !is_nowhere(text)
+        !is_null_or_stream_device(text)
             && !matches!(device, "tty" | "full" | "random" | "urandom" | "ptmx")
             && !["pts/", "fd/", "shm/", "tcp/", "udp/"].iter().any(|below| device.starts_with(below))
     })
@@ -60,8 +60,8 @@ pub(super) fn is_device(text: &str) -> bool {
 
 /// What a command removes; `None` if it is none that removes.
 /// `starts` are the starting points of the `find` that runs it.
-pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Option<Removed> {
-    let files = |files: Vec<Arg>| Some(Removed { files, whole: false });
+pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Option<RemovalTargets> {
+    let files = |files: Vec<Arg>| Some(RemovalTargets { files, whole: false });
     let recursive = |letters: &[char]| {
         args.iter().any(|arg| match arg.text.strip_prefix("--") {
             Some(long) => long.len() > 2 && "recursive".starts_with(long),
@@ -73,8 +73,8 @@ pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Opt
             let removes = grammars::judge(name, args).is_some_and(|used| used.removes);
             // A bare `find . -name x -delete` tidies up; anything else than `.` is looked at.
             let named = |start: &Arg| start.text != ".";
-            removes.then(|| Removed {
-                files: grammars::find_starts(args).into_iter().filter(named).collect(),
+            removes.then(|| RemovalTargets {
+                files: grammars::starting_points_of_find(args).into_iter().filter(named).collect(),
                 whole: false,
             })
         }
@@ -91,11 +91,11 @@ pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Opt
                 removed.extend(starts.into_iter().filter(|start| start.text != "."));
             }
             // Words from an input may name anything.
-            Some(Removed { whole: fed && recursive(&['r', 'R']), files: removed })
+            Some(RemovalTargets { whole: fed && recursive(&['r', 'R']), files: removed })
         }
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" | "chcon" if recursive(&['R']) => {
             let operands = args.iter().filter(|arg| !arg.text.starts_with('-'));
-            files(operands.skip(1).filter(|arg| !is_workspace_word(arg)).cloned().collect())
+            files(operands.skip(1).filter(|arg| !is_current_dir(arg)).cloned().collect())
         }
         "rsync" => {
             let deletes = args.iter().any(|arg| {
@@ -104,11 +104,11 @@ pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Opt
             });
             let operands: Vec<&Arg> = args.iter().filter(|arg| !arg.text.starts_with('-')).collect();
             let last = operands.last().filter(|last| !last.text.contains(':'))?;
-            deletes.then(|| Removed { files: vec![(*last).clone()], whole: false })
+            deletes.then(|| RemovalTargets { files: vec![(*last).clone()], whole: false })
         }
         "dd" => {
             let target = args.iter().find_map(|arg| arg.text.strip_prefix("of="))?;
-            Some(Removed { files: Vec::new(), whole: is_device(target.trim_matches('"')) })
+            Some(RemovalTargets { files: Vec::new(), whole: is_device(target.trim_matches('"')) })
         }
         "tee" | "cp" | "mv" | "truncate" | "install" | "ln" => {
             let device = args.iter().any(|arg| is_device(&arg.text));
@@ -119,7 +119,7 @@ pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Opt
                 _ => Vec::new(),
             };
             let reads_device = name == "cp" && args.last().is_some_and(|last| !is_device(&last.text));
-            Some(Removed { files: moved, whole: device && !reads_device })
+            Some(RemovalTargets { files: moved, whole: device && !reads_device })
         }
         _ if erases_disks(name) => {
             let asks = args.is_empty()
@@ -129,19 +129,19 @@ pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Opt
                         "-l" | "--list" | "-V" | "--version" | "-h" | "--help" | "status" | "list"
                     )
                 });
-            Some(Removed { files: Vec::new(), whole: !asks })
+            Some(RemovalTargets { files: Vec::new(), whole: !asks })
         }
         _ => None,
     }
 }
 
 /// `chmod -R u+w .` is everyday work in a workspace.
-fn is_workspace_word(arg: &Arg) -> bool {
+fn is_current_dir(arg: &Arg) -> bool {
     arg.live.is_none() && matches!(arg.text.as_str(), "." | "./")
 }
 
 /// Whether removing what a word names would take a root, home, working, parent, system or repository directory away.
-pub(super) fn is_critical(arg: &Arg, dirs: &Dirs, start: &AbsPath, workspace: &Workspace) -> bool {
+pub(super) fn is_critical(arg: &Arg, dirs: &WorkingDirs, start: &AbsPath, workspace: &Workspace) -> bool {
     // What is live may be empty: `"$dir"/*` is then `/*`.
     let text = arg.emptied();
     let everything = text.rsplit('/').next().is_some_and(|last| {
@@ -170,10 +170,10 @@ pub(super) fn is_critical(arg: &Arg, dirs: &Dirs, start: &AbsPath, workspace: &W
     } else {
         dirs.all().iter().map(|directory| directory.join(named)).collect()
     };
-    from.iter().map(AbsPath::lexical).any(|path| holds_too_much(&path, start, workspace))
+    from.iter().map(AbsPath::lexical).any(|path| contains_protected_dir(&path, start, workspace))
 }
 
-pub(super) fn holds_too_much(path: &AbsPath, start: &AbsPath, workspace: &Workspace) -> bool {
+pub(super) fn contains_protected_dir(path: &AbsPath, start: &AbsPath, workspace: &Workspace) -> bool {
     let kept = [start, &workspace.cwd].into_iter().chain(&workspace.roots).chain(&workspace.home);
     if kept.clone().any(|directory| directory.is_under(path)) {
         return true;

@@ -8,7 +8,7 @@ use super::grammars;
 
 /// What a runner may start.
 #[derive(Debug, Default)]
-pub(super) struct Guesses {
+pub(super) struct GuessedCommands {
     /// Words that may be a command.
     pub(super) words: Vec<Vec<Arg>>,
     /// Texts that may be handed to a shell.
@@ -291,8 +291,8 @@ pub(super) fn is_runner(name: &str) -> bool {
 }
 
 /// What a use of a program may start; `None` if it is not known to start anything.
-pub(super) fn guess(name: &str, args: &[Arg]) -> Option<Guesses> {
-    let mut guesses = Guesses::default();
+pub(super) fn guess(name: &str, args: &[Arg]) -> Option<GuessedCommands> {
+    let mut guesses = GuessedCommands::default();
     let runner = RUNNERS.iter().find(|(names, _)| names.contains(&name)).map(|(_, before)| *before);
     if let Some(before) = runner {
         commands(name, before, args, &mut guesses);
@@ -314,11 +314,11 @@ pub(super) fn guess(name: &str, args: &[Arg]) -> Option<Guesses> {
     for options in INTERPRETERS.iter().filter(|(names, _)| names.contains(&name)).map(|(_, options)| *options)
     {
         for code in values(options, args) {
-            guesses.texts.extend(strings_in(&code));
+            guesses.texts.extend(extract_strings(&code));
         }
     }
     if matches!(name, "awk" | "gawk" | "mawk" | "nawk") {
-        guesses.texts.extend(args.iter().flat_map(|arg| strings_in(&arg.text)));
+        guesses.texts.extend(args.iter().flat_map(|arg| extract_strings(&arg.text)));
     }
     if name == "git" {
         git(args, &mut guesses);
@@ -328,7 +328,7 @@ pub(super) fn guess(name: &str, args: &[Arg]) -> Option<Guesses> {
 }
 
 /// Every place at which the command of a runner may begin.
-fn commands(name: &str, before: usize, args: &[Arg], guesses: &mut Guesses) {
+fn commands(name: &str, before: usize, args: &[Arg], guesses: &mut GuessedCommands) {
     let mut plain = 0;
     let mut after_option = false;
     for (at, arg) in args.iter().enumerate().take(MAX_GUESSES * 2) {
@@ -361,7 +361,7 @@ fn commands(name: &str, before: usize, args: &[Arg], guesses: &mut Guesses) {
     }
 }
 
-fn option_values(options: &[&str], args: &[Arg], guesses: &mut Guesses) {
+fn option_values(options: &[&str], args: &[Arg], guesses: &mut GuessedCommands) {
     for (at, arg) in args.iter().enumerate() {
         let text = arg.text.as_str();
         for option in options {
@@ -423,7 +423,7 @@ fn values(options: &[&str], args: &[Arg]) -> Vec<String> {
 }
 
 /// The strings in a piece of code, each by itself and all of them as one command; `!` and `\!` begin one too.
-fn strings_in(code: &str) -> Vec<String> {
+fn extract_strings(code: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut rest = code;
     while let Some(at) = rest.find(['\'', '"', '`']) {
@@ -455,7 +455,7 @@ fn strings_in(code: &str) -> Vec<String> {
 }
 
 /// Subcommands of git that run a text or a program.
-fn git(args: &[Arg], guesses: &mut Guesses) {
+fn git(args: &[Arg], guesses: &mut GuessedCommands) {
     let position = |word: &str| args.iter().position(|arg| arg.text == word);
     let after = |at: usize| args.get(at + 1..).unwrap_or_default();
     if position("rebase").is_some() {

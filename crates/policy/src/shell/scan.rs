@@ -2,7 +2,7 @@
 //! and ask rules still see it. Nothing found here can ever be allowed.
 
 use super::expand::Arg;
-use super::redirects::Redirected;
+use super::redirects::RedirectEffects;
 use super::walk::{Place, Walk};
 use std::collections::HashSet;
 
@@ -38,7 +38,7 @@ fn unread(walk: &mut Walk<'_>, segment: &[String], seen: &mut HashSet<String>, p
     seen.insert(text.clone());
     let args: Vec<Arg> = words.iter().map(Arg::literal).collect();
     let first = walk.found.parts.len();
-    walk.part(text, &[], args, Redirected::default(), place);
+    walk.part(text, &[], args, RedirectEffects::default(), place);
     for part in walk.found.parts.iter_mut().skip(first) {
         part.allow_text = None;
         part.read_only = false;

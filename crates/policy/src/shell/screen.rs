@@ -1,14 +1,14 @@
 //! What is looked at before anything is parsed: length, and characters that deceive the eye.
 
-use super::analysis::{Doubt, DoubtKind};
+use super::analysis::{CommandDoubt, DoubtKind};
 
 /// Beyond this nobody reads a prompt, and peers have lost deny rules there.
 const LONGEST: usize = 10_000;
 
 /// Finds reasons to doubt a text without reading it as a program.
-pub(super) fn screen(text: &str) -> Option<Doubt> {
+pub(super) fn screen(text: &str) -> Option<CommandDoubt> {
     if text.chars().nth(LONGEST).is_some() {
-        return Some(Doubt {
+        return Some(CommandDoubt {
             kind: DoubtKind::TooLong,
             text: format!("the command has more than {LONGEST} characters"),
         });
@@ -16,7 +16,7 @@ pub(super) fn screen(text: &str) -> Option<Doubt> {
     let mut before = ' ';
     for character in text.chars() {
         if deceives(character, before) {
-            return Some(Doubt {
+            return Some(CommandDoubt {
                 kind: DoubtKind::InvisibleText,
                 text: format!("the command holds the invisible character U+{:04X}", u32::from(character)),
             });

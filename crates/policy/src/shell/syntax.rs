@@ -16,21 +16,21 @@ pub(super) struct List(pub(super) Vec<AndOr>);
 /// Pipelines joined by `&&` and `||`.
 #[derive(Debug)]
 pub(super) struct AndOr {
-    pub(super) first: Pipeline,
-    pub(super) rest: Vec<(Joint, Pipeline)>,
+    pub(super) first: BashPipeline,
+    pub(super) rest: Vec<(AndOrOperator, BashPipeline)>,
     pub(super) background: bool,
 }
 
 /// What joins two pipelines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Joint {
+pub(super) enum AndOrOperator {
     And,
     Or,
 }
 
 /// Commands joined by `|`.
 #[derive(Debug)]
-pub(super) struct Pipeline {
+pub(super) struct BashPipeline {
     pub(super) negated: bool,
     pub(super) commands: Vec<Command>,
 }
@@ -82,7 +82,7 @@ pub(super) struct Assignment {
 /// A redirect. For a here-document the target is its delimiter.
 #[derive(Debug)]
 pub(super) struct Redirect {
-    pub(super) kind: RedirectKind,
+    pub(super) kind: BashRedirectKind,
     pub(super) target: Word,
     /// Number of the here-document.
     pub(super) body: Option<usize>,
@@ -91,7 +91,7 @@ pub(super) struct Redirect {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RedirectKind {
+pub(super) enum BashRedirectKind {
     Read,
     Write,
     Append,

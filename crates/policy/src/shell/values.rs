@@ -166,7 +166,7 @@ impl VariableTable {
         self.pieces(assignment.subscript.as_deref().unwrap_or_default());
         let appends = assignment.source.split_once('=').is_some_and(|(name, _)| name.ends_with('+'));
         let whole = assignment.subscript.is_none() && !assignment.array && !appends;
-        let mut values: Vec<Arg> = assignment.values.iter().map(assigned_value).collect();
+        let mut values: Vec<Arg> = assignment.values.iter().map(assigned_word_value).collect();
         if !whole {
             values.push(Arg { live: Some(Live::Parameter), ..Arg::default() });
         }
@@ -261,7 +261,7 @@ impl VariableTable {
 }
 
 /// The value that an assignment gives; nothing is matched in it.
-fn assigned_value(word: &Word) -> Arg {
+fn assigned_word_value(word: &Word) -> Arg {
     let value = expand::single(&word.pieces, &word.source);
     if value.pattern.is_some() { Arg::literal(value.emptied()) } else { value }
 }
@@ -330,7 +330,7 @@ impl Walk<'_> {
             arg.never_option = true;
             return;
         }
-        let Some((name, rest)) = variable_word(arg) else { return };
+        let Some((name, rest)) = split_leading_variable(arg) else { return };
         let Some(values) = self.known.get(name) else { return };
         let quoted = arg.text.starts_with('"');
         let whole = |value: &Arg| {
@@ -358,7 +358,7 @@ impl Walk<'_> {
     /// Whether a word names a file in the temporary directory that every command line has for itself.
     /// The runtime sets `TMPDIR` to a directory that it has just made and that only the session can look into.
     pub(super) fn is_private_temp(&self, arg: &Arg) -> bool {
-        let Some(("TMPDIR", rest)) = variable_word(arg) else { return false };
+        let Some(("TMPDIR", rest)) = split_leading_variable(arg) else { return false };
         let inside = rest.strip_prefix('/').is_some_and(|name| {
             !name.is_empty() && name.split('/').all(|component| !matches!(component, "" | "." | ".."))
         });
@@ -418,7 +418,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The variable that a word begins with, and the literal text after it.
-fn variable_word(arg: &Arg) -> Option<(&str, &str)> {
+fn split_leading_variable(arg: &Arg) -> Option<(&str, &str)> {
     let [name] = arg.variables.as_slice() else { return None };
     if arg.live != Some(Live::Parameter) || arg.evaluates || !arg.evaluated.is_empty() || arg.tilde {
         return None;

@@ -7,7 +7,7 @@ use super::syntax::{Assignment, Form, Piece, Word};
 use super::walk::{Place, Walk};
 
 /// Loops of more turns, those inside one another multiplied, are looked at once and not turn by turn.
-const MAX_TURNS: usize = 16;
+const MAX_LOOP_ITERATIONS: usize = 16;
 
 impl Walk<'_> {
     /// Whether expanding an argument runs or sets more than its words show.
@@ -21,9 +21,9 @@ impl Walk<'_> {
 
     /// The turns of a loop over these values: each by itself if all are known, otherwise one of which nothing is.
     /// A variable that another place of the line sets as well may hold that value instead.
-    pub(super) fn turns_of(&self, name: &str, values: &[Arg]) -> Vec<Option<Arg>> {
+    pub(super) fn loop_iterations(&self, name: &str, values: &[Arg]) -> Vec<Option<Arg>> {
         let known = |value: &Arg| value.known().is_some() || value.pattern.is_some() && !value.tilde;
-        let few = !values.is_empty() && values.len().saturating_mul(self.turns) <= MAX_TURNS;
+        let few = !values.is_empty() && values.len().saturating_mul(self.turns) <= MAX_LOOP_ITERATIONS;
         if few && self.variables.is_set_once(name) && values.iter().all(known) {
             values.iter().cloned().map(Some).collect()
         } else {
@@ -55,7 +55,7 @@ impl Walk<'_> {
     }
 
     /// A number does not fall apart into words. Whether it stays a number is seen when the whole line is known.
-    pub(super) fn keep_number(&mut self, arg: &mut Arg) {
+    pub(super) fn note_unsplit_number(&mut self, arg: &mut Arg) {
         if let (Some(Live::Parameter), true, [name]) = (arg.live, arg.splits, arg.variables.as_slice())
             && self.numbers.contains(name)
             && !arg.evaluates
@@ -66,7 +66,7 @@ impl Walk<'_> {
     }
 
     /// Whether a command is `read` with names that nothing else looks at: then they hold text.
-    pub(super) fn reads_line(&mut self, assignments: &[Assignment], args: &[Arg]) -> bool {
+    pub(super) fn note_read_builtin(&mut self, assignments: &[Assignment], args: &[Arg]) -> bool {
         let separates = |assignment: &Assignment| assignment.name == "IFS" && !assignment.array;
         let literal = |assignment: &Assignment| {
             assignment
@@ -103,7 +103,7 @@ impl Walk<'_> {
     }
 
     /// `for ((i=0; …` sets a variable to a number before anything is evaluated.
-    pub(super) fn loop_counter(&mut self, pieces: &[Piece]) {
+    pub(super) fn note_loop_counter(&mut self, pieces: &[Piece]) {
         let Some(Piece::Literal { text, .. }) = pieces.first() else { return };
         let Some((name, value)) = text.split(';').next().and_then(|first| first.split_once('=')) else {
             return;

@@ -1,14 +1,14 @@
 //! From the tree to the parts: every command is visited, with the directory it runs in.
 
-use super::analysis::{Analysis, Danger, DangerKind, Doubt, DoubtKind, Part, Phase, Standing};
+use super::analysis::{Analysis, CommandDanger, CommandDoubt, DangerKind, DoubtKind, Part, Phase, Standing};
 use super::assign;
-use super::dirs::Dirs;
+use super::dirs::WorkingDirs;
 use super::expand::{self, Arg};
 use super::reader;
 use super::scan;
 use super::syntax::{
-    AndOr, Assignment, Body, Command, Compound, Joint, List, Piece, Pipeline, Program, RedirectKind, Simple,
-    Word,
+    AndOr, AndOrOperator, Assignment, BashPipeline, BashRedirectKind, Body, Command, Compound, List, Piece,
+    Program, Simple, Word,
 };
 use super::values::{KnownValues, VariableTable, value_of};
 use crate::facts::Workspace;
@@ -16,13 +16,13 @@ use std::collections::{HashMap, HashSet};
 use toolgate_proto::{AbsPath, Effect, Severity};
 
 /// How deep texts may hold programs that hold texts (`sh -c "sh -c …"`).
-const DEEPEST_TEXT: usize = 6;
+const MAX_TEXT_DEPTH: usize = 6;
 
 /// Nobody reads more warnings than these; what binds is always kept.
-const MOST_WARNINGS: usize = 32;
+const MAX_WARNINGS: usize = 32;
 
 /// More parts than this and nobody can look them through.
-const MOST_PARTS: usize = 2_000;
+const MAX_PARTS: usize = 2_000;
 
 /// What has been found so far.
 pub(super) struct Walk<'a> {
@@ -63,7 +63,7 @@ pub(super) struct Walk<'a> {
 #[derive(Clone)]
 pub(super) struct Place<'b> {
     pub(super) bodies: &'b [Body],
-    pub(super) dirs: Dirs,
+    pub(super) dirs: WorkingDirs,
     pub(super) background: bool,
     /// Its input is the output of another command.
     pub(super) piped: bool,
@@ -74,16 +74,16 @@ pub(super) struct Place<'b> {
 
 /// Where the shell is after a command, by its outcome.
 struct Outcome {
-    success: Dirs,
-    failure: Dirs,
+    success: WorkingDirs,
+    failure: WorkingDirs,
 }
 
 impl Outcome {
-    fn same(dirs: Dirs) -> Self {
+    fn same(dirs: WorkingDirs) -> Self {
         Self { failure: dirs.clone(), success: dirs }
     }
 
-    fn either(&self) -> Dirs {
+    fn either(&self) -> WorkingDirs {
         self.success.or(&self.failure)
     }
 }
@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
 
     /// Visits a text that a command would run as a program.
     pub(super) fn text(&mut self, text: &str, place: &Place<'_>) {
-        if self.texts >= DEEPEST_TEXT {
+        if self.texts >= MAX_TEXT_DEPTH {
             self.doubt(DoubtKind::TooDeep, "programs in texts are nested too deeply");
             return;
         }
@@ -152,25 +152,31 @@ impl<'a> Walk<'a> {
 
     pub(super) fn doubt(&mut self, kind: DoubtKind, what: &str) {
         if self.found.doubt.is_none() {
-            self.found.doubt = Some(Doubt { kind, text: what.to_owned() });
+            self.found.doubt = Some(CommandDoubt { kind, text: what.to_owned() });
         }
     }
 
     pub(super) fn warn(&mut self, kind: DangerKind, severity: Severity, text: impl FnOnce() -> String) {
-        if self.found.dangers.len() < MOST_WARNINGS {
+        if self.found.dangers.len() < MAX_WARNINGS {
             let text = text();
-            self.danger(Danger { kind, severity, phase: Phase::Ask, standing: Standing::Advisory, text });
+            self.danger(CommandDanger {
+                kind,
+                severity,
+                phase: Phase::Ask,
+                standing: Standing::Advisory,
+                text,
+            });
         }
     }
 
-    pub(super) fn danger(&mut self, danger: Danger) {
+    pub(super) fn danger(&mut self, danger: CommandDanger) {
         if !self.found.dangers.contains(&danger) {
             self.found.dangers.push(danger);
         }
     }
 
     pub(super) fn push(&mut self, part: Part) -> usize {
-        if self.found.parts.len() >= MOST_PARTS {
+        if self.found.parts.len() >= MAX_PARTS {
             self.doubt(DoubtKind::TooMany, "the line has too many commands");
         }
         self.found.parts.push(part);
@@ -204,20 +210,24 @@ impl<'a> Walk<'a> {
         let known = known.unwrap_or_else(|| self.known.clone());
         for (joint, pipeline) in &item.rest {
             place.dirs = match joint {
-                Joint::And => outcome.success.clone(),
-                Joint::Or => outcome.failure.clone(),
+                AndOrOperator::And => outcome.success.clone(),
+                AndOrOperator::Or => outcome.failure.clone(),
             };
             let next = self.pipeline(pipeline, &place);
             outcome = match joint {
-                Joint::And => Outcome { failure: outcome.failure.or(&next.failure), success: next.success },
-                Joint::Or => Outcome { success: outcome.success.or(&next.success), failure: next.failure },
+                AndOrOperator::And => {
+                    Outcome { failure: outcome.failure.or(&next.failure), success: next.success }
+                }
+                AndOrOperator::Or => {
+                    Outcome { success: outcome.success.or(&next.success), failure: next.failure }
+                }
             };
         }
         self.known = known;
         if item.background { Outcome::same(before) } else { outcome }
     }
 
-    fn pipeline(&mut self, pipeline: &Pipeline, place: &Place<'_>) -> Outcome {
+    fn pipeline(&mut self, pipeline: &BashPipeline, place: &Place<'_>) -> Outcome {
         if let [command] = pipeline.commands.as_slice() {
             let outcome = self.command(command, place);
             return if pipeline.negated {
@@ -231,13 +241,13 @@ impl<'a> Walk<'a> {
             let stage = Place { piped: place.piped || position > 0, ..place.clone() };
             self.scoped(|walk| walk.command(command, &stage));
         }
-        self.fetched_into_shell(first);
+        self.warn_of_fetch_into_shell(first);
         // Each stage is a shell of its own.
         Outcome::same(place.dirs.clone())
     }
 
     /// Warns of a fetch whose output a later stage runs.
-    fn fetched_into_shell(&mut self, first: usize) {
+    fn warn_of_fetch_into_shell(&mut self, first: usize) {
         let stages = self.found.parts.get(first..).unwrap_or_default();
         let fetch = stages.iter().position(|part| {
             part.effects.iter().any(|inferred| matches!(inferred.effect, Effect::Fetch { .. }))
@@ -267,10 +277,10 @@ impl<'a> Walk<'a> {
                 inner.piped |= redirects.iter().any(|redirect| {
                     !matches!(
                         redirect.kind,
-                        RedirectKind::Write
-                            | RedirectKind::Append
-                            | RedirectKind::Both
-                            | RedirectKind::DuplicateOutput
+                        BashRedirectKind::Write
+                            | BashRedirectKind::Append
+                            | BashRedirectKind::Both
+                            | BashRedirectKind::DuplicateOutput
                     )
                 });
                 if matches!(compound, Compound::Group(_)) {
@@ -301,8 +311,8 @@ impl<'a> Walk<'a> {
                 Outcome::same(before)
             }
             Compound::If { arms, otherwise } => {
-                let mut after: Option<Dirs> = None;
-                let mut join = |outcome: Dirs| {
+                let mut after: Option<WorkingDirs> = None;
+                let mut join = |outcome: WorkingDirs| {
                     after = Some(after.as_ref().map_or(outcome.clone(), |dirs| dirs.or(&outcome)))
                 };
                 for (condition, body) in arms {
@@ -315,7 +325,7 @@ impl<'a> Walk<'a> {
                     Some(body) => join(self.list(body, place).either()),
                     None => join(place.dirs.clone()),
                 }
-                Outcome::same(after.unwrap_or_else(Dirs::unknown))
+                Outcome::same(after.unwrap_or_else(WorkingDirs::unknown))
             }
             Compound::While { condition, body } => {
                 self.loops(&[condition, body], place);
@@ -336,7 +346,7 @@ impl<'a> Walk<'a> {
                 let before = place.dirs.clone();
                 let mut after = before.clone();
                 // With few values that are known, every turn is looked at by itself.
-                let turns = self.turns_of(name, &values);
+                let turns = self.loop_iterations(name, &values);
                 let turns_before = self.turns;
                 self.turns = turns_before.saturating_mul(turns.len());
                 for value in turns {
@@ -371,7 +381,7 @@ impl<'a> Walk<'a> {
                 Outcome::same(place.dirs.clone())
             }
             Compound::ArithmeticFor(pieces, body) => {
-                self.loop_counter(pieces);
+                self.note_loop_counter(pieces);
                 self.arithmetic(pieces, place);
                 self.loops(&[body], place);
                 let before = place.dirs.clone();
@@ -384,7 +394,7 @@ impl<'a> Walk<'a> {
     /// A loop that changes directory may be anywhere from its second turn on.
     fn loops(&mut self, bodies: &[&List], place: &mut Place<'_>) {
         if bodies.iter().any(|body| moves(body)) {
-            place.dirs = Dirs::unknown();
+            place.dirs = WorkingDirs::unknown();
         }
     }
 
@@ -437,13 +447,13 @@ impl<'a> Walk<'a> {
             out.push(Arg::literal(word.source.clone()));
         }
         if let [arg] = out.get_mut(first..).unwrap_or_default() {
-            self.keep_number(arg);
+            self.note_unsplit_number(arg);
         }
     }
 
     fn simple(&mut self, simple: &Simple, place: &Place<'_>) -> Outcome {
         for assignment in &simple.assignments {
-            self.assignment_pieces(assignment, place);
+            self.visit_assignment(assignment, place);
         }
         let mut args = Vec::new();
         for word in &simple.words {
@@ -510,7 +520,7 @@ impl<'a> Walk<'a> {
             }
             return outcome;
         }
-        if self.reads_line(&simple.assignments, &args) {
+        if self.note_read_builtin(&simple.assignments, &args) {
             self.bare(spelled, redirected, true, place);
             return outcome;
         }
@@ -523,7 +533,7 @@ impl<'a> Walk<'a> {
         outcome
     }
 
-    fn assignment_pieces(&mut self, assignment: &Assignment, place: &Place<'_>) {
+    fn visit_assignment(&mut self, assignment: &Assignment, place: &Place<'_>) {
         for value in &assignment.values {
             self.pieces(&value.pieces, place);
         }
@@ -544,8 +554,10 @@ impl<'a> Walk<'a> {
                         failure: place.dirs.clone(),
                     };
                 }
-                "pushd" | "popd" | "eval" | "source" | "." | "trap" => return Outcome::same(Dirs::unknown()),
-                _ if first.live.is_some() => return Outcome::same(Dirs::unknown()),
+                "pushd" | "popd" | "eval" | "source" | "." | "trap" => {
+                    return Outcome::same(WorkingDirs::unknown());
+                }
+                _ if first.live.is_some() => return Outcome::same(WorkingDirs::unknown()),
                 _ => break,
             }
         }

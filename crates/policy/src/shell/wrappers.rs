@@ -11,7 +11,7 @@ pub(super) const NEVER_BY_WILDCARD: &[&str] =
     &["watch", "setsid", "ionice", "flock", "sudo", "doas", "su", "pkexec", "exec", "source", "."];
 
 /// A transparent wrapper with more words of its own is not looked through.
-const MOST_OPTIONS: usize = 16;
+const MAX_WRAPPER_OPTIONS: usize = 16;
 
 /// What a wrapper runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Runs {
 /// Only options that are known leave it transparent.
 pub(super) fn transparent(name: &str, args: &[Arg]) -> Option<usize> {
     // A wrapper's own options are few.
-    let literal: Vec<&str> = args.iter().take(MOST_OPTIONS).map_while(Arg::known).collect();
+    let literal: Vec<&str> = args.iter().take(MAX_WRAPPER_OPTIONS).map_while(Arg::known).collect();
     let skip = match name {
         "nohup" | "builtin" | "noglob" => usize::from(literal.first() == Some(&"--")),
         "command" => literal.iter().take_while(|word| matches!(**word, "-p" | "--")).count(),
@@ -144,7 +144,7 @@ const WRAPPERS: &[Wrapper] = &[
 /// What a program runs, as far as its words tell; `None` if it is no wrapper.
 pub(super) fn runs(name: &str, args: &[Arg]) -> Option<Runs> {
     if SHELLS.contains(&name) {
-        return Some(shell_text(args));
+        return Some(shell_payload(args));
     }
     match name {
         "eval" => return Some(Runs::Text(joined(args))),
@@ -225,7 +225,7 @@ fn words(wrapper: &Wrapper, name: &str, args: &[Arg]) -> Runs {
 }
 
 /// The program text of `sh -c`; nothing if a file or standard input is run.
-fn shell_text(args: &[Arg]) -> Runs {
+fn shell_payload(args: &[Arg]) -> Runs {
     let mut words = args.iter();
     let mut from_text = false;
     while let Some(arg) = words.next() {
@@ -259,7 +259,7 @@ pub(super) fn reads_program(args: &[Arg]) -> bool {
 
 /// The value of the first of these options; inner `None` if it is not known.
 fn after_option(args: &[Arg], options: &[&str]) -> Option<Option<String>> {
-    let mut words = args.iter().take(MOST_OPTIONS);
+    let mut words = args.iter().take(MAX_WRAPPER_OPTIONS);
     while let Some(arg) = words.next() {
         if options.contains(&arg.text.as_str()) {
             return Some(words.next().and_then(Arg::known).map(str::to_owned));

@@ -7,11 +7,11 @@ use std::net::IpAddr;
 use toolgate_proto::{Code, Reason};
 
 /// Most redirects that are followed.
-pub const MOST_HOPS: usize = 5;
+pub const MAX_REDIRECTS: usize = 5;
 
 /// One request of a chain: where it goes, and what its name resolved to.
 #[derive(Debug, Clone, Copy)]
-pub struct Hop<'a> {
+pub struct RedirectHop<'a> {
     /// The address; for a redirect the `Location`, which may be relative to the hop before.
     pub location: &'a str,
     /// Every address that would be connected to. Empty means that the name has none.
@@ -20,14 +20,14 @@ pub struct Hop<'a> {
 
 /// Why a chain of requests may not go on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Obstacle {
+pub struct FetchObjection {
     /// Whether a person may be asked, or it is refused.
     pub action: Action,
     /// Why.
     pub reason: Reason,
 }
 
-impl Obstacle {
+impl FetchObjection {
     fn refuse(text: String) -> Box<Self> {
         Box::new(Self { action: Action::Deny, reason: Reason::new(Code::Fetch, text) })
     }
@@ -42,9 +42,9 @@ impl Policy {
     ///
     /// `Ok` means that every hop may be made: each address is public or named, each redirect stays with a host that
     /// is granted, and the chain is short.
-    pub fn vet_chain(&self, hops: &[Hop<'_>]) -> Result<(), Box<Obstacle>> {
-        if hops.len() > MOST_HOPS + 1 {
-            return Err(Obstacle::refuse(format!("there are more than {MOST_HOPS} redirects")));
+    pub fn vet_chain(&self, hops: &[RedirectHop<'_>]) -> Result<(), Box<FetchObjection>> {
+        if hops.len() > MAX_REDIRECTS + 1 {
+            return Err(FetchObjection::refuse(format!("there are more than {MAX_REDIRECTS} redirects")));
         }
         let mut before: Option<Target> = None;
         for hop in hops {
@@ -54,7 +54,7 @@ impl Policy {
             };
             let target = match target {
                 Ok(target) => target,
-                Err(why) => return Err(Obstacle::refuse(why)),
+                Err(why) => return Err(FetchObjection::refuse(why)),
             };
             if let Some(before) = &before {
                 self.vet_redirect(before, &target)?;
@@ -79,12 +79,12 @@ impl Policy {
         }
     }
 
-    fn vet_redirect(&self, before: &Target, target: &Target) -> Result<(), Box<Obstacle>> {
+    fn vet_redirect(&self, before: &Target, target: &Target) -> Result<(), Box<FetchObjection>> {
         if let Some(odd) = target.oddities.first() {
-            return Err(Obstacle::ask(format!("it redirects to `{}`: {odd}", target.url)));
+            return Err(FetchObjection::ask(format!("it redirects to `{}`: {odd}", target.url)));
         }
         if before.url.scheme() == "https" && target.url.scheme() == "http" {
-            return Err(Obstacle::ask(format!("it redirects to `{}`, without encryption", target.url)));
+            return Err(FetchObjection::ask(format!("it redirects to `{}`, without encryption", target.url)));
         }
         if before.host == target.host && before.port == target.port {
             return Ok(());
@@ -93,15 +93,15 @@ impl Policy {
             (Action::Allow, _) => Ok(()),
             (action @ (Action::Ask | Action::Deny), reason) => {
                 let text = format!("it redirects to `{}`: {}", target.url, reason.text);
-                Err(Box::new(Obstacle { action, reason: Reason { text, ..reason } }))
+                Err(Box::new(FetchObjection { action, reason: Reason { text, ..reason } }))
             }
         }
     }
 
-    fn vet_addresses(&self, target: &Target, addresses: &[IpAddr]) -> Result<(), Box<Obstacle>> {
+    fn vet_addresses(&self, target: &Target, addresses: &[IpAddr]) -> Result<(), Box<FetchObjection>> {
         let host = target.host_text();
         if addresses.is_empty() {
-            return Err(Obstacle::refuse(format!("`{host}` has no address")));
+            return Err(FetchObjection::refuse(format!("`{host}` has no address")));
         }
         if self.names_private(&target.host) {
             return Ok(());
@@ -109,7 +109,7 @@ impl Policy {
         for address in addresses {
             let class = address_class(*address);
             if class != AddressClass::Public {
-                return Err(Obstacle::refuse(format!("`{host}` leads to {address}, {class}")));
+                return Err(FetchObjection::refuse(format!("`{host}` leads to {address}, {class}")));
             }
         }
         Ok(())

@@ -1,11 +1,11 @@
 //! Hosts that read like other hosts.
 
 /// Letters of other scripts that look like Latin ones in most typefaces.
-const LOOK_LATIN: &str = "абвгеѕіїјкӏмнорстухћһԁԛԝѵәɡɑοαεικνρτυχγωѡєзьᴄᴏᴠᴡᴢ";
+const LATIN_LOOKALIKES: &str = "абвгеѕіїјкӏмнорстухћһԁԛԝѵәɡɑοαεικνρτυχγωѡєзьᴄᴏᴠᴡᴢ";
 
 /// Whether a host has a label that mixes scripts as no language does, or that is written wholly in letters which
 /// look like Latin ones.
-pub(crate) fn looks_like_another(host: &str) -> bool {
+pub(crate) fn is_confusable_host(host: &str) -> bool {
     if !host.split('.').any(|label| label.starts_with("xn--")) {
         return false;
     }
@@ -21,7 +21,7 @@ fn suspicious(label: &str) -> bool {
     let latin = letters().any(|c| script(c) == Script::Latin);
     let near =
         letters().any(|c| matches!(script(c), Script::Cyrillic | Script::Greek | Script::OtherAlphabet));
-    (latin && near) || letters().all(|c| LOOK_LATIN.contains(c))
+    (latin && near) || letters().all(|c| LATIN_LOOKALIKES.contains(c))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,12 +60,12 @@ mod tests {
     fn mixed_and_look_alike_labels_are_seen() {
         let ascii = |host: &str| idna::domain_to_ascii(host).unwrap();
         for host in ["dоcs.example.com", "аррӏе.com", "gооgle.com", "ѕсоре.example"] {
-            assert!(looks_like_another(&ascii(host)), "{host}");
+            assert!(is_confusable_host(&ascii(host)), "{host}");
         }
         for host in
             ["bücher.example", "日本語.example", "пример.example", "docs.example.com", "ελλάδα.example"]
         {
-            assert!(!looks_like_another(&ascii(host)), "{host}");
+            assert!(!is_confusable_host(&ascii(host)), "{host}");
         }
     }
 }

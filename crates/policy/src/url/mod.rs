@@ -7,7 +7,7 @@
 mod chain;
 mod confusable;
 
-pub use chain::{Hop, MOST_HOPS, Obstacle};
+pub use chain::{FetchObjection, MAX_REDIRECTS, RedirectHop};
 pub use toolgate_proto::address::{AddressClass, classify_address as address_class};
 
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ impl Target {
         let port = url.port_or_known_default().unwrap_or(0);
         let oddities = oddities(text, &url);
         let confusable = match &host {
-            Host::Domain(name) => confusable::looks_like_another(name),
+            Host::Domain(name) => confusable::is_confusable_host(name),
             Host::Ipv4(_) | Host::Ipv6(_) => false,
         };
         Ok(Self { url, host, port, oddities, confusable })

@@ -4,8 +4,8 @@ use super::world::{Node, World, abs, action, identity, raw_policy};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use toolgate_policy::url::{Hop, Target};
-use toolgate_policy::{Action, Opinion, Policy, RawPolicy, mcp};
+use toolgate_policy::url::{RedirectHop, Target};
+use toolgate_policy::{Action, HookOpinion, Policy, RawPolicy, mcp};
 use toolgate_proto::{
     Effect, Intent, Scope, SourceId, ToolIdentity, ToolName, WriteKind, json as strict_json,
 };
@@ -230,10 +230,10 @@ fn judge_url(input: &Value, settings: &Value) -> Outcome {
     for look_up in 0..2 {
         let addresses: Vec<Vec<IpAddr>> =
             locations.iter().map(|location| resolve(location, &settings["resolve"], look_up)).collect();
-        let hops: Vec<Hop<'_>> = locations
+        let hops: Vec<RedirectHop<'_>> = locations
             .iter()
             .zip(&addresses)
-            .map(|(location, addresses)| Hop { location, addresses })
+            .map(|(location, addresses)| RedirectHop { location, addresses })
             .collect();
         if let Err(obstacle) = policy.vet_chain(&hops) {
             return Judged(obstacle.action, obstacle.reason.to_string());
@@ -391,7 +391,7 @@ fn judge_hook(input: &Value, policy: &Value, world: &World, compiled: &Policy) -
         if input.get("matcher").is_some_and(|matcher| matcher != tool) {
             continue;
         }
-        let opinion = |action| Opinion { by: "h".to_owned(), action, reason: None };
+        let opinion = |action| HookOpinion { by: "h".to_owned(), action, reason: None };
         match outcome["exit"].as_i64() {
             Some(2) => opinions.push(opinion(Action::Deny)),
             Some(0) => {

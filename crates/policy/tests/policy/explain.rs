@@ -3,7 +3,8 @@
 use super::world::{Node, World, abs, action, compile, identity, input_of, raw_policy, word};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{
-    Action, Facts, Judgement, Layer, LayerRules, Opinion, Policy, RawPolicy, RawRule, Request, Survey, Weight,
+    Action, HookOpinion, IntentSurvey, Judgement, Layer, LayerRules, PathFacts, Policy, RawPolicy, RawRule,
+    Request, Weight,
 };
 use toolgate_proto::{
     Code, CommandRights, Effect, Intent, Network, Question, RightsLevel, Scope, SourceId, ToolIdentity,
@@ -151,7 +152,7 @@ fn a_question_about_a_command_shows_its_effects() {
 #[test]
 fn hooks_answer_only_what_no_rule_asks() {
     let world = World::new("/ws");
-    let hook = |action| [Opinion { by: "h".to_owned(), action, reason: Some("because".to_owned()) }];
+    let hook = |action| [HookOpinion { by: "h".to_owned(), action, reason: Some("because".to_owned()) }];
     for (settings, tool, text, action_of_hook, wanted) in [
         (json!({}), "Edit", "a.rs", Action::Allow, "allow"),
         (json!({ "deny": ["Edit"] }), "Edit", "a.rs", Action::Allow, "deny"),
@@ -488,7 +489,7 @@ fn only_built_in_tools_are_believed() {
 fn what_was_not_surveyed_or_resolved_is_never_allowed() {
     let world = World::new("/ws");
     let (policy, _) = compile(&json!({ "allow": ["Read", "Edit", "Bash"], "mode": "bypass" }), &world);
-    let (survey, facts) = (Survey::default(), Facts::none());
+    let (survey, facts) = (IntentSurvey::default(), PathFacts::none());
     for (tool, text) in [("Read", "src/a.rs"), ("Edit", "src/a.rs"), ("Bash", "cat src/a.rs")] {
         let (tool, input) = (identity(tool), input_of(tool, text));
         let input = input.as_object().unwrap();

@@ -3,7 +3,7 @@
 use super::world::{World, compile, input_of, word};
 use serde_json::{Value, json};
 use toolgate_policy::Weight;
-use toolgate_policy::gemini::{GeminiRule, Translated, translate};
+use toolgate_policy::gemini::{GeminiRule, GeminiTranslation, translate};
 
 /// Rules as a TOML file has them, without the TOML.
 fn rules(rules: &Value) -> Vec<GeminiRule> {
@@ -14,7 +14,7 @@ fn rules(rules: &Value) -> Vec<GeminiRule> {
     rules
 }
 
-fn check(given: &Value, calls: &[(&str, &str, &str)]) -> Translated {
+fn check(given: &Value, calls: &[(&str, &str, &str)]) -> GeminiTranslation {
     let translated = translate(&rules(given)).unwrap_or_else(|note| panic!("{note:?}"));
     let world = World::new("/ws");
     let (policy, problems) = compile(&translated.settings, &world);

@@ -482,7 +482,7 @@ proptest! {
         let filter = raw.compile().0.read_filter(&world.workspace);
         let path = abs(&format!("/ws/{}", names.join("/")));
         if filter.names_tell(&path.parent().unwrap()) {
-            prop_assert_eq!(filter.sensitive_name(names.last().unwrap()), filter.sensitive(&path), "{}", path);
+            prop_assert_eq!(filter.is_sensitive_name(names.last().unwrap()), filter.sensitive(&path), "{}", path);
         }
     }
 }

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use toolgate_policy::{
-    Action, Enforcement, EntryKind, Facts, Judgement, Layer, LayerRules, Opinion, PathFact, Policy, Problem,
-    RawBook, RawPolicy, Request, ShellGlob, Survey, Workspace,
+    Action, Enforcement, EntryKind, HookOpinion, IntentSurvey, Judgement, Layer, LayerRules, PathFact,
+    PathFacts, Policy, Problem, RawBook, RawPolicy, Request, ShellGlob, Workspace,
 };
 use toolgate_proto::{
     AbsPath, CommandLine, Effect, Intent, Scope, Shell, SourceId, ToolIdentity, ToolName, Verdict, WriteKind,
@@ -83,8 +83,8 @@ impl World {
         PathFact { asked: asked.clone(), real: abs(&here), links, kind, hard_linked, problem }
     }
 
-    pub(crate) fn facts(&self, survey: &Survey) -> Facts {
-        let mut facts = Facts::none();
+    pub(crate) fn facts(&self, survey: &IntentSurvey) -> PathFacts {
+        let mut facts = PathFacts::none();
         for path in &survey.paths {
             facts.insert(self.resolve(path));
         }
@@ -130,7 +130,7 @@ impl World {
         policy: &Policy,
         tool: &str,
         input: &Value,
-        opinions: &[Opinion],
+        opinions: &[HookOpinion],
     ) -> Judgement {
         let identity = identity(tool);
         let input = input.as_object().cloned().unwrap_or_default();
@@ -144,7 +144,7 @@ impl World {
         tool: &ToolIdentity,
         input: &Map<String, Value>,
         intent: &Intent,
-        opinions: &[Opinion],
+        opinions: &[HookOpinion],
     ) -> Judgement {
         let survey = policy.survey_call(input, intent, &self.workspace);
         let facts = self.facts(&survey);

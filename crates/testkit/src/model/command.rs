@@ -158,11 +158,12 @@ impl Simple {
 
     /// Whether an assignment in front may steer the program, so that no rule for the program means this.
     pub(super) fn steered(&self) -> bool {
-        self.assignment.is_some_and(|assignment| !assignment.starts_with("NODE_ENV=")) && !self.has_setting()
+        self.assignment.is_some_and(|assignment| !assignment.starts_with("NODE_ENV="))
+            && !self.has_unknown_variable()
     }
 
     /// Whether a variable stands in front that steers nothing known, which only a rule for the program covers.
-    pub(super) fn has_setting(&self) -> bool {
+    pub(super) fn has_unknown_variable(&self) -> bool {
         self.assignment.is_some_and(|assignment| assignment.starts_with("FOO="))
     }
 

@@ -7,8 +7,8 @@ use super::scene::{CWD, Call, Deed, EXTRA, HOME, Written, place};
 use std::fmt;
 use toolgate_policy::url::FetchSettings;
 use toolgate_policy::{
-    Action, Enforcement, EntryKind, Facts, LayerRules, Opinion, PathFact, Policy, RawBook, RawPolicy,
-    Request, Survey, Switches, Workspace,
+    Action, Enforcement, EntryKind, HookOpinion, IntentSurvey, LayerRules, ManagedRestrictions, PathFact,
+    PathFacts, Policy, RawBook, RawPolicy, Request, Workspace,
 };
 use toolgate_proto::{
     AbsPath, CommandLine, Effect, Intent, Scope, Shell, SourceId, ToolIdentity, ToolName, Verdict, WriteKind,
@@ -99,11 +99,11 @@ fn compile(written: &Written) -> Policy {
             .collect(),
         mode: written.mode,
         enforcement: Enforcement::Kernel,
-        managed: Switches {
+        managed: ManagedRestrictions {
             allow_managed_permission_rules_only: written.managed_only,
             disable_bypass_permissions_mode: written.no_bypass,
             disabled_tools: owned(&written.disabled),
-            ..Switches::default()
+            ..ManagedRestrictions::default()
         },
         fetch: FetchSettings {
             allowed_domains: owned(&written.approved_hosts),
@@ -160,10 +160,10 @@ fn ask(policy: &Policy, call: &Call) -> (Action, String) {
     let intent = Intent::new("do it", [effect(&call.deed)]);
     let survey = policy.survey(&intent, &workspace);
     let facts = facts(&survey);
-    let opinions: Vec<Opinion> = call
+    let opinions: Vec<HookOpinion> = call
         .opinions
         .iter()
-        .map(|action| Opinion { by: "hook".to_owned(), action: *action, reason: None })
+        .map(|action| HookOpinion { by: "hook".to_owned(), action: *action, reason: None })
         .collect();
     let judgement = policy.decide(&Request {
         tool: &tool,
@@ -182,8 +182,8 @@ fn ask(policy: &Policy, call: &Call) -> (Action, String) {
     (action, judgement.verdict.reason().to_string())
 }
 
-fn facts(survey: &Survey) -> Facts {
-    let mut facts = Facts::none();
+fn facts(survey: &IntentSurvey) -> PathFacts {
+    let mut facts = PathFacts::none();
     for asked in &survey.paths {
         let at = place(&asked.to_string());
         facts.insert(PathFact {

@@ -26,7 +26,7 @@ impl Dice {
     }
 
     /// Once in so many times.
-    pub(super) fn once_in(&mut self, times: usize) -> bool {
+    pub(super) fn random_one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 

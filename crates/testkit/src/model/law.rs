@@ -9,7 +9,7 @@ use toolgate_proto::Mode;
 
 /// How strongly something stands against a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Against {
+pub(super) enum ReferenceObjection {
     /// Not at all.
     Nothing,
     /// Nobody said yes.
@@ -20,11 +20,11 @@ pub(super) enum Against {
     Denied,
 }
 
-use Against::{Asked, Denied, Nothing, Unasked};
+use ReferenceObjection::{Asked, Denied, Nothing, Unasked};
 
 /// The answer to a call.
 pub(super) fn judge(written: &Written, call: &Call) -> Action {
-    let Some(law) = Law::new(written, call) else { return Action::Deny };
+    let Some(law) = ReferenceEvaluator::new(written, call) else { return Action::Deny };
     let against = law.call();
     let agreed = call.opinions.contains(&Action::Allow);
     match (law.mode, against) {
@@ -37,7 +37,7 @@ pub(super) fn judge(written: &Written, call: &Call) -> Action {
     }
 }
 
-struct Law<'s> {
+struct ReferenceEvaluator<'s> {
     written: &'s Written,
     call: &'s Call,
     mode: Mode,
@@ -48,7 +48,7 @@ struct Law<'s> {
 
 /// Who touches a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
+enum AccessBasis {
     /// The tool, or a redirect.
     Itself,
     /// A command that a rule allows; `true`: by name and word for word.
@@ -59,7 +59,7 @@ enum By {
     Nobody,
 }
 
-impl<'s> Law<'s> {
+impl<'s> ReferenceEvaluator<'s> {
     /// Reads every rule. A rule that would hold something back and cannot be read leaves no law at all.
     fn new(written: &'s Written, call: &'s Call) -> Option<Self> {
         let mut rules = Vec::new();
@@ -95,7 +95,7 @@ impl<'s> Law<'s> {
     }
 
     /// What the deny and ask rules say together.
-    fn held(&self, fits: impl Fn(&Rule) -> bool) -> Against {
+    fn held(&self, fits: impl Fn(&Rule) -> bool) -> ReferenceObjection {
         if self.any(Action::Deny, &fits) {
             Denied
         } else if self.any(Action::Ask, &fits) {
@@ -109,9 +109,9 @@ impl<'s> Law<'s> {
         book::answer(self.written.book.as_ref()?, self.call)
     }
 
-    fn call(&self) -> Against {
+    fn call(&self) -> ReferenceObjection {
         let call = self.call;
-        let mut against = self.held(|rule| rule.names(call) || rule.fits_field(call));
+        let mut against = self.held(|rule| rule.names(call) || rule.matches_field(call));
         let off = self.written.disabled.iter().any(|name| *name == call.tool || call.also.contains(name));
         if off {
             against = Denied;
@@ -135,12 +135,12 @@ impl<'s> Law<'s> {
         against.max(self.deed())
     }
 
-    fn deed(&self) -> Against {
+    fn deed(&self) -> ReferenceObjection {
         let plan = if self.mode == Mode::Plan { Asked } else { Nothing };
         let needs = |allowed: bool| if allowed { Nothing } else { Unasked };
         match &self.call.deed {
-            Deed::Read(path) | Deed::Search(path) => self.read(&place(path), By::Itself),
-            Deed::Write(path) => self.change(&place(path), By::Itself),
+            Deed::Read(path) | Deed::Search(path) => self.read(&place(path), AccessBasis::Itself),
+            Deed::Write(path) => self.change(&place(path), AccessBasis::Itself),
             Deed::Run(line) => {
                 let mut against =
                     line.simples().iter().map(|simple| self.command(simple)).max().unwrap_or(Nothing);
@@ -152,15 +152,15 @@ impl<'s> Law<'s> {
             Deed::Fetch(address) => self.fetch(address),
             Deed::Ask(_) => needs(self.granted || self.any(Action::Allow, |rule| rule.is_bare("WebSearch"))),
             Deed::Delegate(agent) => {
-                let allowed = self.granted || self.any(Action::Allow, |rule| rule.fits_agent(agent));
-                self.held(|rule| rule.fits_agent(agent)).max(needs(allowed))
+                let allowed = self.granted || self.any(Action::Allow, |rule| rule.matches_agent(agent));
+                self.held(|rule| rule.matches_agent(agent)).max(needs(allowed))
             }
             Deed::Skill(name, args) => {
-                let fits = |rule: &Rule| rule.fits_skill(name, args.as_deref());
+                let fits = |rule: &Rule| rule.matches_skill(name, args.as_deref());
                 self.held(fits).max(needs(self.granted || self.any(Action::Allow, fits)))
             }
             Deed::Remote { path, .. } => {
-                let spelled = path.as_ref().map_or(Nothing, |path| self.remote_path(&absolute(path)));
+                let spelled = path.as_ref().map_or(Nothing, |path| self.judge_remote_path(&absolute(path)));
                 plan.max(spelled).max(needs(self.granted))
             }
             Deed::Note => Nothing,
@@ -169,38 +169,40 @@ impl<'s> Law<'s> {
     }
 
     /// Another server sees another file system: only the spelling can be judged, and it may read and write.
-    fn remote_path(&self, path: &str) -> Against {
+    fn judge_remote_path(&self, path: &str) -> ReferenceObjection {
         let spelled = place(path).spelled;
-        let rules = self.held(|rule| rule.fits_path("Read", &spelled) || rule.fits_path("Edit", &spelled));
+        let rules =
+            self.held(|rule| rule.matches_path("Read", &spelled) || rule.matches_path("Edit", &spelled));
         rules.max(if protected(&spelled) { Asked } else { Nothing })
     }
 
     /// The path as spelled and where it leads must both be granted.
-    fn granted_at(&self, names: &[&str], at: &Place, counts: impl Fn(&Rule, &str) -> bool) -> bool {
+    fn is_path_allowed(&self, names: &[&str], at: &Place, counts: impl Fn(&Rule, &str) -> bool) -> bool {
         [&at.spelled, &at.real].into_iter().all(|form| {
             self.any(Action::Allow, |rule| {
-                names.iter().any(|name| rule.fits_path(name, form) && counts(rule, name))
+                names.iter().any(|name| rule.matches_path(name, form) && counts(rule, name))
             })
         })
     }
 
-    fn read(&self, at: &Place, by: By) -> Against {
-        let held = self.held(|rule| forms(at).iter().any(|form| rule.fits_path("Read", form)));
+    fn read(&self, at: &Place, by: AccessBasis) -> ReferenceObjection {
+        let held = self.held(|rule| forms(at).iter().any(|form| rule.matches_path("Read", form)));
         let kernel = forms(at).iter().any(|form| is_in(form, "/proc"));
         let mut against = held.max(if kernel { Asked } else { Nothing });
-        if by == By::Nobody {
+        if by == AccessBasis::Nobody {
             return against;
         }
-        let allowed =
-            self.granted_at(&["Read", "Edit"], at, |_, _| true) || (by == By::Itself && self.granted);
+        let allowed = self.is_path_allowed(&["Read", "Edit"], at, |_, _| true)
+            || (by == AccessBasis::Itself && self.granted);
         if !inside(at) && !allowed {
             against = against.max(Unasked);
         }
         against.max(self.secret(at, by, &["Read", "Edit"]))
     }
 
-    fn change(&self, at: &Place, by: By) -> Against {
-        let fits = |rule: &Rule, form: &String| rule.fits_path("Read", form) || rule.fits_path("Edit", form);
+    fn change(&self, at: &Place, by: AccessBasis) -> ReferenceObjection {
+        let fits =
+            |rule: &Rule, form: &String| rule.matches_path("Read", form) || rule.matches_path("Edit", form);
         let mut against = self.held(|rule| forms(at).iter().any(|form| fits(rule, form)));
         if forms(at).iter().any(|form| protected(form)) {
             against = against.max(Asked);
@@ -208,30 +210,34 @@ impl<'s> Law<'s> {
         if self.mode == Mode::Plan {
             against = against.max(Asked);
         }
-        if by == By::Nobody {
+        if by == AccessBasis::Nobody {
             return against;
         }
         if at.shared {
             against = against.max(Unasked);
         }
-        let ruled = matches!(by, By::Ruled(_)) && inside(at);
+        let ruled = matches!(by, AccessBasis::Ruled(_)) && inside(at);
         let freed = self.mode == Mode::AcceptEdits && inside(at);
-        let granted = by == By::Itself && self.granted && !matches!(self.call.deed, Deed::Run(_));
-        if !(ruled || freed || granted || self.granted_at(&["Edit"], at, |_, _| true)) {
+        let granted = by == AccessBasis::Itself && self.granted && !matches!(self.call.deed, Deed::Run(_));
+        if !(ruled || freed || granted || self.is_path_allowed(&["Edit"], at, |_, _| true)) {
             against = against.max(Unasked);
         }
         against.max(self.secret(at, by, &["Edit"]))
     }
 
     /// A secret asks unless a rule speaks of it by name.
-    fn secret(&self, at: &Place, by: By, names: &[&str]) -> Against {
+    fn secret(&self, at: &Place, by: AccessBasis, names: &[&str]) -> ReferenceObjection {
         let secret = forms(at).iter().any(|form| form.to_lowercase().ends_with("/.env"));
         let frank =
             |rule: &Rule, name: &str| rule.pattern(name).is_some_and(|pattern| pattern.names_secret());
-        if !secret || by == By::Ruled(true) || self.granted_at(names, at, frank) { Nothing } else { Unasked }
+        if !secret || by == AccessBasis::Ruled(true) || self.is_path_allowed(names, at, frank) {
+            Nothing
+        } else {
+            Unasked
+        }
     }
 
-    fn command(&self, simple: &Simple) -> Against {
+    fn command(&self, simple: &Simple) -> ReferenceObjection {
         let spellings = simple.spellings();
         let held = self.held(|rule| spellings.iter().any(|text| rule.fits_command(text)));
         let bare = simple.bare();
@@ -240,18 +246,20 @@ impl<'s> Law<'s> {
         let free = simple.only_reads() && self.written.free_readers;
         let edits = simple.edits_files() && self.mode == Mode::AcceptEdits;
         let by = if ruled && !simple.steered() {
-            By::Ruled(exactly)
-        } else if (free || edits && !simple.has_setting()) && !simple.steered() {
-            By::Freed
+            AccessBasis::Ruled(exactly)
+        } else if (free || edits && !simple.has_unknown_variable()) && !simple.steered() {
+            AccessBasis::Freed
         } else {
-            By::Nobody
+            AccessBasis::Nobody
         };
-        let mut against = held.max(if by == By::Nobody { Unasked } else { Nothing });
+        let mut against = held.max(if by == AccessBasis::Nobody { Unasked } else { Nothing });
         // What a variable makes of the program is not known: it may be what a rule holds back.
-        if simple.steered() && self.held(|rule| rule.might_mean(simple.program())) != Nothing {
+        if simple.steered() && self.held(|rule| rule.may_match_program(simple.program())) != Nothing {
             against = against.max(Asked);
         }
-        if self.mode == Mode::Plan && (simple.steered() || simple.has_setting() || !simple.only_reads()) {
+        if self.mode == Mode::Plan
+            && (simple.steered() || simple.has_unknown_variable() || !simple.only_reads())
+        {
             against = against.max(Asked);
         }
         for touch in simple.touches() {
@@ -270,34 +278,34 @@ impl<'s> Law<'s> {
         if let Some(path) = &simple.output
             && path != "/dev/null"
         {
-            against = against.max(self.change(&place(&absolute(path)), By::Itself));
+            against = against.max(self.change(&place(&absolute(path)), AccessBasis::Itself));
         }
         if let Some(path) = &simple.input {
-            against = against.max(self.read(&place(&absolute(path)), By::Freed));
+            against = against.max(self.read(&place(&absolute(path)), AccessBasis::Freed));
         }
         against
     }
 
     /// A host that holds nothing back: neither a rule nor the blocked list speaks of it.
-    fn host(&self, address: &Address) -> Against {
+    fn host(&self, address: &Address) -> ReferenceObjection {
         let blocked = self.written.blocked_hosts.iter().any(|host| fits_labels(host, address.host));
-        self.held(|rule| rule.fits_host(address)).max(if blocked { Denied } else { Nothing })
+        self.held(|rule| rule.matches_host(address)).max(if blocked { Denied } else { Nothing })
     }
 
     /// A fetch by the tool for it.
-    fn fetch(&self, address: &Address) -> Against {
+    fn fetch(&self, address: &Address) -> ReferenceObjection {
         let named = self.any(Action::Allow, |rule| rule.is_host(address.host));
         let private = if is_private(address.host) && !named { Denied } else { Nothing };
-        let usual = matches!(address.real_port(), 80 | 443);
+        let usual = matches!(address.effective_port(), 80 | 443);
         let approved = self.written.approved_hosts.iter().any(|host| fits_labels(host, address.host));
-        let allowed = self.any(Action::Allow, |rule| rule.fits_host(address))
+        let allowed = self.any(Action::Allow, |rule| rule.matches_host(address))
             || (usual && (approved || self.granted))
-            || (self.written.approve_https && address.secure && address.real_port() == 443);
+            || (self.written.approve_https && address.secure && address.effective_port() == 443);
         self.host(address).max(private).max(if allowed { Nothing } else { Unasked })
     }
 
     /// A fetch by a command: a rule for the command covers it, but for the service that hands out credentials.
-    fn reach(&self, address: &Address) -> Against {
+    fn reach(&self, address: &Address) -> ReferenceObjection {
         self.host(address).max(if address.host == "169.254.169.254" { Asked } else { Nothing })
     }
 }

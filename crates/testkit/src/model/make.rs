@@ -202,31 +202,34 @@ const MODES: [Mode; 8] = [
 /// Settings.
 pub(super) fn written(dice: &mut Dice) -> Written {
     let layers = (0..1 + dice.below(3)).map(|_| layer(dice)).collect();
-    let mode =
-        if dice.once_in(30) { Mode::Deny } else { MODES.get(dice.below(7)).copied().unwrap_or_default() };
+    let mode = if dice.random_one_in(30) {
+        Mode::Deny
+    } else {
+        MODES.get(dice.below(7)).copied().unwrap_or_default()
+    };
     Written {
         layers,
         mode,
-        managed_only: dice.once_in(12),
-        no_bypass: dice.once_in(8),
-        disabled: if dice.once_in(16) {
+        managed_only: dice.random_one_in(12),
+        no_bypass: dice.random_one_in(8),
+        disabled: if dice.random_one_in(16) {
             vec![dice.pick(&["WebFetch", "Bash", "Agent", "mcp__gh__delete"])]
         } else {
             vec![]
         },
-        free_readers: !dice.once_in(5),
-        book: dice.once_in(3).then(|| book(dice)),
-        approved_hosts: if dice.once_in(6) {
+        free_readers: !dice.random_one_in(5),
+        book: dice.random_one_in(3).then(|| book(dice)),
+        approved_hosts: if dice.random_one_in(6) {
             vec![dice.pick(&["example.com", "*.example.com"])]
         } else {
             vec![]
         },
-        blocked_hosts: if dice.once_in(8) {
+        blocked_hosts: if dice.random_one_in(8) {
             vec![dice.pick(&["evil.test", "*.example.com"])]
         } else {
             vec![]
         },
-        approve_https: dice.once_in(10),
+        approve_https: dice.random_one_in(10),
     }
 }
 
@@ -234,7 +237,7 @@ fn layer(dice: &mut Dice) -> WrittenLayer {
     let (allow, ask, deny) = (dice.below(8), dice.below(4), dice.below(4));
     let mut list = |count: usize| -> Vec<String> {
         (0..count)
-            .map(|_| if dice.once_in(400) { dice.pick(BROKEN) } else { dice.pick(RULES) })
+            .map(|_| if dice.random_one_in(400) { dice.pick(BROKEN) } else { dice.pick(RULES) })
             .map(str::to_owned)
             .collect()
     };
@@ -242,7 +245,7 @@ fn layer(dice: &mut Dice) -> WrittenLayer {
     let layers = [Layer::Managed, Layer::Cli, Layer::Session, Layer::Local, Layer::Project, Layer::User];
     WrittenLayer {
         layer: layers.get(dice.below(layers.len())).copied().unwrap_or(Layer::Project),
-        trusted: !dice.once_in(8),
+        trusted: !dice.random_one_in(8),
         allow,
         ask,
         deny,
@@ -263,7 +266,7 @@ fn book(dice: &mut Dice) -> Value {
     match dice.below(5) {
         0 => json!({ "rules": rules, "defaultAction": "ask" }),
         1 => json!({ "rules": rules, "defaultAction": "allow" }),
-        2 if dice.once_in(3) => json!({ "rules": rules, "defaultAction": "deny" }),
+        2 if dice.random_one_in(3) => json!({ "rules": rules, "defaultAction": "deny" }),
         _ => json!({ "rules": rules }),
     }
 }
@@ -300,13 +303,13 @@ pub(super) fn call(dice: &mut Dice) -> Call {
         4..=6 => {
             let path = absolute(dice);
             input.insert("file_path".into(), json!(path));
-            (if dice.once_in(2) { "Write" } else { "Edit" }, Deed::Write(path))
+            (if dice.random_one_in(2) { "Write" } else { "Edit" }, Deed::Write(path))
         }
         7..=13 => {
             let line = line(dice, 2);
             input.insert("command".into(), json!(line.text()));
-            if dice.once_in(6) {
-                input.insert("run_in_background".into(), json!(dice.once_in(2)));
+            if dice.random_one_in(6) {
+                input.insert("run_in_background".into(), json!(dice.random_one_in(2)));
             }
             let tool = match dice.below(8) {
                 0 => "Monitor",
@@ -332,7 +335,7 @@ pub(super) fn call(dice: &mut Dice) -> Call {
         17 => {
             let agent = dice.pick(&["Explore", "Plan", "explore"]);
             input.insert("subagent_type".into(), json!(agent));
-            if dice.once_in(2) {
+            if dice.random_one_in(2) {
                 input.insert("model".into(), json!(dice.pick(&["big", "bigger", "small"])));
             }
             also.push("Task");
@@ -355,7 +358,7 @@ pub(super) fn call(dice: &mut Dice) -> Call {
                 3 => ("mcp__fs__read", "fs", "read"),
                 _ => ("mcp__ghx__get_issue", "ghx", "get_issue"),
             };
-            let path = dice.once_in(2).then(|| dice.pick(PATHS)).filter(|path| path.contains('/'));
+            let path = dice.random_one_in(2).then(|| dice.pick(PATHS)).filter(|path| path.contains('/'));
             if let Some(path) = path {
                 input.insert("path".into(), json!(path));
             }
@@ -370,10 +373,10 @@ pub(super) fn call(dice: &mut Dice) -> Call {
     let opinions = match dice.below(12) {
         0 => vec![Action::Allow],
         1 => vec![Action::Ask, Action::Allow],
-        2 if dice.once_in(3) => vec![Action::Deny],
+        2 if dice.random_one_in(3) => vec![Action::Deny],
         _ => Vec::new(),
     };
-    Call { tool, also, deed, input, opinions, needs_person: dice.once_in(40) }
+    Call { tool, also, deed, input, opinions, needs_person: dice.random_one_in(40) }
 }
 
 fn absolute(dice: &mut Dice) -> String {
@@ -386,11 +389,11 @@ fn address(dice: &mut Dice) -> Address {
         1 => Some(443),
         _ => None,
     };
-    Address { secure: !dice.once_in(4), host: dice.pick(HOSTS), port }
+    Address { secure: !dice.random_one_in(4), host: dice.pick(HOSTS), port }
 }
 
 fn line(dice: &mut Dice, depth: usize) -> Line {
-    let count = if dice.once_in(2) { 1 } else { 1 + dice.below(3) };
+    let count = if dice.random_one_in(2) { 1 } else { 1 + dice.below(3) };
     let items = (0..count)
         .map(|_| (item(dice, depth), dice.pick(&[" && ", "; ", " || ", "\n", " | ", " & "])))
         .collect();
@@ -398,7 +401,7 @@ fn line(dice: &mut Dice, depth: usize) -> Line {
 }
 
 fn item(dice: &mut Dice, depth: usize) -> Item {
-    if depth == 0 || !dice.once_in(5) {
+    if depth == 0 || !dice.random_one_in(5) {
         return Item::Simple(simple(dice));
     }
     let inner = line(dice, depth - 1);
@@ -432,19 +435,19 @@ fn simple(dice: &mut Dice) -> Simple {
         }
         _ => Simple::of(&["npmx"]),
     };
-    if dice.once_in(4) {
+    if dice.random_one_in(4) {
         simple.quoting = 1 + dice.below(3);
     }
-    if dice.once_in(6) {
+    if dice.random_one_in(6) {
         simple.wrapper = Some(dice.pick(&["timeout 5", "nohup", "nice", "time"]));
     }
-    if dice.once_in(8) {
+    if dice.random_one_in(8) {
         simple.assignment = Some(dice.pick(&["FOO=bar", "NODE_ENV=test", "LD_PRELOAD=x"]));
     }
-    if dice.once_in(6) {
-        simple.output = Some(if dice.once_in(4) { "/dev/null" } else { path(dice) }.to_owned());
+    if dice.random_one_in(6) {
+        simple.output = Some(if dice.random_one_in(4) { "/dev/null" } else { path(dice) }.to_owned());
     }
-    if dice.once_in(12) {
+    if dice.random_one_in(12) {
         simple.input = Some(path(dice).to_owned());
     }
     simple

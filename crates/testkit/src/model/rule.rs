@@ -62,7 +62,7 @@ impl Rule {
         Entry::Rule(rule)
     }
 
-    fn content_of(&self, name: &str) -> Option<&str> {
+    fn content_for_tool(&self, name: &str) -> Option<&str> {
         self.content.as_deref().filter(|_| self.name == name)
     }
 
@@ -72,7 +72,7 @@ impl Rule {
             return false;
         }
         std::iter::once(call.tool).chain(call.also.iter().copied()).any(|name| {
-            wild(&self.name, name) || (name.starts_with("mcp__") && names_server(&self.name, name))
+            wild(&self.name, name) || (name.starts_with("mcp__") && matches_server(&self.name, name))
         })
     }
 
@@ -88,7 +88,7 @@ impl Rule {
     }
 
     /// The rule is about a field of the input, and the field says so.
-    pub(super) fn fits_field(&self, call: &Call) -> bool {
+    pub(super) fn matches_field(&self, call: &Call) -> bool {
         let Some((field, value)) = self.parameter() else { return false };
         let meant = call.tool == self.name || call.also.contains(&self.name.as_str());
         let said = match call.input.get(field) {
@@ -104,16 +104,16 @@ impl Rule {
         if self.parameter().is_some() {
             return false;
         }
-        self.content_of("Bash").is_some_and(|content| fits_command(content, command, self.action))
+        self.content_for_tool("Bash").is_some_and(|content| fits_command(content, command, self.action))
     }
 
     /// The rule is this very command, without a wildcard.
     pub(super) fn is_command(&self, command: &str) -> bool {
-        self.parameter().is_none() && self.content_of("Bash") == Some(command) && !command.contains('*')
+        self.parameter().is_none() && self.content_for_tool("Bash") == Some(command) && !command.contains('*')
     }
 
     /// The rule speaks of some path or host, or of this program: a command that is not known might be meant by it.
-    pub(super) fn might_mean(&self, program: &str) -> bool {
+    pub(super) fn may_match_program(&self, program: &str) -> bool {
         let Some(content) = &self.content else { return matches!(self.name.as_str(), "Read" | "Edit") };
         match self.name.as_str() {
             "Read" | "Edit" | "WebFetch" => true,
@@ -127,7 +127,7 @@ impl Rule {
     }
 
     /// The rule speaks of reading (`Read`) or changing (`Edit`) this path.
-    pub(super) fn fits_path(&self, name: &str, path: &str) -> bool {
+    pub(super) fn matches_path(&self, name: &str, path: &str) -> bool {
         match &self.content {
             None => self.name == name,
             Some(_) => self.pattern(name).is_some_and(|pattern| pattern.fits(path)),
@@ -136,13 +136,14 @@ impl Rule {
 
     /// The pattern of a path rule.
     pub(super) fn pattern(&self, name: &str) -> Option<Pattern> {
-        let content = self.content_of(name)?;
+        let content = self.content_for_tool(name)?;
         Some(Pattern::read(content, self.anchor, self.action == Action::Allow))
     }
 
     /// The rule speaks of this host.
-    pub(super) fn fits_host(&self, address: &Address) -> bool {
-        let Some(domain) = self.content_of("WebFetch").and_then(|content| content.strip_prefix("domain:"))
+    pub(super) fn matches_host(&self, address: &Address) -> bool {
+        let Some(domain) =
+            self.content_for_tool("WebFetch").and_then(|content| content.strip_prefix("domain:"))
         else {
             return false;
         };
@@ -151,11 +152,11 @@ impl Rule {
             None => (domain, None),
         };
         let port_fits = match port {
-            Some(port) => port == address.real_port(),
+            Some(port) => port == address.effective_port(),
             // What holds back a host holds back all of its ports; so does what opens a host of one's own.
             None => {
                 self.action != Action::Allow
-                    || matches!(address.real_port(), 80 | 443)
+                    || matches!(address.effective_port(), 80 | 443)
                     || is_private(address.host)
             }
         };
@@ -164,18 +165,18 @@ impl Rule {
 
     /// The rule names this very host.
     pub(super) fn is_host(&self, host: &str) -> bool {
-        let domain = self.content_of("WebFetch").and_then(|content| content.strip_prefix("domain:"));
+        let domain = self.content_for_tool("WebFetch").and_then(|content| content.strip_prefix("domain:"));
         domain.is_some_and(|domain| domain.split(':').next() == Some(host))
     }
 
     /// The rule speaks of this type of agent.
-    pub(super) fn fits_agent(&self, agent: &str) -> bool {
-        self.parameter().is_none() && self.content_of("Agent") == Some(agent)
+    pub(super) fn matches_agent(&self, agent: &str) -> bool {
+        self.parameter().is_none() && self.content_for_tool("Agent") == Some(agent)
     }
 
     /// The rule speaks of this use of a skill.
-    pub(super) fn fits_skill(&self, name: &str, args: Option<&str>) -> bool {
-        self.content_of("Skill").is_some_and(|content| match content.strip_suffix(" *") {
+    pub(super) fn matches_skill(&self, name: &str, args: Option<&str>) -> bool {
+        self.content_for_tool("Skill").is_some_and(|content| match content.strip_suffix(" *") {
             Some(prefix) => prefix == name,
             // A skill that is held back is held back with arguments as well.
             None => content == name && (args.is_none() || self.action != Action::Allow),
@@ -192,7 +193,7 @@ fn may_grant_by_glob(name: &str) -> bool {
 }
 
 /// `mcp__server` means every tool of the server.
-fn names_server(rule: &str, name: &str) -> bool {
+fn matches_server(rule: &str, name: &str) -> bool {
     let server = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map(|(server, _)| server);
     server.is_some_and(|server| rule.strip_prefix("mcp__").is_some_and(|rule| wild(rule, server)))
 }
@@ -210,12 +211,12 @@ pub(super) fn fits_labels(pattern: &str, host: &str) -> bool {
     if let Some(rest) = pattern.strip_prefix("*.") {
         let rest: Vec<&str> = rest.split('.').collect();
         let below = host.len().saturating_sub(rest.len());
-        return below > 0 && same_labels(&rest, host.get(below..).unwrap_or_default());
+        return below > 0 && labels_match(&rest, host.get(below..).unwrap_or_default());
     }
-    same_labels(&pattern.split('.').collect::<Vec<_>>(), &host)
+    labels_match(&pattern.split('.').collect::<Vec<_>>(), &host)
 }
 
-fn same_labels(pattern: &[&str], host: &[&str]) -> bool {
+fn labels_match(pattern: &[&str], host: &[&str]) -> bool {
     pattern.len() == host.len() && pattern.iter().zip(host).all(|(label, found)| wild(label, found))
 }
 

@@ -112,7 +112,7 @@ impl Address {
     }
 
     /// The port that is used, named or not.
-    pub(super) fn real_port(&self) -> u16 {
+    pub(super) fn effective_port(&self) -> u16 {
         self.port.unwrap_or(if self.secure { 443 } else { 80 })
     }
 }

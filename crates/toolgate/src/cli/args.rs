@@ -25,14 +25,14 @@ impl Args {
     /// Reads the command line. Ends the program where that asks for help or makes no sense.
     pub(crate) fn read() -> Self {
         let line: Vec<_> = std::env::args_os().collect();
-        Self::to_serve(&line).unwrap_or_else(|| Self::parse_from(line))
+        Self::parse_serve(&line).unwrap_or_else(|| Self::parse_from(line))
     }
 
     /// Reads `mcp serve`, by a grammar that knows nothing else. Clients wait for it, and all commands with all options
     /// that they share are more to build than anything else in a start.
-    fn to_serve(line: &[OsString]) -> Option<Self> {
+    fn parse_serve(line: &[OsString]) -> Option<Self> {
         let says = |word: &str| line.iter().any(|said| said == word);
-        let only = (says("mcp") && says("serve")).then(|| McpServe::try_parse_from(line).ok())??;
+        let only = (says("mcp") && says("serve")).then(|| McpServeCliArgs::try_parse_from(line).ok())??;
         let Only::Mcp(args) = only.command;
         Some(Self { global: only.global, command: Command::Mcp(args.command.into()) })
     }
@@ -40,7 +40,7 @@ impl Args {
 
 /// What [`Args`] take, for one command. Help and errors are left to those.
 #[derive(Debug, Parser)]
-struct McpServe {
+struct McpServeCliArgs {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
@@ -49,13 +49,13 @@ struct McpServe {
 
 #[derive(Debug, Subcommand)]
 enum Only {
-    Mcp(OnlyArgs),
+    Mcp(McpServeOnlyArgs),
 }
 
 #[derive(Debug, clap::Args)]
-struct OnlyArgs {
+struct McpServeOnlyArgs {
     #[command(subcommand)]
-    command: super::mcp::ServeOnly,
+    command: super::mcp::McpServeOnlyCommand,
 }
 
 /// Options that every command takes.
@@ -467,7 +467,7 @@ mod tests {
             let (way, after) = (ways[rest % ways.len()], globals[rest / ways.len()]);
             let words = ["toolgate"].iter().chain(before).chain(way).chain(after);
             let line: Vec<OsString> = words.map(OsString::from).collect();
-            let Some(read) = Args::to_serve(&line) else { continue };
+            let Some(read) = Args::parse_serve(&line) else { continue };
             short += 1;
             let whole = Args::try_parse_from(&line);
             assert_eq!(format!("{read:?}"), format!("{:?}", whole.unwrap()), "{line:?}");

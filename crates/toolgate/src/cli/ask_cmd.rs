@@ -1,7 +1,7 @@
 //! `toolgate ask`: puts questions to the person, for programs that have none of their own.
 
 use super::args::AskArgs;
-use super::ask::{AtTerminal, Shared};
+use super::ask::{Shared, TerminalApprover};
 use super::out::Out;
 use super::world::World;
 use super::{Exit, Failure};
@@ -55,7 +55,7 @@ pub(crate) fn run(world: &World, args: &AskArgs, out: &mut Out) -> Result<Exit, 
         requests.push(request(asked));
     }
     let cancel = CancellationToken::new();
-    let Some(person) = AtTerminal::here(out.colorful(), cancel.clone()) else {
+    let Some(person) = TerminalApprover::here(out.colorful(), cancel.clone()) else {
         return Ok(Exit::NeedsApproval);
     };
     let person = Shared(Arc::new(person));

@@ -1,7 +1,7 @@
 //! `toolgate call`: one call through the whole boundary.
 
 use super::args::{CallArgs, ResultForm};
-use super::mcp::{Behind, server_of};
+use super::mcp::{UpstreamServers, parse_server_name};
 use super::out::Out;
 use super::world::{Recording, World};
 use super::{Exit, Failure, call_batch, progress};
@@ -60,7 +60,7 @@ impl Calls {
         }
     }
 
-    async fn made_by(self, toolgate: &Toolgate, limits: CallLimits) -> Vec<Closed> {
+    async fn run_on(self, toolgate: &Toolgate, limits: CallLimits) -> Vec<Closed> {
         match self {
             Self::One(call) => vec![toolgate.call_within(call, limits).await],
             Self::Batch(calls) => toolgate.call_batch(calls, limits).await,
@@ -99,11 +99,11 @@ pub(crate) fn make(
     let limits = CallLimits { cancel, timeout, ..CallLimits::default() };
     let events = progress::wanted(&world.global).then(|| toolgate.events());
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.all().len())));
-    let (closed, background_over) = runtime.block_on(async {
-        let behind = servers_of(world, calls.all(), toolgate, out)?;
+    let (closed, wait_for_background_hooks) = runtime.block_on(async {
+        let behind = find_required_servers(world, calls.all(), toolgate, out)?;
         let closed = if behind.servers.is_empty() {
-            recording.can_ask()?;
-            calls.made_by(toolgate, limits).await
+            recording.check_prompt_tool()?;
+            calls.run_on(toolgate, limits).await
         } else {
             let coordinator = behind.coordinator(world, &toolgate.settings())?;
             coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -119,8 +119,8 @@ pub(crate) fn make(
                     .iter()
                     .for_each(|problem| out.note(&format!("server `{}`: {problem}", state.name)));
             }
-            let closed = match recording.can_ask() {
-                Ok(()) => Ok(calls.made_by(toolgate, limits).await),
+            let closed = match recording.check_prompt_tool() {
+                Ok(()) => Ok(calls.run_on(toolgate, limits).await),
                 Err(failure) => Err(failure),
             };
             coordinator.close().await;
@@ -130,7 +130,7 @@ pub(crate) fn make(
             // It ends with the last call; its line must be gone before a result is printed.
             let _ = tokio::time::timeout(Duration::from_millis(100), progress).await;
         }
-        Ok::<_, Failure>((closed, toolgate.background_over(BACKGROUND).await))
+        Ok::<_, Failure>((closed, toolgate.wait_for_background_hooks(BACKGROUND).await))
     })?;
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -139,7 +139,7 @@ pub(crate) fn make(
     if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
         out.note(&format!("not everything is in the ledger: {trouble}"));
     }
-    if !background_over {
+    if !wait_for_background_hooks {
         out.note("hooks that still ran in the background were stopped");
     }
     for closed in &closed {
@@ -154,21 +154,21 @@ pub(crate) fn make(
 }
 
 /// The servers that the calls need: those whose tools they are, or all where one is about all.
-fn servers_of(
+fn find_required_servers(
     world: &World,
     calls: &[ToolCall],
     toolgate: &Toolgate,
     out: &mut Out,
-) -> Result<Behind, Failure> {
+) -> Result<UpstreamServers, Failure> {
     let settings = toolgate.settings();
     let mut named: BTreeSet<String> =
-        calls.iter().filter_map(|call| server_of(call.name.as_str())).map(str::to_owned).collect();
+        calls.iter().filter_map(|call| parse_server_name(call.name.as_str())).map(str::to_owned).collect();
     let all = calls.iter().any(|call| call.name.as_str().contains("McpResource"));
-    let prompt = world.global.permission_prompt_tool.as_deref().and_then(server_of);
+    let prompt = world.global.permission_prompt_tool.as_deref().and_then(parse_server_name);
     if named.is_empty() && !all && prompt.is_none() && settings.hook_servers().is_empty() {
-        return Ok(Behind { servers: Vec::new() });
+        return Ok(UpstreamServers { servers: Vec::new() });
     }
-    let mut behind = Behind::look(world, &settings, out)?;
+    let mut behind = UpstreamServers::look(world, &settings, out)?;
     named.append(&mut behind.need(world, &settings));
     behind.servers.retain(|entry| all || named.contains(&entry.name));
     behind.servers.iter_mut().for_each(|entry| entry.always_load = true);
@@ -180,13 +180,13 @@ fn print(world: &World, args: &CallArgs, closed: &Closed, out: &mut Out) -> Resu
     match (form, &closed.result) {
         (ResultForm::Text, Ok(output)) => out.line(&render::visible(&output.model_text()))?,
         (ResultForm::Text, Err(_)) => out.failure(&render::terminal_text(&closed.result)),
-        (form, _) => out.line(&render_closed(form, closed).to_string())?,
+        (form, _) => out.line(&render_outcome(form, closed).to_string())?,
     }
     Ok(())
 }
 
 /// A call that is over, for programs.
-pub(crate) fn render_closed(form: ResultForm, closed: &Closed) -> Value {
+pub(crate) fn render_outcome(form: ResultForm, closed: &Closed) -> Value {
     let Closed { result, record, .. } = closed;
     match form {
         ResultForm::Anthropic => render::anthropic_result(&record.call, result),

@@ -1,7 +1,7 @@
 //! `toolgate call --batch`: many calls through the boundary, together where their effects do not conflict.
 
 use super::args::{CallArgs, ResultForm};
-use super::call::{Calls, make, render_closed};
+use super::call::{Calls, make, render_outcome};
 use super::out::Out;
 use super::world::World;
 use super::{Exit, Failure};
@@ -16,7 +16,7 @@ pub(crate) fn run(world: &World, args: &CallArgs, file: &str, out: &mut Out) -> 
     let form = if world.global.json { ResultForm::Json } else { args.form };
     let mut exit = Exit::Ok;
     for closed in &closed {
-        out.line(&render_closed(form, closed).to_string())?;
+        out.line(&render_outcome(form, closed).to_string())?;
         if let (Exit::Ok, Err(refusal)) = (exit, &closed.result) {
             exit = Exit::of(refusal);
         }
@@ -39,7 +39,7 @@ fn read(world: &World, file: &str) -> Result<Vec<ToolCall>, Failure> {
     for (index, line) in BufReader::new(reader).lines().enumerate() {
         let line = line?;
         if !line.trim().is_empty() {
-            let call = call_of(&line, index)
+            let call = parse_call(&line, index)
                 .map_err(|message| Failure::Usage(format!("{file}:{}: {message}", index + 1)))?;
             calls.push(call);
         }
@@ -47,7 +47,7 @@ fn read(world: &World, file: &str) -> Result<Vec<ToolCall>, Failure> {
     Ok(calls)
 }
 
-fn call_of(line: &str, index: usize) -> Result<ToolCall, String> {
+fn parse_call(line: &str, index: usize) -> Result<ToolCall, String> {
     let mut fields = parse_object(line, Limits::CALL).map_err(|problem| problem.to_string())?;
     let id = match text(&mut fields, "id")? {
         Some(id) => id,

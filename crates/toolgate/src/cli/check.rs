@@ -2,7 +2,7 @@
 
 use super::args::CheckArgs;
 use super::out::{Out, paint, style};
-use super::world::{World, tell_notes};
+use super::world::{World, print_notes};
 use super::{Exit, Failure, check_batch};
 use serde_json::json;
 use toolgate::render::visible;
@@ -15,7 +15,7 @@ pub(crate) fn run(world: &World, args: &CheckArgs, out: &mut Out) -> Result<Exit
     let name = args.name.as_deref().unwrap_or_default();
     let input = world.text(&args.input)?;
     let toolgate = world.builder()?.build()?;
-    tell_notes(&toolgate, out);
+    print_notes(&toolgate, out);
     match toolgate.check(name, &input) {
         Ok(judgement) => {
             if world.global.json {

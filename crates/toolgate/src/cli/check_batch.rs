@@ -1,6 +1,6 @@
 //! `toolgate check --batch`: many calls, one process. Each line may bring its own settings, directory and mode.
 
-use super::court::{Court, Ruling};
+use super::court::{BatchCheckOutcome, BatchChecker};
 use super::out::Out;
 use super::world::World;
 use super::{Exit, Failure};
@@ -10,7 +10,7 @@ use toolgate::{Mode, ToolCall};
 use toolgate_proto::{json::Limits, json::parse_object};
 
 pub(crate) fn run(world: &World, file: &str, out: &mut Out) -> Result<Exit, Failure> {
-    let mut court = Court::new(world)?;
+    let mut court = BatchChecker::new(world)?;
     let reader: Box<dyn Read> = if file == "-" {
         Box::new(std::io::stdin())
     } else {
@@ -37,7 +37,7 @@ pub(crate) fn run(world: &World, file: &str, out: &mut Out) -> Result<Exit, Fail
 }
 
 /// The answer to one line. An error is one of the line itself.
-fn answer(world: &World, court: &mut Court<'_>, line: &str) -> Result<Value, String> {
+fn answer(world: &World, court: &mut BatchChecker<'_>, line: &str) -> Result<Value, String> {
     let mut fields = parse_object(line, Limits::CALL).map_err(|problem| problem.to_string())?;
     let id = fields.remove("id").unwrap_or(Value::Null);
     let tool = text(&mut fields, "tool")?.ok_or("`tool` is missing")?;
@@ -58,9 +58,11 @@ fn answer(world: &World, court: &mut Court<'_>, line: &str) -> Result<Value, Str
     }
     let call = ToolCall::new("check", tool, input.to_string());
     let judgement = match court.judge(&call, settings.as_ref(), &cwd, mode) {
-        Ruling::Judged(judgement) => judgement,
-        Ruling::Unusable(problem) => return Ok(json!({ "id": id, "verdict": "deny", "reason": problem })),
-        Ruling::Refused(refusal) => {
+        BatchCheckOutcome::Judged(judgement) => judgement,
+        BatchCheckOutcome::Unusable(problem) => {
+            return Ok(json!({ "id": id, "verdict": "deny", "reason": problem }));
+        }
+        BatchCheckOutcome::Refused(refusal) => {
             return Ok(json!({
                 "id": id, "verdict": "deny", "reason": refusal.reason, "code": refusal.code,
                 "hint": refusal.hint,

@@ -22,7 +22,7 @@ const MOST_KEPT: usize = 1_000;
 pub(crate) type Compiled = Result<(Policy, Vec<Problem>), String>;
 
 /// Judges calls without running any.
-pub(crate) struct Court<'w> {
+pub(crate) struct BatchChecker<'w> {
     world: &'w World,
     toolgate: Toolgate,
     policies: HashMap<(Option<String>, AbsPath, Option<Mode>), Arc<Compiled>>,
@@ -30,7 +30,7 @@ pub(crate) struct Court<'w> {
 }
 
 /// What came of a call.
-pub(crate) enum Ruling {
+pub(crate) enum BatchCheckOutcome {
     /// It was judged.
     Judged(Box<Judgement>),
     /// It never came to that: no such tool, or no valid input.
@@ -39,7 +39,7 @@ pub(crate) enum Ruling {
     Unusable(String),
 }
 
-impl<'w> Court<'w> {
+impl<'w> BatchChecker<'w> {
     pub(crate) fn new(world: &'w World) -> Result<Self, Failure> {
         let toolgate = world.builder()?.build()?;
         Ok(Self { world, toolgate, policies: HashMap::new(), sessions: HashMap::new() })
@@ -52,16 +52,18 @@ impl<'w> Court<'w> {
         settings: Option<&Value>,
         cwd: &AbsPath,
         mode: Option<Mode>,
-    ) -> Ruling {
+    ) -> BatchCheckOutcome {
         let session = self.session(cwd);
         let compiled = self.compiled(settings, cwd, mode);
         let policy = match compiled.as_ref() {
             Ok((policy, _)) => policy,
-            Err(problem) => return Ruling::Unusable(problem.clone()),
+            Err(problem) => return BatchCheckOutcome::Unusable(problem.clone()),
         };
         match paper::intend(self.toolgate.gate(), &session, call) {
-            Ok(intended) => Ruling::Judged(Box::new(judge_intended(policy, &session.workspace(), &intended))),
-            Err(refusal) => Ruling::Refused(refusal),
+            Ok(intended) => {
+                BatchCheckOutcome::Judged(Box::new(judge_intended(policy, &session.workspace(), &intended)))
+            }
+            Err(refusal) => BatchCheckOutcome::Refused(refusal),
         }
     }
 

@@ -11,7 +11,7 @@ use toolgate::ledger::verify_in;
 use toolgate::render::visible;
 use toolgate::{
     Among, Answer, ApprovalRequest, Approver, Closed, Effect, FnTool, How, Intent, Journal, JournalLimits,
-    LedgerSink, Output, Spec, Surroundings, Toolgate, Toolset, Which, WriteKind,
+    LedgerSink, Output, Spec, Surroundings, Toolgate, Toolset, UndoSelector, WriteKind,
 };
 use toolgate_os::{AppendLog, Scratch};
 use toolgate_proto::Outcome;
@@ -31,7 +31,7 @@ struct Scene {
 /// Input of the demo's own tool.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Deploy {
+struct DeployInput {
     /// Where to.
     target: String,
 }
@@ -61,7 +61,7 @@ pub(crate) fn run(world: &World, args: &DemoArgs, out: &mut Out) -> Result<Exit,
             ..Surroundings::default()
         })
         .tool(deploy())
-        .tool(FnTool::new(Spec::new("launch_missiles", "Launches missiles."), |_: Deploy, _| async {
+        .tool(FnTool::new(Spec::new("launch_missiles", "Launches missiles."), |_: DeployInput, _| async {
             Ok(Output::text("this never runs"))
         }))
         .approver(Person)
@@ -163,7 +163,7 @@ fn script(project: &str) -> Vec<Scene> {
 }
 
 fn deploy() -> impl toolgate::Tool {
-    FnTool::new(Spec::new("deploy", "Deploys the project."), |input: Deploy, _| async move {
+    FnTool::new(Spec::new("deploy", "Deploys the project."), |input: DeployInput, _| async move {
         Ok(Output::text(format!("deployed to {}", input.target)))
     })
     .intent(|input, scene| {
@@ -237,7 +237,7 @@ fn tell(closed: &Closed, out: &mut Out) -> Result<(), Failure> {
 fn take_back(journal: &Journal, out: &mut Out) -> Result<(), Failure> {
     out.line("\nThe person thinks better of that edit, as `toolgate undo` would:")?;
     let moved = journal
-        .undo(&Which::Last(Among::default()), How::Careful)
+        .undo(&UndoSelector::Last(Among::default()), How::Careful)
         .map_err(|problem| Failure::Usage(problem.to_string()))?;
     for restore in &moved.restores {
         let diff =

@@ -11,10 +11,10 @@ use toolgate::settings::Settings;
 use toolgate::settings::trust::Standing;
 use toolgate::{AbsPath, CallAnomaly};
 use toolgate_os::AppendLog;
-use toolgate_os::sandbox::{Ground, try_out};
+use toolgate_os::sandbox::{Ground, run_self_test};
 
 /// One thing that was looked at.
-struct Finding {
+struct DoctorFinding {
     what: &'static str,
     state: State,
     detail: String,
@@ -37,7 +37,7 @@ pub(crate) fn run(world: &World, out: &mut Out) -> Result<Exit, Failure> {
     });
     settings(world, &mut findings)?;
     ledger(world, &mut findings);
-    let confined = if toolgate_os::opens_beneath() {
+    let confined = if toolgate_os::supports_openat2() {
         finding("file confinement", State::Good, "openat2, links refused by the kernel")
     } else {
         finding("file confinement", State::Note, "no openat2 here: paths are walked handle by handle instead")
@@ -49,7 +49,7 @@ pub(crate) fn run(world: &World, out: &mut Out) -> Result<Exit, Failure> {
     Ok(if bad { Exit::Usage } else { Exit::Ok })
 }
 
-fn settings(world: &World, findings: &mut Vec<Finding>) -> Result<(), Failure> {
+fn settings(world: &World, findings: &mut Vec<DoctorFinding>) -> Result<(), Failure> {
     let toolgate = match world.builder()?.build() {
         Ok(toolgate) => toolgate,
         Err(error) => {
@@ -76,7 +76,7 @@ fn settings(world: &World, findings: &mut Vec<Finding>) -> Result<(), Failure> {
 }
 
 /// Whether what the project brings is trusted, and what of it cannot be.
-fn trust(settings: &Settings) -> Vec<Finding> {
+fn trust(settings: &Settings) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     match settings.standing {
         _ if settings.brought.is_empty() => {}
@@ -101,7 +101,7 @@ fn trust(settings: &Settings) -> Vec<Finding> {
     findings
 }
 
-fn ledger(world: &World, findings: &mut Vec<Finding>) {
+fn ledger(world: &World, findings: &mut Vec<DoctorFinding>) {
     let Some((dir, anchor_dir)) = world.ledger_dir().zip(world.anchor_dir()) else {
         findings.push(finding(
             "ledger",
@@ -129,7 +129,7 @@ fn ledger(world: &World, findings: &mut Vec<Finding>) {
 
 /// What commands tried although their judgement did not foresee it, as the ledger has it.
 fn anomalies(dir: &AbsPath) -> Option<String> {
-    let segments = AppendLog::segments_in(dir, LEDGER_NAME).ok()?;
+    let segments = AppendLog::list_segments(dir, LEDGER_NAME).ok()?;
     let texts = segments.iter().filter_map(|segment| AppendLog::read_segment(segment).ok());
     let mut found: Vec<CallAnomaly> = Vec::new();
     for text in texts {
@@ -149,7 +149,7 @@ fn anomalies(dir: &AbsPath) -> Option<String> {
 }
 
 /// The sandbox, tried out: each line is something that a command attempted and that the kernel stopped, or not.
-fn sandbox(world: &World, findings: &mut Vec<Finding>) {
+fn sandbox(world: &World, findings: &mut Vec<DoctorFinding>) {
     let ground = Ground::here();
     let landlock = match ground.landlock {
         0 => "no Landlock".to_owned(),
@@ -169,7 +169,7 @@ fn sandbox(world: &World, findings: &mut Vec<Finding>) {
                      as reading without a question";
         finding("sandbox", State::Note, words)
     });
-    match try_out(&world.ambient.temp_dir) {
+    match run_self_test(&world.ambient.temp_dir) {
         Ok(trials) => findings.extend(trials.into_iter().map(|trial| {
             let state = if trial.held { State::Good } else { State::Note };
             let word = if trial.held { "held" } else { "NOT HELD" };
@@ -181,11 +181,11 @@ fn sandbox(world: &World, findings: &mut Vec<Finding>) {
     }
 }
 
-fn finding(what: &'static str, state: State, detail: &str) -> Finding {
-    Finding { what, state, detail: detail.to_owned() }
+fn finding(what: &'static str, state: State, detail: &str) -> DoctorFinding {
+    DoctorFinding { what, state, detail: detail.to_owned() }
 }
 
-fn print(world: &World, findings: &[Finding], out: &mut Out) -> Result<(), Failure> {
+fn print(world: &World, findings: &[DoctorFinding], out: &mut Out) -> Result<(), Failure> {
     let word = |state| match state {
         State::Good => "ok",
         State::Note => "note",

@@ -6,13 +6,13 @@ use super::world::World;
 use super::{Exit, Failure};
 use serde_json::json;
 use toolgate::render::visible;
-use toolgate::settings::grants::GrantStore;
+use toolgate::settings::grants::GrantFile;
 
 pub(crate) fn run(world: &World, args: &GrantsArgs, out: &mut Out) -> Result<Exit, Failure> {
     let dir = world.ambient.state_dir.as_ref().ok_or_else(|| {
         Failure::Usage("there is nowhere to remember grants; set TOOLGATE_STATE_DIR".to_owned())
     })?;
-    let store = GrantStore::in_dir(dir);
+    let store = GrantFile::in_dir(dir);
     match args.command.as_ref().unwrap_or(&GrantsCommand::List { all: false }) {
         GrantsCommand::List { all } => {
             let grants = if *all { store.list()? } else { store.of(&world.cwd())? };

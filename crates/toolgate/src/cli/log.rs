@@ -1,7 +1,7 @@
 //! `toolgate log`: what was called, and whether the ledger is whole.
 
 use super::args::LogArgs;
-use super::out::{Out, one_line, paint, style, visible_json};
+use super::out::{Out, one_line, paint, style, to_visible_json};
 use super::world::World;
 use super::{Exit, Failure};
 use jiff::{Timestamp, ToSpan, civil::DateTime, tz::TimeZone};
@@ -12,7 +12,7 @@ use toolgate_os::{AppendLog, Segment};
 use toolgate_proto::Outcome;
 
 /// How often `--follow` looks.
-const FOLLOW_EVERY: Duration = Duration::from_millis(200);
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) fn run(world: &World, args: &LogArgs, out: &mut Out) -> Result<Exit, Failure> {
     let dir = world
@@ -43,7 +43,7 @@ pub(crate) fn run(world: &World, args: &LogArgs, out: &mut Out) -> Result<Exit, 
 }
 
 fn segments(dir: &AbsPath) -> Result<Vec<Segment>, Failure> {
-    AppendLog::segments_in(dir, LEDGER_NAME).map_err(|error| Failure::Usage(format!("{dir}: {error}")))
+    AppendLog::list_segments(dir, LEDGER_NAME).map_err(|error| Failure::Usage(format!("{dir}: {error}")))
 }
 
 fn lines_of(text: &str) -> impl Iterator<Item = Line> + '_ {
@@ -58,7 +58,7 @@ fn follow(world: &World, dir: &AbsPath, filter: &Filter, out: &mut Out) -> Resul
     let mut seen = newest(&known);
     loop {
         out.flush()?;
-        std::thread::sleep(FOLLOW_EVERY);
+        std::thread::sleep(FOLLOW_INTERVAL);
         let now = segments(dir)?;
         // The current file was put aside: what it got before that must not be missed.
         if now.len() > known.len() {
@@ -96,7 +96,7 @@ fn show_from(
 fn print(world: &World, line: &Line, out: &mut Out) -> Result<(), Failure> {
     if world.global.json {
         let text = serde_json::to_string(line).map_err(|error| Failure::Usage(error.to_string()))?;
-        out.line(&visible_json(&text))?;
+        out.line(&to_visible_json(&text))?;
         return Ok(());
     }
     let row = Row::of(&line.record);
@@ -178,7 +178,7 @@ fn check_chain(world: &World, dir: &AbsPath, out: &mut Out) -> Result<Exit, Fail
         verify_in(dir, &anchor_dir).map_err(|error| Failure::Usage(format!("{dir}: {error}")))?;
     if world.global.json {
         let text = serde_json::to_string(&report).map_err(|error| Failure::Usage(error.to_string()))?;
-        out.line(&visible_json(&text))?;
+        out.line(&to_visible_json(&text))?;
     } else {
         for fault in &report.faults {
             out.line(&format!("  {}", one_line(&fault.to_string())))?;
@@ -275,7 +275,7 @@ mod tests {
                 "outcome": { "outcome": "refused", "code": code, "kind": "x", "stage": "judge", "reason": reason },
             });
             let plain = |text: &str| !text.contains(|c: char| c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c));
-            let json = visible_json(&record.to_string());
+            let json = to_visible_json(&record.to_string());
             proptest::prop_assert!(plain(&json));
             proptest::prop_assert_eq!(&serde_json::from_str::<serde_json::Value>(&json).unwrap(), &record);
             let record: CallRecord = serde_json::from_value(record).unwrap();

@@ -34,7 +34,7 @@ use args::{Args, Command};
 use out::Out;
 use std::process::ExitCode;
 use toolgate::{Code, Refusal, Stage};
-use toolgate_os::Ambient;
+use toolgate_os::AmbientEnvironment;
 use world::World;
 
 /// Why a command ended without doing its work.
@@ -113,7 +113,7 @@ impl Exit {
 pub(crate) fn main() -> ExitCode {
     let args = Args::read();
     let mut out = Out::new(args.global.color, args.global.quiet);
-    let ended = Ambient::read()
+    let ended = AmbientEnvironment::read()
         .map_err(|error| Failure::Usage(format!("the working directory cannot be read: {error}")))
         .and_then(|ambient| run(args, ambient, &mut out));
     match ended {
@@ -126,7 +126,7 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
-fn run(args: Args, ambient: Ambient, out: &mut Out) -> Result<Exit, Failure> {
+fn run(args: Args, ambient: AmbientEnvironment, out: &mut Out) -> Result<Exit, Failure> {
     let world = World { ambient, global: args.global };
     match args.command {
         Command::Tools(args) => tools::run(&world, &args, out),

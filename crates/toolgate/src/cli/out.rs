@@ -118,7 +118,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// JSON text in which characters that could fool the eye or the terminal are escapes; it means the same.
-pub(crate) fn visible_json(text: &str) -> String {
+pub(crate) fn to_visible_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         let mut buffer = [0; 4];

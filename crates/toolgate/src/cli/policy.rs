@@ -1,7 +1,7 @@
 //! `toolgate policy`: rules looked over, and rules put to the test.
 
 use super::args::{ImportFrom, PolicyArgs, PolicyCommand};
-use super::court::{Court, Ruling};
+use super::court::{BatchCheckOutcome, BatchChecker};
 use super::out::{Out, paint, style};
 use super::world::World;
 use super::{Exit, Failure, policy_import};
@@ -56,7 +56,7 @@ fn shown(problem: &Problem) -> String {
 
 /// Runs Markdown files of settings and expected verdicts.
 fn test(world: &World, files: &[String], out: &mut Out) -> Result<Exit, Failure> {
-    let mut court = Court::new(world)?;
+    let mut court = BatchChecker::new(world)?;
     let (mut passed, mut failed) = (0usize, 0usize);
     for file in files {
         let path = world.ambient.path(file);
@@ -83,16 +83,16 @@ fn test(world: &World, files: &[String], out: &mut Out) -> Result<Exit, Failure>
 
 fn check_section(
     world: &World,
-    court: &mut Court<'_>,
+    court: &mut BatchChecker<'_>,
     section: &Section,
     passed: &mut usize,
 ) -> Vec<(usize, String)> {
     let mut settings = section.settings.clone();
     let mode = take_mode(&mut settings);
     let cwd = world.cwd();
-    let calls = section.calls.iter().map(|row| (row.line, call_row(court, row, &settings, &cwd, mode)));
+    let calls = section.calls.iter().map(|row| (row.line, check_call_row(court, row, &settings, &cwd, mode)));
     let mut rows: Vec<(usize, Result<(), String>)> = calls.collect();
-    rows.extend(section.rules.iter().map(|row| (row.line, rule_row(court, row, &cwd))));
+    rows.extend(section.rules.iter().map(|row| (row.line, check_rule_row(court, row, &cwd))));
     rows.into_iter()
         .filter_map(|(line, result)| match result {
             Ok(()) => {
@@ -110,8 +110,8 @@ fn take_mode(settings: &mut Value) -> Option<Mode> {
     mode.as_str()?.parse().ok()
 }
 
-fn call_row(
-    court: &mut Court<'_>,
+fn check_call_row(
+    court: &mut BatchChecker<'_>,
     row: &CallRow,
     settings: &Value,
     cwd: &AbsPath,
@@ -120,13 +120,15 @@ fn call_row(
     let input = if row.input.starts_with('{') {
         row.input.clone()
     } else {
-        paper::short_input(&row.tool, &row.input, cwd).to_string()
+        paper::build_main_field_input(&row.tool, &row.input, cwd).to_string()
     };
     let call = ToolCall::new("check", row.tool.clone(), input);
     let (verdict, reason) = match court.judge(&call, Some(settings), cwd, mode) {
-        Ruling::Judged(judgement) => (judgement.verdict.word(), judgement.verdict.reason().to_string()),
-        Ruling::Refused(refusal) => ("deny", refusal.to_string()),
-        Ruling::Unusable(problem) => ("deny", problem),
+        BatchCheckOutcome::Judged(judgement) => {
+            (judgement.verdict.word(), judgement.verdict.reason().to_string())
+        }
+        BatchCheckOutcome::Refused(refusal) => ("deny", refusal.to_string()),
+        BatchCheckOutcome::Unusable(problem) => ("deny", problem),
     };
     if verdict == row.verdict {
         return Ok(());
@@ -134,7 +136,7 @@ fn call_row(
     Err(format!("`{} {}` gives {verdict}, not {}: {reason}", row.tool, row.input, row.verdict))
 }
 
-fn rule_row(court: &mut Court<'_>, row: &RuleRow, cwd: &AbsPath) -> Result<(), String> {
+fn check_rule_row(court: &mut BatchChecker<'_>, row: &RuleRow, cwd: &AbsPath) -> Result<(), String> {
     let settings = json!({ "permissions": { row.action.clone(): [row.rule] } });
     let (found, says) = match court.compiled(Some(&settings), cwd, None).as_ref() {
         Err(problem) => ("fatal", problem.clone()),

@@ -2,7 +2,7 @@
 
 use super::args::{SettingsArgs, SettingsCommand};
 use super::out::{Out, paint, style};
-use super::world::{World, tell_notes};
+use super::world::{World, print_notes};
 use super::{Exit, Failure};
 use serde_json::json;
 use toolgate::render::visible;
@@ -31,7 +31,7 @@ fn show(world: &World, out: &mut Out) -> Result<Exit, Failure> {
         out.line(&json!({ "values": values, "files": files }).to_string())?;
         return Ok(Exit::Ok);
     }
-    tell_notes(&toolgate, out);
+    print_notes(&toolgate, out);
     let mut last = String::new();
     for value in &values {
         if value.key != last {

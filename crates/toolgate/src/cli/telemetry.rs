@@ -10,21 +10,21 @@ const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// Telemetry under way, or none.
 #[derive(Default)]
-pub(crate) struct Watched {
+pub(crate) struct CliTelemetry {
     #[cfg(feature = "otel")]
-    telemetry: Option<std::sync::Arc<toolgate::telemetry::Telemetry>>,
+    telemetry: Option<std::sync::Arc<toolgate::telemetry::TelemetrySink>>,
 }
 
-impl Watched {
+impl CliTelemetry {
     #[cfg(feature = "otel")]
     pub(crate) fn start(world: &World, out: &mut Out) -> Self {
-        use toolgate::telemetry::{Telemetry, TelemetryOptions};
+        use toolgate::telemetry::{TelemetryOptions, TelemetrySink};
         let env = &world.ambient.env;
         let off = env.get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         let Some(endpoint) = env.get(ENDPOINT).filter(|endpoint| !off && !endpoint.is_empty()) else {
             return Self::default();
         };
-        match Telemetry::start(TelemetryOptions::new(endpoint)) {
+        match TelemetrySink::start(TelemetryOptions::new(endpoint)) {
             Ok(telemetry) => Self { telemetry: Some(std::sync::Arc::new(telemetry)) },
             Err(error) => {
                 out.note(&error.to_string());

@@ -2,13 +2,13 @@
 
 use super::args::ToolsArgs;
 use super::out::{Out, paint, style};
-use super::world::{World, tell_notes};
+use super::world::{World, print_notes};
 use super::{Exit, Failure};
 use toolgate::{Format, ToolDefinition, render::render_definitions};
 
 pub(crate) fn run(world: &World, args: &ToolsArgs, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.build()?;
-    tell_notes(&toolgate, out);
+    print_notes(&toolgate, out);
     let mut tools = toolgate.tools();
     if let Some(name) = &args.name {
         tools.retain(|tool| tool.name.as_str() == name || tool.aliases.contains(name));

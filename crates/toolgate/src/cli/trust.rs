@@ -1,15 +1,15 @@
 //! `toolgate trust`: what a project brings, and whether it counts.
 
 use super::args::{TrustArgs, TrustCommand};
-use super::ask::person_looks_on;
+use super::ask::is_interactive;
 use super::out::{Out, paint, style};
 use super::world::World;
 use super::{Exit, Failure};
 use serde_json::json;
 use toolgate::AbsPath;
 use toolgate::render::visible;
-use toolgate::settings::trust::{Brought, Standing, TrustStore, wide_workspace};
-use toolgate_os::Terminal;
+use toolgate::settings::trust::{Brought, Standing, TrustStore, describe_wide_workspace};
+use toolgate_os::ControllingTerminal;
 
 pub(crate) fn run(world: &World, args: &TrustArgs, out: &mut Out) -> Result<Exit, Failure> {
     let dir = world.ambient.state_dir.as_ref().ok_or_else(|| {
@@ -79,11 +79,11 @@ fn add(world: &World, store: &TrustStore, yes: bool, out: &mut Out) -> Result<Ex
     if !yes {
         list(&brought, out)?;
         out.flush()?;
-        if !person_looks_on() {
+        if !is_interactive() {
             let message = "there is no terminal to ask at; look at the list, then give --yes";
             return Err(Failure::Usage(message.to_owned()));
         }
-        let mut terminal = Terminal::open()?;
+        let mut terminal = ControllingTerminal::open()?;
         let said = terminal.ask_line(&format!("type yes to trust {root} as it is now: "))?;
         if said != "yes" {
             out.note("nothing was changed");
@@ -95,7 +95,7 @@ fn add(world: &World, store: &TrustStore, yes: bool, out: &mut Out) -> Result<Ex
         }
     }
     store.add(&root, &brought)?;
-    if wide_workspace(&root, world.ambient.home.as_ref()).is_some() {
+    if describe_wide_workspace(&root, world.ambient.home.as_ref()).is_some() {
         store.accept_wide(&root)?;
     }
     out.line(&format!("{root} is trusted as it is now"))?;
@@ -125,11 +125,11 @@ fn list(brought: &Brought, out: &mut Out) -> Result<(), Failure> {
 /// Says yes to a workspace that is as wide as the home directory.
 fn workspace(world: &World, store: &TrustStore, yes: bool, out: &mut Out) -> Result<Exit, Failure> {
     let root = world.cwd();
-    let Some(width) = wide_workspace(&root, world.ambient.home.as_ref()) else {
+    let Some(width) = describe_wide_workspace(&root, world.ambient.home.as_ref()) else {
         out.line(&format!("{root} needs no yes: it is neither your home directory nor above it"))?;
         return Ok(Exit::Ok);
     };
-    if !yes && !ask_width(&root, width)? {
+    if !yes && !confirm_wide_workspace(&root, width)? {
         out.note("nothing was changed");
         return Ok(Exit::Denied);
     }
@@ -138,30 +138,30 @@ fn workspace(world: &World, store: &TrustStore, yes: bool, out: &mut Out) -> Res
     Ok(Exit::Ok)
 }
 
-fn ask_width(root: &AbsPath, width: &str) -> Result<bool, Failure> {
-    if !person_looks_on() {
+fn confirm_wide_workspace(root: &AbsPath, width: &str) -> Result<bool, Failure> {
+    if !is_interactive() {
         let message = "there is no terminal to ask at; give --yes";
         return Err(Failure::Usage(message.to_owned()));
     }
     let question = format!(
         "the workspace {root} is {width}: tools could read and change everything in it; type yes to work there: "
     );
-    Ok(Terminal::open()?.ask_line(&question)? == "yes")
+    Ok(ControllingTerminal::open()?.ask_line(&question)? == "yes")
 }
 
 /// Asks once about a workspace that is as wide as the home directory, where there is a terminal to ask at.
-pub(crate) fn ask_about_width(world: &World) -> Result<(), Failure> {
+pub(crate) fn ask_about_wide_workspace(world: &World) -> Result<(), Failure> {
     let root = world.cwd();
     let (Some(width), Some(dir)) =
-        (wide_workspace(&root, world.ambient.home.as_ref()), world.ambient.state_dir.as_ref())
+        (describe_wide_workspace(&root, world.ambient.home.as_ref()), world.ambient.state_dir.as_ref())
     else {
         return Ok(());
     };
     let store = TrustStore::in_dir(dir);
-    if world.global.trust_workspace || store.is_accepted_wide(&root)? || !person_looks_on() {
+    if world.global.trust_workspace || store.is_accepted_wide(&root)? || !is_interactive() {
         return Ok(());
     }
-    if ask_width(&root, width)? {
+    if confirm_wide_workspace(&root, width)? {
         store.accept_wide(&root)?;
     }
     Ok(())

@@ -13,9 +13,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use toolgate::render::visible;
 use toolgate::{AbsPath, CallId};
-use toolgate_os::{Among, Change, Conflict, How, Journal, JournalLimits, Restore, State, UndoProblem, Which};
+use toolgate_os::{
+    Among, Change, Conflict, FileRestore, How, Journal, JournalLimits, State, UndoProblem, UndoSelector,
+};
 use toolgate_proto::SessionId;
-use toolgate_tools::{line_tally, unified_diff};
+use toolgate_tools::{count_changed_lines, unified_diff};
 
 /// Which way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +103,7 @@ impl Desk<'_> {
         dirs.map(|dir| toolgate_os::resolve(&dir).real).collect()
     }
 
-    fn which(&self, changes: &[Change], roots: &[AbsPath]) -> Result<Which, Failure> {
+    fn which(&self, changes: &[Change], roots: &[AbsPath]) -> Result<UndoSelector, Failure> {
         let session = match &self.args.session {
             Some(part) => {
                 Some(one_of("session", part, changes.iter().map(|change| change.session.as_str()))?)
@@ -125,23 +127,23 @@ impl Desk<'_> {
                     names.join(", ")
                 )));
             }
-            return Ok(Which::Call(CallId::new(call), session));
+            return Ok(UndoSelector::Call(CallId::new(call), session));
         }
         let among = |session: Option<SessionId>| {
             let beneath = if session.is_some() { Vec::new() } else { roots.to_vec() };
             Among { session, beneath }
         };
         Ok(match (self.args.steps, session) {
-            (Some(steps), session) => Which::Steps(steps, among(session)),
-            (None, Some(session)) => Which::Session(session),
-            (None, None) => Which::Last(among(None)),
+            (Some(steps), session) => UndoSelector::Steps(steps, among(session)),
+            (None, Some(session)) => UndoSelector::Session(session),
+            (None, None) => UndoSelector::Last(among(None)),
         })
     }
 
     fn tell(
         &mut self,
         calls: &[(SessionId, CallId)],
-        restores: &[Restore],
+        restores: &[FileRestore],
         conflicts: &[Conflict],
     ) -> Result<Exit, Failure> {
         let dry = self.args.dry_run;
@@ -184,11 +186,11 @@ impl Desk<'_> {
             self.out.line(&format!(
                 "{} {}",
                 paint(style::BAD, "  but"),
-                visible(&conflict_words(conflict))
+                visible(&conflict_text(conflict))
             ))?;
         }
         match (dry, stopped) {
-            (true, true) => self.out.note(&self.way_out(conflicts)),
+            (true, true) => self.out.note(&self.conflict_hint(conflicts)),
             (true, false) => self.out.note("nothing was changed; leave --dry-run out to do it"),
             (false, _) => self.out.note(&format!("`toolgate {}` takes this back", self.words.other)),
         }
@@ -204,8 +206,8 @@ impl Desk<'_> {
         let (reason, hint) = match &problem {
             UndoProblem::Nothing => self.nothing(changes, roots),
             UndoProblem::Conflicts(conflicts) => {
-                let words: Vec<String> = conflicts.iter().map(conflict_words).collect();
-                (format!("no file was touched: {}", words.join("; ")), self.way_out(conflicts))
+                let words: Vec<String> = conflicts.iter().map(conflict_text).collect();
+                (format!("no file was touched: {}", words.join("; ")), self.conflict_hint(conflicts))
             }
             UndoProblem::Failed { path, problem } => (
                 format!("`{path}` could not be restored: {problem}; every file is as it was"),
@@ -241,7 +243,7 @@ impl Desk<'_> {
         }
     }
 
-    fn way_out(&self, conflicts: &[Conflict]) -> String {
+    fn conflict_hint(&self, conflicts: &[Conflict]) -> String {
         if conflicts.iter().any(|conflict| !conflict.forcible) {
             return "--force cannot help here; choose other calls (see --list)".to_owned();
         }
@@ -337,7 +339,7 @@ fn one_of<'a>(what: &str, part: &str, ids: impl Iterator<Item = &'a str>) -> Res
 }
 
 /// What is to be done to a file, and what was done.
-fn deed(restore: &Restore) -> (&'static str, &'static str) {
+fn deed(restore: &FileRestore) -> (&'static str, &'static str) {
     match (&restore.now, &restore.then) {
         (None, Some(_)) => ("create", "created"),
         (Some(_), None) => ("remove", "removed"),
@@ -345,9 +347,9 @@ fn deed(restore: &Restore) -> (&'static str, &'static str) {
     }
 }
 
-fn tally(restore: &Restore) -> String {
+fn tally(restore: &FileRestore) -> String {
     match (&restore.now, &restore.then) {
-        (Some(now), Some(then)) => match line_tally(now, then) {
+        (Some(now), Some(then)) => match count_changed_lines(now, then) {
             Some((added, removed)) => format!("  (+{added} -{removed} lines)"),
             None => format!("  ({} bytes)", then.len()),
         },
@@ -355,15 +357,15 @@ fn tally(restore: &Restore) -> String {
     }
 }
 
-fn diff(restore: &Restore) -> String {
+fn diff(restore: &FileRestore) -> String {
     let name = restore.path.to_string();
-    unified_diff(&name, restore.now.as_deref(), restore.then.as_deref(), MOST_LINES)
+    unified_diff(&name, restore.now.as_deref(), restore.then.as_deref(), MAX_DIFF_LINES)
 }
 
 /// Of a diff. More than anyone reads, and no more than a terminal takes.
-const MOST_LINES: usize = 10_000;
+const MAX_DIFF_LINES: usize = 10_000;
 
-fn file(restore: &Restore, with_diff: bool) -> Value {
+fn file(restore: &FileRestore, with_diff: bool) -> Value {
     let mut value = json!({ "path": restore.path, "deed": deed(restore).0 });
     if with_diff && let Some(fields) = value.as_object_mut() {
         fields.insert("diff".to_owned(), diff(restore).into());
@@ -375,6 +377,6 @@ fn clash(conflict: &Conflict) -> Value {
     json!({ "path": conflict.path, "reason": conflict.reason, "forcible": conflict.forcible })
 }
 
-fn conflict_words(conflict: &Conflict) -> String {
+fn conflict_text(conflict: &Conflict) -> String {
     format!("`{}` {}", conflict.path, conflict.reason)
 }

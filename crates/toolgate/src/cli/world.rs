@@ -2,27 +2,27 @@
 
 use super::Failure;
 use super::args::{Global, PromptWhen};
-use super::ask::AtTerminal;
+use super::ask::TerminalApprover;
 use super::out::Out;
-use super::telemetry::Watched;
+use super::telemetry::CliTelemetry;
 use std::io::Read;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolgate::settings::{SettingSource, SettingsOptions};
 use toolgate::{AbsPath, Builder, LedgerSink, Mode, PromptTool, SpillLimits, Surroundings, Toolgate};
-use toolgate_os::{Ambient, Journal, JournalLimits};
+use toolgate_os::{AmbientEnvironment, Journal, JournalLimits};
 use toolgate_policy::Weight;
 use toolgate_proto::{Principal, json::Limits};
 
 /// A new ledger file is started at this size.
-const ROTATE_AT: u64 = 16 * 1024 * 1024;
+const MAX_LEDGER_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// How many calls of one batch may go on at once.
 const CONCURRENCY: &str = "TOOLGATE_MAX_TOOL_CONCURRENCY";
 
 /// What was typed, and where.
 pub(crate) struct World {
-    pub(crate) ambient: Ambient,
+    pub(crate) ambient: AmbientEnvironment,
     pub(crate) global: Global,
 }
 
@@ -30,13 +30,13 @@ pub(crate) struct World {
 pub(crate) struct Recording {
     pub(crate) toolgate: Toolgate,
     pub(crate) ledger: Option<Arc<LedgerSink>>,
-    pub(crate) watched: Watched,
+    pub(crate) watched: CliTelemetry,
     prompt_tool: Option<PromptTool>,
 }
 
 impl Recording {
     /// Refuses to start where questions would go to a tool that cannot be asked. To be called once servers are there.
-    pub(crate) fn can_ask(&self) -> Result<(), Failure> {
+    pub(crate) fn check_prompt_tool(&self) -> Result<(), Failure> {
         match &self.prompt_tool {
             Some(tool) => tool.fits(&self.toolgate).map_err(|problem| {
                 Failure::Usage(format!("{problem}; see `toolgate tools` and `toolgate mcp list`"))
@@ -74,7 +74,7 @@ impl World {
     }
 
     /// Refuses to skip questions where a mistake could not be undone.
-    pub(crate) fn may_bypass(&self, toolgate: &Toolgate) -> Result<(), Failure> {
+    pub(crate) fn check_bypass(&self, toolgate: &Toolgate) -> Result<(), Failure> {
         let bypass = toolgate.gate().policy().mode() == Mode::Bypass;
         let sandboxed = ["TOOLGATE_SANDBOXED", "IS_SANDBOX"]
             .iter()
@@ -181,34 +181,36 @@ impl World {
     ) -> Result<Recording, Failure> {
         let person = match self.global.permission_prompts {
             PromptWhen::Auto => {
-                super::trust::ask_about_width(self)?;
-                AtTerminal::here(out.colorful(), interrupt.clone())
+                super::trust::ask_about_wide_workspace(self)?;
+                TerminalApprover::here(out.colorful(), interrupt.clone())
             }
             PromptWhen::None => None,
         };
-        self.recording_with(out, |builder| match person {
+        self.build_recording_with(out, |builder| match person {
             Some(person) => builder.approver(person),
             None => builder,
         })
     }
 
     /// The same, with more said to the builder.
-    pub(crate) fn recording_with(
+    pub(crate) fn build_recording_with(
         &self,
         out: &mut Out,
         more: impl FnOnce(Builder) -> Builder,
     ) -> Result<Recording, Failure> {
         let ledger = match self.ledger_dir().zip(self.anchor_dir()) {
-            Some((dir, anchor_dir)) => match LedgerSink::open_anchored(&dir, &anchor_dir, ROTATE_AT) {
-                Ok(ledger) => Some(Arc::new(ledger)),
-                Err(error) => {
-                    out.note(&format!(
+            Some((dir, anchor_dir)) => {
+                match LedgerSink::open_anchored(&dir, &anchor_dir, MAX_LEDGER_FILE_BYTES) {
+                    Ok(ledger) => Some(Arc::new(ledger)),
+                    Err(error) => {
+                        out.note(&format!(
                         "no record is kept: {dir} cannot be written ({error}); set TOOLGATE_STATE_DIR to a \
                          directory that can"
                     ));
-                    None
+                        None
+                    }
                 }
-            },
+            }
             None => {
                 out.note("no record is kept: there is no home directory; set TOOLGATE_STATE_DIR");
                 None
@@ -226,13 +228,13 @@ impl World {
         if let Some(ledger) = &ledger {
             builder = builder.sink(Arc::clone(ledger) as Arc<dyn toolgate::Sink>);
         }
-        let watched = Watched::start(self, out);
+        let watched = CliTelemetry::start(self, out);
         let toolgate = watched.attach(builder).build()?;
         if let Some(tool) = &prompt_tool {
             tool.connect(&toolgate);
         }
-        tell_notes(&toolgate, out);
-        self.may_bypass(&toolgate)?;
+        print_notes(&toolgate, out);
+        self.check_bypass(&toolgate)?;
         Ok(Recording { toolgate, ledger, watched, prompt_tool })
     }
 
@@ -249,7 +251,7 @@ impl World {
 }
 
 /// Says what should be known about settings and rules.
-pub(crate) fn tell_notes(toolgate: &Toolgate, out: &mut Out) {
+pub(crate) fn print_notes(toolgate: &Toolgate, out: &mut Out) {
     let (notes, problems) = toolgate.notes();
     for note in notes {
         out.note(&note.to_string());

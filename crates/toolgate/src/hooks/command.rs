@@ -3,7 +3,7 @@
 use super::output;
 use std::time::Duration;
 use toolgate_gate::{HookAnswer, HookDecision, HookFailure, Moment};
-use toolgate_os::{HookCommand, HookProblem, HookRun, run_hook};
+use toolgate_os::{HookCommand, HookProcessError, HookProcessOutput, run_hook};
 
 /// Runs a program and reads its end.
 pub(super) async fn run(moment: Moment, command: HookCommand) -> Result<HookAnswer, HookFailure> {
@@ -11,11 +11,11 @@ pub(super) async fn run(moment: Moment, command: HookCommand) -> Result<HookAnsw
     match run_hook(command).await {
         Ok(run) => ended(moment, &run),
         Err(problem) => Err(match problem {
-            HookProblem::Missing(program) => HookFailure::Missing(format!("program {program}")),
-            HookProblem::NotStarted(why) => HookFailure::NotStarted(why),
-            HookProblem::TimedOut => HookFailure::TimedOut(millis(limit)),
-            HookProblem::TooMuchOutput => HookFailure::Unreadable("it is longer than 1 MiB".to_owned()),
-            HookProblem::Broken(why) => HookFailure::Crashed(format!("talking to it failed: {why}")),
+            HookProcessError::Missing(program) => HookFailure::Missing(format!("program {program}")),
+            HookProcessError::NotStarted(why) => HookFailure::NotStarted(why),
+            HookProcessError::TimedOut => HookFailure::TimedOut(millis(limit)),
+            HookProcessError::TooMuchOutput => HookFailure::Unreadable("it is longer than 1 MiB".to_owned()),
+            HookProcessError::Broken(why) => HookFailure::Crashed(format!("talking to it failed: {why}")),
         }),
     }
 }
@@ -26,7 +26,7 @@ pub(super) fn millis(time: Duration) -> u64 {
 
 /// What a program's end means. Exit code 0 lets its output speak, 2 blocks whatever it prints, anything else is a
 /// failure, unless its output asks for more care than that.
-fn ended(moment: Moment, run: &HookRun) -> Result<HookAnswer, HookFailure> {
+fn ended(moment: Moment, run: &HookProcessOutput) -> Result<HookAnswer, HookFailure> {
     let complaint = complaint(&run.stderr);
     match (run.code, run.signal) {
         (Some(0), _) => output::read(moment, &run.stdout),
@@ -34,8 +34,10 @@ fn ended(moment: Moment, run: &HookRun) -> Result<HookAnswer, HookFailure> {
             Some(what) => Err(HookFailure::Missing(what)),
             None => Ok(blocked(moment, complaint)),
         },
-        (Some(127), _) => Err(HookFailure::Missing(format!("such program: {}", or_silence(&complaint)))),
-        (Some(126), _) => Err(HookFailure::NotStarted(or_silence(&complaint))),
+        (Some(127), _) => {
+            Err(HookFailure::Missing(format!("such program: {}", last_line_or_default(&complaint))))
+        }
+        (Some(126), _) => Err(HookFailure::NotStarted(last_line_or_default(&complaint))),
         (Some(code), _) => {
             let careful = output::read(moment, &run.stdout)
                 .ok()
@@ -44,7 +46,7 @@ fn ended(moment: Moment, run: &HookRun) -> Result<HookAnswer, HookFailure> {
                 Some(answer) => Ok(HookAnswer { detail: Some(format!("exit {code}")), ..answer }),
                 None => Err(HookFailure::Crashed(format!(
                     "it ended with exit code {code}: {}",
-                    or_silence(&complaint)
+                    last_line_or_default(&complaint)
                 ))),
             }
         }
@@ -86,7 +88,7 @@ fn complaint(stderr: &[u8]) -> String {
     output::short(String::from_utf8_lossy(stderr).trim().to_owned())
 }
 
-fn or_silence(complaint: &str) -> String {
+fn last_line_or_default(complaint: &str) -> String {
     match complaint.lines().last() {
         Some(line) => line.to_owned(),
         None => "it said nothing".to_owned(),

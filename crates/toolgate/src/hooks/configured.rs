@@ -3,7 +3,7 @@
 use super::condition::Condition;
 use super::http::Server;
 use super::matcher::Matcher;
-use super::tool::ToldTool;
+use super::tool::McpToolHook;
 use super::{command, input};
 use futures_util::future::BoxFuture;
 use serde_json::Value;
@@ -41,14 +41,14 @@ pub(super) enum Action {
     /// A server is told.
     Http(Server),
     /// A tool of an MCP server is called.
-    Tool(ToldTool),
+    Tool(McpToolHook),
     /// It cannot be done, for this reason. Such a hook fails, because nobody knows what it would have said.
     Impossible(String),
 }
 
 /// The hooks that were told in a session and are told once.
 #[derive(Default)]
-struct ToldOnce(Mutex<HashSet<String>>);
+struct CompletedOnceHooks(Mutex<HashSet<String>>);
 
 impl Configured {
     async fn tell_all(&self, told: Value, scene: &Scene) -> Result<HookAnswer, HookFailure> {
@@ -99,15 +99,15 @@ impl Configured {
         }
     }
 
-    fn told_before(&self, scene: &Scene) -> bool {
-        let told = scene.session.state::<ToldOnce>();
+    fn has_run(&self, scene: &Scene) -> bool {
+        let told = scene.session.state::<CompletedOnceHooks>();
         let told = told.0.lock().unwrap_or_else(PoisonError::into_inner);
         told.contains(&self.key())
     }
 
     /// Remembers that it was told. Not after a failure: a guard that could not guard has not done its one duty.
     fn remember(&self, scene: &Scene) {
-        let told = scene.session.state::<ToldOnce>();
+        let told = scene.session.state::<CompletedOnceHooks>();
         told.0.lock().unwrap_or_else(PoisonError::into_inner).insert(self.key());
     }
 
@@ -132,7 +132,7 @@ impl Hook for Configured {
     fn tell<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         Box::pin(async move {
             let spoken_of = self.condition.as_ref().is_none_or(|condition| condition.holds(&call));
-            if !spoken_of || (self.once && self.told_before(call.scene)) {
+            if !spoken_of || (self.once && self.has_run(call.scene)) {
                 return Ok(HookAnswer { detail: Some("not told".to_owned()), ..HookAnswer::default() });
             }
             let said = self.tell_all(input::of_call(&call), call.scene).await;
@@ -148,7 +148,7 @@ impl Hook for Configured {
     }
 
     fn tell_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
-        Box::pin(self.tell_all(input::of_batch(&batch), batch.scene))
+        Box::pin(self.tell_all(input::build_batch_input(&batch), batch.scene))
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use toolgate_gate::{CallLimits, Gate, GateParts};
     use toolgate_proto::{AbsPath, SourceId, ToolCall};
-    use toolgate_testkit::{Behaviour, Probe, allow_all, session_in};
+    use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, session_in};
 
     fn consenting(fault: HookStep) -> Configured {
         Configured {
@@ -193,7 +193,7 @@ mod tests {
                         ..GateParts::default()
                     };
                     let gate = Gate::new(parts);
-                    let probe = Probe::new("probe", Behaviour::Succeed);
+                    let probe = Probe::new("probe", ProbeBehaviour::Succeed);
                     gate.register(SourceId::Sdk, probe.clone()).unwrap();
                     let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
                     let root = AbsPath::new("/tmp").unwrap();

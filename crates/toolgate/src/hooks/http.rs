@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use toolgate_gate::{HookAnswer, HookFailure, Moment};
-use toolgate_os::{HookPost, PostProblem, post_hook};
+use toolgate_os::{HookHttpError, HookPost, post_hook};
 use url::{Host, Url};
 
 /// Whom to tell.
@@ -102,17 +102,17 @@ impl Server {
                         reply.status
                     )));
                 }
-                Err(PostProblem::Unreachable(why)) => {
+                Err(HookHttpError::Unreachable(why)) => {
                     last = HookFailure::Unreachable(format!("its server cannot be reached: {why}"));
                 }
-                Err(PostProblem::TimedOut) => return Err(HookFailure::TimedOut(millis(timeout))),
-                Err(PostProblem::TooMuchOutput) => {
+                Err(HookHttpError::TimedOut) => return Err(HookFailure::TimedOut(millis(timeout))),
+                Err(HookHttpError::TooMuchOutput) => {
                     return Err(HookFailure::Unreadable("it is longer than 1 MiB".to_owned()));
                 }
-                Err(PostProblem::BadRequest(why)) => {
+                Err(HookHttpError::BadRequest(why)) => {
                     return Err(HookFailure::Misconfigured(format!("the request cannot be made: {why}")));
                 }
-                Err(PostProblem::NotLoopback(ip)) => {
+                Err(HookHttpError::NotLoopback(ip)) => {
                     return Err(HookFailure::Misconfigured(format!("{ip} is not on this machine")));
                 }
             }

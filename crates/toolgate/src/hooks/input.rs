@@ -49,7 +49,7 @@ pub(super) fn of_call(call: &HookCall<'_>) -> Value {
 }
 
 /// What is told about a batch.
-pub(super) fn of_batch(batch: &HookBatch<'_>) -> Value {
+pub(super) fn build_batch_input(batch: &HookBatch<'_>) -> Value {
     let mut told = base(batch.scene, batch.mode, Moment::PostToolBatch);
     let calls: Vec<Value> = batch
         .calls
@@ -73,13 +73,13 @@ fn base(scene: &Scene, mode: Mode, moment: Moment) -> Map<String, Value> {
     // There is no transcript here; scripts that read the field expect text.
     told.insert("transcript_path".into(), json!(""));
     told.insert("cwd".into(), json!(scene.workspace.cwd));
-    told.insert("permission_mode".into(), json!(mode_word(mode)));
+    told.insert("permission_mode".into(), json!(mode_name(mode)));
     told.insert("hook_event_name".into(), json!(moment.as_str()));
     told
 }
 
 /// The mode in the words that scripts know.
-fn mode_word(mode: Mode) -> &'static str {
+fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Bypass => "bypassPermissions",
         Mode::Default | Mode::Plan | Mode::AcceptEdits | Mode::DontAsk | Mode::Deny => mode.as_str(),

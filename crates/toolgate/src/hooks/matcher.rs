@@ -38,7 +38,7 @@ impl Matcher {
     pub(super) fn matches(&self, tool: &ToolIdentity) -> bool {
         match self {
             Self::All => true,
-            Self::Names(names) => names.iter().any(|name| tool.answers_to(name)),
+            Self::Names(names) => names.iter().any(|name| tool.has_name(name)),
             // A pattern that runs out of steps might have matched.
             Self::Pattern(pattern) => std::iter::once(tool.name.as_str())
                 .chain(tool.also.iter().map(String::as_str))

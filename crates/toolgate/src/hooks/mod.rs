@@ -19,6 +19,6 @@ mod output;
 mod plan;
 mod tool;
 
-pub(crate) use output::{Behavior, HookOutput, YesNo};
-pub(crate) use plan::{HookContext, Planned, hooks_of, planned, tool_servers};
+pub(crate) use output::{Behavior, HookOutput, PermissionBehavior};
+pub(crate) use plan::{HookContext, PlannedHook, build_hooks, hook_tool_servers, planned};
 pub(crate) use tool::Place;

@@ -12,7 +12,7 @@ use toolgate_gate::{HookAnswer, HookDecision, HookFailure, Moment};
 use toolgate_proto::json::{Limits, parse_object};
 
 /// Most characters of a hook's text that the model sees.
-const MOST_TEXT: usize = 10_000;
+const MAX_TEXT_CHARS: usize = 10_000;
 const LIMITS: Limits = Limits { bytes: 1024 * 1024, depth: 64 };
 
 /// What a hook prints: one JSON object, or nothing.
@@ -35,7 +35,7 @@ pub(crate) struct HookOutput {
     /// Why.
     reason: Option<String>,
     /// What is particular to the event.
-    hook_specific_output: Option<Specific>,
+    hook_specific_output: Option<HookSpecificOutput>,
     /// The hook goes on in the background and decides nothing.
     #[serde(rename = "async")]
     in_background: Option<bool>,
@@ -56,7 +56,7 @@ pub(crate) struct HookOutput {
 /// What is particular to an event.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-struct Specific {
+struct HookSpecificOutput {
     /// The event that this answers.
     hook_event_name: Option<String>,
     /// PreToolUse: what to do with the call.
@@ -107,7 +107,7 @@ enum Word {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Behavior {
     /// Yes or no.
-    pub(crate) behavior: YesNo,
+    pub(crate) behavior: PermissionBehavior,
     /// allow: the whole input that should be used instead.
     #[serde(default)]
     pub(crate) updated_input: Option<Map<String, Value>>,
@@ -129,7 +129,7 @@ pub(crate) struct Behavior {
 /// Yes or no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum YesNo {
+pub(crate) enum PermissionBehavior {
     /// Yes.
     Allow,
     /// No.
@@ -202,8 +202,8 @@ fn answer(moment: Moment, output: HookOutput) -> Result<HookAnswer, String> {
             Err(problem) => not_understood.push(problem),
         }
         let said = match behavior.behavior {
-            YesNo::Allow => HookDecision::Allow,
-            YesNo::Deny => HookDecision::Deny,
+            PermissionBehavior::Allow => HookDecision::Allow,
+            PermissionBehavior::Deny => HookDecision::Deny,
         };
         answer.decision = answer.decision.max(Some(said));
         answer.reason = behavior.message.map(short).or(answer.reason);
@@ -237,7 +237,7 @@ fn meaning(word: Word) -> HookDecision {
 
 /// Text for the model, cut where it would drown the rest.
 pub(super) fn short(text: String) -> String {
-    match text.char_indices().nth(MOST_TEXT) {
+    match text.char_indices().nth(MAX_TEXT_CHARS) {
         Some((end, _)) => {
             let kept = text.get(..end).unwrap_or_default();
             format!("{kept}… ({} more bytes were cut)", text.len() - end)

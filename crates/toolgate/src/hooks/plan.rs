@@ -4,8 +4,8 @@ use super::condition::Condition;
 use super::configured::{Action, Configured};
 use super::http::Server;
 use super::matcher::Matcher;
-use super::tool::{Place, ToldTool};
-use crate::settings::shape::{Handler, HandlerFailure, HandlerKind, Shape};
+use super::tool::{McpToolHook, Place};
+use crate::settings::shape::{Handler, HookFailurePolicy, HookHandlerKind, Shape};
 use crate::settings::trust::Standing;
 use crate::settings::{Settings, SettingsNote};
 use serde::Deserialize;
@@ -21,10 +21,10 @@ use toolgate_proto::AbsPath;
 /// How long a hook may take where its settings do not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 /// A name longer than this is cut.
-const MOST_NAME: usize = 80;
+const MAX_NAME_CHARS: usize = 80;
 
 /// Events of other products' hosts that toolgate never sees.
-const FOR_HOSTS: &[&str] = &[
+const HOST_ONLY_EVENTS: &[&str] = &[
     "UserPromptSubmit",
     "UserPromptExpansion",
     "Stop",
@@ -69,7 +69,7 @@ pub(crate) struct HookContext {
 
 /// One handler that counts.
 #[derive(Debug, Clone)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedHook {
     pub(crate) moment: Moment,
     pub(crate) matcher: Option<String>,
     pub(crate) handler: Handler,
@@ -86,13 +86,13 @@ const LAPSED: &str = "this project's settings or hooks changed after you trusted
                       refused; look at it with `toolgate trust show` and run `toolgate trust add`";
 
 /// The handlers that count, in the order in which they are told, and what should be known about them.
-pub(crate) fn planned(settings: &Settings) -> (Vec<Planned>, Vec<SettingsNote>) {
-    let mut plan: Vec<Planned> = Vec::new();
+pub(crate) fn planned(settings: &Settings) -> (Vec<PlannedHook>, Vec<SettingsNote>) {
+    let mut plan: Vec<PlannedHook> = Vec::new();
     let mut notes = Vec::new();
     for file in &settings.files {
         let name = file.rules.file.clone().unwrap_or_default();
         let lapsed = !file.trusted && settings.standing == Standing::Changed;
-        let written = match (settings.hooks_count(file), lapsed) {
+        let written = match (settings.are_hooks_active(file), lapsed) {
             (true, false) => file.shape.hooks.clone(),
             // What is there now is not trusted, but shows which calls were screened.
             (_, true) => Shape::deserialize(&file.whole).unwrap_or_default().hooks,
@@ -104,7 +104,7 @@ pub(crate) fn planned(settings: &Settings) -> (Vec<Planned>, Vec<SettingsNote>) 
                 notes.push(SettingsNote { file: name.clone(), line, message });
             };
             let Some(moment) = Moment::ALL.iter().find(|moment| moment.as_str() == event) else {
-                let known = if FOR_HOSTS.contains(&event.as_str()) {
+                let known = if HOST_ONLY_EVENTS.contains(&event.as_str()) {
                     "is for a host program; toolgate does not raise it"
                 } else {
                     "is no event that toolgate knows"
@@ -116,7 +116,7 @@ pub(crate) fn planned(settings: &Settings) -> (Vec<Planned>, Vec<SettingsNote>) 
                 for (below, handler) in group.hooks.iter().enumerate() {
                     let place = ["hooks", event, &index.to_string(), "hooks", &below.to_string()];
                     let line = file.node.nearest(&place).line;
-                    let planned = Planned {
+                    let planned = PlannedHook {
                         moment: *moment,
                         matcher: group.matcher.clone(),
                         handler: handler.clone(),
@@ -136,7 +136,7 @@ pub(crate) fn planned(settings: &Settings) -> (Vec<Planned>, Vec<SettingsNote>) 
                         continue;
                     }
                     // The same handler in several files is told once.
-                    if !plan.iter().any(|other| other.same_as(&planned)) {
+                    if !plan.iter().any(|other| other.is_same_as(&planned)) {
                         plan.push(planned);
                     }
                 }
@@ -147,15 +147,15 @@ pub(crate) fn planned(settings: &Settings) -> (Vec<Planned>, Vec<SettingsNote>) 
 }
 
 /// The MCP servers whose tools are hooks.
-pub(crate) fn tool_servers(settings: &Settings) -> Vec<String> {
+pub(crate) fn hook_tool_servers(settings: &Settings) -> Vec<String> {
     let (plan, _) = planned(settings);
     plan.into_iter()
-        .filter(|planned| planned.handler.kind == HandlerKind::McpTool)
+        .filter(|planned| planned.handler.kind == HookHandlerKind::McpTool)
         .filter_map(|planned| planned.handler.server)
         .collect()
 }
 
-impl Planned {
+impl PlannedHook {
     /// Whether it decides about calls before they run.
     fn screens(&self) -> bool {
         matches!(self.moment, Moment::PreToolUse | Moment::PermissionRequest)
@@ -171,7 +171,7 @@ impl Planned {
             .collect()
     }
 
-    fn same_as(&self, other: &Self) -> bool {
+    fn is_same_as(&self, other: &Self) -> bool {
         self.moment == other.moment && self.matcher == other.matcher && self.handler == other.handler
     }
 
@@ -179,14 +179,14 @@ impl Planned {
     pub(crate) fn name(&self) -> String {
         let handler = &self.handler;
         let said = match handler.kind {
-            HandlerKind::Command => handler.command.as_deref(),
-            HandlerKind::Http => handler.url.as_deref(),
-            HandlerKind::McpTool => handler.tool.as_deref(),
-            HandlerKind::Prompt | HandlerKind::Agent => handler.prompt.as_deref(),
+            HookHandlerKind::Command => handler.command.as_deref(),
+            HookHandlerKind::Http => handler.url.as_deref(),
+            HookHandlerKind::McpTool => handler.tool.as_deref(),
+            HookHandlerKind::Prompt | HookHandlerKind::Agent => handler.prompt.as_deref(),
         };
-        let mut name: String = said.unwrap_or("unnamed").chars().take(MOST_NAME).collect();
+        let mut name: String = said.unwrap_or("unnamed").chars().take(MAX_NAME_CHARS).collect();
         for arg in handler.args.iter().flatten() {
-            if name.chars().count() + arg.chars().count() < MOST_NAME {
+            if name.chars().count() + arg.chars().count() < MAX_NAME_CHARS {
                 name.push(' ');
                 name.push_str(arg);
             }
@@ -196,14 +196,14 @@ impl Planned {
 }
 
 /// Makes the hooks that the gate is given: those that count, and those whose trust has lapsed in this session.
-pub(crate) fn hooks_of(
+pub(crate) fn build_hooks(
     settings: &Settings,
-    lapsed: &[Planned],
+    lapsed: &[PlannedHook],
     context: &HookContext,
 ) -> (Vec<Arc<dyn Hook>>, Vec<SettingsNote>) {
     let (mut plan, mut notes) = planned(settings);
     for planned in lapsed {
-        if !plan.iter().any(|other| other.same_as(planned)) {
+        if !plan.iter().any(|other| other.is_same_as(planned)) {
             plan.push(planned.clone());
         }
     }
@@ -241,7 +241,7 @@ fn environment(settings: &Settings, context: &HookContext) -> Vec<(String, Strin
 }
 
 fn configured(
-    planned: &Planned,
+    planned: &PlannedHook,
     settings: &Settings,
     context: &HookContext,
     env: &Arc<Vec<(String, String)>>,
@@ -288,9 +288,11 @@ fn configured(
         on_failure: match handler.on_failure {
             _ if planned.refused.is_some() => OnFailure::Deny,
             // A project that is not trusted could deny the tool and so switch the hook off.
-            _ if handler.kind == HandlerKind::McpTool && settings.untrusted_forbids() => OnFailure::Deny,
-            None | Some(HandlerFailure::Block) => OnFailure::Deny,
-            Some(HandlerFailure::Continue) => OnFailure::Continue,
+            _ if handler.kind == HookHandlerKind::McpTool && settings.has_untrusted_denials() => {
+                OnFailure::Deny
+            }
+            None | Some(HookFailurePolicy::Block) => OnFailure::Deny,
+            Some(HookFailurePolicy::Continue) => OnFailure::Continue,
         },
         once: handler.once == Some(true) && planned.refused.is_none(),
         // What cannot work must be heard of, so it is not put into the background.
@@ -302,10 +304,10 @@ fn configured(
     (hook, problem)
 }
 
-fn action(planned: &Planned, settings: &Settings, context: &HookContext) -> Result<Action, String> {
+fn action(planned: &PlannedHook, settings: &Settings, context: &HookContext) -> Result<Action, String> {
     let handler = &planned.handler;
     match handler.kind {
-        HandlerKind::Command => {
+        HookHandlerKind::Command => {
             let command = handler.command.as_deref().filter(|command| !command.trim().is_empty());
             let command = command.ok_or("it names no `command`")?;
             let project = context.project.to_string();
@@ -319,7 +321,7 @@ fn action(planned: &Planned, settings: &Settings, context: &HookContext) -> Resu
                 (None, Some(shell)) => return Err(format!("its shell `{shell}` is not available here")),
             }))
         }
-        HandlerKind::Http => {
+        HookHandlerKind::Http => {
             let url = handler.url.as_deref().ok_or("it names no `url`")?;
             let server = Server::parse(url, &settings.http_hook_urls())?;
             let allowed =
@@ -329,12 +331,13 @@ fn action(planned: &Planned, settings: &Settings, context: &HookContext) -> Resu
             let headers = handler.headers.clone().unwrap_or_default();
             Ok(Action::Http(server.with_headers(&headers, &allowed, &env)))
         }
-        HandlerKind::McpTool => {
+        HookHandlerKind::McpTool => {
             let server = handler.server.as_deref().ok_or("it names no `server`")?;
             let tool = handler.tool.as_deref().ok_or("it names no `tool`")?;
-            ToldTool::new(server, tool, handler.input.clone(), Arc::clone(&context.place)).map(Action::Tool)
+            McpToolHook::new(server, tool, handler.input.clone(), Arc::clone(&context.place))
+                .map(Action::Tool)
         }
-        HandlerKind::Prompt | HandlerKind::Agent => {
+        HookHandlerKind::Prompt | HookHandlerKind::Agent => {
             Err("it needs a model, and toolgate has none; use a hook of type `command` or `http`".to_owned())
         }
     }

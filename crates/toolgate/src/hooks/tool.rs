@@ -22,13 +22,13 @@ tokio::task_local! {
 
 /// A tool that is told.
 #[derive(Clone)]
-pub(super) struct ToldTool {
+pub(super) struct McpToolHook {
     tool: ToolName,
     input: Option<Value>,
     place: Place,
 }
 
-impl ToldTool {
+impl McpToolHook {
     pub(super) fn new(server: &str, tool: &str, input: Option<Value>, place: Place) -> Result<Self, String> {
         if !matches!(input, None | Some(Value::Object(_))) {
             return Err("its `input` must be an object".to_owned());

@@ -7,7 +7,7 @@
 //! resolved, and is not trusted.
 
 use super::programs::{BUILTINS, CODE, LOADERS, RUNNERS, VALUED, assignments, interpreter, is_code};
-use super::shape::{Handler, HandlerKind};
+use super::shape::{Handler, HookHandlerKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use toolgate_gate::ledger::sha256_hex;
@@ -23,14 +23,14 @@ const MAX_OUTSIDE_BYTES: u64 = 1024 * 1024;
 /// Scripts that name further scripts are followed no further than this.
 const MAX_SCRIPTS: usize = 256;
 /// Names in scripts that are looked up.
-const MAX_NAMES: usize = 4096;
+const MAX_SCRIPT_NAMES: usize = 4096;
 
 /// Where programs are looked up where nothing else is said.
-const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A command that cannot be resolved to bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unresolved {
+pub struct UnresolvedCommand {
     /// The hook or server, in words.
     pub what: String,
     /// Why.
@@ -51,13 +51,13 @@ pub(super) struct Binder<'a> {
     pub(super) files: Vec<(AbsPath, Stamp)>,
     /// What would run out of the workspace, or of other places that are not the system's.
     pub(super) scripts: Vec<AbsPath>,
-    pub(super) unresolved: Vec<Unresolved>,
+    pub(super) unresolved: Vec<UnresolvedCommand>,
     names: usize,
 }
 
 impl<'a> Binder<'a> {
     pub(super) fn new(root: &'a AbsPath, home: Option<&'a AbsPath>, search: Option<&str>) -> Self {
-        let search = search.unwrap_or(DEFAULT_PATH).split(':').map(str::to_owned).collect();
+        let search = search.unwrap_or(DEFAULT_SEARCH_PATH).split(':').map(str::to_owned).collect();
         Self {
             root,
             home,
@@ -71,7 +71,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Looks programs up in other directories from here on.
-    pub(super) fn search_in(&mut self, path: &str) {
+    pub(super) fn set_search_path(&mut self, path: &str) {
         self.search = path.split(':').map(str::to_owned).collect();
     }
 
@@ -82,7 +82,7 @@ impl<'a> Binder<'a> {
 
     /// Binds what a hook would run.
     pub(super) fn hook(&mut self, handler: &Handler) {
-        if handler.kind != HandlerKind::Command {
+        if handler.kind != HookHandlerKind::Command {
             return;
         }
         let Some(command) = handler.command.as_deref() else { return };
@@ -99,7 +99,7 @@ impl<'a> Binder<'a> {
             None => self.line(command, &root),
         };
         if let Err(why) = done {
-            self.unresolved.push(Unresolved {
+            self.unresolved.push(UnresolvedCommand {
                 what: format!("hook `{command}`"),
                 why,
                 key: hook_key(handler),
@@ -126,7 +126,11 @@ impl<'a> Binder<'a> {
             done = done.and(self.variable(variable, value.as_str().unwrap_or_default()));
         }
         if let Err(why) = done.and_then(|()| self.words(&words, &cwd, false)) {
-            self.unresolved.push(Unresolved { what: format!("server `{name}`"), why, key: name.to_owned() });
+            self.unresolved.push(UnresolvedCommand {
+                what: format!("server `{name}`"),
+                why,
+                key: name.to_owned(),
+            });
         }
     }
 
@@ -235,7 +239,7 @@ impl<'a> Binder<'a> {
             "." | "source" if in_shell => {
                 let named = args.first().and_then(Option::as_deref);
                 let script = named.ok_or("the file that it takes in is not known before it runs")?;
-                return self.script_at(script, cwd);
+                return self.bind_script_argument(script, cwd);
             }
             _ if in_shell && BUILTINS.contains(&name) => {}
             _ => self.program(program, cwd)?,
@@ -276,7 +280,7 @@ impl<'a> Binder<'a> {
                     "bash" | "sh" | "dash" | "zsh" | "ksh" => self.line(text, cwd),
                     _ => {
                         if name == "python" || name == "pypy" {
-                            self.modules_beside(cwd);
+                            self.bind_python_modules(cwd);
                         }
                         self.follow(text, cwd)
                     }
@@ -289,7 +293,7 @@ impl<'a> Binder<'a> {
             if VALUED.contains(&word.as_str()) && !runs {
                 rest.next();
             } else if !word.starts_with('-') && !runs {
-                return self.script_at(word, cwd);
+                return self.bind_script_argument(word, cwd);
             }
         }
         // Its input is the call that it is told of, which a model wrote.
@@ -335,7 +339,7 @@ impl<'a> Binder<'a> {
     }
 
     /// A script that an interpreter is given.
-    fn script_at(&mut self, text: &str, cwd: &AbsPath) -> Result<(), String> {
+    fn bind_script_argument(&mut self, text: &str, cwd: &AbsPath) -> Result<(), String> {
         let asked = self.expanded(text, cwd);
         let fact = toolgate_os::resolve(&asked);
         self.watch(&asked);
@@ -382,7 +386,7 @@ impl<'a> Binder<'a> {
             let python = real.as_path().extension().is_some_and(|ending| ending == "py")
                 || text.lines().next().is_some_and(|line| line.starts_with("#!") && line.contains("python"));
             if python {
-                self.modules_beside(&dir);
+                self.bind_python_modules(&dir);
             }
             self.follow(&text, &dir)?;
         }
@@ -403,15 +407,15 @@ impl<'a> Binder<'a> {
     }
 
     /// Python takes modules beside a script before its own, so a new name there is new code.
-    fn modules_beside(&mut self, dir: &AbsPath) {
+    fn bind_python_modules(&mut self, dir: &AbsPath) {
         if !dir.is_under(self.root) {
             return;
         }
         let mut names = Vec::new();
         for ending in [".py", ".pyc", ".so"] {
-            names.extend(toolgate_os::names_in(dir, ending).unwrap_or_default());
+            names.extend(toolgate_os::list_names_with_suffix(dir, ending).unwrap_or_default());
         }
-        for name in toolgate_os::names_in(dir, "").unwrap_or_default() {
+        for name in toolgate_os::list_names_with_suffix(dir, "").unwrap_or_default() {
             if toolgate_os::stamp(&dir.join(&name).join("__init__.py")) != Stamp::Absent {
                 names.push(name);
             }
@@ -442,8 +446,8 @@ impl<'a> Binder<'a> {
         let root = self.root.clone();
         for name in names {
             self.names += 1;
-            if self.names > MAX_NAMES {
-                return Err(format!("its scripts name more than {MAX_NAMES} files"));
+            if self.names > MAX_SCRIPT_NAMES {
+                return Err(format!("its scripts name more than {MAX_SCRIPT_NAMES} files"));
             }
             let endings =
                 ["", ".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", "/__init__.py", "/index.js"];

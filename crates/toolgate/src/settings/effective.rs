@@ -1,7 +1,7 @@
 //! Every value that counts, and where it came from.
 
 use super::document::{Kind, Node};
-use super::merge::{MergeRule, at, is_word, rule_of};
+use super::merge::{MergeRule, at, find_merge_rule, is_word};
 use super::{Settings, SettingsFile};
 use crate::hooks::planned;
 use serde::Serialize;
@@ -71,7 +71,7 @@ impl Settings {
         let has_hooks = |file: &&SettingsFile| {
             file.whole.get("hooks").and_then(Value::as_object).is_some_and(|hooks| !hooks.is_empty())
         };
-        for file in self.files.iter().filter(has_hooks).filter(|file| !self.hooks_count(file)) {
+        for file in self.files.iter().filter(has_hooks).filter(|file| !self.are_hooks_active(file)) {
             let mut waiting = entry(
                 file,
                 "hooks",
@@ -124,7 +124,7 @@ impl Settings {
         let granted = key == "permissions.allow"
             && file.rules.allow.iter().any(|rule| value.as_str() == Some(rule.text.as_str()));
         let untrusted = || Some("the workspace is not trusted".to_owned());
-        match rule_of(&path) {
+        match find_merge_rule(&path) {
             Some(MergeRule::NeedsTrust(_)) if !file.trusted && !granted => return untrusted(),
             Some(MergeRule::DenyWins(tight) | MergeRule::Tighten(tight))
                 if !file.trusted && !is_word(value, tight) =>
@@ -141,7 +141,7 @@ impl Settings {
             _ => {}
         }
         let managed = file.rules.layer == Layer::Managed;
-        if key == "permissions.allow" && !managed && self.managed_rules_only() {
+        if key == "permissions.allow" && !managed && self.is_managed_rules_only() {
             return Some("only managed allow rules count".to_owned());
         }
         None

@@ -13,7 +13,7 @@ use jsonc_parser::cst::{CstInputValue, CstRootNode};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
-use toolgate_gate::Keeper;
+use toolgate_gate::GrantStore;
 use toolgate_proto::{AbsPath, Workspace};
 
 /// A rule that a person granted for good.
@@ -31,11 +31,11 @@ pub struct Grant {
 
 /// Where grants are remembered.
 #[derive(Debug, Clone)]
-pub struct GrantStore {
+pub struct GrantFile {
     pub(super) file: AbsPath,
 }
 
-impl GrantStore {
+impl GrantFile {
     /// The store in a state directory.
     pub fn in_dir(state_dir: &AbsPath) -> Self {
         Self { file: state_dir.join("grants.json") }
@@ -111,10 +111,10 @@ impl GrantStore {
         before: Option<&str>,
         after: &str,
     ) -> Result<(), SettingsError> {
-        toolgate_os::replace_own(file, after.as_bytes())
+        toolgate_os::replace_state_file(file, after.as_bytes())
             .map_err(|problem| wrong(file, &format!("it cannot be written: {problem}")))?;
         match self.file.parent() {
-            Some(dir) => TrustStore::in_dir(&dir).follow_own_write(root, file, before, after),
+            Some(dir) => TrustStore::in_dir(&dir).update_after_own_write(root, file, before, after),
             None => Ok(()),
         }
     }
@@ -174,19 +174,19 @@ fn wrong(file: &AbsPath, message: &str) -> SettingsError {
 
 /// Keeps what a person grants at a prompt.
 #[derive(Debug)]
-pub(crate) struct LocalKeeper {
-    store: GrantStore,
+pub(crate) struct LocalGrantStore {
+    store: GrantFile,
     /// One at a time: two answers at once must not overwrite each other's rule.
     turn: Mutex<()>,
 }
 
-impl LocalKeeper {
+impl LocalGrantStore {
     pub(crate) fn in_dir(state_dir: &AbsPath) -> Self {
-        Self { store: GrantStore::in_dir(state_dir), turn: Mutex::new(()) }
+        Self { store: GrantFile::in_dir(state_dir), turn: Mutex::new(()) }
     }
 }
 
-impl Keeper for LocalKeeper {
+impl GrantStore for LocalGrantStore {
     fn keep(&self, rules: &[String], workspace: &Workspace) -> Result<String, String> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let root = workspace.roots.first().unwrap_or(&workspace.cwd);

@@ -17,7 +17,7 @@ use toolgate_tools::SchemaCheck;
 /// `config_dir` is where the person's own settings are, in a folder of any name.
 pub fn content_checks(config_dir: Option<AbsPath>) -> Vec<Arc<dyn ContentCheck>> {
     let servers = SchemaCheck::new(|| servers_schema().clone(), |real| named(real) == ".mcp.json");
-    vec![Arc::new(SettingsGuard { config_dir }), Arc::new(servers)]
+    vec![Arc::new(SettingsContentCheck { config_dir }), Arc::new(servers)]
 }
 
 /// The schema of a list of MCP servers.
@@ -46,11 +46,11 @@ pub(super) fn servers_schema() -> &'static Value {
 }
 
 #[derive(Debug)]
-struct SettingsGuard {
+struct SettingsContentCheck {
     config_dir: Option<AbsPath>,
 }
 
-impl SettingsGuard {
+impl SettingsContentCheck {
     /// By name and folder, whatever their case: some file systems see no difference.
     fn is_settings(&self, real: &AbsPath) -> bool {
         let within = real.parent();
@@ -65,7 +65,7 @@ impl SettingsGuard {
     }
 }
 
-impl ContentCheck for SettingsGuard {
+impl ContentCheck for SettingsContentCheck {
     fn check(&self, real: &AbsPath, content: &[u8]) -> Result<(), Vec<String>> {
         if !self.is_settings(real) {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use super::Settings;
 use super::merge::is_stricter;
-use super::shape::{Shape, Switch};
+use super::shape::{DisableSwitch, Shape};
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Mode};
 
@@ -12,7 +12,7 @@ impl Settings {
     pub fn policy(&self, mode: Option<Mode>) -> RawPolicy {
         let merged = self.merged();
         let permissions = &merged.permissions;
-        let on = |switch: Option<Switch>| switch.is_some_and(Switch::disables);
+        let on = |switch: Option<DisableSwitch>| switch.is_some_and(DisableSwitch::disables);
         let mut policy = RawPolicy {
             layers: self.files.iter().map(|file| file.rules.clone()).collect(),
             books: self.files.iter().filter_map(|file| file.book.clone()).collect(),
@@ -26,8 +26,8 @@ impl Settings {
         };
         policy.books.extend(self.wide_book());
         policy.managed.disabled_tools = self.disabled_tools();
-        policy.managed.disable_bypass_permissions_mode = self.bypass_disabled();
-        policy.managed.allow_managed_permission_rules_only = self.managed_rules_only();
+        policy.managed.disable_bypass_permissions_mode = self.is_bypass_disabled();
+        policy.managed.allow_managed_permission_rules_only = self.is_managed_rules_only();
         policy.managed.disable_skill_shell_execution =
             on(merged.disable_skill_shell_execution) || on(merged.managed.disable_skill_shell_execution);
         policy.managed.disable_remote_control =
@@ -64,19 +64,19 @@ impl Settings {
     }
 
     /// Only managed allow rules count. Any file may say so: it only tightens.
-    pub fn managed_rules_only(&self) -> bool {
+    pub fn is_managed_rules_only(&self) -> bool {
         let merged = self.merged();
         merged.allow_managed_permission_rules_only == Some(true)
             || merged.managed.allow_managed_permission_rules_only == Some(true)
     }
 
     /// Mode bypass is taken away. Any file may do that: it only tightens.
-    pub fn bypass_disabled(&self) -> bool {
+    pub fn is_bypass_disabled(&self) -> bool {
         let merged = self.merged();
         [merged.permissions.disable_bypass_permissions_mode, merged.managed.disable_bypass_permissions_mode]
             .into_iter()
             .flatten()
-            .any(Switch::disables)
+            .any(DisableSwitch::disables)
     }
 
     /// Whatever would be asked is denied at once.

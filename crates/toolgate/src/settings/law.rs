@@ -7,13 +7,13 @@ use super::merge::{KeyRule, at, key_rules, put};
 use super::schema::settings_schema;
 use super::{SettingSource, Settings, SettingsOptions};
 use crate::hooks::planned;
-use crate::mcp_servers::{Gathered, ServerOptions};
+use crate::mcp_servers::{Gathered, ServerDiscoveryOptions};
 use crate::{AbsPath, Toolgate, paper};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use toolgate_gate::Intended;
 use toolgate_os::sandbox::Limits;
-use toolgate_policy::{Action, Facts, Opinion, Policy, Request, Survey, Workspace};
+use toolgate_policy::{Action, HookOpinion, IntentSurvey, PathFacts, Policy, Request, Workspace};
 use toolgate_proto::{CommandRights, GitUse, Mode, Network, Scope, Terms, ToolCall, Verdict, WriteRight};
 use toolgate_tools::{SandboxSettings, Surroundings};
 
@@ -41,9 +41,9 @@ const CALLS: &[(&str, &str)] = &[
     ("Agent", r#"{"prompt":"x","description":"d","mode":"acceptEdits"}"#),
 ];
 
-struct Draw(u64);
+struct SettingsGenerator(u64);
 
-impl Draw {
+impl SettingsGenerator {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -236,7 +236,7 @@ fn outcome(options: &SettingsOptions, given: Option<Mode>) -> Option<Outcome> {
     let hooks = planned(&settings).0.iter().map(|hook| format!("{} {hook:?}", hook.file)).collect();
     let hook_lists =
         (settings.http_hook_urls(), settings.http_hook_variables(&["TOKEN".to_owned(), "A".to_owned()]));
-    let options = ServerOptions {
+    let options = ServerDiscoveryOptions {
         root: options.root.clone(),
         home: None,
         config_dir: options.config_dir.clone(),
@@ -376,11 +376,11 @@ fn freer_surroundings(with: &Surroundings, without: &Surroundings) -> Option<&'s
 /// A call, and what is known of the files it names.
 struct Asked {
     intended: Intended,
-    survey: Survey,
-    facts: Facts,
+    survey: IntentSurvey,
+    facts: PathFacts,
 }
 
-fn judge(outcome: &Outcome, workspace: &Workspace, asked: &Asked, opinions: &[Opinion]) -> Verdict {
+fn judge(outcome: &Outcome, workspace: &Workspace, asked: &Asked, opinions: &[HookOpinion]) -> Verdict {
     let Asked { intended: Intended { tool, input, intent }, survey, facts } = asked;
     outcome.policy.decide(&Request { tool, input, intent, survey, workspace, facts, opinions }).verdict
 }
@@ -391,10 +391,10 @@ fn freer(
     without: &Outcome,
     workspace: &Workspace,
     calls: &[Asked],
-    draw: &mut Draw,
+    draw: &mut SettingsGenerator,
 ) -> Option<String> {
     let silent = |outcome: &Outcome| outcome.settings.denies_instead_of_asking();
-    let opinion = |action| Opinion { by: "hook".to_owned(), action, reason: None };
+    let opinion = |action| HookOpinion { by: "hook".to_owned(), action, reason: None };
     for asked in calls {
         // A third of the calls in each case, with or without a hook that consents: many cases are worth more.
         let opinions = match draw.below(6) {
@@ -470,7 +470,7 @@ fn with_an_untrusted_project_nothing_is_freer_than_without_it() {
             let intended = paper::intend(toolgate.gate(), toolgate.session(), &call)
                 .unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
             let survey = toolgate.gate().policy().survey(&intended.intent, &workspace);
-            let mut facts = Facts::none();
+            let mut facts = PathFacts::none();
             toolgate_os::resolve_all(&survey.paths).into_iter().for_each(|fact| facts.insert(fact));
             Asked { intended, survey, facts }
         })
@@ -485,7 +485,7 @@ fn with_an_untrusted_project_nothing_is_freer_than_without_it() {
     write("config/mcp.json", &json!({ "mcpServers": { "guard": { "command": "true" } } }));
     let (mut judged, mut stopped) = (0, 0);
     for case in 0..cases {
-        let mut draw = Draw(seed.wrapping_mul(1 << 32).wrapping_add(case));
+        let mut draw = SettingsGenerator(seed.wrapping_mul(1 << 32).wrapping_add(case));
         let chance = 2 + draw.below(30);
         let user = draw.settings(chance, &mut drawn[0]);
         let managed = if draw.one_in(4) { draw.settings(40, &mut BTreeSet::new()) } else { json!({}) };
@@ -525,7 +525,7 @@ fn with_an_untrusted_project_nothing_is_freer_than_without_it() {
 
 #[test]
 fn a_drawn_key_is_at_its_place() {
-    let mut draw = Draw(7);
+    let mut draw = SettingsGenerator(7);
     for key in key_rules() {
         let mut out = Map::new();
         put(&mut out, &key.path, draw.value(key));

@@ -1,10 +1,12 @@
 //! Which settings files there are, and in which order they count.
 
-use super::grants::{Grant, GrantStore};
-use super::read::{CORRECT_IT, Origin, read_settings};
-use super::trust::{Brought, ProjectPlace, Standing, TrustStore, scripts_of, wide_workspace};
+use super::grants::{Grant, GrantFile};
+use super::read::{CORRECT_FILE_HINT, Origin, read_settings};
+use super::trust::{
+    Brought, ProjectPaths, Standing, TrustStore, collect_hook_scripts, describe_wide_workspace,
+};
 use super::{Settings, SettingsError, SettingsNote};
-use toolgate_os::{names_in, read_settings_text};
+use toolgate_os::{list_names_with_suffix, read_settings_text};
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::Limits;
@@ -145,19 +147,19 @@ impl SettingsOptions {
         Brought::by(self.place(), &texts, &self.granted()?)
     }
 
-    fn place(&self) -> ProjectPlace<'_> {
-        ProjectPlace { root: &self.root, home: self.home.as_ref(), search_path: self.search_path.as_deref() }
+    fn place(&self) -> ProjectPaths<'_> {
+        ProjectPaths { root: &self.root, home: self.home.as_ref(), search_path: self.search_path.as_deref() }
     }
 
     fn granted(&self) -> Result<Vec<Grant>, SettingsError> {
         match &self.state_dir {
-            Some(dir) => GrantStore::in_dir(dir).of(&self.root),
+            Some(dir) => GrantFile::in_dir(dir).of(&self.root),
             None => Ok(Vec::new()),
         }
     }
 
     /// Says what changed since the project was trusted.
-    fn changed_note(&self, brought: &Brought) -> Result<SettingsNote, SettingsError> {
+    fn changed_trust_note(&self, brought: &Brought) -> Result<SettingsNote, SettingsError> {
         let changes = match &self.state_dir {
             Some(dir) => TrustStore::in_dir(dir).changes(&self.root, brought)?,
             None => Vec::new(),
@@ -191,7 +193,7 @@ impl SettingsOptions {
 
     /// What is so wide about the workspace, where the user has not said yes to it.
     fn unaccepted_width(&self) -> Result<Option<&'static str>, SettingsError> {
-        let Some(width) = wide_workspace(&self.root, self.home.as_ref()) else { return Ok(None) };
+        let Some(width) = describe_wide_workspace(&self.root, self.home.as_ref()) else { return Ok(None) };
         let accepted = match &self.state_dir {
             _ if self.trust_workspace => true,
             Some(dir) => TrustStore::in_dir(dir).is_accepted_wide(&self.root)?,
@@ -219,14 +221,17 @@ impl Settings {
         if let Some(dir) = &options.state_dir {
             settings.watch(&TrustStore::in_dir(dir).file);
             settings.watch(&TrustStore::in_dir(dir).wide);
-            settings.watch(&GrantStore::in_dir(dir).file);
+            settings.watch(&GrantFile::in_dir(dir).file);
         }
-        let mut loading = Loading { settings, granted: options.granted()?, home: options.home.clone() };
+        let mut loading =
+            SettingsLoader { settings, granted: options.granted()?, home: options.home.clone() };
         for dir in &options.managed_dirs {
             loading.file(Layer::Managed, &dir.join("managed-settings.json"), dir, true)?;
             let folder = dir.join("managed-settings.d");
             loading.settings.watch(&folder);
-            for name in names_in(&folder, ".json").map_err(|problem| unreadable(&folder, &problem))? {
+            for name in
+                list_names_with_suffix(&folder, ".json").map_err(|problem| unreadable(&folder, &problem))?
+            {
                 loading.file(Layer::Managed, &folder.join(name), dir, true)?;
             }
         }
@@ -254,7 +259,7 @@ impl Settings {
         let mut settings = loading.settings;
         settings.watched.extend(brought.files.clone());
         if standing == Standing::Changed {
-            settings.notes.insert(0, options.changed_note(&brought)?);
+            settings.notes.insert(0, options.changed_trust_note(&brought)?);
         }
         settings.own_paths = options.own_paths();
         settings.wide = options.unaccepted_width()?;
@@ -263,8 +268,8 @@ impl Settings {
         settings.standing = standing;
         settings.settle()?;
         let counting =
-            settings.files.iter().filter(|file| settings.hooks_count(file)).map(|file| &file.shape);
-        settings.scripts = scripts_of(options.place(), counting);
+            settings.files.iter().filter(|file| settings.are_hooks_active(file)).map(|file| &file.shape);
+        settings.scripts = collect_hook_scripts(options.place(), counting);
         if standing != Standing::Unknown {
             settings.scripts.extend(settings.brought.scripts.clone());
         }
@@ -272,13 +277,13 @@ impl Settings {
     }
 }
 
-struct Loading {
+struct SettingsLoader {
     settings: Settings,
     granted: Vec<Grant>,
     home: Option<AbsPath>,
 }
 
-impl Loading {
+impl SettingsLoader {
     fn file(
         &mut self,
         layer: Layer,
@@ -373,7 +378,7 @@ pub fn check_text(name: &str, text: &str) -> Result<(), SettingsError> {
             file: name.to_owned(),
             line: problem.rule.line.unwrap_or(1),
             message: problem.message,
-            fix: if problem.fix.is_empty() { CORRECT_IT.to_owned() } else { problem.fix },
+            fix: if problem.fix.is_empty() { CORRECT_FILE_HINT.to_owned() } else { problem.fix },
         }),
         None => Ok(()),
     }

@@ -6,8 +6,8 @@
 //! Everything else reads the merged settings or what counts of one file; nothing reads what a file says unfiltered.
 
 use super::shape::{
-    Managed, Permissions, PreApproval, Sandbox, SandboxEnvironment, SandboxFiles, SandboxLimits,
-    SandboxNetwork, Shape, ShellShape,
+    Managed, PermissionsSection, PreApprovalSection, Sandbox, SandboxEnvironmentSection,
+    SandboxFilesystemSection, SandboxLimitsSection, SandboxNetwork, Shape, ShellSection,
 };
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
@@ -35,16 +35,16 @@ pub enum MergeRule {
     /// A rule book of each file; of an untrusted project's book only denies and questions.
     StricterBook,
     /// Counts from an untrusted project not at all.
-    NeedsTrust(Combine),
+    NeedsTrust(CombineStrategy),
     /// Counts from a project not at all, trusted or not.
-    UserOnly(Combine),
+    UserOnly(CombineStrategy),
     /// Counts from managed settings only.
-    ManagedOnly(Combine),
+    ManagedOnly(CombineStrategy),
 }
 
 /// How the values of several files that all count become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Combine {
+pub enum CombineStrategy {
     /// The strongest file's.
     Strongest,
     /// The entries of all files.
@@ -61,7 +61,7 @@ pub enum Combine {
 
 impl MergeRule {
     /// Which files it counts from, in words.
-    pub fn counts_from(self) -> &'static str {
+    pub fn describe_sources(self) -> &'static str {
         match self {
             Self::Group | Self::Inert => "has no effect on what is permitted",
             Self::AddDeny | Self::Smallest => "every file",
@@ -76,7 +76,7 @@ impl MergeRule {
     }
 
     /// How values of several files become one, in words.
-    pub fn merges_by(self) -> &'static str {
+    pub fn describe_merge(self) -> &'static str {
         match self {
             Self::Group | Self::Inert => "not merged",
             Self::AddDeny => "all entries",
@@ -86,12 +86,12 @@ impl MergeRule {
             Self::Smallest => "smallest",
             Self::StricterBook => "each file's book; the strictest answer",
             Self::NeedsTrust(how) | Self::UserOnly(how) | Self::ManagedOnly(how) => match how {
-                Combine::Strongest => "strongest file",
-                Combine::Pool => "all entries",
-                Combine::ByName => "by name, strongest file",
-                Combine::ByFile => "each file's own",
-                Combine::Narrow => "every file narrows",
-                Combine::AnyTrue => "`true` wins",
+                CombineStrategy::Strongest => "strongest file",
+                CombineStrategy::Pool => "all entries",
+                CombineStrategy::ByName => "by name, strongest file",
+                CombineStrategy::ByFile => "each file's own",
+                CombineStrategy::Narrow => "every file narrows",
+                CombineStrategy::AnyTrue => "`true` wins",
             },
         }
     }
@@ -99,7 +99,7 @@ impl MergeRule {
 
 /// One line of the table.
 #[derive(Debug, Clone, Copy)]
-struct Declared {
+struct DeclaredKey {
     above: &'static [&'static str],
     field: &'static str,
     rule: MergeRule,
@@ -126,13 +126,13 @@ macro_rules! declare {
     ($( $of:ident at $above:expr => { $( $field:ident: $rule:expr, )* } )*) => {
         // A field that is not declared here does not compile.
         $( const _: fn(&$of) = |$of { $( $field: _, )* }| (); )*
-        const DECLARED: &[Declared] = &[
-            $( $( Declared { above: $above, field: stringify!($field), rule: $rule }, )* )*
+        const DECLARED: &[DeclaredKey] = &[
+            $( $( DeclaredKey { above: $above, field: stringify!($field), rule: $rule }, )* )*
         ];
     };
 }
 
-use Combine::{AnyTrue, ByFile, ByName, Narrow, Pool, Strongest};
+use CombineStrategy::{AnyTrue, ByFile, ByName, Narrow, Pool, Strongest};
 use MergeRule::{
     AddDeny, DenyWins, Group, Inert, ManagedOnly, NeedsTrust, Smallest, StricterBook, StricterMode, Tighten,
     UserOnly,
@@ -179,7 +179,7 @@ declare! {
         managed: Group,
         model: NeedsTrust(Strongest),
     }
-    Permissions at &["permissions"] => {
+    PermissionsSection at &["permissions"] => {
         allow: NeedsTrust(ByFile),
         ask: AddDeny,
         deny: AddDeny,
@@ -214,27 +214,27 @@ declare! {
         allow_unix_sockets: NeedsTrust(Pool),
         allow_all_unix_sockets: DenyWins(false),
     }
-    SandboxFiles at &["sandbox", "filesystem"] => {
+    SandboxFilesystemSection at &["sandbox", "filesystem"] => {
         allow_write: NeedsTrust(Pool),
         deny_write: AddDeny,
         deny_read: AddDeny,
     }
-    SandboxEnvironment at &["sandbox", "environment"] => {
+    SandboxEnvironmentSection at &["sandbox", "environment"] => {
         pass: NeedsTrust(Pool),
     }
-    SandboxLimits at &["sandbox", "limits"] => {
+    SandboxLimitsSection at &["sandbox", "limits"] => {
         memory_bytes: Smallest,
         processes: Smallest,
         file_size_bytes: Smallest,
         cpu_seconds: Smallest,
     }
-    ShellShape at &["shell"] => {
+    ShellSection at &["shell"] => {
         max_output_bytes: NeedsTrust(Strongest),
         max_background_tasks: NeedsTrust(Strongest),
         on_timeout: NeedsTrust(Strongest),
         git_helpers: NeedsTrust(Strongest),
     }
-    PreApproval at &["preApproval"] => {
+    PreApprovalSection at &["preApproval"] => {
         allowed_domains: NeedsTrust(Pool),
         blocked_domains: AddDeny,
         allow_private: NeedsTrust(Pool),
@@ -277,15 +277,15 @@ pub fn key_table() -> String {
         out.push_str(&format!(
             "| `{}` | {meaning} | {} | {} |\n",
             key.name(),
-            key.rule.counts_from(),
-            key.rule.merges_by()
+            key.rule.describe_sources(),
+            key.rule.describe_merge()
         ));
     }
     out
 }
 
 /// The rule of a key, or of the one that it lies below.
-pub(super) fn rule_of(path: &[&str]) -> Option<MergeRule> {
+pub(super) fn find_merge_rule(path: &[&str]) -> Option<MergeRule> {
     key_rules()
         .iter()
         .find(|key| key.path.len() <= path.len() && key.path.iter().zip(path).all(|(a, b)| a == b))
@@ -348,7 +348,7 @@ impl Contribution<'_> {
         let mut out = Map::new();
         for key in key_rules() {
             let Some(said) = at(self.said, &key.path) else { continue };
-            let counted = self.counted(key.rule, said).or_else(|| self.granted_of(key, said));
+            let counted = self.counted(key.rule, said).or_else(|| self.granted_rules(key, said));
             if let Some(counted) = counted {
                 put(&mut out, &key.path, counted);
             }
@@ -357,7 +357,7 @@ impl Contribution<'_> {
     }
 
     /// Allow rules that the user granted count without trust in the file.
-    fn granted_of(&self, key: &KeyRule, said: &Value) -> Option<Value> {
+    fn granted_rules(&self, key: &KeyRule, said: &Value) -> Option<Value> {
         if self.granted.is_empty() || key.name() != "permissions.allow" {
             return None;
         }
@@ -370,8 +370,8 @@ impl Contribution<'_> {
     pub(super) fn waiting(&self) -> Vec<&'static KeyRule> {
         let waits = |key: &&KeyRule| {
             at(self.said, &key.path).is_some_and(|said| {
-                let counted = self.counted(key.rule, said).or_else(|| self.granted_of(key, said));
-                says_something(said) && counted.as_ref() != Some(said)
+                let counted = self.counted(key.rule, said).or_else(|| self.granted_rules(key, said));
+                is_nonempty_value(said) && counted.as_ref() != Some(said)
             })
         };
         key_rules().iter().filter(waits).collect()
@@ -482,7 +482,7 @@ pub(super) fn is_word(said: &Value, word: bool) -> bool {
     }
 }
 
-fn says_something(said: &Value) -> bool {
+fn is_nonempty_value(said: &Value) -> bool {
     match said {
         Value::Null => false,
         Value::Array(items) => !items.is_empty(),

@@ -123,7 +123,7 @@ impl Settings {
                 file: "settings".to_owned(),
                 line: 1,
                 message: format!("the files do not fit together: {error}"),
-                fix: read::CORRECT_IT.to_owned(),
+                fix: read::CORRECT_FILE_HINT.to_owned(),
             })
         };
         let merged = merge::merge(&files);
@@ -146,8 +146,8 @@ impl Settings {
                 file: file.rules.file.clone().unwrap_or_default(),
                 line: file.node.nearest(&key.split('.').collect::<Vec<_>>()).line,
                 message: match key {
-                    "policy" => read::waiting_message("policy` with `allow"),
-                    key => read::waiting_message(key),
+                    "policy" => read::inactive_key_message("policy` with `allow"),
+                    key => read::inactive_key_message(key),
                 },
             })
             .collect();
@@ -195,7 +195,7 @@ impl Settings {
     }
 
     /// Whether a project that is not trusted forbids anything, which may be the tool that screens calls for the user.
-    pub(crate) fn untrusted_forbids(&self) -> bool {
+    pub(crate) fn has_untrusted_denials(&self) -> bool {
         self.files.iter().filter(|file| !file.trusted).any(|file| {
             let shape = &file.shape;
             let rules = [&file.rules.deny, &file.rules.ask].into_iter().any(|rules| !rules.is_empty());
@@ -238,7 +238,7 @@ impl Settings {
     }
 
     /// Whether the hooks of a file count.
-    pub(crate) fn hooks_count(&self, file: &SettingsFile) -> bool {
+    pub(crate) fn are_hooks_active(&self, file: &SettingsFile) -> bool {
         if self.managed.disable_all_hooks == Some(true) {
             return false;
         }
@@ -287,7 +287,7 @@ impl Settings {
 
     /// The MCP servers whose tools are hooks.
     pub fn hook_servers(&self) -> Vec<String> {
-        crate::hooks::tool_servers(self)
+        crate::hooks::hook_tool_servers(self)
     }
 }
 

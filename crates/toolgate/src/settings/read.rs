@@ -10,7 +10,7 @@ use toolgate_policy::{Layer, LayerRules, RawBook, RawRule};
 use toolgate_proto::{AbsPath, Mode};
 
 /// What to do about a file that cannot be used.
-pub(super) const CORRECT_IT: &str =
+pub(super) const CORRECT_FILE_HINT: &str =
     "correct the file; nothing runs until then, because it may hold a deny rule";
 
 /// One settings file, or another origin of settings, taken apart.
@@ -70,7 +70,7 @@ pub(super) fn read_settings(
         file: origin.name.to_owned(),
         line,
         message,
-        fix: CORRECT_IT.to_owned(),
+        fix: CORRECT_FILE_HINT.to_owned(),
     };
     let node = Node::parse(text).map_err(|unreadable| wrong(unreadable.line, unreadable.message))?;
     let findings = check(&node, settings_check());
@@ -94,7 +94,7 @@ pub(super) fn read_settings(
             MergeRule::UserOnly(_) => {
                 format!("`{}` counts in your own settings only, not in a project's", key.name())
             }
-            _ => waiting_message(&key.name()),
+            _ => inactive_key_message(&key.name()),
         };
         notes.push(SettingsNote { file: origin.name.to_owned(), line: node.nearest(&path).line, message });
     }
@@ -103,13 +103,13 @@ pub(super) fn read_settings(
     let mut rules = LayerRules::new(origin.layer, origin.anchor.clone());
     rules.file = Some(origin.name.to_owned());
     let mut allowed = shape.permissions.allow.clone();
-    rules.allow = rules_at(&node, "allow");
+    rules.allow = read_rules(&node, "allow");
     rules.allow.retain(|rule| {
         let counts = allowed.iter().position(|counted| *counted == rule.text);
         counts.map(|at| allowed.swap_remove(at)).is_some()
     });
-    rules.ask = rules_at(&node, "ask");
-    rules.deny = rules_at(&node, "deny");
+    rules.ask = read_rules(&node, "ask");
+    rules.deny = read_rules(&node, "deny");
     Ok(SettingsFile {
         rules,
         book: node.get("policy").filter(|node| !node.value().is_null()).map(|node| book(node, origin)),
@@ -123,7 +123,7 @@ pub(super) fn read_settings(
 }
 
 /// Says that a key waits for trust.
-pub(super) fn waiting_message(key: &str) -> String {
+pub(super) fn inactive_key_message(key: &str) -> String {
     format!("`{key}` has no effect until the workspace is trusted (`toolgate trust`, or --trust-workspace)")
 }
 
@@ -186,7 +186,7 @@ fn absolute(text: &str, origin: &Origin<'_>) -> AbsPath {
 }
 
 /// The rules of one list, with their lines. The file has passed its schema, so whatever is no text is not there.
-fn rules_at(node: &Node, list: &str) -> Vec<RawRule> {
+fn read_rules(node: &Node, list: &str) -> Vec<RawRule> {
     let Some(Kind::List(items)) =
         node.get("permissions").and_then(|node| node.get(list)).map(|node| &node.kind)
     else {

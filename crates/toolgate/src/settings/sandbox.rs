@@ -1,7 +1,7 @@
 //! The keys `sandbox`, `shell` and `env`: what commands run in.
 
 use super::Settings;
-use super::shape::{Lapse, Sandbox, SandboxBackend};
+use super::shape::{Sandbox, SandboxBackendSetting, ShellTimeoutSetting};
 use toolgate_os::process::GitHelpers;
 use toolgate_os::sandbox::Backend;
 use toolgate_proto::AbsPath;
@@ -31,8 +31,8 @@ impl Settings {
             sandbox.sockets.push(AbsPath::root());
         }
         sandbox.backend = match merged.sandbox.backend {
-            Some(SandboxBackend::Landlock) => Backend::Landlock,
-            Some(SandboxBackend::Bubblewrap) => Backend::Bubblewrap,
+            Some(SandboxBackendSetting::Landlock) => Backend::Landlock,
+            Some(SandboxBackendSetting::Bubblewrap) => Backend::Bubblewrap,
             None => sandbox.backend,
         };
         let smaller = |before: Option<u64>, said: Option<u64>| match (before, said) {
@@ -53,8 +53,8 @@ impl Settings {
         surroundings.most_output = merged.shell.max_output_bytes.unwrap_or(surroundings.most_output);
         surroundings.most_tasks = size(merged.shell.max_background_tasks).unwrap_or(surroundings.most_tasks);
         surroundings.on_timeout = match merged.shell.on_timeout {
-            Some(Lapse::Stop) => OnTimeout::Stop,
-            Some(Lapse::Background) => OnTimeout::Background,
+            Some(ShellTimeoutSetting::Stop) => OnTimeout::Stop,
+            Some(ShellTimeoutSetting::Background) => OnTimeout::Background,
             None => surroundings.on_timeout,
         };
         surroundings.git = match merged.shell.git_helpers {

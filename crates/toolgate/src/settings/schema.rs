@@ -24,7 +24,7 @@ struct HooksFile {
 
 /// A schema and the name it is published under.
 #[derive(Debug, Clone)]
-pub struct Published {
+pub struct PublishedSchema {
     /// The file's name, below `docs/schemas/`.
     pub name: &'static str,
     /// The schema.
@@ -32,7 +32,7 @@ pub struct Published {
 }
 
 /// Every schema, as published under `docs/schemas/`.
-pub fn published() -> Vec<Published> {
+pub fn published() -> Vec<PublishedSchema> {
     [
         ("settings.schema.json", "toolgate settings", settings_schema().clone()),
         ("hooks.schema.json", "a plugin's hooks", opened(schema_of::<HooksFile>())),
@@ -40,7 +40,7 @@ pub fn published() -> Vec<Published> {
         ("hook-output.schema.json", "what a hook prints", opened(schema_of::<HookOutput>())),
     ]
     .into_iter()
-    .map(|(name, title, schema)| Published { name, schema: headed(name, title, schema) })
+    .map(|(name, title, schema)| PublishedSchema { name, schema: headed(name, title, schema) })
     .collect()
 }
 
@@ -92,7 +92,7 @@ fn opened(mut schema: Value) -> Value {
 
 /// What a check found.
 #[derive(Debug, Default)]
-pub(crate) struct Findings {
+pub(crate) struct SchemaFindings {
     /// What does not fit, with its line.
     pub(crate) wrong: Vec<(usize, String)>,
     /// Keys that the schema does not know, with their lines.
@@ -100,16 +100,16 @@ pub(crate) struct Findings {
 }
 
 /// Checks a file against a schema.
-pub(crate) fn check(node: &Node, schema: &Value) -> Findings {
-    let mut findings = Findings::default();
+pub(crate) fn check(node: &Node, schema: &Value) -> SchemaFindings {
+    let mut findings = SchemaFindings::default();
     walk(node, schema, "", &mut findings);
     findings
 }
 
-fn walk(node: &Node, schema: &Value, place: &str, findings: &mut Findings) {
+fn walk(node: &Node, schema: &Value, place: &str, findings: &mut SchemaFindings) {
     if let Some(options) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
         let fits = |option: &&Value| {
-            let mut tried = Findings::default();
+            let mut tried = SchemaFindings::default();
             walk(node, option, place, &mut tried);
             tried.wrong.is_empty()
         };
@@ -144,7 +144,7 @@ fn walk(node: &Node, schema: &Value, place: &str, findings: &mut Findings) {
     }
 }
 
-fn walk_scalar(node: &Node, value: &Value, schema: &Value, place: &str, findings: &mut Findings) {
+fn walk_scalar(node: &Node, value: &Value, schema: &Value, place: &str, findings: &mut SchemaFindings) {
     let listed = schema.get("enum").and_then(Value::as_array);
     let one = schema.get("const");
     if listed.is_some_and(|listed| !listed.contains(value)) || one.is_some_and(|one| one != value) {
@@ -161,7 +161,13 @@ fn walk_scalar(node: &Node, value: &Value, schema: &Value, place: &str, findings
     }
 }
 
-fn walk_object(node: &Node, fields: &[(String, Node)], schema: &Value, place: &str, findings: &mut Findings) {
+fn walk_object(
+    node: &Node,
+    fields: &[(String, Node)],
+    schema: &Value,
+    place: &str,
+    findings: &mut SchemaFindings,
+) {
     let known = schema.get("properties").and_then(Value::as_object);
     let others = schema.get("additionalProperties");
     for (key, value) in fields {

@@ -16,7 +16,7 @@ pub struct Shape {
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// Which calls are allowed, asked about and denied.
-    pub permissions: Permissions,
+    pub permissions: PermissionsSection,
     /// A second rule book: ordered rules with conditions. The stricter of the two books decides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Value>,
@@ -44,7 +44,7 @@ pub struct Shape {
     /// How commands are confined.
     pub sandbox: Sandbox,
     /// How commands are run.
-    pub shell: ShellShape,
+    pub shell: ShellSection,
     /// MCP servers, by name.
     pub mcp_servers: BTreeMap<String, Value>,
     /// Takes every server of the project's `.mcp.json`.
@@ -58,10 +58,10 @@ pub struct Shape {
     pub disabled_mcpjson_servers: Option<Vec<String>>,
     /// Managed: the only servers there may be.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub allowed_mcp_servers: Option<Vec<ServerPattern>>,
+    pub allowed_mcp_servers: Option<Vec<McpServerPattern>>,
     /// Managed: servers that there may not be.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub denied_mcp_servers: Option<Vec<ServerPattern>>,
+    pub denied_mcp_servers: Option<Vec<McpServerPattern>>,
     /// Managed only: no other servers count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_managed_mcp_servers_only: Option<bool>,
@@ -95,15 +95,15 @@ pub struct Shape {
     pub file_checkpointing_enabled: Option<bool>,
     /// Managed: skills run no commands.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disable_skill_shell_execution: Option<Switch>,
+    pub disable_skill_shell_execution: Option<DisableSwitch>,
     /// Managed: no remote control; for the host to honour.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disable_remote_control: Option<Switch>,
+    pub disable_remote_control: Option<DisableSwitch>,
     /// Managed: no agent view; for the host to honour.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disable_agent_view: Option<Switch>,
+    pub disable_agent_view: Option<DisableSwitch>,
     /// Which addresses may be fetched without a question.
-    pub pre_approval: PreApproval,
+    pub pre_approval: PreApprovalSection,
     /// Another place for the switches that tighten, all together.
     pub managed: Managed,
     /// The model, for the host.
@@ -114,7 +114,7 @@ pub struct Shape {
 /// Which addresses may be fetched without a question.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct PreApproval {
+pub struct PreApprovalSection {
     /// Domains that need no question.
     pub allowed_domains: Vec<String>,
     /// Domains that are refused.
@@ -134,25 +134,25 @@ pub struct Managed {
     pub disabled_tools: Vec<String>,
     /// Takes mode bypass away.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disable_bypass_permissions_mode: Option<Switch>,
+    pub disable_bypass_permissions_mode: Option<DisableSwitch>,
     /// Only managed allow rules count.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_managed_permission_rules_only: Option<bool>,
     /// Skills run no commands.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disable_skill_shell_execution: Option<Switch>,
+    pub disable_skill_shell_execution: Option<DisableSwitch>,
     /// No remote control; for the host to honour.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disable_remote_control: Option<Switch>,
+    pub disable_remote_control: Option<DisableSwitch>,
     /// No agent view; for the host to honour.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disable_agent_view: Option<Switch>,
+    pub disable_agent_view: Option<DisableSwitch>,
 }
 
 /// Which calls are allowed, asked about and denied.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Permissions {
+pub struct PermissionsSection {
     /// Rules for calls that need no question.
     pub allow: Vec<String>,
     /// Rules for calls that a person is always asked about.
@@ -166,10 +166,10 @@ pub struct Permissions {
     pub additional_directories: Vec<String>,
     /// Managed: `disable` takes mode bypass away.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disable_bypass_permissions_mode: Option<Switch>,
+    pub disable_bypass_permissions_mode: Option<DisableSwitch>,
     /// Managed: `disable` takes automatic mode away.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disable_auto_mode: Option<Switch>,
+    pub disable_auto_mode: Option<DisableSwitch>,
     /// Reads outside the working directories are denied instead of asked about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_reads_outside_working_directories: Option<bool>,
@@ -187,14 +187,14 @@ pub struct Permissions {
 /// A switch that older files write as a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum Switch {
+pub enum DisableSwitch {
     /// As a word.
     Word(Disable),
     /// As a flag.
     Flag(bool),
 }
 
-impl Switch {
+impl DisableSwitch {
     /// Whether the thing is switched off.
     pub fn disables(self) -> bool {
         match self {
@@ -204,7 +204,7 @@ impl Switch {
     }
 }
 
-/// The one word of a [`Switch`].
+/// The one word of a [`DisableSwitch`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Disable {
@@ -229,7 +229,7 @@ pub struct HookGroup {
 pub struct Handler {
     /// What kind of handler.
     #[serde(rename = "type")]
-    pub kind: HandlerKind,
+    pub kind: HookHandlerKind,
     /// command: a line for the shell; with `args`, a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -257,7 +257,7 @@ pub struct Handler {
     pub timeout: Option<f64>,
     /// What its failure means: `block` refuses the call (the default), `continue` goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_failure: Option<HandlerFailure>,
+    pub on_failure: Option<HookFailurePolicy>,
     /// Told in the background; cannot decide.
     #[serde(default, rename = "async", skip_serializing_if = "Option::is_none")]
     pub in_background: Option<bool>,
@@ -287,7 +287,7 @@ pub struct Handler {
 /// The kind of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum HandlerKind {
+pub enum HookHandlerKind {
     /// A program.
     Command,
     /// A server on this machine.
@@ -303,7 +303,7 @@ pub enum HandlerKind {
 /// What a handler's failure means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum HandlerFailure {
+pub enum HookFailurePolicy {
     /// The call goes on.
     Continue,
     /// The call is refused.
@@ -334,15 +334,15 @@ pub struct Sandbox {
     pub required: Option<bool>,
     /// Who confines commands.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub backend: Option<SandboxBackend>,
+    pub backend: Option<SandboxBackendSetting>,
     /// What commands may reach.
     pub network: SandboxNetwork,
     /// Which files commands may read and write.
-    pub filesystem: SandboxFiles,
+    pub filesystem: SandboxFilesystemSection,
     /// Which of toolgate's variables commands see.
-    pub environment: SandboxEnvironment,
+    pub environment: SandboxEnvironmentSection,
     /// How much of the machine commands may use.
-    pub limits: SandboxLimits,
+    pub limits: SandboxLimitsSection,
     /// Secrets that commands do not see.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Value>,
@@ -354,7 +354,7 @@ pub struct Sandbox {
 /// Who confines commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum SandboxBackend {
+pub enum SandboxBackendSetting {
     /// toolgate itself, by what the kernel offers to everybody.
     Landlock,
     /// Bubblewrap, where it is installed.
@@ -364,7 +364,7 @@ pub enum SandboxBackend {
 /// How commands are run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ShellShape {
+pub struct ShellSection {
     /// Bytes of output after which a command is stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<u64>,
@@ -373,7 +373,7 @@ pub struct ShellShape {
     pub max_background_tasks: Option<u64>,
     /// What becomes of a command in the foreground that runs out of time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_timeout: Option<Lapse>,
+    pub on_timeout: Option<ShellTimeoutSetting>,
     /// Whether git runs helpers that a repository chooses, as in a terminal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_helpers: Option<bool>,
@@ -382,7 +382,7 @@ pub struct ShellShape {
 /// What becomes of a command that runs out of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lapse {
+pub enum ShellTimeoutSetting {
     /// It is stopped.
     Stop,
     /// It goes on in the background.
@@ -410,7 +410,7 @@ pub struct SandboxNetwork {
 /// Which files confined commands may read and write.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SandboxFiles {
+pub struct SandboxFilesystemSection {
     /// Directories in which commands may write beside the workspace.
     pub allow_write: Vec<String>,
     /// Paths that stay as they are.
@@ -422,7 +422,7 @@ pub struct SandboxFiles {
 /// Which variables confined commands see.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SandboxEnvironment {
+pub struct SandboxEnvironmentSection {
     /// Names that are let through beside the usual ones; `*` stands for anything, but not for a secret.
     pub pass: Vec<String>,
 }
@@ -430,7 +430,7 @@ pub struct SandboxEnvironment {
 /// How much of the machine confined commands may use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct SandboxLimits {
+pub struct SandboxLimitsSection {
     /// Address space of each process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
@@ -448,7 +448,7 @@ pub struct SandboxLimits {
 /// Which MCP servers are meant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ServerPattern {
+pub struct McpServerPattern {
     /// By name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,

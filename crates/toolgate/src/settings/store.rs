@@ -32,13 +32,13 @@ pub(super) fn update_with<T: Serialize + DeserializeOwned, R>(
     file: &AbsPath,
     change: impl FnOnce(&mut Vec<T>) -> Result<R, SettingsError>,
 ) -> Result<R, SettingsError> {
-    let _lock = toolgate_os::lock_own(file).map_err(|problem| failed(file, &problem.to_string()))?;
+    let _lock = toolgate_os::lock_state_file(file).map_err(|problem| failed(file, &problem.to_string()))?;
     let mut list = load(file)?;
     let before = text_of(file, &list)?;
     let out = change(&mut list)?;
     let after = text_of(file, &list)?;
     if after != before {
-        toolgate_os::replace_own(file, after.as_bytes())
+        toolgate_os::replace_state_file(file, after.as_bytes())
             .map_err(|problem| failed(file, &problem.to_string()))?;
     }
     Ok(out)

@@ -6,12 +6,12 @@
 //! A command that cannot be resolved to bytes is not trusted with the rest: a hook refuses the calls that it is for, and
 //! a server waits for `toolgate mcp approve`.
 
-use super::bind::{Binder, Unresolved};
+use super::bind::{Binder, UnresolvedCommand};
 use super::document::Node;
 use super::grants::Grant;
 use super::merge::{Contribution, at};
 use super::shape::Shape;
-use super::{SettingsError, has_allow, read::CORRECT_IT, store};
+use super::{SettingsError, has_allow, read::CORRECT_FILE_HINT, store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 
 /// A list of servers larger than this is not read.
-const MAX_LIST_BYTES: u64 = 16 * 1024 * 1024;
+const MAX_SERVER_LIST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Whether a workspace is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,12 +49,12 @@ pub struct Brought {
     /// What its hooks and servers would run, but for programs of the system.
     pub scripts: Vec<AbsPath>,
     /// What cannot be resolved to bytes, and so is not trusted.
-    pub unresolved: Vec<Unresolved>,
+    pub unresolved: Vec<UnresolvedCommand>,
 }
 
 /// Where a project is, as far as binding must know.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ProjectPlace<'a> {
+pub(super) struct ProjectPaths<'a> {
     pub(super) root: &'a AbsPath,
     pub(super) home: Option<&'a AbsPath>,
     pub(super) search_path: Option<&'a str>,
@@ -63,7 +63,7 @@ pub(super) struct ProjectPlace<'a> {
 impl Brought {
     /// Gathers it out of the project's settings files.
     pub(super) fn by(
-        place: ProjectPlace<'_>,
+        place: ProjectPaths<'_>,
         texts: &[(AbsPath, String)],
         granted: &[Grant],
     ) -> Result<Self, SettingsError> {
@@ -76,7 +76,7 @@ impl Brought {
                 file: path.to_string(),
                 line: unreadable.line,
                 message: unreadable.message,
-                fix: CORRECT_IT.to_owned(),
+                fix: CORRECT_FILE_HINT.to_owned(),
             })?;
             let said = node.value();
             let name = path.as_path().strip_prefix(place.root.as_path()).unwrap_or(path.as_path());
@@ -90,7 +90,7 @@ impl Brought {
         let list = root.join(".mcp.json");
         let stamp = toolgate_os::stamp(&list);
         let mut listed = Value::Null;
-        if let Ok(content) = toolgate_os::read_named_bytes(&list, MAX_LIST_BYTES) {
+        if let Ok(content) = toolgate_os::read_named_bytes(&list, MAX_SERVER_LIST_BYTES) {
             brought.items.push(format!(".mcp.json: {} bytes of servers", content.len()));
             binder.file(&list, &content);
             listed = serde_json::from_slice(&content).unwrap_or_default();
@@ -104,7 +104,7 @@ impl Brought {
         }
         brought.files = std::iter::once((list, stamp)).chain(files).collect();
         (brought.scripts, brought.unresolved) = (scripts, unresolved);
-        brought.sha256 = digest_of(&bound);
+        brought.sha256 = digest_bound(&bound);
         brought.bound = bound;
         Ok(brought)
     }
@@ -129,11 +129,11 @@ fn bind_commands(binder: &mut Binder<'_>, shapes: &[Shape], listed: &Value) {
     if hooks().next().is_some() || !servers.is_empty() {
         for (name, value) in shapes.iter().flat_map(|shape| &shape.env) {
             if name == "PATH" {
-                binder.search_in(value);
+                binder.set_search_path(value);
             }
             if let Err(why) = binder.variable(name, value) {
                 let what = format!("variable `{name}`");
-                binder.unresolved.push(Unresolved { what, why, key: String::new() });
+                binder.unresolved.push(UnresolvedCommand { what, why, key: String::new() });
             }
         }
     }
@@ -142,8 +142,8 @@ fn bind_commands(binder: &mut Binder<'_>, shapes: &[Shape], listed: &Value) {
 }
 
 /// What hooks would run, but for programs of the system.
-pub(super) fn scripts_of<'s>(
-    place: ProjectPlace<'_>,
+pub(super) fn collect_hook_scripts<'s>(
+    place: ProjectPaths<'_>,
     shapes: impl Iterator<Item = &'s Shape>,
 ) -> Vec<AbsPath> {
     let root = toolgate_os::resolve(place.root).real;
@@ -179,7 +179,7 @@ fn loosening(said: &Value, path: &AbsPath, granted: &[Grant]) -> Vec<(String, Va
     out
 }
 
-fn digest_of(bound: &BTreeMap<String, String>) -> String {
+fn digest_bound(bound: &BTreeMap<String, String>) -> String {
     sha256_hex(serde_json::to_string(bound).unwrap_or_default().as_bytes())
 }
 
@@ -278,7 +278,7 @@ impl TrustStore {
 
     /// Keeps the trust in a workspace whose file toolgate itself writes, such as a rule that the user granted. What was
     /// there before must be what was trusted.
-    pub(super) fn follow_own_write(
+    pub(super) fn update_after_own_write(
         &self,
         root: &AbsPath,
         file: &AbsPath,
@@ -296,7 +296,7 @@ impl TrustStore {
         store::update(&self.file, |list: &mut Vec<Trusted>| {
             for trusted in list.iter_mut().filter(|trusted| concerns(trusted)) {
                 trusted.bound.insert(key.clone(), digest(after));
-                trusted.sha256 = digest_of(&trusted.bound);
+                trusted.sha256 = digest_bound(&trusted.bound);
             }
         })
     }
@@ -319,7 +319,7 @@ impl TrustStore {
 
 /// What is so wide about a workspace that the user must say yes to it first: the whole file system, the home directory,
 /// or a directory above it.
-pub fn wide_workspace(root: &AbsPath, home: Option<&AbsPath>) -> Option<&'static str> {
+pub fn describe_wide_workspace(root: &AbsPath, home: Option<&AbsPath>) -> Option<&'static str> {
     let real = toolgate_os::resolve(root).real;
     let home = home.map(|home| toolgate_os::resolve(home).real);
     match home {

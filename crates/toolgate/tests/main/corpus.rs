@@ -1,7 +1,7 @@
 //! Known ways in which hooks and confirmations of agent runtimes failed, really executed.
 //!
 //! The cases stand in the policy's corpus.
-//! Rules about the text of commands are judged there; here the tool `Deploy` stands in for the command, and rules for
+//! Rules about the text of commands are judged there; here the tool `DeployInput` stands in for the command, and rules for
 //! the command are rules for it.
 
 use super::hook_desk::HookDesk;

@@ -40,7 +40,7 @@ impl HookDesk {
         options
     }
 
-    /// A toolgate with the tool `Deploy` behind these settings, given as on the command line.
+    /// A toolgate with the tool `DeployInput` behind these settings, given as on the command line.
     pub(super) fn toolgate(&self, settings: &Value) -> Toolgate {
         let mut options = self.options();
         options.extra = Some(settings.to_string());
@@ -76,7 +76,7 @@ impl HookDesk {
         let call = ToolCall::new("call_1", "Deploy", json!({ "command": command }).to_string());
         runtime.block_on(async {
             let closed = toolgate.call_within(call, CallLimits::default()).await;
-            assert!(toolgate.background_over(Duration::from_secs(20)).await);
+            assert!(toolgate.wait_for_background_hooks(Duration::from_secs(20)).await);
             closed
         })
     }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use toolgate::telemetry::{Telemetry, TelemetryOptions};
+use toolgate::telemetry::{TelemetryOptions, TelemetrySink};
 use toolgate::{Sink, Toolgate};
 
 /// What a collector got: the body of each request, by path.
@@ -164,7 +164,7 @@ fn a_collector_gets_spans_and_metrics_by_the_conventions() {
     let mut options = TelemetryOptions::new(endpoint);
     options.headers.insert("x-from".to_owned(), "test".to_owned());
     options.interval = Duration::from_secs(3600);
-    let telemetry = Arc::new(Telemetry::start(options).unwrap());
+    let telemetry = Arc::new(TelemetrySink::start(options).unwrap());
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("secret-name.txt"), "secret content").unwrap();
     let toolgate = Toolgate::builder(dir.path().canonicalize().unwrap())

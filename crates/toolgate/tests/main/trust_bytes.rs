@@ -289,7 +289,7 @@ fn a_rule_granted_at_a_prompt_keeps_the_trust() {
     let desk = HookDesk::new();
     let options = project(&desk);
     trust(&options);
-    let store = toolgate::settings::grants::GrantStore::in_dir(options.state_dir.as_ref().unwrap());
+    let store = toolgate::settings::grants::GrantFile::in_dir(options.state_dir.as_ref().unwrap());
     store.add(&options.root, &["WebSearch".to_owned()]).unwrap();
     assert_eq!(standing(&options), Standing::Trusted, "toolgate wrote it itself");
     assert!(store.revoke(&options.root, "WebSearch").unwrap());
@@ -456,14 +456,14 @@ fn threads_that_grant_at_once_lose_nothing() {
             let (state, root) = (state.clone(), root.clone());
             scope.spawn(move || {
                 // A store of its own, as another process would have it.
-                let store = toolgate::settings::grants::GrantStore::in_dir(&state);
+                let store = toolgate::settings::grants::GrantFile::in_dir(&state);
                 for round in 0..4 {
                     store.add(&root, &[format!("Bash(run {index} {round})")]).unwrap();
                 }
             });
         }
     });
-    let store = toolgate::settings::grants::GrantStore::in_dir(&state);
+    let store = toolgate::settings::grants::GrantFile::in_dir(&state);
     assert_eq!(store.of(&root).unwrap().len(), 32);
     let file = std::fs::read_to_string(desk.path(".toolgate/settings.local.json")).unwrap();
     let file: Value = serde_json::from_str(&file).unwrap();

@@ -3,7 +3,7 @@
 use super::desk::Desk;
 use super::hook_desk::{HookDesk, text};
 use serde_json::{Value, json};
-use toolgate::settings::grants::GrantStore;
+use toolgate::settings::grants::GrantFile;
 use toolgate::{AbsPath, Answer, Answerer, ApprovalBus, Code, Reply, ToolCall};
 
 const SEARCH: [&str; 3] = ["check", "WebSearch", r#"{"query":"x"}"#];
@@ -152,7 +152,7 @@ fn a_rule_granted_for_good_is_written_narrowly_and_counts_without_trust() {
     let root = AbsPath::new(desk.path("")).unwrap();
     let kept = "{\n  // mine\n  \"permissions\": {\n    \"allow\": [\n      \"Other\"\n    ]\n  },\n  \"env\": {}\n}\n";
     let file = desk.write(".toolgate/settings.local.json", kept);
-    let store = GrantStore::in_dir(&state);
+    let store = GrantFile::in_dir(&state);
     store.add(&root, &["Deploy".to_owned()]).unwrap();
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains("// mine") && text.contains("\"Other\"") && text.contains("\"Deploy\""), "{text}");
@@ -181,7 +181,7 @@ fn nothing_is_granted_through_a_link() {
     desk.write("elsewhere.json", "{}");
     std::fs::create_dir(desk.path(".toolgate")).unwrap();
     std::os::unix::fs::symlink("../elsewhere.json", desk.path(".toolgate/settings.local.json")).unwrap();
-    let store = GrantStore::in_dir(&AbsPath::new(desk.path("state")).unwrap());
+    let store = GrantFile::in_dir(&AbsPath::new(desk.path("state")).unwrap());
     assert!(store.add(&AbsPath::new(desk.path("")).unwrap(), &["Deploy".to_owned()]).is_err());
     assert_eq!(std::fs::read_to_string(desk.path("elsewhere.json")).unwrap(), "{}");
 }
@@ -190,7 +190,7 @@ fn nothing_is_granted_through_a_link() {
 fn grants_are_listed_and_revoked_on_the_command_line() {
     let desk = Desk::new();
     assert!(desk.run(&["grants"]).err.contains("nothing was granted"));
-    let store = GrantStore::in_dir(&AbsPath::new(desk.beside("state")).unwrap());
+    let store = GrantFile::in_dir(&AbsPath::new(desk.beside("state")).unwrap());
     let root = AbsPath::new(desk.path("")).unwrap();
     store.add(&root, &["WebSearch".to_owned(), "WebFetch".to_owned()]).unwrap();
     assert_eq!(desk.run(&SEARCH).code, 0);

@@ -1,6 +1,6 @@
 //! Replacing text exactly.
 
-use crate::text::{LineEnds, count_lines, to_crlf};
+use crate::text::{LineEndings, count_lines, to_crlf};
 use memchr::memmem;
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(crate) struct Replacement {
 
 /// All replacements, made.
 #[derive(Debug)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedReplacements {
     pub(crate) text: Vec<u8>,
     /// How many places changed.
     pub(crate) places: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Applied {
 
 /// Why a replacement could not be made.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Miss {
+pub(crate) enum ReplacementError {
     /// The text is not there.
     NotFound,
     /// It is there more than once, at these lines.
@@ -38,36 +38,43 @@ pub(crate) enum Miss {
 
 /// A replacement that could not be made: which one, why, and in what text it was looked for.
 #[derive(Debug)]
-pub(crate) struct Missed {
+pub(crate) struct FailedReplacement {
     pub(crate) index: usize,
-    pub(crate) miss: Miss,
+    pub(crate) miss: ReplacementError,
     pub(crate) text: Vec<u8>,
 }
 
 /// Makes all replacements, each in what the ones before it left, or none.
-pub(crate) fn apply(text: &[u8], replacements: &[Replacement]) -> Result<Applied, Missed> {
-    let mut applied = Applied { text: Vec::new(), places: 0, unique: true, notes: Vec::new() };
+pub(crate) fn apply(
+    text: &[u8],
+    replacements: &[Replacement],
+) -> Result<AppliedReplacements, FailedReplacement> {
+    let mut applied = AppliedReplacements { text: Vec::new(), places: 0, unique: true, notes: Vec::new() };
     // A file may be large: it is not copied before there is something to change.
     let mut current = Cow::Borrowed(text);
     for (index, replacement) in replacements.iter().enumerate() {
         match replace(&current, &mut applied, replacement) {
             Ok(next) => current = Cow::Owned(next),
-            Err(miss) => return Err(Missed { index, miss, text: current.into_owned() }),
+            Err(miss) => return Err(FailedReplacement { index, miss, text: current.into_owned() }),
         }
     }
     applied.text = current.into_owned();
     Ok(applied)
 }
 
-fn replace(text: &[u8], applied: &mut Applied, replacement: &Replacement) -> Result<Vec<u8>, Miss> {
-    let Aligned { old, new, note } = align(text, replacement).ok_or(Miss::NotFound)?;
+fn replace(
+    text: &[u8],
+    applied: &mut AppliedReplacements,
+    replacement: &Replacement,
+) -> Result<Vec<u8>, ReplacementError> {
+    let Aligned { old, new, note } = align(text, replacement).ok_or(ReplacementError::NotFound)?;
     let places = places(text, old.as_bytes());
     let chosen: Vec<usize> = match (places.as_slice(), replacement.all, replacement.line_hint) {
-        ([], _, _) => return Err(Miss::NotFound),
+        ([], _, _) => return Err(ReplacementError::NotFound),
         ([one], _, _) => vec![*one],
         (_, true, _) => memmem::find_iter(text, &old).collect(),
         (several, false, Some(hint)) => vec![nearest(text, several, hint)?],
-        (several, false, None) => return Err(Miss::Ambiguous(lines(text, several))),
+        (several, false, None) => return Err(ReplacementError::Ambiguous(lines(text, several))),
     };
     applied.unique &= places.len() == 1;
     applied.places += chosen.len();
@@ -97,7 +104,7 @@ fn align(text: &[u8], replacement: &Replacement) -> Option<Aligned> {
     if there(old) {
         let one_line = !old.contains('\n');
         // Nothing in the old text says how lines end here; the file does.
-        let new = if one_line && new.contains('\n') && LineEnds::of(text) == LineEnds::Crlf {
+        let new = if one_line && new.contains('\n') && LineEndings::of(text) == LineEndings::Crlf {
             to_crlf(new)
         } else {
             new.clone()
@@ -137,19 +144,19 @@ fn lines(text: &[u8], places: &[usize]) -> Vec<u64> {
     let mut from = 0;
     let mut out = Vec::new();
     for place in places {
-        line += count_ends(text.get(from..*place).unwrap_or_default());
+        line += count_newlines(text.get(from..*place).unwrap_or_default());
         from = *place;
         out.push(line);
     }
     out
 }
 
-fn count_ends(text: &[u8]) -> u64 {
+fn count_newlines(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
 /// The place nearest to a line. Two that are equally near are ambiguous.
-fn nearest(text: &[u8], places: &[usize], hint: u64) -> Result<usize, Miss> {
+fn nearest(text: &[u8], places: &[usize], hint: u64) -> Result<usize, ReplacementError> {
     let lines = lines(text, places);
     let hint = hint.min(count_lines(text).max(1));
     let mut by_distance: Vec<(u64, usize)> =
@@ -158,7 +165,7 @@ fn nearest(text: &[u8], places: &[usize], hint: u64) -> Result<usize, Miss> {
     match by_distance.as_slice() {
         [(_, place)] => Ok(*place),
         [(one, place), (other, _), ..] if one < other => Ok(*place),
-        _ => Err(Miss::Ambiguous(lines)),
+        _ => Err(ReplacementError::Ambiguous(lines)),
     }
 }
 
@@ -170,7 +177,7 @@ mod tests {
         Replacement { old: old.into(), new: new.into(), all: false, line_hint: None }
     }
 
-    fn check(text: &str, replacements: &[Replacement], expected: Result<&str, (usize, Miss)>) {
+    fn check(text: &str, replacements: &[Replacement], expected: Result<&str, (usize, ReplacementError)>) {
         let got = apply(text.as_bytes(), replacements);
         let got = got.map(|applied| String::from_utf8(applied.text).unwrap());
         assert_eq!(got.map_err(|missed| (missed.index, missed.miss)), expected.map(str::to_owned));
@@ -179,9 +186,9 @@ mod tests {
     #[test]
     fn text_is_replaced_exactly_once_or_everywhere() {
         check("a b c", &[one("b", "x")], Ok("a x c"));
-        check("a b c", &[one("d", "x")], Err((0, Miss::NotFound)));
-        check("a\nb\na", &[one("a", "x")], Err((0, Miss::Ambiguous(vec![1, 3]))));
-        check("aaa", &[one("aa", "x")], Err((0, Miss::Ambiguous(vec![1, 1]))));
+        check("a b c", &[one("d", "x")], Err((0, ReplacementError::NotFound)));
+        check("a\nb\na", &[one("a", "x")], Err((0, ReplacementError::Ambiguous(vec![1, 3]))));
+        check("aaa", &[one("aa", "x")], Err((0, ReplacementError::Ambiguous(vec![1, 1]))));
         check("aaa", &[Replacement { all: true, ..one("aa", "x") }], Ok("xa"));
         check("a\nb\na", &[Replacement { all: true, ..one("a", "x") }], Ok("x\nb\nx"));
         check("abc", &[one("abc", "")], Ok(""));
@@ -190,7 +197,7 @@ mod tests {
     #[test]
     fn several_are_made_one_in_the_result_of_the_other_or_not_at_all() {
         check("a b", &[one("a", "b2"), one("b2", "c")], Ok("c b"));
-        check("a b", &[one("a", "x"), one("a", "y")], Err((1, Miss::NotFound)));
+        check("a b", &[one("a", "x"), one("a", "y")], Err((1, ReplacementError::NotFound)));
     }
 
     #[test]
@@ -199,7 +206,7 @@ mod tests {
         check("a\n\n\n\na", &[at(1)], Ok("x\n\n\n\na"));
         check("a\n\n\n\na", &[at(4)], Ok("a\n\n\n\nx"));
         check("a\n\n\n\na", &[at(900)], Ok("a\n\n\n\nx"));
-        check("a\n\n\n\na", &[at(3)], Err((0, Miss::Ambiguous(vec![1, 5]))));
+        check("a\n\n\n\na", &[at(3)], Err((0, ReplacementError::Ambiguous(vec![1, 5]))));
         check("b\na", &[at(900)], Ok("b\nx"));
     }
 

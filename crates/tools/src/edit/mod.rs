@@ -4,13 +4,15 @@ mod engine;
 mod multi;
 mod near;
 
-use crate::change_words::{MOST_ORIGINAL, changed, made, not_made, not_read, notes_of, tally_words};
-use crate::diff::{Hunk, hunks};
-use crate::file_words::{missing, must_be_absolute, refusal};
-use crate::read_state::{Freshness, ReadState};
-use crate::text::{Encoding, NoText, decode};
-use engine::{Applied, Miss, Missed, Replacement, apply};
-pub(crate) use multi::MultiEdit;
+use crate::change_words::{
+    MAX_ORIGINAL_BYTES, change_notes, change_refusal, changed, changed_lines_summary, made, not_read_refusal,
+};
+use crate::diff::{DiffHunk, hunks};
+use crate::file_words::{check_absolute, missing, refusal};
+use crate::read_state::{FileFreshness, ReadState};
+use crate::text::{Encoding, TextDecodeError, decode};
+use engine::{AppliedReplacements, FailedReplacement, Replacement, ReplacementError, apply};
+pub(crate) use multi::MultiEditTool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -61,8 +63,8 @@ impl Tool for Edit {
     }
 
     fn check(&self, input: &EditInput) -> Result<(), Refusal> {
-        must_be_absolute("file_path", &input.file_path)?;
-        must_differ("new_string", &input.old_string, &input.new_string)
+        check_absolute("file_path", &input.file_path)?;
+        check_differs("new_string", &input.old_string, &input.new_string)
     }
 
     fn intent(&self, input: &EditInput, scene: &Scene) -> Intent {
@@ -70,7 +72,7 @@ impl Tool for Edit {
     }
 
     async fn guard(&self, input: &EditInput, scene: &Scene) -> Result<(), Refusal> {
-        must_be_read(scene, &scene.path(&input.file_path))
+        check_was_read(scene, &scene.path(&input.file_path))
     }
 
     async fn run(&self, input: EditInput, cleared: Cleared) -> CallResult {
@@ -96,9 +98,9 @@ impl Tool for Edit {
 }
 
 /// The plain face: several replacements, all or none.
-pub(crate) struct EditFile;
+pub(crate) struct EditFileTool;
 
-/// Input of [`EditFile`].
+/// Input of [`EditFileTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EditFileInput {
@@ -123,7 +125,7 @@ struct TargetedEdit {
     line_hint: Option<u64>,
 }
 
-impl Tool for EditFile {
+impl Tool for EditFileTool {
     type Input = EditFileInput;
 
     fn spec(&self) -> Spec {
@@ -143,8 +145,8 @@ impl Tool for EditFile {
 
     fn check(&self, input: &EditFileInput) -> Result<(), Refusal> {
         for (index, edit) in input.edits.iter().enumerate() {
-            must_not_be_empty(&format!("edits/{index}/target"), &edit.target)?;
-            must_differ(&format!("edits/{index}/replacement"), &edit.target, &edit.replacement)?;
+            check_not_empty(&format!("edits/{index}/target"), &edit.target)?;
+            check_differs(&format!("edits/{index}/replacement"), &edit.target, &edit.replacement)?;
         }
         Ok(())
     }
@@ -181,7 +183,7 @@ fn editing(path: AbsPath) -> Intent {
     Intent::new(format!("edit {path}"), [Effect::Write { path, kind: WriteKind::Edit }])
 }
 
-fn must_differ(field: &str, old: &str, new: &str) -> Result<(), Refusal> {
+fn check_differs(field: &str, old: &str, new: &str) -> Result<(), Refusal> {
     if old == new {
         return Err(Refusal::new(
             Code::BadArgument,
@@ -191,7 +193,7 @@ fn must_differ(field: &str, old: &str, new: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn must_not_be_empty(field: &str, old: &str) -> Result<(), Refusal> {
+fn check_not_empty(field: &str, old: &str) -> Result<(), Refusal> {
     if old.is_empty() {
         return Err(Refusal::new(Code::BadArgument, format!("`/{field}` is empty, so it is everywhere")));
     }
@@ -206,25 +208,25 @@ enum Rule {
 }
 
 /// The early answer. What counts is looked at again when the file is held.
-fn must_be_read(scene: &Scene, path: &AbsPath) -> Result<(), Refusal> {
+fn check_was_read(scene: &Scene, path: &AbsPath) -> Result<(), Refusal> {
     let fact = resolve(path);
     if fact.kind == EntryKind::File && ReadState::of(&scene.session).get(&fact.real).is_none() {
-        return Err(not_read(path));
+        return Err(not_read_refusal(path));
     }
     Ok(())
 }
 
 /// An edit that was made.
-struct Edited {
+struct FileEditResult {
     /// The former text, where it is not too large to be told.
     original: Option<String>,
     existed: bool,
-    hunks: Vec<Hunk>,
+    hunks: Vec<DiffHunk>,
     places: usize,
     notes: Vec<String>,
 }
 
-impl Edited {
+impl FileEditResult {
     fn output(&self, path: &AbsPath) -> Output {
         let verb = if self.existed { "edited" } else { "created" };
         let times = if self.places == 1 {
@@ -232,7 +234,7 @@ impl Edited {
         } else {
             format!("{} replacements", self.places)
         };
-        let head = format!("{verb} {path}: {times}, {}", tally_words(&self.hunks));
+        let head = format!("{verb} {path}: {times}, {}", changed_lines_summary(&self.hunks));
         Output::text(made(head.clone(), &self.notes, &self.hunks)).display(made(head, &[], &self.hunks))
     }
 }
@@ -242,12 +244,13 @@ async fn edit(
     path: &AbsPath,
     replacements: Vec<Replacement>,
     rule: Rule,
-) -> Result<Edited, Refusal> {
+) -> Result<FileEditResult, Refusal> {
     let state = ReadState::of(&cleared.scene().session);
     let cancel = cleared.cancel().clone();
     let asked = path.clone();
     let work = move |held: &Held| {
-        let change = EditOne { held, path: &asked, state: &state, replacements: &replacements, rule };
+        let change =
+            FileEditOperation { held, path: &asked, state: &state, replacements: &replacements, rule };
         let before = held.read(MOST_BYTES).map_err(|problem| refusal(&asked, &problem, Code::FileEdit))?;
         if cancel.is_cancelled() {
             return Err(Refusal::new(Code::Cancelled, "the edit was cancelled; the file is as it was"));
@@ -265,7 +268,7 @@ async fn edit(
     })
 }
 
-struct EditOne<'a> {
+struct FileEditOperation<'a> {
     held: &'a Held,
     path: &'a AbsPath,
     state: &'a Arc<ReadState>,
@@ -273,49 +276,55 @@ struct EditOne<'a> {
     rule: Rule,
 }
 
-impl EditOne<'_> {
-    fn make(&self, before: &Version) -> Result<Edited, Refusal> {
+impl FileEditOperation<'_> {
+    fn make(&self, before: &Version) -> Result<FileEditResult, Refusal> {
         let (text, encoding) = self.text_of(before)?;
         let result = match self.creation() {
-            Some(content) if text.is_empty() => {
-                Ok(Applied { text: content.as_bytes().to_vec(), places: 1, unique: true, notes: Vec::new() })
-            }
+            Some(content) if text.is_empty() => Ok(AppliedReplacements {
+                text: content.as_bytes().to_vec(),
+                places: 1,
+                unique: true,
+                notes: Vec::new(),
+            }),
             Some(_) => return Err(self.not_empty()),
             None => apply(&text, self.replacements),
         };
         // Not before, because it may have to wait for the hash.
         let freshness = self.state.compare(self.held.real(), before);
-        if freshness == Freshness::Unseen && self.rule == Rule::ReadFirst {
-            return Err(not_read(self.path));
+        if freshness == FileFreshness::Unseen && self.rule == Rule::ReadFirst {
+            return Err(not_read_refusal(self.path));
         }
         let applied = match (result, &freshness) {
             // What the model knew is gone: that is the thing to tell, not that its text is not there.
-            (Err(_), Freshness::Changed { diff }) => return Err(changed(self.path, diff.clone())),
-            (Ok(applied), Freshness::Changed { diff }) if !applied.unique => {
+            (Err(_), FileFreshness::Changed { diff }) => return Err(changed(self.path, diff.clone())),
+            (Ok(applied), FileFreshness::Changed { diff }) if !applied.unique => {
                 return Err(changed(self.path, diff.clone()));
             }
-            (Err(missed), Freshness::Unseen | Freshness::Same { .. }) => return Err(self.missed(&missed)),
+            (Err(missed), FileFreshness::Unseen | FileFreshness::Same { .. }) => {
+                return Err(self.missed(&missed));
+            }
             (Ok(applied), _) => applied,
         };
         let mut notes = applied.notes;
         let whole = match freshness {
-            Freshness::Changed { .. } => {
+            FileFreshness::Changed { .. } => {
                 notes.push(
                     "the file had changed since it was read, but the text was still there once".to_owned(),
                 );
                 false
             }
-            Freshness::Same { whole } => whole,
-            Freshness::Unseen => false,
+            FileFreshness::Same { whole } => whole,
+            FileFreshness::Unseen => false,
         };
         let hunks = hunks(&text, &applied.text);
-        let original = (text.len() <= MOST_ORIGINAL).then(|| String::from_utf8_lossy(&text).into_owned());
+        let original =
+            (text.len() <= MAX_ORIGINAL_BYTES).then(|| String::from_utf8_lossy(&text).into_owned());
         let content = encoding.encode(applied.text);
         let put = self.held.put(Some(before), &content);
-        let put = put.map_err(|problem| not_made(self.path, &problem, Code::FileEdit))?;
-        notes.extend(notes_of(&put));
+        let put = put.map_err(|problem| change_refusal(self.path, &problem, Code::FileEdit))?;
+        notes.extend(change_notes(&put));
         self.state.wrote(self.held.real().clone(), put.mark, &content, put.hash, whole);
-        Ok(Edited { original, existed: true, hunks, places: applied.places, notes })
+        Ok(FileEditResult { original, existed: true, hunks, places: applied.places, notes })
     }
 
     /// The one form in which an edit makes a file: an empty old text.
@@ -326,23 +335,23 @@ impl EditOne<'_> {
         }
     }
 
-    fn create(&self) -> Result<Edited, Refusal> {
+    fn create(&self) -> Result<FileEditResult, Refusal> {
         let Some(content) = self.creation() else {
             return Err(Refusal::new(Code::FileNotFound, format!("there is no file `{}`", self.path)));
         };
         let put = self.held.put(None, content.as_bytes());
-        let put = put.map_err(|problem| not_made(self.path, &problem, Code::FileEdit))?;
+        let put = put.map_err(|problem| change_refusal(self.path, &problem, Code::FileEdit))?;
         self.state.wrote(self.held.real().clone(), put.mark, content.as_bytes(), put.hash, true);
         let hunks = hunks(b"", content.as_bytes());
-        Ok(Edited { original: None, existed: false, hunks, places: 1, notes: notes_of(&put) })
+        Ok(FileEditResult { original: None, existed: false, hunks, places: 1, notes: change_notes(&put) })
     }
 
     fn text_of<'v>(&self, before: &'v Version) -> Result<(Cow<'v, [u8]>, Encoding), Refusal> {
         decode(&before.bytes).map_err(|problem| match problem {
-            NoText::Binary => {
+            TextDecodeError::Binary => {
                 Refusal::new(Code::BinaryFile, format!("`{}` is a binary file, not text", self.path))
             }
-            NoText::BrokenUtf16 => Refusal::new(
+            TextDecodeError::BrokenUtf16 => Refusal::new(
                 Code::BinaryFile,
                 format!("`{}` is marked as UTF-16 but is not valid, so an edit might damage it", self.path),
             ),
@@ -357,15 +366,15 @@ impl EditOne<'_> {
         .hint("give the text to replace; to replace the whole file, write it")
     }
 
-    fn missed(&self, missed: &Missed) -> Refusal {
+    fn missed(&self, missed: &FailedReplacement) -> Refusal {
         let which = match self.replacements.len() {
             1 => String::new(),
             _ => format!("edit {} of {}: ", missed.index + 1, self.replacements.len()),
         };
         let old = self.replacements.get(missed.index).map_or("", |replacement| replacement.old.as_str());
         match &missed.miss {
-            Miss::Ambiguous(lines) => self.ambiguous(&which, lines, &missed.text),
-            Miss::NotFound => self.not_found(&which, old, &missed.text),
+            ReplacementError::Ambiguous(lines) => self.ambiguous(&which, lines, &missed.text),
+            ReplacementError::NotFound => self.not_found_refusal(&which, old, &missed.text),
         }
     }
 
@@ -395,7 +404,7 @@ impl EditOne<'_> {
         .with_partial(Output::text(places.join("\n")))
     }
 
-    fn not_found(&self, which: &str, old: &str, text: &[u8]) -> Refusal {
+    fn not_found_refusal(&self, which: &str, old: &str, text: &[u8]) -> Refusal {
         let reason = format!("{which}the text to replace is not in `{}`", self.path);
         match near::nearest(text, old) {
             Some(near) => Refusal::new(Code::EditTargetNotFound, format!("{reason}; {}", near.difference))

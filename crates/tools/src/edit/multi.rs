@@ -1,7 +1,7 @@
-//! `MultiEdit`: several replacements in one file, all or none.
+//! `MultiEditTool`: several replacements in one file, all or none.
 
-use super::{Replacement, Rule, edit, editing, must_be_read, must_differ, must_not_be_empty};
-use crate::file_words::must_be_absolute;
+use super::{Replacement, Rule, check_differs, check_not_empty, check_was_read, edit, editing};
+use crate::file_words::check_absolute;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -9,9 +9,9 @@ use toolgate_gate::{Cleared, Scene, Spec, Tool};
 use toolgate_proto::{CallResult, Intent, Refusal};
 
 /// The tool.
-pub(crate) struct MultiEdit;
+pub(crate) struct MultiEditTool;
 
-/// Input of [`MultiEdit`].
+/// Input of [`MultiEditTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -19,13 +19,13 @@ pub(crate) struct Input {
     file_path: String,
     /// The replacements, in order.
     #[schemars(length(min = 1))]
-    edits: Vec<OneEdit>,
+    edits: Vec<MultiEditItem>,
 }
 
 /// One replacement.
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct OneEdit {
+struct MultiEditItem {
     /// The text to replace, exactly as it is in the file by then.
     old_string: String,
     /// What to put in its place; must differ.
@@ -35,7 +35,7 @@ struct OneEdit {
     replace_all: bool,
 }
 
-impl Tool for MultiEdit {
+impl Tool for MultiEditTool {
     type Input = Input;
 
     fn spec(&self) -> Spec {
@@ -57,12 +57,12 @@ impl Tool for MultiEdit {
     }
 
     fn check(&self, input: &Input) -> Result<(), Refusal> {
-        must_be_absolute("file_path", &input.file_path)?;
+        check_absolute("file_path", &input.file_path)?;
         for (index, edit) in input.edits.iter().enumerate() {
             if input.edits.len() > 1 {
-                must_not_be_empty(&format!("edits/{index}/old_string"), &edit.old_string)?;
+                check_not_empty(&format!("edits/{index}/old_string"), &edit.old_string)?;
             }
-            must_differ(&format!("edits/{index}/new_string"), &edit.old_string, &edit.new_string)?;
+            check_differs(&format!("edits/{index}/new_string"), &edit.old_string, &edit.new_string)?;
         }
         Ok(())
     }
@@ -72,7 +72,7 @@ impl Tool for MultiEdit {
     }
 
     async fn guard(&self, input: &Input, scene: &Scene) -> Result<(), Refusal> {
-        must_be_read(scene, &scene.path(&input.file_path))
+        check_was_read(scene, &scene.path(&input.file_path))
     }
 
     async fn run(&self, input: Input, cleared: Cleared) -> CallResult {

@@ -7,7 +7,7 @@
 
 /// The nearest region of a file and what is different there.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Near {
+pub(crate) struct NearestMatch {
     /// First and last line, from 1.
     pub(crate) lines: (usize, usize),
     /// What differs, for the model.
@@ -16,31 +16,31 @@ pub(crate) struct Near {
 
 /// Beyond this nobody waits for a hint.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
-const MOST_LINES_COMPARED: usize = 20_000;
+const MAX_COMPARED_LINES: usize = 20_000;
 const MOST_LINE_CHARS: usize = 300;
-const LIKE_ENOUGH: f64 = 0.6;
+const MIN_SIMILARITY: f64 = 0.6;
 
-type Simplify = fn(&str) -> String;
+type LineNormalizer = fn(&str) -> String;
 /// Names the difference between what is there and what was wanted.
 type Words = fn(&str, &str) -> String;
 
 /// Finds the nearest region.
-pub(crate) fn nearest(text: &[u8], wanted: &str) -> Option<Near> {
+pub(crate) fn nearest(text: &[u8], wanted: &str) -> Option<NearestMatch> {
     if text.len() > MOST_BYTES || wanted.trim().is_empty() {
         return None;
     }
     let text = String::from_utf8_lossy(text);
     let lines: Vec<&str> = text.split('\n').collect();
-    if let Some(without) = without_line_numbers(wanted)
-        && let Some(place) = find(&lines, &without, trimmed_end)
+    if let Some(without) = strip_line_numbers(wanted)
+        && let Some(place) = find(&lines, &without, trim_line_end)
     {
         return Some(near(place, "the text has the line numbers of Read before its lines; leave them out"));
     }
-    let steps: [(Simplify, Words); 5] = [
-        (trimmed_end, |_, _| "blanks at the end of lines differ".to_owned()),
-        (one_indent, indent_words),
-        (plain_quotes, |_, _| "quotes or dashes differ: one side has typographic ones".to_owned()),
-        (one_blank, |_, _| "blanks inside or around lines differ".to_owned()),
+    let steps: [(LineNormalizer, Words); 5] = [
+        (trim_line_end, |_, _| "blanks at the end of lines differ".to_owned()),
+        (normalize_indent, describe_indent_difference),
+        (normalize_quotes, |_, _| "quotes or dashes differ: one side has typographic ones".to_owned()),
+        (normalize_blanks, |_, _| "blanks inside or around lines differ".to_owned()),
         (folded, |_, _| "upper and lower case differ".to_owned()),
     ];
     for (simplify, words) in steps {
@@ -51,22 +51,22 @@ pub(crate) fn nearest(text: &[u8], wanted: &str) -> Option<Near> {
     }
     let unescaped = wanted.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
     if unescaped != wanted
-        && let Some(place) = find(&lines, &unescaped, trimmed_end)
+        && let Some(place) = find(&lines, &unescaped, trim_line_end)
     {
         return Some(near(
             place,
             "the text is escaped once too often: `\\n`, `\\t` or `\\\"` stand where the characters are meant",
         ));
     }
-    most_alike(&lines, wanted)
+    find_most_similar(&lines, wanted)
 }
 
-fn near(place: (usize, usize), difference: &str) -> Near {
-    Near { lines: (place.0 + 1, place.1 + 1), difference: difference.to_owned() }
+fn near(place: (usize, usize), difference: &str) -> NearestMatch {
+    NearestMatch { lines: (place.0 + 1, place.1 + 1), difference: difference.to_owned() }
 }
 
 /// The window of lines in which the simplified text stands, whole lines or a part of one.
-fn find(lines: &[&str], wanted: &str, simplify: Simplify) -> Option<(usize, usize)> {
+fn find(lines: &[&str], wanted: &str, simplify: LineNormalizer) -> Option<(usize, usize)> {
     let wanted: Vec<String> = wanted.split('\n').map(simplify).collect();
     let wanted = match wanted.as_slice() {
         // A line end at the end of the text asks for nothing on the next line.
@@ -94,21 +94,21 @@ fn find(lines: &[&str], wanted: &str, simplify: Simplify) -> Option<(usize, usiz
     None
 }
 
-fn trimmed_end(line: &str) -> String {
+fn trim_line_end(line: &str) -> String {
     line.trim_end().to_owned()
 }
 
-fn one_indent(line: &str) -> String {
+fn normalize_indent(line: &str) -> String {
     let line = line.trim_end();
     let body = line.trim_start();
     if body.len() == line.len() { body.to_owned() } else { format!(" {body}") }
 }
 
-fn one_blank(line: &str) -> String {
+fn normalize_blanks(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn plain_quotes(line: &str) -> String {
+fn normalize_quotes(line: &str) -> String {
     let plain = line.trim_end().chars().map(|c| match c {
         '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{2032}' => '\'',
         '\u{201c}' | '\u{201d}' | '\u{201e}' | '\u{2033}' => '"',
@@ -120,10 +120,10 @@ fn plain_quotes(line: &str) -> String {
 }
 
 fn folded(line: &str) -> String {
-    one_blank(line).to_lowercase()
+    normalize_blanks(line).to_lowercase()
 }
 
-fn indent_words(there: &str, wanted: &str) -> String {
+fn describe_indent_difference(there: &str, wanted: &str) -> String {
     let tabs = |text: &str| text.split('\n').any(|line| line.starts_with('\t'));
     let blanks = |text: &str| text.split('\n').any(|line| line.starts_with(' '));
     match (tabs(there), blanks(wanted)) {
@@ -134,7 +134,7 @@ fn indent_words(there: &str, wanted: &str) -> String {
 }
 
 /// The text without `   12→` or `   12<tab>` before each line, where each line has that.
-fn without_line_numbers(wanted: &str) -> Option<String> {
+fn strip_line_numbers(wanted: &str) -> Option<String> {
     let mut out = Vec::new();
     for line in wanted.split('\n').filter(|line| !line.is_empty()) {
         let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
@@ -146,19 +146,19 @@ fn without_line_numbers(wanted: &str) -> Option<String> {
 }
 
 /// The lines that look most like the text's most telling one.
-fn most_alike(lines: &[&str], wanted: &str) -> Option<Near> {
+fn find_most_similar(lines: &[&str], wanted: &str) -> Option<NearestMatch> {
     let wanted_lines: Vec<&str> = wanted.trim_end_matches('\n').split('\n').collect();
     let (telling_at, telling) =
         wanted_lines.iter().enumerate().max_by_key(|(_, line)| line.trim().len().min(MOST_LINE_CHARS))?;
     let telling = short(telling.trim());
     let (likeness, at) = lines
         .iter()
-        .take(MOST_LINES_COMPARED)
+        .take(MAX_COMPARED_LINES)
         .enumerate()
         .filter(|(_, line)| !line.trim().is_empty())
         .map(|(at, line)| (strsim::normalized_levenshtein(short(line.trim()), telling), at))
         .max_by(|one, other| one.0.total_cmp(&other.0).then(other.1.cmp(&one.1)))?;
-    if likeness < LIKE_ENOUGH {
+    if likeness < MIN_SIMILARITY {
         return None;
     }
     let first = at.saturating_sub(telling_at);
@@ -178,7 +178,7 @@ fn most_alike(lines: &[&str], wanted: &str) -> Option<Near> {
         short(there.trim_end()),
         short(asked.trim_end()),
     );
-    Some(Near { lines: (first + 1, last + 1), difference })
+    Some(NearestMatch { lines: (first + 1, last + 1), difference })
 }
 
 fn short(line: &str) -> &str {

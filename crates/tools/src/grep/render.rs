@@ -1,29 +1,29 @@
 //! What the claude face shows of an answer: a page of lines for the model, and the same as data.
 
-use super::OutputMode;
-use crate::search_words::{Page, PathWords, aside_notices, counted};
+use super::GrepOutputMode;
+use crate::search_words::{Page, SearchPathFormatter, counted, search_notices};
 use serde_json::{Value, json};
-use toolgate_os::search::{ContentAnswer, FileHits, Line, LineKind, Show};
+use toolgate_os::search::{ContentSearchResult, FileHits, Line, ResultLineKind, Show};
 use toolgate_proto::Output;
 
 /// An answer in the shape of the claude face.
-pub(super) struct Rendered<'a> {
-    pub(super) answer: &'a ContentAnswer,
-    pub(super) paths: &'a PathWords,
+pub(super) struct GrepRenderer<'a> {
+    pub(super) answer: &'a ContentSearchResult,
+    pub(super) paths: &'a SearchPathFormatter,
     pub(super) show: &'a Show,
     pub(super) offset: usize,
     pub(super) limit: usize,
     pub(super) most_chars: usize,
 }
 
-impl Rendered<'_> {
-    pub(super) fn output(&self, mode: OutputMode) -> Output {
+impl GrepRenderer<'_> {
+    pub(super) fn output(&self, mode: GrepOutputMode) -> Output {
         let page = Page::of(self.lines(), self.offset, self.limit, self.most_chars);
         let total: Option<usize> = self.answer.complete.then(|| self.lines().count());
         let what = match mode {
-            OutputMode::Content => "lines",
-            OutputMode::FilesWithMatches => "files",
-            OutputMode::Count => "counts",
+            GrepOutputMode::Content => "lines",
+            GrepOutputMode::FilesWithMatches => "files",
+            GrepOutputMode::Count => "counts",
         };
         let mut text = vec![page.text.clone()];
         if page.shown == 0 {
@@ -33,24 +33,24 @@ impl Rendered<'_> {
             }];
         }
         text.extend(page.notice(what, self.offset, total.map(|total| total as u64), "offset"));
-        text.extend(aside_notices(&self.answer.aside, self.paths));
+        text.extend(search_notices(&self.answer.aside, self.paths));
 
-        let files = self.files_of(&page);
+        let files = self.files_on_page(&page);
         let mut structured = json!({ "mode": mode, "numFiles": files.len(), "filenames": files });
         if let Value::Object(fields) = &mut structured {
             let mut put = |name: &str, value: Value| {
                 fields.insert(name.to_owned(), value);
             };
             match mode {
-                OutputMode::FilesWithMatches => {
+                GrepOutputMode::FilesWithMatches => {
                     put("totalFiles", json!(total));
                 }
-                OutputMode::Content => {
+                GrepOutputMode::Content => {
                     put("content", json!(page.text));
                     put("numLines", json!(page.shown));
                     put("totalLines", json!(total));
                 }
-                OutputMode::Count => {
+                GrepOutputMode::Count => {
                     let counts = self.answer.files.iter().skip(self.offset).take(page.shown);
                     put("content", json!(page.text));
                     put("numMatches", json!(counts.map(|(_, hits)| hits.count).sum::<u64>()));
@@ -66,7 +66,9 @@ impl Rendered<'_> {
             fields.retain(|_, value| !value.is_null());
         }
         let display = match counted(files.len() as u64, "file", "files") {
-            Some(files) if mode == OutputMode::Content => format!("found {} lines in {files}", page.shown),
+            Some(files) if mode == GrepOutputMode::Content => {
+                format!("found {} lines in {files}", page.shown)
+            }
             Some(files) => format!("found {files}"),
             None => "found nothing".to_owned(),
         };
@@ -79,17 +81,17 @@ impl Rendered<'_> {
         self.answer.files.iter().enumerate().flat_map(move |(index, (file, hits))| {
             let path = self.paths.of(file);
             let gap = (gaps && index > 0).then(|| "--".to_owned());
-            gap.into_iter().chain(self.lines_of_file(path, hits))
+            gap.into_iter().chain(self.file_lines(path, hits))
         })
     }
 
-    fn lines_of_file(&self, path: String, hits: &FileHits) -> Vec<String> {
+    fn file_lines(&self, path: String, hits: &FileHits) -> Vec<String> {
         match self.show {
             Show::Files => vec![path],
             Show::LineCounts | Show::MatchCounts => vec![format!("{path}:{}", hits.count)],
             Show::Lines(_) => {
                 let mut lines: Vec<String> =
-                    hits.lines.iter().map(|line| content_line(&path, line)).collect();
+                    hits.lines.iter().map(|line| render_content_line(&path, line)).collect();
                 if hits.binary {
                     lines.push(format!("[{path} is a binary file with matches; the rest is not shown]"));
                 }
@@ -99,7 +101,7 @@ impl Rendered<'_> {
     }
 
     /// The files that a page speaks of.
-    fn files_of(&self, page: &Page) -> Vec<String> {
+    fn files_on_page(&self, page: &Page) -> Vec<String> {
         let gaps = matches!(self.show, Show::Lines(lines) if lines.before > 0 || lines.after > 0);
         let shown = self.offset..self.offset + page.shown;
         let mut at = 0;
@@ -119,11 +121,11 @@ impl Rendered<'_> {
     }
 }
 
-fn content_line(path: &str, line: &Line) -> String {
+fn render_content_line(path: &str, line: &Line) -> String {
     let mark = match line.kind {
-        LineKind::Match => ':',
-        LineKind::Context => '-',
-        LineKind::Gap => return "--".to_owned(),
+        ResultLineKind::Match => ':',
+        ResultLineKind::Context => '-',
+        ResultLineKind::Gap => return "--".to_owned(),
     };
     match line.number {
         Some(number) => format!("{path}{mark}{number}{mark}{}", line.text),

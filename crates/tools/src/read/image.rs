@@ -12,11 +12,11 @@ use std::os::unix::fs::FileExt;
 use toolgate_proto::{AbsPath, Block, Code, Output, Refusal};
 
 /// Providers make anything larger smaller themselves.
-const MOST_SIDE: u32 = 1568;
+const MAX_SIDE_PIXELS: u32 = 1568;
 /// Raw bytes that go out as they are; base64 adds a third, and providers take 5 MB.
 const MOST_BYTES: usize = 3_700_000;
 /// Larger files are not opened as pictures.
-const MOST_FILE: u64 = 64 << 20;
+const MAX_IMAGE_FILE_BYTES: u64 = 64 << 20;
 
 /// Formats that models take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,10 +56,10 @@ pub(super) async fn read(opened: &Opened<'_>) -> Result<Option<Output>, Refusal>
     let path = opened.path.clone();
     let again = Opened::new(opened.cleared, &path)?;
     let (bytes, path) = again
-        .bytes(MOST_FILE, |path| {
+        .bytes(MAX_IMAGE_FILE_BYTES, |path| {
             Refusal::new(
                 Code::FileRead,
-                format!("the picture `{path}` is larger than {} MB", MOST_FILE >> 20),
+                format!("the picture `{path}` is larger than {} MB", MAX_IMAGE_FILE_BYTES >> 20),
             )
         })
         .await?;
@@ -72,7 +72,7 @@ fn show(path: &AbsPath, format: Format, bytes: Vec<u8>) -> Result<Output, Refusa
     let size = imagesize::blob_size(&bytes).map_err(|_| damaged(path))?;
     let (width, height) = (size.width, size.height);
     let original_size = bytes.len();
-    let fits = width.max(height) <= MOST_SIDE as usize && bytes.len() <= MOST_BYTES;
+    let fits = width.max(height) <= MAX_SIDE_PIXELS as usize && bytes.len() <= MOST_BYTES;
     let (media_type, data, shown) = if fits {
         (format.media_type(), bytes, (width, height))
     } else {
@@ -134,7 +134,7 @@ fn shrink(path: &AbsPath, format: Format, bytes: &[u8]) -> Result<Smaller, Refus
     let turned = decoder.orientation().map_err(too_much)?;
     let mut picture = DynamicImage::from_decoder(decoder).map_err(too_much)?;
     picture.apply_orientation(turned);
-    let mut side = MOST_SIDE;
+    let mut side = MAX_SIDE_PIXELS;
     loop {
         let smaller = picture.thumbnail(side, side);
         let (media_type, bytes) = encode(&smaller, format).map_err(too_much)?;
@@ -148,7 +148,7 @@ fn shrink(path: &AbsPath, format: Format, bytes: &[u8]) -> Result<Smaller, Refus
 
 /// A PNG larger than this is a photograph more often than a drawing.
 #[cfg(feature = "images")]
-const MOST_DRAWING: usize = 400_000;
+const MAX_DRAWING_PNG_BYTES: usize = 400_000;
 
 /// A photograph as PNG would be larger than before, and a drawing as JPEG would be blurred.
 #[cfg(feature = "images")]
@@ -169,7 +169,7 @@ fn encode(
     let (pack, filter) = (png::CompressionType::Default, png::FilterType::Adaptive);
     picture.write_with_encoder(png::PngEncoder::new_with_quality(&mut out, pack, filter))?;
     let opaque = || picture.to_rgba8().pixels().all(|pixel| matches!(pixel.0, [_, _, _, 255]));
-    if out.len() > MOST_DRAWING && opaque() {
+    if out.len() > MAX_DRAWING_PNG_BYTES && opaque() {
         let jpeg = as_jpeg()?;
         if jpeg.1.len() < out.len() {
             return Ok(jpeg);

@@ -28,7 +28,7 @@ impl LineIndex {
     /// The nearest known place at or before a line.
     pub(crate) fn before(&self, real: &AbsPath, mark: &Mark, line: u64, top: u64) -> Start {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = files.get(real).filter(|(then, _)| then.surely_same(mark));
+        let known = files.get(real).filter(|(then, _)| then.is_surely_same(mark));
         let places = known.map(|(_, places)| places.as_slice()).unwrap_or_default();
         let nearest = places.iter().filter(|place| place.line <= line).max_by_key(|place| place.line);
         nearest.copied().unwrap_or(Start { line: 1, byte: top })
@@ -41,7 +41,7 @@ impl LineIndex {
             files.clear();
         }
         let (then, places) = files.entry(real.clone()).or_insert_with(|| (*mark, Vec::new()));
-        if !then.surely_same(mark) {
+        if !then.is_surely_same(mark) {
             *then = *mark;
             places.clear();
         }

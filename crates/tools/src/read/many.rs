@@ -1,7 +1,7 @@
 //! `read_many_files`: several files at once.
 
 use super::page::{Wanted, read_page};
-use super::{MOST_CHARS, no_page};
+use super::{MOST_CHARS, page_refusal};
 use crate::file_words::{missing, refusal};
 use crate::read_state::ReadState;
 use globset::GlobBuilder;
@@ -16,17 +16,17 @@ use toolgate_os::{FileProblem, Files, beside, blocking, cores};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, Scope};
 
 /// Characters of everything.
-const MOST_TOTAL: usize = 500_000;
+const MAX_TOTAL_CHARS: usize = 500_000;
 /// Files that patterns may stand for.
 const MOST_FILES: usize = 2_000;
 /// Entries that are looked at for one pattern.
-const MOST_ENTRIES: usize = 100_000;
+const MAX_VISITED_ENTRIES: usize = 100_000;
 const THREADS: usize = 8;
 
 /// The tool.
-pub(crate) struct ReadManyFiles;
+pub(crate) struct ReadManyFilesTool;
 
-/// Input of [`ReadManyFiles`].
+/// Input of [`ReadManyFilesTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Input {
@@ -35,7 +35,7 @@ pub(crate) struct Input {
     paths: Vec<String>,
 }
 
-impl Tool for ReadManyFiles {
+impl Tool for ReadManyFilesTool {
     type Input = Input;
 
     fn spec(&self) -> Spec {
@@ -48,7 +48,7 @@ impl Tool for ReadManyFiles {
         .read_only();
         spec.title = "Read several files".to_owned();
         spec.family = Some("Read".to_owned());
-        spec.max_result_chars = MOST_TOTAL + 100_000;
+        spec.max_result_chars = MAX_TOTAL_CHARS + 100_000;
         spec.input_examples = vec![json!({ "paths": ["Cargo.toml", "src/**/*.rs"] })];
         spec
     }
@@ -120,7 +120,7 @@ fn read_many(input: &Input, cleared: &Cleared) -> CallResult {
                 &error
             }
         };
-        if text.len() + body.len() > MOST_TOTAL && !text.is_empty() {
+        if text.len() + body.len() > MAX_TOTAL_CHARS && !text.is_empty() {
             left_out += 1;
             continue;
         }
@@ -179,7 +179,7 @@ fn read_all(items: &[Item], cleared: &Cleared) -> Vec<Result<String, Refusal>> {
 fn read_one(item: &Item, cleared: &Cleared, state: &ReadState) -> Result<String, Refusal> {
     let (files, path) = (cleared.files(), &item.path);
     let wanted = Wanted { first: 1, count: u64::MAX, line_chars: None, bytes: MOST_CHARS };
-    let opened = files.real(path).and_then(|real| Ok((real, files.open_marked(path)?)));
+    let opened = files.real(path).and_then(|real| Ok((real, files.open_with_fingerprint(path)?)));
     let (real, opened) = match opened {
         Ok(opened) => opened,
         Err(FileProblem::Missing) => return Err(missing(files, path)),
@@ -189,7 +189,7 @@ fn read_one(item: &Item, cleared: &Cleared, state: &ReadState) -> Result<String,
         return Err(Refusal::new(Code::DeniedByRule, format!("a rule denies reading `{path}`")));
     }
     let page = read_page(opened, &real, wanted, state, &|| cleared.cancel().is_cancelled());
-    let page = page.map_err(|problem| no_page(path, problem, 1))?;
+    let page = page.map_err(|problem| page_refusal(path, problem, 1))?;
     let mut text = page.raw(u64::MAX);
     if page.full || page.cut {
         let next = page.lines.len() + 1;
@@ -223,7 +223,7 @@ fn expand(
         looked_at: 0,
     };
     walk.directory(&real, Path::new(""));
-    let over = walk.looked_at >= MOST_ENTRIES;
+    let over = walk.looked_at >= MAX_VISITED_ENTRIES;
     let (withheld, found): (Vec<AbsPath>, Vec<AbsPath>) =
         walk.found.into_iter().partition(|path| cleared.files().may_hold_secrets(path));
     if let Some(first) = withheld.first() {
@@ -262,7 +262,7 @@ impl Walk<'_> {
     fn directory(&mut self, at: &AbsPath, below: &Path) {
         for entry in self.files.list(at).unwrap_or_default() {
             self.looked_at += 1;
-            if self.looked_at >= MOST_ENTRIES || self.found.len() > MOST_FILES {
+            if self.looked_at >= MAX_VISITED_ENTRIES || self.found.len() > MOST_FILES {
                 return;
             }
             let hidden = entry.name.as_encoded_bytes().starts_with(b".");

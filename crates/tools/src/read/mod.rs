@@ -8,12 +8,12 @@ mod page;
 #[cfg(feature = "pdf")]
 mod pdf;
 
-use crate::file_words::{missing, must_be_absolute, refusal};
+use crate::file_words::{check_absolute, missing, refusal};
 use crate::read_state::ReadState;
-use crate::text::{LineEnds, NoText};
+use crate::text::{LineEndings, TextDecodeError};
 pub(crate) use line_index::LineIndex;
-pub(crate) use many::ReadManyFiles;
-use page::{NoPage, Page, Wanted, read_page};
+pub(crate) use many::ReadManyFilesTool;
+use page::{Page, PageError, Wanted, read_page};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -24,7 +24,7 @@ use toolgate_os::{FileProblem, Mark, blocking};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Modifier, Output, Refusal, Scope};
 
 /// Lines given where no limit is asked for.
-const DEFAULT_LINES: u64 = 2_000;
+const DEFAULT_LINE_LIMIT: u64 = 2_000;
 /// Characters of a line that are given; the rest is cut.
 const MOST_LINE_CHARS: usize = 2_000;
 /// Characters of a whole result.
@@ -70,7 +70,7 @@ impl Tool for Read {
     }
 
     fn check(&self, input: &ReadInput) -> Result<(), Refusal> {
-        must_be_absolute("file_path", &input.file_path)
+        check_absolute("file_path", &input.file_path)
     }
 
     fn intent(&self, input: &ReadInput, scene: &Scene) -> Intent {
@@ -91,13 +91,13 @@ impl Tool for Read {
         }
         let wanted = Wanted {
             first: input.offset.unwrap_or(1).max(1),
-            count: input.limit.unwrap_or(DEFAULT_LINES),
+            count: input.limit.unwrap_or(DEFAULT_LINE_LIMIT),
             line_chars: Some(MOST_LINE_CHARS),
             bytes: MOST_CHARS,
         };
         let page = opened.page(wanted).await?;
         let mut text = String::with_capacity(page.lines.text().len() + 8 * (page.lines.len() + 1));
-        let crlf = page.line_ends == LineEnds::Crlf;
+        let crlf = page.line_ends == LineEndings::Crlf;
         let mut number = LineNumber::new(wanted.first);
         for line in page.lines.iter() {
             text.push_str(number.shown());
@@ -244,7 +244,7 @@ struct Opened<'c> {
 impl<'c> Opened<'c> {
     fn new(cleared: &'c Cleared, path: &AbsPath) -> Result<Self, Refusal> {
         let files = cleared.files();
-        let opened = files.real(path).and_then(|real| Ok((real, files.open_marked(path)?)));
+        let opened = files.real(path).and_then(|real| Ok((real, files.open_with_fingerprint(path)?)));
         match opened {
             Ok((real, (file, mark))) => Ok(Self { cleared, path: path.clone(), real, file, mark }),
             Err(FileProblem::Missing) => Err(missing(files, path)),
@@ -262,7 +262,7 @@ impl<'c> Opened<'c> {
         } else {
             blocking(work).await.map_err(|problem| refusal(&path, &problem, Code::FileRead))?
         };
-        page.map_err(|problem| no_page(&path, problem, wanted.first))
+        page.map_err(|problem| page_refusal(&path, problem, wanted.first))
     }
 
     /// All bytes of the file, where it is not larger than this.
@@ -289,20 +289,20 @@ impl<'c> Opened<'c> {
     }
 }
 
-fn no_page(path: &AbsPath, problem: NoPage, first: u64) -> Refusal {
+fn page_refusal(path: &AbsPath, problem: PageError, first: u64) -> Refusal {
     match problem {
-        NoPage::File(problem) => refusal(path, &problem, Code::FileRead),
-        NoPage::NotText(NoText::Binary) => {
+        PageError::File(problem) => refusal(path, &problem, Code::FileRead),
+        PageError::NotText(TextDecodeError::Binary) => {
             Refusal::new(Code::BinaryFile, format!("`{path}` is a binary file, not text"))
         }
-        NoPage::NotText(NoText::BrokenUtf16) => {
+        PageError::NotText(TextDecodeError::BrokenUtf16) => {
             Refusal::new(Code::BinaryFile, format!("`{path}` is marked as UTF-16 text but is not valid"))
         }
-        NoPage::PastEnd(total) => {
+        PageError::PastEnd(total) => {
             let lines = if total == 1 { "1 line".to_owned() } else { format!("{total} lines") };
             Refusal::new(Code::PastEnd, format!("`{path}` has {lines}, so there is no line {first}"))
         }
-        NoPage::Cancelled => Refusal::new(Code::Cancelled, "the read was cancelled"),
+        PageError::Cancelled => Refusal::new(Code::Cancelled, "the read was cancelled"),
     }
 }
 
@@ -335,9 +335,9 @@ impl Page {
             notes.push(format!("the file is {name}; edits keep that"));
         }
         match self.line_ends {
-            LineEnds::Lf => {}
-            LineEnds::Crlf => notes.push("lines end in CRLF; edits keep that".to_owned()),
-            LineEnds::Mixed => notes.push("some lines end in CRLF and some in LF".to_owned()),
+            LineEndings::Lf => {}
+            LineEndings::Crlf => notes.push("lines end in CRLF; edits keep that".to_owned()),
+            LineEndings::Mixed => notes.push("some lines end in CRLF and some in LF".to_owned()),
         }
         if self.lossy {
             notes.push("bytes that are no UTF-8 are shown as �; edits elsewhere leave them alone".to_owned());

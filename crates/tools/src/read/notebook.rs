@@ -9,7 +9,7 @@ use toolgate_proto::{Block, CallResult, Code, Output, Refusal};
 
 const MOST_BYTES: u64 = 100 << 20;
 /// Characters of one output.
-const MOST_OUTPUT_CHARS: usize = 10_000;
+const MAX_OUTPUT_CHARS: usize = 10_000;
 /// Characters of everything.
 const MOST_CHARS: usize = 100_000;
 
@@ -37,7 +37,7 @@ pub(super) async fn read(opened: Opened<'_>) -> CallResult {
         let kind = cell.get("cell_type").and_then(Value::as_str).unwrap_or("raw");
         let source = text_of(cell.get("source"));
         text.push_str(&format!("<cell id=\"{id}\" type=\"{kind}\">\n{source}\n</cell>\n"));
-        let outputs = outputs_of(cell, &mut content);
+        let outputs = cell_outputs(cell, &mut content);
         for output in &outputs {
             text.push_str(&format!("<output>\n{output}\n</output>\n"));
         }
@@ -68,7 +68,7 @@ pub(super) async fn read(opened: Opened<'_>) -> CallResult {
 }
 
 /// The outputs of a cell as text; pictures go to the side.
-fn outputs_of(cell: &Value, pictures: &mut Vec<Block>) -> Vec<String> {
+fn cell_outputs(cell: &Value, pictures: &mut Vec<Block>) -> Vec<String> {
     let outputs = cell.get("outputs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let mut out = Vec::new();
     for output in outputs {
@@ -96,7 +96,7 @@ fn outputs_of(cell: &Value, pictures: &mut Vec<Block>) -> Vec<String> {
 }
 
 fn cut(text: String) -> String {
-    match text.char_indices().nth(MOST_OUTPUT_CHARS) {
+    match text.char_indices().nth(MAX_OUTPUT_CHARS) {
         Some((at, _)) => format!("{}… [cut]", text.get(..at).unwrap_or(&text)),
         None => text,
     }

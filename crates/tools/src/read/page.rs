@@ -6,7 +6,7 @@
 
 use super::line_index::{LineIndex, Start};
 use crate::read_state::{ReadState, Seen, kept};
-use crate::text::{Encoding, Kind, LineEnds, NoText, count_lines, decode};
+use crate::text::{Encoding, Kind, LineEndings, TextDecodeError, count_lines, decode};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -14,9 +14,9 @@ use toolgate_os::{FileProblem, Hash, Mark};
 use toolgate_proto::AbsPath;
 
 /// Up to this size a file is read and hashed as a whole.
-const MOST_WHOLE: u64 = 8 << 20;
+const MAX_WHOLE_READ_BYTES: u64 = 8 << 20;
 /// UTF-16 cannot be counted by bytes, so it is always read as a whole.
-const MOST_UTF16: u64 = 64 << 20;
+const MAX_UTF16_BYTES: u64 = 64 << 20;
 const BUFFER: usize = 256 * 1024;
 /// A number and a tab before each line count as well.
 const FRAME: usize = 8;
@@ -49,7 +49,7 @@ pub(crate) struct Page {
     /// How many lines the file has, where that is known.
     pub(crate) total: Option<u64>,
     pub(crate) encoding: Encoding,
-    pub(crate) line_ends: LineEnds,
+    pub(crate) line_ends: LineEndings,
     /// Some bytes are no UTF-8.
     pub(crate) lossy: bool,
     /// Hash of the whole file, where it was read.
@@ -101,15 +101,15 @@ impl Lines {
 
 /// Why there is no page.
 #[derive(Debug)]
-pub(crate) enum NoPage {
+pub(crate) enum PageError {
     File(FileProblem),
-    NotText(NoText),
+    NotText(TextDecodeError),
     /// The file has only so many lines.
     PastEnd(u64),
     Cancelled,
 }
 
-impl From<std::io::Error> for NoPage {
+impl From<std::io::Error> for PageError {
     fn from(error: std::io::Error) -> Self {
         Self::File(error.into())
     }
@@ -129,21 +129,21 @@ pub(crate) fn read_page(
     wanted: Wanted,
     state: &ReadState,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Page, NoPage> {
+) -> Result<Page, PageError> {
     let mut start = Vec::new();
-    if mark.bytes > MOST_WHOLE {
+    if mark.bytes > MAX_WHOLE_READ_BYTES {
         (&mut file).take(8192).read_to_end(&mut start)?;
-        let encoding = Encoding::detect(&start).ok_or(NoPage::NotText(NoText::Binary))?;
+        let encoding = Encoding::detect(&start).ok_or(PageError::NotText(TextDecodeError::Binary))?;
         if encoding.kind == Kind::Utf8 {
-            let page = read_part(&mut file, mark, encoding, wanted, state.lines(), real, cancelled)?;
+            let page = read_large_page(&mut file, mark, encoding, wanted, state.lines(), real, cancelled)?;
             state.saw(
                 real.clone(),
                 Seen { mark: Some(mark), hash: None, whole: page.is_whole(), content: None },
             );
             return Ok(page);
         }
-        if mark.bytes > MOST_UTF16 {
-            return Err(NoPage::File(FileProblem::Other("it is too large for UTF-16 text".to_owned())));
+        if mark.bytes > MAX_UTF16_BYTES {
+            return Err(PageError::File(FileProblem::Other("it is too large for UTF-16 text".to_owned())));
         }
     }
     // Its size is known: `read_to_end` of a file would ask for it again, and at the end whether it is the end.
@@ -154,10 +154,10 @@ pub(crate) fn read_page(
     let bytes = start;
     let hash = Hash::of(&bytes);
     let content = kept(&bytes);
-    let (text, encoding) = decode(&bytes).map_err(NoPage::NotText)?;
-    let mut page = cut_out(&text, real, wanted)?;
+    let (text, encoding) = decode(&bytes).map_err(PageError::NotText)?;
+    let mut page = page_from_text(&text, real, wanted)?;
     page.encoding = encoding;
-    page.line_ends = LineEnds::of(&text);
+    page.line_ends = LineEndings::of(&text);
     page.hash = Some(hash);
     state.saw(real.clone(), Seen { mark: Some(mark), hash: Some(hash), whole: page.is_whole(), content });
     Ok(page)
@@ -174,19 +174,19 @@ fn empty(real: &AbsPath, wanted: Wanted) -> Page {
         cut: false,
         total: None,
         encoding: Encoding::UTF8,
-        line_ends: LineEnds::Lf,
+        line_ends: LineEndings::Lf,
         lossy: false,
         hash: None,
     }
 }
 
 /// The page of a text that is all here.
-fn cut_out(text: &[u8], real: &AbsPath, wanted: Wanted) -> Result<Page, NoPage> {
+fn page_from_text(text: &[u8], real: &AbsPath, wanted: Wanted) -> Result<Page, PageError> {
     let mut page = empty(real, wanted);
     let total = count_lines(text);
     page.total = Some(total);
     if wanted.first > total.max(1) {
-        return Err(NoPage::PastEnd(total));
+        return Err(PageError::PastEnd(total));
     }
     let mut from = 0;
     for _ in 1..wanted.first {
@@ -194,15 +194,15 @@ fn cut_out(text: &[u8], real: &AbsPath, wanted: Wanted) -> Result<Page, NoPage> 
     }
     let mut collector = Collector { page: &mut page, wanted, used: 0, line: Vec::new(), dropped: 0 };
     let rest = text.get(from..).unwrap_or_default();
-    if !collector.take_plain(rest) && collector.take(rest).is_none() {
-        collector.end_of_file();
+    if !collector.take_valid_text(rest) && collector.take(rest).is_none() {
+        collector.finish_file();
     }
     page.reached_end = page.first - 1 + page.lines.len() as u64 >= total;
     Ok(page)
 }
 
 /// The page of a file that is too large to be held.
-fn read_part(
+fn read_large_page(
     file: &mut File,
     mark: Mark,
     encoding: Encoding,
@@ -210,7 +210,7 @@ fn read_part(
     index: &LineIndex,
     real: &AbsPath,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Page, NoPage> {
+) -> Result<Page, PageError> {
     let mut page = empty(real, wanted);
     page.encoding = encoding;
     let Start { mut line, byte } = index.before(real, &mark, wanted.first, encoding.bom_len() as u64);
@@ -220,14 +220,14 @@ fn read_part(
     let mut collector = Collector { page: &mut page, wanted, used: 0, line: Vec::new(), dropped: 0 };
     loop {
         if cancelled() {
-            return Err(NoPage::Cancelled);
+            return Err(PageError::Cancelled);
         }
         let got = file.read(&mut buffer)?;
         let mut piece = buffer.get(..got).unwrap_or_default();
         if got == 0 {
-            collector.end_of_file();
+            collector.finish_file();
             if page.lines.is_empty() {
-                return Err(NoPage::PastEnd(line - 1 + u64::from(!ended)));
+                return Err(PageError::PastEnd(line - 1 + u64::from(!ended)));
             }
             page.total = Some(wanted.first - 1 + page.lines.len() as u64);
             page.reached_end = true;
@@ -257,13 +257,13 @@ fn read_part(
         }
     }
     if memchr::memchr(0, page.lines.text().as_bytes()).is_some() {
-        return Err(NoPage::NotText(NoText::Binary));
+        return Err(PageError::NotText(TextDecodeError::Binary));
     }
     let crlf = page.lines.iter().filter(|line| line.ends_with('\r')).count();
     page.line_ends = match crlf {
-        0 => LineEnds::Lf,
-        all if all == page.lines.len() => LineEnds::Crlf,
-        _ => LineEnds::Mixed,
+        0 => LineEndings::Lf,
+        all if all == page.lines.len() => LineEndings::Crlf,
+        _ => LineEndings::Mixed,
     };
     Ok(page)
 }
@@ -293,7 +293,7 @@ struct Collector<'p> {
 
 impl Collector<'_> {
     /// Takes the lines of a text in one piece, where that comes to the same: it is valid and no line is too long.
-    fn take_plain(&mut self, bytes: &[u8]) -> bool {
+    fn take_valid_text(&mut self, bytes: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(bytes) else { return false };
         let most = self.wanted.line_chars.unwrap_or(self.wanted.bytes);
         let (mut next, mut end, mut count, mut used, mut full) = (0, 0, 0, 0, false);
@@ -334,7 +334,7 @@ impl Collector<'_> {
                 self.end_line(part, 0, true)
             } else {
                 self.add(part);
-                self.end_kept(true)
+                self.finish_buffered_line(true)
             };
             if !room {
                 return Some(piece);
@@ -355,7 +355,7 @@ impl Collector<'_> {
         self.dropped += part.len() - room;
     }
 
-    fn end_kept(&mut self, ends: bool) -> bool {
+    fn finish_buffered_line(&mut self, ends: bool) -> bool {
         let line = std::mem::take(&mut self.line);
         let dropped = std::mem::take(&mut self.dropped);
         self.end_line(&line, dropped, ends)
@@ -367,7 +367,7 @@ impl Collector<'_> {
         let mut line =
             std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
         // What was dropped may have begun in the middle of a character; that is not the file's fault.
-        if matches!(line, Cow::Owned(_)) && (dropped == 0 || !only_torn(bytes)) {
+        if matches!(line, Cow::Owned(_)) && (dropped == 0 || !is_cut_inside_char(bytes)) {
             self.page.lossy = true;
         }
         if let Some(most) = self.wanted.line_chars {
@@ -392,15 +392,15 @@ impl Collector<'_> {
         true
     }
 
-    fn end_of_file(&mut self) {
+    fn finish_file(&mut self) {
         if !self.line.is_empty() || self.dropped > 0 {
-            self.end_kept(false);
+            self.finish_buffered_line(false);
         }
     }
 }
 
 /// The bytes are UTF-8 but for a last character that is not all there.
-fn only_torn(bytes: &[u8]) -> bool {
+fn is_cut_inside_char(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
 }
 
@@ -421,14 +421,14 @@ mod tests {
         ) {
             let real = AbsPath::root();
             let wanted = Wanted { first, count, line_chars, bytes };
-            let Ok(page) = cut_out(text.as_bytes(), &real, wanted) else {
+            let Ok(page) = page_from_text(text.as_bytes(), &real, wanted) else {
                 return Ok(());
             };
             let mut slow = empty(&real, wanted);
             let mut collector = Collector { page: &mut slow, wanted, used: 0, line: Vec::new(), dropped: 0 };
             let rest: Vec<&str> = text.split_inclusive('\n').skip(first as usize - 1).collect();
             if collector.take(rest.concat().as_bytes()).is_none() {
-                collector.end_of_file();
+                collector.finish_file();
             }
             prop_assert_eq!(page.lines.iter().collect::<Vec<_>>(), slow.lines.iter().collect::<Vec<_>>());
             prop_assert_eq!(page.lines.text(), slow.lines.text());

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 use toolgate_gate::{Cleared, Progress};
-use toolgate_os::process::{Command, Environment, Keeping, Phase, Process, plain_text};
-use toolgate_os::{Proxy, resolve};
+use toolgate_os::process::{CaptureOptions, Command, Environment, Phase, Process, to_plain_text};
+use toolgate_os::{SandboxProxy, resolve};
 use toolgate_proto::{AbsPath, Code, Network, Refusal, RightsLevel, Terms};
 
 pub(crate) use super::surroundings::OnTimeout;
@@ -19,7 +19,7 @@ const BEAT: Duration = Duration::from_millis(50);
 
 /// A command as a face asks for it.
 #[derive(Debug, Clone)]
-pub(crate) struct Order {
+pub(crate) struct CommandRequest {
     pub(crate) text: String,
     pub(crate) cwd: AbsPath,
     pub(crate) description: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) enum Ended {
 }
 
 /// Starts a command on the terms that were granted.
-pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refusal> {
+pub(crate) fn start(order: &CommandRequest, cleared: &Cleared) -> Result<Arc<Task>, Refusal> {
     let tasks = cleared.scene().session.state::<Tasks>();
     let surroundings = tasks.surroundings();
     if order.background && tasks.live() >= surroundings.most_tasks {
@@ -73,7 +73,7 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
         }),
         environment,
         startup: Some(place.startup.clone()),
-        keeping: Keeping {
+        keeping: CaptureOptions {
             head: surroundings.shown_output.max(1),
             tail: surroundings.shown_output,
             most: surroundings.most_output,
@@ -87,7 +87,7 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
     let process = Process::start(command, move || {
         tell.send_replace(());
         if let Some(task) = known_there.get().and_then(Weak::upgrade) {
-            tell_end(&task, &progress);
+            report_task_end(&task, &progress);
         }
     })
     .map_err(|problem| {
@@ -102,14 +102,14 @@ pub(crate) fn start(order: &Order, cleared: &Cleared) -> Result<Arc<Task>, Refus
 }
 
 /// Lets a command go on in the background. From now on its end is told.
-pub(crate) fn let_go(task: &Task, progress: &Progress) {
+pub(crate) fn detach_task(task: &Task, progress: &Progress) {
     let _ = task.background.set(());
     // It may have ended before anybody knew that this would be of interest.
-    tell_end(task, progress);
+    report_task_end(task, progress);
 }
 
 /// Tells the end of a command in the background, once.
-fn tell_end(task: &Task, progress: &Progress) {
+fn report_task_end(task: &Task, progress: &Progress) {
     if task.background.get().is_some()
         && let Phase::Gone(_) = task.process.phase()
         && task.end_told.set(()).is_ok()
@@ -117,7 +117,7 @@ fn tell_end(task: &Task, progress: &Progress) {
         for anomaly in super::anomalies(task) {
             progress.report_anomaly(anomaly);
         }
-        progress.task_ended(&task.id, super::listing(task), task.process.written().file);
+        progress.report_task_end(&task.id, super::listing(task), task.process.written().file);
     }
 }
 
@@ -145,7 +145,7 @@ fn failed(message: &str) -> Refusal {
 fn environment(
     surroundings: &Surroundings,
     place: &Place,
-    proxy: Option<&Proxy>,
+    proxy: Option<&SandboxProxy>,
     (cleared, cwd): (&Cleared, &AbsPath),
 ) -> Result<(Environment, Vec<AbsPath>), Refusal> {
     let mut environment = Environment::cut(&surroundings.environment, &surroundings.pass, &surroundings.set);
@@ -242,7 +242,7 @@ impl Told {
         let whole = if running { whole } else { bytes.len() };
         let text = bytes.get(..whole).unwrap_or_default();
         if !text.is_empty() {
-            progress.say(plain_text(text));
+            progress.say(to_plain_text(text));
             self.offset += whole as u64;
         }
         // A flood is shown from its latest end on: whoever watches cannot read it anyway.

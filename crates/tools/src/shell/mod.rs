@@ -9,8 +9,8 @@ mod rights;
 mod surroundings;
 mod tasks;
 
-pub(crate) use follow::{Ended, Order, end, follow, let_go, start};
-pub(crate) use report::{Face, anomalies, finished, listing, snapshot};
+pub(crate) use follow::{CommandRequest, Ended, detach_task, end, follow, start};
+pub(crate) use report::{CommandResultFormat, anomalies, finished, listing, snapshot};
 pub(crate) use tasks::{Task, Tasks};
 
 pub use surroundings::{OnTimeout, SandboxSettings, Surroundings};

@@ -3,13 +3,13 @@
 use super::follow::Ended;
 use super::tasks::Task;
 use serde_json::{Map, Value, json};
-use toolgate_os::process::{Exit, Phase, Written, plain_text};
+use toolgate_os::process::{Exit, Phase, Written, to_plain_text};
 use toolgate_os::sandbox::{Access, Refused};
 use toolgate_proto::{CallResult, Code, Output, Refusal, RightsLevel};
 
 /// Which face words the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Face {
+pub(crate) enum CommandResultFormat {
     /// The output, and then what else is to be known.
     Claude,
     /// The exit code, then the output.
@@ -20,13 +20,13 @@ pub(crate) enum Face {
 pub(crate) fn finished(
     task: &Task,
     ended: Ended,
-    face: Face,
+    face: CommandResultFormat,
     notes: Vec<String>,
     shown: usize,
 ) -> CallResult {
     let exit = task.process.phase().exit();
     let written = task.process.written();
-    let text = shown_text(&written, shown);
+    let text = truncate_output(&written, shown);
     let mut notes = notes;
     notes.extend(asides(task, &written));
     let failed = !matches!(exit, Some(Exit::Code(0)));
@@ -39,22 +39,22 @@ pub(crate) fn finished(
     }
     let words = words_of(exit);
     let model = match face {
-        Face::Claude => text.clone(),
-        Face::Plain => {
-            let code = exit.and_then(code_of).map_or_else(|| words.clone(), |code| code.to_string());
+        CommandResultFormat::Claude => text.clone(),
+        CommandResultFormat::Plain => {
+            let code = exit.and_then(exit_code).map_or_else(|| words.clone(), |code| code.to_string());
             format!("Exit code: {code}\n\nOutput:\n{text}")
         }
     };
     let structured = structured(task, &text, &written, ended);
     let output =
-        Output::text(with_notes(model, &notes)).display(with_notes(text, &notes)).structured(structured);
+        Output::text(append_notes(model, &notes)).display(append_notes(text, &notes)).structured(structured);
     let refusal = match ended {
         Ended::Cancelled => Refusal::new(Code::Cancelled, "the command was cancelled and stopped"),
         Ended::OutOfTime => Refusal::new(
             Code::ShellTimedOut,
             format!("the command ran for {} ms and was stopped", task.process.duration().as_millis()),
         ),
-        Ended::ByItself if task.process.wrote_too_much() => Refusal::new(
+        Ended::ByItself if task.process.is_over_output_limit() => Refusal::new(
             Code::ShellFailed,
             format!("the command wrote more than {} bytes and was stopped", written.total),
         )
@@ -81,20 +81,20 @@ pub(crate) fn snapshot(task: &Task, offset: u64, most: usize) -> Output {
     let bytes = task.process.written_from(offset, most).unwrap_or_default();
     let next = offset + bytes.len() as u64;
     let total = task.process.written().total;
-    let mut text = plain_text(&bytes);
+    let mut text = to_plain_text(&bytes);
     let mut notes = vec![listing(task)];
     if next < total {
         notes.push(format!("there is more: go on with `offset` {next} of {total}"));
     }
     notes.extend(refusals(task));
-    text = with_notes(text, &notes);
+    text = append_notes(text, &notes);
     let phase = task.process.phase();
     let structured = json!({
         "task_id": task.id,
         "command": task.command,
         "status": status(task),
-        "exitCode": phase.exit().and_then(code_of),
-        "output": plain_text(&bytes),
+        "exitCode": phase.exit().and_then(exit_code),
+        "output": to_plain_text(&bytes),
         "nextOffset": next,
         "totalBytes": total,
         "outputFile": task.process.written().file,
@@ -119,8 +119,8 @@ fn status(task: &Task) -> String {
 }
 
 /// The output as a model is shown it: all of it, or its start and its end.
-fn shown_text(written: &Written, shown: usize) -> String {
-    let (head, tail) = (plain_text(&written.head), plain_text(&written.tail));
+fn truncate_output(written: &Written, shown: usize) -> String {
+    let (head, tail) = (to_plain_text(&written.head), to_plain_text(&written.tail));
     let fits = written.omitted() == 0 && head.len() + tail.len() <= shown;
     if fits {
         return head + &tail;
@@ -186,7 +186,7 @@ fn refusals(task: &Task) -> Vec<String> {
             format!("the sandbox refused (observed): {refused}; to allow it: {}", refused.access.setting())
         })
         .collect();
-    notes.extend(withheld_words(&withheld));
+    notes.extend(withheld_note(&withheld));
     let hosts = task.refused_hosts();
     notes.extend(hosts.iter().map(|host| format!("the proxy refused (observed): {}", host.words())));
     let failed = !matches!(task.process.phase().exit(), None | Some(Exit::Code(0)));
@@ -197,7 +197,7 @@ fn refusals(task: &Task) -> Vec<String> {
 }
 
 /// What was kept from the command: counted, the first few named.
-fn withheld_words(withheld: &[&str]) -> Option<String> {
+fn withheld_note(withheld: &[&str]) -> Option<String> {
     let first = withheld.first()?;
     let named: Vec<String> = withheld.iter().take(5).map(|path| format!("`{path}`")).collect();
     let more = if withheld.len() > named.len() { ", …" } else { "" };
@@ -230,7 +230,7 @@ pub(crate) fn anomalies(task: &Task) -> Vec<String> {
     task.process.refused().iter().filter(unforeseen).map(ToString::to_string).collect()
 }
 
-fn with_notes(mut text: String, notes: &[String]) -> String {
+fn append_notes(mut text: String, notes: &[String]) -> String {
     for note in notes {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -245,7 +245,7 @@ fn structured(task: &Task, text: &str, written: &Written, ended: Ended) -> Value
     let mut out = Map::new();
     out.insert("stdout".into(), json!(text));
     out.insert("stderr".into(), json!(""));
-    out.insert("exitCode".into(), json!(exit.and_then(code_of)));
+    out.insert("exitCode".into(), json!(exit.and_then(exit_code)));
     if let Some(Exit::Signal(signal)) = exit {
         out.insert("signal".into(), json!(signal));
     }
@@ -271,7 +271,7 @@ fn structured(task: &Task, text: &str, written: &Written, ended: Ended) -> Value
     Value::Object(out)
 }
 
-fn code_of(exit: Exit) -> Option<i32> {
+fn exit_code(exit: Exit) -> Option<i32> {
     match exit {
         Exit::Code(code) => Some(code),
         Exit::Signal(_) | Exit::Lost => None,
@@ -337,9 +337,9 @@ mod tests {
             total: lines.len() as u64,
             ..Written::default()
         };
-        let shown = shown_text(&written, 100);
+        let shown = truncate_output(&written, 100);
         assert!(shown.starts_with("line 0\nline 1\n") && shown.ends_with("line 99\n"), "{shown}");
         assert!(shown.contains("bytes not shown"));
-        assert_eq!(shown_text(&written, 10_000), lines);
+        assert_eq!(truncate_output(&written, 10_000), lines);
     }
 }

@@ -3,9 +3,9 @@
 use super::surroundings::{SandboxSettings, Surroundings};
 use super::tasks::Place;
 use toolgate_gate::Cleared;
-use toolgate_os::process::{Environment, find_git_chosen, find_programs};
-use toolgate_os::sandbox::{Confinement, Net, Withheld};
-use toolgate_os::{Proxy, resolve};
+use toolgate_os::process::{Environment, find_git_referenced_files, find_programs};
+use toolgate_os::sandbox::{Confinement, Net, WithheldFileMode};
+use toolgate_os::{SandboxProxy, resolve};
 use toolgate_proto::{AbsPath, CommandRights, EntryKind, Network, RightsLevel, Scope, Terms};
 
 /// Names in every root that a command may not change, whatever the verdict lists: files by which a project steers
@@ -24,7 +24,7 @@ const ALWAYS_PROTECTED: [&str; 8] = [
 /// Cuts the sandbox for a command.
 pub(super) fn confinement(
     cleared: &Cleared,
-    (surroundings, place, proxy): (&Surroundings, &Place, Option<&Proxy>),
+    (surroundings, place, proxy): (&Surroundings, &Place, Option<&SandboxProxy>),
     (environment, git_reads, cwd): (&Environment, &[AbsPath], &AbsPath),
 ) -> Confinement {
     let (terms, settings) = (cleared.terms(), &surroundings.sandbox);
@@ -54,7 +54,7 @@ pub(super) fn confinement(
         guard: cleared.file_guard().clone(),
         named: rights.named.clone(),
         // A search goes on to the next file; a program of which more is expected is told.
-        withheld: if whole { Withheld::Refused } else { Withheld::Empty },
+        withheld: if whole { WithheldFileMode::Refused } else { WithheldFileMode::Empty },
         protected: protected(terms, settings, place, (&writable, roots)),
         unreadable: terms.unreadable.iter().chain(&settings.unreadable).cloned().collect(),
         net: net(terms, settings, proxy),
@@ -90,7 +90,7 @@ fn protected(
         protected.extend(names.filter(|path| roots.contains(root) || there(path)));
     }
     if terms.rights.level != RightsLevel::ReadOnly {
-        let chosen = find_git_chosen(roots).into_iter();
+        let chosen = find_git_referenced_files(roots).into_iter();
         protected.extend(chosen.filter(|path| !granted(path)));
     }
     // A workspace may hold toolgate's own private directory, if a user keeps temporary files there.
@@ -101,7 +101,7 @@ fn protected(
     protected
 }
 
-fn net(terms: &Terms, settings: &SandboxSettings, proxy: Option<&Proxy>) -> Net {
+fn net(terms: &Terms, settings: &SandboxSettings, proxy: Option<&SandboxProxy>) -> Net {
     if terms.rights.level != RightsLevel::Workspace {
         return Net::None;
     }

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
-use toolgate_gate::{HostRules, HostWord};
+use toolgate_gate::{HostRules, HostVerdict};
 use toolgate_os::process::{Phase, Process};
-use toolgate_os::{HostRule, Proxy, RefusedHost, Scratch};
+use toolgate_os::{HostDecision, RefusedHost, SandboxProxy, Scratch};
 use toolgate_proto::{AbsPath, RightsLevel};
 
 /// How long the end of a session may take. Killing everything takes milliseconds.
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Finished tasks whose output can still be asked for.
-const MOST_FINISHED: usize = 100;
+const MAX_FINISHED_TASKS: usize = 100;
 
 /// What a session knows of its commands.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(crate) struct Tasks {
 struct Inner {
     surroundings: Arc<Surroundings>,
     place: Option<Arc<Place>>,
-    proxy: Option<(Vec<String>, HostRules, Arc<Proxy>)>,
+    proxy: Option<(Vec<String>, HostRules, Arc<SandboxProxy>)>,
     count: u64,
     tasks: BTreeMap<u64, Arc<Task>>,
 }
@@ -47,7 +47,7 @@ impl Place {
     fn new(surroundings: &Surroundings) -> std::io::Result<Self> {
         let scratch = Scratch::new(&surroundings.temp_dir, "toolgate-")?;
         let temporary = scratch.make_dir("tmp")?;
-        let startup = toolgate_os::process::write_startup(scratch.dir())?;
+        let startup = toolgate_os::process::write_startup_file(scratch.dir())?;
         let output = match &surroundings.output_dir {
             Some(dir) => toolgate_os::make_private_dir(dir).map(|()| dir.clone())?,
             None => scratch.make_dir("out")?,
@@ -79,7 +79,7 @@ pub(crate) struct Task {
     pub(crate) changed: watch::Receiver<()>,
     /// Kept while a command may need them.
     _place: Arc<Place>,
-    proxy: Option<Arc<Proxy>>,
+    proxy: Option<Arc<SandboxProxy>>,
     /// Hosts that the proxy had refused before this command started.
     refused_before: Vec<RefusedHost>,
     /// How long it may take to end by itself when it is told to.
@@ -95,7 +95,7 @@ impl Task {
 
     /// Hosts that the proxy has refused since the command started.
     pub(crate) fn refused_hosts(&self) -> Vec<RefusedHost> {
-        let mut hosts = self.proxy.as_deref().map(Proxy::refused).unwrap_or_default();
+        let mut hosts = self.proxy.as_deref().map(SandboxProxy::refused).unwrap_or_default();
         hosts.retain(|host| !self.refused_before.contains(host));
         hosts
     }
@@ -142,7 +142,7 @@ impl Tasks {
         hosts: &[String],
         denied: &[String],
         rules: &HostRules,
-    ) -> std::io::Result<Arc<Proxy>> {
+    ) -> std::io::Result<Arc<SandboxProxy>> {
         let mut inner = self.inner();
         if let Some((known, known_rules, proxy)) = &inner.proxy
             && known == hosts
@@ -151,12 +151,13 @@ impl Tasks {
             return Ok(Arc::clone(proxy));
         }
         let asked = rules.clone();
-        let proxy =
-            Proxy::start(hosts.to_vec(), denied.to_vec(), move |host, port| match asked.of(host, port) {
-                HostWord::Allowed => HostRule::Allow,
-                HostWord::Denied(why) => HostRule::Deny(why),
-                HostWord::Unspoken => HostRule::Silent,
-            })?;
+        let proxy = SandboxProxy::start(hosts.to_vec(), denied.to_vec(), move |host, port| {
+            match asked.of(host, port) {
+                HostVerdict::Allowed => HostDecision::Allow,
+                HostVerdict::Denied(why) => HostDecision::Deny(why),
+                HostVerdict::Unspoken => HostDecision::Silent,
+            }
+        })?;
         let proxy = Arc::new(proxy);
         inner.proxy = Some((hosts.to_vec(), rules.clone(), Arc::clone(&proxy)));
         Ok(proxy)
@@ -180,7 +181,7 @@ impl Tasks {
         inner.tasks.insert(task.number, Arc::clone(task));
         let finished: Vec<u64> =
             inner.tasks.iter().filter(|(_, task)| !task.is_live()).map(|(number, _)| *number).collect();
-        for number in finished.iter().take(finished.len().saturating_sub(MOST_FINISHED)) {
+        for number in finished.iter().take(finished.len().saturating_sub(MAX_FINISHED_TASKS)) {
             inner.tasks.remove(number);
         }
     }
@@ -199,7 +200,7 @@ impl Task {
         (number, command, description): (u64, String, Option<String>),
         process: Process,
         changed: watch::Receiver<()>,
-        (place, proxy, grace): (Arc<Place>, Option<Arc<Proxy>>, Duration),
+        (place, proxy, grace): (Arc<Place>, Option<Arc<SandboxProxy>>, Duration),
         level: RightsLevel,
     ) -> Self {
         Self {
@@ -212,7 +213,7 @@ impl Task {
             process,
             changed,
             _place: place,
-            refused_before: proxy.as_deref().map(Proxy::refused).unwrap_or_default(),
+            refused_before: proxy.as_deref().map(SandboxProxy::refused).unwrap_or_default(),
             proxy,
             grace,
             level,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toolgate_gate::{Answer, Approver, CallLimits, Closed, Gate, GateParts, Session};
 use toolgate_policy::{Enforcement, RawPolicy};
 use toolgate_proto::{AbsPath, Mode, Output, Refusal, ToolCall};
-use toolgate_testkit::{Conduct, FakeApprover, allow_all, session_in};
+use toolgate_testkit::{ApproverBehaviour, FakeApprover, allow_all, session_in};
 use toolgate_tools::{Surroundings, Toolset, register, surround};
 
 pub(super) struct Desk {
@@ -34,7 +34,12 @@ impl Desk {
     pub(super) fn of(toolset: Toolset, change: impl FnOnce(&mut Surroundings)) -> Self {
         // These tests are about running: what a rule would leave to a person is not asked here, and the person
         // says yes to what no mode skips.
-        Self::made(toolset, change, (&[], &[]), vec![Arc::new(FakeApprover(Conduct::Answers(Answer::Once)))])
+        Self::made(
+            toolset,
+            change,
+            (&[], &[]),
+            vec![Arc::new(FakeApprover(ApproverBehaviour::Answers(Answer::Once)))],
+        )
     }
 
     /// A desk with more rules.

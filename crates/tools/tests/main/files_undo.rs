@@ -2,7 +2,7 @@
 
 use super::files_room::Room;
 use serde_json::json;
-use toolgate_os::{How, Which};
+use toolgate_os::{How, UndoSelector};
 use toolgate_tools::unified_diff;
 
 #[test]
@@ -16,7 +16,7 @@ fn a_change_of_three_files_by_three_tools_is_undone_and_redone() {
     call("edit_file", json!({ "path": "b", "edits": [{ "target": "two", "replacement": "2" }] }));
     call("Write", json!({ "file_path": room.path("c/d"), "content": "three\n" }));
 
-    let which = Which::Call("the-call".into(), None);
+    let which = UndoSelector::Call("the-call".into(), None);
     let plan = room.journal.plan_undo(&which).unwrap();
     let diffs: Vec<String> = plan
         .restores

@@ -3,13 +3,13 @@
 use super::files_room::Room;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use toolgate_tools::{ChangedFile, FileChange, changed_since, watch_reads};
+use toolgate_tools::{ChangedFile, FileChange, changed_files_after_quiet, watch_reads};
 
 /// Waits until something is told.
 fn told(room: &Room) -> Vec<ChangedFile> {
     let end = Instant::now() + Duration::from_secs(20);
     loop {
-        let changed = changed_since(&room.session, Duration::ZERO);
+        let changed = changed_files_after_quiet(&room.session, Duration::ZERO);
         if !changed.is_empty() || Instant::now() > end {
             return changed;
         }

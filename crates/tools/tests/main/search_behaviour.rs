@@ -6,7 +6,7 @@ use std::path::Path;
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::CallLimits;
 use toolgate_proto::{Code, Output, Refusal};
-use toolgate_testkit::Workplace;
+use toolgate_testkit::GateFixture;
 use toolgate_tools::Toolset;
 
 /// A small project: what a name holds.
@@ -21,8 +21,8 @@ const PROJECT: &[(&str, &str)] = &[
     ("web/a.ts", "interface{}\nconst hello = 1;\n"),
 ];
 
-fn project(toolset: Toolset) -> Workplace {
-    let workplace = Workplace::new(gate(toolset)).unwrap();
+fn project(toolset: Toolset) -> GateFixture {
+    let workplace = GateFixture::new(gate(toolset)).unwrap();
     for (name, text) in PROJECT {
         put(workplace.root.as_path(), name, text);
     }
@@ -35,18 +35,18 @@ fn put(root: &Path, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-fn call(workplace: &Workplace, tool: &str, input: &Value) -> Result<Output, Refusal> {
+fn call(workplace: &GateFixture, tool: &str, input: &Value) -> Result<Output, Refusal> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(workplace.call(tool, input))
 }
 
 /// What the model reads.
-fn check(workplace: &Workplace, tool: &str, input: &Value, expected: &str) {
+fn check(workplace: &GateFixture, tool: &str, input: &Value, expected: &str) {
     let output = call(workplace, tool, input).unwrap_or_else(|refusal| panic!("{tool} {input}: {refusal}"));
     assert_eq!(output.model_text(), expected, "{tool} {input}");
 }
 
-fn check_refused(workplace: &Workplace, tool: &str, input: &Value, code: Code, reason: &str, hint: &str) {
+fn check_refused(workplace: &GateFixture, tool: &str, input: &Value, code: Code, reason: &str, hint: &str) {
     let refusal = call(workplace, tool, input).expect_err("a refusal");
     assert_eq!(refusal.code, code, "{tool} {input}: {refusal}");
     assert!(refusal.reason.contains(reason), "{tool} {input}: {}", refusal.reason);
@@ -228,7 +228,7 @@ fn globs_say_what_was_left_out() {
 
 #[test]
 fn glob_gives_the_newest_hundred_and_the_total() {
-    let place = Workplace::new(gate(Toolset::Claude)).unwrap();
+    let place = GateFixture::new(gate(Toolset::Claude)).unwrap();
     for number in 0..130_u64 {
         let path = place.root.as_path().join(format!("f{number}.txt"));
         let file = std::fs::File::create(path).unwrap();
@@ -277,7 +277,7 @@ fn ls_shows_a_tree_with_counts() {
 
 #[test]
 fn a_huge_result_is_cut_between_lines_and_says_how_to_go_on() {
-    let place = Workplace::new(gate(Toolset::Claude)).unwrap();
+    let place = GateFixture::new(gate(Toolset::Claude)).unwrap();
     let text: String = (0..5_000).map(|number| format!("line {number} with a needle in it\n")).collect();
     put(place.root.as_path(), "big.txt", &text);
     let (mut offset, mut lines) = (0, Vec::new());

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use regex::bytes::RegexBuilder;
 use serde_json::{Value, json};
-use toolgate_testkit::Workplace;
+use toolgate_testkit::GateFixture;
 use toolgate_tools::Toolset;
 
 const PATTERNS: &[&str] = &[
@@ -52,7 +52,7 @@ fn config() -> ProptestConfig {
 }
 
 /// Calls a tool and gives the structured form of its answer, with its text for the model.
-fn ask(workplace: &Workplace, tool: &str, input: &Value) -> (Value, String) {
+fn ask(workplace: &GateFixture, tool: &str, input: &Value) -> (Value, String) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let output =
         runtime.block_on(workplace.call(tool, input)).unwrap_or_else(|refusal| panic!("{input}: {refusal}"));
@@ -75,7 +75,7 @@ fn plain_files(seen: &[Seen], hidden: bool) -> impl Iterator<Item = &Seen> {
     })
 }
 
-fn plain_glob(workplace: &Workplace, input: &Value) -> Vec<String> {
+fn plain_glob(workplace: &GateFixture, input: &Value) -> Vec<String> {
     strings(&ask(workplace, "glob", input).0["files"])
 }
 

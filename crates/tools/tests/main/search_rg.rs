@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use toolgate_testkit::Workplace;
+use toolgate_testkit::GateFixture;
 use toolgate_tools::Toolset;
 
 /// Fewer comparisons than this on a tree mean that the table below was cut down.
@@ -190,7 +190,7 @@ const CODE_PATTERNS: &[&str] =
     &[r"needle\b.*42", r"unwrap\(\) \w+ //", "^(use|fn|let)\\b.*é", "日本 (hello|world)$"];
 const REPOSITORY_PATTERNS: &[&str] = &[r"fn main\(", r"\bopenat2?\(", "^use rustix", "[Ww]orkplace::new"];
 
-fn ask(workplace: &Workplace, tool: &str, input: &Value) -> Value {
+fn ask(workplace: &GateFixture, tool: &str, input: &Value) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let output =
         runtime.block_on(workplace.call(tool, input)).unwrap_or_else(|refusal| panic!("{input}: {refusal}"));
@@ -198,7 +198,7 @@ fn ask(workplace: &Workplace, tool: &str, input: &Value) -> Value {
 }
 
 /// Every line of an answer, page by page.
-fn all_lines(workplace: &Workplace, input: &Value) -> Vec<String> {
+fn all_lines(workplace: &GateFixture, input: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
         let mut page = input.clone();
@@ -252,7 +252,7 @@ fn lines_of(output: &[u8], arguments: &[&str]) -> Vec<String> {
 }
 
 fn grep_as_rg_does(rg: &Path, root: &Path, patterns: &[&str]) {
-    let workplace = Workplace::at(root, gate(Toolset::Claude)).unwrap();
+    let workplace = GateFixture::at(root, gate(Toolset::Claude)).unwrap();
     let mut combinations = 0;
     for pattern in patterns {
         for Options { input, arguments } in options() {
@@ -302,8 +302,8 @@ fn glob_finds_what_rg_and_fd_find() {
         let root = dir.path().join(name);
         std::fs::create_dir(&root).unwrap();
         make(&root);
-        let claude = Workplace::at(&root, gate(Toolset::Claude)).unwrap();
-        let plain = Workplace::at(&root, gate(Toolset::Plain)).unwrap();
+        let claude = GateFixture::at(&root, gate(Toolset::Claude)).unwrap();
+        let plain = GateFixture::at(&root, gate(Toolset::Plain)).unwrap();
         for pattern in [
             "*.rs",
             "**/*.md",

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use toolgate_gate::Gate;
-use toolgate_testkit::{Workplace, plain_gate};
+use toolgate_testkit::{GateFixture, plain_gate};
 use toolgate_tools::{Toolset, register};
 
 /// An entry of a directory to be made.
@@ -172,8 +172,8 @@ pub(crate) fn gate(toolset: Toolset) -> Arc<Gate> {
 }
 
 /// A workplace with this tree in it and a toolset over it.
-pub(crate) fn workplace(nodes: &[Node], toolset: Toolset) -> Workplace {
-    let workplace = Workplace::new(gate(toolset)).unwrap();
+pub(crate) fn workplace(nodes: &[Node], toolset: Toolset) -> GateFixture {
+    let workplace = GateFixture::new(gate(toolset)).unwrap();
     plant(workplace.root.as_path(), nodes);
     workplace
 }

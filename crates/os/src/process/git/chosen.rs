@@ -15,7 +15,7 @@ use toolgate_proto::AbsPath;
 const MAX_REPOSITORIES: usize = 64;
 
 /// Configuration files that are looked at, included ones among them.
-const MAX_FILES: usize = 128;
+const MAX_CONFIG_FILES: usize = 128;
 
 /// Keys whose value is a command.
 const COMMANDS: &[&str] = &[
@@ -39,10 +39,10 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// What git would read as configuration or run, in the trees at these roots.
-pub fn find_git_chosen(roots: &[AbsPath]) -> Vec<AbsPath> {
+pub fn find_git_referenced_files(roots: &[AbsPath]) -> Vec<AbsPath> {
     let mut out = Vec::new();
     for root in roots {
-        let mut left = MAX_FILES;
+        let mut left = MAX_CONFIG_FILES;
         for (git_dir, top) in repositories(root) {
             for name in ["config", "config.worktree"] {
                 read_config(&git_dir.join(name), &top, &mut left, &mut out);
@@ -200,6 +200,6 @@ mod tests {
         .map(|name| top.join(name))
         .to_vec();
         wanted.sort();
-        assert_eq!(find_git_chosen(&[top]), wanted);
+        assert_eq!(find_git_referenced_files(&[top]), wanted);
     }
 }

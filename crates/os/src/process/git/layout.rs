@@ -4,7 +4,7 @@
 //! lie elsewhere. What lies elsewhere is taken only where it points back: a linked worktree whose main repository
 //! knows it, a submodule whose superproject does.
 
-use super::query::{ConfigRow, MAX_CONFIG_BYTES};
+use super::query::{GitConfigEntry, MAX_CONFIG_BYTES};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -186,7 +186,7 @@ impl Repository {
     }
 
     /// Why the configuration makes git reach outside, if it does.
-    pub(super) fn config_objection(&self, rows: &[ConfigRow], roots: &[AbsPath]) -> Option<String> {
+    pub(super) fn config_problem(&self, rows: &[GitConfigEntry], roots: &[AbsPath]) -> Option<String> {
         let points_back = rows.iter().any(|row| row.of_repository && row.key() == "core.worktree");
         let inside = roots.iter().any(|root| self.git_dir.is_under(root));
         if !inside && !self.is_linked_worktree() && !points_back {
@@ -216,7 +216,7 @@ impl Repository {
 
     /// A directory of the index that has become a symlink to somewhere else, if there is one: `git grep` follows it.
     /// The names are those of `git ls-files -z --full-name`.
-    pub(super) fn followed_symlink(&self, names: &[u8], roots: &[AbsPath]) -> Option<PathBuf> {
+    pub(super) fn find_followed_symlink(&self, names: &[u8], roots: &[AbsPath]) -> Option<PathBuf> {
         let mut known: HashSet<&[u8]> = HashSet::new();
         for name in names.split(|byte| *byte == 0) {
             let slashes = name.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);

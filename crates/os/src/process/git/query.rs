@@ -19,7 +19,7 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One setting of the effective configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ConfigRow {
+pub(super) struct GitConfigEntry {
     /// It comes from the repository: its `config`, its `config.worktree`, or a file that one of them includes.
     pub(super) of_repository: bool,
     /// The file it comes from, as git names it.
@@ -34,7 +34,7 @@ pub(super) struct ConfigRow {
     pub(super) value: String,
 }
 
-impl ConfigRow {
+impl GitConfigEntry {
     /// The full key, as git takes it.
     pub(super) fn key(&self) -> String {
         match &self.subsection {
@@ -108,7 +108,7 @@ pub(super) fn find_git(path: &str) -> Option<PathBuf> {
 }
 
 /// Reads what `git config -z --list --show-scope --show-origin` prints; `None` if that is not what it is.
-pub(super) fn parse_rows(output: &[u8]) -> Option<Vec<ConfigRow>> {
+pub(super) fn parse_config_entries(output: &[u8]) -> Option<Vec<GitConfigEntry>> {
     let text = std::str::from_utf8(output).ok()?;
     let mut fields = text.split_terminator('\0');
     let mut rows = Vec::new();
@@ -127,7 +127,7 @@ pub(super) fn parse_rows(output: &[u8]) -> Option<Vec<ConfigRow>> {
             Some((subsection, variable)) => (Some(subsection.to_owned()), variable),
             None => (None, rest),
         };
-        rows.push(ConfigRow {
+        rows.push(GitConfigEntry {
             of_repository,
             origin: origin.to_owned(),
             section: section.to_ascii_lowercase(),
@@ -160,7 +160,7 @@ mod tests {
     fn rows_are_read_with_scope_subsection_and_missing_values() {
         let output = b"global\0file:/h/.gitconfig\0user.name\nann\0local\0file:.git/config\0diff.We.ird.textconv\nx\ny\0\
                        worktree\0file:.git/config.worktree\0core.bare\0";
-        let rows = parse_rows(output).unwrap();
+        let rows = parse_config_entries(output).unwrap();
         let found: Vec<(bool, String, &str)> =
             rows.iter().map(|row| (row.of_repository, row.key(), row.value.as_str())).collect();
         assert_eq!(
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn what_is_no_list_of_settings_is_refused() {
         for output in [&b"local\0file:x"[..], b"elsewhere\0file:x\0a.b\nc\0", b"local\0file:x\0\xff.b\nc\0"] {
-            assert_eq!(parse_rows(output), None);
+            assert_eq!(parse_config_entries(output), None);
         }
     }
 }

@@ -6,11 +6,11 @@
 
 use super::place::{Last, Place};
 use super::target::Target;
-use super::{Answer, Keeps, Later, Question};
-use crate::sandbox::Withheld;
-use crate::sandbox::calls::OPENS_TO_CHANGE;
+use super::{Answer, Later, Question, SeccompNotifyContext};
+use crate::sandbox::WithheldFileMode;
+use crate::sandbox::calls::WRITE_OPEN_FLAGS;
 use crate::sandbox::refused::Access;
-use crate::sandbox::scan::{brings_private, leads_to, moves_guarded};
+use crate::sandbox::scan::{moves_guarded, moves_link_into_private, resolves_into};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{self, AtFlags, FileType, MemfdFlags, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
@@ -20,7 +20,12 @@ use std::path::Path;
 use toolgate_proto::EntryKind;
 
 /// `None` if the call is none of these.
-pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, later: &Later) -> Option<Answer> {
+pub(super) fn decide(
+    keeps: &SeccompNotifyContext,
+    target: &Target,
+    question: Question,
+    later: &Later,
+) -> Option<Answer> {
     let asked = Asked { keeps, target, later };
     let (int, word) = (|index| question.int(index), |index| question.word(index));
     let here = libc::AT_FDCWD;
@@ -62,7 +67,7 @@ pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, later: 
 }
 
 struct Asked<'a> {
-    keeps: &'a Keeps,
+    keeps: &'a SeccompNotifyContext,
     target: &'a Target,
     later: &'a Later,
 }
@@ -78,7 +83,7 @@ impl Asked<'_> {
     }
 
     /// Whether the warden may act in the caller's place.
-    fn stands_in(&self) -> bool {
+    fn may_act_for_caller(&self) -> bool {
         self.target.is_same_user()
     }
 
@@ -94,17 +99,17 @@ impl Asked<'_> {
         let last = if fresh || flags & libc::O_NOFOLLOW != 0 { Last::Keep } else { Last::Follow };
         let Some(place) = self.place(directory, address, last)? else { return Ok(Answer::Go) };
         let bounds = &self.keeps.bounds;
-        let changes = flags & OPENS_TO_CHANGE != 0;
+        let changes = flags & WRITE_OPEN_FLAGS != 0;
         let reads = flags & libc::O_ACCMODE != libc::O_WRONLY;
         if reads && place.kind == EntryKind::File && bounds.hides(&place.real) {
             return self.withhold(&place, changes, flags);
         }
-        let native = (!changes || bounds.writes_natively(&place.real))
-            && (!reads || bounds.reads_natively(&place.real));
+        let native = (!changes || bounds.landlock_allows_write(&place.real))
+            && (!reads || bounds.landlock_allows_read(&place.real));
         // Directories are not opened to be changed, and devices are Landlock's business.
         let pipe = place.kind == EntryKind::Special && place.is_pipe();
         if flags & libc::O_TMPFILE == libc::O_TMPFILE && !native {
-            return self.open_nameless(&place, flags, mode);
+            return self.open_tmpfile(&place, flags, mode);
         }
         if native || place.kind == EntryKind::Directory || place.kind == EntryKind::Special && !pipe {
             return Ok(Answer::Go);
@@ -118,7 +123,7 @@ impl Asked<'_> {
             self.keeps.refuse(self.target, Access::Read, &place.real);
             return Ok(self.keeps.no());
         }
-        if !self.stands_in() {
+        if !self.may_act_for_caller() {
             return Ok(self.keeps.no());
         }
         let asked = OFlags::from_bits_retain(flags.cast_unsigned());
@@ -136,11 +141,11 @@ impl Asked<'_> {
 
     /// A file without a name. In the system's temporary directories, where the C library makes one whatever `TMPDIR`
     /// says, the command gets one of its own temporary directory, if it can never be given a name.
-    fn open_nameless(&self, place: &Place, flags: i32, mode: u64) -> Result<Answer, Errno> {
+    fn open_tmpfile(&self, place: &Place, flags: i32, mode: u64) -> Result<Answer, Errno> {
         let asked = OFlags::from_bits_retain(flags.cast_unsigned());
         let shared = ["/tmp", "/var/tmp"].iter().any(|path| place.real.as_path() == Path::new(path));
         match self.keeps.bounds.private().first() {
-            Some(private) if shared && asked.contains(OFlags::EXCL) && self.stands_in() => {
+            Some(private) if shared && asked.contains(OFlags::EXCL) && self.may_act_for_caller() => {
                 let handle =
                     fs::openat(fs::CWD, private.as_path(), asked | OFlags::CLOEXEC, self.mode(mode))?;
                 hand(handle, asked)
@@ -154,14 +159,14 @@ impl Asked<'_> {
     fn withhold(&self, place: &Place, changes: bool, flags: i32) -> Result<Answer, Errno> {
         self.keeps.refuse(self.target, Access::ReadHidden, &place.real);
         match self.keeps.withheld {
-            Withheld::Empty if !changes && !self.keeps.bounds.is_spelled_out(&place.real) => {
+            WithheldFileMode::Empty if !changes && !self.keeps.bounds.is_explicitly_hidden(&place.real) => {
                 let memory = fs::memfd_create("withheld", MemfdFlags::CLOEXEC)?;
                 // Opened anew, for reading only: nothing can be put into it.
                 let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
                 let empty = fs::openat(fs::CWD, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
                 Ok(Answer::Handle { handle: empty, close_on_exec: flags & libc::O_CLOEXEC != 0 })
             }
-            Withheld::Empty | Withheld::Refused => Err(Errno::ACCESS),
+            WithheldFileMode::Empty | WithheldFileMode::Refused => Err(Errno::ACCESS),
         }
     }
 
@@ -173,13 +178,13 @@ impl Asked<'_> {
     fn mkdir(&self, directory: i32, address: u64, mode: u64) -> Result<Answer, Errno> {
         let Some(place) = self.place(directory, address, Last::Keep)? else { return Ok(Answer::Go) };
         let bounds = &self.keeps.bounds;
-        if place.kind != EntryKind::Missing || bounds.writes_natively(&place.real) {
+        if place.kind != EntryKind::Missing || bounds.landlock_allows_write(&place.real) {
             return Ok(Answer::Go);
         }
         if !bounds.may_make_directory(&place.real) {
             return Ok(self.refuse(&place));
         }
-        if !self.stands_in() {
+        if !self.may_act_for_caller() {
             return Ok(self.keeps.no());
         }
         fs::mkdirat(&place.directory()?, &place.name, self.mode(mode))?;
@@ -189,14 +194,15 @@ impl Asked<'_> {
     fn remove(&self, directory: i32, address: u64, is_directory: bool) -> Result<Answer, Errno> {
         let Some(place) = self.place(directory, address, Last::Keep)? else { return Ok(Answer::Go) };
         // Landlock asks the directory that holds the entry, so a grant on the entry itself is none.
-        let native = place.real.parent().is_some_and(|parent| self.keeps.bounds.writes_natively(&parent));
+        let native =
+            place.real.parent().is_some_and(|parent| self.keeps.bounds.landlock_allows_write(&parent));
         if native || place.kind == EntryKind::Missing {
             return Ok(Answer::Go);
         }
         if !self.keeps.bounds.may_replace(&place.real) {
             return Ok(self.refuse(&place));
         }
-        if !self.stands_in() {
+        if !self.may_act_for_caller() {
             return Ok(self.keeps.no());
         }
         let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
@@ -210,7 +216,7 @@ impl Asked<'_> {
         let Some(new) = self.place(to.0, to.1, Last::Keep)? else { return Ok(self.keeps.no()) };
         let bounds = &self.keeps.bounds;
         let native =
-            |place: &Place| place.real.parent().is_some_and(|parent| bounds.writes_natively(&parent));
+            |place: &Place| place.real.parent().is_some_and(|parent| bounds.landlock_allows_write(&parent));
         if native(&old) && native(&new) || old.kind == EntryKind::Missing {
             return Ok(Answer::Go);
         }
@@ -224,7 +230,7 @@ impl Asked<'_> {
                 return Ok(self.refuse(place));
             }
         }
-        if !self.stands_in() {
+        if !self.may_act_for_caller() {
             return Ok(self.keeps.no());
         }
         // What lies below moves along: it must not get, or get rid of, a name that is guarded.
@@ -234,7 +240,7 @@ impl Asked<'_> {
             let guarded = match from.kind {
                 EntryKind::Directory => moves_guarded(&from.real, &to.real, &bounds.guard, bounds.private()),
                 EntryKind::File | EntryKind::Special => {
-                    brings_private(&from.real, &to.real, bounds.private())
+                    moves_link_into_private(&from.real, &to.real, bounds.private())
                 }
                 EntryKind::Missing => false,
             };
@@ -255,7 +261,7 @@ impl Asked<'_> {
         let Some(new) = self.place(to.0, to.1, Last::Keep)? else { return Ok(self.keeps.no()) };
         let bounds = &self.keeps.bounds;
         let native =
-            |place: &Place| place.real.parent().is_some_and(|parent| bounds.writes_natively(&parent));
+            |place: &Place| place.real.parent().is_some_and(|parent| bounds.landlock_allows_write(&parent));
         if native(&old) && native(&new) || old.kind == EntryKind::Missing {
             return Ok(Answer::Go);
         }
@@ -269,10 +275,10 @@ impl Asked<'_> {
                 return Ok(self.refuse(place));
             }
         }
-        if brings_private(&old.real, &new.real, bounds.private()) {
+        if moves_link_into_private(&old.real, &new.real, bounds.private()) {
             return Ok(self.refuse(&new));
         }
-        if !self.stands_in() {
+        if !self.may_act_for_caller() {
             return Ok(self.keeps.no());
         }
         fs::linkat(&old.directory()?, &old.name, &new.directory()?, &new.name, AtFlags::empty())?;
@@ -283,15 +289,16 @@ impl Asked<'_> {
         let content = std::ffi::OsString::from_vec(self.target.text(content)?);
         let Some(place) = self.place(directory, address, Last::Keep)? else { return Ok(Answer::Go) };
         let bounds = &self.keeps.bounds;
-        let native = place.real.parent().is_some_and(|parent| bounds.writes_natively(&parent));
+        let native = place.real.parent().is_some_and(|parent| bounds.landlock_allows_write(&parent));
         if native || place.kind != EntryKind::Missing {
             return Ok(Answer::Go);
         }
         // No name is guarded in the temporary directory, so nothing in the workspace leads there.
-        if !bounds.may_replace(&place.real) || leads_to(&place.real, content.as_ref(), bounds.private()) {
+        if !bounds.may_replace(&place.real) || resolves_into(&place.real, content.as_ref(), bounds.private())
+        {
             return Ok(self.refuse(&place));
         }
-        if !self.stands_in() {
+        if !self.may_act_for_caller() {
             return Ok(self.keeps.no());
         }
         fs::symlinkat(&content, &place.directory()?, &place.name)?;
@@ -301,7 +308,7 @@ impl Asked<'_> {
     fn mknod(&self, directory: i32, address: u64, mode: u64) -> Result<Answer, Errno> {
         let Some(place) = self.place(directory, address, Last::Keep)? else { return Ok(Answer::Go) };
         let bounds = &self.keeps.bounds;
-        let native = place.real.parent().is_some_and(|parent| bounds.writes_natively(&parent));
+        let native = place.real.parent().is_some_and(|parent| bounds.landlock_allows_write(&parent));
         let kind = u32::try_from(mode & u64::from(libc::S_IFMT)).unwrap_or(0);
         let kind = if kind == 0 { FileType::RegularFile } else { FileType::from_raw_mode(kind) };
         let harmless = matches!(kind, FileType::RegularFile | FileType::Fifo | FileType::Socket);
@@ -311,7 +318,7 @@ impl Asked<'_> {
         if !bounds.may_replace(&place.real) {
             return Ok(self.refuse(&place));
         }
-        if !self.stands_in() {
+        if !self.may_act_for_caller() {
             return Ok(self.keeps.no());
         }
         fs::mknodat(&place.directory()?, &place.name, kind, self.mode(mode), 0)?;
@@ -321,13 +328,13 @@ impl Asked<'_> {
     fn truncate(&self, address: u64, length: u64) -> Result<Answer, Errno> {
         let Some(place) = self.place(libc::AT_FDCWD, address, Last::Follow)? else { return Ok(Answer::Go) };
         let bounds = &self.keeps.bounds;
-        if bounds.writes_natively(&place.real) || place.kind != EntryKind::File {
+        if bounds.landlock_allows_write(&place.real) || place.kind != EntryKind::File {
             return Ok(Answer::Go);
         }
         if !bounds.may_write(&place.real) {
             return Ok(self.refuse(&place));
         }
-        if !self.stands_in() {
+        if !self.may_act_for_caller() {
             return Ok(self.keeps.no());
         }
         let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;

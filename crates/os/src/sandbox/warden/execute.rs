@@ -6,13 +6,13 @@
 
 use super::place::{Last, Place};
 use super::target::Target;
-use super::{Answer, Keeps, Question};
+use super::{Answer, Question, SeccompNotifyContext};
 use crate::sandbox::refused::Access;
 use rustix::io::Errno;
 use toolgate_proto::EntryKind;
 
 /// `None` if the call is none of these.
-pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question) -> Option<Answer> {
+pub(super) fn decide(keeps: &SeccompNotifyContext, target: &Target, question: Question) -> Option<Answer> {
     let (directory, address, flags) = match question.call {
         libc::SYS_execve => (libc::AT_FDCWD, question.word(0), 0),
         libc::SYS_execveat => (question.int(0), question.word(1), question.int(4)),
@@ -22,7 +22,7 @@ pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question) -> Opti
 }
 
 fn execute(
-    keeps: &Keeps,
+    keeps: &SeccompNotifyContext,
     target: &Target,
     (directory, address, flags): (i32, u64, i32),
 ) -> Result<Answer, Errno> {

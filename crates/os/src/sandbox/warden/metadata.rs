@@ -2,7 +2,7 @@
 
 use super::place::{Last, Place};
 use super::target::Target;
-use super::{Answer, Keeps, Question};
+use super::{Answer, Question, SeccompNotifyContext};
 use crate::sandbox::refused::Access;
 use rustix::fs::{self, AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
 use rustix::io::Errno;
@@ -24,7 +24,7 @@ enum Subject {
 
 /// `None` if the call is none of these.
 pub(super) fn decide(
-    keeps: &Keeps,
+    keeps: &SeccompNotifyContext,
     target: &Target,
     question: Question,
     waits: &dyn Fn() -> bool,
@@ -68,7 +68,7 @@ pub(super) fn decide(
 }
 
 struct Asked<'a> {
-    keeps: &'a Keeps,
+    keeps: &'a SeccompNotifyContext,
     target: &'a Target,
 }
 
@@ -78,7 +78,7 @@ impl Asked<'_> {
             Subject::Handle(number) => self.handle(*number)?,
             Subject::At { directory, address, last } => {
                 let path = self.target.path(*directory, *address)?;
-                match handle_number(&path) {
+                match parse_fd_path(&path) {
                     // How the C library changes a file of which it has only a handle.
                     Some(number) => self.handle(number)?,
                     None => {
@@ -102,7 +102,7 @@ impl Asked<'_> {
 
     /// What a handle of the caller means, held for the rest of the call.
     fn handle(&self, number: i32) -> Result<OwnedFd, Errno> {
-        let path = self.target.handle_path(number);
+        let path = self.target.fd_path(number);
         let handle = fs::openat(CWD, path.as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .map_err(|_| Errno::BADF)?;
         self.may(&handle, None)?;
@@ -132,7 +132,7 @@ impl Asked<'_> {
 }
 
 /// The number in `/proc/self/fd/N` and `/dev/fd/N`.
-fn handle_number(path: &AbsPath) -> Option<i32> {
+fn parse_fd_path(path: &AbsPath) -> Option<i32> {
     let text = path.as_path().to_str()?;
     let number = text.strip_prefix("/proc/self/fd/").or_else(|| text.strip_prefix("/dev/fd/"))?;
     number.parse().ok()

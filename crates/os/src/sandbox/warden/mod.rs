@@ -14,9 +14,9 @@ mod network;
 mod place;
 mod target;
 
-use super::bounds::Bounds;
-use super::refused::{Access, Refused, RefusedList};
-use super::{Net, Withheld};
+use super::bounds::SandboxPathAccess;
+use super::refused::{Access, Refused, SandboxDenialLog};
+use super::{Net, WithheldFileMode};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{
@@ -81,7 +81,7 @@ pub(super) struct Later {
 impl Later {
     /// Whether the caller still waits.
     fn waits(&self) -> bool {
-        still_waits(&self.listener, self.question)
+        is_notification_valid(&self.listener, self.question)
     }
 
     fn answer(self, work: impl FnOnce(&Self) -> Answer + Send + 'static) -> Result<Answer, Errno> {
@@ -98,29 +98,29 @@ impl Later {
 }
 
 /// A warden that waits for its filter.
-pub(crate) struct Warden {
+pub(crate) struct SeccompNotifyHandler {
     socket: OwnedFd,
-    keeps: Arc<Keeps>,
+    keeps: Arc<SeccompNotifyContext>,
 }
 
 /// What a warden knows.
-pub(super) struct Keeps {
-    pub(super) bounds: Bounds,
+pub(super) struct SeccompNotifyContext {
+    pub(super) bounds: SandboxPathAccess,
     pub(super) net: Net,
-    pub(super) withheld: Withheld,
+    pub(super) withheld: WithheldFileMode,
     /// Landlock decides what is let go on.
     pub(super) landlock: bool,
-    refused: RefusedList,
+    refused: SandboxDenialLog,
 }
 
-impl Keeps {
+impl SeccompNotifyContext {
     fn refuse(&self, target: &Target, access: Access, on: impl std::fmt::Display) {
         self.refused.add(Refused { access, target: on.to_string(), program: target.program() });
     }
 
     fn decide(&self, listener: &Arc<OwnedFd>, question: Question) -> Answer {
         let target = Target::new(question.thread);
-        let waits = || still_waits(listener, question);
+        let waits = || is_notification_valid(listener, question);
         if question.call == libc::SYS_socket {
             self.refuse(&target, Access::Internet, "");
             return Answer::Fail(Errno::ACCESS);
@@ -141,19 +141,20 @@ impl Keeps {
     }
 }
 
-impl Warden {
+impl SeccompNotifyHandler {
     pub(in crate::sandbox) fn new(
         socket: OwnedFd,
-        bounds: Bounds,
-        (net, withheld): (Net, Withheld),
+        bounds: SandboxPathAccess,
+        (net, withheld): (Net, WithheldFileMode),
         landlock: bool,
     ) -> Self {
-        let keeps = Keeps { bounds, net, withheld, landlock, refused: RefusedList::default() };
+        let keeps =
+            SeccompNotifyContext { bounds, net, withheld, landlock, refused: SandboxDenialLog::default() };
         Self { socket, keeps: Arc::new(keeps) }
     }
 
     /// Begins to answer, on a thread that ends with the last process under the filter.
-    pub(crate) fn start(self) -> std::io::Result<RefusedList> {
+    pub(crate) fn start(self) -> std::io::Result<SandboxDenialLog> {
         let refused = self.keeps.refused.clone();
         std::thread::Builder::new()
             .name("toolgate-warden".to_owned())
@@ -164,7 +165,7 @@ impl Warden {
 
     fn run(self) {
         let Self { socket, keeps } = self;
-        own_umask();
+        clear_thread_umask();
         let Some(listener) = receive(socket.as_fd()) else { return };
         drop(socket);
         let listener = Arc::new(listener);
@@ -178,7 +179,7 @@ impl Warden {
             let [events] = fds.map(|fd| fd.revents());
             if events.contains(PollFlags::IN) {
                 // The caller may have been killed in the meantime; then there is nothing to answer.
-                if let Some(question) = next_question(&listener) {
+                if let Some(question) = receive_notification(&listener) {
                     let answer = keeps.decide(&listener, question);
                     send(&listener, question, answer);
                 }
@@ -192,7 +193,7 @@ impl Warden {
 /// Gives this thread a file mode mask of its own, and an empty one: the command's mask is applied to each file that is
 /// created in its place. Where that cannot be had, toolgate's own mask holds as well, and new files have fewer rights.
 #[expect(unsafe_code, reason = "unshare has no safe form; this one only separates the thread's own mask")]
-fn own_umask() {
+fn clear_thread_umask() {
     // SAFETY: CLONE_FS gives the thread its own working directory, root and mask; no memory is concerned.
     if unsafe { libc::unshare(libc::CLONE_FS) } == 0 {
         rustix::process::umask(rustix::fs::Mode::empty());
@@ -200,7 +201,7 @@ fn own_umask() {
 }
 
 /// Sends the filter's handle. INVARIANT: makes system calls and nothing else; runs before the command is executed.
-pub(super) fn hand_over(messenger: BorrowedFd<'_>, listener: BorrowedFd<'_>) -> Result<(), c_int> {
+pub(super) fn send_listener(messenger: BorrowedFd<'_>, listener: BorrowedFd<'_>) -> Result<(), c_int> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let handles = [listener];
@@ -222,7 +223,7 @@ fn receive(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
 }
 
 #[expect(unsafe_code, reason = "an ioctl that fills in a structure")]
-fn next_question(listener: &OwnedFd) -> Option<Question> {
+fn receive_notification(listener: &OwnedFd) -> Option<Question> {
     // SAFETY: all zero is a valid value, and what the kernel asks for.
     let mut notice: libc::seccomp_notif = unsafe { std::mem::zeroed() };
     // SAFETY: the structure is the one that this request fills in.
@@ -237,7 +238,7 @@ fn next_question(listener: &OwnedFd) -> Option<Question> {
 
 /// Whether the caller still waits: only then is what was read through its number really the caller's.
 #[expect(unsafe_code, reason = "an ioctl on a plain number")]
-fn still_waits(listener: &OwnedFd, question: Question) -> bool {
+fn is_notification_valid(listener: &OwnedFd, question: Question) -> bool {
     let id = question.id;
     // SAFETY: the kernel reads one number.
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }

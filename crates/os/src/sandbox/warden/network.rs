@@ -2,7 +2,7 @@
 
 use super::place::{Last, Place};
 use super::target::Target;
-use super::{Answer, Keeps, Later, Question};
+use super::{Answer, Later, Question, SeccompNotifyContext};
 use crate::sandbox::Net;
 use crate::sandbox::refused::Access;
 use rustix::io::Errno;
@@ -12,10 +12,15 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 /// The longest address that any kind of socket takes.
-const MOST_ADDRESS: u64 = 128;
+const MAX_ADDRESS_BYTES: u64 = 128;
 
 /// `None` if the call is none of these.
-pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, later: Later) -> Option<Answer> {
+pub(super) fn decide(
+    keeps: &SeccompNotifyContext,
+    target: &Target,
+    question: Question,
+    later: Later,
+) -> Option<Answer> {
     let result = match question.call {
         libc::SYS_connect => connect(keeps, target, question, later),
         libc::SYS_bind => bind(keeps, target, question),
@@ -25,7 +30,12 @@ pub(super) fn decide(keeps: &Keeps, target: &Target, question: Question, later: 
     Some(result.unwrap_or_else(Answer::Fail))
 }
 
-fn connect(keeps: &Keeps, target: &Target, question: Question, later: Later) -> Result<Answer, Errno> {
+fn connect(
+    keeps: &SeccompNotifyContext,
+    target: &Target,
+    question: Question,
+    later: Later,
+) -> Result<Answer, Errno> {
     let address = read_address(target, question)?;
     // Kept until the connection stands: it is what the address then leads to.
     let mut held = None;
@@ -70,7 +80,7 @@ fn connect(keeps: &Keeps, target: &Target, question: Question, later: Later) -> 
         libc::AF_UNSPEC | libc::AF_NETLINK => address,
         _ => return Err(Errno::AFNOSUPPORT),
     };
-    let socket = socket_of(target, question)?;
+    let socket = dup_caller_socket(target, question)?;
     later.answer(move |_| {
         let answer = match call(libc::connect, &socket, &address) {
             Ok(()) => Answer::Done(0),
@@ -81,7 +91,7 @@ fn connect(keeps: &Keeps, target: &Target, question: Question, later: Later) -> 
     })
 }
 
-fn bind(keeps: &Keeps, target: &Target, question: Question) -> Result<Answer, Errno> {
+fn bind(keeps: &SeccompNotifyContext, target: &Target, question: Question) -> Result<Answer, Errno> {
     let mut address = read_address(target, question)?;
     let (offset, all, loopback): (usize, &[u8], &[u8]) = match family(&address) {
         libc::AF_INET => (4, &[0; 4], &[127, 0, 0, 1]),
@@ -100,13 +110,13 @@ fn bind(keeps: &Keeps, target: &Target, question: Question) -> Result<Answer, Er
         keeps.refuse(target, Access::Listen, std::net::SocketAddr::new(ip, port));
         return Err(Errno::ACCESS);
     }
-    call(libc::bind, &socket_of(target, question)?, &address)?;
+    call(libc::bind, &dup_caller_socket(target, question)?, &address)?;
     Ok(Answer::Done(0))
 }
 
 /// The kernel gives a socket that was never bound a port on every interface, and Landlock is not asked about it.
-fn listen(keeps: &Keeps, target: &Target, question: Question) -> Result<Answer, Errno> {
-    let socket = socket_of(target, question)?;
+fn listen(keeps: &SeccompNotifyContext, target: &Target, question: Question) -> Result<Answer, Errno> {
+    let socket = dup_caller_socket(target, question)?;
     let local = local_address(&socket)?;
     let loopback: &[u8] = match family(&local) {
         libc::AF_INET => &[127, 0, 0, 1],
@@ -144,7 +154,7 @@ fn listen(keeps: &Keeps, target: &Target, question: Question) -> Result<Answer, 
 /// Where a socket stands, as the kernel writes it.
 #[expect(unsafe_code, reason = "an address of any family, as bytes")]
 fn local_address(socket: &OwnedFd) -> Result<Vec<u8>, Errno> {
-    let mut address = vec![0u8; usize::try_from(MOST_ADDRESS).unwrap_or(0)];
+    let mut address = vec![0u8; usize::try_from(MAX_ADDRESS_BYTES).unwrap_or(0)];
     let mut length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::INVAL)?;
     // SAFETY: the kernel writes at most `length` bytes, which are there.
     let done = unsafe { libc::getsockname(socket.as_raw_fd(), address.as_mut_ptr().cast(), &raw mut length) };
@@ -157,14 +167,14 @@ fn local_address(socket: &OwnedFd) -> Result<Vec<u8>, Errno> {
 
 fn read_address(target: &Target, question: Question) -> Result<Vec<u8>, Errno> {
     let length = question.word(2) & 0xffff_ffff;
-    if !(2..=MOST_ADDRESS).contains(&length) {
+    if !(2..=MAX_ADDRESS_BYTES).contains(&length) {
         return Err(Errno::INVAL);
     }
     target.bytes(question.word(1), usize::try_from(length).unwrap_or(0))
 }
 
 /// A copy of the caller's socket: the same connection, under a number of our own.
-fn socket_of(target: &Target, question: Question) -> Result<OwnedFd, Errno> {
+fn dup_caller_socket(target: &Target, question: Question) -> Result<OwnedFd, Errno> {
     let process = target.process().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     let process = pidfd_open(process, PidfdFlags::empty())?;
     pidfd_getfd(&process, question.int(0), PidfdGetfdFlags::empty())

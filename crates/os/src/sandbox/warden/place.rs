@@ -1,6 +1,6 @@
 //! A place in the file system: a directory that was opened without following links, and a name in it.
 
-use crate::files::open_real;
+use crate::files::open_without_symlinks;
 use rustix::fs::{AtFlags, CWD, FileType, OFlags, statat};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -61,12 +61,16 @@ impl Place {
 
     /// A handle on the directory. Fails if a link has appeared on the way.
     pub(super) fn directory(&self) -> Result<OwnedFd, Errno> {
-        open_real(&self.parent, OFlags::PATH | OFlags::DIRECTORY).map(|(handle, _)| handle).map_err(errno)
+        open_without_symlinks(&self.parent, OFlags::PATH | OFlags::DIRECTORY)
+            .map(|(handle, _)| handle)
+            .map_err(errno)
     }
 
     /// A handle on the thing itself, only for naming it.
     pub(super) fn handle(&self) -> Result<OwnedFd, Errno> {
-        open_real(&self.real, OFlags::PATH | OFlags::NOFOLLOW).map(|(handle, _)| handle).map_err(errno)
+        open_without_symlinks(&self.real, OFlags::PATH | OFlags::NOFOLLOW)
+            .map(|(handle, _)| handle)
+            .map_err(errno)
     }
 }
 

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use toolgate_proto::AbsPath;
 
-const MOST_PATH: usize = 4096;
+const MAX_PATH_BYTES: usize = 4096;
 const PAGE: u64 = 4096;
 
 pub(super) struct Target {
@@ -27,7 +27,7 @@ impl Target {
     }
 
     /// The path of a handle of the target, for opening what it means.
-    pub(super) fn handle_path(&self, handle: i32) -> String {
+    pub(super) fn fd_path(&self, handle: i32) -> String {
         self.proc(&format!("fd/{handle}"))
     }
 
@@ -53,9 +53,9 @@ impl Target {
         let memory = File::open(self.proc("mem")).map_err(|_| Errno::FAULT)?;
         let mut out = Vec::new();
         let mut at = address;
-        while out.len() < MOST_PATH {
+        while out.len() < MAX_PATH_BYTES {
             // To the end of the page: the next one may not be there.
-            let count = usize::try_from(PAGE - at % PAGE).unwrap_or(1).min(MOST_PATH - out.len());
+            let count = usize::try_from(PAGE - at % PAGE).unwrap_or(1).min(MAX_PATH_BYTES - out.len());
             let mut chunk = vec![0; count];
             memory.read_exact_at(&mut chunk, at).map_err(|_| Errno::FAULT)?;
             if let Some(end) = chunk.iter().position(|byte| *byte == 0) {
@@ -70,7 +70,7 @@ impl Target {
 
     /// Where a relative path starts.
     pub(super) fn base(&self, directory: i32) -> Result<AbsPath, Errno> {
-        let link = if directory == libc::AT_FDCWD { self.proc("cwd") } else { self.handle_path(directory) };
+        let link = if directory == libc::AT_FDCWD { self.proc("cwd") } else { self.fd_path(directory) };
         let path = fs::read_link(link).map_err(|_| Errno::BADF)?;
         AbsPath::new(path).map_err(|_| Errno::NOTDIR)
     }
@@ -83,18 +83,21 @@ impl Target {
         }
         let path = PathBuf::from(std::ffi::OsString::from_vec(text));
         if path.is_absolute() {
-            let path = self.through_itself(&path).unwrap_or(path);
+            let path = self.resolve_own_proc_path(&path).unwrap_or(path);
             return AbsPath::new(path).map_err(|_| Errno::NOENT);
         }
         Ok(self.base(directory)?.join(path))
     }
 
     /// Where a path leads that goes through the target's own entry in `/proc` to a directory of its own.
-    fn through_itself(&self, path: &Path) -> Option<PathBuf> {
+    fn resolve_own_proc_path(&self, path: &Path) -> Option<PathBuf> {
         let mut names = path.strip_prefix("/proc").ok()?.components();
         let owner = names.next()?.as_os_str().to_str()?;
         let own = self.thread.to_string();
-        if !(owner == "self" || owner == "thread-self" || owner == own || Some(owner) == self.process_text())
+        if !(owner == "self"
+            || owner == "thread-self"
+            || owner == own
+            || Some(owner) == self.process_id_text())
         {
             return None;
         }
@@ -118,7 +121,7 @@ impl Target {
         Some(line.trim_start_matches(':').trim())
     }
 
-    fn process_text(&self) -> Option<&str> {
+    fn process_id_text(&self) -> Option<&str> {
         self.status("Tgid")
     }
 

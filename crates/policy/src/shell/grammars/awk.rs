@@ -87,7 +87,7 @@ const KEYWORDS: &[&str] = &[
 ];
 
 /// How many readings of one program are tried.
-const MAX_READINGS: usize = 64;
+const MAX_PARSES: usize = 64;
 
 /// Whether a program only prints.
 ///
@@ -116,7 +116,7 @@ pub(super) fn is_harmless(program: &str) -> bool {
     let mut tried = 0;
     while let Some(reading) = readings.pop() {
         tried += 1;
-        if tried > MAX_READINGS || !reading.read_to_end(&mut readings) {
+        if tried > MAX_PARSES || !reading.read_to_end(&mut readings) {
             return false;
         }
     }

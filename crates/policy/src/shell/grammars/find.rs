@@ -83,7 +83,7 @@ const HARMLESS: &[(&str, usize)] = &[
 ];
 
 /// Tests that compare with a file.
-const WITH_FILE: &[&str] = &["-newer", "-anewer", "-cnewer", "-samefile"];
+const FILE_TESTS: &[&str] = &["-newer", "-anewer", "-cnewer", "-samefile"];
 
 /// Actions that run a program: `;` or `+` ends it.
 const RUN: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
@@ -141,7 +141,7 @@ pub(super) fn judge(args: &[Arg]) -> Use {
                     None => used.read_only = false,
                 }
             }
-        } else if WITH_FILE.contains(&text) {
+        } else if FILE_TESTS.contains(&text) {
             used.reads.extend(words.next().map(|file| (file.clone(), Scope::Entry)));
         } else if matches!(text, "-exec" | "-execdir") {
             // What it runs is a part of its own; a rule for `find` does not speak of that.
@@ -195,7 +195,7 @@ pub(in super::super) fn payloads(args: &[Arg]) -> Vec<FindPayload> {
             // Without an end find refuses to run; what stands there is listed all the same.
             let words = payload(&mut rest.iter()).unwrap_or_else(|| rest.to_vec());
             found.push(FindPayload {
-                words: words.into_iter().map(found_path).collect(),
+                words: words.into_iter().map(mark_found_path).collect(),
                 in_its_directory: matches!(word.text.as_str(), "-execdir" | "-okdir"),
             });
         }
@@ -204,7 +204,7 @@ pub(in super::super) fn payloads(args: &[Arg]) -> Vec<FindPayload> {
 }
 
 /// `{}` stands for the path of a file, which begins as a starting point does, or with `./`.
-fn found_path(arg: Arg) -> Arg {
+fn mark_found_path(arg: Arg) -> Arg {
     let Some((before, _)) = arg.text.split_once("{}") else { return arg };
     if arg.live.is_some() {
         return arg;

@@ -63,11 +63,11 @@ pub(super) fn judge(args: &[Arg]) -> Use {
             used.reads.push((arg.clone(), Scope::Entry));
         }
     }
-    used.read_only &= filter.is_none_or(|filter| filter.known().is_some_and(stays_inside));
+    used.read_only &= filter.is_none_or(|filter| filter.known().is_some_and(uses_only_input));
     used
 }
 
-fn stays_inside(filter: &str) -> bool {
+fn uses_only_input(filter: &str) -> bool {
     let is_word = |character: char| character == '_' || character.is_ascii_alphanumeric();
     let mut from = 0;
     for word in filter.split(|character: char| !is_word(character)) {

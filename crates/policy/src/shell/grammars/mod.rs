@@ -9,8 +9,8 @@ mod sed;
 mod small;
 mod xargs;
 
-pub(super) use find::{payloads as find_payloads, starts as find_starts};
-pub(super) use small::{asked_variables, read_names};
+pub(super) use find::{payloads as find_payloads, starts as starting_points_of_find};
+pub(super) use small::{printed_variables, read_names};
 pub(super) use xargs::{XargsUse, parse as parse_xargs};
 
 use super::expand::Arg;

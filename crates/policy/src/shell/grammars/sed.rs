@@ -180,18 +180,18 @@ fn command(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
     match rest.next()? {
         '{' => Some(Step::More),
         '}' | '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | 'z' | 'F' => {
-            end_of_command(rest)
+            skip_command_end(rest)
         }
         'l' | 'q' | 'Q' => {
             blanks(rest);
             digits(rest);
-            end_of_command(rest)
+            skip_command_end(rest)
         }
         'b' | 't' | 'T' | ':' => {
             blanks(rest);
             while rest.next_if(|character| character.is_ascii_alphanumeric() || *character == '_').is_some() {
             }
-            end_of_command(rest)
+            skip_command_end(rest)
         }
         's' => {
             let delimiter = rest.next().filter(|delimiter| {
@@ -203,7 +203,7 @@ fn command(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
                 .next_if(|flag| matches!(flag, 'g' | 'p' | 'i' | 'I' | 'm' | 'M') || flag.is_ascii_digit())
                 .is_some()
             {}
-            end_of_command(rest)
+            skip_command_end(rest)
         }
         'y' => {
             let delimiter = rest.next().filter(|delimiter| {
@@ -211,7 +211,7 @@ fn command(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
             })?;
             delimited(rest, delimiter, Part::Replacement)?;
             delimited(rest, delimiter, Part::Replacement)?;
-            end_of_command(rest)
+            skip_command_end(rest)
         }
         'a' | 'i' | 'c' => {
             // Text to the end of the line; a line that ends with a backslash goes on.
@@ -242,7 +242,7 @@ fn digits(rest: &mut Peekable<Chars<'_>>) {
     while rest.next_if(char::is_ascii_digit).is_some() {}
 }
 
-fn end_of_command(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
+fn skip_command_end(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
     blanks(rest);
     match rest.peek() {
         None => Some(Step::End),

@@ -5,23 +5,23 @@ use super::super::expand::Arg;
 use super::super::table::Use;
 use toolgate_proto::Scope;
 
-fn text_only() -> Use {
+fn text_only_use() -> Use {
     Use { read_only: true, text: true, ..Use::default() }
 }
 
 /// `echo` prints whatever it is given.
 pub(super) fn echo(_args: &[Arg]) -> Use {
-    text_only()
+    text_only_use()
 }
 
 /// `printf` prints, unless `-v` makes it set a variable, whose subscript would be evaluated.
 pub(super) fn printf(args: &[Arg]) -> Use {
     match args.split_first() {
-        Some((first, _)) if !first.may_be_option() => text_only(),
+        Some((first, _)) if !first.may_be_option() => text_only_use(),
         Some((first, rest))
             if first.known() == Some("--") && rest.first().is_some_and(|format| format.live.is_none()) =>
         {
-            text_only()
+            text_only_use()
         }
         Some(_) => Use { hazard: true, unknown: true, text: true, ..Use::default() },
         None => Use::default(),
@@ -35,7 +35,7 @@ pub(super) fn test(program: &str, args: &[Arg]) -> Use {
         ("[", _) => return Use::default(),
         _ => args,
     };
-    let mut used = Use { silent: true, ..text_only() };
+    let mut used = Use { silent: true, ..text_only_use() };
     if (0..args.len()).any(|at| may_be_operator(args, at)) {
         used.read_only = false;
         used.unknown = true;
@@ -80,7 +80,7 @@ fn may_be_operator(args: &[Arg], at: usize) -> bool {
 
 /// `date` prints the time, unless a word that is no format sets the clock.
 pub(super) fn date(args: &[Arg]) -> Use {
-    let mut used = text_only();
+    let mut used = text_only_use();
     let mut words = args.iter();
     while let Some(arg) = words.next() {
         match arg.known() {
@@ -110,7 +110,7 @@ pub(super) fn date(args: &[Arg]) -> Use {
 
 /// `ps` lists processes, unless it is told to print their environments.
 pub(super) fn ps(args: &[Arg]) -> Use {
-    let mut used = text_only();
+    let mut used = text_only_use();
     let mut words = args.iter();
     while let Some(arg) = words.next() {
         let Some(text) = arg.known() else {
@@ -222,7 +222,7 @@ pub(in super::super) fn read_names(args: &[Arg]) -> Option<Vec<&str>> {
 }
 
 /// The variables whose values `printenv` or `declare -p` is asked for; `None` if it is used in another way.
-pub(in super::super) fn asked_variables<'a>(program: &str, args: &'a [Arg]) -> Option<Vec<&'a str>> {
+pub(in super::super) fn printed_variables<'a>(program: &str, args: &'a [Arg]) -> Option<Vec<&'a str>> {
     let names = match (program, args.split_first()) {
         ("printenv", Some(_)) => args,
         ("declare" | "typeset", Some((option, names))) if option.known() == Some("-p") => names,

@@ -1,7 +1,8 @@
 //! Commands, lists and redirects.
 
 use super::super::syntax::{
-    AndOr, Assignment, Command, Compound, Joint, List, Piece, Pipeline, Redirect, RedirectKind, Simple, Word,
+    AndOr, AndOrOperator, Assignment, BashPipeline, BashRedirectKind, Command, Compound, List, Piece,
+    Redirect, Simple, Word,
 };
 use super::{Read, Reader, malformed, unclear};
 
@@ -29,11 +30,11 @@ impl Reader<'_> {
         let mut items = Vec::new();
         loop {
             self.newlines()?;
-            if self.at_list_end() {
+            if self.is_at_list_end() {
                 return Ok(List(items));
             }
             let mut item = self.and_or()?;
-            self.blanks_and_comment();
+            self.skip_blanks_and_comment();
             match self.raw(0) {
                 Some(b'&') => {
                     self.at += 1;
@@ -51,16 +52,16 @@ impl Reader<'_> {
     }
 
     /// A list that must hold a command.
-    fn some_list(&mut self) -> Read<List> {
+    fn parse_nonempty_list(&mut self) -> Read<List> {
         let list = self.nested(Self::list)?;
         if list.0.is_empty() { malformed("a list has no command") } else { Ok(list) }
     }
 
-    fn at_list_end(&mut self) -> bool {
+    fn is_at_list_end(&mut self) -> bool {
         match self.peek() {
             None | Some(b')') => true,
             Some(b';') => matches!(self.raw(1), Some(b';' | b'&')),
-            Some(_) => self.bare_word().is_some_and(|word| CLOSERS.contains(&word)),
+            Some(_) => self.peek_bare_word().is_some_and(|word| CLOSERS.contains(&word)),
         }
     }
 
@@ -68,11 +69,11 @@ impl Reader<'_> {
         let first = self.pipeline()?;
         let mut rest = Vec::new();
         loop {
-            self.blanks_and_comment();
+            self.skip_blanks_and_comment();
             let joint = if self.takes("&&") {
-                Joint::And
+                AndOrOperator::And
             } else if self.takes("||") {
-                Joint::Or
+                AndOrOperator::Or
             } else {
                 return Ok(AndOr { first, rest, background: false });
             };
@@ -81,11 +82,11 @@ impl Reader<'_> {
         }
     }
 
-    fn pipeline(&mut self) -> Read<Pipeline> {
+    fn pipeline(&mut self) -> Read<BashPipeline> {
         let mut negated = false;
         loop {
             self.blanks();
-            match self.bare_word() {
+            match self.peek_bare_word() {
                 Some("!") => {
                     self.at += 1;
                     negated = !negated;
@@ -96,11 +97,11 @@ impl Reader<'_> {
                     self.blanks();
                     let dashed = self.raw(0) == Some(b'-');
                     // With any other option, `time` is an ordinary program.
-                    match self.bare_word() {
+                    match self.peek_bare_word() {
                         Some("-p") => {
                             self.at += 2;
                             self.blanks();
-                            if self.bare_word() == Some("--") {
+                            if self.peek_bare_word() == Some("--") {
                                 self.at += 2;
                             } else if self.raw(0) == Some(b'-') {
                                 return unclear("an option of `time`");
@@ -119,9 +120,9 @@ impl Reader<'_> {
         }
         let mut commands = vec![self.command()?];
         loop {
-            self.blanks_and_comment();
+            self.skip_blanks_and_comment();
             if self.sees("||") || !self.takes("|") {
-                return Ok(Pipeline { negated, commands });
+                return Ok(BashPipeline { negated, commands });
             }
             self.takes("&");
             self.newlines()?;
@@ -130,7 +131,7 @@ impl Reader<'_> {
     }
 
     /// The next word if it is written without quotes or expansions; the reader stays before it.
-    fn bare_word(&mut self) -> Option<&str> {
+    fn peek_bare_word(&mut self) -> Option<&str> {
         self.peek();
         let rest = self.text.get(self.at..)?;
         let end = rest
@@ -147,7 +148,7 @@ impl Reader<'_> {
     /// Steps over a reserved word that must be next.
     fn expect(&mut self, word: &'static str) -> Read<()> {
         self.newlines()?;
-        if self.bare_word() == Some(word) {
+        if self.peek_bare_word() == Some(word) {
             self.at += word.len();
             return Ok(());
         }
@@ -166,48 +167,48 @@ impl Reader<'_> {
         self.blanks();
         if self.peek() == Some(b'(') {
             let compound = if self.is_arithmetic()? {
-                Compound::Arithmetic(self.double_parentheses()?)
+                Compound::Arithmetic(self.parse_double_parentheses()?)
             } else {
                 self.at += 1;
-                let list = self.some_list()?;
+                let list = self.parse_nonempty_list()?;
                 self.expect_byte(b')', "a subshell is not closed")?;
                 Compound::Subshell(list)
             };
-            return self.with_redirects(compound);
+            return self.parse_trailing_redirects(compound);
         }
-        let compound = match self.bare_word() {
+        let compound = match self.peek_bare_word() {
             Some("{") => {
                 self.at += 1;
-                let list = self.some_list()?;
+                let list = self.parse_nonempty_list()?;
                 self.expect("}")?;
                 Compound::Group(list)
             }
-            Some("if") => self.if_clause()?,
+            Some("if") => self.parse_if()?,
             Some("while" | "until") => {
                 self.at += 5;
-                let condition = self.some_list()?;
-                Compound::While { condition, body: self.do_group()? }
+                let condition = self.parse_nonempty_list()?;
+                Compound::While { condition, body: self.parse_do_group()? }
             }
-            Some("for") => self.for_clause()?,
+            Some("for") => self.parse_for()?,
             // It shows its words and asks the user, whom no agent has.
             Some("select") => return unclear("a menu is shown"),
-            Some("case") => self.case_clause()?,
+            Some("case") => self.parse_case()?,
             Some("[[") => {
                 self.at += 2;
-                Compound::Test(self.nested(Self::test_words)?)
+                Compound::Test(self.nested(Self::parse_test_words)?)
             }
-            Some("function") => return self.function_keyword(),
+            Some("function") => return self.parse_function_keyword(),
             Some("coproc") => return unclear("a coprocess is started"),
             Some("in") => return self.simple().map(Command::Simple),
             Some(word) if CLOSERS.contains(&word) || word == "!" => {
                 return malformed("a reserved word stands where none may");
             }
-            Some(_) | None => return self.simple_or_function(),
+            Some(_) | None => return self.parse_simple_or_function(),
         };
-        self.with_redirects(compound)
+        self.parse_trailing_redirects(compound)
     }
 
-    fn with_redirects(&mut self, compound: Compound) -> Read<Command> {
+    fn parse_trailing_redirects(&mut self, compound: Compound) -> Read<Command> {
         let mut redirects = Vec::new();
         loop {
             self.blanks();
@@ -218,24 +219,24 @@ impl Reader<'_> {
         }
     }
 
-    fn if_clause(&mut self) -> Read<Compound> {
+    fn parse_if(&mut self) -> Read<Compound> {
         self.at += 2;
         let mut arms = Vec::new();
         let mut otherwise = None;
-        let condition = self.some_list()?;
+        let condition = self.parse_nonempty_list()?;
         self.expect("then")?;
-        arms.push((condition, self.some_list()?));
+        arms.push((condition, self.parse_nonempty_list()?));
         loop {
-            match self.bare_word() {
+            match self.peek_bare_word() {
                 Some("elif") => {
                     self.at += 4;
-                    let condition = self.some_list()?;
+                    let condition = self.parse_nonempty_list()?;
                     self.expect("then")?;
-                    arms.push((condition, self.some_list()?));
+                    arms.push((condition, self.parse_nonempty_list()?));
                 }
                 Some("else") => {
                     self.at += 4;
-                    otherwise = Some(self.some_list()?);
+                    otherwise = Some(self.parse_nonempty_list()?);
                     self.expect("fi")?;
                     break;
                 }
@@ -248,9 +249,9 @@ impl Reader<'_> {
         Ok(Compound::If { arms, otherwise })
     }
 
-    fn do_group(&mut self) -> Read<List> {
+    fn parse_do_group(&mut self) -> Read<List> {
         self.expect("do")?;
-        let body = self.some_list()?;
+        let body = self.parse_nonempty_list()?;
         self.expect("done")?;
         Ok(body)
     }
@@ -258,28 +259,28 @@ impl Reader<'_> {
     /// The body of a `for`, which may also be a group.
     fn for_body(&mut self) -> Read<List> {
         self.newlines()?;
-        if self.bare_word() == Some("{") {
+        if self.peek_bare_word() == Some("{") {
             self.at += 1;
-            let body = self.some_list()?;
+            let body = self.parse_nonempty_list()?;
             self.expect("}")?;
             return Ok(body);
         }
-        self.do_group()
+        self.parse_do_group()
     }
 
-    fn for_clause(&mut self) -> Read<Compound> {
+    fn parse_for(&mut self) -> Read<Compound> {
         self.at += 3;
         self.blanks();
         if self.sees("((") {
             if !self.is_arithmetic()? {
                 return malformed("an arithmetic loop is not closed");
             }
-            let header = self.double_parentheses()?;
+            let header = self.parse_double_parentheses()?;
             self.blanks();
             self.takes(";");
             return Ok(Compound::ArithmeticFor(header, self.for_body()?));
         }
-        let Some(name) = self.bare_word().map(str::to_owned) else {
+        let Some(name) = self.peek_bare_word().map(str::to_owned) else {
             return malformed("a loop has no variable");
         };
         if !is_name(&name) {
@@ -288,14 +289,14 @@ impl Reader<'_> {
         self.at += name.len();
         self.newlines()?;
         let mut words = Vec::new();
-        if self.bare_word() == Some("in") {
+        if self.peek_bare_word() == Some("in") {
             self.at += 2;
             loop {
-                self.blanks_and_comment();
+                self.skip_blanks_and_comment();
                 if matches!(self.peek(), None | Some(b';' | b'\n')) {
                     break;
                 }
-                words.push(self.some_word()?);
+                words.push(self.parse_nonempty_word()?);
             }
         }
         self.blanks();
@@ -303,15 +304,15 @@ impl Reader<'_> {
         Ok(Compound::For { name, words, body: self.for_body()? })
     }
 
-    fn case_clause(&mut self) -> Read<Compound> {
+    fn parse_case(&mut self) -> Read<Compound> {
         self.at += 4;
         self.blanks();
-        let subject = self.some_word()?;
+        let subject = self.parse_nonempty_word()?;
         self.expect("in")?;
         let mut arms = Vec::new();
         loop {
             self.newlines()?;
-            if self.bare_word() == Some("esac") {
+            if self.peek_bare_word() == Some("esac") {
                 self.at += 4;
                 return Ok(Compound::Case { subject, arms });
             }
@@ -319,7 +320,7 @@ impl Reader<'_> {
             let mut patterns = Vec::new();
             loop {
                 self.blanks();
-                patterns.push(self.some_word()?);
+                patterns.push(self.parse_nonempty_word()?);
                 self.blanks();
                 if !self.takes("|") {
                     break;
@@ -332,19 +333,19 @@ impl Reader<'_> {
             if self.takes(";;&") || self.takes(";;") || self.takes(";&") {
                 continue;
             }
-            if self.bare_word() != Some("esac") {
+            if self.peek_bare_word() != Some("esac") {
                 return malformed("a case is not closed");
             }
         }
     }
 
     /// The words between `[[` and `]]`; operators count as words.
-    fn test_words(&mut self) -> Read<Vec<Word>> {
+    fn parse_test_words(&mut self) -> Read<Vec<Word>> {
         let mut words: Vec<Word> = Vec::new();
         let mut open = 0_usize;
         loop {
             self.newlines()?;
-            if self.bare_word() == Some("]]") {
+            if self.peek_bare_word() == Some("]]") {
                 self.at += 2;
                 return if open == 0 && !words.is_empty() {
                     Ok(words)
@@ -353,7 +354,7 @@ impl Reader<'_> {
                 };
             }
             if words.last().is_some_and(|last| last.source == "=~") {
-                words.push(self.regex_word()?);
+                words.push(self.parse_regex_word()?);
                 continue;
             }
             let substitutes = self.sees("<(") || self.sees(">(");
@@ -373,23 +374,23 @@ impl Reader<'_> {
             if matches!(self.peek(), None | Some(b';' | b'&' | b'|')) {
                 return malformed("a test is not closed");
             }
-            words.push(self.some_word()?);
+            words.push(self.parse_nonempty_word()?);
         }
     }
 
-    fn function_keyword(&mut self) -> Read<Command> {
+    fn parse_function_keyword(&mut self) -> Read<Command> {
         self.at += 8;
         self.blanks();
-        let name = self.some_word()?.source;
+        let name = self.parse_nonempty_word()?.source;
         self.blanks();
         if self.takes("(") {
             self.blanks();
             self.expect_byte(b')', "a function is not defined completely")?;
         }
-        self.function_body(name)
+        self.parse_function_body(name)
     }
 
-    fn function_body(&mut self, name: String) -> Read<Command> {
+    fn parse_function_body(&mut self, name: String) -> Read<Command> {
         self.newlines()?;
         let body = self.nested(Self::command)?;
         match body {
@@ -400,7 +401,7 @@ impl Reader<'_> {
         }
     }
 
-    fn simple_or_function(&mut self) -> Read<Command> {
+    fn parse_simple_or_function(&mut self) -> Read<Command> {
         let simple = self.simple()?;
         if self.peek() != Some(b'(') {
             return Ok(Command::Simple(simple));
@@ -409,7 +410,7 @@ impl Reader<'_> {
         self.blanks();
         self.expect_byte(b')', "a parenthesis stands where none may")?;
         match simple.words.as_slice() {
-            [name] if simple.spelled.len() == 1 => self.function_body(name.source.clone()),
+            [name] if simple.spelled.len() == 1 => self.parse_function_body(name.source.clone()),
             _ => malformed("a parenthesis stands where none may"),
         }
     }
@@ -418,7 +419,7 @@ impl Reader<'_> {
     fn simple(&mut self) -> Read<Simple> {
         let mut simple = Simple::default();
         loop {
-            self.blanks_and_comment();
+            self.skip_blanks_and_comment();
             if let Some((redirect, source)) = self.redirect()? {
                 simple.redirects.push(redirect);
                 simple.spelled.push(source);
@@ -451,7 +452,7 @@ impl Reader<'_> {
                 }
                 continue;
             }
-            let word = self.some_word()?;
+            let word = self.parse_nonempty_word()?;
             // bash 5.2 prints what it has read of a substitution with redirects last, and reads it again.
             if in_prefix && !simple.redirects.is_empty() && is_reserved(&word.source) {
                 return unclear("a reserved word after a redirect");
@@ -471,18 +472,18 @@ impl Reader<'_> {
         }
         // The longest spelling first.
         let kinds = [
-            ("<<<", RedirectKind::HereString),
-            ("<<-", RedirectKind::HereDocument),
-            ("<<", RedirectKind::HereDocument),
-            ("<&", RedirectKind::DuplicateInput),
-            ("<>", RedirectKind::ReadWrite),
-            (">>", RedirectKind::Append),
-            (">&", RedirectKind::DuplicateOutput),
-            (">|", RedirectKind::Write),
-            ("<", RedirectKind::Read),
-            (">", RedirectKind::Write),
-            ("&>>", RedirectKind::Both),
-            ("&>", RedirectKind::Both),
+            ("<<<", BashRedirectKind::HereString),
+            ("<<-", BashRedirectKind::HereDocument),
+            ("<<", BashRedirectKind::HereDocument),
+            ("<&", BashRedirectKind::DuplicateInput),
+            ("<>", BashRedirectKind::ReadWrite),
+            (">>", BashRedirectKind::Append),
+            (">&", BashRedirectKind::DuplicateOutput),
+            (">|", BashRedirectKind::Write),
+            ("<", BashRedirectKind::Read),
+            (">", BashRedirectKind::Write),
+            ("&>>", BashRedirectKind::Both),
+            ("&>", BashRedirectKind::Both),
         ];
         if self.sees("<(") || self.sees(">(") {
             return if self.at == start {
@@ -499,13 +500,13 @@ impl Reader<'_> {
             return unclear("an operator goes on with a backslash");
         }
         self.blanks();
-        if kind == RedirectKind::HereDocument {
-            let number = self.here_delimiter(operator == "<<-")?;
+        if kind == BashRedirectKind::HereDocument {
+            let number = self.parse_here_delimiter(operator == "<<-")?;
             let source = self.since(start).to_owned();
             let redirect = Redirect { kind, target: Word::default(), body: Some(number), sets_variable };
             return Ok(Some((redirect, source)));
         }
-        let target = self.some_word()?;
+        let target = self.parse_nonempty_word()?;
         let source = self.since(start).to_owned();
         Ok(Some((Redirect { kind, target, body: None, sets_variable }, source)))
     }

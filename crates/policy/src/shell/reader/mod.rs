@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Steps over blanks and, at the start of a word, a comment.
-    fn blanks_and_comment(&mut self) {
+    fn skip_blanks_and_comment(&mut self) {
         self.blanks();
         if self.raw(0) == Some(b'#') {
             // A backslash does not continue a comment.
@@ -141,17 +141,17 @@ impl<'a> Reader<'a> {
     /// Steps over blanks, comments and newlines, and reads the here-documents that follow a newline.
     fn newlines(&mut self) -> Read<()> {
         loop {
-            self.blanks_and_comment();
+            self.skip_blanks_and_comment();
             if self.raw(0) != Some(b'\n') {
                 return Ok(());
             }
             self.at += 1;
-            self.here_documents()?;
+            self.parse_here_documents()?;
         }
     }
 
     /// The delimiter of a here-document, whose text comes after the next newline.
-    fn here_delimiter(&mut self, strip_tabs: bool) -> Read<usize> {
+    fn parse_here_delimiter(&mut self, strip_tabs: bool) -> Read<usize> {
         let start = self.at;
         let mut delimiter = String::new();
         let mut expands = true;
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the texts of the here-documents announced on the line that just ended.
-    fn here_documents(&mut self) -> Read<()> {
+    fn parse_here_documents(&mut self) -> Read<()> {
         if self.substitutions > 0 && self.pending.len() > 1 {
             // bash 5.2 prints what it has read of a substitution and reads it again; it mixes up several texts.
             return unclear("several here-documents of one line in a substitution");
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
                 text.push('\n');
             }
             let body = if pending.expands {
-                self.here_text(&text)?
+                self.parse_here_text(&text)?
             } else {
                 Body { pieces: vec![super::syntax::Piece::Literal { text, quoted: true }] }
             };

@@ -33,7 +33,7 @@ impl Reader<'_> {
             Some(b'"') => {
                 self.at += 1;
                 pieces.push(Piece::Literal { text: String::new(), quoted: true });
-                let inner = self.nested(Self::double_quoted)?;
+                let inner = self.nested(Self::parse_double_quoted)?;
                 pieces.extend(inner);
             }
             Some(b'\\') => {
@@ -51,7 +51,7 @@ impl Reader<'_> {
     }
 
     /// What stands between double quotes, the closing one included.
-    fn double_quoted(&mut self) -> Read<Vec<Piece>> {
+    fn parse_double_quoted(&mut self) -> Read<Vec<Piece>> {
         let mut pieces = Vec::new();
         let mut text = String::new();
         loop {
@@ -62,18 +62,18 @@ impl Reader<'_> {
                     flush(&mut text, &mut pieces);
                     return Ok(pieces);
                 }
-                Some(_) => self.quoted_piece(&mut text, &mut pieces, b"$`\"\\")?,
+                Some(_) => self.parse_quoted_piece(&mut text, &mut pieces, b"$`\"\\")?,
             }
         }
     }
 
     /// The text of a here-document that is expanded.
-    pub(super) fn here_text(&mut self, text: &str) -> Read<Body> {
+    pub(super) fn parse_here_text(&mut self, text: &str) -> Read<Body> {
         self.inside(text, |reader| {
             let mut pieces = Vec::new();
             let mut text = String::new();
             while reader.peek().is_some() {
-                reader.quoted_piece(&mut text, &mut pieces, b"$`\\")?;
+                reader.parse_quoted_piece(&mut text, &mut pieces, b"$`\\")?;
             }
             flush(&mut text, &mut pieces);
             Ok(Body { pieces })
@@ -81,7 +81,12 @@ impl Reader<'_> {
     }
 
     /// One character or expansion where double quotes rule; a backslash escapes only `escapable`.
-    fn quoted_piece(&mut self, text: &mut String, pieces: &mut Vec<Piece>, escapable: &[u8]) -> Read<()> {
+    fn parse_quoted_piece(
+        &mut self,
+        text: &mut String,
+        pieces: &mut Vec<Piece>,
+        escapable: &[u8],
+    ) -> Read<()> {
         match self.raw(0) {
             Some(b'$') => {
                 flush(text, pieces);
@@ -107,13 +112,13 @@ impl Reader<'_> {
         match self.peek() {
             Some(b'\'') if !quoted => {
                 self.at += 1;
-                let text = self.ansi_c()?;
+                let text = self.parse_ansi_c_string()?;
                 Ok(Piece::Literal { text, quoted: true })
             }
             Some(b'"') if !quoted => unclear("a string is translated"),
             Some(b'(') => {
                 if self.is_arithmetic()? {
-                    return Ok(Piece::Arithmetic { pieces: self.double_parentheses()? });
+                    return Ok(Piece::Arithmetic { pieces: self.parse_double_parentheses()? });
                 }
                 self.at += 1;
                 Ok(Piece::Command { list: self.substitution()?, quoted })
@@ -292,14 +297,14 @@ impl Reader<'_> {
                     self.at += 1;
                     text.extend(self.bump());
                 }
-                Some(_) => self.quoted_piece(&mut text, &mut pieces, b"")?,
+                Some(_) => self.parse_quoted_piece(&mut text, &mut pieces, b"")?,
             }
         }
     }
 
     /// `((…))`, if [`Reader::is_arithmetic`] has found it to be next; stepped over.
-    pub(super) fn double_parentheses(&mut self) -> Read<Vec<Piece>> {
-        let end = self.closing_parenthesis(2).map(|(end, _)| end + 2);
+    pub(super) fn parse_double_parentheses(&mut self) -> Read<Vec<Piece>> {
+        let end = self.find_closing_parenthesis(2).map(|(end, _)| end + 2);
         self.at += 2;
         let pieces = self.arithmetic("))")?;
         // Two ways to find the end, by counting and by reading: where they differ, bash may side with either.
@@ -311,10 +316,10 @@ impl Reader<'_> {
 
     /// Arithmetic up to `close`, which is stepped over. Quotes would quote here or not, so there may be none.
     pub(super) fn arithmetic(&mut self, close: &str) -> Read<Vec<Piece>> {
-        self.nested(|reader| reader.arithmetic_text(close))
+        self.nested(|reader| reader.parse_arithmetic_text(close))
     }
 
-    fn arithmetic_text(&mut self, close: &str) -> Read<Vec<Piece>> {
+    fn parse_arithmetic_text(&mut self, close: &str) -> Read<Vec<Piece>> {
         let mut pieces = Vec::new();
         let mut text = String::new();
         // bash counts only the kind of bracket that closes.
@@ -355,25 +360,25 @@ impl Reader<'_> {
                     self.at += 1;
                     text.push(char::from(byte));
                 }
-                Some(_) => self.quoted_piece(&mut text, &mut pieces, b"")?,
+                Some(_) => self.parse_quoted_piece(&mut text, &mut pieces, b"")?,
             }
         }
     }
 
     /// What stands between `$'` and `'`, decoded.
-    fn ansi_c(&mut self) -> Read<String> {
+    fn parse_ansi_c_string(&mut self) -> Read<String> {
         let mut text = String::new();
         loop {
             match self.bump() {
                 None => return malformed("a quote is not closed"),
                 Some('\'') => return Ok(text),
-                Some('\\') => text.push(self.ansi_c_escape()?),
+                Some('\\') => text.push(self.parse_ansi_c_escape()?),
                 Some(character) => text.push(character),
             }
         }
     }
 
-    fn ansi_c_escape(&mut self) -> Read<char> {
+    fn parse_ansi_c_escape(&mut self) -> Read<char> {
         let Some(escape) = self.bump() else { return malformed("a quote is not closed") };
         let code = match escape {
             'a' => 7,

@@ -6,7 +6,7 @@ use super::{Read, Reader, malformed, unclear};
 
 /// What a word may hold besides ordinary characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Extent {
+enum WordContext {
     /// A word of a command.
     Argument,
     /// A regular expression in `[[ … ]]`, where operators are text.
@@ -15,18 +15,18 @@ enum Extent {
 
 impl Reader<'_> {
     /// A word that must be there.
-    pub(super) fn some_word(&mut self) -> Read<Word> {
-        let word = self.word(Extent::Argument)?;
+    pub(super) fn parse_nonempty_word(&mut self) -> Read<Word> {
+        let word = self.word(WordContext::Argument)?;
         if word.source.is_empty() { malformed("a word is missing") } else { Ok(word) }
     }
 
     /// The right side of `=~`.
-    pub(super) fn regex_word(&mut self) -> Read<Word> {
-        let word = self.word(Extent::Regex)?;
+    pub(super) fn parse_regex_word(&mut self) -> Read<Word> {
+        let word = self.word(WordContext::Regex)?;
         if word.source.is_empty() { malformed("a word is missing") } else { Ok(word) }
     }
 
-    fn word(&mut self, extent: Extent) -> Read<Word> {
+    fn word(&mut self, extent: WordContext) -> Read<Word> {
         self.peek();
         let start = self.at;
         let mut pieces = Vec::new();
@@ -44,7 +44,7 @@ impl Reader<'_> {
             }
             match byte {
                 b' ' | b'\t' | b'\n' if open == 0 => break,
-                b'<' | b'>' if self.raw(1) == Some(b'(') && extent == Extent::Argument => {
+                b'<' | b'>' if self.raw(1) == Some(b'(') && extent == WordContext::Argument => {
                     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) && pieces.is_empty()
                     {
                         return unclear("a descriptor and a process substitution");
@@ -54,14 +54,14 @@ impl Reader<'_> {
                     let list = self.substitution()?;
                     pieces.push(Piece::Process { list });
                 }
-                b'(' if extent == Extent::Argument => {
+                b'(' if extent == WordContext::Argument => {
                     // `name()` ends the word; `*(…)` and its like depend on an option of the shell.
                     if text.ends_with(['?', '*', '+', '@', '!']) {
                         return unclear("an extended glob");
                     }
                     break;
                 }
-                b';' | b'&' | b'|' | b'<' | b'>' | b')' if extent == Extent::Argument => break,
+                b';' | b'&' | b'|' | b'<' | b'>' | b')' if extent == WordContext::Argument => break,
                 b'<' | b'>' if self.raw(1) == Some(b'(') => {
                     return unclear("a process substitution in a regular expression");
                 }
@@ -141,7 +141,7 @@ impl Reader<'_> {
                 if self.takes(")") {
                     break;
                 }
-                values.push(self.some_word()?);
+                values.push(self.parse_nonempty_word()?);
             }
             // What follows belongs to the word for bash, a `#` too, which then begins no comment.
             let ends = |byte: u8| {
@@ -151,7 +151,7 @@ impl Reader<'_> {
                 return unclear("text stands right behind an array");
             }
         } else {
-            values.push(self.word(Extent::Argument)?);
+            values.push(self.word(WordContext::Argument)?);
         }
         Ok(Some(Assignment { name, subscript, values, array, source: self.since(start).to_owned() }))
     }
@@ -196,7 +196,7 @@ impl Reader<'_> {
         if self.raw(1) != Some(b'(') {
             return Ok(false);
         }
-        let Some((end, inside)) = self.closing_parenthesis(2) else {
+        let Some((end, inside)) = self.find_closing_parenthesis(2) else {
             return malformed("a parenthesis is not closed");
         };
         if self.text.as_bytes().get(end + 1) == Some(&b')') {
@@ -211,7 +211,7 @@ impl Reader<'_> {
 
     /// Where the parenthesis closes that was opened last of the next `skip` bytes, and what stands inside,
     /// if nothing in it quoted.
-    pub(super) fn closing_parenthesis(&self, skip: usize) -> Option<(usize, &str)> {
+    pub(super) fn find_closing_parenthesis(&self, skip: usize) -> Option<(usize, &str)> {
         let start = self.at + skip;
         let rest = self.text.get(start..)?;
         let mut open = 1_usize;

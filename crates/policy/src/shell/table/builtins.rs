@@ -1,20 +1,20 @@
 //! What bash itself does.
 
-use super::{ENTRY, Entry, Operands};
+use super::{ENTRY, Entry, OperandKind};
 
 /// Builtins that read or print only. `echo` takes whatever is no option of its own as text.
 pub(in super::super) const ENTRIES: &[Entry] = &[
-    Entry { names: &["pwd"], flags: "LP", operands: Operands::Nothing, ..ENTRY },
-    Entry { names: &["type"], flags: "aftpP", operands: Operands::Text, ..ENTRY },
-    Entry { names: &["true", "false", ":"], flags: "", operands: Operands::Text, ..ENTRY },
+    Entry { names: &["pwd"], flags: "LP", operands: OperandKind::Nothing, ..ENTRY },
+    Entry { names: &["type"], flags: "aftpP", operands: OperandKind::Text, ..ENTRY },
+    Entry { names: &["true", "false", ":"], flags: "", operands: OperandKind::Text, ..ENTRY },
     Entry {
         names: &["exit", "return", "break", "continue", "times", "help"],
         flags: "dms",
-        operands: Operands::Text,
+        operands: OperandKind::Text,
         ..ENTRY
     },
-    Entry { names: &["dirs", "jobs"], flags: "lpvnrs", operands: Operands::Nothing, ..ENTRY },
-    Entry { names: &["wait"], operands: Operands::Text, hazards: &["-p"], ..ENTRY },
+    Entry { names: &["dirs", "jobs"], flags: "lpvnrs", operands: OperandKind::Nothing, ..ENTRY },
+    Entry { names: &["wait"], operands: OperandKind::Text, hazards: &["-p"], ..ENTRY },
 ];
 
 /// Builtins after which words mean something else, or later commands run in another way.

@@ -1,6 +1,6 @@
 //! Programs that list and describe files.
 
-use super::{ENTRY, Entry, Operands};
+use super::{ENTRY, Entry, OperandKind};
 
 /// The family.
 pub(in super::super) const ENTRIES: &[Entry] = &[
@@ -16,7 +16,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             kibibytes numeric-uid-gid literal hide-control-chars show-control-chars quote-name \
             quoting-style= reverse recursive size sort= time= time-style= tabsize= width= context zero \
             help version",
-        operands: Operands::Here,
+        operands: OperandKind::Here,
         ..ENTRY
     },
     Entry {
@@ -30,7 +30,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             only-dirs only-files ignore-glob= git-ignore binary bytes group header links inode modified mounts \
             numeric blocksize time= accessed created changed time-style= total-size no-permissions octal-permissions \
             no-filesize no-user no-time git no-git git-repos extended context width= help version",
-        operands: Operands::Here,
+        operands: OperandKind::Here,
         ..ENTRY
     },
     Entry {
@@ -72,7 +72,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         long: "null all apparent-size block-size= bytes total dereference-args max-depth= human-readable \
             inodes dereference count-links no-dereference separate-dirs si summarize threshold= time? \
             time-style= exclude-from< exclude= one-file-system help version",
-        operands: Operands::Tree,
+        operands: OperandKind::Tree,
         ..ENTRY
     },
     Entry {
@@ -89,7 +89,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         valued: "LPIT",
         long: "dirsfirst filesfirst gitignore matchdirs ignore-case noreport inodes device prune filelimit= \
             si du timefmt= sort? charset= metafirst help version",
-        operands: Operands::Tree,
+        operands: OperandKind::Tree,
         hazards: &["-o", "-R", "-H", "--output", "--fromfile", "--fromtabfile", "--gitfile", "--infofile"],
         ..ENTRY
     },
@@ -112,10 +112,10 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         flags: "az",
         valued: "s",
         long: "multiple suffix= zero help version",
-        operands: Operands::Text,
+        operands: OperandKind::Text,
         ..ENTRY
     },
     Entry { names: &["namei"], flags: "lmnovx", long: "long modes owners vertical nosymlinks", ..ENTRY },
-    Entry { names: &["which"], flags: "as", long: "all version help", operands: Operands::Text, ..ENTRY },
-    Entry { names: &["whereis"], flags: "bmsul", operands: Operands::Text, ..ENTRY },
+    Entry { names: &["which"], flags: "as", long: "all version help", operands: OperandKind::Text, ..ENTRY },
+    Entry { names: &["whereis"], flags: "bmsul", operands: OperandKind::Text, ..ENTRY },
 ];

@@ -5,8 +5,8 @@
 
 use super::super::expand::Arg;
 use super::git_readers::{BRANCH, CONFIG, GIT, HELP, READERS, TAG};
-use super::git_shows::GitShows;
-use super::git_words::GitWords;
+use super::git_shows::GitShownFiles;
+use super::git_words::GitArgs;
 use super::{Entry, Use};
 use toolgate_proto::Scope;
 
@@ -17,7 +17,7 @@ pub(in super::super) struct GitUse {
     /// The position of the subcommand among the arguments.
     pub(in super::super) subcommand: Option<usize>,
     /// Which files it shows.
-    pub(in super::super) shows: GitShows,
+    pub(in super::super) shows: GitShownFiles,
 }
 
 /// Judges the arguments after the word `git`.
@@ -70,12 +70,12 @@ pub(in super::super) fn judge(args: &[Arg]) -> GitUse {
         let read_only = !args.is_empty()
             && args.iter().all(|arg| matches!(arg.known(), Some("--help" | "-h" | "--no-pager" | "-P")));
         let used = Use { hazard, read_only, ..Use::default() };
-        return GitUse { used, subcommand: None, shows: GitShows::default() };
+        return GitUse { used, subcommand: None, shows: GitShownFiles::default() };
     };
     let rest = args.get(at + 1..).unwrap_or_default();
     let (mut used, mut shows) = match subcommand.known() {
-        Some(name) => subcommand_use(name, rest),
-        None => (Use { hazard: true, ..Use::default() }, GitShows::default()),
+        Some(name) => judge_subcommand(name, rest),
+        None => (Use { hazard: true, ..Use::default() }, GitShownFiles::default()),
     };
     used.read_only &= quiet;
     used.hazard |= hazard;
@@ -112,20 +112,21 @@ fn sets_nothing(setting: &str) -> bool {
     !key.contains('.')
 }
 
-fn subcommand_use(name: &str, args: &[Arg]) -> (Use, GitShows) {
+fn judge_subcommand(name: &str, args: &[Arg]) -> (Use, GitShownFiles) {
     let texts: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
     let literal = args.iter().all(|arg| arg.known().is_some());
-    let plainly =
-        |read_only: bool| (Use { read_only: read_only && literal, ..Use::default() }, GitShows::default());
+    let plainly = |read_only: bool| {
+        (Use { read_only: read_only && literal, ..Use::default() }, GitShownFiles::default())
+    };
     match name {
         "branch" => {
-            let words = GitWords::read(&BRANCH, args);
+            let words = GitArgs::read(&BRANCH, args);
             // A name creates a branch unless an option says to list.
             let lists = words.has(&["list", "l", "a", "r", "all", "remotes"]) || words.has(FILTERS);
             listed(&words, words.operands.is_empty() && words.paths.is_empty() || lists)
         }
         "tag" => {
-            let words = GitWords::read(&TAG, args);
+            let words = GitArgs::read(&TAG, args);
             let lists = words.has(&["list", "l", "n"]) || words.has(FILTERS);
             listed(&words, words.operands.is_empty() && words.paths.is_empty() || lists)
         }
@@ -138,15 +139,15 @@ fn subcommand_use(name: &str, args: &[Arg]) -> (Use, GitShows) {
         )),
         "stash" => match (texts.first(), args.split_first()) {
             (Some(&"list"), Some((_, rest))) => {
-                let words = GitWords::read(&log_entry(), rest);
-                (used(&words, true), GitShows::log(&words))
+                let words = GitArgs::read(&log_option_table(), rest);
+                (used(&words, true), GitShownFiles::log(&words))
             }
             (Some(&"show"), Some((_, rest))) => {
-                let words = GitWords::read(&log_entry(), rest);
+                let words = GitArgs::read(&log_option_table(), rest);
                 // Which form it has is a setting, too.
-                (used(&words, true), GitShows { whole: true, ..GitShows::names(&words) })
+                (used(&words, true), GitShownFiles { whole: true, ..GitShownFiles::names(&words) })
             }
-            _ => (Use { hazard: runs_something(name, args), ..Use::default() }, GitShows::default()),
+            _ => (Use { hazard: runs_program(name, args), ..Use::default() }, GitShownFiles::default()),
         },
         "reflog" => match (texts.first(), args.split_first()) {
             (Some(&"exists"), _) => plainly(true),
@@ -159,12 +160,12 @@ fn subcommand_use(name: &str, args: &[Arg]) -> (Use, GitShows) {
         }
         "submodule" => {
             let (mut used, shows) = plainly(texts.as_slice() == ["status"]);
-            used.hazard = texts.contains(&"foreach") || runs_something(name, args);
+            used.hazard = texts.contains(&"foreach") || runs_program(name, args);
             (used, shows)
         }
         "notes" => plainly(matches!(texts.as_slice(), ["list"] | ["show"])),
         "config" => {
-            let words = GitWords::read(&CONFIG, args);
+            let words = GitArgs::read(&CONFIG, args);
             let operands: Vec<&str> =
                 words.operands.iter().chain(&words.paths).map(|arg| arg.text.as_str()).collect();
             let asks = words.has(&["get", "get-all", "get-regexp", "get-urlmatch", "list", "l"]);
@@ -178,32 +179,32 @@ fn subcommand_use(name: &str, args: &[Arg]) -> (Use, GitShows) {
             let mut used = used(&words, reads && literal);
             // A setting that is written may name a program.
             used.hazard |= !used.read_only;
-            (used, GitShows::default())
+            (used, GitShownFiles::default())
         }
         "symbolic-ref" => {
             let shown = matches!(texts.as_slice(), [_] | ["--short" | "-q", _] | ["-q", "--short", _]);
             plainly(shown && texts.last().is_some_and(|name| !name.starts_with('-')))
         }
         "help" => {
-            let words = GitWords::read(&HELP, args);
+            let words = GitArgs::read(&HELP, args);
             // A topic starts a viewer.
             let mut used = used(&words, words.operands.is_empty() && words.paths.is_empty());
-            used.hazard |= runs_something(name, args);
-            (used, GitShows::default())
+            used.hazard |= runs_program(name, args);
+            (used, GitShownFiles::default())
         }
         _ => match READERS.iter().find(|entry| entry.names.contains(&name)) {
             Some(entry) => read(name, entry, args),
             None => {
-                let shows = GitShows { whole: SHOWERS.contains(&name), ..GitShows::default() };
-                (Use { hazard: runs_something(name, args), ..Use::default() }, shows)
+                let shows = GitShownFiles { whole: SHOWERS.contains(&name), ..GitShownFiles::default() };
+                (Use { hazard: runs_program(name, args), ..Use::default() }, shows)
             }
         },
     }
 }
 
 /// One of the listed readers.
-fn read(name: &str, entry: &Entry, args: &[Arg]) -> (Use, GitShows) {
-    let words = GitWords::read(entry, args);
+fn read(name: &str, entry: &Entry, args: &[Arg]) -> (Use, GitShownFiles) {
+    let words = GitArgs::read(entry, args);
     let remerges =
         words.values(&["diff-merges"]).any(|value| value.live.is_some() || value.text.starts_with('r'));
     let enters = words
@@ -212,43 +213,45 @@ fn read(name: &str, entry: &Entry, args: &[Arg]) -> (Use, GitShows) {
     let (allowed, shows) = match name {
         "diff" => {
             let two = words.operands.len() + words.paths.len() == 2;
-            (!words.has(&["no-index"]) || two, GitShows::diff(&words))
+            (!words.has(&["no-index"]) || two, GitShownFiles::diff(&words))
         }
         // What is not told to leave submodules alone looks into them.
-        "diff-index" | "diff-files" => (words.has(&["ignore-submodules", "cached"]), GitShows::diff(&words)),
-        "diff-tree" => (true, GitShows::diff(&words)),
-        "log" | "whatchanged" => (true, GitShows::log(&words)),
-        "show" => (true, GitShows::show(&words)),
-        "blame" | "annotate" => (true, GitShows::file(&words)),
-        "grep" => (true, GitShows::search(&words)),
+        "diff-index" | "diff-files" => {
+            (words.has(&["ignore-submodules", "cached"]), GitShownFiles::diff(&words))
+        }
+        "diff-tree" => (true, GitShownFiles::diff(&words)),
+        "log" | "whatchanged" => (true, GitShownFiles::log(&words)),
+        "show" => (true, GitShownFiles::show(&words)),
+        "blame" | "annotate" => (true, GitShownFiles::file(&words)),
+        "grep" => (true, GitShownFiles::search(&words)),
         // What it is asked for comes by its input, or is everything.
         "cat-file" => {
             let all = words.has(&["batch"]);
-            let shows = GitShows::object(&words);
-            (!all, GitShows { whole: shows.whole || all, ..shows })
+            let shows = GitShownFiles::object(&words);
+            (!all, GitShownFiles { whole: shows.whole || all, ..shows })
         }
-        "range-diff" => (true, GitShows { whole: true, ..GitShows::default() }),
-        "status" if words.has(&["v", "verbose"]) => (true, GitShows::paths(&words)),
+        "range-diff" => (true, GitShownFiles { whole: true, ..GitShownFiles::default() }),
+        "status" if words.has(&["v", "verbose"]) => (true, GitShownFiles::paths(&words)),
         "for-each-ref" => return listed(&words, true),
-        _ => (true, GitShows::names(&words)),
+        _ => (true, GitShownFiles::names(&words)),
     };
     (used(&words, allowed && !remerges && !enters), shows)
 }
 
-fn logged(args: &[Arg]) -> (Use, GitShows) {
-    let words = GitWords::read(&log_entry(), args);
+fn logged(args: &[Arg]) -> (Use, GitShownFiles) {
+    let words = GitArgs::read(&log_option_table(), args);
     let remerges =
         words.values(&["diff-merges"]).any(|value| value.live.is_some() || value.text.starts_with('r'));
-    (used(&words, !remerges), GitShows::log(&words))
+    (used(&words, !remerges), GitShownFiles::log(&words))
 }
 
 /// A list of references: by its format it may print what they point to.
-fn listed(words: &GitWords, lists: bool) -> (Use, GitShows) {
+fn listed(words: &GitArgs, lists: bool) -> (Use, GitShownFiles) {
     let raw = words.values(&["format"]).any(|format| format.live.is_some() || format.text.contains("raw"));
-    (used(words, lists), GitShows { whole: raw, ..GitShows::default() })
+    (used(words, lists), GitShownFiles { whole: raw, ..GitShownFiles::default() })
 }
 
-fn used(words: &GitWords, allowed: bool) -> Use {
+fn used(words: &GitArgs, allowed: bool) -> Use {
     Use {
         read_only: words.listed && allowed,
         hazard: words.hazard,
@@ -278,12 +281,12 @@ const SHOWERS: &[&str] = &[
     "upload-pack",
 ];
 
-fn log_entry() -> Entry {
+fn log_option_table() -> Entry {
     READERS.iter().find(|entry| entry.names.contains(&"log")).copied().unwrap_or(GIT)
 }
 
 /// Whether a subcommand that changes things is told to run a program of the caller's choice.
-fn runs_something(name: &str, args: &[Arg]) -> bool {
+fn runs_program(name: &str, args: &[Arg]) -> bool {
     const RUNNERS: &[&str] = &[
         "citool",
         "credential",

@@ -1,6 +1,6 @@
 //! The entries of git's reading subcommands.
 
-use super::{ENTRY, Entry, Operands};
+use super::{ENTRY, Entry, OperandKind};
 
 /// Options that make any subcommand write a file, run a program or reach out.
 pub(super) const HAZARDS: &[&str] = &[
@@ -182,10 +182,16 @@ pub(super) const READERS: &[Entry] = &[
         long: "no-color color? no-dual-color left-only right-only stat? abbrev?",
         ..GIT
     },
-    Entry { names: &["var", "version"], flags: "l", long: "build-options", operands: Operands::Text, ..GIT },
+    Entry {
+        names: &["var", "version"],
+        flags: "l",
+        long: "build-options",
+        operands: OperandKind::Text,
+        ..GIT
+    },
 ];
 
-pub(super) const GIT: Entry = Entry { operands: Operands::Revisions, hazards: HAZARDS, ..ENTRY };
+pub(super) const GIT: Entry = Entry { operands: OperandKind::Revisions, hazards: HAZARDS, ..ENTRY };
 
 /// Listing branches, tags, remotes and so on: harmless only in these forms.
 pub(super) const BRANCH: Entry = Entry {
@@ -211,6 +217,6 @@ pub(super) const CONFIG: Entry = Entry {
     flags: "lz",
     long: "get get-all get-regexp get-urlmatch list local worktree name-only show-origin show-scope \
             null includes no-includes bool int bool-or-int path type= default=",
-    operands: Operands::Text,
+    operands: OperandKind::Text,
     ..GIT
 };

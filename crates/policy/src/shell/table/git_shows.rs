@@ -4,12 +4,12 @@
 //! One that shows patches or objects shows the files that its paths name, or any file of the repository.
 
 use super::super::expand::Arg;
-use super::git_words::GitWords;
+use super::git_words::GitArgs;
 use toolgate_proto::Scope;
 
 /// What a command shows.
 #[derive(Debug, Default)]
-pub(in super::super) struct GitShows {
+pub(in super::super) struct GitShownFiles {
     /// Any file of the repository.
     pub(in super::super) whole: bool,
     /// Files and directories, seen from the working directory.
@@ -63,11 +63,11 @@ const CONTENT: &[&str] = &[
 ];
 
 /// Options that make more be shown than the paths name.
-const BEYOND_PATHS: &[&str] = &["full-diff", "follow"];
+const BEYOND_PATHS_OPTIONS: &[&str] = &["full-diff", "follow"];
 
-impl GitShows {
+impl GitShownFiles {
     /// Only names: what a path leads to matters where it leaves the workspace.
-    pub(super) fn names(words: &GitWords) -> Self {
+    pub(super) fn names(words: &GitArgs) -> Self {
         let leaves = |arg: &&Arg| {
             arg.tilde || arg.text.starts_with('/') || arg.text.split('/').any(|name| name == "..")
         };
@@ -76,7 +76,7 @@ impl GitShows {
     }
 
     /// What a diff between states shows.
-    pub(super) fn diff(words: &GitWords) -> Self {
+    pub(super) fn diff(words: &GitArgs) -> Self {
         if words.has(&["no-index"]) {
             let both = words.operands.iter().chain(&words.paths);
             return Self { here: both.map(|arg| (arg.clone(), Scope::Tree)).collect(), ..Self::default() };
@@ -97,11 +97,11 @@ impl GitShows {
     }
 
     /// What a walk over history shows.
-    pub(super) fn log(words: &GitWords) -> Self {
+    pub(super) fn log(words: &GitArgs) -> Self {
         if !words.has(CONTENT) {
             return Self::names(words);
         }
-        if words.has(&["L"]) && !words.has(BEYOND_PATHS) {
+        if words.has(&["L"]) && !words.has(BEYOND_PATHS_OPTIONS) {
             let ranges = words.values(&["L"]);
             let files = ranges.filter_map(|range| range.text.rsplit_once(':'));
             let mut out = Self::names(words);
@@ -112,7 +112,7 @@ impl GitShows {
     }
 
     /// What `show` shows: a commit as `log` does, a file as it is.
-    pub(super) fn show(words: &GitWords) -> Self {
+    pub(super) fn show(words: &GitArgs) -> Self {
         let names_only = words.has(NAMES) && !words.has(CONTENT);
         let (objects, others): (Vec<Arg>, Vec<Arg>) =
             words.operands.iter().cloned().partition(|arg| object(arg).is_some());
@@ -136,7 +136,7 @@ impl GitShows {
     }
 
     /// What `cat-file` shows.
-    pub(super) fn object(words: &GitWords) -> Self {
+    pub(super) fn object(words: &GitArgs) -> Self {
         let kind = words
             .operands
             .first()
@@ -152,7 +152,7 @@ impl GitShows {
     }
 
     /// What `grep` searches.
-    pub(super) fn search(words: &GitWords) -> Self {
+    pub(super) fn search(words: &GitArgs) -> Self {
         let skipped = usize::from(!words.has(&["e"]));
         let operands = words.operands.get(skipped..).unwrap_or_default();
         if words.has(&["no-index"]) {
@@ -165,11 +165,11 @@ impl GitShows {
             }
             return out;
         }
-        let rest = GitWords {
+        let rest = GitArgs {
             operands: operands.to_vec(),
             paths: words.paths.clone(),
             divided: words.divided,
-            ..GitWords::default()
+            ..GitArgs::default()
         };
         if !words.divided && !operands.is_empty() && operands.iter().all(|arg| object(arg).is_some()) {
             let mut out = Self::default();
@@ -180,7 +180,7 @@ impl GitShows {
     }
 
     /// What `blame` shows: one file.
-    pub(super) fn file(words: &GitWords) -> Self {
+    pub(super) fn file(words: &GitArgs) -> Self {
         let mut out = Self::default();
         out.operands(&words.operands);
         out.here.extend(words.paths.iter().map(|path| (path.clone(), Scope::Entry)));
@@ -188,8 +188,8 @@ impl GitShows {
     }
 
     /// Any file that the paths leave, or any at all.
-    pub(super) fn paths(words: &GitWords) -> Self {
-        let mut out = Self { whole: words.has(BEYOND_PATHS), ..Self::default() };
+    pub(super) fn paths(words: &GitArgs) -> Self {
+        let mut out = Self { whole: words.has(BEYOND_PATHS_OPTIONS), ..Self::default() };
         out.objects(&words.operands, Scope::Tree);
         let named = out.here.len() + out.top.len();
         for path in &words.paths {

@@ -9,7 +9,7 @@ const DEFAULT_AT_END: &[&str] =
 
 /// What the words of one use come to.
 #[derive(Debug, Default)]
-pub(super) struct GitWords {
+pub(super) struct GitArgs {
     /// Every option is one that the entry lists.
     pub(super) listed: bool,
     /// An option was seen, or may be there, that writes, runs or sends something.
@@ -26,13 +26,13 @@ pub(super) struct GitWords {
     pub(super) divided: bool,
 }
 
-enum Takes {
+enum GitOptionValueKind {
     Nothing,
     Value,
     File,
 }
 
-impl GitWords {
+impl GitArgs {
     /// Takes the words apart.
     pub(super) fn read(entry: &Entry, args: &[Arg]) -> Self {
         let mut out = Self { listed: true, ..Self::default() };
@@ -62,8 +62,9 @@ impl GitWords {
                 None => out.cluster(entry, arg.text.strip_prefix('-').unwrap_or_default()),
             };
             let value = match (&takes, attached) {
-                (Takes::Nothing, attached) | (Takes::Value | Takes::File, attached @ Some(_)) => attached,
-                (Takes::Value | Takes::File, None) => {
+                (GitOptionValueKind::Nothing, attached)
+                | (GitOptionValueKind::Value | GitOptionValueKind::File, attached @ Some(_)) => attached,
+                (GitOptionValueKind::Value | GitOptionValueKind::File, None) => {
                     let next = words.next().cloned();
                     out.listed &= match &next {
                         Some(next) => !next.splits,
@@ -72,7 +73,7 @@ impl GitWords {
                     next
                 }
             };
-            if let (Takes::File, Some(file)) = (&takes, &value) {
+            if let (GitOptionValueKind::File, Some(file)) = (&takes, &value) {
                 out.files.push(file.clone());
             }
             out.options.push((name, value));
@@ -83,7 +84,7 @@ impl GitWords {
         out
     }
 
-    fn long(&mut self, entry: &Entry, long: &str) -> (String, Takes, Option<Arg>) {
+    fn long(&mut self, entry: &Entry, long: &str) -> (String, GitOptionValueKind, Option<Arg>) {
         let (name, attached) = match long.split_once('=') {
             Some((name, value)) => (name, Some(Arg::literal(value))),
             None => (long, None),
@@ -94,23 +95,23 @@ impl GitWords {
             matches!(rest, "" | "=" | "?" | "<").then_some(rest)
         });
         let takes = match kind {
-            Some("") if attached.is_none() => Takes::Nothing,
-            Some("?") => Takes::Nothing,
-            Some("=") => Takes::Value,
-            Some("<") => Takes::File,
+            Some("") if attached.is_none() => GitOptionValueKind::Nothing,
+            Some("?") => GitOptionValueKind::Nothing,
+            Some("=") => GitOptionValueKind::Value,
+            Some("<") => GitOptionValueKind::File,
             Some(_) | None => {
                 self.listed = false;
                 self.hazard |= entry.hazards.iter().any(|hazard| {
                     hazard.strip_prefix("--").is_some_and(|full| !name.is_empty() && full.starts_with(name))
                 });
-                Takes::Nothing
+                GitOptionValueKind::Nothing
             }
         };
         (name.to_owned(), takes, attached)
     }
 
     /// A cluster of short options; every one but the last is noted here.
-    fn cluster(&mut self, entry: &Entry, cluster: &str) -> (String, Takes, Option<Arg>) {
+    fn cluster(&mut self, entry: &Entry, cluster: &str) -> (String, GitOptionValueKind, Option<Arg>) {
         let is_hazard = |flag: char| {
             entry
                 .hazards
@@ -118,10 +119,10 @@ impl GitWords {
                 .any(|hazard| hazard.strip_prefix('-').is_some_and(|rest| rest.chars().eq([flag])))
         };
         if entry.numbers && !cluster.is_empty() && cluster.bytes().all(|byte| byte.is_ascii_digit()) {
-            return ("n".to_owned(), Takes::Nothing, Some(Arg::literal(cluster)));
+            return ("n".to_owned(), GitOptionValueKind::Nothing, Some(Arg::literal(cluster)));
         }
         if cluster == "cc" && entry.flags.contains('c') {
-            return ("cc".to_owned(), Takes::Nothing, None);
+            return ("cc".to_owned(), GitOptionValueKind::Nothing, None);
         }
         let mut rest = cluster.chars();
         while let Some(flag) = rest.next() {
@@ -130,18 +131,18 @@ impl GitWords {
             if entry.flags.contains(flag) {
                 self.options.push((name, None));
             } else if entry.attached.contains(flag) {
-                return (name, Takes::Nothing, after);
+                return (name, GitOptionValueKind::Nothing, after);
             } else if entry.valued.contains(flag) {
-                return (name, Takes::Value, after);
+                return (name, GitOptionValueKind::Value, after);
             } else if entry.files.contains(flag) {
-                return (name, Takes::File, after);
+                return (name, GitOptionValueKind::File, after);
             } else {
                 self.listed = false;
                 self.hazard |= is_hazard(flag) || rest.any(is_hazard);
-                return (name, Takes::Nothing, after);
+                return (name, GitOptionValueKind::Nothing, after);
             }
         }
-        (String::new(), Takes::Nothing, None)
+        (String::new(), GitOptionValueKind::Nothing, None)
     }
 
     /// Whether one of the options is there.

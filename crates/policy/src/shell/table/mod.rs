@@ -41,7 +41,7 @@ pub(super) struct Entry {
     /// `-5` is a count.
     pub(super) numbers: bool,
     /// What the other words are.
-    pub(super) operands: Operands,
+    pub(super) operands: OperandKind,
     /// How many other words there may be.
     pub(super) most: usize,
     /// Options that give the pattern, so that the first operand is already a file.
@@ -65,7 +65,7 @@ pub(super) struct Entry {
 
 /// What the words are that are no options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operands {
+pub(super) enum OperandKind {
     /// Text that the program only prints or computes with.
     Text,
     /// There may be none.
@@ -94,7 +94,7 @@ pub(super) const ENTRY: Entry = Entry {
     long: "",
     more: "",
     numbers: false,
-    operands: Operands::Files,
+    operands: OperandKind::Files,
     most: usize::MAX,
     pattern: "",
     tree: "",
@@ -162,7 +162,7 @@ impl Entry {
     pub(super) fn judge(&self, args: &[Arg]) -> Use {
         let mut outcome = Use {
             read_only: true,
-            text: self.operands == Operands::Text,
+            text: self.operands == OperandKind::Text,
             helpers: self.helpers,
             looks_in: self.looks_in,
             ..Use::default()
@@ -173,7 +173,7 @@ impl Entry {
         }
         let mut operands: Vec<&Arg> = Vec::new();
         let mut options = true;
-        let mut tree = self.operands == Operands::Tree || self.operands == Operands::PatternThenTree;
+        let mut tree = self.operands == OperandKind::Tree || self.operands == OperandKind::PatternThenTree;
         let mut pattern_given = false;
         let mut words = args.iter().peekable();
         while let Some(arg) = words.next() {
@@ -182,13 +182,13 @@ impl Entry {
                 continue;
             }
             if arg.live.is_some() {
-                self.live_option(arg, &mut outcome, &mut operands);
+                self.note_live_option(arg, &mut outcome, &mut operands);
                 continue;
             }
             if arg.text == "--" {
                 options = false;
                 // After `--` a revision is a path.
-                if self.operands == Operands::Revisions {
+                if self.operands == OperandKind::Revisions {
                     outcome.reads.extend(words.by_ref().map(|path| (path.clone(), Scope::Entry)));
                 }
                 continue;
@@ -200,7 +200,7 @@ impl Entry {
                 };
                 pattern_given |= self.pattern.split(' ').any(|option| option == name);
                 tree |= self.tree_long.split(' ').any(|option| option == name);
-                self.long_option(name, attached, &mut outcome)
+                self.parse_long_option(name, attached, &mut outcome)
             } else {
                 let cluster = arg.text.strip_prefix('-').unwrap_or_default();
                 tree |= cluster.contains(|flag| self.tree.contains(flag));
@@ -230,9 +230,9 @@ impl Entry {
     }
 
     /// A live word that may turn out to be an option.
-    fn live_option<'a>(&self, arg: &'a Arg, outcome: &mut Use, operands: &mut Vec<&'a Arg>) {
+    fn note_live_option<'a>(&self, arg: &'a Arg, outcome: &mut Use, operands: &mut Vec<&'a Arg>) {
         operands.push(arg);
-        if self.operands == Operands::Text && self.hazards.is_empty() {
+        if self.operands == OperandKind::Text && self.hazards.is_empty() {
             return;
         }
         // Names of files may begin with a dash; that is harmless if the program knows no harmful option.
@@ -247,7 +247,7 @@ impl Entry {
         outcome.hazard = true;
     }
 
-    fn long_option<'a>(
+    fn parse_long_option<'a>(
         &self,
         name: &str,
         attached: Option<&'a str>,
@@ -321,18 +321,18 @@ impl Entry {
         let scope = if tree { Scope::Tree } else { Scope::Entry };
         let mut files = operands;
         match self.operands {
-            Operands::Text => files = &[],
-            Operands::Nothing => {
+            OperandKind::Text => files = &[],
+            OperandKind::Nothing => {
                 outcome.read_only &= operands.is_empty();
                 files = &[];
             }
-            Operands::Files => {}
-            Operands::Here | Operands::Tree => {
+            OperandKind::Files => {}
+            OperandKind::Here | OperandKind::Tree => {
                 if operands.is_empty() {
                     outcome.here = Some(scope);
                 }
             }
-            Operands::PatternThenFiles | Operands::PatternThenTree => {
+            OperandKind::PatternThenFiles | OperandKind::PatternThenTree => {
                 if !pattern_given && let Some((pattern, rest)) = operands.split_first() {
                     // A pattern that may be several words may be files from the second on.
                     if pattern.splits && pattern.pattern.is_none() && self.hazards.is_empty() {
@@ -346,7 +346,7 @@ impl Entry {
                     outcome.here = Some(scope);
                 }
             }
-            Operands::Revisions => {
+            OperandKind::Revisions => {
                 for operand in operands {
                     outcome.read_only &= operand.live.is_none() || operand.pattern.is_some();
                     if operand.tilde || operand.text.starts_with(['/', '.']) || operand.text.contains("/..") {

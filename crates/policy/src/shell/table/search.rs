@@ -1,6 +1,6 @@
 //! Programs that search in files.
 
-use super::{ENTRY, Entry, Operands};
+use super::{ENTRY, Entry, OperandKind};
 
 const GREP: Entry = Entry {
     flags: "abcEFGHhIiLlnoPqrRsTUuvVwxyZz",
@@ -18,7 +18,7 @@ const GREP: Entry = Entry {
             dereference-recursive include= exclude= exclude-from< exclude-dir= files-without-match \
             files-with-matches count initial-tab null before-context= after-context= context= color? \
             colour? binary",
-    operands: Operands::PatternThenFiles,
+    operands: OperandKind::PatternThenFiles,
     ..ENTRY
 };
 
@@ -44,7 +44,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             passthru path-separator= pcre2 pcre2-version pretty quiet regex-size-limit= regexp= replace= \
             smart-case sort= sortr= stats stop-on-nonmatch text threads= trace trim type= type-add= \
             type-clear= type-list type-not= unrestricted version vimgrep with-filename word-regexp",
-        operands: Operands::PatternThenTree,
+        operands: OperandKind::PatternThenTree,
         hazards: &["--pre", "--pre-glob", "--hostname-bin", "--search-zip", "-z"],
         ..ENTRY
     },
@@ -56,7 +56,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             absolute-path follow full-path max-depth= min-depth= exact-depth= exclude= type= extension= \
             size= changed-within= changed-before= color= threads= max-results= quiet no-ignore-vcs \
             no-ignore-parent print0 help version",
-        operands: Operands::PatternThenTree,
+        operands: OperandKind::PatternThenTree,
         hazards: &["-x", "-X", "-l", "--exec", "--exec-batch", "--list-details", "--gen-completions"],
         ..ENTRY
     },
@@ -72,7 +72,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
             invert-match literal max-count= nonumbers numbers one-device only-matching passthrough print0 \
             path-to-ignore< print-long-lines recurse norecurse silent skip-vcs-ignores smart-case \
             case-sensitive stats unrestricted vimgrep word-regexp width= all-types all-text help version",
-        operands: Operands::PatternThenTree,
+        operands: OperandKind::PatternThenTree,
         hazards: &["--pager", "--search-zip", "--search-binary"],
         ..ENTRY
     },

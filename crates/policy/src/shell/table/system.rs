@@ -1,6 +1,6 @@
 //! Programs that tell about the machine and the person, as far as that is no secret.
 
-use super::{ENTRY, Entry, Operands};
+use super::{ENTRY, Entry, OperandKind};
 
 /// The family. What prints environments or asks the network is missing on purpose.
 pub(in super::super) const ENTRIES: &[Entry] = &[
@@ -9,14 +9,14 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         flags: "asnrvmpiohVq",
         long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system \
             pretty since silent quiet help version ignore=",
-        operands: Operands::Nothing,
+        operands: OperandKind::Nothing,
         ..ENTRY
     },
     Entry {
         names: &["hostname"],
         flags: "sV",
         long: "short version help",
-        operands: Operands::Nothing,
+        operands: OperandKind::Nothing,
         hazards: &["-F", "-b", "--file", "--boot"],
         ..ENTRY
     },
@@ -24,14 +24,14 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         names: &["id"],
         flags: "agGnruzZ",
         long: "group groups name real user zero context help version",
-        operands: Operands::Text,
+        operands: OperandKind::Text,
         ..ENTRY
     },
     Entry {
         names: &["who"],
         flags: "abdHlmpqrstTuw",
         long: "all boot heading count users help version",
-        operands: Operands::Nothing,
+        operands: OperandKind::Nothing,
         ..ENTRY
     },
     Entry {
@@ -39,7 +39,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         flags: "bkmghtlwvV",
         valued: "sc",
         long: "bytes kibi mebi gibi human total wide help version",
-        operands: Operands::Nothing,
+        operands: OperandKind::Nothing,
         ..ENTRY
     },
     Entry {
@@ -47,7 +47,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         flags: "abBcCJrxynV",
         attached: "ep",
         long: "all bytes online offline caches? extended? json hex parse? physical noheadings raw summary? help version",
-        operands: Operands::Nothing,
+        operands: OperandKind::Nothing,
         hazards: &["-s", "--sysroot"],
         ..ENTRY
     },
@@ -57,7 +57,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         valued: "oexIM",
         long: "all bytes nodeps discard fs ascii list perms noheadings paths pairs raw scsi inverse tree? topology \
             json output= exclude= include= sort= help version",
-        operands: Operands::Nothing,
+        operands: OperandKind::Nothing,
         hazards: &["--sysroot"],
         ..ENTRY
     },
@@ -66,7 +66,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         flags: "talnpu46xsHOmeiowdSVh",
         long: "tcp udp listening numeric all processes ipv4 ipv6 unix summary no-header oneline memory extended \
             info options raw dccp sctp packet help version",
-        operands: Operands::Text,
+        operands: OperandKind::Text,
         looks_in: &["/proc/net"],
         hazards: &[
             "-K",
@@ -97,7 +97,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         names: &["dpkg", "dpkg-query"],
         flags: "lLsS",
         long: "list listfiles status search no-pager help version",
-        operands: Operands::Text,
+        operands: OperandKind::Text,
         helpers: &["dpkg-query"],
         looks_in: &["/var/lib/dpkg", "/etc/dpkg"],
         hazards: &[
@@ -120,19 +120,19 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         names: &["getconf", "locale"],
         flags: "ackm",
         long: "all-locales charmaps help version",
-        operands: Operands::Text,
+        operands: OperandKind::Text,
         ..ENTRY
     },
-    Entry { names: &["cal", "ncal"], flags: "13jmsywMSYN", operands: Operands::Text, ..ENTRY },
+    Entry { names: &["cal", "ncal"], flags: "13jmsywMSYN", operands: OperandKind::Text, ..ENTRY },
     Entry {
         names: &["pgrep"],
         flags: "acflLinovxw",
         valued: "dgGPstuU",
         long: "list-name list-full full count newest oldest exact inverse parent= euid= uid= help version",
-        operands: Operands::Text,
+        operands: OperandKind::Text,
         hazards: &["-F", "--pidfile", "--signal"],
         ..ENTRY
     },
-    Entry { names: &["pidof"], flags: "sqx", operands: Operands::Text, ..ENTRY },
-    Entry { names: &["sleep"], operands: Operands::Text, long: "help version", ..ENTRY },
+    Entry { names: &["pidof"], flags: "sqx", operands: OperandKind::Text, ..ENTRY },
+    Entry { names: &["sleep"], operands: OperandKind::Text, long: "help version", ..ENTRY },
 ];

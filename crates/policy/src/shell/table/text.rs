@@ -1,6 +1,6 @@
 //! Programs that print, cut, sort and compare text.
 
-use super::{ENTRY, Entry, Operands};
+use super::{ENTRY, Entry, OperandKind};
 
 /// The family.
 pub(in super::super) const ENTRIES: &[Entry] = &[
@@ -69,7 +69,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         names: &["tr"],
         flags: "cCdst",
         long: "complement delete squeeze-repeats truncate-set1 help version",
-        operands: Operands::Text,
+        operands: OperandKind::Text,
         ..ENTRY
     },
     Entry {
@@ -230,7 +230,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         valued: "fs",
         long: "format= separator= equal-width help version",
         numbers: true,
-        operands: Operands::Text,
+        operands: OperandKind::Text,
         ..ENTRY
     },
     Entry {
@@ -239,7 +239,7 @@ pub(in super::super) const ENTRIES: &[Entry] = &[
         valued: "d",
         long: "from= to= from-unit= to-unit= grouping header? padding= round= suffix= field= format= \
             invalid= delimiter= help version",
-        operands: Operands::Text,
+        operands: OperandKind::Text,
         ..ENTRY
     },
     Entry { names: &["tsort"], long: "help version", ..ENTRY },

@@ -125,7 +125,7 @@ impl Worker {
             return Some(format!("{text:?} changed {:?}", outcome.changed));
         }
         if outcome.shows_secret {
-            let wide = |inferred: &toolgate_policy::shell::Inferred| {
+            let wide = |inferred: &toolgate_policy::shell::InferredEffect| {
                 inferred.glob.is_some()
                     || matches!(inferred.effect, toolgate_proto::Effect::Read { scope: Scope::Tree, .. })
             };

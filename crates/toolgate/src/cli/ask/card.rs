@@ -4,7 +4,7 @@
 //! direction or hide. Padding is counted instead of shown, each field has its share of the card, and what the model
 //! says about the call comes last and is short, so that no text can push the command out of sight.
 
-use crate::cli::out::{one_line, paint, style, visible_json};
+use crate::cli::out::{one_line, paint, style, to_visible_json};
 use anstyle::{AnsiColor, Style};
 use serde_json::{Map, Value};
 use toolgate::ApprovalRequest;
@@ -16,9 +16,9 @@ pub(super) const SHORT: usize = 40;
 /// Lines that each field of an input has at least.
 const MIN_FIELD_LINES: usize = 3;
 /// Characters of one part of the card, and of one line of an input.
-const MAX_PART: usize = 1000;
+const MAX_PART_CHARS: usize = 1000;
 /// Characters of a line of an input while the card is short.
-const MAX_COLUMNS: usize = 400;
+const MAX_SHORT_LINE_CHARS: usize = 400;
 /// Characters of what the model says about the call.
 const MAX_DESCRIPTION: usize = 160;
 /// The field in which a model describes the call. Nothing comes of it.
@@ -30,9 +30,9 @@ const HUNK: Style = AnsiColor::Cyan.on_default();
 
 /// Text in a style, where colour is wanted.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Painter(pub(super) bool);
+pub(super) struct ColorPainter(pub(super) bool);
 
-impl Painter {
+impl ColorPainter {
     pub(super) fn paint(self, style: Style, text: &str) -> String {
         if self.0 { paint(style, text) } else { text.to_owned() }
     }
@@ -46,7 +46,7 @@ pub(super) enum Length {
 }
 
 /// The question as lines.
-pub(super) fn lines(request: &ApprovalRequest, painter: Painter, length: Length) -> Vec<String> {
+pub(super) fn lines(request: &ApprovalRequest, painter: ColorPainter, length: Length) -> Vec<String> {
     let question = &request.question;
     let mut out = vec![String::new()];
     out.push(format!(
@@ -57,7 +57,7 @@ pub(super) fn lines(request: &ApprovalRequest, painter: Painter, length: Length)
             &format!(
                 "{} wants to {}",
                 one_line(question.tool.as_str()),
-                fit_line(&question.description, MAX_PART)
+                fit_line(&question.description, MAX_PART_CHARS)
             )
         )
     ));
@@ -65,17 +65,17 @@ pub(super) fn lines(request: &ApprovalRequest, painter: Painter, length: Length)
         out.push(format!("  {} {text}", painter.paint(style::FAINT, &format!("{name:9}"))));
     };
     for (index, effect) in question.effects.iter().enumerate() {
-        part(if index == 0 { "effects" } else { "" }, &fit_line(&effect.to_string(), MAX_PART));
+        part(if index == 0 { "effects" } else { "" }, &fit_line(&effect.to_string(), MAX_PART_CHARS));
     }
     let shown: Vec<String> = question.effects.iter().map(|effect| effect.location()).collect();
     let elsewhere = question.locations.iter().filter(|location| !shown.contains(location));
     for (index, location) in elsewhere.enumerate() {
-        part(if index == 0 { "leads to" } else { "" }, &fit_line(location, MAX_PART));
+        part(if index == 0 { "leads to" } else { "" }, &fit_line(location, MAX_PART_CHARS));
     }
     for (index, command) in request.parts.iter().enumerate() {
         part(
             if index == 0 { "commands" } else { "" },
-            &format!("{}. {}", index + 1, fit_line(command, MAX_PART)),
+            &format!("{}. {}", index + 1, fit_line(command, MAX_PART_CHARS)),
         );
     }
     let risk = match question.risk {
@@ -85,30 +85,30 @@ pub(super) fn lines(request: &ApprovalRequest, painter: Painter, length: Length)
     };
     part("risk", &painter.paint(risk, &question.risk.to_string()));
     for warning in &question.warnings {
-        part("warning", &painter.paint(style::ASK, &fit_line(&warning.text, MAX_PART)));
+        part("warning", &painter.paint(style::ASK, &fit_line(&warning.text, MAX_PART_CHARS)));
     }
-    part("because", &fit_line(&question.reason.to_string(), MAX_PART));
+    part("because", &fit_line(&question.reason.to_string(), MAX_PART_CHARS));
     out.extend(body(request, painter, length));
     out
 }
 
-fn body(request: &ApprovalRequest, painter: Painter, length: Length) -> Vec<String> {
+fn body(request: &ApprovalRequest, painter: ColorPainter, length: Length) -> Vec<String> {
     match &request.diff {
-        Some(diff) => cut(diff_lines(diff, painter), length, SHORT),
-        None => input_lines(&request.input, painter, length),
+        Some(diff) => cut(render_diff(diff, painter), length, SHORT),
+        None => render_input(&request.input, painter, length),
     }
 }
 
 /// Questions that wait behind this one.
-pub(super) fn waiting(others: &[String], painter: Painter) -> Vec<String> {
+pub(super) fn waiting(others: &[String], painter: ColorPainter) -> Vec<String> {
     let line = |other: &String| {
-        painter.paint(style::FAINT, &format!("  waiting   {}", fit_line(other, MAX_COLUMNS)))
+        painter.paint(style::FAINT, &format!("  waiting   {}", fit_line(other, MAX_SHORT_LINE_CHARS)))
     };
     others.iter().map(line).collect()
 }
 
 /// The answers there are.
-pub(super) fn keys(request: &ApprovalRequest, painter: Painter, length: Length) -> Vec<String> {
+pub(super) fn keys(request: &ApprovalRequest, painter: ColorPainter, length: Length) -> Vec<String> {
     let key = |key: &str, text: &str| format!("{} {text}", painter.paint(style::BOLD, &format!("[{key}]")));
     let mut out = Vec::new();
     let yes = match request.question.risk {
@@ -132,14 +132,14 @@ pub(super) fn keys(request: &ApprovalRequest, painter: Painter, length: Length) 
         key("m", "no, with a message to the model"),
         key("e", "edit the input")
     ));
-    let plain = Painter(false);
+    let plain = ColorPainter(false);
     if length == Length::Short && body(request, plain, Length::Short) != body(request, plain, Length::Whole) {
         out.push(format!("  {}", key("d", "show all of it")));
     }
     out
 }
 
-fn diff_lines(diff: &str, painter: Painter) -> Vec<String> {
+fn render_diff(diff: &str, painter: ColorPainter) -> Vec<String> {
     diff.lines()
         .map(|line| {
             let text = visible(line);
@@ -156,7 +156,7 @@ fn diff_lines(diff: &str, painter: Painter) -> Vec<String> {
 }
 
 /// The input, one field a line; text with several lines keeps them.
-fn input_lines(input: &Map<String, Value>, painter: Painter, length: Length) -> Vec<String> {
+fn render_input(input: &Map<String, Value>, painter: ColorPainter, length: Length) -> Vec<String> {
     let share = (SHORT / input.len().max(1)).max(MIN_FIELD_LINES);
     let (said, meant): (Vec<_>, Vec<_>) = input.iter().partition(|(name, _)| *name == DESCRIPTION);
     let mut out = Vec::new();
@@ -171,7 +171,7 @@ fn input_lines(input: &Map<String, Value>, painter: Painter, length: Length) -> 
             // Only runs of blanks and empty lines are left out of the whole.
             fit(&text, usize::MAX)
         };
-        let columns = if length == Length::Short { MAX_COLUMNS } else { usize::MAX };
+        let columns = if length == Length::Short { MAX_SHORT_LINE_CHARS } else { usize::MAX };
         let mut lines = text.lines().map(|line| fit(line, columns));
         let first = lines.next().unwrap_or_default();
         let name = fit_line(name, MAX_DESCRIPTION);
@@ -193,7 +193,7 @@ fn cut(mut lines: Vec<String>, length: Length, most: usize) -> Vec<String> {
 
 /// JSON text in which characters that could fool the eye are escapes, so that it can be shown and edited as it is.
 pub(super) fn editable(input: &Map<String, Value>) -> String {
-    visible_json(&Value::Object(input.clone()).to_string())
+    to_visible_json(&Value::Object(input.clone()).to_string())
 }
 
 #[cfg(test)]
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_diff_is_coloured_and_cut() {
         let diff = format!("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n{}", " z\n".repeat(60));
-        let lines = diff_lines(&diff, Painter(true));
+        let lines = render_diff(&diff, ColorPainter(true));
         assert!(lines[3].contains("\u{1b}[31m-x") && lines[4].contains("\u{1b}[32m+y"));
         let cut = cut(lines, Length::Short, SHORT);
         assert_eq!((cut.len(), cut.last().unwrap().as_str()), (SHORT + 1, "    … 25 more lines"));
@@ -229,7 +229,7 @@ mod tests {
                 "note": padding,
                 "command": format!("ls{}; rm -rf target", blank.repeat(count)),
             });
-            let shown = input_lines(input.as_object().unwrap(), Painter(false), Length::Short);
+            let shown = render_input(input.as_object().unwrap(), ColorPainter(false), Length::Short);
             let all = shown.join("\n");
             proptest::prop_assert!(shown.len() <= SHORT + 3, "{}", shown.len());
             let at = |text: &str| all.find(text);

@@ -14,16 +14,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use toolgate::{Answer, ApprovalRequest, Approver};
-use toolgate_os::{Stream, Terminal, is_terminal};
+use toolgate_os::{ControllingTerminal, Stream, is_terminal};
 
 /// Whether a person seems to be there: a standard stream is a terminal, and the terminal opens.
-pub(crate) fn person_looks_on() -> bool {
-    [Stream::Stdin, Stream::Stdout, Stream::Stderr].into_iter().any(is_terminal) && Terminal::open().is_ok()
+pub(crate) fn is_interactive() -> bool {
+    [Stream::Stdin, Stream::Stdout, Stream::Stderr].into_iter().any(is_terminal)
+        && ControllingTerminal::open().is_ok()
 }
 
 /// Somebody at the terminal.
 #[derive(Debug)]
-pub(crate) struct AtTerminal {
+pub(crate) struct TerminalApprover {
     color: bool,
     /// Cancelled by Ctrl-C at the prompt, which the terminal does not turn into a signal there.
     interrupt: CancellationToken,
@@ -35,10 +36,10 @@ pub(crate) struct AtTerminal {
     news: Notify,
 }
 
-impl AtTerminal {
+impl TerminalApprover {
     /// Somebody to ask, if there seems to be one.
     pub(crate) fn here(color: bool, interrupt: CancellationToken) -> Option<Self> {
-        person_looks_on().then(|| Self {
+        is_interactive().then(|| Self {
             color,
             interrupt,
             turn: tokio::sync::Mutex::default(),
@@ -48,9 +49,9 @@ impl AtTerminal {
     }
 
     async fn put(&self, request: &ApprovalRequest) -> Answer {
-        let _ticket = Ticket::take(self, request);
+        let _ticket = PromptQueueGuard::take(self, request);
         let _turn = self.turn.lock().await;
-        let terminal = match Terminal::open() {
+        let terminal = match ControllingTerminal::open() {
             Ok(terminal) => terminal,
             Err(error) => return Answer::Lost { why: format!("the terminal is gone: {error}") },
         };
@@ -76,13 +77,13 @@ impl AtTerminal {
 }
 
 /// A place in the queue, given up when the question is over.
-struct Ticket<'a> {
-    of: &'a AtTerminal,
+struct PromptQueueGuard<'a> {
+    of: &'a TerminalApprover,
     id: String,
 }
 
-impl<'a> Ticket<'a> {
-    fn take(of: &'a AtTerminal, request: &ApprovalRequest) -> Self {
+impl<'a> PromptQueueGuard<'a> {
+    fn take(of: &'a TerminalApprover, request: &ApprovalRequest) -> Self {
         let words = format!("{} ({})", request.question.description, request.question.tool);
         of.queue().push((request.id.clone(), words));
         of.news.notify_one();
@@ -90,13 +91,13 @@ impl<'a> Ticket<'a> {
     }
 }
 
-impl Drop for Ticket<'_> {
+impl Drop for PromptQueueGuard<'_> {
     fn drop(&mut self) {
         self.of.queue().retain(|(id, _)| *id != self.id);
     }
 }
 
-impl Approver for AtTerminal {
+impl Approver for TerminalApprover {
     fn name(&self) -> &str {
         "terminal"
     }
@@ -108,7 +109,7 @@ impl Approver for AtTerminal {
 
 /// The same person, for several askers.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared(pub(crate) Arc<AtTerminal>);
+pub(crate) struct Shared(pub(crate) Arc<TerminalApprover>);
 
 impl Approver for Shared {
     fn name(&self) -> &str {

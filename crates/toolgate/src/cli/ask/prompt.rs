@@ -1,6 +1,6 @@
 //! One question on the terminal, from the first line to the restored state.
 
-use super::card::{self, Length, Painter};
+use super::card::{self, ColorPainter, Length};
 use super::line::{Line, Typed};
 use crate::cli::out::style;
 use crossterm::event::{
@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use toolgate::render::visible;
 use toolgate::{Answer, ApprovalRequest};
-use toolgate_os::Terminal;
+use toolgate_os::ControllingTerminal;
 use toolgate_proto::Severity;
 use toolgate_proto::json::{Limits, parse_object};
 
@@ -40,32 +40,36 @@ pub(super) enum Said {
 }
 
 /// What the keys mean now.
-enum Doing {
+enum PromptState {
     /// Nothing yet.
     Settling,
     /// An answer is chosen.
     Choosing,
     /// A line is typed.
-    Typing { what: What, line: Line, rows: u16 },
+    Typing { what: PromptLinePurpose, line: Line, rows: u16 },
 }
 
 /// What a line is typed for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum What {
+enum PromptLinePurpose {
     Confirmation,
     Message,
     Input,
 }
 
-pub(super) async fn ask(terminal: Terminal, request: &ApprovalRequest, show: &Show<'_>) -> io::Result<Said> {
+pub(super) async fn ask(
+    terminal: ControllingTerminal,
+    request: &ApprovalRequest,
+    show: &Show<'_>,
+) -> io::Result<Said> {
     let mut screen = Screen::enter(terminal)?;
-    let painter = Painter(show.color);
+    let painter = ColorPainter(show.color);
     let mut length = Length::Short;
     screen.print(&card::lines(request, painter, length))?;
     let mut shown: Vec<String> = Vec::new();
     let mut events = EventStream::new();
     let settled = Instant::now() + SETTLE;
-    let mut doing = Doing::Settling;
+    let mut doing = PromptState::Settling;
     loop {
         let event = tokio::select! {
             biased;
@@ -73,15 +77,15 @@ pub(super) async fn ask(terminal: Terminal, request: &ApprovalRequest, show: &Sh
                 screen.print(&["  (no longer asked)".to_owned()])?;
                 return Ok(Said::Answer(Answer::Lost { why: "the question was withdrawn".to_owned() }));
             }
-            () = show.news.notified(), if matches!(doing, Doing::Choosing) => {
+            () = show.news.notified(), if matches!(doing, PromptState::Choosing) => {
                 screen.print(&card::waiting(&unseen(show, &mut shown), painter))?;
                 continue;
             }
-            () = sleep_until(settled), if matches!(doing, Doing::Settling) => {
+            () = sleep_until(settled), if matches!(doing, PromptState::Settling) => {
                 screen.terminal.discard_input()?;
                 screen.print(&card::waiting(&unseen(show, &mut shown), painter))?;
                 screen.print(&card::keys(request, painter, length))?;
-                doing = Doing::Choosing;
+                doing = PromptState::Choosing;
                 continue;
             }
             event = events.next() => match event {
@@ -96,7 +100,7 @@ pub(super) async fn ask(terminal: Terminal, request: &ApprovalRequest, show: &Sh
             return Ok(Said::Interrupt);
         }
         match (&mut doing, event) {
-            (Doing::Choosing, Event::Key(key)) if key.kind == KeyEventKind::Press => {
+            (PromptState::Choosing, Event::Key(key)) if key.kind == KeyEventKind::Press => {
                 match choose(&key, request) {
                     Choice::Answer(answer, words) => {
                         screen.print(&[format!("  {}", painter.paint(style::BOLD, words))])?;
@@ -104,11 +108,11 @@ pub(super) async fn ask(terminal: Terminal, request: &ApprovalRequest, show: &Sh
                     }
                     Choice::Type(what) => {
                         let line = match what {
-                            What::Input => Line::with(&card::editable(&request.input)),
-                            What::Confirmation | What::Message => Line::default(),
+                            PromptLinePurpose::Input => Line::with(&card::editable(&request.input)),
+                            PromptLinePurpose::Confirmation | PromptLinePurpose::Message => Line::default(),
                         };
                         let rows = screen.draw(what, &line, 0)?;
-                        doing = Doing::Typing { what, line, rows };
+                        doing = PromptState::Typing { what, line, rows };
                     }
                     Choice::ShowAll => {
                         length = Length::Whole;
@@ -118,10 +122,10 @@ pub(super) async fn ask(terminal: Terminal, request: &ApprovalRequest, show: &Sh
                     Choice::Nothing => {}
                 }
             }
-            (Doing::Typing { what, line, rows }, event) => {
+            (PromptState::Typing { what, line, rows }, event) => {
                 let typed = match &event {
                     Event::Key(key) if key.kind == KeyEventKind::Press => line.press(key),
-                    Event::Paste(text) if *what != What::Confirmation => {
+                    Event::Paste(text) if *what != PromptLinePurpose::Confirmation => {
                         line.insert(text);
                         Typed::Changed
                     }
@@ -132,7 +136,7 @@ pub(super) async fn ask(terminal: Terminal, request: &ApprovalRequest, show: &Sh
                     Typed::Left => {
                         screen.print(&[String::new()])?;
                         screen.print(&card::keys(request, painter, length))?;
-                        doing = Doing::Choosing;
+                        doing = PromptState::Choosing;
                     }
                     Typed::Entered => match entered(*what, &line.text()) {
                         Ok(answer) => {
@@ -150,7 +154,7 @@ pub(super) async fn ask(terminal: Terminal, request: &ApprovalRequest, show: &Sh
                 }
             }
             // Whatever is pressed before the keys are offered, pasted, clicked or resized means nothing.
-            (Doing::Settling | Doing::Choosing, _) => {}
+            (PromptState::Settling | PromptState::Choosing, _) => {}
         }
     }
 }
@@ -168,7 +172,7 @@ fn is_interrupt(key: &KeyEvent) -> bool {
 
 enum Choice {
     Answer(Answer, &'static str),
-    Type(What),
+    Type(PromptLinePurpose),
     ShowAll,
     Nothing,
 }
@@ -181,7 +185,7 @@ fn choose(key: &KeyEvent, request: &ApprovalRequest) -> Choice {
     let offered = !request.question.suggestions.is_empty();
     match key.code {
         KeyCode::Char('y' | 'Y') if request.question.risk == Severity::Critical => {
-            Choice::Type(What::Confirmation)
+            Choice::Type(PromptLinePurpose::Confirmation)
         }
         KeyCode::Char('y' | 'Y') => Choice::Answer(Answer::Once, "yes, once"),
         KeyCode::Char('s' | 'S') if offered => {
@@ -191,23 +195,23 @@ fn choose(key: &KeyEvent, request: &ApprovalRequest) -> Choice {
             Choice::Answer(Answer::Always { rules: rules() }, "yes, always")
         }
         KeyCode::Char('n' | 'N') | KeyCode::Esc => Choice::Answer(Answer::No { message: None }, "no"),
-        KeyCode::Char('m' | 'M') => Choice::Type(What::Message),
-        KeyCode::Char('e' | 'E') => Choice::Type(What::Input),
+        KeyCode::Char('m' | 'M') => Choice::Type(PromptLinePurpose::Message),
+        KeyCode::Char('e' | 'E') => Choice::Type(PromptLinePurpose::Input),
         KeyCode::Char('d' | 'D') => Choice::ShowAll,
         _ => Choice::Nothing,
     }
 }
 
 /// What a finished line means, or why it cannot be taken.
-fn entered(what: What, text: &str) -> Result<Answer, String> {
+fn entered(what: PromptLinePurpose, text: &str) -> Result<Answer, String> {
     match what {
-        What::Confirmation if text.trim().eq_ignore_ascii_case("yes") => Ok(Answer::Once),
-        What::Confirmation => Err("type yes to approve, or press Escape".to_owned()),
-        What::Message => {
+        PromptLinePurpose::Confirmation if text.trim().eq_ignore_ascii_case("yes") => Ok(Answer::Once),
+        PromptLinePurpose::Confirmation => Err("type yes to approve, or press Escape".to_owned()),
+        PromptLinePurpose::Message => {
             let message = text.trim();
             Ok(Answer::No { message: (!message.is_empty()).then(|| message.to_owned()) })
         }
-        What::Input => parse_object(text, Limits::CALL)
+        PromptLinePurpose::Input => parse_object(text, Limits::CALL)
             .map(|input| Answer::Revise { input })
             .map_err(|problem| format!("{problem}; correct it, or press Escape")),
     }
@@ -215,11 +219,11 @@ fn entered(what: What, text: &str) -> Result<Answer, String> {
 
 /// The terminal in raw mode; left as it was when dropped, whatever happens.
 struct Screen {
-    terminal: Terminal,
+    terminal: ControllingTerminal,
 }
 
 impl Screen {
-    fn enter(terminal: Terminal) -> io::Result<Self> {
+    fn enter(terminal: ControllingTerminal) -> io::Result<Self> {
         terminal.discard_input()?;
         enable_raw_mode()?;
         let mut screen = Self { terminal };
@@ -237,11 +241,11 @@ impl Screen {
     }
 
     /// Draws the line being typed over the `rows` it took before, and says how many it takes now.
-    fn draw(&mut self, what: What, line: &Line, rows: u16) -> io::Result<u16> {
+    fn draw(&mut self, what: PromptLinePurpose, line: &Line, rows: u16) -> io::Result<u16> {
         let prompt = match what {
-            What::Confirmation => "  type yes to approve: ",
-            What::Message => "  tell the model: ",
-            What::Input => "  input: ",
+            PromptLinePurpose::Confirmation => "  type yes to approve: ",
+            PromptLinePurpose::Message => "  tell the model: ",
+            PromptLinePurpose::Input => "  input: ",
         };
         let width = usize::from(size().map_or(80, |(columns, _)| columns).max(20));
         if rows > 1 {

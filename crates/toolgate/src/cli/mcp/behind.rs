@@ -5,25 +5,25 @@ use super::super::out::Out;
 use super::super::world::World;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use toolgate::mcp::client::{Access, Coordinator, CredentialFile, Pins, ServerEntry, Setup, SignIn};
-use toolgate::mcp_servers::{Gathered, ServerOptions};
+use toolgate::mcp::client::{Access, CredentialFile, McpCoordinator, PinStore, ServerEntry, Setup, SignIn};
+use toolgate::mcp_servers::{Gathered, ServerDiscoveryOptions};
 use toolgate::settings::{Settings, trust::Standing};
 
 /// How long the first list waits for servers that need not be there.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How many toolgates may stand one behind the other and still have servers.
-const MOST_DEPTH: usize = 3;
+const MAX_SERVER_DEPTH: usize = 3;
 
 /// The servers that were found.
-pub(crate) struct Behind {
+pub(crate) struct UpstreamServers {
     pub(crate) servers: Vec<ServerEntry>,
 }
 
-impl Behind {
+impl UpstreamServers {
     /// Looks for servers and tells what is wrong with others.
     pub(crate) fn look(world: &World, settings: &Settings, out: &mut Out) -> Result<Self, Failure> {
-        let mut options = ServerOptions {
+        let mut options = ServerDiscoveryOptions {
             root: toolgate_os::resolve(&world.cwd()).real,
             home: world.ambient.home.clone(),
             config_dir: world.ambient.config_dir.clone(),
@@ -45,7 +45,7 @@ impl Behind {
         // A toolgate that is a server of another reads the same configuration, and would find itself in it.
         match toolgate_os::server_depth(&world.ambient.env) {
             0 => {}
-            1..MOST_DEPTH => options.strict = true,
+            1..MAX_SERVER_DEPTH => options.strict = true,
             _ => return Ok(Self { servers: Vec::new() }),
         }
         let gathered = Gathered::look(&options, settings).map_err(Failure::Usage)?;
@@ -65,7 +65,9 @@ impl Behind {
     /// Has the servers ready before the first call that hooks and the prompt tool cannot do without. Their names.
     pub(crate) fn need(&mut self, world: &World, settings: &Settings) -> BTreeSet<String> {
         let mut needed: BTreeSet<String> = settings.hook_servers().into_iter().collect();
-        needed.extend(world.global.permission_prompt_tool.as_deref().and_then(server_of).map(str::to_owned));
+        needed.extend(
+            world.global.permission_prompt_tool.as_deref().and_then(parse_server_name).map(str::to_owned),
+        );
         for entry in self.servers.iter_mut().filter(|entry| needed.contains(&entry.name)) {
             entry.always_load = true;
         }
@@ -81,17 +83,17 @@ impl Behind {
     }
 
     /// Makes them ready to be started. Must be called inside a runtime.
-    pub(crate) fn coordinator(self, world: &World, settings: &Settings) -> Result<Coordinator, Failure> {
-        self.coordinator_with(world, settings, None)
+    pub(crate) fn coordinator(self, world: &World, settings: &Settings) -> Result<McpCoordinator, Failure> {
+        self.into_coordinator_with(world, settings, None)
     }
 
     /// The same, for somebody who may sign in.
-    pub(crate) fn coordinator_with(
+    pub(crate) fn into_coordinator_with(
         self,
         world: &World,
         settings: &Settings,
         sign_in: Option<SignIn>,
-    ) -> Result<Coordinator, Failure> {
+    ) -> Result<McpCoordinator, Failure> {
         let credentials = world.ambient.state_dir.as_ref().map(|dir| dir.join("mcp-credentials.json"));
         let env = &world.ambient.env;
         let nonblocking =
@@ -110,17 +112,17 @@ impl Behind {
             answerer: None,
             access: Access { sign_in, credentials: CredentialFile::new(credentials) },
         };
-        Ok(Coordinator::new(self.servers, setup))
+        Ok(McpCoordinator::new(self.servers, setup))
     }
 }
 
 /// The server in the name of one of its tools.
-pub(crate) fn server_of(tool: &str) -> Option<&str> {
+pub(crate) fn parse_server_name(tool: &str) -> Option<&str> {
     Some(tool.strip_prefix("mcp__")?.split_once("__")?.0)
 }
 
 /// What was approved about servers.
-pub(crate) fn pins(world: &World) -> Result<Pins, Failure> {
+pub(crate) fn pins(world: &World) -> Result<PinStore, Failure> {
     let file = world.ambient.state_dir.as_ref().map(|dir| dir.join("mcp-servers.json"));
-    Pins::open(file).map_err(Failure::Usage)
+    PinStore::open(file).map_err(Failure::Usage)
 }

@@ -3,12 +3,12 @@
 use super::super::out::{Out, paint, style};
 use super::super::world::World;
 use super::super::{Exit, Failure};
-use super::behind::{Behind, pins};
+use super::behind::{UpstreamServers, pins};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use toolgate::mcp::client::{Origin, Reach, ServerEntry, read_server};
-use toolgate::mcp_servers::PROJECT_FILE;
+use toolgate::mcp_servers::PROJECT_SERVERS_FILE;
 use toolgate::render::visible;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::{Limits, parse};
@@ -54,7 +54,7 @@ pub(crate) struct AddArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct AddJsonArgs {
+pub(crate) struct McpAddJsonArgs {
     /// The server's name
     name: String,
     /// The entry, such as {"command": "npx", "args": ["-y", "server"]}
@@ -74,7 +74,7 @@ pub(crate) struct RemoveArgs {
 }
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct NameArgs {
+pub(crate) struct McpNameArgs {
     /// The server's name
     pub(crate) name: String,
 }
@@ -91,7 +91,7 @@ pub(crate) fn add(world: &World, args: &AddArgs, out: &mut Out) -> Result<Exit, 
     put(world, &args.name, &entry, args.scope, out)
 }
 
-pub(crate) fn add_json(world: &World, args: &AddJsonArgs, out: &mut Out) -> Result<Exit, Failure> {
+pub(crate) fn add_json(world: &World, args: &McpAddJsonArgs, out: &mut Out) -> Result<Exit, Failure> {
     let entry =
         parse(&args.entry, Limits::SETTINGS).map_err(|problem| Failure::Usage(problem.to_string()))?;
     put(world, &args.name, &entry, args.scope, out)
@@ -147,7 +147,7 @@ pub(crate) fn remove(world: &World, args: &RemoveArgs, out: &mut Out) -> Result<
 
 pub(crate) fn list(world: &World, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.build()?;
-    let behind = Behind::look(world, &toolgate.settings(), out)?;
+    let behind = UpstreamServers::look(world, &toolgate.settings(), out)?;
     if world.global.json {
         let list: Vec<Value> =
             behind.servers.iter().map(|server| shown(world, server)).collect::<Result<_, _>>()?;
@@ -159,7 +159,7 @@ pub(crate) fn list(world: &World, out: &mut Out) -> Result<Exit, Failure> {
     }
     let width = behind.servers.iter().map(|server| server.name.len()).max().unwrap_or(0);
     for server in &behind.servers {
-        let held = match pins(world)?.may_start(&key(server), &server.launch_digest(), server.trusted) {
+        let held = match pins(world)?.check_may_start(&key(server), &server.launch_digest(), server.trusted) {
             Ok(()) => String::new(),
             Err(_) => format!("  {}", paint(style::ASK, "held back: toolgate mcp approve")),
         };
@@ -171,7 +171,7 @@ pub(crate) fn list(world: &World, out: &mut Out) -> Result<Exit, Failure> {
 
 pub(crate) fn get(world: &World, name: &str, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.build()?;
-    let behind = Behind::look(world, &toolgate.settings(), out)?;
+    let behind = UpstreamServers::look(world, &toolgate.settings(), out)?;
     let value = shown(world, behind.named(name)?)?;
     let text = serde_json::to_string_pretty(&value).map_err(|error| Failure::Usage(error.to_string()))?;
     out.line(&visible(&text))?;
@@ -180,7 +180,7 @@ pub(crate) fn get(world: &World, name: &str, out: &mut Out) -> Result<Exit, Fail
 
 pub(crate) fn approve(world: &World, name: &str, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.build()?;
-    let behind = Behind::look(world, &toolgate.settings(), out)?;
+    let behind = UpstreamServers::look(world, &toolgate.settings(), out)?;
     let server = behind.named(name)?;
     pins(world)?.approve(&key(server), &server.launch_digest()).map_err(Failure::Usage)?;
     out.line(&format!("approved `{name}`: {}", visible(&reached(server))))?;
@@ -202,7 +202,7 @@ fn reached(server: &ServerEntry) -> String {
 }
 
 fn shown(world: &World, server: &ServerEntry) -> Result<Value, Failure> {
-    let held = pins(world)?.may_start(&key(server), &server.launch_digest(), server.trusted).is_err();
+    let held = pins(world)?.check_may_start(&key(server), &server.launch_digest(), server.trusted).is_err();
     let mut value = json!({
         "name": server.name, "origin": server.origin, "held": held, "alwaysLoad": server.always_load,
         "timeout": u64::try_from(server.call_timeout.as_millis()).unwrap_or(u64::MAX),
@@ -223,7 +223,7 @@ fn shown(world: &World, server: &ServerEntry) -> Result<Value, Failure> {
 
 fn file_of(world: &World, scope: Scope) -> Result<AbsPath, Failure> {
     match scope {
-        Scope::Project => Ok(toolgate_os::resolve(&world.cwd()).real.join(PROJECT_FILE)),
+        Scope::Project => Ok(toolgate_os::resolve(&world.cwd()).real.join(PROJECT_SERVERS_FILE)),
         Scope::User => match &world.ambient.config_dir {
             Some(dir) => Ok(dir.join("mcp.json")),
             None => Err(Failure::Usage(
@@ -251,13 +251,13 @@ fn lock(world: &World, path: &AbsPath) -> Result<toolgate_os::OwnLock, Failure> 
         Some(dir) => dir.join("mcp-lists"),
         None => path.clone(),
     };
-    toolgate_os::lock_own(&held).map_err(|problem| Failure::Usage(format!("{path}: {problem}")))
+    toolgate_os::lock_state_file(&held).map_err(|problem| Failure::Usage(format!("{path}: {problem}")))
 }
 
 fn write(path: &AbsPath, whole: &Map<String, Value>) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(whole).map_err(|error| Failure::Usage(error.to_string()))?;
     text.push('\n');
-    toolgate_os::write_private(path, text.as_bytes())
+    toolgate_os::write_private_file(path, text.as_bytes())
         .map_err(|problem| Failure::Usage(format!("{path}: {problem}")))
 }
 

@@ -5,7 +5,7 @@ mod entries;
 mod serve;
 mod test;
 
-pub(crate) use behind::{Behind, server_of};
+pub(crate) use behind::{UpstreamServers, parse_server_name};
 
 use super::out::Out;
 use super::world::World;
@@ -22,33 +22,33 @@ pub(crate) struct McpArgs {
 #[command(defer = true)]
 enum McpCommand {
     /// Serve the tools over standard input and output, or over HTTP
-    Serve(serve::ServeArgs),
+    Serve(serve::McpServeArgs),
     /// Put a server behind the gate
     Add(entries::AddArgs),
     /// The same, from a JSON object
-    AddJson(entries::AddJsonArgs),
+    AddJson(entries::McpAddJsonArgs),
     /// Take a server away
     Remove(entries::RemoveArgs),
     /// List the servers
     List,
     /// Show one server
-    Get(entries::NameArgs),
+    Get(entries::McpNameArgs),
     /// Connect to a server and say how it is
-    Test(test::TestArgs),
+    Test(test::McpTestArgs),
     /// Sign in to a server that wants it, in your browser
-    Login(entries::NameArgs),
+    Login(entries::McpNameArgs),
     /// Approve a server as it is now: how it is launched, and what its tools say
-    Approve(entries::NameArgs),
+    Approve(entries::McpNameArgs),
 }
 
 /// Of the commands above, the one that clients start and wait for.
 #[derive(Debug, Subcommand)]
-pub(crate) enum ServeOnly {
-    Serve(serve::ServeArgs),
+pub(crate) enum McpServeOnlyCommand {
+    Serve(serve::McpServeArgs),
 }
 
-impl From<ServeOnly> for McpArgs {
-    fn from(ServeOnly::Serve(args): ServeOnly) -> Self {
+impl From<McpServeOnlyCommand> for McpArgs {
+    fn from(McpServeOnlyCommand::Serve(args): McpServeOnlyCommand) -> Self {
         Self { command: McpCommand::Serve(args) }
     }
 }

@@ -3,24 +3,24 @@
 use super::super::out::Out;
 use super::super::world::{Recording, World};
 use super::super::{Exit, Failure};
-use super::behind::Behind;
+use super::behind::UpstreamServers;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate::Toolgate;
-use toolgate::mcp::client::{Coordinator, Gateway};
+use toolgate::mcp::client::{GatewayFeatures, McpCoordinator};
 use toolgate::mcp::{
-    About, ClientApprover, GateServer, Hands, HttpDoor, HttpOptions, serve_http, serve_stdio,
+    About, CallThreads, ClientApprover, GateServer, HttpDoor, HttpOptions, serve_http, serve_stdio,
 };
-use toolgate_os::stay_awake;
+use toolgate_os::spin_for_input;
 use toolgate_proto::Principal;
 
 /// The variable that holds the token for HTTP, so that it need not be typed where others can see it.
 const TOKEN: &str = "TOOLGATE_MCP_TOKEN";
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct ServeArgs {
+pub(crate) struct McpServeArgs {
     /// Serve streamable HTTP on this address instead, such as 127.0.0.1:8765
     #[arg(long, value_name = "ADDR", conflicts_with = "unix")]
     http: Option<SocketAddr>,
@@ -44,17 +44,17 @@ pub(crate) struct ServeArgs {
     no_builtin_tools: bool,
 }
 
-pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit, Failure> {
+pub(crate) fn run(world: &World, args: &McpServeArgs, out: &mut Out) -> Result<Exit, Failure> {
     let name = world.ambient.env.get("USER").cloned();
-    let recording = world.recording_with(out, |builder| {
+    let recording = world.build_recording_with(out, |builder| {
         let builder = builder.principal(Principal { edge: "mcp".to_owned(), name }).approver(ClientApprover);
         if args.no_builtin_tools { builder.no_builtin_tools() } else { builder }
     })?;
     let toolgate = &recording.toolgate;
-    let mut behind = Behind::look(world, &toolgate.settings(), out)?;
+    let mut behind = UpstreamServers::look(world, &toolgate.settings(), out)?;
     let needed = behind.need(world, &toolgate.settings());
     // What is opened to a server belongs to one thread, and so do calls that may open it.
-    let hands = if behind.servers.is_empty() { Hands::Two } else { Hands::One };
+    let hands = if behind.servers.is_empty() { CallThreads::Two } else { CallThreads::One };
     // Over standard streams one thread reads and answers: calls overlap where they wait, and short ones run where they
     // arrive, without a hop.
     let mut runtime = match (&args.http, &args.unix) {
@@ -62,16 +62,16 @@ pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit
         _ => tokio::runtime::Builder::new_multi_thread(),
     };
     // Only what writes to standard output is ever looked out after.
-    let runtime = runtime.worker_threads(2).on_thread_park(stay_awake).enable_all().build()?;
+    let runtime = runtime.worker_threads(2).on_thread_park(spin_for_input).enable_all().build()?;
     let served = runtime.block_on(async {
         let coordinator = behind.coordinator(world, &toolgate.settings())?;
         coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
         let cancel = CancellationToken::new();
-        tokio::spawn(cancelled_by_signal(cancel.clone()));
+        tokio::spawn(cancel_on_signal(cancel.clone()));
         if !needed.is_empty() {
             coordinator.ready().await;
         }
-        let served = match recording.can_ask() {
+        let served = match recording.check_prompt_tool() {
             Ok(()) => serve(world, args, toolgate, (&coordinator, hands), cancel, out).await,
             Err(failure) => Err(failure),
         };
@@ -90,9 +90,9 @@ pub(crate) fn run(world: &World, args: &ServeArgs, out: &mut Out) -> Result<Exit
 
 async fn serve(
     world: &World,
-    args: &ServeArgs,
+    args: &McpServeArgs,
     toolgate: &Toolgate,
-    (coordinator, hands): (&Coordinator, Hands),
+    (coordinator, hands): (&McpCoordinator, CallThreads),
     cancel: CancellationToken,
     out: &mut Out,
 ) -> Result<(), Failure> {
@@ -102,7 +102,7 @@ async fn serve(
             .to_owned(),
     );
     let (gate, session) = (toolgate.shared_gate(), toolgate.session().clone());
-    let gateway = Gateway::new(coordinator.clone(), Arc::clone(&gate), session.clone());
+    let gateway = GatewayFeatures::new(coordinator.clone(), Arc::clone(&gate), session.clone());
     let server = GateServer::new(gate, session, Arc::new(gateway), about)?;
     let door = match (&args.http, &args.unix) {
         (None, None) => {
@@ -156,7 +156,7 @@ fn token(world: &World) -> Result<(String, String), Failure> {
 }
 
 /// Ends the serving in order: servers that were started must not be left behind.
-async fn cancelled_by_signal(cancel: CancellationToken) {
+async fn cancel_on_signal(cancel: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };
     tokio::select! {

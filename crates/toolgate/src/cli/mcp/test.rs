@@ -3,26 +3,26 @@
 use super::super::out::{Out, paint, style};
 use super::super::world::World;
 use super::super::{Exit, Failure};
-use super::behind::Behind;
+use super::behind::UpstreamServers;
 use serde_json::json;
 use std::time::{Duration, Instant};
-use toolgate::mcp::Era;
+use toolgate::mcp::ProtocolEra;
 use toolgate::mcp::client::{Callback, ServerState, SignIn, Trouble};
 use toolgate::render::visible;
 use toolgate::{Format, Toolgate};
 
 /// How long a person may take to sign in.
-const SIGN_IN: Duration = Duration::from_secs(300);
+const SIGN_IN_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, clap::Args)]
-pub(crate) struct TestArgs {
+pub(crate) struct McpTestArgs {
     /// The server; where absent, all of them
     name: Option<String>,
 }
 
-pub(crate) fn run(world: &World, args: &TestArgs, out: &mut Out) -> Result<Exit, Failure> {
+pub(crate) fn run(world: &World, args: &McpTestArgs, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.no_builtin_tools().build()?;
-    let mut behind = Behind::look(world, &toolgate.settings(), out)?;
+    let mut behind = UpstreamServers::look(world, &toolgate.settings(), out)?;
     if let Some(name) = &args.name {
         behind.named(name)?;
         behind.servers.retain(|server| server.name == *name);
@@ -51,12 +51,12 @@ pub(crate) fn run(world: &World, args: &TestArgs, out: &mut Out) -> Result<Exit,
 /// Signs in, and shows how the server is then.
 pub(crate) fn login(world: &World, name: &str, out: &mut Out) -> Result<Exit, Failure> {
     let toolgate = world.builder()?.no_builtin_tools().build()?;
-    let mut behind = Behind::look(world, &toolgate.settings(), out)?;
+    let mut behind = UpstreamServers::look(world, &toolgate.settings(), out)?;
     let port = behind.named(name)?.oauth.callback_port.unwrap_or(0);
     behind.servers.retain(|server| server.name == *name);
     behind.servers.iter_mut().for_each(|server| {
         server.always_load = true;
-        server.connect_timeout = SIGN_IN;
+        server.connect_timeout = SIGN_IN_TIMEOUT;
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let (tell, told) = std::sync::mpsc::channel::<String>();
@@ -64,7 +64,7 @@ pub(crate) fn login(world: &World, name: &str, out: &mut Out) -> Result<Exit, Fa
     let states = runtime.block_on(async {
         let browser = Callback::open(port, move |url| drop(tell.send(url.to_owned()))).await?;
         let sign_in = SignIn { browser: std::sync::Arc::new(browser), client_metadata_url: None };
-        let coordinator = behind.coordinator_with(world, &toolgate.settings(), Some(sign_in))?;
+        let coordinator = behind.into_coordinator_with(world, &toolgate.settings(), Some(sign_in))?;
         coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
         let ready = coordinator.ready();
         tokio::pin!(ready);
@@ -119,8 +119,8 @@ fn print(
     match (&state.era, trouble) {
         (Some(era), _) => {
             let era = match era {
-                Era::Legacy => "2025-11-25 or older",
-                Era::Modern => "2026-07-28",
+                ProtocolEra::Legacy => "2025-11-25 or older",
+                ProtocolEra::Modern => "2026-07-28",
             };
             out.line(&format!(
                 "{name}  {}  speaks {era}, {} tools, {bytes} bytes of definitions, ready in {} ms",
