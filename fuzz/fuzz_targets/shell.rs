@@ -4,4 +4,4 @@
 
 use toolgate_fuzz::{Kind, check};
 
-libfuzzer_sys::fuzz_target!(|text: &str| check(Kind::Shell, text));
+libfuzzer_sys::fuzz_target!(|text: &str| check(Kind::ShellKind, text));

@@ -2,11 +2,12 @@
 
 use serde_json::{Map, Value, json};
 use toolgate_policy::{
-    Action, EntryKind, Layer, LayerRules, PathFact, PathFacts, Policy, RawPolicy, Request, Workspace,
+    EntryKind, Layer, LayerRules, PathFact, PathFacts, Policy, PolicyRequest, RawPolicy, RuleAction,
+    Workspace,
 };
 use toolgate_proto::{
-    AbsPath, CommandLine, Effect, Intent, Mode, Scope, Shell, SourceId, ToolIdentity, ToolName, Verdict,
-    WriteKind,
+    AbsPath, CommandLine, Effect, Intent, Mode, PathScope, ShellKind, SourceId, ToolIdentity, ToolName,
+    Verdict, WriteKind,
 };
 
 /// A path that is known to be absolute.
@@ -29,7 +30,7 @@ pub(crate) fn policy(allow: &[&str], ask: &[&str], deny: &[&str], mode: Mode) ->
 }
 
 /// What comes of a call with one effect.
-pub(crate) fn judge(policy: &Policy, tool: &str, input: Value, effect: Effect) -> Action {
+pub(crate) fn judge(policy: &Policy, tool: &str, input: Value, effect: Effect) -> RuleAction {
     let source = match tool.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")) {
         Some((server, tool)) => SourceId::Mcp { server: server.to_owned(), tool: tool.to_owned() },
         None => SourceId::Builtin,
@@ -56,7 +57,7 @@ pub(crate) fn judge(policy: &Policy, tool: &str, input: Value, effect: Effect) -
         });
     }
     let input: Map<String, Value> = input.as_object().cloned().unwrap_or_default();
-    let request = Request {
+    let request = PolicyRequest {
         tool: &tool,
         input: &input,
         intent: &intent,
@@ -66,41 +67,41 @@ pub(crate) fn judge(policy: &Policy, tool: &str, input: Value, effect: Effect) -
         opinions: &[],
     };
     match policy.decide(&request).verdict {
-        Verdict::Allow(_) => Action::Allow,
-        Verdict::Ask(_) => Action::Ask,
-        Verdict::Deny(_) => Action::Deny,
+        Verdict::Allow(_) => RuleAction::Allow,
+        Verdict::Ask(_) => RuleAction::Ask,
+        Verdict::Deny(_) => RuleAction::Deny,
     }
 }
 
 /// A command line of bash in the workspace.
 pub(crate) fn line(text: &str) -> CommandLine {
-    CommandLine { text: text.to_owned(), shell: Shell::Bash, cwd: abs("/ws"), unsandboxed: false }
+    CommandLine { text: text.to_owned(), shell: ShellKind::Bash, cwd: abs("/ws"), unsandboxed: false }
 }
 
 /// `Bash` with a command.
-pub(crate) fn bash(policy: &Policy, text: &str) -> Action {
+pub(crate) fn bash(policy: &Policy, text: &str) -> RuleAction {
     judge(policy, "Bash", json!({ "command": text }), Effect::Exec { command: line(text) })
 }
 
 /// `Read` of a path.
-pub(crate) fn read(policy: &Policy, path: &AbsPath) -> Action {
+pub(crate) fn read(policy: &Policy, path: &AbsPath) -> RuleAction {
     let input = json!({ "file_path": path.to_string() });
-    judge(policy, "Read", input, Effect::Read { path: path.clone(), scope: Scope::Entry })
+    judge(policy, "Read", input, Effect::Read { path: path.clone(), scope: PathScope::Entry })
 }
 
 /// `Write` of a path.
-pub(crate) fn write(policy: &Policy, path: &AbsPath) -> Action {
+pub(crate) fn write(policy: &Policy, path: &AbsPath) -> RuleAction {
     let input = json!({ "file_path": path.to_string() });
     judge(policy, "Write", input, Effect::Write { path: path.clone(), kind: WriteKind::Put })
 }
 
 /// `WebFetch` of an address.
-pub(crate) fn fetch(policy: &Policy, url: &str) -> Action {
+pub(crate) fn fetch(policy: &Policy, url: &str) -> RuleAction {
     judge(policy, "WebFetch", json!({ "url": url }), Effect::Fetch { url: url.to_owned() })
 }
 
 /// A tool of a server.
-pub(crate) fn remote(policy: &Policy) -> Action {
+pub(crate) fn remote(policy: &Policy) -> RuleAction {
     let effect = Effect::Remote { server: "gh".to_owned(), tool: "get_issue".to_owned() };
     judge(policy, "mcp__gh__get_issue", json!({ "path": "src/a.rs" }), effect)
 }

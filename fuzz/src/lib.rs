@@ -23,7 +23,7 @@ pub enum Kind {
     /// A permission rule.
     Rule,
     /// A command line.
-    Shell,
+    ShellKind,
     /// A path, and a pattern for it.
     Path,
     /// An address.
@@ -39,7 +39,7 @@ pub enum Kind {
 pub fn check(kind: Kind, text: &str) {
     let check = match kind {
         Kind::Rule => rules::check,
-        Kind::Shell => shell::check,
+        Kind::ShellKind => shell::check,
         Kind::Path => paths::check,
         Kind::Url => urls::check,
         #[cfg(feature = "settings")]

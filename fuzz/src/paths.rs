@@ -2,7 +2,7 @@
 
 use super::desk;
 use std::sync::OnceLock;
-use toolgate_policy::{Action, Policy};
+use toolgate_policy::{Policy, RuleAction};
 use toolgate_proto::Mode;
 
 fn policies() -> &'static [Policy; 2] {
@@ -25,16 +25,16 @@ pub(crate) fn check(text: &str) {
     let names: Vec<String> = real.to_string().split('/').map(str::to_lowercase).collect();
     let inside = real.is_under(&desk::abs("/ws"));
     if inside && names.iter().skip(2).rev().skip(1).any(|name| name == "private") {
-        assert_eq!(desk::read(ruled, &path), Action::Deny, "a denied directory is read");
-        assert_eq!(desk::write(ruled, &path), Action::Deny, "what may not be read is written");
+        assert_eq!(desk::read(ruled, &path), RuleAction::Deny, "a denied directory is read");
+        assert_eq!(desk::write(ruled, &path), RuleAction::Deny, "what may not be read is written");
     }
     if names.iter().any(|name| name == ".git" || name == ".bashrc") {
-        assert!(desk::write(ruled, &path) >= Action::Ask, "a protected path is written");
+        assert!(desk::write(ruled, &path) >= RuleAction::Ask, "a protected path is written");
     }
-    if desk::write(plain, &path) == Action::Allow {
+    if desk::write(plain, &path) == RuleAction::Allow {
         assert!(inside, "written outside");
     }
-    if desk::read(plain, &path) == Action::Allow {
+    if desk::read(plain, &path) == RuleAction::Allow {
         assert!(inside, "read outside");
     }
     let rule = format!("Edit({pattern})");

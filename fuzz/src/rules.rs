@@ -2,10 +2,10 @@
 
 use super::desk;
 use std::sync::OnceLock;
-use toolgate_policy::{Action, Layer, LayerRules, Policy, RawPolicy, Weight};
+use toolgate_policy::{Layer, LayerRules, Policy, ProblemSeverity, RawPolicy, RuleAction};
 
 /// One call of each kind that rules speak of.
-fn verdicts(policy: &Policy) -> [Action; 4] {
+fn verdicts(policy: &Policy) -> [RuleAction; 4] {
     [
         desk::bash(policy, "npm run build"),
         desk::write(policy, &desk::abs("/ws/src/a.rs")),
@@ -16,28 +16,28 @@ fn verdicts(policy: &Policy) -> [Action; 4] {
 
 /// A rule never does the opposite of what its list says, and one that cannot be read never vanishes silently.
 pub(crate) fn check(text: &str) {
-    static PLAIN: OnceLock<[Action; 4]> = OnceLock::new();
+    static PLAIN: OnceLock<[RuleAction; 4]> = OnceLock::new();
     let plain = PLAIN.get_or_init(|| verdicts(&RawPolicy::default().compile().0));
     // One list for each text, told by its length: a fuzzer finds all three, and is three times as fast.
-    let lists = [Action::Allow, Action::Ask, Action::Deny];
+    let lists = [RuleAction::Allow, RuleAction::Ask, RuleAction::Deny];
     if let Some(action) = lists.get(text.len() % 3).copied() {
         let mut layer = LayerRules::new(Layer::Project, desk::abs("/ws"));
         match action {
-            Action::Allow => layer.allow.push(text.into()),
-            Action::Ask => layer.ask.push(text.into()),
-            Action::Deny => layer.deny.push(text.into()),
+            RuleAction::Allow => layer.allow.push(text.into()),
+            RuleAction::Ask => layer.ask.push(text.into()),
+            RuleAction::Deny => layer.deny.push(text.into()),
         }
         let (policy, problems) = RawPolicy { layers: vec![layer], ..RawPolicy::default() }.compile();
-        let fatal = problems.iter().any(|problem| problem.weight == Weight::Fatal);
-        assert!(!(fatal && action == Action::Allow), "an allow rule is never fatal: {text:?}");
+        let fatal = problems.iter().any(|problem| problem.weight == ProblemSeverity::Fatal);
+        assert!(!(fatal && action == RuleAction::Allow), "an allow rule is never fatal: {text:?}");
         for (got, plain) in verdicts(&policy).into_iter().zip(plain) {
             match action {
                 _ if fatal => {
-                    assert_eq!(got, Action::Deny, "unusable, but not everything is denied: {text:?}")
+                    assert_eq!(got, RuleAction::Deny, "unusable, but not everything is denied: {text:?}")
                 }
-                Action::Allow => assert!(got <= *plain, "an allow rule tightens: {text:?}"),
-                Action::Ask => assert!(got >= *plain && got <= Action::Ask, "an ask rule: {text:?}"),
-                Action::Deny => assert!(got >= *plain, "a deny rule loosens: {text:?}"),
+                RuleAction::Allow => assert!(got <= *plain, "an allow rule tightens: {text:?}"),
+                RuleAction::Ask => assert!(got >= *plain && got <= RuleAction::Ask, "an ask rule: {text:?}"),
+                RuleAction::Deny => assert!(got >= *plain, "a deny rule loosens: {text:?}"),
             }
         }
     }

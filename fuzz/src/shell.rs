@@ -3,7 +3,7 @@
 use super::desk;
 use std::sync::OnceLock;
 use toolgate_policy::shell::analyse;
-use toolgate_policy::{Action, Policy};
+use toolgate_policy::{Policy, RuleAction};
 use toolgate_proto::Mode;
 
 /// A policy that denies a program, one that allows it, one without rules.
@@ -29,9 +29,9 @@ pub(crate) fn check(text: &str) {
     let (strict, loose, bare) = (desk::bash(strict, text), desk::bash(loose, text), desk::bash(bare, text));
     assert!(loose <= bare, "an allow rule tightens");
     if analysis.doubt.is_some() {
-        assert!(bare >= Action::Ask && loose >= Action::Ask, "a doubted line passes");
+        assert!(bare >= RuleAction::Ask && loose >= RuleAction::Ask, "a doubted line passes");
     }
     if analysis.parts.iter().any(|part| part.program.as_deref() == Some("rm")) {
-        assert_eq!(strict, Action::Deny, "a denied program is not denied");
+        assert_eq!(strict, RuleAction::Deny, "a denied program is not denied");
     }
 }

@@ -2,8 +2,8 @@
 
 use super::desk;
 use std::sync::OnceLock;
-use toolgate_policy::url::Target;
-use toolgate_policy::{Action, Policy};
+use toolgate_policy::url::FetchTarget;
+use toolgate_policy::{Policy, RuleAction};
 use toolgate_proto::Mode;
 
 fn policies() -> &'static [Policy; 4] {
@@ -27,19 +27,22 @@ pub(crate) fn check(text: &str) {
         desk::fetch(open, text),
         desk::fetch(bare, text),
     );
-    assert_ne!(bare, Action::Allow, "fetched without a rule");
-    let Ok(target) = Target::parse(text) else {
+    assert_ne!(bare, RuleAction::Allow, "fetched without a rule");
+    let Ok(target) = FetchTarget::parse(text) else {
         assert!(
-            [exact, below, open, bare].iter().all(|action| *action == Action::Deny),
+            [exact, below, open, bare].iter().all(|action| *action == RuleAction::Deny),
             "unreadable, yet not denied"
         );
         return;
     };
-    let again = Target::parse(target.url.as_str()).expect("what was read can be read again");
+    let again = FetchTarget::parse(target.url.as_str()).expect("what was read can be read again");
     assert_eq!((&again.host, again.port), (&target.host, target.port), "read twice, read differently");
     let host = target.host_text();
-    assert!(exact != Action::Allow || host == "example.com", "another host: {host}");
-    assert!(below != Action::Allow || host.ends_with(".example.com"), "another host: {host}");
-    assert!(host != "example.com" || open == Action::Deny, "a denied host is fetched");
-    assert!(target.private().is_none() || open == Action::Deny, "a private host is fetched: {host}");
+    assert!(exact != RuleAction::Allow || host == "example.com", "another host: {host}");
+    assert!(below != RuleAction::Allow || host.ends_with(".example.com"), "another host: {host}");
+    assert!(host != "example.com" || open == RuleAction::Deny, "a denied host is fetched");
+    assert!(
+        target.private_class().is_none() || open == RuleAction::Deny,
+        "a private host is fetched: {host}"
+    );
 }

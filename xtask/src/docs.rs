@@ -6,22 +6,22 @@ use toolgate_proto::CODES;
 
 /// Writes them all.
 pub(crate) fn write_all() -> Result<()> {
-    put("docs/errors.md", &errors())?;
-    put("docs/cli.md", &toolgate(&["reference"])?)?;
-    for name in toolgate(&["settings", "schema"])?.lines() {
-        put(&format!("docs/schemas/{name}"), &toolgate(&["settings", "schema", name])?)?;
+    write_document("docs/errors.md", &render_errors())?;
+    write_document("docs/cli.md", &run_toolgate(&["reference"])?)?;
+    for name in run_toolgate(&["settings", "schema"])?.lines() {
+        write_document(&format!("docs/schemas/{name}"), &run_toolgate(&["settings", "schema", name])?)?;
     }
-    crate::run::settings_check()
+    crate::run::write_settings_schema()
 }
 
 /// What the program prints.
-fn toolgate(args: &[&str]) -> Result<String> {
+fn run_toolgate(args: &[&str]) -> Result<String> {
     let mut all = vec!["run", "--quiet", "--package", "toolgate", "--"];
     all.extend(args);
-    crate::run::cargo(&all)
+    crate::run::cargo_output(&all)
 }
 
-fn put(name: &str, text: &str) -> Result<()> {
+fn write_document(name: &str, text: &str) -> Result<()> {
     let path = root()?.join(name);
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
@@ -30,7 +30,7 @@ fn put(name: &str, text: &str) -> Result<()> {
 }
 
 /// `docs/errors.md`, from the table of codes.
-pub(crate) fn errors() -> String {
+pub(crate) fn render_errors() -> String {
     let mut out = String::from(
         "# Errors\n\n\
          Every \"no\" and every failure carries a stable code.\n\

@@ -20,7 +20,7 @@ pub(crate) fn run(target: Option<&str>, runs: Option<&str>) -> Result<()> {
     }
     for (name, longest) in chosen {
         let started = Instant::now();
-        plant(name)?;
+        write_seeds(name)?;
         // No sanitiser: the crates forbid unsafe code, and without it everything is faster.
         let fuzz = root()?.join("fuzz");
         let status = Command::new("cargo")
@@ -45,7 +45,7 @@ pub(crate) fn run(target: Option<&str>, runs: Option<&str>) -> Result<()> {
 }
 
 /// Writes the seeds of a target into its corpus.
-fn plant(name: &str) -> Result<()> {
+fn write_seeds(name: &str) -> Result<()> {
     let fuzz = root()?.join("fuzz");
     let corpus = fuzz.join("corpus").join(name);
     std::fs::create_dir_all(&corpus)?;

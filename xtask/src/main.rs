@@ -35,18 +35,22 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let chore = std::env::args().nth(1).unwrap_or_default();
     let done = match chore.as_str() {
-        "ci" => run::ci(),
-        "tidy" => run::tidy(),
+        "ci" => run::run_ci(),
+        "tidy" => run::run_tidy(),
         "docs" => docs::write_all(),
         "fuzz" => fuzz::run(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
-        "corpus" => run::corpus(),
-        "model" => run::model(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
-        "oracle" => run::oracle(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref()),
-        "options" => run::options(std::env::args().nth(2).as_deref()),
-        "interop" => run::interop(),
-        "conformance" => run::conformance(),
-        "peers" => run::peers(),
-        "git-oracle" => run::git_oracle(std::env::args().nth(2).as_deref()),
+        "corpus" => run::print_corpus_figures(),
+        "model" => {
+            run::compare_with_model(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref())
+        }
+        "oracle" => {
+            run::run_shell_oracle(std::env::args().nth(2).as_deref(), std::env::args().nth(3).as_deref())
+        }
+        "options" => run::run_option_oracle(std::env::args().nth(2).as_deref()),
+        "interop" => run::run_interop(),
+        "conformance" => run::run_conformance(),
+        "peers" => run::run_peer_tests(),
+        "git-oracle" => run::run_git_oracle(std::env::args().nth(2).as_deref()),
         "settings-law" => run::run_settings_law(std::env::args().nth(2).as_deref()),
         "soak-schedule" => run::soak_schedule(std::env::args().nth(2).as_deref()),
         _ => Err(anyhow::anyhow!(

@@ -7,21 +7,21 @@ use std::process::Command;
 use std::time::Instant;
 
 /// Everything that must hold before a change lands, cheapest first.
-pub(crate) fn ci() -> Result<()> {
-    step("tidy", tidy)?;
-    step("format", || run_cargo(&["fmt", "--all", "--", "--check"]))?;
-    step("lints", || {
+pub(crate) fn run_ci() -> Result<()> {
+    run_step("tidy", run_tidy)?;
+    run_step("format", || run_cargo(&["fmt", "--all", "--", "--check"]))?;
+    run_step("lints", || {
         run_cargo(&["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
     })?;
-    step("tests", tests)?;
-    step("interop", interop)?;
-    step("conformance", conformance)?;
-    step("peers", peers)?;
+    run_step("tests", run_tests)?;
+    run_step("interop", run_interop)?;
+    run_step("conformance", run_conformance)?;
+    run_step("peers", run_peer_tests)?;
     println!("all is well");
     Ok(())
 }
 
-fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+fn run_step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     println!("== {name}");
     let started = Instant::now();
     work().with_context(|| format!("{name} failed"))?;
@@ -30,7 +30,7 @@ fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
 }
 
 /// The rules of the house.
-pub(crate) fn tidy() -> Result<()> {
+pub(crate) fn run_tidy() -> Result<()> {
     let broken = tidy::check(&root()?)?;
     if broken.is_empty() {
         return Ok(());
@@ -42,7 +42,7 @@ pub(crate) fn tidy() -> Result<()> {
 }
 
 /// All tests, with the programs beside them that they compare with.
-fn tests() -> Result<()> {
+fn run_tests() -> Result<()> {
     let installed = Command::new("sh").arg("scripts/install-test-tools.sh").current_dir(root()?).status()?;
     if !installed.success() {
         bail!("ripgrep and fd could not be installed");
@@ -56,25 +56,26 @@ fn tests() -> Result<()> {
 }
 
 /// Hands our definitions and results to the real consumers that the registries have.
-pub(crate) fn interop() -> Result<()> {
+pub(crate) fn run_interop() -> Result<()> {
     run_cargo(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
-    script("interop/run.sh", "debug/toolgate", "interop").context("a consumer did not take what we gave it")
+    run_script("interop/run.sh", "debug/toolgate", "interop")
+        .context("a consumer did not take what we gave it")
 }
 
 /// Runs the official MCP conformance suite against our server and our client.
-pub(crate) fn conformance() -> Result<()> {
+pub(crate) fn run_conformance() -> Result<()> {
     run_cargo(&["build", "--quiet", "--package", "toolgate-mcp", "--examples", "--locked"])?;
-    script("mcp/conformance.sh", "debug/examples", "mcp-peers").context("the suite is not content")
+    run_script("mcp/conformance.sh", "debug/examples", "mcp-peers").context("the suite is not content")
 }
 
 /// Lets official MCP SDKs drive our server, and our client drive official servers.
-pub(crate) fn peers() -> Result<()> {
+pub(crate) fn run_peer_tests() -> Result<()> {
     run_cargo(&["build", "--quiet", "--package", "toolgate", "--locked"])?;
-    script("mcp/peers.sh", "debug/toolgate", "mcp-peers").context("a peer and toolgate did not get on")
+    run_script("mcp/peers.sh", "debug/toolgate", "mcp-peers").context("a peer and toolgate did not get on")
 }
 
 /// Runs a script on what was built; `keep` is its folder for what it installs.
-fn script(name: &str, built: &str, keep: &str) -> Result<()> {
+fn run_script(name: &str, built: &str, keep: &str) -> Result<()> {
     let root = root()?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let status = Command::new("bash")
@@ -128,7 +129,7 @@ pub(crate) fn run_settings_law(cases: Option<&str>) -> Result<()> {
 }
 
 /// Runs the option oracle for longer than every change can wait for.
-pub(crate) fn options(combinations: Option<&str>) -> Result<()> {
+pub(crate) fn run_option_oracle(combinations: Option<&str>) -> Result<()> {
     let combinations: u64 =
         combinations.unwrap_or("100000").parse().context("N must be a number of combinations")?;
     let status = cargo_command()
@@ -144,7 +145,7 @@ pub(crate) fn options(combinations: Option<&str>) -> Result<()> {
 }
 
 /// Runs git commands that only read in hostile repositories, for longer than every change can wait for.
-pub(crate) fn git_oracle(commands: Option<&str>) -> Result<()> {
+pub(crate) fn run_git_oracle(commands: Option<&str>) -> Result<()> {
     let commands: u32 = commands.unwrap_or("3000").parse().context("N must be a number of commands")?;
     let status = cargo_command()
         .args(["test", "--locked", "--package", "toolgate-tools", "--test", "main"])
@@ -159,13 +160,13 @@ pub(crate) fn git_oracle(commands: Option<&str>) -> Result<()> {
 }
 
 /// Prints how many cases of the corpus were let through, denied and asked about.
-pub(crate) fn corpus() -> Result<()> {
+pub(crate) fn print_corpus_figures() -> Result<()> {
     let tests = ["test", "--quiet", "--locked", "--package", "toolgate-policy", "--test", "main"];
     run_cargo(&[&tests[..], &["--", "--nocapture", "--test-threads=1", "_cases"]].concat())
 }
 
 /// Asks the policy engine and the slow model the same questions for longer than every change can wait for.
-pub(crate) fn model(pairs: Option<&str>, seed: Option<&str>) -> Result<()> {
+pub(crate) fn compare_with_model(pairs: Option<&str>, seed: Option<&str>) -> Result<()> {
     run_cargo(&[
         "run",
         "--quiet",
@@ -183,7 +184,7 @@ pub(crate) fn model(pairs: Option<&str>, seed: Option<&str>) -> Result<()> {
 }
 
 /// Runs the program-list oracle for longer than every change can wait for.
-pub(crate) fn oracle(lines: Option<&str>, seed: Option<&str>) -> Result<()> {
+pub(crate) fn run_shell_oracle(lines: Option<&str>, seed: Option<&str>) -> Result<()> {
     let lines: u64 = lines.unwrap_or("1000000").parse().context("LINES must be a number of lines")?;
     let seed: u64 = seed.unwrap_or("1").parse().context("SEED must be a number")?;
     let status = cargo_command()
@@ -211,7 +212,7 @@ pub(crate) fn oracle(lines: Option<&str>, seed: Option<&str>) -> Result<()> {
 }
 
 /// Has the schema that settings are checked against written by the test that compares it.
-pub(crate) fn settings_check() -> Result<()> {
+pub(crate) fn write_settings_schema() -> Result<()> {
     for test in
         ["settings_are_checked_against_the_schema_that_is_published", "the_table_of_settings_keys_is_fresh"]
     {
@@ -227,7 +228,7 @@ pub(crate) fn settings_check() -> Result<()> {
 }
 
 /// Runs cargo and gives its output.
-pub(crate) fn cargo(args: &[&str]) -> Result<String> {
+pub(crate) fn cargo_output(args: &[&str]) -> Result<String> {
     let output = cargo_command().args(args).current_dir(root()?).output()?;
     if !output.status.success() {
         bail!("cargo {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr));

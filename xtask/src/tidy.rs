@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Which of our crates may use which (the drawing in docs/architecture.md).
-const ARROWS: &[(&str, &[&str])] = &[
+const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("toolgate-proto", &[]),
     ("toolgate-policy", &["toolgate-proto"]),
     ("toolgate-os", &["toolgate-proto"]),
@@ -30,11 +30,11 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// What a pure crate may not pull in: runtimes and hands.
-const IMPURE: &[&str] =
+const IMPURE_CRATES: &[&str] =
     &["tokio", "async-std", "mio", "rustix", "libc", "reqwest", "hyper", "socket2", "notify"];
 
 /// Licences that fit ours.
-const LICENCES: &[&str] = &[
+const ALLOWED_LICENCES: &[&str] = &[
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -60,23 +60,23 @@ pub(crate) fn check(root: &Path) -> Result<Vec<String>> {
     for path in &sources {
         let text = read(path)?;
         let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
-        size(&name, &text, &mut broken);
-        words(&name, &text, &mut broken);
-        doors(&name, &text, &mut broken);
+        check_file_size(&name, &text, &mut broken);
+        check_forbidden_words(&name, &text, &mut broken);
+        check_restricted_calls(&name, &text, &mut broken);
     }
-    names(root, &mut broken)?;
+    check_file_names(root, &mut broken)?;
     check_crate_roots(root, &mut broken)?;
     check_test_modules(root, &mut broken)?;
-    let metadata = metadata()?;
-    arrows(&metadata, &mut broken);
-    purity(&metadata, &mut broken)?;
-    licences(&metadata, &mut broken);
-    documents(root, &mut broken)?;
+    let metadata = load_metadata()?;
+    check_crate_dependencies(&metadata, &mut broken);
+    check_purity(&metadata, &mut broken)?;
+    check_licences(&metadata, &mut broken);
+    check_documents(root, &mut broken)?;
     Ok(broken)
 }
 
 /// I7: no file over 600 lines, tests apart.
-fn size(name: &str, text: &str, broken: &mut Vec<String>) {
+fn check_file_size(name: &str, text: &str, broken: &mut Vec<String>) {
     let code = text.lines().take_while(|line| *line != "#[cfg(test)]").count();
     if !name.contains("/tests/") && code > 600 {
         broken.push(format!("{name}: {code} lines; no file may have more than 600 (I7)"));
@@ -84,7 +84,7 @@ fn size(name: &str, text: &str, broken: &mut Vec<String>) {
 }
 
 /// The project speaks of itself only.
-fn words(name: &str, text: &str, broken: &mut Vec<String>) {
+fn check_forbidden_words(name: &str, text: &str, broken: &mut Vec<String>) {
     // Spelled in two halves, so that this file does not break its own rule.
     for (a, b) in [("todo", "!("), ("#[igno", "re]"), ("/wor", "k/"), ("FIX", "ME"), ("#[all", "ow(")] {
         let word = format!("{a}{b}");
@@ -97,7 +97,7 @@ fn words(name: &str, text: &str, broken: &mut Vec<String>) {
 }
 
 /// I1, I10: doors that have exactly one caller.
-fn doors(name: &str, text: &str, broken: &mut Vec<String>) {
+fn check_restricted_calls(name: &str, text: &str, broken: &mut Vec<String>) {
     let doors: &[(&str, &[&str])] = &[
         ("Permit::issue(", &["crates/gate/src/stage/settle.rs"]),
         ("Cleared::new(", &["crates/gate/src/stage/guard.rs"]),
@@ -120,7 +120,7 @@ fn doors(name: &str, text: &str, broken: &mut Vec<String>) {
 }
 
 /// I7: every source file and its folders are named after a noun.
-fn names(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+fn check_file_names(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     for path in list_rust_files(root)? {
         for part in path.strip_prefix(root).unwrap_or(&path).components() {
             let part = part.as_os_str().to_string_lossy();
@@ -135,7 +135,7 @@ fn names(root: &Path, broken: &mut Vec<String>) -> Result<()> {
 
 /// Every crate takes the one lint table, forbids unsafe code (os apart), and opens with an essay.
 fn check_crate_roots(root: &Path, broken: &mut Vec<String>) -> Result<()> {
-    for manifest in files(root)?.into_iter().filter(|path| path.ends_with("Cargo.toml")) {
+    for manifest in list_files(root)?.into_iter().filter(|path| path.ends_with("Cargo.toml")) {
         let dir = manifest.parent().unwrap_or(root);
         if dir == root || dir.ends_with("fuzz") {
             continue;
@@ -183,8 +183,8 @@ fn check_test_modules(root: &Path, broken: &mut Vec<String>) -> Result<()> {
     Ok(())
 }
 
-fn metadata() -> Result<Value> {
-    let text = run::cargo(&["metadata", "--format-version", "1", "--locked"])?;
+fn load_metadata() -> Result<Value> {
+    let text = run::cargo_output(&["metadata", "--format-version", "1", "--locked"])?;
     serde_json::from_str(&text).context("cargo metadata is not JSON")
 }
 
@@ -192,22 +192,22 @@ fn packages(metadata: &Value) -> impl Iterator<Item = &Value> {
     metadata.get("packages").and_then(Value::as_array).into_iter().flatten()
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+fn text_field<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// I6: our crates use each other as drawn.
-fn arrows(metadata: &Value, broken: &mut Vec<String>) {
-    let ours: BTreeMap<&str, &[&str]> = ARROWS.iter().copied().collect();
+fn check_crate_dependencies(metadata: &Value, broken: &mut Vec<String>) {
+    let ours: BTreeMap<&str, &[&str]> = ALLOWED_DEPENDENCIES.iter().copied().collect();
     for package in packages(metadata).filter(|package| package.get("source").is_none_or(Value::is_null)) {
-        let name = text(package, "name");
+        let name = text_field(package, "name");
         let Some(allowed) = ours.get(name) else {
             broken.push(format!("{name}: a crate that is not in the drawing (xtask/src/tidy.rs)"));
             continue;
         };
         let dependencies = package.get("dependencies").and_then(Value::as_array).into_iter().flatten();
         for dependency in dependencies.filter(|d| d.get("kind").is_none_or(Value::is_null)) {
-            let to = text(dependency, "name");
+            let to = text_field(dependency, "name");
             if ours.contains_key(to) && !allowed.contains(&to) {
                 broken.push(format!("{name} may not use {to} (I6)"));
             }
@@ -216,16 +216,16 @@ fn arrows(metadata: &Value, broken: &mut Vec<String>) {
 }
 
 /// I3: policy and proto reach no runtime and no hands, not even through others.
-fn purity(metadata: &Value, broken: &mut Vec<String>) -> Result<()> {
+fn check_purity(metadata: &Value, broken: &mut Vec<String>) -> Result<()> {
     let nodes: BTreeMap<&str, &Value> = metadata
         .pointer("/resolve/nodes")
         .and_then(Value::as_array)
         .context("cargo metadata has no graph")?
         .iter()
-        .map(|node| (text(node, "id"), node))
+        .map(|node| (text_field(node, "id"), node))
         .collect();
     let names: BTreeMap<&str, &str> =
-        packages(metadata).map(|package| (text(package, "id"), text(package, "name"))).collect();
+        packages(metadata).map(|package| (text_field(package, "id"), text_field(package, "name"))).collect();
     for pure in ["toolgate-proto", "toolgate-policy"] {
         let start = names.iter().find(|(_, name)| **name == pure).map(|(id, _)| *id);
         let mut ahead: Vec<&str> = start.into_iter().collect();
@@ -235,7 +235,7 @@ fn purity(metadata: &Value, broken: &mut Vec<String>) -> Result<()> {
                 continue;
             }
             let name = names.get(id).copied().unwrap_or_default();
-            if IMPURE.contains(&name) {
+            if IMPURE_CRATES.contains(&name) {
                 broken.push(format!("{pure} reaches {name} (I3)"));
             }
             let deps = nodes.get(id).and_then(|node| node.get("deps")).and_then(Value::as_array);
@@ -247,7 +247,7 @@ fn purity(metadata: &Value, broken: &mut Vec<String>) -> Result<()> {
                         && kind.get("target").is_none_or(Value::is_null)
                 });
                 if linked {
-                    ahead.push(text(dep, "pkg"));
+                    ahead.push(text_field(dep, "pkg"));
                 }
             }
         }
@@ -256,23 +256,23 @@ fn purity(metadata: &Value, broken: &mut Vec<String>) -> Result<()> {
 }
 
 /// The licence gate: what `deny.toml` says, without a tool to install.
-fn licences(metadata: &Value, broken: &mut Vec<String>) {
+fn check_licences(metadata: &Value, broken: &mut Vec<String>) {
     for package in packages(metadata) {
-        let licence = text(package, "license");
+        let licence = text_field(package, "license");
         let fits = licence.replace('/', " OR ").split(" OR ").any(|choice| {
-            choice
-                .split(" AND ")
-                .all(|part| LICENCES.contains(&part.trim().trim_matches(|c| c == '(' || c == ')').trim()))
+            choice.split(" AND ").all(|part| {
+                ALLOWED_LICENCES.contains(&part.trim().trim_matches(|c| c == '(' || c == ')').trim())
+            })
         });
         if !fits {
-            broken.push(format!("{}: licence `{licence}` is not on the list", text(package, "name")));
+            broken.push(format!("{}: licence `{licence}` is not on the list", text_field(package, "name")));
         }
     }
 }
 
 /// Documents made from code are fresh, and promises name tests that exist.
-fn documents(root: &Path, broken: &mut Vec<String>) -> Result<()> {
-    if read(&root.join("docs/errors.md")).unwrap_or_default() != docs::errors() {
+fn check_documents(root: &Path, broken: &mut Vec<String>) -> Result<()> {
+    if read(&root.join("docs/errors.md")).unwrap_or_default() != docs::render_errors() {
         broken.push("docs/errors.md is stale: run `cargo xtask docs`".to_owned());
     }
     let mut known = String::new();
@@ -291,11 +291,11 @@ fn documents(root: &Path, broken: &mut Vec<String>) -> Result<()> {
 }
 
 fn list_rust_files(root: &Path) -> Result<Vec<PathBuf>> {
-    Ok(files(root)?.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "rs")).collect())
+    Ok(list_files(root)?.into_iter().filter(|path| path.extension().is_some_and(|ext| ext == "rs")).collect())
 }
 
 /// Every file of the repository, build results and hidden folders apart.
-fn files(root: &Path) -> Result<Vec<PathBuf>> {
+fn list_files(root: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut ahead = vec![root.to_path_buf()];
     while let Some(dir) = ahead.pop() {

@@ -14,9 +14,11 @@ use serde_json::json;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use toolgate_gate::ledger::LedgerSink;
-use toolgate_gate::{CallLimits, FnTool, Gate, GateParts, Session, Sink, Spec};
+use toolgate_gate::{CallOptions, FnTool, Gate, GateParts, Session, Sink, ToolSpec};
 use toolgate_policy::{Layer, LayerRules, RawPolicy};
-use toolgate_proto::{AbsPath, Effect, Format, Intent, Output, SourceId, ToolCall, render_definitions};
+use toolgate_proto::{
+    AbsPath, DefinitionFormat, Effect, Intent, Output, SourceId, ToolCall, render_definitions,
+};
 use toolgate_testkit::session_in;
 use toolgate_tools::Toolset;
 
@@ -49,7 +51,7 @@ fn gate(rules: usize, sinks: Vec<Arc<dyn Sink>>) -> Gate {
     layer.allow.push("noop".into());
     let policy = RawPolicy { layers: vec![layer], ..RawPolicy::default() };
     let gate = Gate::new(GateParts { policy, sinks, ..GateParts::default() });
-    let noop = FnTool::new(Spec::new("noop", "Does nothing."), |input: Nothing, _| async move {
+    let noop = FnTool::new(ToolSpec::new("noop", "Does nothing."), |input: Nothing, _| async move {
         Ok(Output::text(input.text))
     });
     let noop = noop.intent(|_, _| Intent::new("nothing", [Effect::State { name: "nothing".into() }]));
@@ -59,7 +61,7 @@ fn gate(rules: usize, sinks: Vec<Arc<dyn Sink>>) -> Gate {
 
 fn call_once(runtime: &Runtime, gate: &Gate, session: &Session, input: &str) {
     let call = ToolCall::new("call_1", "noop", input);
-    let closed = runtime.block_on(gate.call(session, call, CallLimits::default()));
+    let closed = runtime.block_on(gate.call(session, call, CallOptions::default()));
     assert!(black_box(closed).result.is_ok());
 }
 
@@ -82,11 +84,13 @@ fn the_same_with_the_ledger_on(bencher: Bencher, rules: usize) {
 fn checking_an_input_of_so_many_bytes(bencher: Bencher, bytes: usize) {
     let (gate, session) = (gate(0, Vec::new()), session_in(&AbsPath::root()));
     let call = ToolCall::new("c", "noop", json!({ "text": "x".repeat(bytes - 11) }).to_string());
-    bencher.counter(BytesCount::new(bytes)).bench_local(|| gate.intend(&session, black_box(&call)).unwrap());
+    bencher
+        .counter(BytesCount::new(bytes))
+        .bench_local(|| gate.derive_intent(&session, black_box(&call)).unwrap());
 }
 
-#[divan::bench(args = [Format::Anthropic, Format::Openai, Format::Mcp])]
-fn rendering_definitions(bencher: Bencher, format: Format) {
+#[divan::bench(args = [DefinitionFormat::Anthropic, DefinitionFormat::Openai, DefinitionFormat::Mcp])]
+fn rendering_definitions(bencher: Bencher, format: DefinitionFormat) {
     let (gate, session) = (gate(0, Vec::new()), session_in(&AbsPath::root()));
     toolgate_tools::register(&gate, Toolset::Claude).unwrap();
     bencher.bench_local(|| render_definitions(&gate.definitions(&session), format).to_string());
@@ -100,7 +104,7 @@ fn a_thousand_calls_one_by_one(bencher: Bencher, threads: usize) {
         runtime.block_on(async {
             for _ in 0..1_000 {
                 let call = ToolCall::new("call_1", "noop", r#"{"text":"x"}"#);
-                black_box(gate.call(&session, call, CallLimits::default()).await);
+                black_box(gate.call(&session, call, CallOptions::default()).await);
             }
         });
     });
@@ -114,7 +118,7 @@ fn a_thousand_calls_as_a_batch_in_a_row(bencher: Bencher, threads: usize) {
     let session = session_in(&AbsPath::root());
     bencher.counter(ItemsCount::new(1_000usize)).bench_local(|| {
         let calls = (0..1_000).map(|_| ToolCall::new("call_1", "noop", r#"{"text":"x"}"#)).collect();
-        black_box(runtime.block_on(gate.call_batch(&session, calls, CallLimits::default())));
+        black_box(runtime.block_on(gate.call_batch(&session, calls, CallOptions::default())));
     });
 }
 
@@ -136,11 +140,11 @@ fn reads(files: usize, writable: bool) -> Reads {
     let gate = Gate::new(GateParts { policy, batch_chars: usize::MAX, ..GateParts::default() });
     toolgate_tools::register(&gate, Toolset::Plain).unwrap();
     if writable {
-        let touch = FnTool::new(Spec::new("touch", "Claims a path."), |input: Nothing, _| async move {
+        let touch = FnTool::new(ToolSpec::new("touch", "Claims a path."), |input: Nothing, _| async move {
             Ok(Output::text(input.text))
         });
         let touch = touch.intent(|input, scene| {
-            let path = scene.path(&input.text);
+            let path = scene.absolute_path(&input.text);
             Intent::new("touch", [Effect::Write { path, kind: toolgate_proto::WriteKind::Edit }])
         });
         gate.register(SourceId::Sdk, touch).unwrap();
@@ -161,7 +165,7 @@ fn a_hundred_reads_of_4_kb_one_by_one(bencher: Bencher) {
     bencher.counter(ItemsCount::new(100usize)).bench_local(|| {
         runtime.block_on(async {
             for call in read_calls(100) {
-                black_box(reads.gate.call(&reads.session, call, CallLimits::default()).await);
+                black_box(reads.gate.call(&reads.session, call, CallOptions::default()).await);
             }
         });
     });
@@ -173,7 +177,7 @@ fn a_hundred_reads_of_4_kb_as_a_batch(bencher: Bencher) {
     let reads = reads(100, false);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     bencher.counter(ItemsCount::new(100usize)).bench_local(|| {
-        let batch = reads.gate.call_batch(&reads.session, read_calls(100), CallLimits::default());
+        let batch = reads.gate.call_batch(&reads.session, read_calls(100), CallOptions::default());
         black_box(runtime.block_on(batch));
     });
     drop(reads.dir);
@@ -190,10 +194,10 @@ fn a_thousand_claims_of_files(bencher: Bencher, batched: bool) {
             .collect();
         runtime.block_on(async {
             if batched {
-                black_box(reads.gate.call_batch(&reads.session, calls, CallLimits::default()).await);
+                black_box(reads.gate.call_batch(&reads.session, calls, CallOptions::default()).await);
             } else {
                 for call in calls {
-                    black_box(reads.gate.call(&reads.session, call, CallLimits::default()).await);
+                    black_box(reads.gate.call(&reads.session, call, CallOptions::default()).await);
                 }
             }
         });

@@ -14,9 +14,9 @@ use serde_json::json;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
-use toolgate_gate::{CallAssembler, CallLimits, FnTool, Gate, GateParts, ProviderApi, Spec};
+use toolgate_gate::{CallAssembler, CallOptions, FnTool, Gate, GateParts, ProviderApi, ToolSpec};
 use toolgate_proto::{
-    AbsPath, Code, CommandLine, Effect, Intent, Output, Refusal, Scope, Shell, SourceId, ToolCall,
+    AbsPath, Code, CommandLine, Effect, Intent, Output, PathScope, Refusal, ShellKind, SourceId, ToolCall,
 };
 use toolgate_testkit::{allow_all, session_in};
 
@@ -42,7 +42,7 @@ struct Path {
 fn gate() -> Arc<Gate> {
     let gate =
         Gate::new(GateParts { policy: allow_all(&["look", "read_file", "ls"]), ..GateParts::default() });
-    let look = FnTool::new(Spec::new("look", "Looks.").read_only(), |input: Line, _| async move {
+    let look = FnTool::new(ToolSpec::new("look", "Looks.").read_only(), |input: Line, _| async move {
         let done = tokio::task::spawn_blocking(move || {
             std::process::Command::new("sh").arg("-c").arg(input.command).status()
         });
@@ -54,7 +54,7 @@ fn gate() -> Arc<Gate> {
     let look = look.intent(|input, scene| {
         let command = CommandLine {
             text: input.command.clone(),
-            shell: Shell::Bash,
+            shell: ShellKind::Bash,
             cwd: scene.workspace.cwd.clone(),
             unsandboxed: false,
         };
@@ -62,12 +62,15 @@ fn gate() -> Arc<Gate> {
     });
     gate.register(SourceId::Sdk, look).unwrap();
     for name in ["read_file", "ls"] {
-        let tool = FnTool::new(Spec::new(name, "Takes 200 ms."), |input: Path, _| async move {
+        let tool = FnTool::new(ToolSpec::new(name, "Takes 200 ms."), |input: Path, _| async move {
             tokio::time::sleep(Duration::from_millis(200)).await;
             Ok(Output::text(input.path))
         });
         let tool = tool.intent(|input, scene| {
-            Intent::new("read", [Effect::Read { path: scene.path(&input.path), scope: Scope::Entry }])
+            Intent::new(
+                "read",
+                [Effect::Read { path: scene.absolute_path(&input.path), scope: PathScope::Entry }],
+            )
         });
         gate.register(SourceId::Sdk, tool).unwrap();
     }
@@ -85,7 +88,7 @@ fn commands_that_sleep_200_ms(bencher: Bencher, commands: usize) {
                 ToolCall::new(format!("c{call}"), "look", input)
             })
             .collect();
-        let closed = runtime.block_on(gate.call_batch(&session, calls, CallLimits::default()));
+        let closed = runtime.block_on(gate.call_batch(&session, calls, CallOptions::default()));
         assert!(closed.iter().all(|closed| closed.result.is_ok()));
     });
 }
@@ -105,7 +108,7 @@ fn a_stream_of_six_calls_started_early(bencher: Bencher, early: bool) {
             }));
         runtime.block_on(async {
             if early {
-                let limits = CallLimits::default();
+                let limits = CallOptions::default();
                 black_box(gate.call_stream(&session, ProviderApi::Anthropic, chunks, limits).await);
             } else {
                 let mut assembler = CallAssembler::new(ProviderApi::Anthropic);
@@ -113,7 +116,7 @@ fn a_stream_of_six_calls_started_early(bencher: Bencher, early: bool) {
                 while let Some(Ok(chunk)) = chunks.next().await {
                     calls.extend(assembler.push(chunk));
                 }
-                black_box(gate.call_batch(&session, calls, CallLimits::default()).await);
+                black_box(gate.call_batch(&session, calls, CallOptions::default()).await);
             }
         });
     });

@@ -1,15 +1,15 @@
 //! A tool made of a closure.
 
 use crate::permit::Cleared;
-use crate::scene::Scene;
-use crate::tool::{Spec, Tool};
+use crate::session::CallContext;
+use crate::tool::{Tool, ToolSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use std::future::Future;
 use std::marker::PhantomData;
 use toolgate_proto::{CallResult, Effect, Intent};
 
-type IntentFn<I> = Box<dyn Fn(&I, &Scene) -> Intent + Send + Sync>;
+type IntentFn<I> = Box<dyn Fn(&I, &CallContext) -> Intent + Send + Sync>;
 
 /// A tool made of a spec and an async closure, for programs that embed the library.
 ///
@@ -32,7 +32,7 @@ type IntentFn<I> = Box<dyn Fn(&I, &Scene) -> Intent + Send + Sync>;
 /// .intent(|_, _| Intent::new("roll a die", [Effect::State { name: "luck".into() }]));
 /// ```
 pub struct FnTool<I, F> {
-    spec: Spec,
+    spec: ToolSpec,
     run: F,
     intent: Option<IntentFn<I>>,
     input: PhantomData<fn(I)>,
@@ -45,12 +45,12 @@ where
     Fut: Future<Output = CallResult> + Send,
 {
     /// A tool that runs the closure.
-    pub fn new(spec: Spec, run: F) -> Self {
+    pub fn new(spec: ToolSpec, run: F) -> Self {
         Self { spec, run, intent: None, input: PhantomData }
     }
 
     /// The same, able to say what a call would do.
-    pub fn intent(mut self, intent: impl Fn(&I, &Scene) -> Intent + Send + Sync + 'static) -> Self {
+    pub fn intent(mut self, intent: impl Fn(&I, &CallContext) -> Intent + Send + Sync + 'static) -> Self {
         self.intent = Some(Box::new(intent));
         self
     }
@@ -64,11 +64,11 @@ where
 {
     type Input = I;
 
-    fn spec(&self) -> Spec {
+    fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }
 
-    fn intent(&self, input: &I, scene: &Scene) -> Intent {
+    fn intent(&self, input: &I, scene: &CallContext) -> Intent {
         match &self.intent {
             Some(intent) => intent(input, scene),
             None => Intent::new(format!("use {}", self.spec.name), [Effect::Opaque]),

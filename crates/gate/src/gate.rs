@@ -2,17 +2,17 @@
 
 use crate::approve::{Approver, GrantStore};
 use crate::hook::Hook;
+use crate::record_builder::EventBus;
 use crate::registry::{RegisterError, RegisteredTool, Registry};
-use crate::scene::{Scene, Session};
+use crate::session::{CallContext, Session};
 use crate::sink::Sink;
 use crate::tool::Tool;
-use crate::trail::EventBus;
 use crate::visibility::Visibility;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use toolgate_os::{ContentCheck, Journal, SpillStore};
-use toolgate_policy::{Layer, LayerRules, Policy, Problem, RawPolicy, RawRule};
+use toolgate_policy::{Layer, LayerRules, Policy, RawPolicy, RawRule, RuleProblem};
 use toolgate_proto::{AbsPath, Code, Event, Refusal, SourceId, ToolDefinition};
 
 /// What a gate is made of.
@@ -26,7 +26,7 @@ pub struct GateParts {
     /// Approvers, in the order in which they are asked.
     pub approvers: Vec<Arc<dyn Approver>>,
     /// Where rules go that a person grants for good; without one they count for the session.
-    pub keeper: Option<Arc<dyn GrantStore>>,
+    pub grant_store: Option<Arc<dyn GrantStore>>,
     /// Where records go.
     pub sinks: Vec<Arc<dyn Sink>>,
     /// Where changes of files are recorded, so that they can be undone. Without one nothing is.
@@ -52,7 +52,7 @@ impl Default for GateParts {
             visibility: Visibility::default(),
             hooks: Vec::new(),
             approvers: Vec::new(),
-            keeper: None,
+            grant_store: None,
             sinks: Vec::new(),
             journal: None,
             content_checks: Vec::new(),
@@ -67,7 +67,7 @@ impl Default for GateParts {
 
 /// What may change while calls are under way. A call works with the values it found when it arrived.
 #[derive(Clone)]
-pub(crate) struct Current {
+pub(crate) struct GateSnapshot {
     pub(crate) registry: Arc<Registry>,
     pub(crate) policy: Arc<Policy>,
     pub(crate) visibility: Arc<Visibility>,
@@ -77,9 +77,9 @@ pub(crate) struct Current {
     shut: Option<Arc<Refusal>>,
 }
 
-impl Current {
+impl GateSnapshot {
     /// The refusal that every call gets while the gate is shut.
-    pub(crate) fn open(&self) -> Result<(), Refusal> {
+    pub(crate) fn check_open(&self) -> Result<(), Refusal> {
         match &self.shut {
             Some(refusal) => Err(Refusal::clone(refusal)),
             None => Ok(()),
@@ -89,11 +89,11 @@ impl Current {
 
 /// The boundary. Every call crosses it by [`Gate::call`]; there is no other way to run a tool.
 pub struct Gate {
-    current: RwLock<Current>,
+    current: RwLock<GateSnapshot>,
     /// The rules as written, for compiling them anew when one is granted.
-    raw: RwLock<Raw>,
-    pub(crate) keeper: Option<Arc<dyn GrantStore>>,
-    pub(crate) audience: EventBus,
+    raw: RwLock<UncompiledRules>,
+    pub(crate) grant_store: Option<Arc<dyn GrantStore>>,
+    pub(crate) event_bus: EventBus,
     pub(crate) journal: Option<Arc<Journal>>,
     pub(crate) content_checks: Arc<[Arc<dyn ContentCheck>]>,
     pub(crate) approval_timeout: Duration,
@@ -101,23 +101,23 @@ pub struct Gate {
     pub(crate) max_concurrency: usize,
     pub(crate) spill: Option<Arc<SpillStore>>,
     pub(crate) batch_chars: usize,
-    problems: Vec<Problem>,
+    problems: Vec<RuleProblem>,
     /// Counts changes of the tools, the choice of them and the rules.
     changes: watch::Sender<u64>,
     /// Looks whether something outside has changed, before it matters.
-    look: OnceLock<Look>,
+    refresh: OnceLock<GateRefreshFn>,
 }
 
-type Look = Box<dyn Fn(&Gate) + Send + Sync>;
+type GateRefreshFn = Box<dyn Fn(&Gate) + Send + Sync>;
 
 /// The rules as written: those of the settings, and those granted since.
-struct Raw {
+struct UncompiledRules {
     policy: RawPolicy,
     granted: Vec<LayerRules>,
 }
 
-impl Raw {
-    fn whole(&self) -> RawPolicy {
+impl UncompiledRules {
+    fn combined_policy(&self) -> RawPolicy {
         let mut whole = self.policy.clone();
         whole.layers.extend(self.granted.iter().cloned());
         whole
@@ -125,9 +125,9 @@ impl Raw {
 }
 
 /// The tools that are shown to somebody, each as it is described there. Holds them, and no copy of what they say.
-pub struct Shown(Vec<(Arc<RegisteredTool>, Option<String>)>);
+pub struct ToolListSnapshot(Vec<(Arc<RegisteredTool>, Option<String>)>);
 
-impl PartialEq for Shown {
+impl PartialEq for ToolListSnapshot {
     fn eq(&self, other: &Self) -> bool {
         let same = |((tool, said), (other, says)): (&(Arc<RegisteredTool>, _), &(Arc<RegisteredTool>, _))| {
             said == says && (Arc::ptr_eq(tool, other) || tool.definition() == other.definition())
@@ -136,7 +136,7 @@ impl PartialEq for Shown {
     }
 }
 
-impl std::fmt::Debug for Shown {
+impl std::fmt::Debug for ToolListSnapshot {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(tool, _)| &tool.identity.name)).finish()
     }
@@ -148,7 +148,7 @@ impl Gate {
     pub fn new(parts: GateParts) -> Self {
         let (policy, problems) = parts.policy.clone().compile();
         Self {
-            current: RwLock::new(Current {
+            current: RwLock::new(GateSnapshot {
                 registry: Arc::new(Registry::new()),
                 policy: Arc::new(policy),
                 visibility: Arc::new(parts.visibility),
@@ -156,9 +156,9 @@ impl Gate {
                 approvers: parts.approvers.into(),
                 shut: None,
             }),
-            raw: RwLock::new(Raw { policy: parts.policy, granted: Vec::new() }),
-            keeper: parts.keeper,
-            audience: EventBus::new(parts.sinks),
+            raw: RwLock::new(UncompiledRules { policy: parts.policy, granted: Vec::new() }),
+            grant_store: parts.grant_store,
+            event_bus: EventBus::new(parts.sinks),
             journal: parts.journal,
             content_checks: parts.content_checks.into(),
             approval_timeout: parts.approval_timeout,
@@ -168,12 +168,12 @@ impl Gate {
             batch_chars: parts.batch_chars,
             problems,
             changes: watch::Sender::new(0),
-            look: OnceLock::new(),
+            refresh: OnceLock::new(),
         }
     }
 
     /// What is wrong with the rules.
-    pub fn problems(&self) -> &[Problem] {
+    pub fn problems(&self) -> &[RuleProblem] {
         &self.problems
     }
 
@@ -204,7 +204,7 @@ impl Gate {
     }
 
     /// Replaces the rules; what was granted in this session stays. Returns what is wrong with the new ones.
-    pub fn set_policy(&self, policy: RawPolicy) -> Vec<Problem> {
+    pub fn set_policy(&self, policy: RawPolicy) -> Vec<RuleProblem> {
         self.update_rules(|raw| raw.policy = policy)
     }
 
@@ -233,19 +233,19 @@ impl Gate {
     /// Has this looked at before every call, check and listing, so that rules from outside are those of now.
     /// It may change the gate. The first one given stays.
     pub fn set_refresh_callback(&self, look: impl Fn(&Self) + Send + Sync + 'static) {
-        let _ = self.look.set(Box::new(look));
+        let _ = self.refresh.set(Box::new(look));
     }
 
     /// Looks whether rules from outside have changed. Done before every call; whoever makes many that arrived together
-    /// may do it once, and say so in [`CallLimits::looked`](crate::CallLimits).
-    pub fn look(&self) {
-        if let Some(look) = self.look.get() {
+    /// may do it once, and say so in [`CallOptions::looked`](crate::CallOptions).
+    pub fn refresh(&self) {
+        if let Some(look) = self.refresh.get() {
             look(self);
         }
     }
 
     /// The allow rules that were granted in this session.
-    pub fn granted(&self) -> Vec<String> {
+    pub fn granted_rules(&self) -> Vec<String> {
         let raw = self.raw.read().unwrap_or_else(PoisonError::into_inner);
         raw.granted.iter().flat_map(|layer| &layer.allow).map(|rule| rule.text.clone()).collect()
     }
@@ -276,10 +276,10 @@ impl Gate {
     }
 
     /// Changes the rules as written and compiles them. One at a time, so that no change is lost.
-    fn update_rules(&self, change: impl FnOnce(&mut Raw)) -> Vec<Problem> {
+    fn update_rules(&self, change: impl FnOnce(&mut UncompiledRules)) -> Vec<RuleProblem> {
         let mut raw = self.raw.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut raw);
-        let (policy, problems) = raw.whole().compile();
+        let (policy, problems) = raw.combined_policy().compile();
         self.change(|current| current.policy = Arc::new(policy));
         problems
     }
@@ -287,7 +287,7 @@ impl Gate {
     /// The tools that are shown, in name order, described for this session.
     pub fn definitions(&self, session: &Session) -> Vec<ToolDefinition> {
         let mut definitions = Vec::new();
-        self.show(session, |tool, description| {
+        self.for_each_visible_tool(session, |tool, description| {
             let mut definition = tool.definition().clone();
             if let Some(description) = description {
                 definition.description = description;
@@ -298,19 +298,23 @@ impl Gate {
     }
 
     /// What [`Gate::definitions`] would say, to be compared with what it would say later.
-    pub fn shown(&self, session: &Session) -> Shown {
+    pub fn tool_list_snapshot(&self, session: &Session) -> ToolListSnapshot {
         let mut shown = Vec::new();
-        self.show(session, |tool, description| shown.push((Arc::clone(tool), description)));
-        Shown(shown)
+        self.for_each_visible_tool(session, |tool, description| shown.push((Arc::clone(tool), description)));
+        ToolListSnapshot(shown)
     }
 
     /// Goes through the tools that are shown, with what each says of itself in this session if that is something else.
-    fn show(&self, session: &Session, mut each: impl FnMut(&Arc<RegisteredTool>, Option<String>)) {
-        self.look();
+    fn for_each_visible_tool(
+        &self,
+        session: &Session,
+        mut each: impl FnMut(&Arc<RegisteredTool>, Option<String>),
+    ) {
+        self.refresh();
         let current = self.current();
-        let scene = Scene::of(session);
+        let scene = CallContext::of(session);
         for tool in current.registry.list() {
-            if current.visibility.shows(&tool.identity, &current.policy) {
+            if current.visibility.is_visible(&tool.identity, &current.policy) {
                 each(tool, tool.tool.describe(&scene));
             }
         }
@@ -320,16 +324,16 @@ impl Gate {
     pub fn definition(&self, name: &str) -> Option<ToolDefinition> {
         let current = self.current();
         let tool = current.registry.get(name)?;
-        current.visibility.shows(&tool.identity, &current.policy).then(|| tool.definition().clone())
+        current.visibility.is_visible(&tool.identity, &current.policy).then(|| tool.definition().clone())
     }
 
     /// Whether a tool of that name promises the shape of its structured results.
-    pub fn promises(&self, name: &str) -> bool {
+    pub fn has_output_schema(&self, name: &str) -> bool {
         self.current().registry.get(name).is_some_and(|tool| tool.definition().output_schema.is_some())
     }
 
     /// Whether a tool of that name is one of ours that changes nothing.
-    pub fn only_reads(&self, name: &str) -> bool {
+    pub fn is_builtin_read_only(&self, name: &str) -> bool {
         let current = self.current();
         let tool = current.registry.get(name);
         tool.is_some_and(|tool| tool.identity.read_only && tool.identity.source == SourceId::Builtin)
@@ -337,25 +341,25 @@ impl Gate {
 
     /// Watches what happens. A watcher that is too slow misses the oldest events and is told how many.
     pub fn events(&self) -> broadcast::Receiver<Event> {
-        self.audience.watch()
+        self.event_bus.subscribe()
     }
 
     /// Wakes whenever the tools that are shown may have changed. Cheaper than [`Gate::events`], because nothing is
     /// gathered about calls.
-    pub fn tools_changed(&self) -> watch::Receiver<u64> {
+    pub fn watch_tool_changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    pub(crate) fn current(&self) -> Current {
+    pub(crate) fn current(&self) -> GateSnapshot {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn change<T>(&self, change: impl FnOnce(&mut Current) -> T) -> T {
+    fn change<T>(&self, change: impl FnOnce(&mut GateSnapshot) -> T) -> T {
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
         let out = change(&mut current);
         drop(current);
         self.changes.send_modify(|count| *count += 1);
-        self.audience.tell(|| Event::ToolsChanged);
+        self.event_bus.publish(|| Event::ToolsChanged);
         out
     }
 }

@@ -3,8 +3,8 @@
 //! A command behind the filtering proxy names its hosts while it runs. The proxy asks here about each.
 
 use std::sync::Arc;
-use toolgate_policy::url::Target;
-use toolgate_policy::{Action, Policy};
+use toolgate_policy::url::FetchTarget;
+use toolgate_policy::{Policy, RuleAction};
 
 /// The rules for hosts, as they were when the call was judged.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ pub enum HostVerdict {
     /// A rule or a list denies it, whatever else was granted; why, in words.
     Denied(String),
     /// No rule allows it, or a person would have to be asked.
-    Unspoken,
+    Undecided,
 }
 
 impl HostRules {
@@ -29,10 +29,10 @@ impl HostRules {
     }
 
     /// What they say of a host, a name or an address.
-    pub fn of(&self, host: &str, port: u16) -> HostVerdict {
+    pub fn check_host(&self, host: &str, port: u16) -> HostVerdict {
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let scheme = if port == 80 { "http" } else { "https" };
-        let target = match Target::parse(&format!("{scheme}://{host}:{port}/")) {
+        let target = match FetchTarget::parse(&format!("{scheme}://{host}:{port}/")) {
             Ok(target) => target,
             Err(problem) => return HostVerdict::Denied(problem),
         };
@@ -40,13 +40,13 @@ impl HostRules {
             return HostVerdict::Denied(reason.text);
         }
         match self.policy.judge_target(&target).0 {
-            Action::Allow => HostVerdict::Allowed,
-            Action::Ask | Action::Deny => HostVerdict::Unspoken,
+            RuleAction::Allow => HostVerdict::Allowed,
+            RuleAction::Ask | RuleAction::Deny => HostVerdict::Undecided,
         }
     }
 
     /// Whether these are the very same rules.
-    pub fn is(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.policy, &other.policy)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The principal type is [`Gate`].
 //! An edge (a command line, an MCP server, an agent loop) hands it a [`ToolCall`](toolgate_proto::ToolCall) and gets
-//! back a [`Closed`] call: a result for the model and one record.
+//! back a [`CallOutcome`] call: a result for the model and one record.
 //! How that happens is one function, in `pipeline.rs`.
 //!
 //! Four things can be plugged in, each a small trait: a [`Tool`] describes and performs, a [`Hook`] watches and may
@@ -52,9 +52,9 @@ mod pipeline;
 
 mod gate;
 pub mod permit;
+mod record_builder;
 mod span;
 mod stage;
-mod trail;
 
 mod approve;
 mod fn_tool;
@@ -63,33 +63,34 @@ mod host_rules;
 pub mod ledger;
 mod progress;
 mod registry;
-mod scene;
 mod schedule;
 pub mod schema;
-pub mod shape;
+mod session;
 mod sink;
 mod stream;
 mod tool;
+pub mod truncate;
 mod visibility;
 
 pub use approve::{
-    Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, GrantStore, Reply, ReplyProblem, Requests,
+    ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequest, ApprovalRequestReceiver,
+    ApprovalResponder, Approver, GrantStore,
 };
 pub use fn_tool::FnTool;
-pub use gate::{Gate, GateParts, Shown};
+pub use gate::{Gate, GateParts, ToolListSnapshot};
 pub use hook::{
-    BatchEnd, BatchedCall, Hook, HookAnswer, HookBatch, HookCall, HookDecision, HookFailure, Moment,
-    OnFailure,
+    BatchHookOutcome, BatchedCall, Hook, HookAnswer, HookBatch, HookCall, HookDecision, HookEvent,
+    HookFailure, OnFailure,
 };
 pub use host_rules::{HostRules, HostVerdict};
 pub use permit::{Cleared, Permit};
-pub use pipeline::{CallLimits, Closed};
-pub use progress::Progress;
+pub use pipeline::{CallOptions, CallOutcome};
+pub use progress::CallProgress;
 pub use registry::{RegisterError, RegisteredTool, Registry};
-pub use scene::{FileSeen, Scene, Session, SessionContext};
-pub use schedule::{Batch, Finished};
+pub use schedule::{CallBatch, FinishedBatchCall};
+pub use session::{CallContext, FileSeen, Session, SessionContext};
 pub use sink::{MemorySink, Sink};
-pub use stage::judge::{Intended, judge_intended};
+pub use stage::judge::{IntendedCall, judge_intended};
 pub use stream::{CallAssembler, CallStreamError, ProviderApi, StreamedCalls};
-pub use tool::{Spec, Tool};
+pub use tool::{Tool, ToolSpec};
 pub use visibility::Visibility;

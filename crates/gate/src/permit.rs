@@ -34,10 +34,10 @@
 //! ```
 
 use crate::host_rules::HostRules;
-use crate::progress::Progress;
-use crate::scene::Scene;
+use crate::progress::CallProgress;
+use crate::session::CallContext;
 use tokio_util::sync::CancellationToken;
-use toolgate_os::Files;
+use toolgate_os::GrantedFiles;
 use toolgate_os::sandbox::FileGuard;
 use toolgate_proto::{CallId, Terms};
 
@@ -63,11 +63,11 @@ impl Permit {
 pub struct Cleared {
     permit: Permit,
     call: CallId,
-    scene: Scene,
-    files: Files,
+    context: CallContext,
+    files: GrantedFiles,
     hosts: HostRules,
     guard: FileGuard,
-    progress: Progress,
+    progress: CallProgress,
     cancel: CancellationToken,
 }
 
@@ -75,11 +75,11 @@ impl Cleared {
     pub(crate) fn new(
         permit: Permit,
         call: CallId,
-        scene: Scene,
-        (files, hosts, guard): (Files, HostRules, FileGuard),
-        (progress, cancel): (Progress, CancellationToken),
+        context: CallContext,
+        (files, hosts, guard): (GrantedFiles, HostRules, FileGuard),
+        (progress, cancel): (CallProgress, CancellationToken),
     ) -> Self {
-        Self { permit, call, scene, files, hosts, guard, progress, cancel }
+        Self { permit, call, context, files, hosts, guard, progress, cancel }
     }
 
     /// The call's id.
@@ -88,8 +88,8 @@ impl Cleared {
     }
 
     /// The surroundings.
-    pub fn scene(&self) -> &Scene {
-        &self.scene
+    pub fn context(&self) -> &CallContext {
+        &self.context
     }
 
     /// The terms the run must keep to.
@@ -98,7 +98,7 @@ impl Cleared {
     }
 
     /// The files that the intent named, as they were judged.
-    pub fn files(&self) -> &Files {
+    pub fn files(&self) -> &GrantedFiles {
         &self.files
     }
 
@@ -113,7 +113,7 @@ impl Cleared {
     }
 
     /// Where to tell how far it is.
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &CallProgress {
         &self.progress
     }
 

@@ -10,13 +10,13 @@
 //! A stage cannot be skipped, because nothing else makes its result: only `settle` issues a
 //! [`Permit`](crate::Permit), only `guard` turns it into a [`Cleared`](crate::Cleared), and only that runs a tool.
 
-use crate::gate::{Current, Gate};
-use crate::hook::{self, HookAnswer, Moment};
-use crate::scene::{Scene, Session};
-use crate::schedule::{PrevalidatedCall, Turn};
-use crate::stage::judge::Intended;
+use crate::gate::{Gate, GateSnapshot};
+use crate::hook::{self, HookAnswer, HookEvent};
+use crate::record_builder::RecordBuilder;
+use crate::schedule::{PrevalidatedCall, ScheduleHandle};
+use crate::session::{CallContext, Session};
+use crate::stage::judge::IntendedCall;
 use crate::stage::{finish, guard, judge, resolve, run, screen, settle, validate};
-use crate::trail::RecordBuilder;
 use futures_util::FutureExt;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -33,7 +33,7 @@ const MAX_REVISIONS: usize = 8;
 
 /// How long a call may go on.
 #[derive(Debug, Clone, Default)]
-pub struct CallLimits {
+pub struct CallOptions {
     /// Cancels the call.
     pub cancel: CancellationToken,
     /// Ends it after this long, all stages together.
@@ -41,12 +41,12 @@ pub struct CallLimits {
     /// The caller has no use for the structured form of the result.
     pub plain: bool,
     /// The caller has called [`Gate::look`] since the call arrived.
-    pub looked: bool,
+    pub refreshed: bool,
 }
 
 /// A call that is over: its result, and its record.
 #[derive(Debug, Clone)]
-pub struct Closed {
+pub struct CallOutcome {
     /// What the model gets.
     pub result: CallResult,
     /// What is remembered.
@@ -58,12 +58,12 @@ pub struct Closed {
 }
 
 /// One call on its way. What each stage may need beside the value it is handed.
-pub(crate) struct Walk<'g> {
+pub(crate) struct CallState<'g> {
     pub(crate) gate: &'g Gate,
-    pub(crate) current: Current,
-    pub(crate) scene: Scene,
+    pub(crate) current: GateSnapshot,
+    pub(crate) call_context: CallContext,
     pub(crate) call: &'g ToolCall,
-    pub(crate) trail: RecordBuilder,
+    pub(crate) record: RecordBuilder,
     pub(crate) cancel: CancellationToken,
     pub(crate) deadline: Option<Instant>,
     /// What hooks want the model to know beside the result.
@@ -75,23 +75,23 @@ pub(crate) struct Walk<'g> {
     /// How long the tool ran.
     pub(crate) ran_for: Option<Duration>,
     /// Which hooks must be told of the end, and about what. Set once the input is valid.
-    pub(crate) told: Option<finish::Told>,
+    pub(crate) hook_subject: Option<finish::HookSubject>,
     /// Its place among other calls, where it is one of a batch.
-    pub(crate) turn: Option<Turn>,
+    pub(crate) schedule: Option<ScheduleHandle>,
 }
 
 impl Gate {
     /// Takes one call through the boundary. Returns when it is over, one way or the other, and leaves exactly one
     /// record: also when the tool panics, runs out of time or is cancelled, or when this future is dropped.
-    pub async fn call(&self, session: &Session, call: ToolCall, limits: CallLimits) -> Closed {
+    pub async fn call(&self, session: &Session, call: ToolCall, limits: CallOptions) -> CallOutcome {
         self.call_in_batch(session, &call, limits, None).await
     }
 
     /// The same for a call that asks a tool about another call: a hook's, or one in a person's place. Its input quotes
     /// the other call, so the paths in it are not taken for what the tool touches.
-    pub async fn consult(&self, session: &Session, call: ToolCall, limits: CallLimits) -> Closed {
-        let scene = Scene { consulted: true, ..Scene::of(session) };
-        self.call_in(scene, session, &call, limits, None).await
+    pub async fn consult(&self, session: &Session, call: ToolCall, limits: CallOptions) -> CallOutcome {
+        let scene = CallContext { consulted: true, ..CallContext::of(session) };
+        self.call_with_context(scene, session, &call, limits, None).await
     }
 
     /// The same for a call whose turn has come in a batch.
@@ -99,105 +99,106 @@ impl Gate {
         &self,
         session: &Session,
         call: &ToolCall,
-        limits: CallLimits,
-        turn: Option<Turn>,
-    ) -> Closed {
-        self.call_in(Scene::of(session), session, call, limits, turn).await
+        limits: CallOptions,
+        turn: Option<ScheduleHandle>,
+    ) -> CallOutcome {
+        self.call_with_context(CallContext::of(session), session, call, limits, turn).await
     }
 
-    async fn call_in(
+    async fn call_with_context(
         &self,
-        scene: Scene,
+        scene: CallContext,
         session: &Session,
         call: &ToolCall,
-        limits: CallLimits,
-        turn: Option<Turn>,
-    ) -> Closed {
-        if !limits.looked {
-            self.look();
+        limits: CallOptions,
+        turn: Option<ScheduleHandle>,
+    ) -> CallOutcome {
+        if !limits.refreshed {
+            self.refresh();
         }
         let current = self.current();
         // Hooks are shown it.
         let plain = limits.plain && current.hooks.is_empty();
-        let mut walk = Walk {
+        let mut walk = CallState {
             gate: self,
             current,
-            scene: Scene { plain, ..scene },
+            call_context: CallContext { plain, ..scene },
             call,
-            trail: RecordBuilder::open(self.audience.clone(), session, call),
+            record: RecordBuilder::open(self.event_bus.clone(), session, call),
             cancel: limits.cancel.child_token(),
             deadline: limits.timeout.map(|timeout| Instant::now() + timeout),
             context: Vec::new(),
             messages: Vec::new(),
             stop: None,
             ran_for: None,
-            told: None,
-            turn,
+            hook_subject: None,
+            schedule: turn,
         };
-        let span = walk.trail.spans().0.clone();
+        let span = walk.record.spans().0.clone();
         // On the heap: it is large, and would be copied each time a caller passes its own future on.
-        let path = Box::pin(AssertUnwindSafe(walk.path()).catch_unwind());
+        let path = Box::pin(AssertUnwindSafe(walk.run_stages()).catch_unwind());
         let result = match path.instrument(span).await {
             Ok(result) => result,
-            Err(panic) => Err(Refusal::new(Code::Internal, format!("crashed: {}", words_of(&*panic)))
-                .at(walk.trail.stage())),
+            Err(panic) => Err(Refusal::new(Code::Internal, format!("crashed: {}", panic_message(&*panic)))
+                .at_stage(walk.record.stage())),
         };
-        let record = walk.trail.close(&result);
-        Closed { result, record, stop: walk.stop, messages: walk.messages }
+        let record = walk.record.close(&result);
+        CallOutcome { result, record, stop: walk.stop, messages: walk.messages }
     }
 
     /// Judges a call without running it: resolve, validate, judge. Hooks are not told and nothing is recorded.
     ///
     /// A tool that a deny rule hides is judged all the same: whoever asks why wants to see the rule.
     pub fn check(&self, session: &Session, call: &ToolCall) -> Result<Judgement, Refusal> {
-        self.look();
-        self.current().open()?;
-        let intended = self.intend(session, call)?;
+        self.refresh();
+        self.current().check_open()?;
+        let intended = self.derive_intent(session, call)?;
         Ok(judge::judge_intended(&self.current().policy, &session.workspace(), &intended))
     }
 
     /// Says what a call would do, without judging it.
-    pub fn intend(&self, session: &Session, call: &ToolCall) -> Result<Intended, Refusal> {
-        let found = resolve::known(&self.current(), &call.name)?;
+    pub fn derive_intent(&self, session: &Session, call: &ToolCall) -> Result<IntendedCall, Refusal> {
+        let found = resolve::resolve_ignoring_deny_rules(&self.current(), &call.name)?;
         let valid = validate::validate(found, &call.input)?;
-        Ok(judge::intended(&valid, &Scene::of(session)))
+        Ok(judge::intended_call(&valid, &CallContext::of(session)))
     }
 }
 
-impl Walk<'_> {
-    async fn path(&mut self) -> CallResult {
+impl CallState<'_> {
+    async fn run_stages(&mut self) -> CallResult {
         let result = self.run_stages_before_finish().await;
-        self.trail.enter(Stage::Finish);
+        self.record.enter(Stage::Finish);
         finish::finish(self, result).await
     }
 
     async fn run_stages_before_finish(&mut self) -> CallResult {
-        self.current.open()?;
+        self.current.check_open()?;
         let found = resolve::resolve(&self.current, &self.call.name)?;
-        self.trail.found(found.identity());
+        self.record.set_tool(found.identity());
 
         self.enter(Stage::Validate)?;
-        let foreseen = self.turn.as_mut().and_then(Turn::foreseen);
-        let valid = match foreseen.and_then(|foreseen: PrevalidatedCall| foreseen.of(&found.tool)) {
+        let foreseen = self.schedule.as_mut().and_then(ScheduleHandle::take_prevalidated);
+        let valid = match foreseen.and_then(|foreseen: PrevalidatedCall| foreseen.for_tool(&found.tool)) {
             Some(read_ahead) => read_ahead?,
             None => validate::validate(found, &self.call.input)?,
         };
-        self.trail.read(valid.input());
-        self.told = Some(finish::Told::about(&valid, &self.current));
+        self.record.set_input(valid.input());
+        self.hook_subject = Some(finish::HookSubject::new(&valid, &self.current));
 
         self.enter(Stage::Screen)?;
-        let mut screened = if hook::wants(&self.current.hooks, Moment::PreToolUse, valid.identity()) {
-            screen::screen(self, valid).await?
-        } else {
-            screen::unscreened(valid)
-        };
+        let mut screened =
+            if hook::any_hook_handles(&self.current.hooks, HookEvent::PreToolUse, valid.identity()) {
+                screen::screen(self, valid).await?
+            } else {
+                screen::skip_screening(valid)
+            };
 
         let mut revisions = 0;
         let granted = loop {
             self.enter(Stage::Judge)?;
-            let judged = judge::judge(&self.current, &self.scene, screened)?;
-            self.trail.intends(&judged.intent.effects);
-            self.trail.judged(judged.as_recorded());
+            let judged = judge::judge(&self.current, &self.call_context, screened)?;
+            self.record.set_effects(&judged.intent.effects);
+            self.record.set_judgement(judged.as_recorded());
             if self.wait_for_conflicts(&judged).await? {
                 screened = judged.screened;
                 continue;
@@ -206,7 +207,7 @@ impl Walk<'_> {
             self.enter(Stage::Settle)?;
             match settle::settle(self, judged).await? {
                 settle::SettleOutcome::Granted(granted) => break *granted,
-                settle::SettleOutcome::Overtaken(overtaken) => screened = *overtaken,
+                settle::SettleOutcome::PolicyChanged(overtaken) => screened = *overtaken,
                 settle::SettleOutcome::Revised(revised) if revisions < MAX_REVISIONS => {
                     revisions += 1;
                     screened = revised;
@@ -228,12 +229,12 @@ impl Walk<'_> {
     }
 
     /// Takes what a hook says beside its decision.
-    pub(crate) fn heard(&mut self, hook: &str, answer: &HookAnswer) {
+    pub(crate) fn apply_hook_answer(&mut self, hook: &str, answer: &HookAnswer) {
         self.context.extend(answer.additional_context.clone());
         if let Some(text) = &answer.system_message {
             self.messages.push(text.clone());
             let (call, hook, text) = (&self.call.id, hook.to_owned(), text.clone());
-            self.gate.audience.tell(|| Event::HookSaid { call: call.clone(), hook, text });
+            self.gate.event_bus.publish(|| Event::HookSaid { call: call.clone(), hook, text });
         }
         if let Some(reason) = &answer.stop {
             self.stop.get_or_insert(format!("hook `{hook}`: {reason}"));
@@ -242,41 +243,45 @@ impl Walk<'_> {
 
     /// Goes on to the next stage, unless the call is cancelled or out of time.
     fn enter(&mut self, next: Stage) -> Result<(), Refusal> {
-        self.trail.enter(next);
+        self.record.enter(next);
         if self.cancel.is_cancelled() {
-            return Err(cancelled().at(next));
+            return Err(cancelled_refusal().at_stage(next));
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(deadline_refusal().at(next));
+            return Err(deadline_refusal().at_stage(next));
         }
         Ok(())
     }
 
     /// Whether other calls of the batch stood in the way of what this one turned out to do.
-    async fn wait_for_conflicts(&mut self, judged: &judge::Judged) -> Result<bool, Refusal> {
-        let Some(mut turn) = self.turn.take() else { return Ok(false) };
+    async fn wait_for_conflicts(&mut self, judged: &judge::JudgedCall) -> Result<bool, Refusal> {
+        let Some(mut turn) = self.schedule.take() else { return Ok(false) };
         let tool = &judged.screened.valid.tool;
-        let settling =
-            turn.wait_for_effects(tool, &judged.intent.effects, &self.current.policy, &self.scene.workspace);
-        let waited = self.within(async { Ok(settling.await) }).await;
-        self.turn = Some(turn);
+        let settling = turn.wait_for_effects(
+            tool,
+            &judged.intent.effects,
+            &self.current.policy,
+            &self.call_context.workspace,
+        );
+        let waited = self.await_unless_stopped(async { Ok(settling.await) }).await;
+        self.schedule = Some(turn);
         waited
     }
 
     /// Takes a seat again, where the call gave up its own while a person was asked.
-    pub(crate) async fn sit_down(&mut self) -> Result<(), Refusal> {
-        let Some(mut turn) = self.turn.take() else { return Ok(()) };
-        let seated = self.within(async {
-            turn.sit_down().await;
+    pub(crate) async fn acquire_slot(&mut self) -> Result<(), Refusal> {
+        let Some(mut turn) = self.schedule.take() else { return Ok(()) };
+        let seated = self.await_unless_stopped(async {
+            turn.acquire_slot().await;
             Ok(())
         });
         let seated = seated.await;
-        self.turn = Some(turn);
+        self.schedule = Some(turn);
         seated
     }
 
     /// Takes over rules that were changed since the call arrived. False if there are none.
-    pub(crate) fn catch_up(&mut self) -> bool {
+    pub(crate) fn refresh_policy(&mut self) -> bool {
         let policy = self.gate.current().policy;
         let changed = !Arc::ptr_eq(&policy, &self.current.policy);
         self.current.policy = policy;
@@ -284,33 +289,33 @@ impl Walk<'_> {
     }
 
     /// Waits for a part of a stage, but no longer than the call may go on.
-    pub(crate) async fn within<T>(
+    pub(crate) async fn await_unless_stopped<T>(
         &self,
         work: impl Future<Output = Result<T, Refusal>>,
     ) -> Result<T, Refusal> {
         tokio::select! {
             biased;
-            refusal = self.stopped() => Err(refusal.at(self.trail.stage())),
+            refusal = self.wait_until_stopped() => Err(refusal.at_stage(self.record.stage())),
             done = work => done,
         }
     }
 
     /// Ends when the call is cancelled or out of time.
-    pub(crate) async fn stopped(&self) -> Refusal {
+    pub(crate) async fn wait_until_stopped(&self) -> Refusal {
         match self.deadline {
             Some(deadline) => tokio::select! {
-                () = self.cancel.cancelled() => cancelled(),
+                () = self.cancel.cancelled() => cancelled_refusal(),
                 () = sleep_until(deadline) => deadline_refusal(),
             },
             None => {
                 self.cancel.cancelled().await;
-                cancelled()
+                cancelled_refusal()
             }
         }
     }
 }
 
-fn cancelled() -> Refusal {
+fn cancelled_refusal() -> Refusal {
     Refusal::new(Code::Cancelled, "the call was cancelled")
 }
 
@@ -319,7 +324,7 @@ fn deadline_refusal() -> Refusal {
 }
 
 /// What a panic said.
-pub(crate) fn words_of(panic: &(dyn std::any::Any + Send)) -> &str {
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
     if let Some(text) = panic.downcast_ref::<&str>() {
         text
     } else if let Some(text) = panic.downcast_ref::<String>() {

@@ -4,7 +4,7 @@
 //! What is said in between is not lost but gathered, and its end is kept where it is too much; what is left is told
 //! when the call is over.
 
-use crate::trail::EventBus;
+use crate::record_builder::EventBus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -12,28 +12,28 @@ use tokio::time::Instant;
 use toolgate_proto::{AbsPath, CallAnomaly, CallId, Code, Event};
 
 /// How long watchers are left in peace between two words on one call.
-const INTERVAL: Duration = Duration::from_millis(100);
+const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(100);
 /// Of what is said in that time, this much is kept.
-const MOST_BYTES: usize = 16 * 1024;
+const MAX_BUFFERED_BYTES: usize = 16 * 1024;
 
 /// A handle by which a running tool tells how far it is. Cheap to clone; nobody need be listening.
 #[derive(Debug, Clone)]
-pub struct Progress {
-    inner: Arc<Inner>,
+pub struct CallProgress {
+    inner: Arc<CallProgressInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct CallProgressInner {
     call: CallId,
-    audience: EventBus,
+    event_bus: EventBus,
     runtime: Option<Handle>,
-    state: Mutex<State>,
+    state: Mutex<CallProgressState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct CallProgressState {
     last: Option<Instant>,
-    gathered: Option<Gathered>,
+    buffered: Option<BufferedProgress>,
     /// Something will tell what was gathered.
     timed: bool,
     /// What a command tried although its judgement did not foresee it.
@@ -42,24 +42,31 @@ struct State {
 }
 
 #[derive(Debug, Default)]
-struct Gathered {
+struct BufferedProgress {
     text: String,
     fraction: Option<f64>,
 }
 
-impl Progress {
+impl CallProgress {
     pub(crate) fn new(call: CallId, audience: EventBus) -> Self {
         let runtime = Handle::try_current().ok();
-        Self { inner: Arc::new(Inner { call, audience, runtime, state: Mutex::default() }) }
+        Self {
+            inner: Arc::new(CallProgressInner {
+                call,
+                event_bus: audience,
+                runtime,
+                state: Mutex::default(),
+            }),
+        }
     }
 
     /// Passes on new output, or a word on how far it is.
-    pub fn say(&self, text: impl Into<String>) {
+    pub fn report(&self, text: impl Into<String>) {
         self.add(text.into(), None);
     }
 
     /// The same, with the part done, from 0 to 1.
-    pub fn part(&self, fraction: f64, text: impl Into<String>) {
+    pub fn report_fraction(&self, fraction: f64, text: impl Into<String>) {
         self.add(text.into(), Some(fraction.clamp(0.0, 1.0)));
     }
 
@@ -67,7 +74,7 @@ impl Progress {
     pub fn report_task_end(&self, task: &str, summary: String, output_file: Option<AbsPath>) {
         let inner = &self.inner;
         let (call, task) = (inner.call.clone(), task.to_owned());
-        inner.audience.tell(|| Event::TaskEnded { call, task, summary, output_file });
+        inner.event_bus.publish(|| Event::TaskEnded { call, task, summary, output_file });
     }
 
     /// Says that a command tried something that its judgement did not foresee. It stands in the call's record.
@@ -80,7 +87,7 @@ impl Progress {
         }
         state.anomalies.push(anomaly.clone());
         drop(state);
-        inner.audience.tell(|| Event::Anomaly { call: inner.call.clone(), anomaly });
+        inner.event_bus.publish(|| Event::Anomaly { call: inner.call.clone(), anomaly });
     }
 
     pub(crate) fn take_anomalies(&self) -> Vec<CallAnomaly> {
@@ -88,16 +95,16 @@ impl Progress {
     }
 
     fn add(&self, text: String, fraction: Option<f64>) {
-        if !self.inner.audience.listens() {
+        if !self.inner.event_bus.has_subscribers() {
             return;
         }
         let mut state = self.inner.lock();
         if state.over {
             return;
         }
-        state.gathered.get_or_insert_default().add(&text, fraction);
+        state.buffered.get_or_insert_default().add(&text, fraction);
         let now = Instant::now();
-        match state.last.map(|last| last + INTERVAL) {
+        match state.last.map(|last| last + MIN_REPORT_INTERVAL) {
             Some(next) if now < next => {
                 let Some(runtime) = self.inner.runtime.as_ref().filter(|_| !state.timed) else { return };
                 state.timed = true;
@@ -106,11 +113,11 @@ impl Progress {
                     tokio::time::sleep_until(next).await;
                     if let Some(inner) = inner.upgrade() {
                         let state = inner.lock();
-                        inner.tell(state, next);
+                        inner.flush(state, next);
                     }
                 });
             }
-            Some(_) | None => self.inner.tell(state, now),
+            Some(_) | None => self.inner.flush(state, now),
         }
     }
 
@@ -118,31 +125,31 @@ impl Progress {
     pub(crate) fn end(&self) {
         let mut state = self.inner.lock();
         state.over = true;
-        self.inner.tell(state, Instant::now());
+        self.inner.flush(state, Instant::now());
     }
 }
 
-impl Inner {
-    fn tell(&self, mut state: MutexGuard<'_, State>, now: Instant) {
+impl CallProgressInner {
+    fn flush(&self, mut state: MutexGuard<'_, CallProgressState>, now: Instant) {
         state.timed = false;
-        if let Some(Gathered { text, fraction }) = state.gathered.take() {
+        if let Some(BufferedProgress { text, fraction }) = state.buffered.take() {
             state.last = Some(now);
             // Told under the lock, so that words keep their order.
-            self.audience.tell(|| Event::Progress { call: self.call.clone(), text, fraction });
+            self.event_bus.publish(|| Event::Progress { call: self.call.clone(), text, fraction });
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CallProgressState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Gathered {
+impl BufferedProgress {
     fn add(&mut self, text: &str, fraction: Option<f64>) {
         self.text.push_str(text);
         self.fraction = fraction.or(self.fraction);
-        if self.text.len() > MOST_BYTES {
-            let cut = self.text.len() - MOST_BYTES;
+        if self.text.len() > MAX_BUFFERED_BYTES {
+            let cut = self.text.len() - MAX_BUFFERED_BYTES;
             let cut = (cut..=self.text.len()).find(|at| self.text.is_char_boundary(*at)).unwrap_or(0);
             self.text.drain(..cut);
         }
@@ -154,10 +161,10 @@ mod tests {
     use super::*;
     use tokio::sync::broadcast;
 
-    fn watched() -> (Progress, broadcast::Receiver<Event>) {
+    fn watched() -> (CallProgress, broadcast::Receiver<Event>) {
         let audience = EventBus::new(Vec::new());
-        let heard = audience.watch();
-        (Progress::new("c".into(), audience), heard)
+        let heard = audience.subscribe();
+        (CallProgress::new("c".into(), audience), heard)
     }
 
     fn told(heard: &mut broadcast::Receiver<Event>) -> Vec<(String, Option<f64>)> {
@@ -173,12 +180,12 @@ mod tests {
         let (progress, mut heard) = watched();
         let mut said = String::new();
         for step in 0..1000 {
-            progress.say(format!("{step} "));
+            progress.report(format!("{step} "));
             said.push_str(&format!("{step} "));
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         progress.end();
-        progress.say("too late");
+        progress.report("too late");
         let told = told(&mut heard);
         assert!((9..=12).contains(&told.len()), "{}", told.len());
         assert_eq!(told.into_iter().map(|(text, _)| text).collect::<String>(), said);
@@ -195,9 +202,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_tool_that_falls_silent_is_heard_all_the_same() {
         let (progress, mut heard) = watched();
-        progress.part(0.1, "a");
-        progress.part(0.2, "b");
-        progress.say("c");
+        progress.report_fraction(0.1, "a");
+        progress.report_fraction(0.2, "b");
+        progress.report("c");
         assert_eq!(told(&mut heard), [("a".to_owned(), Some(0.1))]);
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(told(&mut heard), [("bc".to_owned(), Some(0.2))]);
@@ -206,10 +213,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn too_much_is_cut_at_its_start_on_a_character() {
         let (progress, mut heard) = watched();
-        progress.say("x");
-        progress.say("é".repeat(MOST_BYTES));
+        progress.report("x");
+        progress.report("é".repeat(MAX_BUFFERED_BYTES));
         progress.end();
         let told = told(&mut heard);
-        assert!(told[1].0.len() <= MOST_BYTES && told[1].0.chars().all(|c| c == 'é'));
+        assert!(told[1].0.len() <= MAX_BUFFERED_BYTES && told[1].0.chars().all(|c| c == 'é'));
     }
 }

@@ -4,8 +4,8 @@
 //! A second tool of the same pair replaces the first; the same name from another source is refused with both owners
 //! named, because a model could not tell the two apart and a rule would hold for the wrong one.
 
-use crate::schema::{Checker, input_schema_of};
-use crate::tool::{Erased, ErasedTool, Spec, Tool};
+use crate::schema::{SchemaValidator, input_schema_of};
+use crate::tool::{ErasedTool, Tool, ToolSpec, TypedTool};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use toolgate_proto::{SourceId, ToolDefinition, ToolIdentity, ToolName};
@@ -13,9 +13,9 @@ use toolgate_proto::{SourceId, ToolDefinition, ToolIdentity, ToolName};
 /// A tool as the registry keeps it.
 pub struct RegisteredTool {
     pub(crate) tool: Box<dyn ErasedTool>,
-    pub(crate) spec: Spec,
+    pub(crate) spec: ToolSpec,
     pub(crate) identity: ToolIdentity,
-    pub(crate) checker: Checker,
+    pub(crate) checker: SchemaValidator,
     definition: ToolDefinition,
 }
 
@@ -40,9 +40,9 @@ impl RegisteredTool {
         // Ours are known to be good; a test compiles each.
         let ours = source == SourceId::Builtin && spec.input_schema.is_none();
         let checker = if ours {
-            Ok(Checker::deferred(input_schema_of::<T::Input>))
+            Ok(SchemaValidator::deferred(input_schema_of::<T::Input>))
         } else {
-            Checker::new(&input_schema)
+            SchemaValidator::new(&input_schema)
         };
         let checker =
             checker.map_err(|problem| RegisterError::BadSchema { name: spec.name.clone(), problem })?;
@@ -66,7 +66,7 @@ impl RegisteredTool {
             concurrency: spec.concurrency,
             max_result_chars: spec.max_result_chars,
         };
-        Ok(Self { tool: Box::new(Erased(Arc::new(tool))), spec, identity, checker, definition })
+        Ok(Self { tool: Box::new(TypedTool(Arc::new(tool))), spec, identity, checker, definition })
     }
 
     /// Who the tool is.
@@ -75,7 +75,7 @@ impl RegisteredTool {
     }
 
     /// The tool's properties.
-    pub fn spec(&self) -> &Spec {
+    pub fn spec(&self) -> &ToolSpec {
         &self.spec
     }
 

@@ -22,18 +22,18 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     settings.meta_schema = None;
     let schema = settings.into_generator().into_root_schema_for::<T>();
     let mut schema = Value::from(schema);
-    tidy(&mut schema, true);
+    normalize_schema(&mut schema, true);
     schema
 }
 
 /// The same for what every model is sent with every request: without what is said twice.
 pub(crate) fn input_schema_of<T: JsonSchema>() -> Value {
     let mut schema = schema_of::<T>();
-    shorten(&mut schema);
+    compact_schema(&mut schema);
     schema
 }
 
-fn shorten(schema: &mut Value) {
+fn compact_schema(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             // What is left out is not so: no need to say it.
@@ -49,9 +49,9 @@ fn shorten(schema: &mut Value) {
                 // A line of source ends where it is full; that means nothing to a model.
                 *words = words.replace('\n', " ");
             }
-            map.iter_mut().filter(|(key, _)| !is_data(key)).for_each(|(_, below)| shorten(below));
+            map.iter_mut().filter(|(key, _)| !is_data(key)).for_each(|(_, below)| compact_schema(below));
         }
-        Value::Array(items) => items.iter_mut().for_each(shorten),
+        Value::Array(items) => items.iter_mut().for_each(compact_schema),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -61,7 +61,7 @@ fn is_data(key: &str) -> bool {
     matches!(key, "default" | "examples" | "const" | "enum")
 }
 
-fn tidy(schema: &mut Value, root: bool) {
+fn normalize_schema(schema: &mut Value, root: bool) {
     match schema {
         Value::Object(map) => {
             if root || map.contains_key("properties") {
@@ -114,7 +114,7 @@ fn tidy(schema: &mut Value, root: bool) {
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| tidy(item, false)),
+        Value::Array(items) => items.iter_mut().for_each(|item| normalize_schema(item, false)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -129,27 +129,27 @@ fn string_choices(choices: &Value) -> Option<Value> {
 fn normalize_subschema(key: &str, value: &mut Value) {
     match value {
         Value::Object(fields) if key == "properties" => {
-            fields.values_mut().for_each(|field| tidy(field, false));
+            fields.values_mut().for_each(|field| normalize_schema(field, false));
         }
         Value::Object(_)
         | Value::Array(_)
         | Value::Null
         | Value::Bool(_)
         | Value::Number(_)
-        | Value::String(_) => tidy(value, false),
+        | Value::String(_) => normalize_schema(value, false),
     }
 }
 
-type Make = Box<dyn FnOnce() -> Value + Send + Sync>;
+type LazySchemaFn = Box<dyn FnOnce() -> Value + Send + Sync>;
 
 /// A schema made ready for checking inputs.
 #[derive(Debug)]
-pub struct Checker {
-    schema: LazyLock<Value, Make>,
+pub struct SchemaValidator {
+    schema: LazyLock<Value, LazySchemaFn>,
     validator: OnceLock<Result<Validator, String>>,
 }
 
-impl Checker {
+impl SchemaValidator {
     /// Compiles a schema. References to other documents are never fetched.
     pub fn new(schema: &Value) -> Result<Self, String> {
         let size = schema.to_string().len();
@@ -224,7 +224,7 @@ impl Checker {
                         let near = nearest(field, known.iter().map(String::as_str));
                         match near {
                             Some(near) => format!("{} is no field; did you mean `{near}`?", at(field)),
-                            None => format!("{} is no field; there are {}", at(field), listed(&known)),
+                            None => format!("{} is no field; there are {}", at(field), format_fields(&known)),
                         }
                     })
                     .collect()
@@ -281,7 +281,7 @@ impl Checker {
 /// Reads an input that fits the schema into its type.
 pub(crate) fn read_typed<T: DeserializeOwned>(input: &Map<String, Value>) -> Result<T, Refusal> {
     T::deserialize(Value::Object(input.clone())).map_err(|error| {
-        Refusal::new(Code::InvalidInput, format!("the input does not fit: {error}")).at(Stage::Validate)
+        Refusal::new(Code::InvalidInput, format!("the input does not fit: {error}")).at_stage(Stage::Validate)
     })
 }
 
@@ -295,7 +295,7 @@ pub(crate) fn nearest<'a>(given: &str, known: impl Iterator<Item = &'a str>) -> 
         .map(|(_, candidate)| candidate)
 }
 
-fn listed(fields: &[String]) -> String {
+fn format_fields(fields: &[String]) -> String {
     if fields.is_empty() {
         return "none".to_owned();
     }
@@ -344,7 +344,7 @@ mod tests {
     }
 
     fn refusal(input: Value) -> String {
-        Checker::new(&schema_of::<Sample>()).unwrap().check(&input).unwrap_err().reason
+        SchemaValidator::new(&schema_of::<Sample>()).unwrap().check(&input).unwrap_err().reason
     }
 
     #[test]
@@ -389,8 +389,8 @@ mod tests {
 
     #[test]
     fn foreign_schemas_are_bounded_and_fetch_nothing() {
-        assert!(Checker::new(&json!({"description": "x".repeat(MAX_SCHEMA_BYTES)})).is_err());
-        assert!(Checker::new(&json!({"$ref": "http://127.0.0.1:1/schema"})).is_err());
-        assert!(Checker::new(&json!({"$schema": "urn:unknown", "type": "object"})).is_ok());
+        assert!(SchemaValidator::new(&json!({"description": "x".repeat(MAX_SCHEMA_BYTES)})).is_err());
+        assert!(SchemaValidator::new(&json!({"$ref": "http://127.0.0.1:1/schema"})).is_err());
+        assert!(SchemaValidator::new(&json!({"$schema": "urn:unknown", "type": "object"})).is_ok());
     }
 }

@@ -10,13 +10,13 @@ pub trait Sink: Send + Sync {
     /// A call is over.
     fn record(&self, record: &CallRecord);
 
-    /// Whether [`Sink::event`] is wanted. Most sinks do not care.
+    /// Whether [`Sink::handle_event`] is wanted. Most sinks do not care.
     fn accepts_events(&self) -> bool {
         false
     }
 
     /// Something happened on the way.
-    fn event(&self, event: &Event) {
+    fn handle_event(&self, event: &Event) {
         let _ = event;
     }
 }

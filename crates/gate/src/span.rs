@@ -3,7 +3,7 @@
 //! Nobody need subscribe; then a span costs a load and a branch.
 //! Inputs and outputs are in no span: what may be remembered of them is in the record.
 
-use toolgate_proto::{Outcome, SessionId, Stage, ToolCall};
+use toolgate_proto::{OutcomeRecord, SessionId, Stage, ToolCall};
 use tracing::field::Empty;
 use tracing::{Span, info_span};
 
@@ -35,13 +35,13 @@ pub(crate) fn stage_span(call: &Span, stage: Stage) -> Span {
 }
 
 /// Notes how the call ended.
-pub(crate) fn ended(call: &Span, verdict: Option<&str>, outcome: &Outcome) {
+pub(crate) fn record_end(call: &Span, verdict: Option<&str>, outcome: &OutcomeRecord) {
     if let Some(verdict) = verdict {
         call.record("toolgate.verdict", verdict);
     }
     match outcome {
-        Outcome::Done { .. } => {}
-        Outcome::Refused { code, .. } => {
+        OutcomeRecord::Done { .. } => {}
+        OutcomeRecord::Refused { code, .. } => {
             call.record("error.type", code.info().kind);
         }
     }

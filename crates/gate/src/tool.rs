@@ -4,8 +4,8 @@
 //! It never decides whether it may run, and it cannot be run by anyone who has no [`Cleared`].
 
 use crate::permit::Cleared;
-use crate::scene::Scene;
-use crate::shape::Keep;
+use crate::session::CallContext;
+use crate::truncate::KeptPart;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use toolgate_proto::{Annotations, CallResult, Intent, Output, Refusal, ToolConcurrency, ToolName};
+use toolgate_proto::{CallResult, Intent, Output, Refusal, ToolConcurrency, ToolHints, ToolName};
 
 /// A tool, with its input as a type.
 ///
@@ -25,10 +25,10 @@ pub trait Tool: Send + Sync + 'static {
     type Input: DeserializeOwned + JsonSchema + Send + Sync + 'static;
 
     /// The tool's name, description and properties. Asked once, at registration.
-    fn spec(&self) -> Spec;
+    fn spec(&self) -> ToolSpec;
 
     /// A description that depends on where the tool is offered, in place of the spec's.
-    fn describe(&self, scene: &Scene) -> Option<String> {
+    fn describe(&self, scene: &CallContext) -> Option<String> {
         let _ = scene;
         None
     }
@@ -41,10 +41,14 @@ pub trait Tool: Send + Sync + 'static {
 
     /// What the call would do. Total: an input that passed the schema always has an intent.
     /// A path that is not named here cannot be reached in [`Tool::run`].
-    fn intent(&self, input: &Self::Input, scene: &Scene) -> Intent;
+    fn intent(&self, input: &Self::Input, scene: &CallContext) -> Intent;
 
     /// What must hold before it runs, apart from permission (read before edit).
-    fn guard(&self, input: &Self::Input, scene: &Scene) -> impl Future<Output = Result<(), Refusal>> + Send {
+    fn guard(
+        &self,
+        input: &Self::Input,
+        scene: &CallContext,
+    ) -> impl Future<Output = Result<(), Refusal>> + Send {
         let _ = (input, scene);
         std::future::ready(Ok(()))
     }
@@ -53,7 +57,7 @@ pub trait Tool: Send + Sync + 'static {
     fn run(&self, input: Self::Input, cleared: Cleared) -> impl Future<Output = CallResult> + Send;
 
     /// What would change, as a unified diff, for the person who is asked. Called only when one is.
-    fn preview(&self, input: &Self::Input, scene: &Scene) -> Option<String> {
+    fn preview(&self, input: &Self::Input, scene: &CallContext) -> Option<String> {
         let _ = (input, scene);
         None
     }
@@ -73,7 +77,7 @@ pub trait Tool: Send + Sync + 'static {
 
 /// The properties of a tool.
 #[derive(Debug, Clone)]
-pub struct Spec {
+pub struct ToolSpec {
     /// The name a model calls it by.
     pub name: ToolName,
     /// The name for people.
@@ -101,7 +105,7 @@ pub struct Spec {
     /// Most lines of it; absent means any number.
     pub max_result_lines: Option<usize>,
     /// Which part of a result that is too large is kept.
-    pub keep: Keep,
+    pub keep: KeptPart,
     /// How long a run may take where the caller sets no deadline.
     pub timeout: Option<Duration>,
     /// Inputs that show how it is meant.
@@ -112,7 +116,7 @@ pub struct Spec {
     pub output_schema: Option<Value>,
 }
 
-impl Spec {
+impl ToolSpec {
     /// A spec with careful defaults: not read-only, destructive, by effect, 30 000 characters.
     pub fn new(name: impl Into<ToolName>, description: impl Into<String>) -> Self {
         let name = name.into();
@@ -130,7 +134,7 @@ impl Spec {
             concurrency: ToolConcurrency::ByEffect,
             max_result_chars: 30_000,
             max_result_lines: None,
-            keep: Keep::default(),
+            keep: KeptPart::default(),
             timeout: None,
             input_examples: Vec::new(),
             input_schema: None,
@@ -147,8 +151,8 @@ impl Spec {
     }
 
     /// MCP's hints, which follow from the rest.
-    pub fn annotations(&self) -> Annotations {
-        Annotations {
+    pub fn annotations(&self) -> ToolHints {
+        ToolHints {
             read_only_hint: self.read_only,
             destructive_hint: self.destructive,
             idempotent_hint: self.idempotent,
@@ -159,31 +163,31 @@ impl Spec {
 
 /// A tool whose input type is erased, as the registry keeps it.
 pub(crate) trait ErasedTool: Send + Sync {
-    fn describe(&self, scene: &Scene) -> Option<String>;
-    fn read(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal>;
+    fn describe(&self, scene: &CallContext) -> Option<String>;
+    fn parse_input(&self, input: &Map<String, Value>) -> Result<Box<dyn ErasedCall>, Refusal>;
     fn render_result(&self, output: &Output) -> Option<String>;
 }
 
 /// An input that was read, together with its tool.
-pub(crate) trait Prepared: Send + Sync {
-    fn intent(&self, scene: &Scene) -> Intent;
-    fn preview(&self, scene: &Scene) -> Option<String>;
+pub(crate) trait ErasedCall: Send + Sync {
+    fn intent(&self, scene: &CallContext) -> Intent;
+    fn preview(&self, scene: &CallContext) -> Option<String>;
     fn render_use(&self) -> Option<String>;
-    fn guard<'a>(&'a self, scene: &'a Scene) -> BoxFuture<'a, Result<(), Refusal>>;
+    fn guard<'a>(&'a self, scene: &'a CallContext) -> BoxFuture<'a, Result<(), Refusal>>;
     fn run(self: Box<Self>, cleared: Cleared) -> BoxFuture<'static, CallResult>;
 }
 
-pub(crate) struct Erased<T>(pub(crate) Arc<T>);
+pub(crate) struct TypedTool<T>(pub(crate) Arc<T>);
 
-impl<T: Tool> ErasedTool for Erased<T> {
-    fn describe(&self, scene: &Scene) -> Option<String> {
+impl<T: Tool> ErasedTool for TypedTool<T> {
+    fn describe(&self, scene: &CallContext) -> Option<String> {
         self.0.describe(scene)
     }
 
-    fn read(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
+    fn parse_input(&self, input: &Map<String, Value>) -> Result<Box<dyn ErasedCall>, Refusal> {
         let input: T::Input = crate::schema::read_typed(input)?;
         self.0.check(&input)?;
-        Ok(Box::new(Ready { tool: Arc::clone(&self.0), input }))
+        Ok(Box::new(TypedCall { tool: Arc::clone(&self.0), input }))
     }
 
     fn render_result(&self, output: &Output) -> Option<String> {
@@ -191,17 +195,17 @@ impl<T: Tool> ErasedTool for Erased<T> {
     }
 }
 
-struct Ready<T: Tool> {
+struct TypedCall<T: Tool> {
     tool: Arc<T>,
     input: T::Input,
 }
 
-impl<T: Tool> Prepared for Ready<T> {
-    fn intent(&self, scene: &Scene) -> Intent {
+impl<T: Tool> ErasedCall for TypedCall<T> {
+    fn intent(&self, scene: &CallContext) -> Intent {
         self.tool.intent(&self.input, scene)
     }
 
-    fn preview(&self, scene: &Scene) -> Option<String> {
+    fn preview(&self, scene: &CallContext) -> Option<String> {
         self.tool.preview(&self.input, scene)
     }
 
@@ -209,7 +213,7 @@ impl<T: Tool> Prepared for Ready<T> {
         self.tool.render_use(&self.input)
     }
 
-    fn guard<'a>(&'a self, scene: &'a Scene) -> BoxFuture<'a, Result<(), Refusal>> {
+    fn guard<'a>(&'a self, scene: &'a CallContext) -> BoxFuture<'a, Result<(), Refusal>> {
         Box::pin(self.tool.guard(&self.input, scene))
     }
 

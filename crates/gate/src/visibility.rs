@@ -17,12 +17,12 @@ pub struct Visibility {
 
 impl Visibility {
     /// Whether a tool is shown.
-    pub fn shows(&self, tool: &ToolIdentity, policy: &Policy) -> bool {
-        self.offers(tool) && !policy.hides(tool)
+    pub fn is_visible(&self, tool: &ToolIdentity, policy: &Policy) -> bool {
+        self.is_selected(tool) && !policy.hides_tool(tool)
     }
 
     /// Whether the choice alone, without the rules, shows a tool.
-    pub fn offers(&self, tool: &ToolIdentity) -> bool {
+    pub fn is_selected(&self, tool: &ToolIdentity) -> bool {
         let named_in = |names: &BTreeSet<String>| names.iter().any(|name| tool.has_name(name));
         self.only.as_ref().is_none_or(named_in) && !named_in(&self.hidden)
     }

@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use toolgate_gate::{CallLimits, Gate, GateParts, Session};
+use toolgate_gate::{CallOptions, Gate, GateParts, Session};
 use toolgate_mcp::ProtocolEra;
 use toolgate_mcp::client::{
-    Access, Answerer, CredentialFile, McpCoordinator, Origin, PinStore, Setup, SignIn, SignInBrowser,
-    read_servers,
+    CoordinatorOptions, CredentialFile, McpCoordinator, OauthOptions, PinStore, ServerListOrigin,
+    ServerRequestHandler, SignInBrowser, SignInOptions, read_servers,
 };
 use toolgate_mcp::model::InputRequest;
 use toolgate_policy::RawPolicy;
@@ -29,8 +29,8 @@ const SERVER: &str = "suite";
 #[derive(Debug)]
 struct Agreeable;
 
-impl Answerer for Agreeable {
-    fn samples(&self) -> bool {
+impl ServerRequestHandler for Agreeable {
+    fn supports_sampling(&self) -> bool {
         true
     }
 
@@ -135,7 +135,7 @@ async fn main() -> ExitCode {
     }
     let entry = json!({ "type": "http", "url": url, "alwaysLoad": true, "roots": true, "oauth": oauth });
     let env = BTreeMap::new();
-    let origin = Origin { file: "conformance", base: &root, env: &env, trusted: true };
+    let origin = ServerListOrigin { file: "conformance", base: &root, env: &env, trusted: true };
     let (servers, _) = read_servers(&json!({ SERVER: entry }), &origin);
     let pins = PinStore::open(None).expect("no file is read");
     for server in &servers {
@@ -144,24 +144,24 @@ async fn main() -> ExitCode {
     }
     let browser = Arc::new(Headless);
     let document = Some("https://conformance-test.local/client-metadata.json".to_owned());
-    let sign_in = Some(SignIn { browser, client_metadata_url: document });
-    let access = Access { sign_in, credentials: CredentialFile::new(None) };
-    let setup = Setup {
+    let sign_in = Some(SignInOptions { browser, client_metadata_url: document });
+    let access = OauthOptions { sign_in, credentials: CredentialFile::new(None) };
+    let setup = CoordinatorOptions {
         access,
         env,
         roots: vec![root],
         pins,
-        patience: Duration::from_secs(20),
+        ready_timeout: Duration::from_secs(20),
         answerer: Some(Arc::new(Agreeable)),
     };
     let coordinator = McpCoordinator::new(servers, setup);
     coordinator.start(&gate).expect("the names are free");
-    coordinator.ready().await;
+    coordinator.wait_until_ready().await;
 
     let mut well = true;
     for state in coordinator.states() {
         well &= state.era.is_some();
-        eprintln!("{scenario} {version}: {:?} {:?} {:?}", state.era, state.trouble, state.problems);
+        eprintln!("{scenario} {version}: {:?} {:?} {:?}", state.era, state.error, state.problems);
     }
     let mut made = calls(&context, &gate.definitions(&session));
     if scenario == "http-standard-headers" {
@@ -173,7 +173,7 @@ async fn main() -> ExitCode {
     }
     for (number, (name, arguments)) in made.into_iter().enumerate() {
         let call = ToolCall::new(format!("call_{number}"), name.clone(), arguments.to_string());
-        let limits = CallLimits { timeout: Some(Duration::from_secs(20)), ..CallLimits::default() };
+        let limits = CallOptions { timeout: Some(Duration::from_secs(20)), ..CallOptions::default() };
         let closed = gate.call(&session, call, limits).await;
         match closed.result {
             Ok(output) => eprintln!("{name}: {}", output.model_text()),

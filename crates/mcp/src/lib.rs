@@ -15,13 +15,13 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+mod line_transport;
 mod server;
-mod wire;
 
 pub use rmcp::{ErrorData, model};
 pub use server::{
-    About, CallThreads, ClientApprover, ClientConversation, GateServer, ProtocolEra, ServerFeatureError,
-    ServerFeatureSet, ServerFeatures, ToolsOnly, serve_stdio, serve_streams,
+    CallThreads, ClientApprover, ClientConversation, GateServer, ProtocolEra, ServerDescription,
+    ServerFeatureError, ServerFeatureSet, ServerFeatures, ToolsOnly, serve_stdio, serve_streams,
 };
 #[cfg(feature = "http")]
-pub use server::{HttpDoor, HttpOptions, serve_http};
+pub use server::{HttpListener, HttpOptions, serve_http};

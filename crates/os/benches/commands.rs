@@ -16,9 +16,10 @@ use std::process::{Command as Plain, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolgate_os::process::{
-    CaptureOptions, Command, Environment, Phase, Process, find_programs, write_startup_file,
+    CaptureOptions, CommandEnvironment, ProcessPhase, ProcessSpec, SupervisedProcess, find_programs,
+    write_startup_file,
 };
-use toolgate_os::sandbox::{Confinement, FileGuard, PathGuard};
+use toolgate_os::sandbox::{FileGuard, PathGuard, SandboxProfile};
 use toolgate_proto::AbsPath;
 
 const LONG: Duration = Duration::from_secs(120);
@@ -44,29 +45,35 @@ impl Desk {
         Self { _dir: dir, ws, startup }
     }
 
-    fn command(&self, text: &str, rights: Rights, most: u64) -> Command {
+    fn command(&self, text: &str, rights: Rights, most: u64) -> ProcessSpec {
         // What the plain shell has, too: without a home, bash looks the user up.
         let set = BTreeMap::from([
             ("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned()),
             ("HOME".to_owned(), "/root".to_owned()),
         ]);
         let protected = [".git/hooks", ".git/config", ".toolgate", ".mcp.json", ".claude/settings.json"];
-        let file = self.ws.parent().unwrap().join(toolgate_os::fresh_id("out_"));
-        Command {
+        let file = self.ws.parent().unwrap().join(toolgate_os::generate_id("out_"));
+        ProcessSpec {
             text: text.to_owned(),
             cwd: self.ws.clone(),
-            environment: Environment::cut(&BTreeMap::new(), &[], &set),
+            environment: CommandEnvironment::from_filtered(&BTreeMap::new(), &[], &set),
             startup: Some(self.startup.clone()),
-            keeping: CaptureOptions { head: 30_000, tail: 30_000, most, file, file_at_once: false },
-            confinement: match rights {
+            capture: CaptureOptions {
+                head: 30_000,
+                tail: 30_000,
+                max_bytes: most,
+                file,
+                file_at_once: false,
+            },
+            sandbox: match rights {
                 Rights::Free => None,
-                Rights::Workspace => Some(Confinement {
+                Rights::Workspace => Some(SandboxProfile {
                     writable: vec![self.ws.clone()],
                     protected: protected.iter().map(|name| self.ws.join(name)).collect(),
                     guard: FileGuard::new(Arc::new(EnvGuard)),
                     ..self.confinement()
                 }),
-                Rights::ReadOnly => Some(Confinement {
+                Rights::ReadOnly => Some(SandboxProfile {
                     readable: Some(vec![self.ws.clone(), self.startup.clone()]),
                     executable: Some(find_programs(
                         &["true", "ls", "git"].map(str::to_owned),
@@ -81,21 +88,21 @@ impl Desk {
         }
     }
 
-    fn confinement(&self) -> Confinement {
+    fn confinement(&self) -> SandboxProfile {
         let secrets =
             [".ssh", ".gnupg", ".aws", ".netrc", ".npmrc", ".docker/config.json", ".git-credentials"];
         let home = AbsPath::new("/root").unwrap();
-        Confinement {
+        SandboxProfile {
             private: vec![self.ws.parent().unwrap().join("tmp")],
             unreadable: secrets.iter().map(|name| home.join(name)).collect(),
-            ..Confinement::default()
+            ..SandboxProfile::default()
         }
     }
 
-    fn run(&self, text: &str, rights: Rights, most: u64) -> Process {
-        let process = Process::start(self.command(text, rights, most), || ())
+    fn run(&self, text: &str, rights: Rights, most: u64) -> SupervisedProcess {
+        let process = SupervisedProcess::start(self.command(text, rights, most), || ())
             .unwrap_or_else(|problem| panic!("{}", problem.message));
-        assert!(process.wait_gone(LONG));
+        assert!(process.wait_all_exited(LONG));
         process
     }
 }
@@ -201,7 +208,7 @@ fn flood(desk: &Desk) {
     };
     let boxed = || {
         let process = desk.run(gigabyte, Rights::Workspace, 2_000_000_000);
-        let written = process.written();
+        let written = process.output_snapshot();
         assert_eq!(written.total, 1_000_000_000);
         std::fs::remove_file(written.file.unwrap()).unwrap();
     };
@@ -240,9 +247,9 @@ fn ticks() -> u64 {
 
 fn idle(desk: &Desk) {
     let before = status("VmRSS:");
-    let tasks: Vec<Process> = (0..64)
+    let tasks: Vec<SupervisedProcess> = (0..64)
         .map(|_| {
-            Process::start(desk.command("sleep 1000", Rights::Workspace, 1 << 20), || ())
+            SupervisedProcess::start(desk.command("sleep 1000", Rights::Workspace, 1 << 20), || ())
                 .unwrap_or_else(|problem| panic!("{}", problem.message))
         })
         .collect();
@@ -254,12 +261,12 @@ fn idle(desk: &Desk) {
         wall.elapsed().as_secs_f64(),
         status("VmRSS:").saturating_sub(before)
     );
-    assert!(tasks.iter().all(|task| task.phase() == Phase::Running));
+    assert!(tasks.iter().all(|task| task.phase() == ProcessPhase::Running));
     let wall = Instant::now();
     for task in &tasks {
-        task.stop(Duration::ZERO);
+        task.send_stop(Duration::ZERO);
     }
-    assert!(tasks.iter().all(|task| task.wait_gone(LONG)));
+    assert!(tasks.iter().all(|task| task.wait_all_exited(LONG)));
     println!("ending them: {:.1} ms", wall.elapsed().as_secs_f64() * 1e3);
 }
 

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use toolgate_os::process::{CaptureOptions, Command, Environment, Process, to_plain_text};
+use toolgate_os::process::{
+    CaptureOptions, CommandEnvironment, ProcessSpec, SupervisedProcess, to_plain_text,
+};
 use toolgate_proto::AbsPath;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -15,22 +17,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let cwd = AbsPath::new(dir)?;
     let set = args.map(|mark| ("TOOLGATE_TEST_MARK".to_owned(), mark)).collect();
-    let file = cwd.join(toolgate_os::fresh_id("out_"));
-    let keeping = CaptureOptions { head: 10_000, tail: 0, most: 1_000_000, file, file_at_once: false };
-    let command = Command {
+    let file = cwd.join(toolgate_os::generate_id("out_"));
+    let keeping = CaptureOptions { head: 10_000, tail: 0, max_bytes: 1_000_000, file, file_at_once: false };
+    let command = ProcessSpec {
         text,
         cwd,
-        environment: Environment::cut(&BTreeMap::new(), &[], &set),
+        environment: CommandEnvironment::from_filtered(&BTreeMap::new(), &[], &set),
         startup: None,
-        keeping,
-        confinement: None,
+        capture: keeping,
+        sandbox: None,
     };
     let (send, changed) = std::sync::mpsc::channel();
-    let process = Process::start(command, move || {
+    let process = SupervisedProcess::start(command, move || {
         let _ = send.send(());
     })
     .map_err(|problem| problem.message)?;
-    while !to_plain_text(&process.written().head).contains("ready") {
+    while !to_plain_text(&process.output_snapshot().head).contains("ready") {
         changed.recv()?;
     }
     println!("ready");

@@ -26,7 +26,7 @@ pub struct AmbientEnvironment {
 
 /// A standard stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stream {
+pub enum StandardStream {
     /// Standard input.
     Stdin,
     /// Standard output.
@@ -58,7 +58,7 @@ impl AmbientEnvironment {
     }
 
     /// `--cwd` as given, seen from where the process was started.
-    pub fn path(&self, given: &str) -> AbsPath {
+    pub fn absolute_path(&self, given: &str) -> AbsPath {
         let expanded = match (given.strip_prefix("~/"), &self.home) {
             (Some(rest), Some(home)) => home.as_path().join(rest),
             _ => PathBuf::from(given),
@@ -68,10 +68,10 @@ impl AmbientEnvironment {
 }
 
 /// Whether a standard stream is a terminal.
-pub fn is_terminal(stream: Stream) -> bool {
+pub fn is_terminal(stream: StandardStream) -> bool {
     match stream {
-        Stream::Stdin => io::stdin().is_terminal(),
-        Stream::Stdout => io::stdout().is_terminal(),
-        Stream::Stderr => io::stderr().is_terminal(),
+        StandardStream::Stdin => io::stdin().is_terminal(),
+        StandardStream::Stdout => io::stdout().is_terminal(),
+        StandardStream::Stderr => io::stderr().is_terminal(),
     }
 }

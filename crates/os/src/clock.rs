@@ -9,7 +9,7 @@ pub fn now_millis() -> u64 {
 }
 
 /// A name that was never used before: the prefix and a time-ordered random part.
-pub fn fresh_id(prefix: &str) -> String {
+pub fn generate_id(prefix: &str) -> String {
     format!("{prefix}{}", uuid::Uuid::now_v7().simple())
 }
 

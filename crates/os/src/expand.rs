@@ -10,7 +10,7 @@ const MAX_MATCHES: usize = 1_000;
 const MAX_ENTRIES: usize = 20_000;
 
 /// A pattern, name by name.
-pub trait NamePattern {
+pub trait ComponentPattern {
     /// How many names it has.
     fn depth(&self) -> usize;
 
@@ -18,11 +18,11 @@ pub trait NamePattern {
     fn literal(&self, depth: usize) -> Option<&str>;
 
     /// Whether a name in a directory fits at a depth.
-    fn fits(&self, depth: usize, name: &str) -> bool;
+    fn matches(&self, depth: usize, name: &str) -> bool;
 }
 
 /// Every file that a pattern names now, from the root on; `None` if there are too many to find them all.
-pub fn expand_pattern(pattern: &dyn NamePattern) -> Option<Vec<AbsPath>> {
+pub fn expand_pattern(pattern: &dyn ComponentPattern) -> Option<Vec<AbsPath>> {
     let mut found = vec![AbsPath::root()];
     let mut left = MAX_ENTRIES;
     for depth in 0..pattern.depth() {
@@ -42,7 +42,7 @@ pub fn expand_pattern(pattern: &dyn NamePattern) -> Option<Vec<AbsPath>> {
                 let name = entry.file_name();
                 // A name that is no text cannot be compared, so it is not known that it does not fit.
                 let text = name.to_str()?;
-                if pattern.fits(depth, text) {
+                if pattern.matches(depth, text) {
                     next.push(directory.join(text));
                 }
             }

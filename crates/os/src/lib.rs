@@ -1,7 +1,7 @@
 //! Hands: the only crate that touches files, processes and the network.
 //!
 //! The rest of toolgate names paths; this crate says what is really there ([`resolve`]) and opens it without being
-//! led astray ([`Files`]).
+//! led astray ([`GrantedFiles`]).
 //! A path is resolved once, link by link, the way the kernel would; policy judges the result; and what is then
 //! opened is that result, with links forbidden on the whole way.
 //! A link swapped in between judgement and use therefore makes the open fail instead of leading elsewhere.
@@ -21,14 +21,13 @@
 #![expect(clippy::disallowed_methods, reason = "this is the crate that may")]
 
 mod ambient;
-mod appendlog;
-mod awake;
+mod append_log;
 mod clock;
 mod expand;
 mod files;
 mod hard_links;
-mod hookhttp;
-mod hookproc;
+mod hook_http;
+mod hook_process;
 #[cfg(feature = "http")]
 mod http_client;
 mod journal;
@@ -39,42 +38,45 @@ mod resolve;
 pub mod sandbox;
 mod scratch;
 pub mod search;
-mod serverproc;
+mod server_process;
 mod spill;
+mod spin_wait;
 mod stdio;
 mod terminal;
 mod threads;
 mod watch;
 
-pub use ambient::{AmbientEnvironment, Stream, is_terminal};
-pub use appendlog::{AppendLog, LogEnd, Segment};
-pub use awake::{BackgroundWorkGuard, spin_for_input};
-pub use clock::{fresh_id, now_millis, random_bytes};
-pub use expand::{NamePattern, expand_pattern};
+pub use ambient::{AmbientEnvironment, StandardStream, is_terminal};
+pub use append_log::{AppendLog, LogEnd, LogSegment};
+pub use clock::{generate_id, now_millis, random_bytes};
+pub use expand::{ComponentPattern, expand_pattern};
 #[cfg(any(test, feature = "faults"))]
 pub use files::faults;
 pub use files::{
-    Access, ChangeProblem, ContentCheck, Entry, FileProblem, Files, Hash, Held, Hidden, Made, Mark, OwnLock,
-    Reach, SecretFileMatcher, Stamp, Version, blocking, is_executable, is_system_file,
-    list_names_with_suffix, lock_state_file, make_private_dir, open_named_file, read_named_bytes,
-    read_settings_text, replace_state_file, stamp, supports_openat2, write_private_file,
+    AppliedFileChange, ChangeProblem, ContentCheck, ContentHash, DirectoryEntry, FileFingerprint,
+    FileProblem, FileSnapshot, FileStamp, GrantedAccess, GrantedFiles, HiddenFileFilter, LockedFile,
+    PathGrant, SecretFileMatcher, StateFileLock, is_executable, is_system_file, list_names_with_suffix,
+    lock_state_file, make_private_dir, open_named_file, read_file_stamp, read_named_bytes,
+    read_settings_text, replace_state_file, run_blocking, supports_openat2, write_private_file,
 };
 pub use hard_links::find_hard_links;
-pub use hookhttp::{HookHttpError, HookHttpResponse, HookPost, post_hook};
-pub use hookproc::{HookCommand, HookProcessError, HookProcessOutput, HookProgram, HookStep, run_hook};
+pub use hook_http::{HookHttpError, HookHttpRequest, HookHttpResponse, post_hook};
+pub use hook_process::{HookCommand, HookProcessError, HookProcessOutput, HookProgram, HookStep, run_hook};
 #[cfg(feature = "http")]
 pub use http_client::{HttpClient, http_client};
 pub use journal::{
-    Among, Change, ChangeRecorder, Conflict, FileRestore, How, Journal, JournalLimits, Kept, Moved, Plan,
-    State, Undo, UndoProblem, UndoSelector,
+    ChangeRecorder, ChangeState, ConflictHandling, ContentDescriptor, FileRestore, Journal, JournalChange,
+    JournalLimits, UndoAvailability, UndoConflict, UndoFilter, UndoOutcome, UndoPlan, UndoProblem,
+    UndoSelector,
 };
 pub use listen::{listen_tcp, listen_unix};
 pub use proxy::{HostDecision, RefusedHost, SandboxProxy};
 pub use resolve::{resolve, resolve_all, resolve_tracking_parent_steps};
-pub use scratch::Scratch;
-pub use serverproc::{Launch, ServerProcess, server_depth};
+pub use scratch::ScratchDirectory;
+pub use server_process::{ServerLaunch, ServerProcess, server_depth};
 pub use spill::{SpillCleanupReport, SpillLimits, SpillStore};
+pub use spin_wait::{BackgroundWorkGuard, spin_for_input};
 pub use stdio::{ByteSink, ByteSource, standard_streams};
 pub use terminal::ControllingTerminal;
-pub use threads::{beside, cores};
+pub use threads::{available_cores, try_spawn_scoped};
 pub use watch::FileWatcher;

@@ -23,7 +23,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct SandboxProxy {
     address: SocketAddr,
-    state: Arc<State>,
+    state: Arc<ProxyState>,
 }
 
 /// What rules say of a host that is asked for.
@@ -34,7 +34,7 @@ pub enum HostDecision {
     /// It may not, even if it is listed; why, in words.
     Deny(String),
     /// The list decides.
-    Silent,
+    NoMatch,
 }
 
 /// A host that was asked for and refused.
@@ -48,7 +48,7 @@ pub struct RefusedHost {
 
 impl RefusedHost {
     /// In words, with what to do about it.
-    pub fn words(&self) -> String {
+    pub fn message(&self) -> String {
         let host = &self.host;
         match &self.denied {
             Some(why) => format!("`{host}`: {why}; it stays out while that stands"),
@@ -60,36 +60,38 @@ impl RefusedHost {
     }
 }
 
-type Rules = Box<dyn Fn(&str, u16) -> HostDecision + Send + Sync>;
+type HostDecisionFn = Box<dyn Fn(&str, u16) -> HostDecision + Send + Sync>;
 
-struct State {
+struct ProxyState {
     hosts: Vec<String>,
     denied: Vec<String>,
-    rules: Rules,
+    rules: HostDecisionFn,
     ended: AtomicBool,
     connections: AtomicUsize,
     /// Hosts that were asked for and refused, in order, each once.
     refused: Mutex<Vec<RefusedHost>>,
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for ProxyState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State").field("hosts", &self.hosts).finish_non_exhaustive()
     }
 }
 
-impl State {
+impl ProxyState {
     /// Whether a host was named as it stands, by the list or by a rule; or why it may not be reached.
-    fn judge(&self, host: &str, port: u16) -> Result<bool, RefusedHost> {
+    fn check_host(&self, host: &str, port: u16) -> Result<bool, RefusedHost> {
         let refused = |denied| Err(RefusedHost { host: host.to_owned(), denied });
-        if matches(&self.denied, host) {
+        if matches_host(&self.denied, host) {
             return refused(Some("it is in `sandbox.network.deniedDomains`".to_owned()));
         }
         match (self.rules)(host, port) {
             HostDecision::Deny(why) => refused(Some(why)),
             HostDecision::Allow => Ok(true),
-            HostDecision::Silent if matches(&self.hosts, host) => Ok(self.hosts.contains(&normal(host))),
-            HostDecision::Silent => refused(None),
+            HostDecision::NoMatch if matches_host(&self.hosts, host) => {
+                Ok(self.hosts.contains(&normalize_host(host)))
+            }
+            HostDecision::NoMatch => refused(None),
         }
     }
 }
@@ -104,9 +106,9 @@ impl SandboxProxy {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let address = listener.local_addr()?;
-        let state = Arc::new(State {
-            hosts: hosts.into_iter().map(|host| normal(&host)).collect(),
-            denied: denied.into_iter().map(|host| normal(&host)).collect(),
+        let state = Arc::new(ProxyState {
+            hosts: hosts.into_iter().map(|host| normalize_host(&host)).collect(),
+            denied: denied.into_iter().map(|host| normalize_host(&host)).collect(),
             rules: Box::new(rules),
             ended: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
@@ -144,7 +146,7 @@ impl Drop for SandboxProxy {
     }
 }
 
-fn accept(listener: &TcpListener, state: &Arc<State>) {
+fn accept(listener: &TcpListener, state: &Arc<ProxyState>) {
     for client in listener.incoming() {
         if state.ended.load(Ordering::SeqCst) {
             return;
@@ -168,14 +170,14 @@ fn accept(listener: &TcpListener, state: &Arc<State>) {
 
 /// What a client asks for.
 #[derive(Debug, PartialEq, Eq)]
-struct Wanted {
+struct ProxyRequest {
     host: String,
     port: u16,
     /// What goes to the server first; empty for a tunnel.
     head: String,
 }
 
-fn serve(client: &TcpStream, state: &State) -> io::Result<()> {
+fn serve(client: &TcpStream, state: &ProxyState) -> io::Result<()> {
     client.set_read_timeout(Some(HEAD_TIMEOUT))?;
     let mut reader = BufReader::new(client.take(MAX_HEAD_BYTES));
     let mut lines = Vec::new();
@@ -192,24 +194,24 @@ fn serve(client: &TcpStream, state: &State) -> io::Result<()> {
     }
     let early = reader.buffer().to_vec();
     let Some(wanted) = parse_request(&lines) else {
-        return answer(client, "400 Bad Request", "toolgate's proxy did not understand the request");
+        return send_response(client, "400 Bad Request", "toolgate's proxy did not understand the request");
     };
-    let named = match state.judge(&wanted.host, wanted.port) {
+    let named = match state.check_host(&wanted.host, wanted.port) {
         Ok(named) => named,
         Err(refused) => {
-            let words = format!("toolgate: {}", refused.words());
+            let words = format!("toolgate: {}", refused.message());
             let mut known = state.refused.lock().unwrap_or_else(PoisonError::into_inner);
             if !known.contains(&refused) && known.len() < 100 {
                 known.push(refused);
             }
             drop(known);
-            return answer(client, "403 Forbidden", &words);
+            return send_response(client, "403 Forbidden", &words);
         }
     };
     let server = match connect(&wanted, named) {
         Ok(server) => server,
         Err(error) => {
-            return answer(client, "502 Bad Gateway", &format!("toolgate: {}: {error}", wanted.host));
+            return send_response(client, "502 Bad Gateway", &format!("toolgate: {}: {error}", wanted.host));
         }
     };
     client.set_read_timeout(None)?;
@@ -222,7 +224,7 @@ fn serve(client: &TcpStream, state: &State) -> io::Result<()> {
     relay(client, &server)
 }
 
-fn parse_request(lines: &[String]) -> Option<Wanted> {
+fn parse_request(lines: &[String]) -> Option<ProxyRequest> {
     let (first, headers) = lines.split_first()?;
     let mut parts = first.split(' ');
     let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
@@ -230,15 +232,15 @@ fn parse_request(lines: &[String]) -> Option<Wanted> {
         return None;
     }
     if method == "CONNECT" {
-        let (host, port) = authority(target, None)?;
-        return Some(Wanted { host, port, head: String::new() });
+        let (host, port) = parse_authority(target, None)?;
+        return Some(ProxyRequest { host, port, head: String::new() });
     }
     let rest = target.strip_prefix("http://")?;
     let (server, path) = match rest.split_once('/') {
         Some((server, path)) => (server, format!("/{path}")),
         None => (rest, "/".to_owned()),
     };
-    let (host, port) = authority(server, Some(80))?;
+    let (host, port) = parse_authority(server, Some(80))?;
     let mut head = format!("{method} {path} {version}\r\nHost: {server}\r\nConnection: close\r\n");
     for header in headers {
         let name = header.split(':').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -249,11 +251,11 @@ fn parse_request(lines: &[String]) -> Option<Wanted> {
         }
     }
     head.push_str("\r\n");
-    Some(Wanted { host, port, head })
+    Some(ProxyRequest { host, port, head })
 }
 
 /// Host and port; a name or address with nothing else in it.
-fn authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
+fn parse_authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
             let (host, after) = rest.split_once(']')?;
@@ -269,15 +271,15 @@ fn authority(text: &str, default: Option<u16>) -> Option<(String, u16)> {
         None => default?,
     };
     let plain = host.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_' | ':'));
-    (plain && !host.is_empty()).then(|| (normal(host), port))
+    (plain && !host.is_empty()).then(|| (normalize_host(host), port))
 }
 
-fn normal(host: &str) -> String {
+fn normalize_host(host: &str) -> String {
     host.trim_end_matches('.').to_ascii_lowercase()
 }
 
-fn matches(hosts: &[String], host: &str) -> bool {
-    let host = normal(host);
+fn matches_host(hosts: &[String], host: &str) -> bool {
+    let host = normalize_host(host);
     hosts.iter().any(|pattern| match pattern.strip_prefix("*.") {
         // An address has no names below it.
         Some(below) => {
@@ -289,7 +291,7 @@ fn matches(hosts: &[String], host: &str) -> bool {
     })
 }
 
-fn connect(wanted: &Wanted, named: bool) -> io::Result<TcpStream> {
+fn connect(wanted: &ProxyRequest, named: bool) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
     // One look-up: what is connected to is the very address that was judged, not what the name means a moment later.
     for address in (wanted.host.as_str(), wanted.port).to_socket_addrs()? {
@@ -327,7 +329,7 @@ fn relay(client: &TcpStream, server: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-fn answer(mut client: &TcpStream, status: &str, words: &str) -> io::Result<()> {
+fn send_response(mut client: &TcpStream, status: &str, words: &str) -> io::Result<()> {
     let length = words.len() + 1;
     let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
     client.write_all(head.as_bytes())?;
@@ -339,7 +341,7 @@ mod tests {
     use super::*;
 
     fn hosts(list: &[&str]) -> Vec<String> {
-        list.iter().map(|host| normal(host)).collect()
+        list.iter().map(|host| normalize_host(host)).collect()
     }
 
     #[test]
@@ -357,9 +359,9 @@ mod tests {
             ("127.0.0.1", true),
             ("127.0.0.2", false),
         ] {
-            assert_eq!(matches(&list, host), fits, "{host}");
+            assert_eq!(matches_host(&list, host), fits, "{host}");
         }
-        assert!(!matches(&hosts(&["*.0.0.1"]), "127.0.0.1"));
+        assert!(!matches_host(&hosts(&["*.0.0.1"]), "127.0.0.1"));
     }
 
     #[test]
@@ -415,7 +417,7 @@ mod tests {
         // Another spelling of an address was not named as such, and a name of this machine means this machine.
         assert!(!may_reach("127.1", true, "127.0.0.1".parse().unwrap()));
         assert!(!may_reach("localhost", true, "10.0.0.1".parse().unwrap()));
-        let wanted = Wanted { host: "localhost".into(), port: 1, head: String::new() };
+        let wanted = ProxyRequest { host: "localhost".into(), port: 1, head: String::new() };
         assert_eq!(connect(&wanted, false).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 
@@ -448,7 +450,7 @@ mod tests {
         });
         let rules = |host: &str, _| match host {
             "ruled.example" => HostDecision::Deny("a rule denies it".to_owned()),
-            _ => HostDecision::Silent,
+            _ => HostDecision::NoMatch,
         };
         let hosts = vec!["127.0.0.1".into(), "*.example".into()];
         let proxy = SandboxProxy::start(hosts, vec!["evil.example".into()], rules).unwrap();

@@ -3,7 +3,7 @@
 //! This is the kernel's walk done by hand, so that every link on the way can be shown and judged.
 //! Removing `..` from the text first would be shorter and wrong: after a link, `..` is the parent of the target.
 
-use crate::threads::each;
+use crate::threads::parallel_map;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlinkat, statat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -15,9 +15,9 @@ use toolgate_proto::{AbsPath, EntryKind, PathFact};
 /// As many links as the kernel follows.
 const MAX_SYMLINKS: usize = 40;
 /// To find out about so many paths takes longer than to start threads for it.
-const MANY: usize = 200;
+const MIN_PARALLEL_PATHS: usize = 200;
 
-enum Next {
+enum PathStep {
     Root,
     Up,
     Down(OsString),
@@ -30,14 +30,14 @@ pub fn resolve(asked: &AbsPath) -> PathFact {
 
 /// The same for each of several paths. Where there are many, several threads find out.
 pub fn resolve_all(asked: &[AbsPath]) -> Vec<PathFact> {
-    each(asked, MANY, resolve)
+    parallel_map(asked, MIN_PARALLEL_PATHS, resolve)
 }
 
 /// The same as [`resolve`], and every directory in which the way turned round at a `..`, of the path or of a link's target.
 /// The answer depends on those as it does on the links, though neither the path nor the links show them.
 pub fn resolve_tracking_parent_steps(asked: &AbsPath) -> (PathFact, Vec<AbsPath>) {
     let (mut links, mut turns) = (Vec::new(), Vec::new());
-    let walked = walk(asked.as_path(), &mut links, &mut turns);
+    let walked = resolve_by_components(asked.as_path(), &mut links, &mut turns);
     let (real, kind, hard_linked, problem) = match walked {
         Ok(ResolvedPath { real, kind, hard_linked }) => (AbsPath::new(real).ok(), kind, hard_linked, None),
         Err(problem) => (None, EntryKind::Missing, false, Some(problem)),
@@ -52,36 +52,40 @@ struct ResolvedPath {
     hard_linked: bool,
 }
 
-fn walk(path: &Path, links: &mut Vec<AbsPath>, turns: &mut Vec<AbsPath>) -> Result<ResolvedPath, String> {
-    if let Some(walked) = straight(path) {
+fn resolve_by_components(
+    path: &Path,
+    links: &mut Vec<AbsPath>,
+    turns: &mut Vec<AbsPath>,
+) -> Result<ResolvedPath, String> {
+    if let Some(walked) = resolve_with_openat2(path) {
         return Ok(walked);
     }
-    let mut ahead: VecDeque<Next> = steps(path).collect();
+    let mut ahead: VecDeque<PathStep> = path_steps(path).collect();
     let mut real = PathBuf::from("/");
     let mut kind = EntryKind::Directory;
     let mut hard_linked = false;
     while let Some(step) = ahead.pop_front() {
         match step {
-            Next::Root => {
+            PathStep::Root => {
                 real = PathBuf::from("/");
                 kind = EntryKind::Directory;
             }
             // `/..` is `/`, as the kernel has it.
-            Next::Up if kind == EntryKind::Directory => {
+            PathStep::Up if kind == EntryKind::Directory => {
                 turns.extend(AbsPath::new(&real).ok());
                 real.pop();
             }
-            Next::Up => {
+            PathStep::Up => {
                 return Err(format!("`{}` is not a directory, so `..` leads nowhere", real.display()));
             }
-            Next::Down(name) => {
+            PathStep::Down(name) => {
                 if kind != EntryKind::Directory {
                     return Err(format!("`{}` is not a directory", real.display()));
                 }
                 real.push(&name);
                 let stat = match statat(CWD, &real, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(stat) => stat,
-                    Err(Errno::NOENT) => return missing(real, ahead),
+                    Err(Errno::NOENT) => return append_missing(real, ahead),
                     Err(error) => return Err(format!("`{}`: {error}", real.display())),
                 };
                 match FileType::from_raw_mode(stat.st_mode) {
@@ -102,7 +106,7 @@ fn walk(path: &Path, links: &mut Vec<AbsPath>, turns: &mut Vec<AbsPath>) -> Resu
                         }
                         real.pop();
                         let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                        for next in steps(&target).collect::<Vec<_>>().into_iter().rev() {
+                        for next in path_steps(&target).collect::<Vec<_>>().into_iter().rev() {
                             ahead.push_front(next);
                         }
                         kind = EntryKind::Directory;
@@ -121,7 +125,7 @@ fn walk(path: &Path, links: &mut Vec<AbsPath>, turns: &mut Vec<AbsPath>) -> Resu
 }
 
 /// A path that exists and on which there is no link and no `..`, as most are: the kernel walks it in one step.
-fn straight(path: &Path) -> Option<ResolvedPath> {
+fn resolve_with_openat2(path: &Path) -> Option<ResolvedPath> {
     if path.components().any(|component| component == Component::ParentDir) {
         return None;
     }
@@ -140,11 +144,11 @@ fn straight(path: &Path) -> Option<ResolvedPath> {
 }
 
 /// The rest of a path below something that does not exist yet.
-fn missing(mut real: PathBuf, rest: VecDeque<Next>) -> Result<ResolvedPath, String> {
+fn append_missing(mut real: PathBuf, rest: VecDeque<PathStep>) -> Result<ResolvedPath, String> {
     for step in rest {
         match step {
-            Next::Down(name) => real.push(name),
-            Next::Up | Next::Root => {
+            PathStep::Down(name) => real.push(name),
+            PathStep::Up | PathStep::Root => {
                 return Err(format!("`{}` does not exist, so `..` leads nowhere", real.display()));
             }
         }
@@ -152,11 +156,11 @@ fn missing(mut real: PathBuf, rest: VecDeque<Next>) -> Result<ResolvedPath, Stri
     Ok(ResolvedPath { real, kind: EntryKind::Missing, hard_linked: false })
 }
 
-fn steps(path: &Path) -> impl Iterator<Item = Next> + '_ {
+fn path_steps(path: &Path) -> impl Iterator<Item = PathStep> + '_ {
     path.components().filter_map(|component| match component {
-        Component::RootDir => Some(Next::Root),
-        Component::ParentDir => Some(Next::Up),
-        Component::Normal(name) => Some(Next::Down(name.to_owned())),
+        Component::RootDir => Some(PathStep::Root),
+        Component::ParentDir => Some(PathStep::Up),
+        Component::Normal(name) => Some(PathStep::Down(name.to_owned())),
         Component::CurDir | Component::Prefix(_) => None,
     })
 }

@@ -7,15 +7,15 @@ use toolgate_proto::AbsPath;
 
 /// A temporary directory that only this user may enter, removed when dropped.
 #[derive(Debug)]
-pub struct Scratch {
+pub struct ScratchDirectory {
     dir: AbsPath,
     keep: bool,
 }
 
-impl Scratch {
+impl ScratchDirectory {
     /// Makes one below `parent`.
     pub fn new(parent: &AbsPath, prefix: &str) -> io::Result<Self> {
-        let dir = parent.join(crate::fresh_id(prefix));
+        let dir = parent.join(crate::generate_id(prefix));
         // `create` refuses a name that exists, so nobody can have put something there beforehand.
         fs::DirBuilder::new().mode(0o700).create(dir.as_path())?;
         Ok(Self { dir: crate::resolve(&dir).real, keep: false })
@@ -49,12 +49,12 @@ impl Scratch {
     }
 
     /// Puts a link in it.
-    pub fn link(&self, name: &str, target: &str) -> io::Result<()> {
+    pub fn create_symlink(&self, name: &str, target: &str) -> io::Result<()> {
         std::os::unix::fs::symlink(target, self.dir.join(name).as_path())
     }
 }
 
-impl Drop for Scratch {
+impl Drop for ScratchDirectory {
     fn drop(&mut self) {
         if !self.keep {
             // A failure leaves litter in the temporary directory, which is what that directory is for.

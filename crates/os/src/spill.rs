@@ -45,26 +45,26 @@ pub struct SpillCleanupReport {
 pub struct SpillStore {
     dir: AbsPath,
     limits: SpillLimits,
-    kept: AtomicUsize,
+    stored_count: AtomicUsize,
 }
 
 impl SpillStore {
     /// Results are kept below `dir`, which is made when the first one comes.
     pub fn new(dir: AbsPath, limits: SpillLimits) -> Self {
-        Self { dir: crate::resolve(&dir).real, limits, kept: AtomicUsize::new(0) }
+        Self { dir: crate::resolve(&dir).real, limits, stored_count: AtomicUsize::new(0) }
     }
 
     /// The folder of a session, which need not be there yet.
-    pub fn folder(&self, session: &str) -> AbsPath {
+    pub fn session_directory(&self, session: &str) -> AbsPath {
         self.dir.join(sanitize_name(session))
     }
 
     /// Keeps a result in a file of its own, and says where.
-    pub fn keep(&self, session: &str, call: &str, ending: &str, content: &[u8]) -> io::Result<AbsPath> {
-        let folder = self.folder(session);
-        private_dir(self.dir.as_path())?;
-        private_dir(folder.as_path())?;
-        let name = format!("{}-{}.{ending}", sanitize_name(call), crate::fresh_id(""));
+    pub fn store(&self, session: &str, call: &str, ending: &str, content: &[u8]) -> io::Result<AbsPath> {
+        let folder = self.session_directory(session);
+        create_private_dir(self.dir.as_path())?;
+        create_private_dir(folder.as_path())?;
+        let name = format!("{}-{}.{ending}", sanitize_name(call), crate::generate_id(""));
         let path = folder.join(name);
         // `create_new` refuses whatever may be at that name, a link too.
         let mut file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path.as_path())?;
@@ -73,7 +73,9 @@ impl SpillStore {
             let _ = fs::remove_file(path.as_path());
             return Err(error);
         }
-        if self.kept.fetch_add(1, Ordering::Relaxed) % CLEANUP_FILE_INTERVAL == CLEANUP_FILE_INTERVAL - 1 {
+        if self.stored_count.fetch_add(1, Ordering::Relaxed) % CLEANUP_FILE_INTERVAL
+            == CLEANUP_FILE_INTERVAL - 1
+        {
             // What cannot be removed now is removed another time.
             let _ = self.clean_up();
         }
@@ -90,10 +92,10 @@ impl SpillStore {
         let mut files = Vec::new();
         let mut folders = Vec::new();
         for folder in
-            entries(self.dir.as_path())?.into_iter().filter(|entry| entry.kind == FileType::Directory)
+            list_entries(self.dir.as_path())?.into_iter().filter(|entry| entry.kind == FileType::Directory)
         {
             files.extend(
-                entries(&folder.path)?.into_iter().filter(|entry| entry.kind == FileType::RegularFile),
+                list_entries(&folder.path)?.into_iter().filter(|entry| entry.kind == FileType::RegularFile),
             );
             folders.push(folder.path);
         }
@@ -117,7 +119,7 @@ impl SpillStore {
     }
 }
 
-struct Found {
+struct SpillEntry {
     path: PathBuf,
     kind: FileType,
     bytes: u64,
@@ -125,7 +127,7 @@ struct Found {
 }
 
 /// The entries of a directory, links as links. A directory that is not there has none.
-fn entries(dir: &Path) -> io::Result<Vec<Found>> {
+fn list_entries(dir: &Path) -> io::Result<Vec<SpillEntry>> {
     let mut found = Vec::new();
     let listed = match fs::read_dir(dir) {
         Ok(listed) => listed,
@@ -136,7 +138,7 @@ fn entries(dir: &Path) -> io::Result<Vec<Found>> {
         let entry = entry?;
         // `DirEntry::metadata` does not follow links.
         let Ok(metadata) = entry.metadata() else { continue };
-        found.push(Found {
+        found.push(SpillEntry {
             path: entry.path(),
             kind: FileType::from_raw_mode(metadata.mode()),
             bytes: metadata.len(),
@@ -147,7 +149,7 @@ fn entries(dir: &Path) -> io::Result<Vec<Found>> {
 }
 
 /// Makes a directory that only this user may enter. One that is there must be this user's own, and no link.
-fn private_dir(dir: &Path) -> io::Result<()> {
+fn create_private_dir(dir: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(dir) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -189,15 +191,15 @@ mod tests {
     fn only_the_user_may_read_what_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let spill = spill(&dir, SpillLimits::default());
-        let path = spill.keep("../../evil session", "call/1", "txt", "whole".as_bytes()).unwrap();
-        assert!(path.is_under(&spill.folder("../../evil session")), "{path}");
+        let path = spill.store("../../evil session", "call/1", "txt", "whole".as_bytes()).unwrap();
+        assert!(path.is_under(&spill.session_directory("../../evil session")), "{path}");
         assert!(path.is_under(&spill.dir) && path.lexical() == path);
         assert_eq!(fs::read_to_string(&path).unwrap(), "whole");
         let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
         assert_eq!(mode(path.as_path()), 0o600);
         assert_eq!(mode(path.parent().unwrap().as_path()), 0o700);
         assert_eq!(mode(spill.dir.as_path()), 0o700);
-        let other = spill.keep("../../evil session", "call/1", "txt", b"again").unwrap();
+        let other = spill.store("../../evil session", "call/1", "txt", b"again").unwrap();
         assert_ne!(path, other);
     }
 
@@ -205,9 +207,9 @@ mod tests {
     fn a_link_in_the_place_of_a_folder_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let spill = spill(&dir, SpillLimits::default());
-        spill.keep("a", "c", "txt", b"x").unwrap();
-        std::os::unix::fs::symlink(dir.path(), spill.folder("b")).unwrap();
-        assert!(spill.keep("b", "c", "txt", b"x").is_err());
+        spill.store("a", "c", "txt", b"x").unwrap();
+        std::os::unix::fs::symlink(dir.path(), spill.session_directory("b")).unwrap();
+        assert!(spill.store("b", "c", "txt", b"x").is_err());
     }
 
     #[test]
@@ -218,7 +220,7 @@ mod tests {
         let now = SystemTime::now();
         let mut paths = Vec::new();
         for (session, age) in [("one", 200), ("two", 50), ("two", 40), ("two", 30)] {
-            let path = spill.keep(session, "c", "txt", &[b'x'; 10]).unwrap();
+            let path = spill.store(session, "c", "txt", &[b'x'; 10]).unwrap();
             let file = OpenOptions::new().write(true).open(path.as_path()).unwrap();
             file.set_modified(now - Duration::from_secs(age)).unwrap();
             paths.push(path);
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!(swept, SpillCleanupReport { files: 2, bytes: 20 });
         let there: Vec<bool> = paths.iter().map(|path| path.as_path().exists()).collect();
         assert_eq!(there, [false, false, true, true]);
-        assert!(!spill.folder("one").as_path().exists(), "an empty folder goes as well");
+        assert!(!spill.session_directory("one").as_path().exists(), "an empty folder goes as well");
         assert_eq!(spill.clean_up_at(now).unwrap(), SpillCleanupReport::default());
     }
 

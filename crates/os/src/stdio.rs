@@ -8,7 +8,7 @@
 //! `MSG_DONTWAIT`, which needs no flag at all.
 //! What is neither (a file, a terminal) goes through tokio's threads, where speed does not matter.
 
-use crate::awake::FlushTracker;
+use crate::spin_wait::FlushTracker;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 
 /// What a pipe or a socket to the client should hold; the system's own measure for pipes is a quarter of it.
-const PIPE: usize = 256 * 1024;
+const MIN_PIPE_BYTES: usize = 256 * 1024;
 
 /// Something to read from.
 pub type ByteSource = Pin<Box<dyn AsyncRead + Send>>;
@@ -31,61 +31,61 @@ pub type ByteSink = Pin<Box<dyn AsyncWrite + Send>>;
 
 /// The process's standard input and output. Must be called inside a runtime.
 pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
-    let input: ByteSource = match kind(io::stdin().as_fd())? {
-        Kind::Pipe => match reopened("/proc/self/fd/0", OFlags::RDONLY) {
+    let input: ByteSource = match stdio_kind(io::stdin().as_fd())? {
+        StdioKind::Pipe => match reopen_nonblocking("/proc/self/fd/0", OFlags::RDONLY) {
             Some(fd) => Box::pin(pipe::Receiver::from_owned_fd(fd)?),
             None => Box::pin(tokio::io::stdin()),
         },
-        Kind::Socket => Box::pin(Socket::new(io::stdin().as_fd().try_clone_to_owned()?)?),
-        Kind::Other => Box::pin(tokio::io::stdin()),
+        StdioKind::Socket => Box::pin(SharedSocket::new(io::stdin().as_fd().try_clone_to_owned()?)?),
+        StdioKind::Other => Box::pin(tokio::io::stdin()),
     };
-    let output: ByteSink = match kind(io::stdout().as_fd())? {
-        Kind::Pipe => match reopened("/proc/self/fd/1", OFlags::WRONLY) {
+    let output: ByteSink = match stdio_kind(io::stdout().as_fd())? {
+        StdioKind::Pipe => match reopen_nonblocking("/proc/self/fd/1", OFlags::WRONLY) {
             Some(fd) => {
                 // With many answers on the way, a client that reads them all wakes up once instead of four times.
                 // The system may have none to spare; then it stays as it is.
-                if rustix::pipe::fcntl_getpipe_size(&fd).is_ok_and(|size| size < PIPE) {
-                    let _ = rustix::pipe::fcntl_setpipe_size(&fd, PIPE);
+                if rustix::pipe::fcntl_getpipe_size(&fd).is_ok_and(|size| size < MIN_PIPE_BYTES) {
+                    let _ = rustix::pipe::fcntl_setpipe_size(&fd, MIN_PIPE_BYTES);
                 }
                 Box::pin(FlushTracker(pipe::Sender::from_owned_fd(fd)?))
             }
             None => Box::pin(tokio::io::stdout()),
         },
-        Kind::Socket => {
+        StdioKind::Socket => {
             let fd = io::stdout().as_fd().try_clone_to_owned()?;
-            if sockopt::socket_send_buffer_size(&fd).is_ok_and(|size| size < PIPE) {
-                let _ = sockopt::set_socket_send_buffer_size(&fd, PIPE);
+            if sockopt::socket_send_buffer_size(&fd).is_ok_and(|size| size < MIN_PIPE_BYTES) {
+                let _ = sockopt::set_socket_send_buffer_size(&fd, MIN_PIPE_BYTES);
             }
-            Box::pin(FlushTracker(Socket::new(fd)?))
+            Box::pin(FlushTracker(SharedSocket::new(fd)?))
         }
-        Kind::Other => Box::pin(tokio::io::stdout()),
+        StdioKind::Other => Box::pin(tokio::io::stdout()),
     };
     Ok((input, output))
 }
 
-enum Kind {
+enum StdioKind {
     Pipe,
     Socket,
     Other,
 }
 
-fn kind(fd: impl AsFd) -> io::Result<Kind> {
+fn stdio_kind(fd: impl AsFd) -> io::Result<StdioKind> {
     Ok(match FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) {
-        FileType::Fifo => Kind::Pipe,
-        FileType::Socket => Kind::Socket,
-        _ => Kind::Other,
+        FileType::Fifo => StdioKind::Pipe,
+        FileType::Socket => StdioKind::Socket,
+        _ => StdioKind::Other,
     })
 }
 
 /// A description of the pipe of our own. None where there is no `/proc`.
-fn reopened(path: &str, access: OFlags) -> Option<OwnedFd> {
+fn reopen_nonblocking(path: &str, access: OFlags) -> Option<OwnedFd> {
     rustix::fs::open(path, access | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()
 }
 
 /// A socket whose flags are left alone.
-struct Socket(AsyncFd<OwnedFd>);
+struct SharedSocket(AsyncFd<OwnedFd>);
 
-impl Socket {
+impl SharedSocket {
     #[expect(unsafe_code, reason = "tokio cannot know that an owned descriptor stays the same")]
     fn new(fd: OwnedFd) -> io::Result<Self> {
         // SAFETY: an `OwnedFd` always names the same descriptor, and keeps it open as long as it lives.
@@ -94,12 +94,12 @@ impl Socket {
     }
 }
 
-fn blocked(errno: Errno) -> io::Error {
+fn to_io_error(errno: Errno) -> io::Error {
     // `AsyncFd::try_io` waits again on this kind, and only on this kind.
     io::Error::from(errno)
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for SharedSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         loop {
             let mut guard = ready!(self.0.poll_read_ready(cx))?;
@@ -107,7 +107,7 @@ impl AsyncRead for Socket {
                 let space = buf.initialize_unfilled();
                 rustix::net::recv(fd.get_ref(), space, RecvFlags::DONTWAIT)
                     .map(|(read, _)| read)
-                    .map_err(blocked)
+                    .map_err(to_io_error)
             });
             match read {
                 Ok(Ok(read)) => {
@@ -126,12 +126,12 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for SharedSocket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         loop {
             let mut guard = ready!(self.0.poll_write_ready(cx))?;
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match guard.try_io(|fd| rustix::net::send(fd.get_ref(), bytes, flags).map_err(blocked)) {
+            match guard.try_io(|fd| rustix::net::send(fd.get_ref(), bytes, flags).map_err(to_io_error)) {
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(done) => return Poll::Ready(done),
                 Err(_would_block) => {}
@@ -160,7 +160,7 @@ mod tests {
     async fn a_socket_is_used_without_touching_its_flags() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let copy = ours.try_clone().unwrap();
-        let mut socket = Socket::new(OwnedFd::from(ours)).unwrap();
+        let mut socket = SharedSocket::new(OwnedFd::from(ours)).unwrap();
         let writer = std::thread::spawn(move || {
             use std::io::{Read, Write};
             let mut theirs = theirs;

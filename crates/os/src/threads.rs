@@ -4,14 +4,14 @@ use std::sync::OnceLock;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 /// How many threads can run at once here.
-pub fn cores() -> usize {
+pub fn available_cores() -> usize {
     static CORES: OnceLock<usize> = OnceLock::new();
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Does something on a thread of its own. `None` where there is no thread to be had: then it was not begun, and
 /// whoever asked does it alone. `Scope::spawn` would panic, and limits on threads are nothing unusual.
-pub fn beside<'scope, T: Send + 'scope>(
+pub fn try_spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Option<ScopedJoinHandle<'scope, T>> {
@@ -19,20 +19,24 @@ pub fn beside<'scope, T: Send + 'scope>(
 }
 
 /// More threads than this wait for the same locks of the system.
-const MOST_THREADS: usize = 4;
+const MAX_THREADS: usize = 4;
 
 /// Does the same for each of several things, and gives what came of it in their order.
 /// Where there are `many`, several threads do it.
-pub(crate) fn each<T: Sync, R: Send>(things: &[T], many: usize, work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub(crate) fn parallel_map<T: Sync, R: Send>(
+    things: &[T],
+    many: usize,
+    work: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
     let some = |things: &[T]| things.iter().map(&work).collect::<Vec<_>>();
-    let threads = cores().min(MOST_THREADS);
+    let threads = available_cores().min(MAX_THREADS);
     if things.len() < many || threads == 1 {
         return some(things);
     }
     let (mine, others) = things.split_at(things.len() / threads);
     std::thread::scope(|scope| {
         let others = others.chunks(others.len().div_ceil(threads - 1));
-        let others: Vec<_> = others.map(|chunk| (chunk, beside(scope, || some(chunk)))).collect();
+        let others: Vec<_> = others.map(|chunk| (chunk, try_spawn_scoped(scope, || some(chunk)))).collect();
         let mut all = some(mine);
         for (chunk, other) in others {
             all.extend(match other {
@@ -68,7 +72,7 @@ mod tests {
         if std::env::var_os(INSIDE).is_none() {
             return;
         }
-        assert!(std::thread::scope(|scope| beside(scope, || ()).is_none()));
+        assert!(std::thread::scope(|scope| try_spawn_scoped(scope, || ()).is_none()));
         let paths: Vec<AbsPath> = (0..500).map(|n| AbsPath::root().join(format!("no-such-{n}"))).collect();
         let asked: Vec<AbsPath> = crate::resolve_all(&paths).into_iter().map(|fact| fact.asked).collect();
         assert_eq!(asked, paths);

@@ -18,11 +18,11 @@ use toolgate_proto::AbsPath;
 /// Watches files for changes by anybody.
 pub struct FileWatcher {
     system: Mutex<notify::RecommendedWatcher>,
-    heard: Arc<Mutex<Heard>>,
+    state: Arc<Mutex<WatchState>>,
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct WatchState {
     /// The names of interest in each directory.
     wanted: HashMap<PathBuf, HashSet<OsString>>,
     /// When something last happened to a file.
@@ -34,24 +34,24 @@ struct Heard {
 impl FileWatcher {
     /// A watcher of nothing yet.
     pub fn new() -> Result<Self, String> {
-        let heard = Arc::new(Mutex::new(Heard::default()));
+        let heard = Arc::new(Mutex::new(WatchState::default()));
         let ear = Arc::clone(&heard);
         let system = notify::recommended_watcher(move |event: notify::Result<Event>| {
             let mut heard = ear.lock().unwrap_or_else(PoisonError::into_inner);
             match event {
-                Ok(event) => heard.hear(&event),
-                Err(_) => heard.everything(),
+                Ok(event) => heard.record_event(&event),
+                Err(_) => heard.mark_all_touched(),
             }
         });
         let system = system.map_err(|error| error.to_string())?;
-        Ok(Self { system: Mutex::new(system), heard })
+        Ok(Self { system: Mutex::new(system), state: heard })
     }
 
     /// Watches one more file, which need not exist.
     pub fn watch(&self, real: &AbsPath) {
         let (Some(dir), Some(name)) = (real.as_path().parent(), real.file_name()) else { return };
         let known = {
-            let mut heard = self.heard();
+            let mut heard = self.lock_state();
             let known = heard.wanted.contains_key(dir);
             heard.wanted.entry(dir.to_path_buf()).or_default().insert(name.to_owned());
             known
@@ -62,12 +62,12 @@ impl FileWatcher {
     }
 
     /// The files to which something happened, and nothing more since `quiet`. Each is told once.
-    pub fn settled(&self, quiet: Duration) -> Vec<AbsPath> {
-        let lost: Vec<PathBuf> = self.heard().unwatched.iter().cloned().collect();
+    pub fn take_settled(&self, quiet: Duration) -> Vec<AbsPath> {
+        let lost: Vec<PathBuf> = self.lock_state().unwatched.iter().cloned().collect();
         for dir in lost {
             self.watch_dir(&dir);
         }
-        let mut heard = self.heard();
+        let mut heard = self.lock_state();
         let now = Instant::now();
         let mut settled: HashSet<PathBuf> = HashSet::new();
         heard.touched.retain(|path, last| {
@@ -89,7 +89,7 @@ impl FileWatcher {
         let mut system = self.system.lock().unwrap_or_else(PoisonError::into_inner);
         let watched = system.watch(dir, RecursiveMode::NonRecursive);
         drop(system);
-        let mut heard = self.heard();
+        let mut heard = self.lock_state();
         match watched {
             // Whatever happened while nobody watched must be found out.
             Ok(()) if heard.unwatched.remove(dir) => heard.mark_directory_touched(dir),
@@ -99,21 +99,21 @@ impl FileWatcher {
         }
     }
 
-    fn heard(&self) -> MutexGuard<'_, Heard> {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_state(&self) -> MutexGuard<'_, WatchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl std::fmt::Debug for FileWatcher {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FileWatcher").field("heard", &self.heard).finish_non_exhaustive()
+        f.debug_struct("FileWatcher").field("heard", &self.state).finish_non_exhaustive()
     }
 }
 
-impl Heard {
-    fn hear(&mut self, event: &Event) {
+impl WatchState {
+    fn record_event(&mut self, event: &Event) {
         if event.need_rescan() {
-            self.everything();
+            self.mark_all_touched();
             return;
         }
         match event.kind {
@@ -146,7 +146,7 @@ impl Heard {
     }
 
     /// Events were lost: anything may have happened.
-    fn everything(&mut self) {
+    fn mark_all_touched(&mut self) {
         let dirs: Vec<PathBuf> = self.wanted.keys().cloned().collect();
         for dir in dirs {
             self.mark_directory_touched(&dir);
@@ -162,7 +162,7 @@ mod tests {
     fn told(watcher: &FileWatcher, path: &AbsPath) -> bool {
         let end = Instant::now() + Duration::from_secs(20);
         while Instant::now() < end {
-            if watcher.settled(Duration::ZERO).contains(path) {
+            if watcher.take_settled(Duration::ZERO).contains(path) {
                 return true;
             }
             std::thread::yield_now();
@@ -186,7 +186,7 @@ mod tests {
         assert!(told(&watcher, &file));
         std::fs::remove_file(&file).unwrap();
         assert!(told(&watcher, &file));
-        assert!(!watcher.heard().touched.contains_key(other.as_path()));
+        assert!(!watcher.lock_state().touched.contains_key(other.as_path()));
     }
 
     #[test]
@@ -195,10 +195,10 @@ mod tests {
         let file = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap().join("f");
         let watcher = FileWatcher::new().unwrap();
         watcher.watch(&file);
-        watcher.heard().touched.insert(file.as_path().to_path_buf(), Instant::now());
-        assert_eq!(watcher.settled(Duration::from_secs(3600)), []);
-        assert_eq!(watcher.settled(Duration::ZERO), [file]);
-        assert_eq!(watcher.settled(Duration::ZERO), []);
+        watcher.lock_state().touched.insert(file.as_path().to_path_buf(), Instant::now());
+        assert_eq!(watcher.take_settled(Duration::from_secs(3600)), []);
+        assert_eq!(watcher.take_settled(Duration::ZERO), [file]);
+        assert_eq!(watcher.take_settled(Duration::ZERO), []);
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         let watcher = FileWatcher::new().unwrap();
         watcher.watch(&file);
         assert_eq!(
-            watcher.settled(Duration::ZERO),
+            watcher.take_settled(Duration::ZERO),
             std::slice::from_ref(&file),
             "not watched, so always to be looked at"
         );

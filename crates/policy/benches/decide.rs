@@ -8,10 +8,11 @@
 use divan::{Bencher, black_box};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{
-    EntryKind, IntentSurvey, Layer, LayerRules, PathFact, PathFacts, Policy, RawPolicy, Request, Workspace,
+    EntryKind, IntentSurvey, Layer, LayerRules, PathFact, PathFacts, Policy, PolicyRequest, RawPolicy,
+    Workspace,
 };
 use toolgate_proto::{
-    AbsPath, CommandLine, Effect, Intent, Scope, Shell, SourceId, ToolIdentity, ToolName, WriteKind,
+    AbsPath, CommandLine, Effect, Intent, PathScope, ShellKind, SourceId, ToolIdentity, ToolName, WriteKind,
 };
 
 fn main() {
@@ -86,8 +87,8 @@ impl Call {
         Self { tool, input: input.as_object().cloned().unwrap(), intent, survey, facts, workspace }
     }
 
-    fn request(&self) -> Request<'_> {
-        Request {
+    fn request(&self) -> PolicyRequest<'_> {
+        PolicyRequest {
             tool: &self.tool,
             input: &self.input,
             intent: &self.intent,
@@ -109,7 +110,7 @@ fn exec(text: &str) -> Effect {
     Effect::Exec {
         command: CommandLine {
             text: text.to_owned(),
-            shell: Shell::Bash,
+            shell: ShellKind::Bash,
             cwd: abs("/ws"),
             unsandboxed: false,
         },
@@ -118,7 +119,7 @@ fn exec(text: &str) -> Effect {
 
 #[divan::bench(args = COUNTS)]
 fn read(bencher: Bencher<'_, '_>, count: usize) {
-    let effect = Effect::Read { path: abs("/ws/crates/policy/src/lib.rs"), scope: Scope::Entry };
+    let effect = Effect::Read { path: abs("/ws/crates/policy/src/lib.rs"), scope: PathScope::Entry };
     measure(bencher, count, "Read", json!({ "file_path": "/ws/crates/policy/src/lib.rs" }), effect);
 }
 

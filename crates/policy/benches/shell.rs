@@ -7,7 +7,7 @@
 use divan::{Bencher, black_box};
 use toolgate_policy::Workspace;
 use toolgate_policy::shell::analyse;
-use toolgate_proto::{AbsPath, CommandLine, Shell};
+use toolgate_proto::{AbsPath, CommandLine, ShellKind};
 
 fn main() {
     divan::main();
@@ -65,7 +65,7 @@ fn names(lines: &'static [(&'static str, &'static str)]) -> Vec<&'static str> {
 }
 
 fn line(text: String) -> CommandLine {
-    CommandLine { text, shell: Shell::Bash, cwd: AbsPath::new("/ws").unwrap(), unsandboxed: false }
+    CommandLine { text, shell: ShellKind::Bash, cwd: AbsPath::new("/ws").unwrap(), unsandboxed: false }
 }
 
 fn workspace() -> Workspace {

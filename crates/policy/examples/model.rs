@@ -2,7 +2,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command that reports to its user")]
 
-use model::Comparison;
+use model::ModelComparison;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let started = Instant::now();
-    let mut comparison = Comparison::new(seed);
+    let mut comparison = ModelComparison::new(seed);
     while comparison.pairs < pairs {
         if let Err(found) = comparison.step() {
             eprintln!("after {} pairs: {found}", comparison.pairs);

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// One block of settings with the rows that belong to it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Section {
+pub struct CaseSection {
     /// The nearest heading above.
     pub heading: String,
     /// The settings, as JSON.
@@ -48,18 +48,18 @@ pub struct RuleRow {
 
 /// What a table is about.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Table {
+enum CaseTableKind {
     Calls,
     Rules,
     Prose,
 }
 
 /// Reads a file. An error names the line and what is wrong there.
-pub fn parse(text: &str) -> Result<Vec<Section>, String> {
-    let mut sections: Vec<Section> = Vec::new();
+pub fn parse(text: &str) -> Result<Vec<CaseSection>, String> {
+    let mut sections: Vec<CaseSection> = Vec::new();
     let mut heading = String::new();
     let mut block: Option<(bool, usize, String)> = None;
-    let mut table: Option<Table> = None;
+    let mut table: Option<CaseTableKind> = None;
     for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
         if let Some(fence) = line.trim_start().strip_prefix("```") {
             match block.take() {
@@ -68,7 +68,7 @@ pub fn parse(text: &str) -> Result<Vec<Section>, String> {
                     let settings = serde_json::from_str(&json)
                         .map_err(|error| format!("line {start}: the settings are not valid JSON: {error}"))?;
                     let heading = heading.clone();
-                    sections.push(Section { heading, settings, calls: Vec::new(), rules: Vec::new() });
+                    sections.push(CaseSection { heading, settings, calls: Vec::new(), rules: Vec::new() });
                 }
                 Some((false, _, _)) => {}
             }
@@ -82,44 +82,46 @@ pub fn parse(text: &str) -> Result<Vec<Section>, String> {
         if let Some(text) = line.strip_prefix('#') {
             heading = text.trim_start_matches('#').trim().to_owned();
         }
-        let Some(cells) = cells(line) else {
+        let Some(cells) = table_cells(line) else {
             table = None;
             continue;
         };
         let first = cells.first().map(String::as_str).unwrap_or_default();
         let Some(kind) = table else {
             table = Some(match first {
-                "call" => Table::Calls,
-                "rule" => Table::Rules,
-                _ => Table::Prose,
+                "call" => CaseTableKind::Calls,
+                "rule" => CaseTableKind::Rules,
+                _ => CaseTableKind::Prose,
             });
             continue;
         };
-        if kind == Table::Prose || first.chars().all(|c| matches!(c, '-' | ':')) {
+        if kind == CaseTableKind::Prose || first.chars().all(|c| matches!(c, '-' | ':')) {
             continue;
         }
         let section = sections.last_mut().ok_or(format!("line {at}: no settings stand above this table"))?;
         let second = cells.get(1).map(|cell| cell.to_lowercase()).unwrap_or_default();
         match kind {
-            Table::Calls => {
+            CaseTableKind::Calls => {
                 if !matches!(second.as_str(), "allow" | "ask" | "deny") {
                     return Err(format!("line {at}: `{second}` is no verdict"));
                 }
-                let call = code(first).ok_or(format!("line {at}: the call is not written as code"))?;
+                let call =
+                    code_span_text(first).ok_or(format!("line {at}: the call is not written as code"))?;
                 let (tool, input) = call.split_once(' ').unwrap_or((call, ""));
                 let (tool, input) = (tool.to_owned(), input.trim().to_owned());
                 section.calls.push(CallRow { tool, input, verdict: second, line: at });
             }
-            Table::Rules => {
+            CaseTableKind::Rules => {
                 if !matches!(second.as_str(), "fatal" | "warning" | "note" | "fine") {
                     return Err(format!("line {at}: `{second}` is no weight of a problem"));
                 }
                 let (action, rule) = first.split_once(' ').ok_or(format!("line {at}: no list is named"))?;
-                let rule = code(rule.trim()).ok_or(format!("line {at}: the rule is not written as code"))?;
+                let rule = code_span_text(rule.trim())
+                    .ok_or(format!("line {at}: the rule is not written as code"))?;
                 let (action, rule) = (action.to_owned(), rule.to_owned());
                 section.rules.push(RuleRow { action, rule, weight: second, line: at });
             }
-            Table::Prose => {}
+            CaseTableKind::Prose => {}
         }
     }
     match block {
@@ -129,7 +131,7 @@ pub fn parse(text: &str) -> Result<Vec<Section>, String> {
 }
 
 /// The cells of a table row. A bar in a cell is written `\|`.
-fn cells(line: &str) -> Option<Vec<String>> {
+fn table_cells(line: &str) -> Option<Vec<String>> {
     let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     let mut cells = vec![String::new()];
     let mut chars = inner.chars().peekable();
@@ -147,7 +149,7 @@ fn cells(line: &str) -> Option<Vec<String>> {
 }
 
 /// The text of a code span; two backticks on each side allow one inside.
-fn code(cell: &str) -> Option<&str> {
+fn code_span_text(cell: &str) -> Option<&str> {
     let double = cell.strip_prefix("``").and_then(|text| text.strip_suffix("``"));
     double.or_else(|| cell.strip_prefix('`')?.strip_suffix('`')).map(str::trim)
 }

@@ -33,7 +33,7 @@ fn is_simple(byte: u8) -> bool {
 /// Any name, its end not yet trimmed.
 fn fold_any(name: &str) -> String {
     name.nfkc()
-        .filter(|c| !ignorable(*c))
+        .filter(|c| !is_ignorable(*c))
         .flat_map(char::to_lowercase)
         // Lower case may bring back what NFKC took away (`İ` gives a combining dot).
         .filter(|c| *c != '\u{307}')
@@ -86,7 +86,7 @@ fn trim_end(name: Cow<'_, str>) -> Cow<'_, str> {
 }
 
 /// Code points that some file systems drop when they compare names.
-pub(crate) fn ignorable(c: char) -> bool {
+pub(crate) fn is_ignorable(c: char) -> bool {
     matches!(c,
         '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'

@@ -4,12 +4,12 @@
 //! So the rules for files hold once more while a command runs: the sandbox's supervisor asks this about the real path
 //! of what is opened, created, renamed or removed.
 
-use crate::compile::Compiled;
+use crate::compile::CompiledPolicy;
 use crate::facts::Workspace;
 use crate::fold::fold_path;
-use crate::protect::{Touch, below, is_under};
+use crate::protect::{ReadOrWrite, is_under, strip_root_prefix};
 use crate::rule::ActionIndex;
-use crate::rule::path::Places;
+use crate::rule::path::BaseDirectories;
 use std::sync::Arc;
 use toolgate_proto::{AbsPath, CommandRights};
 
@@ -60,12 +60,12 @@ const GIT_DATA_PREFIXES: &[&str] = &["bisect_", "index.", "sharedindex.", "next-
 /// The rules for files, for a command while it runs. Made by [`Policy::command_guard`](crate::Policy::command_guard).
 #[derive(Debug, Clone)]
 pub struct CommandGuard {
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledPolicy>,
     scope: GuardScope,
 }
 
 impl CommandGuard {
-    pub(crate) fn new(compiled: Arc<Compiled>, workspace: &Workspace, rights: &CommandRights) -> Self {
+    pub(crate) fn new(compiled: Arc<CompiledPolicy>, workspace: &Workspace, rights: &CommandRights) -> Self {
         Self { compiled, scope: GuardScope::new(workspace, rights) }
     }
 
@@ -88,9 +88,9 @@ pub(crate) struct GuardScope {
     /// The roots, folded.
     roots: Vec<String>,
     /// For deny and ask rules.
-    folded: Places<'static>,
+    folded: BaseDirectories<'static>,
     /// For allow rules.
-    exact: Places<'static>,
+    exact: BaseDirectories<'static>,
     /// What was granted by name.
     named: Vec<AbsPath>,
     git_data: bool,
@@ -99,7 +99,7 @@ pub(crate) struct GuardScope {
 impl GuardScope {
     pub(crate) fn new(workspace: &Workspace, rights: &CommandRights) -> Self {
         let fold = |path: &AbsPath| fold_path(&path.to_string()).into_owned();
-        let places = |form: &dyn Fn(&AbsPath) -> String| Places {
+        let places = |form: &dyn Fn(&AbsPath) -> String| BaseDirectories {
             cwd: form(&workspace.cwd).into(),
             home: workspace.home.as_ref().map(|home| form(home).into()),
         };
@@ -113,7 +113,7 @@ impl GuardScope {
         }
     }
 
-    pub(crate) fn hides(&self, compiled: &Compiled, real: &AbsPath) -> bool {
+    pub(crate) fn hides(&self, compiled: &CompiledPolicy, real: &AbsPath) -> bool {
         let text = real.as_path().to_string_lossy();
         let folded = fold_path(&text);
         let asked = || compiled.ask.reads.find(&folded, &self.folded).is_some();
@@ -121,7 +121,7 @@ impl GuardScope {
             || (asked() || self.is_sensitive(compiled, &text, &folded)) && !self.is_named(real)
     }
 
-    pub(crate) fn protects(&self, compiled: &Compiled, real: &AbsPath) -> bool {
+    pub(crate) fn protects(&self, compiled: &CompiledPolicy, real: &AbsPath) -> bool {
         let text = real.as_path().to_string_lossy();
         let folded = fold_path(&text);
         let finds = |index: &ActionIndex| {
@@ -142,14 +142,14 @@ impl GuardScope {
             // `HEAD` makes a directory a repository for git, whatever the directory is called.
             None => {
                 real.file_name().is_some_and(|name| name == "HEAD")
-                    || compiled.guarded.protected(&folded, &self.workspace).is_some()
+                    || compiled.protection.protected_reason(&folded, &self.workspace).is_some()
             }
         }
     }
 
     /// For a path in a directory that folds to `.git`: whether it is data that this command may write.
     fn git_data_at(&self, folded: &str) -> Option<bool> {
-        let inside = below(folded, self.roots.iter().map(String::as_str));
+        let inside = strip_root_prefix(folded, self.roots.iter().map(String::as_str));
         let mut names = inside.split('/').filter(|name| !name.is_empty());
         names.find(|name| name.split(':').next() == Some(".git"))?;
         let rest: Vec<&str> = names.collect();
@@ -171,19 +171,19 @@ impl GuardScope {
         self.named.iter().any(|named| real.is_under(named))
     }
 
-    fn is_sensitive(&self, compiled: &Compiled, text: &str, folded: &str) -> bool {
-        let inside = below(folded, self.roots.iter().map(String::as_str));
-        compiled.guarded.sensitive(inside, Touch::Read).is_some()
+    fn is_sensitive(&self, compiled: &CompiledPolicy, text: &str, folded: &str) -> bool {
+        let inside = strip_root_prefix(folded, self.roots.iter().map(String::as_str));
+        compiled.protection.sensitive_reason(inside, ReadOrWrite::Read).is_some()
             && !is_system_certificate(folded)
-            && compiled.frank_reads.find(text, &self.exact).is_none()
-            && compiled.frank_edits.find(text, &self.exact).is_none()
+            && compiled.sensitive_reads.find(text, &self.exact).is_none()
+            && compiled.sensitive_edits.find(text, &self.exact).is_none()
     }
 }
 
 /// Whether a path (in folded text form) is one of the certificates that the system's programs trust: their names end as
 /// those of keys do, and without them no connection is made. Where keys are kept beside them does not count.
 fn is_system_certificate(folded: &str) -> bool {
-    const DIRECTORIES: &[&str] = &[
+    const SYSTEM_CERTIFICATE_PATHS: &[&str] = &[
         "/etc/ssl/certs",
         "/etc/ssl/cert.pem",
         "/etc/ssl/ca-bundle.pem",
@@ -197,5 +197,5 @@ fn is_system_certificate(folded: &str) -> bool {
         "/usr/local/share/ca-certificates",
         "/usr/share/pki/ca-trust-source",
     ];
-    folded.ends_with(".pem") && DIRECTORIES.iter().any(|directory| is_under(folded, directory))
+    folded.ends_with(".pem") && SYSTEM_CERTIFICATE_PATHS.iter().any(|directory| is_under(folded, directory))
 }

@@ -1,9 +1,9 @@
 //! The answer, and how it was reached.
 
-use crate::raw::Action;
+use crate::raw::RuleAction;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use toolgate_proto::{CommandRights, RuleRef, Severity, Verdict};
+use toolgate_proto::{CommandRights, RiskLevel, RuleRef, Verdict};
 
 /// A verdict that explains itself.
 #[must_use = "a judgement must be acted on"]
@@ -12,9 +12,9 @@ pub struct Judgement {
     /// The decision, with its terms, question or reason.
     pub verdict: Verdict,
     /// How much could go wrong.
-    pub risk: Severity,
+    pub risk: RiskLevel,
     /// Each step of the judgement, in order; the last one decided.
-    pub steps: Vec<Step>,
+    pub steps: Vec<JudgementStep>,
     /// What was decided of each simple command, where the call runs one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CommandVerdict>,
@@ -33,7 +33,7 @@ pub struct CommandVerdict {
     /// The command, as written.
     pub text: String,
     /// What it comes to by itself.
-    pub action: Action,
+    pub action: RuleAction,
     /// Why.
     pub reason: String,
     /// The rule that decided, if one did.
@@ -43,14 +43,14 @@ pub struct CommandVerdict {
 
 /// One step of a judgement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct JudgementStep {
     /// What was looked at ("deny rules", "mode acceptEdits").
     pub looked_at: Cow<'static, str>,
     /// What came of it.
     pub found: Cow<'static, str>,
     /// The action it called for, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action: Option<Action>,
+    pub action: Option<RuleAction>,
     /// The rule that matched, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<RuleRef>,
@@ -62,7 +62,7 @@ pub struct HookOpinion {
     /// Whose opinion.
     pub by: String,
     /// What it wants.
-    pub action: Action,
+    pub action: RuleAction,
     /// Why.
     pub reason: Option<String>,
 }

@@ -1,11 +1,11 @@
-//! Pure judgement: a compiled [`Policy`] and a [`Request`] give a [`Judgement`], always, and always the same.
+//! Pure judgement: a compiled [`Policy`] and a [`PolicyRequest`] give a [`Judgement`], always, and always the same.
 //!
 //! Nothing here reads a file, looks at a clock or waits.
 //! What must be known of the machine comes in as [`PathFacts`]: os resolves links, roots and kinds of the paths that
 //! [`Policy::survey`] names, and [`Policy::decide`] judges what they really are.
 //!
 //! Raw and compiled are two types: [`RawPolicy`] is what people wrote, in layers; [`RawPolicy::compile`] turns it
-//! into a [`Policy`] and a list of [`Problem`]s. A deny rule that cannot be read does not vanish: it is fatal,
+//! into a [`Policy`] and a list of [`RuleProblem`]s. A deny rule that cannot be read does not vanish: it is fatal,
 //! and a policy built around it denies everything.
 //!
 //! ```
@@ -21,35 +21,36 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::wildcard_enum_match_arm)]
 
-mod book;
 pub mod cases;
 mod compile;
 mod decide;
 mod facts;
-mod filter;
 mod fold;
 pub mod gemini;
 mod guard;
 mod judgement;
 mod lint;
 pub mod mcp;
+mod path_spelling;
+mod policy_book;
 mod protect;
 mod protected_names;
 mod raw;
+mod read_filter;
 mod rule;
 pub mod shell;
 mod shell_glob;
-mod spelling;
 pub mod url;
-mod wild;
+mod wildcard;
 
-pub use book::{BookContent, BookOperator, BookRule, Condition, ConditionValues, RawBook};
-pub use decide::{IntentSurvey, Policy, Request, SurveyedCommand};
+pub use decide::{IntentSurvey, Policy, PolicyRequest, SurveyedCommand};
 pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
-pub use filter::ReadFilter;
 pub use guard::CommandGuard;
-pub use judgement::{CommandVerdict, HookOpinion, Judgement, Step};
+pub use judgement::{CommandVerdict, HookOpinion, Judgement, JudgementStep};
+pub use policy_book::{BookCondition, BookContent, BookOperator, BookRule, ConditionValues, RawBook};
 pub use raw::{
-    Action, Enforcement, Layer, LayerRules, ManagedRestrictions, Problem, RawPolicy, RawRule, Weight,
+    Enforcement, Layer, LayerRules, ManagedRestrictions, ProblemSeverity, RawPolicy, RawRule, RuleAction,
+    RuleProblem,
 };
+pub use read_filter::ReadFilter;
 pub use shell_glob::ShellGlob;

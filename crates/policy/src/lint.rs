@@ -1,11 +1,11 @@
 //! What is odd about rules that can be read: shadowed, repeated, over-broad.
 
-use crate::compile::{Compiled, Written};
-use crate::raw::{Action, Problem, Weight};
+use crate::compile::{CompiledPolicy, RuleEntry};
+use crate::raw::{ProblemSeverity, RuleAction, RuleProblem};
 use crate::rule::bash::CommandPattern;
-use crate::rule::domain::Hosts;
+use crate::rule::domain::DomainHosts;
 use crate::rule::tool::{ToolPattern, family};
-use crate::rule::{Kind, Rule};
+use crate::rule::{PermissionRule, PermissionRuleKind};
 use std::collections::HashMap;
 use toolgate_proto::RuleRef;
 
@@ -92,42 +92,45 @@ pub(crate) const ARBITRARY_CODE_RUNNERS: &[&str] = &[
     "at",
 ];
 
-pub(crate) fn note(rule: RuleRef, message: &str, fix: &str) -> Problem {
-    Problem { rule, weight: Weight::Note, message: message.to_owned(), fix: fix.to_owned() }
+pub(crate) fn note(rule: RuleRef, message: &str, fix: &str) -> RuleProblem {
+    RuleProblem { rule, weight: ProblemSeverity::Note, message: message.to_owned(), fix: fix.to_owned() }
 }
 
-pub(crate) fn warning(rule: RuleRef, message: &str, fix: &str) -> Problem {
-    Problem { rule, weight: Weight::Warning, message: message.to_owned(), fix: fix.to_owned() }
+pub(crate) fn warning(rule: RuleRef, message: &str, fix: &str) -> RuleProblem {
+    RuleProblem { rule, weight: ProblemSeverity::Warning, message: message.to_owned(), fix: fix.to_owned() }
 }
 
 /// What is odd about a rule by itself.
-pub(crate) fn oddities(rule: &Rule, action: Action) -> [Option<(&'static str, &'static str)>; 2] {
-    let broad = if action == Action::Allow { over_broad_reason(rule) } else { None };
+pub(crate) fn lint_rule(
+    rule: &PermissionRule,
+    action: RuleAction,
+) -> [Option<(&'static str, &'static str)>; 2] {
+    let broad = if action == RuleAction::Allow { over_broad_reason(rule) } else { None };
     let caution = match rule {
-        Rule::Command(pattern) => pattern.caution(action),
-        Rule::Tool(_)
-        | Rule::Mcp(_)
-        | Rule::Path(_)
-        | Rule::Domain(_)
-        | Rule::Agent(_)
-        | Rule::Skill(_)
-        | Rule::Param(_)
-        | Rule::Never(..) => None,
+        PermissionRule::Command(pattern) => pattern.caution(action),
+        PermissionRule::Tool(_)
+        | PermissionRule::Mcp(_)
+        | PermissionRule::Path(_)
+        | PermissionRule::Domain(_)
+        | PermissionRule::Agent(_)
+        | PermissionRule::Skill(_)
+        | PermissionRule::Param(_)
+        | PermissionRule::Never(..) => None,
     };
     [broad, caution]
 }
 
 /// Looks over all rules together.
-pub(crate) fn lint_all_rules(compiled: &Compiled, problems: &mut Vec<Problem>) {
-    let mut strictest: HashMap<&str, (&Written, usize)> = HashMap::with_capacity(compiled.written.len());
-    for written in &compiled.written {
+pub(crate) fn lint_all_rules(compiled: &CompiledPolicy, problems: &mut Vec<RuleProblem>) {
+    let mut strictest: HashMap<&str, (&RuleEntry, usize)> = HashMap::with_capacity(compiled.rules.len());
+    for written in &compiled.rules {
         let seen = strictest.entry(written.text.trim()).or_insert((written, 0));
         seen.1 += 1;
         if written.action > seen.0.action {
             seen.0 = written;
         }
     }
-    for written in &compiled.written {
+    for written in &compiled.rules {
         let Some((first, count)) = strictest.get(written.text.trim()) else { continue };
         let by = if first.action > written.action {
             Some(compiled.entry_reference(first))
@@ -145,51 +148,51 @@ pub(crate) fn lint_all_rules(compiled: &Compiled, problems: &mut Vec<Problem>) {
 }
 
 /// A bare deny for the tool makes every other rule for it idle.
-fn shadowed_by_name(compiled: &Compiled, written: &Written) -> Option<RuleRef> {
-    if written.action == Action::Deny {
+fn shadowed_by_name(compiled: &CompiledPolicy, written: &RuleEntry) -> Option<RuleRef> {
+    if written.action == RuleAction::Deny {
         return None;
     }
     let name = match written.kind {
-        Kind::Command => "Bash",
-        Kind::Domain => "WebFetch",
-        Kind::Agent => "Agent",
-        Kind::Skill => "Skill",
-        Kind::Read => "Read",
-        Kind::Edit => "Edit",
-        Kind::Other => return None,
+        PermissionRuleKind::Command => "Bash",
+        PermissionRuleKind::Domain => "WebFetch",
+        PermissionRuleKind::Agent => "Agent",
+        PermissionRuleKind::Skill => "Skill",
+        PermissionRuleKind::Read => "Read",
+        PermissionRuleKind::Edit => "Edit",
+        PermissionRuleKind::Other => return None,
     };
     compiled.deny.tools.find_name(name).and_then(|id| compiled.reference(id))
 }
 
 /// Why an allow rule lets more pass than people tend to mean.
-pub(crate) fn over_broad_reason(rule: &Rule) -> Option<(&'static str, &'static str)> {
+pub(crate) fn over_broad_reason(rule: &PermissionRule) -> Option<(&'static str, &'static str)> {
     match rule {
-        Rule::Tool(ToolPattern::Name(name)) => match family(name) {
+        PermissionRule::Tool(ToolPattern::Name(name)) => match family(name) {
             "Bash" => Some(("every command is allowed", "name the commands: `Bash(npm run *)`")),
             "WebFetch" => Some(("every host is allowed", "name the hosts: `WebFetch(domain:example.com)`")),
             "Edit" => Some(("every file may be changed", "name the directories: `Edit(src/**)`")),
             _ => None,
         },
-        Rule::Command(CommandPattern::Prefix(prefix)) => (!prefix.contains(' ')
+        PermissionRule::Command(CommandPattern::Prefix(prefix)) => (!prefix.contains(' ')
             && ARBITRARY_CODE_RUNNERS.contains(&prefix.rsplit('/').next().unwrap_or(prefix)))
         .then_some(("the program can run or change anything", "name the sub-command or the script")),
-        Rule::Domain(pattern) if pattern.hosts == Hosts::Every => {
+        PermissionRule::Domain(pattern) if pattern.hosts == DomainHosts::Every => {
             Some(("every host is allowed", "name the hosts"))
         }
-        Rule::Path(pattern) if matches!(pattern.spoken.as_str(), "" | "**") => {
+        PermissionRule::Path(pattern) if matches!(pattern.folded_text.as_str(), "" | "**") => {
             Some(("every path is allowed", "name the directories"))
         }
-        Rule::Mcp(pattern) if pattern.has_wildcard_server() => {
+        PermissionRule::Mcp(pattern) if pattern.has_wildcard_server() => {
             Some(("a tool of this name is allowed on every server", "name the server"))
         }
-        Rule::Tool(ToolPattern::Glob(_))
-        | Rule::Command(CommandPattern::Exact(_) | CommandPattern::Wild { .. })
-        | Rule::Domain(_)
-        | Rule::Path(_)
-        | Rule::Mcp(_)
-        | Rule::Agent(_)
-        | Rule::Skill(_)
-        | Rule::Param(_)
-        | Rule::Never(..) => None,
+        PermissionRule::Tool(ToolPattern::Glob(_))
+        | PermissionRule::Command(CommandPattern::Exact(_) | CommandPattern::Wild { .. })
+        | PermissionRule::Domain(_)
+        | PermissionRule::Path(_)
+        | PermissionRule::Mcp(_)
+        | PermissionRule::Agent(_)
+        | PermissionRule::Skill(_)
+        | PermissionRule::Param(_)
+        | PermissionRule::Never(..) => None,
     }
 }

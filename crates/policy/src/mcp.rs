@@ -44,7 +44,7 @@ pub fn name_problem(server: &str, tool: &str) -> Option<String> {
 
 /// Pairs that fall on one joined name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Collision {
+pub struct ToolNameCollision {
     /// The name they share.
     pub name: String,
     /// The pairs, as spelled by configuration and servers. None of them may be registered.
@@ -52,7 +52,7 @@ pub struct Collision {
 }
 
 /// Finds every name that more than one pair falls on. Asked by the registry whenever tools are added.
-pub fn collisions<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Collision> {
+pub fn find_collisions<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<ToolNameCollision> {
     let mut by_name: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for (server, tool) in pairs {
         by_name.entry(joined_name(server, tool)).or_default().push((server.to_owned(), tool.to_owned()));
@@ -60,7 +60,7 @@ pub fn collisions<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Ve
     by_name
         .into_iter()
         .filter(|(_, pairs)| pairs.len() > 1)
-        .map(|(name, pairs)| Collision { name, pairs })
+        .map(|(name, pairs)| ToolNameCollision { name, pairs })
         .collect()
 }
 
@@ -195,7 +195,7 @@ mod tests {
         for (server, tool) in [("fs", "read_text_file"), ("my-server", "list_items"), ("gh", "x_")] {
             assert_eq!(name_problem(server, tool), None, "{server} {tool}");
         }
-        let found = collisions([("a_b", "c"), ("a.b", "c"), ("x", "y")]);
+        let found = find_collisions([("a_b", "c"), ("a.b", "c"), ("x", "y")]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].name, "mcp__a_b__c");
     }

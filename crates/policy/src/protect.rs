@@ -7,9 +7,10 @@
 use crate::facts::Workspace;
 use crate::fold::{fold_name, fold_path};
 use crate::protected_names::{
-    CHANGES, ENDINGS, HOME_SECRETS, NAMES, SANDBOX_PROTECTED_PATHS, SECRETS, STEMS, SYSTEM, TAILS,
+    HOME_SECRETS, PROTECTED_NAMES, PROTECTED_PATH_SUFFIXES, PROTECTED_STEMS, PROTECTED_SUFFIXES,
+    SANDBOX_PROTECTED_PATHS, SECRET_PATTERNS, SENSITIVE_WRITE_PATTERNS, SYSTEM_DIRECTORIES,
 };
-use crate::rule::segment::Segment;
+use crate::rule::segment::PatternSegment;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 use toolgate_proto::AbsPath;
@@ -21,55 +22,55 @@ pub(crate) struct PathProtection {
     names: HashSet<String>,
     /// Particular paths: the ledger, the journal, the settings files in use.
     paths: Vec<String>,
-    /// What settings add to [`SECRETS`].
-    secrets: Patterns,
+    /// What settings add to [`SECRET_PATTERNS`].
+    secrets: SensitivePatterns,
 }
 
 /// What always holds, compiled once.
-struct Always {
+struct BuiltinProtection {
     names: HashSet<&'static str>,
     stems: HashSet<&'static str>,
     /// Tails by their last name.
     tails: HashMap<&'static str, Vec<&'static [&'static str]>>,
-    secrets: Patterns,
-    changes: Patterns,
+    secrets: SensitivePatterns,
+    changes: SensitivePatterns,
 }
 
-static ALWAYS: LazyLock<Always> = LazyLock::new(|| {
+static BUILTIN_PROTECTION: LazyLock<BuiltinProtection> = LazyLock::new(|| {
     let mut tails: HashMap<_, Vec<_>> = HashMap::new();
-    for tail in TAILS {
+    for tail in PROTECTED_PATH_SUFFIXES {
         if let Some(last) = tail.last() {
             tails.entry(*last).or_default().push(*tail);
         }
     }
-    Always {
-        names: NAMES.iter().copied().collect(),
-        stems: STEMS.iter().copied().collect(),
+    BuiltinProtection {
+        names: PROTECTED_NAMES.iter().copied().collect(),
+        stems: PROTECTED_STEMS.iter().copied().collect(),
         tails,
-        secrets: Patterns::new(SECRETS.iter().copied()),
-        changes: Patterns::new(CHANGES.iter().copied()),
+        secrets: SensitivePatterns::new(SECRET_PATTERNS.iter().copied()),
+        changes: SensitivePatterns::new(SENSITIVE_WRITE_PATTERNS.iter().copied()),
     }
 });
 
 /// Gitignore patterns for any depth.
 #[derive(Debug, Clone, Default)]
-struct Patterns {
-    by_name: HashMap<String, Vec<Vec<Segment>>>,
+struct SensitivePatterns {
+    by_name: HashMap<String, Vec<Vec<PatternSegment>>>,
     /// How long those names are, as bits: most names need no further look.
     lengths: u64,
     /// Patterns `*.ext`, by `ext`.
-    by_extension: HashMap<String, Vec<Vec<Segment>>>,
+    by_extension: HashMap<String, Vec<Vec<PatternSegment>>>,
     /// Others of one name, by what they start with where they start with a letter.
-    loose: Vec<(Option<char>, Vec<Segment>)>,
+    loose: Vec<(Option<char>, Vec<PatternSegment>)>,
     /// Others of several names.
-    deep: Vec<Vec<Segment>>,
+    deep: Vec<Vec<PatternSegment>>,
     /// How long the extensions are, as bits.
     extension_lengths: u64,
 }
 
 /// Whether a path is used to read or to change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Touch {
+pub(crate) enum ReadOrWrite {
     Read,
     Write,
 }
@@ -79,19 +80,19 @@ impl PathProtection {
         Self {
             names: names.iter().map(|name| fold_name(name).into_owned()).collect(),
             paths: paths.iter().map(|path| fold_path(&path.to_string()).into_owned()).collect(),
-            secrets: Patterns::new(sensitive.iter().map(String::as_str)),
+            secrets: SensitivePatterns::new(sensitive.iter().map(String::as_str)),
         }
     }
 
     /// Why a path (in folded text form) may not be written without a person, if so.
-    pub(crate) fn protected(&self, path: &str, workspace: &Workspace) -> Option<String> {
+    pub(crate) fn protected_reason(&self, path: &str, workspace: &Workspace) -> Option<String> {
         if let Some(own) = self.paths.iter().find(|own| is_under(path, own)) {
             return Some(format!("`{own}` belongs to toolgate itself"));
         }
         if let Some(why) = self.protected_name_reason(strip_workspace_roots(path, workspace)) {
             return Some(why);
         }
-        let system = SYSTEM.iter().find(|system| is_under(path, system))?;
+        let system = SYSTEM_DIRECTORIES.iter().find(|system| is_under(path, system))?;
         let roots = workspace.roots.iter().map(|root| fold_path(&root.to_string()).into_owned());
         let inside = roots.into_iter().any(|root| is_under(&root, system) && is_under(path, &root));
         (!inside).then(|| format!("`{system}` belongs to the system"))
@@ -99,17 +100,17 @@ impl PathProtection {
 
     /// Why a path is protected by one of its names.
     pub(crate) fn protected_name_reason(&self, path: &str) -> Option<String> {
-        for (at, name) in names(path) {
+        for (at, name) in path_names(path) {
             // A stream of a protected file is that file.
             let name = name.split(':').next().unwrap_or(name);
-            if ALWAYS.names.contains(name)
+            if BUILTIN_PROTECTION.names.contains(name)
                 || self.names.contains(name)
-                || ALWAYS.stems.contains(stem(name))
-                || ENDINGS.iter().any(|end| name.ends_with(end))
+                || BUILTIN_PROTECTION.stems.contains(stem(name))
+                || PROTECTED_SUFFIXES.iter().any(|end| name.ends_with(end))
             {
                 return Some(format!("`{name}` is trusted or run by other programs"));
             }
-            let tail = ALWAYS.tails.get(name).into_iter().flatten().find(|tail| {
+            let tail = BUILTIN_PROTECTION.tails.get(name).into_iter().flatten().find(|tail| {
                 let before = path.get(..at + name.len()).unwrap_or("");
                 let mut own = before.rsplit('/');
                 tail.iter().rev().all(|name| own.next() == Some(*name))
@@ -122,14 +123,17 @@ impl PathProtection {
     }
 
     /// Which pattern makes a path (in folded text form) sensitive, if one does.
-    pub(crate) fn sensitive(&self, path: &str, touch: Touch) -> Option<String> {
+    pub(crate) fn sensitive_reason(&self, path: &str, touch: ReadOrWrite) -> Option<String> {
         let name = path.rsplit('/').next().unwrap_or(path);
-        let hit = ALWAYS.secrets.find(path).or_else(|| self.secrets.find(path));
+        let hit = BUILTIN_PROTECTION.secrets.find(path).or_else(|| self.secrets.find(path));
         let hit = hit.map(|()| format!("`{name}` may hold secrets"));
         match touch {
-            Touch::Read => hit.filter(|_| !is_text_named_after_secrets(path) && !holds_no_secret(path)),
-            Touch::Write => hit.or_else(|| {
-                ALWAYS.changes.find(path).map(|()| format!("a change of `{name}` is felt elsewhere"))
+            ReadOrWrite::Read => hit.filter(|_| !is_text_named_after_secrets(path) && !holds_no_secret(path)),
+            ReadOrWrite::Write => hit.or_else(|| {
+                BUILTIN_PROTECTION
+                    .changes
+                    .find(path)
+                    .map(|()| format!("a change of `{name}` is felt elsewhere"))
             }),
         }
     }
@@ -137,10 +141,12 @@ impl PathProtection {
     /// Whether the names of a directory (in folded text form) make nothing in it sensitive: then a file in it is so by
     /// its own name or not at all.
     pub(crate) fn is_neutral_directory(&self, directory: &str) -> bool {
-        let deep = !ALWAYS.secrets.deep.is_empty() || !self.secrets.deep.is_empty();
+        let deep = !BUILTIN_PROTECTION.secrets.deep.is_empty() || !self.secrets.deep.is_empty();
         !deep
-            && names(directory).all(|(_, name)| {
-                !(ALWAYS.secrets.starts(name) || self.secrets.starts(name) || is_secrets_name(name))
+            && path_names(directory).all(|(_, name)| {
+                !(BUILTIN_PROTECTION.secrets.has_pattern_starting_with(name)
+                    || self.secrets.has_pattern_starting_with(name)
+                    || is_secrets_name(name))
             })
     }
 
@@ -150,66 +156,66 @@ impl PathProtection {
     }
 
     /// The protected paths inside a root that a sandbox can hold shut.
-    pub(crate) fn inside(root: &AbsPath) -> Vec<AbsPath> {
+    pub(crate) fn sandbox_protected_paths(root: &AbsPath) -> Vec<AbsPath> {
         SANDBOX_PROTECTED_PATHS.iter().map(|name| root.join(name)).collect()
     }
 }
 
 /// Whether a file is only like one with secrets: an example to copy, or a part of a package of others.
 fn holds_no_secret(path: &str) -> bool {
-    const EXAMPLES: &[&str] = &["example", "sample", "template", "dist", "tmpl", "defaults"];
-    const PACKAGES: &[&str] = &["node_modules", "site-packages", "dist-packages"];
+    const EXAMPLE_SUFFIXES: &[&str] = &["example", "sample", "template", "dist", "tmpl", "defaults"];
+    const PACKAGE_DIRECTORIES: &[&str] = &["node_modules", "site-packages", "dist-packages"];
     let name = path.rsplit('/').next().unwrap_or(path);
     let example = name
         .strip_prefix(".env")
-        .is_some_and(|rest| rest.rsplit('.').next().is_some_and(|end| EXAMPLES.contains(&end)));
+        .is_some_and(|rest| rest.rsplit('.').next().is_some_and(|end| EXAMPLE_SUFFIXES.contains(&end)));
     // Packages carry certificates and test keys, which everybody has who has the package.
     let by_ending = [".pem", ".key", ".p12", ".pfx", ".gpg"].iter().any(|end| name.ends_with(end));
-    example || by_ending && path.split('/').any(|name| PACKAGES.contains(&name))
+    example || by_ending && path.split('/').any(|name| PACKAGE_DIRECTORIES.contains(&name))
 }
 
 /// Whether a path is text or code that is only named after secrets (`docs/secrets.md`, `src/credentials.rs`).
 fn is_text_named_after_secrets(path: &str) -> bool {
-    const TEXTS: &[&str] = &[
+    const TEXT_EXTENSIONS: &[&str] = &[
         "md", "rst", "adoc", "html", "rs", "go", "py", "ts", "tsx", "js", "jsx", "java", "kt", "c", "h",
         "cc", "cpp", "hpp", "rb", "php", "swift", "cs", "scala", "ex", "exs",
     ];
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.split_once('.');
     let directory = path.split('/').rev().skip(1).any(is_secrets_name);
-    !directory && stem.is_some_and(|(stem, rest)| is_secrets_name(stem) && TEXTS.contains(&rest))
+    !directory && stem.is_some_and(|(stem, rest)| is_secrets_name(stem) && TEXT_EXTENSIONS.contains(&rest))
 }
 
 fn is_secrets_name(name: &str) -> bool {
     matches!(name, "secrets" | "credentials")
 }
 
-impl Patterns {
+impl SensitivePatterns {
     fn new<'a>(patterns: impl Iterator<Item = &'a str>) -> Self {
         let mut out = Self::default();
         for pattern in patterns {
             let folded = fold_path(pattern);
-            let segments: Vec<Segment> =
-                folded.split('/').filter(|name| !name.is_empty()).filter_map(Segment::parse).collect();
+            let segments: Vec<PatternSegment> =
+                folded.split('/').filter(|name| !name.is_empty()).filter_map(PatternSegment::parse).collect();
             match segments.first() {
-                Some(Segment::Literal(name)) => {
+                Some(PatternSegment::Literal(name)) => {
                     let rest = segments.get(1..).unwrap_or_default().to_vec();
                     out.by_name.entry(name.clone()).or_default().push(rest);
                 }
-                Some(Segment::Many) => match segments.get(1) {
-                    Some(Segment::Literal(name)) => {
+                Some(PatternSegment::Many) => match segments.get(1) {
+                    Some(PatternSegment::Literal(name)) => {
                         let rest = segments.get(2..).unwrap_or_default().to_vec();
                         out.by_name.entry(name.clone()).or_default().push(rest);
                     }
-                    Some(Segment::Glob(_)) if segments.len() == 2 => out.loose.push((None, segments)),
-                    Some(Segment::Glob(_) | Segment::Many) => out.deep.push(segments),
+                    Some(PatternSegment::Glob(_)) if segments.len() == 2 => out.loose.push((None, segments)),
+                    Some(PatternSegment::Glob(_) | PatternSegment::Many) => out.deep.push(segments),
                     // Everything is a secret.
                     None => out.loose.push((None, segments)),
                 },
-                Some(Segment::Glob(_)) if segments.len() > 1 => out.deep.push(segments),
-                Some(Segment::Glob(glob)) => match glob.extension() {
+                Some(PatternSegment::Glob(_)) if segments.len() > 1 => out.deep.push(segments),
+                Some(PatternSegment::Glob(glob)) => match glob.extension() {
                     Some(extension) => out.by_extension.entry(extension).or_default().push(segments),
-                    None => out.loose.push((glob.first(), segments)),
+                    None => out.loose.push((glob.first_char(), segments)),
                 },
                 None => {}
             }
@@ -220,19 +226,19 @@ impl Patterns {
     }
 
     /// Whether a pattern of more than one name begins with this one, or is it.
-    fn starts(&self, name: &str) -> bool {
+    fn has_pattern_starting_with(&self, name: &str) -> bool {
         self.lengths & length_bit(name) != 0 && self.by_name.contains_key(name)
     }
 
     fn find(&self, path: &str) -> Option<()> {
-        for (at, name) in names(path) {
+        for (at, name) in path_names(path) {
             let rest = path.get(at + name.len()..).unwrap_or("").trim_start_matches('/');
             let named = if self.lengths & length_bit(name) == 0 { None } else { self.by_name.get(name) };
-            if named.into_iter().flatten().any(|segments| Segment::fit(segments, rest)) {
+            if named.into_iter().flatten().any(|segments| PatternSegment::matches_path(segments, rest)) {
                 return Some(());
             }
             let from_here = path.get(at..).unwrap_or("");
-            if self.deep.iter().any(|segments| Segment::fit(segments, from_here)) {
+            if self.deep.iter().any(|segments| PatternSegment::matches_path(segments, from_here)) {
                 return Some(());
             }
             if !rest.is_empty() {
@@ -245,7 +251,7 @@ impl Patterns {
             let first = name.chars().next();
             let loose = self.loose.iter().filter(|(wanted, _)| wanted.is_none() || *wanted == first);
             let mut loose = extension.into_iter().flatten().chain(loose.map(|(_, segments)| segments));
-            if loose.any(|segments| Segment::fit(segments, name)) {
+            if loose.any(|segments| PatternSegment::matches_path(segments, name)) {
                 return Some(());
             }
         }
@@ -264,7 +270,7 @@ fn length_bit(name: &str) -> u64 {
 }
 
 /// Each name of a path and where it starts.
-fn names(path: &str) -> impl Iterator<Item = (usize, &str)> {
+fn path_names(path: &str) -> impl Iterator<Item = (usize, &str)> {
     // By bytes: names are short, and a search asks this of every file.
     let mut start = 0;
     path.as_bytes().split(|byte| *byte == b'/').filter_map(move |name| {
@@ -279,11 +285,11 @@ fn names(path: &str) -> impl Iterator<Item = (usize, &str)> {
 pub(crate) fn strip_workspace_roots<'p>(path: &'p str, workspace: &Workspace) -> &'p str {
     let roots: Vec<_> =
         workspace.roots.iter().filter_map(|root| Some(fold_path(root.as_path().to_str()?))).collect();
-    below(path, roots.iter().map(|root| &**root))
+    strip_root_prefix(path, roots.iter().map(|root| &**root))
 }
 
 /// The same for roots in folded text form.
-pub(crate) fn below<'p, 'r>(path: &'p str, roots: impl Iterator<Item = &'r str>) -> &'p str {
+pub(crate) fn strip_root_prefix<'p, 'r>(path: &'p str, roots: impl Iterator<Item = &'r str>) -> &'p str {
     let rests = roots.filter_map(|root| is_under(path, root).then(|| path.get(root.len()..)).flatten());
     rests.max_by_key(|rest| rest.len()).unwrap_or(path)
 }
@@ -306,7 +312,8 @@ mod tests {
     fn what_others_trust_is_protected() {
         let ledger = AbsPath::new("/var/lib/toolgate/ledger").unwrap();
         let guarded = PathProtection::new(&[ledger], &["deploy.toml".into()], &[]);
-        let check = |path: &str, root: &str| guarded.protected(&fold_path(path), &workspace(root)).is_some();
+        let check =
+            |path: &str, root: &str| guarded.protected_reason(&fold_path(path), &workspace(root)).is_some();
         for path in [
             "/ws/.git",
             "/ws/.git/config",
@@ -349,7 +356,7 @@ mod tests {
             &[],
             &["*.vault".into(), "conf*/keys".into(), "**/live?/db/*.txt".into()],
         );
-        let check = |path: &str| guarded.sensitive(&fold_path(path), Touch::Read).is_some();
+        let check = |path: &str| guarded.sensitive_reason(&fold_path(path), ReadOrWrite::Read).is_some();
         for path in [
             "/ws/.env",
             "/ws/a/.env.local",
@@ -377,7 +384,7 @@ mod tests {
         ] {
             assert!(!check(path), "{path}");
         }
-        assert!(guarded.sensitive("/ws/db/seeds/a.sql", Touch::Read).is_none());
-        assert!(guarded.sensitive("/ws/db/seeds/a.sql", Touch::Write).is_some());
+        assert!(guarded.sensitive_reason("/ws/db/seeds/a.sql", ReadOrWrite::Read).is_none());
+        assert!(guarded.sensitive_reason("/ws/db/seeds/a.sql", ReadOrWrite::Write).is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! The lists: names that other programs trust or run, and names of files that hold secrets.
 
 /// Directories and files that are protected wherever they lie, by name.
-pub(crate) const NAMES: &[&str] = &[
+pub(crate) const PROTECTED_NAMES: &[&str] = &[
     // Agents and their settings.
     ".toolgate",
     ".claude",
@@ -258,7 +258,7 @@ pub(crate) const NAMES: &[&str] = &[
 ];
 
 /// The same with any extension or none: the part of a name before its first dot, a leading one not counted.
-pub(crate) const STEMS: &[&str] = &[
+pub(crate) const PROTECTED_STEMS: &[&str] = &[
     "sitecustomize",
     "usercustomize",
     "mise",
@@ -276,10 +276,10 @@ pub(crate) const STEMS: &[&str] = &[
 ];
 
 /// The same for what names end with.
-pub(crate) const ENDINGS: &[&str] = &[".code-workspace"];
+pub(crate) const PROTECTED_SUFFIXES: &[&str] = &[".code-workspace"];
 
 /// The same for paths of more than one name.
-pub(crate) const TAILS: &[&[&str]] = &[
+pub(crate) const PROTECTED_PATH_SUFFIXES: &[&[&str]] = &[
     &[".github", "workflows"],
     &[".github", "actions"],
     &[".config", "toolgate"],
@@ -367,7 +367,7 @@ pub(crate) const HOME_SECRETS: &[&str] = &[
 ];
 
 /// Trees of the system. They count unless the workspace itself lies inside one.
-pub(crate) const SYSTEM: &[&str] = &[
+pub(crate) const SYSTEM_DIRECTORIES: &[&str] = &[
     "/etc",
     "/bin",
     "/sbin",
@@ -392,7 +392,7 @@ pub(crate) const SYSTEM: &[&str] = &[
 ];
 
 /// Patterns of files that hold secrets: reading and writing asks, with a warning.
-pub(crate) const SECRETS: &[&str] = &[
+pub(crate) const SECRET_PATTERNS: &[&str] = &[
     ".env",
     ".env.*",
     "*.pem",
@@ -425,7 +425,7 @@ pub(crate) const SECRETS: &[&str] = &[
 ];
 
 /// Patterns of files whose change is felt elsewhere: writing asks, with a warning.
-pub(crate) const CHANGES: &[&str] =
+pub(crate) const SENSITIVE_WRITE_PATTERNS: &[&str] =
     &["**/db/seeds/**", ".github/workflows/*.yml", ".gitlab-ci.yml", "jenkinsfile"];
 
 /// Protected paths of every root that a sandbox without a supervisor can hold shut.

@@ -1,7 +1,7 @@
 //! What people wrote, before it is compiled.
 
-use crate::book::RawBook;
 use crate::decide::Policy;
+use crate::policy_book::RawBook;
 use crate::url::FetchSettings;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -44,7 +44,7 @@ impl fmt::Display for Layer {
 /// What a rule does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum RuleAction {
     /// Let it pass.
     Allow,
     /// Ask a person.
@@ -53,7 +53,7 @@ pub enum Action {
     Deny,
 }
 
-impl fmt::Display for Action {
+impl fmt::Display for RuleAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Allow => "allow",
@@ -119,7 +119,7 @@ impl LayerRules {
     }
 
     /// How a message speaks of one of this layer's rules.
-    pub fn reference(&self, action: Action, rule: &RawRule) -> RuleRef {
+    pub fn reference(&self, action: RuleAction, rule: &RawRule) -> RuleRef {
         RuleRef {
             text: rule.text.clone(),
             action: action.to_string(),
@@ -210,9 +210,9 @@ pub struct ManagedRestrictions {
 }
 
 impl RawPolicy {
-    /// Compiles the rules. A problem of weight [`Weight::Fatal`] makes the policy deny everything;
+    /// Compiles the rules. A problem of weight [`ProblemSeverity::Fatal`] makes the policy deny everything;
     /// callers that can should refuse to start instead.
-    pub fn compile(self) -> (Policy, Vec<Problem>) {
+    pub fn compile(self) -> (Policy, Vec<RuleProblem>) {
         Policy::compile(self)
     }
 }
@@ -220,7 +220,7 @@ impl RawPolicy {
 /// How much a problem matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Weight {
+pub enum ProblemSeverity {
     /// Worth knowing.
     Note,
     /// The rule has no effect, or not the one it seems to have.
@@ -231,18 +231,18 @@ pub enum Weight {
 
 /// Something wrong with a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Problem {
+pub struct RuleProblem {
     /// The rule.
     pub rule: RuleRef,
     /// How much it matters.
-    pub weight: Weight,
+    pub weight: ProblemSeverity,
     /// What is wrong, lower case, without a full stop.
     pub message: String,
     /// What to write instead.
     pub fix: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for RuleProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}; {}", self.rule, self.message, self.fix)
     }

@@ -1,11 +1,11 @@
 //! A shell pattern, taken apart for matching with the names in directories.
 
-use crate::rule::segment::Segment;
+use crate::rule::segment::PatternSegment;
 
 /// An absolute shell pattern, name by name. As in bash, `**` is `*`, and a leading dot must be spelled out.
 #[derive(Debug, Clone)]
 pub struct ShellGlob {
-    names: Vec<(Segment, bool)>,
+    names: Vec<(PatternSegment, bool)>,
 }
 
 impl ShellGlob {
@@ -20,9 +20,9 @@ impl ShellGlob {
             return None;
         }
         let names = pattern.split('/').filter(|name| !name.is_empty() && *name != ".").map(|name| {
-            let segment = match Segment::parse(name)? {
-                Segment::Many => Segment::parse("*")?,
-                segment @ (Segment::Literal(_) | Segment::Glob(_)) => segment,
+            let segment = match PatternSegment::parse(name)? {
+                PatternSegment::Many => PatternSegment::parse("*")?,
+                segment @ (PatternSegment::Literal(_) | PatternSegment::Glob(_)) => segment,
             };
             (name != "..").then_some((segment, name.starts_with('.') || name.starts_with("\\.")))
         });
@@ -37,15 +37,16 @@ impl ShellGlob {
     /// The name at a depth, if it is spelled out.
     pub fn literal(&self, depth: usize) -> Option<&str> {
         match self.names.get(depth) {
-            Some((Segment::Literal(name), _)) => Some(name),
-            Some((Segment::Glob(_) | Segment::Many, _)) | None => None,
+            Some((PatternSegment::Literal(name), _)) => Some(name),
+            Some((PatternSegment::Glob(_) | PatternSegment::Many, _)) | None => None,
         }
     }
 
     /// Whether a name in a directory fits at a depth.
-    pub fn fits(&self, depth: usize, name: &str) -> bool {
+    pub fn matches_name(&self, depth: usize, name: &str) -> bool {
         self.names.get(depth).is_some_and(|(segment, dotted)| {
-            (*dotted || !name.starts_with('.')) && Segment::fit(std::slice::from_ref(segment), name)
+            (*dotted || !name.starts_with('.'))
+                && PatternSegment::matches_path(std::slice::from_ref(segment), name)
         })
     }
 }
@@ -69,7 +70,7 @@ mod tests {
             ("a\\*", "ab", false),
         ] {
             let glob = ShellGlob::parse(&format!("/{pattern}")).unwrap();
-            assert_eq!(glob.fits(0, name), fits, "{pattern} {name}");
+            assert_eq!(glob.matches_name(0, name), fits, "{pattern} {name}");
         }
         assert!(ShellGlob::parse("/[[:alpha:]]").is_none() && ShellGlob::parse("/a/../b").is_none());
     }

@@ -95,10 +95,10 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
         [0, 0, 0, 0, 0, 0, 0, 1] => AddressClass::Loopback,
         // Mapped addresses are the IPv4 address itself; compatible ones are obsolete and never public.
         [0, 0, 0, 0, 0, 0xffff, ..] => embedded(high, low),
-        [0, 0, 0, 0, 0, 0, ..] => tunnel(embedded(high, low)),
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] => tunnel(embedded(high, low)),
+        [0, 0, 0, 0, 0, 0, ..] => classify_tunnel(embedded(high, low)),
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => classify_tunnel(embedded(high, low)),
         [0x64, 0xff9b, ..] => AddressClass::Reserved,
-        [0x2002, high, low, ..] => tunnel(embedded(high, low)),
+        [0x2002, high, low, ..] => classify_tunnel(embedded(high, low)),
         [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] => AddressClass::Metadata,
         [0xfc00..=0xfdff, ..] | [0xfec0..=0xfeff, ..] => AddressClass::Private,
         [0xfe80..=0xfebf, ..] => AddressClass::LinkLocal,
@@ -108,14 +108,14 @@ fn classify_v6(address: Ipv6Addr) -> AddressClass {
             AddressClass::Reserved
         }
         // ISATAP: any prefix may carry an IPv4 address behind this mark.
-        [0x2000..=0x3fff, _, _, _, 0 | 0x0200, 0x5efe, ..] => tunnel(embedded(high, low)),
+        [0x2000..=0x3fff, _, _, _, 0 | 0x0200, 0x5efe, ..] => classify_tunnel(embedded(high, low)),
         [0x2000..=0x3fff, ..] => AddressClass::Public,
         [_, _, _, _, _, _, _, _] => AddressClass::Reserved,
     }
 }
 
 /// A tunnel to a public address is no address that a fetch needs.
-fn tunnel(inner: AddressClass) -> AddressClass {
+fn classify_tunnel(inner: AddressClass) -> AddressClass {
     if inner == AddressClass::Public { AddressClass::Reserved } else { inner }
 }
 

@@ -32,7 +32,7 @@ pub struct ToolDefinition {
     /// Who brought it.
     pub source: SourceId,
     /// What it does to the world, as hints for clients.
-    pub annotations: Annotations,
+    pub annotations: ToolHints,
     /// Whether it may overlap with other calls.
     pub concurrency: ToolConcurrency,
     /// Most characters of a result before it is put into a file.
@@ -42,7 +42,7 @@ pub struct ToolDefinition {
 /// Hints for clients, in MCP's words. They follow from the tool's spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Annotations {
+pub struct ToolHints {
     /// It changes nothing.
     pub read_only_hint: bool,
     /// It may remove or overwrite.
@@ -66,7 +66,7 @@ pub enum ToolConcurrency {
 /// A format for definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Format {
+pub enum DefinitionFormat {
     /// The `tools` array of the Messages API.
     Anthropic,
     /// The `tools` array of Chat Completions, as LiteLLM takes it too.
@@ -79,7 +79,7 @@ pub enum Format {
     Json,
 }
 
-impl Format {
+impl DefinitionFormat {
     /// Every format.
     pub const ALL: [Self; 5] = [Self::Anthropic, Self::Openai, Self::Gemini, Self::Mcp, Self::Json];
 
@@ -95,13 +95,13 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for DefinitionFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl FromStr for Format {
+impl FromStr for DefinitionFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -113,9 +113,9 @@ impl FromStr for Format {
 }
 
 /// Renders definitions, in the order given.
-pub fn render_definitions(definitions: &[ToolDefinition], format: Format) -> Value {
+pub fn render_definitions(definitions: &[ToolDefinition], format: DefinitionFormat) -> Value {
     match format {
-        Format::Anthropic => definitions
+        DefinitionFormat::Anthropic => definitions
             .iter()
             .map(|d| {
                 json!({
@@ -125,7 +125,7 @@ pub fn render_definitions(definitions: &[ToolDefinition], format: Format) -> Val
                 })
             })
             .collect(),
-        Format::Openai => definitions
+        DefinitionFormat::Openai => definitions
             .iter()
             .map(|d| {
                 json!({
@@ -138,7 +138,7 @@ pub fn render_definitions(definitions: &[ToolDefinition], format: Format) -> Val
                 })
             })
             .collect(),
-        Format::Gemini => {
+        DefinitionFormat::Gemini => {
             let declarations: Vec<Value> = definitions
                 .iter()
                 .map(|d| {
@@ -151,7 +151,7 @@ pub fn render_definitions(definitions: &[ToolDefinition], format: Format) -> Val
                 .collect();
             json!([{ "functionDeclarations": declarations }])
         }
-        Format::Mcp => {
+        DefinitionFormat::Mcp => {
             let tools: Vec<Value> = definitions
                 .iter()
                 .map(|d| {
@@ -169,7 +169,7 @@ pub fn render_definitions(definitions: &[ToolDefinition], format: Format) -> Val
                 .collect();
             json!({ "tools": tools })
         }
-        Format::Json => json!({ "tools": definitions }),
+        DefinitionFormat::Json => json!({ "tools": definitions }),
     }
 }
 
@@ -184,7 +184,7 @@ fn with_examples(definition: &ToolDefinition) -> Value {
 
 /// Gemini's `parameters` take only this part of OpenAPI's schema; other keywords are an error there.
 fn open_api_subset(schema: &Value) -> Value {
-    const KEPT: [&str; 15] = [
+    const GEMINI_SCHEMA_KEYWORDS: [&str; 15] = [
         "type",
         "format",
         "title",
@@ -221,7 +221,7 @@ fn open_api_subset(schema: &Value) -> Value {
                     format.as_str(),
                     "int32" | "int64" | "float" | "double" | "date-time" | "enum"
                 ) => {}
-            (kept, _) if KEPT.contains(&kept) => {
+            (kept, _) if GEMINI_SCHEMA_KEYWORDS.contains(&kept) => {
                 out.insert(key.clone(), value.clone());
             }
             _ => {}

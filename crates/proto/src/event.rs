@@ -1,6 +1,6 @@
 //! What happens, as it happens, for whoever watches.
 
-use crate::{AbsPath, CallAnomaly, CallId, CallRecord, Question, SessionId, Stage, ToolName};
+use crate::{AbsPath, ApprovalQuestion, CallAnomaly, CallId, CallRecord, SessionId, Stage, ToolName};
 use serde::{Deserialize, Serialize};
 
 /// Something that happened at the boundary.
@@ -28,7 +28,7 @@ pub enum Event {
         /// The call.
         call: CallId,
         /// What is asked.
-        question: Box<Question>,
+        question: Box<ApprovalQuestion>,
     },
     /// A hook has a word for the person.
     HookSaid {

@@ -37,7 +37,7 @@ pub enum Effect {
         /// Where.
         path: AbsPath,
         /// Only this entry, or all below it.
-        scope: Scope,
+        scope: PathScope,
     },
     /// Change, create or remove a file.
     Write {
@@ -94,7 +94,7 @@ pub enum Effect {
 /// How far a read reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum PathScope {
     /// The one file, or the entries of the one directory.
     Entry,
     /// Everything below.
@@ -121,7 +121,7 @@ pub struct CommandLine {
     /// The exact text.
     pub text: String,
     /// Which shell reads it.
-    pub shell: Shell,
+    pub shell: ShellKind,
     /// The directory it starts in.
     pub cwd: AbsPath,
     /// The call asks to run outside the sandbox: its own decision, never implied by a rule for the command.
@@ -131,7 +131,7 @@ pub struct CommandLine {
 /// A shell whose grammar matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Shell {
+pub enum ShellKind {
     /// GNU bash: the one that is analysed.
     #[default]
     Bash,
@@ -160,8 +160,8 @@ impl Effect {
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Read { path, scope: Scope::Entry } => write!(f, "read {path}"),
-            Self::Read { path, scope: Scope::Tree } => write!(f, "read everything under {path}"),
+            Self::Read { path, scope: PathScope::Entry } => write!(f, "read {path}"),
+            Self::Read { path, scope: PathScope::Tree } => write!(f, "read everything under {path}"),
             Self::Write { path, kind: WriteKind::Put } => write!(f, "write {path}"),
             Self::Write { path, kind: WriteKind::Edit } => write!(f, "edit {path}"),
             Self::Write { path, kind: WriteKind::Delete } => write!(f, "delete {path}"),

@@ -12,14 +12,14 @@ use std::fmt;
 
 /// How much JSON is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct JsonLimits {
     /// Most bytes of text.
     pub bytes: usize,
     /// Most levels of arrays and objects.
     pub depth: usize,
 }
 
-impl Limits {
+impl JsonLimits {
     /// For the input of a call: a Write of a large file must fit.
     pub const CALL: Self = Self { bytes: 16 * 1024 * 1024, depth: 64 };
     /// For settings files.
@@ -28,7 +28,7 @@ impl Limits {
 
 /// Why a text was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Problem {
+pub struct JsonError {
     /// Which kind of problem.
     pub code: Code,
     /// What is wrong, lower case, without a full stop.
@@ -39,13 +39,13 @@ pub struct Problem {
     pub column: usize,
 }
 
-impl Problem {
-    fn whole(code: Code, message: String) -> Self {
+impl JsonError {
+    fn without_position(code: Code, message: String) -> Self {
         Self { code, message, line: 0, column: 0 }
     }
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         if self.line > 0 {
@@ -55,28 +55,32 @@ impl fmt::Display for Problem {
     }
 }
 
-impl std::error::Error for Problem {}
+impl std::error::Error for JsonError {}
 
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        Refusal::new(problem.code, problem.to_string()).at(Stage::Validate)
+impl From<JsonError> for Refusal {
+    fn from(problem: JsonError) -> Self {
+        Refusal::new(problem.code, problem.to_string()).at_stage(Stage::Validate)
     }
 }
 
 /// Reads one JSON document.
-pub fn parse(text: &str, limits: Limits) -> Result<Value, Problem> {
+pub fn parse(text: &str, limits: JsonLimits) -> Result<Value, JsonError> {
     if text.len() > limits.bytes {
-        return Err(Problem::whole(
+        return Err(JsonError::without_position(
             Code::TooLarge,
             format!("the JSON text is {} bytes, more than the {} allowed", text.len(), limits.bytes),
         ));
     }
-    let state = State { depth: limits.depth, trail: RefCell::new(Vec::new()), found: RefCell::new(None) };
+    let state = JsonParserState {
+        depth: limits.depth,
+        key_path: RefCell::new(Vec::new()),
+        first_error: RefCell::new(None),
+    };
     let mut reader = serde_json::Deserializer::from_str(text);
-    // The depth is counted by `Strict`, which names the place; serde_json's own limit says only "recursion".
-    let seed = Strict { state: &state, level: 0 };
+    // The depth is counted by `StrictJsonVisitor`, which names the place; serde_json's own limit says only "recursion".
+    let seed = StrictJsonVisitor { state: &state, level: 0 };
     let value = seed.deserialize(&mut reader).map_err(|error| convert_error(&error, &state))?;
-    reader.end().map_err(|error| Problem {
+    reader.end().map_err(|error| JsonError {
         code: Code::TrailingText,
         message: "there is more text after the end of the JSON document".to_owned(),
         line: error.line(),
@@ -86,10 +90,10 @@ pub fn parse(text: &str, limits: Limits) -> Result<Value, Problem> {
 }
 
 /// Reads one JSON document that must be an object.
-pub fn parse_object(text: &str, limits: Limits) -> Result<Map<String, Value>, Problem> {
+pub fn parse_object(text: &str, limits: JsonLimits) -> Result<Map<String, Value>, JsonError> {
     match parse(text, limits)? {
         Value::Object(map) => Ok(map),
-        other => Err(Problem::whole(
+        other => Err(JsonError::without_position(
             Code::NotAnObject,
             format!("the input must be a JSON object, got {}", describe(&other)),
         )),
@@ -114,17 +118,17 @@ pub fn escape_pointer_key(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-struct State {
+struct JsonParserState {
     depth: usize,
     /// Keys and indexes that lead to the value being read.
-    trail: RefCell<Vec<String>>,
-    /// The first problem found by `Strict` itself; serde errors carry only text.
-    found: RefCell<Option<(Code, String)>>,
+    key_path: RefCell<Vec<String>>,
+    /// The first problem found by `StrictJsonVisitor` itself; serde errors carry only text.
+    first_error: RefCell<Option<(Code, String)>>,
 }
 
-impl State {
+impl JsonParserState {
     fn pointer(&self) -> String {
-        let trail = self.trail.borrow();
+        let trail = self.key_path.borrow();
         if trail.is_empty() {
             return "the top level".to_owned();
         }
@@ -139,30 +143,30 @@ impl State {
 
     fn fail<E: serde::de::Error>(&self, code: Code, message: String) -> E {
         let error = E::custom(&message);
-        self.found.borrow_mut().get_or_insert((code, message));
+        self.first_error.borrow_mut().get_or_insert((code, message));
         error
     }
 }
 
-fn convert_error(error: &serde_json::Error, state: &State) -> Problem {
-    let (code, message) = state.found.borrow_mut().take().unwrap_or_else(|| {
+fn convert_error(error: &serde_json::Error, state: &JsonParserState) -> JsonError {
+    let (code, message) = state.first_error.borrow_mut().take().unwrap_or_else(|| {
         let text = error.to_string();
         // serde_json ends its messages with " at line L column C": the place is kept apart here.
         let plain = text.split(" at line ").next().unwrap_or(&text);
         let plain = if error.is_eof() { "it ends too early" } else { plain };
         (Code::InvalidJson, format!("not valid JSON: {plain}"))
     });
-    Problem { code, message, line: error.line(), column: error.column() }
+    JsonError { code, message, line: error.line(), column: error.column() }
 }
 
 #[derive(Clone, Copy)]
-struct Strict<'s> {
-    state: &'s State,
+struct StrictJsonVisitor<'s> {
+    state: &'s JsonParserState,
     level: usize,
 }
 
-impl<'s> Strict<'s> {
-    fn enter<E: serde::de::Error>(self) -> Result<Strict<'s>, E> {
+impl<'s> StrictJsonVisitor<'s> {
+    fn enter<E: serde::de::Error>(self) -> Result<StrictJsonVisitor<'s>, E> {
         let level = self.level + 1;
         if level > self.state.depth {
             return Err(self.state.fail(
@@ -170,11 +174,11 @@ impl<'s> Strict<'s> {
                 format!("arrays and objects are nested more than {} levels deep", self.state.depth),
             ));
         }
-        Ok(Strict { state: self.state, level })
+        Ok(StrictJsonVisitor { state: self.state, level })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Strict<'_> {
+impl<'de> DeserializeSeed<'de> for StrictJsonVisitor<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -182,7 +186,7 @@ impl<'de> DeserializeSeed<'de> for Strict<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Strict<'_> {
+impl<'de> Visitor<'de> for StrictJsonVisitor<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -221,9 +225,9 @@ impl<'de> Visitor<'de> for Strict<'_> {
         let inner = self.enter()?;
         let mut items = Vec::new();
         loop {
-            self.state.trail.borrow_mut().push(items.len().to_string());
+            self.state.key_path.borrow_mut().push(items.len().to_string());
             let next = access.next_element_seed(inner)?;
-            self.state.trail.borrow_mut().pop();
+            self.state.key_path.borrow_mut().pop();
             match next {
                 Some(item) => items.push(item),
                 None => return Ok(Value::Array(items)),
@@ -241,9 +245,9 @@ impl<'de> Visitor<'de> for Strict<'_> {
                     .state
                     .fail(Code::DuplicateKey, format!("the key `{key}` appears more than once in {place}")));
             }
-            self.state.trail.borrow_mut().push(key.clone());
+            self.state.key_path.borrow_mut().push(key.clone());
             let value = access.next_value_seed(inner)?;
-            self.state.trail.borrow_mut().pop();
+            self.state.key_path.borrow_mut().pop();
             map.insert(key, value);
         }
         Ok(Value::Object(map))
@@ -255,7 +259,7 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> (Code, String) {
-        let problem = parse_object(text, Limits::CALL).unwrap_err();
+        let problem = parse_object(text, JsonLimits::CALL).unwrap_err();
         (problem.code, problem.to_string())
     }
 
@@ -288,8 +292,8 @@ mod tests {
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(5000), "]".repeat(5000));
         assert_eq!(refused(&deep).0, Code::TooDeep);
         let fits = format!("{{\"a\":{}{}}}", "[".repeat(63), "]".repeat(63));
-        assert!(parse_object(&fits, Limits::CALL).is_ok());
-        let limits = Limits { bytes: 10, depth: 4 };
+        assert!(parse_object(&fits, JsonLimits::CALL).is_ok());
+        let limits = JsonLimits { bytes: 10, depth: 4 };
         assert_eq!(parse(r#"{"a":"123456"}"#, limits).unwrap_err().code, Code::TooLarge);
     }
 
@@ -297,7 +301,7 @@ mod tests {
         /// What the strict reader takes, it takes as the ordinary reader does.
         #[test]
         fn an_accepted_text_means_what_serde_json_says(text in r#"[\{\}\[\]",:a1 \\]{0,24}"#) {
-            if let Ok(value) = parse(&text, Limits::CALL) {
+            if let Ok(value) = parse(&text, JsonLimits::CALL) {
                 proptest::prop_assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
             }
         }

@@ -2,8 +2,8 @@
 //!
 //! A model asks for a tool: that is a [`ToolCall`], untrusted.
 //! A tool says what the call would do: that is an [`Intent`], a list of typed [`Effect`]s.
-//! Policy answers with a [`Verdict`], which carries either the [`Terms`] of the run, a [`Question`] for a person,
-//! or the [`Reason`] of the denial.
+//! Policy answers with a [`Verdict`], which carries either the [`Terms`] of the run, a [`ApprovalQuestion`] for a person,
+//! or the [`VerdictReason`] of the denial.
 //! What comes back is an [`Output`] or a [`Refusal`], and one [`CallRecord`] remembers all of it.
 //!
 //! This crate holds those values and how they are written down (strict JSON in, provider formats out).
@@ -37,20 +37,23 @@ mod render;
 mod verdict;
 
 pub use call::ToolCall;
-pub use definition::{Annotations, Format, ToolConcurrency, ToolDefinition, render_definitions};
+pub use definition::{DefinitionFormat, ToolConcurrency, ToolDefinition, ToolHints, render_definitions};
 pub use event::Event;
 pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
-pub use intent::{CommandLine, Effect, Intent, Scope, Shell, WriteKind};
+pub use intent::{CommandLine, Effect, Intent, PathScope, ShellKind, WriteKind};
 pub use mode::{Mode, UnknownMode};
 pub use name::{CallId, SessionId, SourceId, ToolIdentity, ToolName};
-pub use output::{Block, Body, Modifier, Output};
+pub use output::{Output, OutputBlock, ResourceBody, SessionModifier};
 pub use path::{AbsPath, NotAbsolute};
-pub use record::{Approval, CallAnomaly, CallRecord, HookMark, JudgedAs, Outcome, Principal, StageMark};
+pub use record::{
+    ApprovalRecord, CallAnomaly, CallRecord, HookRecord, OutcomeRecord, Principal, StageRecord, VerdictRecord,
+};
 pub use refusal::{CODES, Code, CodeInfo, Refusal, Stage};
 pub use render::{
-    CallResult, anthropic_result, fit, fit_line, mcp_result, openai_message, terminal_text, visible,
+    CallResult, anthropic_result, escape_invisible, fit_line, fit_text, mcp_result, openai_message,
+    terminal_text,
 };
 pub use verdict::{
-    CommandRights, GitTerms, GitUse, Network, Question, Reason, RightsLevel, Risk, RuleRef, Severity,
-    Suggestion, Terms, Verdict, Warning, WriteRight,
+    ApprovalQuestion, CommandRights, GitTerms, GitUse, NetworkAccess, RightsLevel, Risk, RiskLevel,
+    RiskWarning, RuleRef, RuleSuggestion, Terms, Verdict, VerdictReason, WriteRight,
 };

@@ -8,7 +8,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Output {
     /// For the model.
-    pub content: Vec<Block>,
+    pub content: Vec<OutputBlock>,
     /// For the person; where absent, the model's text is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub display: Option<String>,
@@ -17,13 +17,13 @@ pub struct Output {
     pub structured: Option<Value>,
     /// What the call changes about the session, applied in order after success.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub modifiers: Vec<Modifier>,
+    pub modifiers: Vec<SessionModifier>,
 }
 
 impl Output {
     /// A plain text result.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { content: vec![Block::Text { text: text.into() }], ..Self::default() }
+        Self { content: vec![OutputBlock::Text { text: text.into() }], ..Self::default() }
     }
 
     /// The same, with another text for the person.
@@ -39,7 +39,7 @@ impl Output {
     }
 
     /// The same, with a change to the session.
-    pub fn modifier(mut self, modifier: Modifier) -> Self {
+    pub fn modifier(mut self, modifier: SessionModifier) -> Self {
         self.modifiers.push(modifier);
         self
     }
@@ -49,16 +49,18 @@ impl Output {
         let mut out = String::new();
         for block in &self.content {
             let text = match block {
-                Block::Text { text } => text.clone(),
-                Block::Image { media_type, data } => {
+                OutputBlock::Text { text } => text.clone(),
+                OutputBlock::Image { media_type, data } => {
                     format!("[image {media_type}, {} bytes in base64]", data.len())
                 }
-                Block::Audio { media_type, data } => {
+                OutputBlock::Audio { media_type, data } => {
                     format!("[audio {media_type}, {} bytes in base64]", data.len())
                 }
-                Block::Resource { uri, .. } => format!("[resource {uri}]"),
-                Block::Embedded { uri, body: Body::Text { text }, .. } => format!("{uri}:\n{text}"),
-                Block::Embedded { uri, body: Body::Blob { blob }, .. } => {
+                OutputBlock::Resource { uri, .. } => format!("[resource {uri}]"),
+                OutputBlock::Embedded { uri, body: ResourceBody::Text { text }, .. } => {
+                    format!("{uri}:\n{text}")
+                }
+                OutputBlock::Embedded { uri, body: ResourceBody::Blob { blob }, .. } => {
                     format!("[resource {uri}, {} bytes in base64]", blob.len())
                 }
             };
@@ -79,7 +81,7 @@ impl Output {
 /// One piece of content for the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Block {
+pub enum OutputBlock {
     /// Text.
     Text {
         /// The text.
@@ -117,14 +119,14 @@ pub enum Block {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         media_type: Option<String>,
         /// The content.
-        body: Body,
+        body: ResourceBody,
     },
 }
 
 /// The content of an embedded resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum Body {
+pub enum ResourceBody {
     /// Text.
     Text {
         /// The text.
@@ -140,7 +142,7 @@ pub enum Body {
 /// A change to the session that a successful call brings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "modifier", rename_all = "snake_case")]
-pub enum Modifier {
+pub enum SessionModifier {
     /// A file has been seen, so it may be edited.
     FileRead {
         /// The file, links resolved.

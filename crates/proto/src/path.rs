@@ -29,7 +29,7 @@ impl AbsPath {
     pub fn new(path: impl AsRef<Path>) -> Result<Self, NotAbsolute> {
         let path = path.as_ref();
         if path.is_absolute() {
-            Ok(Self(tidied(path.to_path_buf())))
+            Ok(Self(normalize_separators(path.to_path_buf())))
         } else {
             Err(NotAbsolute(path.display().to_string()))
         }
@@ -42,7 +42,7 @@ impl AbsPath {
 
     /// `path` seen from this directory: an absolute `path` stands for itself.
     pub fn join(&self, path: impl AsRef<Path>) -> Self {
-        Self(tidied(self.0.join(path)))
+        Self(normalize_separators(self.0.join(path)))
     }
 
     /// The same path with `..` removed by text alone, as an editor would show it.
@@ -101,7 +101,7 @@ impl AbsPath {
 
 /// Without `.` and repeated separators. Most paths have neither, and to put one together from its components takes
 /// longer than anything else that is done with it.
-fn tidied(path: PathBuf) -> PathBuf {
+fn normalize_separators(path: PathBuf) -> PathBuf {
     if all_names_match(&path, |name| !matches!(name, b"" | b".")) {
         path
     } else {

@@ -1,6 +1,6 @@
 //! The one record that every call leaves.
 
-use crate::{CallId, Code, CommandRights, Effect, Reason, SessionId, SourceId, Stage, ToolName};
+use crate::{CallId, Code, CommandRights, Effect, SessionId, SourceId, Stage, ToolName, VerdictReason};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -34,23 +34,23 @@ pub struct CallRecord {
     pub revisions: Vec<String>,
     /// The hooks that were told, in order, and what came of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hooks: Vec<HookMark>,
+    pub hooks: Vec<HookRecord>,
     /// What the call would do, once known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
     /// The stages passed, with the time each took.
-    pub stages: Vec<StageMark>,
+    pub stages: Vec<StageRecord>,
     /// What policy said, once it was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub judged: Option<JudgedAs>,
+    pub judged: Option<VerdictRecord>,
     /// Who was asked and what they said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Approval>,
+    pub approval: Option<ApprovalRecord>,
     /// What a command of the call tried although its judgement did not foresee it; the sandbox refused each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub anomalies: Vec<CallAnomaly>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: OutcomeRecord,
 }
 
 /// Something that a command tried although its judgement did not foresee it.
@@ -74,7 +74,7 @@ pub struct Principal {
 
 /// One stage passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StageMark {
+pub struct StageRecord {
     /// The stage.
     pub stage: Stage,
     /// How long it took, in microseconds.
@@ -83,7 +83,7 @@ pub struct StageMark {
 
 /// One hook that was told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HookMark {
+pub struct HookRecord {
     /// The hook.
     pub hook: String,
     /// At which moment (`PreToolUse`, …).
@@ -100,11 +100,11 @@ pub struct HookMark {
 
 /// The decision, short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JudgedAs {
+pub struct VerdictRecord {
     /// `allow`, `ask` or `deny`.
     pub verdict: String,
     /// Why.
-    pub reason: Reason,
+    pub reason: VerdictReason,
     /// What the kernel was to permit the commands of the call, where it ran any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<CommandRights>,
@@ -112,7 +112,7 @@ pub struct JudgedAs {
 
 /// Who was asked, and what they said.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Approval {
+pub struct ApprovalRecord {
     /// Which approver answered (`terminal`, `host`, `hook: …`).
     pub by: String,
     /// `once`, `session`, `always`, `revise` or `no`.
@@ -124,7 +124,7 @@ pub struct Approval {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
+pub enum OutcomeRecord {
     /// The tool ran and succeeded.
     Done {
         /// Bytes of content for the model.

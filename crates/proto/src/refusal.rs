@@ -230,7 +230,7 @@ impl Refusal {
     }
 
     /// The same, at another stage.
-    pub fn at(mut self, stage: Stage) -> Self {
+    pub fn at_stage(mut self, stage: Stage) -> Self {
         self.stage = stage;
         self
     }

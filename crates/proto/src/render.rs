@@ -1,6 +1,6 @@
 //! One result, in the form that each edge takes.
 
-use crate::{Block, Body, CallId, Output, Refusal};
+use crate::{CallId, Output, OutputBlock, Refusal, ResourceBody};
 use serde_json::{Map, Value, json};
 
 /// What came of a call.
@@ -14,19 +14,19 @@ pub fn anthropic_result(id: &CallId, result: &CallResult) -> Value {
     let content: Vec<Value> = blocks_for_model(result)
         .iter()
         .map(|block| match block {
-            Block::Text { text } => json!({ "type": "text", "text": text }),
-            Block::Image { media_type, data } => json!({
+            OutputBlock::Text { text } => json!({ "type": "text", "text": text }),
+            OutputBlock::Image { media_type, data } => json!({
                 "type": "image",
                 "source": { "type": "base64", "media_type": media_type, "data": data },
             }),
-            Block::Resource { uri, name, .. } => {
+            OutputBlock::Resource { uri, name, .. } => {
                 json!({ "type": "text", "text": format!("{name}: {uri}") })
             }
-            Block::Embedded { uri, body: Body::Text { text }, .. } => {
+            OutputBlock::Embedded { uri, body: ResourceBody::Text { text }, .. } => {
                 json!({ "type": "text", "text": format!("{uri}:\n{text}") })
             }
             // There is no block for these, so the model is told what it cannot be shown.
-            Block::Audio { .. } | Block::Embedded { body: Body::Blob { .. }, .. } => {
+            OutputBlock::Audio { .. } | OutputBlock::Embedded { body: ResourceBody::Blob { .. }, .. } => {
                 let said = Output { content: vec![block.clone()], ..Output::default() };
                 json!({ "type": "text", "text": said.model_text() })
             }
@@ -53,26 +53,26 @@ pub fn mcp_result(result: &CallResult) -> Value {
     let content: Vec<Value> = blocks_for_model(result)
         .iter()
         .map(|block| match block {
-            Block::Text { text } => json!({ "type": "text", "text": text }),
-            Block::Image { media_type, data } => {
+            OutputBlock::Text { text } => json!({ "type": "text", "text": text }),
+            OutputBlock::Image { media_type, data } => {
                 json!({ "type": "image", "data": data, "mimeType": media_type })
             }
-            Block::Audio { media_type, data } => {
+            OutputBlock::Audio { media_type, data } => {
                 json!({ "type": "audio", "data": data, "mimeType": media_type })
             }
-            Block::Embedded { uri, media_type, body } => {
+            OutputBlock::Embedded { uri, media_type, body } => {
                 let mut resource = Map::new();
                 resource.insert("uri".into(), json!(uri));
                 if let Some(media_type) = media_type {
                     resource.insert("mimeType".into(), json!(media_type));
                 }
                 match body {
-                    Body::Text { text } => resource.insert("text".into(), json!(text)),
-                    Body::Blob { blob } => resource.insert("blob".into(), json!(blob)),
+                    ResourceBody::Text { text } => resource.insert("text".into(), json!(text)),
+                    ResourceBody::Blob { blob } => resource.insert("blob".into(), json!(blob)),
                 };
                 json!({ "type": "resource", "resource": resource })
             }
-            Block::Resource { uri, name, media_type } => {
+            OutputBlock::Resource { uri, name, media_type } => {
                 let mut link = Map::new();
                 link.insert("type".into(), json!("resource_link"));
                 link.insert("uri".into(), json!(uri));
@@ -109,16 +109,16 @@ pub fn mcp_result(result: &CallResult) -> Value {
 /// Plain text for a terminal, with anything that could fool the eye or the terminal made visible.
 pub fn terminal_text(result: &CallResult) -> String {
     match result {
-        Ok(output) => visible(&output.display_text()),
+        Ok(output) => escape_invisible(&output.display_text()),
         Err(refusal) => {
             let mut out = String::new();
             if let Some(partial) = &refusal.partial {
-                out.push_str(&visible(&partial.display_text()));
+                out.push_str(&escape_invisible(&partial.display_text()));
                 out.push('\n');
             }
-            out.push_str(&visible(&refusal.to_string()));
+            out.push_str(&escape_invisible(&refusal.to_string()));
             out.push_str("\n  hint: ");
-            out.push_str(&visible(&refusal.hint));
+            out.push_str(&escape_invisible(&refusal.hint));
             out
         }
     }
@@ -126,7 +126,7 @@ pub fn terminal_text(result: &CallResult) -> String {
 
 /// Shows control characters, bidirectional overrides, invisible and tag characters as escapes.
 /// Line ends and tabs stay.
-pub fn visible(text: &str) -> String {
+pub fn escape_invisible(text: &str) -> String {
     let deceives = |c: char| {
         (c.is_control() && c != '\n' && c != '\t')
             || matches!(c,
@@ -155,8 +155,8 @@ const MAX_LINE_ENDS: usize = 3;
 
 /// Text for a question, made [`visible`] and at most about `max_chars` long: runs of blanks and of empty lines are
 /// counted instead of shown, and where text is left out its end stays, so that padding moves nothing out of sight.
-pub fn fit(text: &str, max_chars: usize) -> String {
-    let text = visible(text);
+pub fn fit_text(text: &str, max_chars: usize) -> String {
+    let text = escape_invisible(text);
     let mut out = String::new();
     let mut run = String::new();
     for c in text.chars() {
@@ -181,7 +181,7 @@ pub fn fit(text: &str, max_chars: usize) -> String {
 
 /// [`fit`] on one line: line ends and tabs are shown as escapes.
 pub fn fit_line(text: &str, max_chars: usize) -> String {
-    fit(text, max_chars).replace('\n', "\\n").replace('\t', "\\t")
+    fit_text(text, max_chars).replace('\n', "\\n").replace('\t', "\\t")
 }
 
 /// A blank of any kind, also letters that have no ink.
@@ -202,10 +202,10 @@ fn flush_blanks(run: &mut String, out: &mut String) {
     run.clear();
 }
 
-fn blocks_for_model(result: &CallResult) -> Vec<Block> {
+fn blocks_for_model(result: &CallResult) -> Vec<OutputBlock> {
     match result {
         Ok(output) => output.content.clone(),
-        Err(refusal) => vec![Block::Text { text: refusal_for_model(refusal) }],
+        Err(refusal) => vec![OutputBlock::Text { text: refusal_for_model(refusal) }],
     }
 }
 
@@ -243,7 +243,10 @@ mod tests {
 
     #[test]
     fn what_could_fool_the_eye_is_shown() {
-        assert_eq!(visible("a\u{202e}b\u{1b}[31m\u{e0041}\nc\t"), "a\\u{202e}b\\u{1b}[31m\\u{e0041}\nc\t");
+        assert_eq!(
+            escape_invisible("a\u{202e}b\u{1b}[31m\u{e0041}\nc\t"),
+            "a\\u{202e}b\\u{1b}[31m\\u{e0041}\nc\t"
+        );
     }
 
     proptest::proptest! {
@@ -252,7 +255,7 @@ mod tests {
             head in "[a-z]{1,20}", tail in "[a-z]{1,20}", blank in "[ \t\n\u{a0}\u{2003}\u{3000}\u{2800}]", count in 1usize..5000,
         ) {
             let text = format!("{head}{}{tail}", blank.repeat(count));
-            let shown = fit(&text, 400);
+            let shown = fit_text(&text, 400);
             proptest::prop_assert!(shown.starts_with(&head) && shown.ends_with(&tail));
             proptest::prop_assert!(shown.chars().count() < 100 && shown.lines().count() <= 5);
             proptest::prop_assert_eq!(fit_line(&text, 400).lines().count(), 1);
@@ -260,7 +263,7 @@ mod tests {
 
         #[test]
         fn the_end_of_a_long_text_stays(text in "[ -~]{0,3000}", tail in "[a-z]{1,50}") {
-            let shown = fit(&format!("{text}{tail}"), 400);
+            let shown = fit_text(&format!("{text}{tail}"), 400);
             proptest::prop_assert!(shown.ends_with(&tail) && shown.chars().count() < 500);
         }
 

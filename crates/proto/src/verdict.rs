@@ -1,6 +1,6 @@
 //! The answer of policy, with what it obliges to and why.
 
-use crate::{AbsPath, Code, Effect, Scope, ToolName};
+use crate::{AbsPath, Code, Effect, PathScope, ToolName};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -12,14 +12,14 @@ pub enum Verdict {
     /// It may run, on these terms.
     Allow(Terms),
     /// A person must be asked this first.
-    Ask(Question),
+    Ask(ApprovalQuestion),
     /// It may not run.
-    Deny(Reason),
+    Deny(VerdictReason),
 }
 
 impl Verdict {
     /// The one word for it.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Allow(_) => "allow",
             Self::Ask(_) => "ask",
@@ -28,7 +28,7 @@ impl Verdict {
     }
 
     /// The reason given, whichever way it went.
-    pub fn reason(&self) -> &Reason {
+    pub fn reason(&self) -> &VerdictReason {
         match self {
             Self::Allow(terms) => &terms.reason,
             Self::Ask(question) => &question.reason,
@@ -42,7 +42,7 @@ impl Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// Why it may run.
-    pub reason: Reason,
+    pub reason: VerdictReason,
     /// A command may leave the sandbox. Only ever set by a decision of its own.
     pub unsandboxed: bool,
     /// What a command may do to files and which programs it may start: the kernel permits this and nothing else.
@@ -52,7 +52,7 @@ pub struct Terms {
     /// Paths that a command may not read, taken from the deny rules.
     pub unreadable: Vec<AbsPath>,
     /// What a command may reach over the network.
-    pub network: Network,
+    pub network: NetworkAccess,
     /// What git does in a command, and so what it is started with.
     #[serde(default)]
     pub git: GitTerms,
@@ -130,11 +130,14 @@ impl CommandRights {
 
     /// The rights of a command that was allowed as a whole: any program, everything readable, and these trees to
     /// write in.
-    pub fn whole(roots: &[AbsPath]) -> Self {
+    pub fn for_workspace(roots: &[AbsPath]) -> Self {
         Self {
             level: RightsLevel::Workspace,
             read: None,
-            write: roots.iter().map(|root| WriteRight { path: root.clone(), scope: Scope::Tree }).collect(),
+            write: roots
+                .iter()
+                .map(|root| WriteRight { path: root.clone(), scope: PathScope::Tree })
+                .collect(),
             execute: None,
             named: Vec::new(),
             git_data: false,
@@ -170,13 +173,13 @@ pub struct WriteRight {
     /// Where.
     pub path: AbsPath,
     /// Only this entry, or all below it.
-    pub scope: Scope,
+    pub scope: PathScope,
 }
 
 /// What a command may reach over the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Network {
+pub enum NetworkAccess {
     /// Nothing.
     None,
     /// These hosts, through the filtering proxy.
@@ -187,7 +190,7 @@ pub enum Network {
 
 /// Why something was decided.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reason {
+pub struct VerdictReason {
     /// In words, lower case, without a full stop.
     pub text: String,
     /// The code that a denial will carry.
@@ -197,20 +200,20 @@ pub struct Reason {
     pub rule: Option<RuleRef>,
 }
 
-impl Reason {
+impl VerdictReason {
     /// A reason that no rule gave.
     pub fn new(code: Code, text: impl Into<String>) -> Self {
         Self { text: text.into(), code, rule: None }
     }
 
     /// The same, naming the rule.
-    pub fn by(mut self, rule: RuleRef) -> Self {
+    pub fn with_rule(mut self, rule: RuleRef) -> Self {
         self.rule = Some(rule);
         self
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for VerdictReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)?;
         if let Some(rule) = &self.rule {
@@ -251,7 +254,7 @@ impl fmt::Display for RuleRef {
 /// How much could go wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Severity {
+pub enum RiskLevel {
     /// Nothing is changed.
     Low,
     /// Something is changed that can be changed back.
@@ -262,7 +265,7 @@ pub enum Severity {
     Critical,
 }
 
-impl fmt::Display for Severity {
+impl fmt::Display for RiskLevel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Low => "low",
@@ -274,22 +277,22 @@ impl fmt::Display for Severity {
 }
 
 /// The risk class of a call as a whole.
-pub type Risk = Severity;
+pub type Risk = RiskLevel;
 
 /// One particular danger that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Warning {
+pub struct RiskWarning {
     /// Which kind (`command_substitution`, `sensitive_path`, …).
     pub kind: String,
     /// How bad.
-    pub severity: Severity,
+    pub severity: RiskLevel,
     /// In words.
     pub text: String,
 }
 
 /// What a person is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Question {
+pub struct ApprovalQuestion {
     /// The tool that wants to run.
     pub tool: ToolName,
     /// What will happen, in words.
@@ -301,18 +304,18 @@ pub struct Question {
     /// The places concerned, links resolved.
     pub locations: Vec<String>,
     /// Particular dangers.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<RiskWarning>,
     /// Why a person is asked.
-    pub reason: Reason,
+    pub reason: VerdictReason,
     /// Narrow rules that would spare the question next time.
-    pub suggestions: Vec<Suggestion>,
+    pub suggestions: Vec<RuleSuggestion>,
     /// A rule or the tool itself demands this question: neither a hook nor bypass mode may skip it.
     pub explicit: bool,
 }
 
 /// A rule that a person may choose to remember.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Suggestion {
+pub struct RuleSuggestion {
     /// The allow rule, in the permissions grammar.
     pub rule: String,
 }

@@ -6,11 +6,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use toolgate_gate::{Cleared, Gate, GateParts, MemorySink, Scene, Session, Sink, Spec, Tool};
+use toolgate_gate::{CallContext, Cleared, Gate, GateParts, MemorySink, Session, Sink, Tool, ToolSpec};
 use toolgate_policy::{Layer, LayerRules, RawPolicy};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, Principal, Refusal, Workspace};
 
-/// What a [`Probe`] does when it is run.
+/// What a [`ProbeTool`] does when it is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeBehaviour {
     /// Succeeds.
@@ -27,14 +27,14 @@ pub enum ProbeBehaviour {
 
 /// A tool that does as it is told and counts its runs.
 #[derive(Debug, Clone)]
-pub struct Probe {
+pub struct ProbeTool {
     name: String,
     aliases: Vec<String>,
     behaviour: ProbeBehaviour,
     runs: Arc<AtomicUsize>,
 }
 
-/// Input of a [`Probe`].
+/// Input of a [`ProbeTool`].
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeInput {
@@ -45,7 +45,7 @@ pub struct ProbeInput {
     pub times: Option<u8>,
 }
 
-impl Probe {
+impl ProbeTool {
     /// A probe of this name.
     pub fn new(name: impl Into<String>, behaviour: ProbeBehaviour) -> Self {
         Self { name: name.into(), aliases: Vec::new(), behaviour, runs: Arc::default() }
@@ -63,16 +63,16 @@ impl Probe {
     }
 }
 
-impl Tool for Probe {
+impl Tool for ProbeTool {
     type Input = ProbeInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(self.name.as_str(), format!("The probe {}.", self.name));
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(self.name.as_str(), format!("The probe {}.", self.name));
         spec.aliases.clone_from(&self.aliases);
         spec
     }
 
-    fn intent(&self, input: &ProbeInput, _scene: &Scene) -> Intent {
+    fn intent(&self, input: &ProbeInput, _scene: &CallContext) -> Intent {
         Intent::new(
             format!("probe {} with {}", self.name, input.text),
             [Effect::State { name: format!("probe {}", self.name) }],

@@ -6,11 +6,11 @@
 
 mod approver_laws;
 mod fakes;
+mod gate_fixture;
 pub mod model;
 mod tool_laws;
-mod workplace;
 
-pub use approver_laws::{ApproverBehaviour, FakeApprover, approver_laws};
-pub use fakes::{Probe, ProbeBehaviour, ProbeInput, allow_all, gate_with, session_in, workspace_at};
-pub use tool_laws::{tool_laws, tool_names};
-pub use workplace::{GateFixture, plain_gate};
+pub use approver_laws::{ApproverBehaviour, FakeApprover, check_approver_laws};
+pub use fakes::{ProbeBehaviour, ProbeInput, ProbeTool, allow_all, gate_with, session_in, workspace_at};
+pub use gate_fixture::{GateFixture, plain_gate};
+pub use tool_laws::{check_tool_laws, tool_names};

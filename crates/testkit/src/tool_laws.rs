@@ -1,11 +1,11 @@
 //! The laws of every built-in tool.
 
-use toolgate_gate::{Gate, Session, schema::Checker};
+use toolgate_gate::{Gate, Session, schema::SchemaValidator};
 use toolgate_proto::ToolCall;
 
 /// Checks what must hold of every tool behind a gate. Panics where it does not.
 #[expect(clippy::panic, reason = "a broken law must fail the test")]
-pub fn tool_laws(gate: &Gate, session: &Session) {
+pub fn check_tool_laws(gate: &Gate, session: &Session) {
     for tool in gate.definitions(session) {
         let name = &tool.name;
         if tool.description.is_empty() || tool.title.is_empty() {
@@ -17,7 +17,7 @@ pub fn tool_laws(gate: &Gate, session: &Session) {
         if tool.input_schema.to_string().contains("$ref") {
             panic!("`{name}`'s schema has references");
         }
-        let checker = match Checker::new(&tool.input_schema) {
+        let checker = match SchemaValidator::new(&tool.input_schema) {
             Ok(checker) => checker,
             Err(problem) => panic!("`{name}`: {problem}"),
         };
@@ -30,7 +30,7 @@ pub fn tool_laws(gate: &Gate, session: &Session) {
             }
             // The example also fits the type, and its intent says something.
             let call = ToolCall::new("law", name.clone(), example.to_string());
-            match gate.intend(session, &call) {
+            match gate.derive_intent(session, &call) {
                 Ok(intended) if intended.intent.summary.is_empty() || intended.intent.effects.is_empty() => {
                     panic!("`{name}` does not say what it would do");
                 }

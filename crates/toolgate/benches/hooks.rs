@@ -7,7 +7,7 @@
 use divan::Bencher;
 use serde_json::{Value, json};
 use toolgate::settings::SettingsOptions;
-use toolgate::{AbsPath, FnTool, Output, Spec, Toolgate};
+use toolgate::{AbsPath, FnTool, Output, ToolSpec, Toolgate};
 
 fn main() {
     divan::main();
@@ -24,7 +24,7 @@ fn toolgate(dir: &std::path::Path, settings: &Value) -> Toolgate {
     options.extra = Some(settings.to_string());
     let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
     let tool =
-        FnTool::new(Spec::new("Probe", "Does nothing."), |_: Nothing, _| async { Ok(Output::text("")) });
+        FnTool::new(ToolSpec::new("Probe", "Does nothing."), |_: Nothing, _| async { Ok(Output::text("")) });
     Toolgate::builder(dir).settings(options).env(env).tool(tool).allow("Probe").build().unwrap()
 }
 

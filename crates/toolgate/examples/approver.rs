@@ -3,7 +3,7 @@
 //! Run with `cargo run --package toolgate --example approver`.
 
 use futures_util::future::BoxFuture;
-use toolgate::{Answer, ApprovalRequest, Approver, Code, Toolgate};
+use toolgate::{ApprovalAnswer, ApprovalRequest, Approver, Code, Toolgate};
 
 /// Says yes to whatever carries little risk, and leaves the rest to the next approver. There is none here.
 struct LowRiskOnly;
@@ -13,9 +13,9 @@ impl Approver for LowRiskOnly {
         "low-risk-only"
     }
 
-    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
-        let low = request.question.risk == toolgate_proto::Severity::Low;
-        Box::pin(std::future::ready(if low { Answer::Once } else { Answer::Pass }))
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
+        let low = request.question.risk == toolgate_proto::RiskLevel::Low;
+        Box::pin(std::future::ready(if low { ApprovalAnswer::Once } else { ApprovalAnswer::Pass }))
     }
 }
 

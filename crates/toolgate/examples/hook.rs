@@ -3,7 +3,7 @@
 //! Run with `cargo run --package toolgate --example hook`.
 
 use futures_util::future::BoxFuture;
-use toolgate::{Code, Hook, HookAnswer, HookCall, HookFailure, Moment, Toolgate};
+use toolgate::{Code, Hook, HookAnswer, HookCall, HookEvent, HookFailure, Toolgate};
 use toolgate_proto::ToolIdentity;
 
 /// Keeps models out of one file.
@@ -14,16 +14,16 @@ impl Hook for NoLockFile {
         "no-lock-file"
     }
 
-    fn wants(&self, moment: Moment, _tool: &ToolIdentity) -> bool {
-        moment == Moment::PreToolUse
+    fn handles(&self, moment: HookEvent, _tool: &ToolIdentity) -> bool {
+        moment == HookEvent::PreToolUse
     }
 
-    fn tell<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+    fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         let path = call.input.get("file_path").and_then(|path| path.as_str()).unwrap_or_default();
         let answer = if path.ends_with("/Cargo.lock") {
             HookAnswer::deny("the lock file is long and tells you nothing; read Cargo.toml")
         } else {
-            HookAnswer::silent()
+            HookAnswer::empty()
         };
         Box::pin(std::future::ready(Ok(answer)))
     }

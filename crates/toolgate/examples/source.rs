@@ -3,11 +3,11 @@
 //! Run with `cargo run --package toolgate --example source`.
 
 use serde_json::{Map, Value, json};
-use toolgate::{FnTool, Format, Output, SourceId, Spec, Toolgate};
+use toolgate::{DefinitionFormat, FnTool, Output, SourceId, ToolSpec, Toolgate};
 
 /// What a plugin would bring: a name, a description and a schema, known only at run time.
 fn bring(toolgate: &Toolgate, name: &str) -> Result<(), toolgate::RegisterError> {
-    let mut spec = Spec::new(name, format!("Says hello from {name}."));
+    let mut spec = ToolSpec::new(name, format!("Says hello from {name}."));
     spec.input_schema = Some(json!({ "type": "object", "properties": {}, "additionalProperties": false }));
     let tool = FnTool::new(spec, |_: Map<String, Value>, _| async { Ok(Output::text("hello")) });
     toolgate.gate().register(plugin(), tool)
@@ -23,7 +23,7 @@ async fn main() -> anyhow::Result<()> {
     let mut events = toolgate.events();
     bring(&toolgate, "greet")?;
     assert!(matches!(events.recv().await?, toolgate::Event::ToolsChanged));
-    assert!(toolgate.definitions(Format::Openai).to_string().contains("\"greet\""));
+    assert!(toolgate.definitions(DefinitionFormat::Openai).to_string().contains("\"greet\""));
     assert_eq!(toolgate.call("call_1", "greet", "{}").await.result?.model_text(), "hello");
 
     // A built-in tool's name is taken, and both owners are named.

@@ -2,7 +2,7 @@
 //!
 //! Run with `cargo run --package toolgate --example tool`.
 
-use toolgate::{CallResult, Cleared, Effect, Intent, Output, Scene, Spec, Tool, Toolgate};
+use toolgate::{CallContext, CallResult, Cleared, Effect, Intent, Output, Tool, ToolSpec, Toolgate};
 
 struct WordCount;
 
@@ -16,11 +16,11 @@ struct Input {
 impl Tool for WordCount {
     type Input = Input;
 
-    fn spec(&self) -> Spec {
-        Spec::new("word_count", "Counts the words of a text.").read_only()
+    fn spec(&self) -> ToolSpec {
+        ToolSpec::new("word_count", "Counts the words of a text.").read_only()
     }
 
-    fn intent(&self, _input: &Input, _scene: &Scene) -> Intent {
+    fn intent(&self, _input: &Input, _scene: &CallContext) -> Intent {
         Intent::new("count words", [Effect::State { name: "nothing".into() }])
     }
 

@@ -1,10 +1,10 @@
 //! Putting a toolgate together.
 
-use crate::hooks::{HookContext, Place};
-use crate::live::{Chosen, Live};
-use crate::paper;
+use crate::hooks::{GateSessionCell, HookContext};
 use crate::settings::grants::LocalGrantStore;
-use crate::settings::{Settings, SettingsError, SettingsNote, SettingsOptions, content_checks};
+use crate::settings::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions, content_checks};
+use crate::settings_reloader::{BuilderOptions, SettingsReloader};
+use crate::unregistered_tool;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolgate_gate::{
-    Approver, Batch, BatchEnd, BatchedCall, CallLimits, Closed, Gate, GateParts, GrantStore, Hook,
-    RegisterError, Session, Sink, Tool, judge_intended,
+    Approver, BatchHookOutcome, BatchedCall, CallBatch, CallOptions, CallOutcome, Gate, GateParts,
+    GrantStore, Hook, RegisterError, Session, Sink, Tool, judge_intended,
 };
 use toolgate_os::{Journal, SpillLimits, SpillStore};
-use toolgate_policy::{Judgement, Problem, RawPolicy, RawRule, Weight};
+use toolgate_policy::{Judgement, ProblemSeverity, RawPolicy, RawRule, RuleProblem};
 use toolgate_proto::{
-    AbsPath, CallId, Event, Format, Mode, Principal, Refusal, SessionId, SourceId, ToolCall, ToolDefinition,
-    ToolName, Workspace, render_definitions,
+    AbsPath, CallId, DefinitionFormat, Event, Mode, Principal, Refusal, SessionId, SourceId, ToolCall,
+    ToolDefinition, ToolName, Workspace, render_definitions,
 };
-use toolgate_tools::{Surroundings, Toolset};
+use toolgate_tools::{ShellConfig, Toolset};
 
 /// Why a toolgate could not be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -48,35 +48,35 @@ pub enum BuildError {
 }
 
 /// Collects what a [`Toolgate`] is made of. See [`Toolgate::builder`].
-pub struct Builder {
+pub struct ToolgateBuilder {
     root: PathBuf,
     additional: Vec<PathBuf>,
     settings: Option<SettingsOptions>,
     toolset: Toolset,
     builtin: bool,
     mode: Option<Mode>,
-    cli: Rules,
+    cli: BuilderRules,
     only: Option<Vec<String>>,
     parts: GateParts,
     session: Option<SessionId>,
     principal: Principal,
     home: Option<AbsPath>,
     env: BTreeMap<String, String>,
-    register: Vec<Registration>,
-    surroundings: Surroundings,
+    register: Vec<ToolRegistration>,
+    shell_config: ShellConfig,
 }
 
-type Registration = Box<dyn FnOnce(&Gate) -> Result<(), RegisterError> + Send>;
+type ToolRegistration = Box<dyn FnOnce(&Gate) -> Result<(), RegisterError> + Send>;
 
 /// Rules of the command line, or of the embedding program.
 #[derive(Debug, Default)]
-pub(crate) struct Rules {
+pub(crate) struct BuilderRules {
     pub(crate) allow: Vec<RawRule>,
     pub(crate) ask: Vec<RawRule>,
     pub(crate) deny: Vec<RawRule>,
 }
 
-impl Builder {
+impl ToolgateBuilder {
     /// Adds a directory beside the workspace.
     pub fn add_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.additional.push(dir.into());
@@ -199,8 +199,8 @@ impl Builder {
     }
 
     /// Says where rules go that a person grants for good, in place of the project's local settings.
-    pub fn keeper(mut self, keeper: impl GrantStore + 'static) -> Self {
-        self.parts.keeper = Some(Arc::new(keeper));
+    pub fn grant_store(mut self, keeper: impl GrantStore + 'static) -> Self {
+        self.parts.grant_store = Some(Arc::new(keeper));
         self
     }
 
@@ -211,14 +211,14 @@ impl Builder {
     }
 
     /// Says in what surroundings commands run: environment, private directories, sandbox. Settings add to this.
-    pub fn surroundings(mut self, surroundings: Surroundings) -> Self {
-        self.surroundings = surroundings;
+    pub fn shell_config(mut self, surroundings: ShellConfig) -> Self {
+        self.shell_config = surroundings;
         self
     }
 
     /// Puts it together.
     pub fn build(mut self) -> Result<Toolgate, BuildError> {
-        let root = directory(&self.root)?;
+        let root = resolve_directory(&self.root)?;
         let config_dir = self.settings.as_ref().and_then(|options| options.config_dir.clone());
         self.parts.content_checks.extend(content_checks(config_dir));
         if let Some(options) = &mut self.settings
@@ -227,36 +227,37 @@ impl Builder {
             options.search_path = self.env.get("PATH").cloned();
         }
         let settings = match &self.settings {
-            Some(options) => Settings::load(options)?,
-            None => Settings::default(),
+            Some(options) => LoadedSettings::load(options)?,
+            None => LoadedSettings::default(),
         };
         let mut roots = vec![root.clone()];
         for dir in &self.additional {
-            roots.push(directory(dir)?);
+            roots.push(resolve_directory(dir)?);
         }
         // A directory that settings name and that is not there grants nothing.
-        roots
-            .extend(settings.additional_directories().iter().filter_map(|dir| directory(dir.as_path()).ok()));
-        let id = self.session.unwrap_or_else(|| toolgate_os::fresh_id("ses_").into());
+        roots.extend(
+            settings.additional_directories().iter().filter_map(|dir| resolve_directory(dir.as_path()).ok()),
+        );
+        let id = self.session.unwrap_or_else(|| toolgate_os::generate_id("ses_").into());
         if let Some(spill) = &self.parts.spill {
-            roots.push(spill.folder(id.as_str()));
+            roots.push(spill.session_directory(id.as_str()));
             // What cannot be removed now is removed another time.
             let _ = spill.clean_up();
         }
         let home = self.home.map(|home| toolgate_os::resolve(&home).real);
         let workspace = Workspace { cwd: root.clone(), roots, home };
         if let (None, Some(dir)) =
-            (&self.parts.keeper, self.settings.as_ref().and_then(|options| options.state_dir.as_ref()))
+            (&self.parts.grant_store, self.settings.as_ref().and_then(|options| options.state_dir.as_ref()))
         {
-            self.parts.keeper = Some(Arc::new(LocalGrantStore::in_dir(dir)));
+            self.parts.grant_store = Some(Arc::new(LocalGrantStore::in_dir(dir)));
         }
 
         let tasks = TaskTracker::new();
-        let place = Place::default();
+        let place = GateSessionCell::default();
         let session = Session::new(id, self.principal, workspace);
-        let live = Live::new(Chosen {
+        let live = SettingsReloader::new(BuilderOptions {
             session: session.clone(),
-            surroundings: self.surroundings,
+            shell_config: self.shell_config,
             options: self.settings,
             root: root.clone(),
             rules: self.cli,
@@ -268,12 +269,12 @@ impl Builder {
                 project: root,
                 env: self.env,
                 tasks: tasks.clone(),
-                place: Arc::clone(&place),
+                gate_cell: Arc::clone(&place),
             },
         });
         let gate = Gate::new(self.parts);
         let (problems, notes) = live.apply(&gate, settings);
-        if let Some(fatal) = problems.iter().find(|problem| problem.weight == Weight::Fatal) {
+        if let Some(fatal) = problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal) {
             return Err(BuildError::Policy(fatal.to_string()));
         }
         if self.builtin {
@@ -287,7 +288,7 @@ impl Builder {
         gate.set_refresh_callback(move |gate| looking.refresh(gate));
         let gate = Arc::new(gate);
         let _ = place.set((Arc::downgrade(&gate), session.clone()));
-        Ok(Toolgate { gate, session, live, notes, problems, tasks })
+        Ok(Toolgate { gate, session, reloader: live, notes, problems, tasks })
     }
 }
 
@@ -296,23 +297,23 @@ impl Builder {
 pub struct Toolgate {
     gate: Arc<Gate>,
     session: Session,
-    live: Arc<Live>,
+    reloader: Arc<SettingsReloader>,
     notes: Vec<SettingsNote>,
-    problems: Vec<Problem>,
+    problems: Vec<RuleProblem>,
     tasks: TaskTracker,
 }
 
 impl Toolgate {
     /// Starts building a toolgate that works in a directory.
-    pub fn builder(workspace: impl Into<PathBuf>) -> Builder {
-        Builder {
+    pub fn builder(workspace: impl Into<PathBuf>) -> ToolgateBuilder {
+        ToolgateBuilder {
             root: workspace.into(),
             additional: Vec::new(),
             settings: None,
             toolset: Toolset::default(),
             builtin: true,
             mode: None,
-            cli: Rules::default(),
+            cli: BuilderRules::default(),
             only: None,
             parts: GateParts::default(),
             session: None,
@@ -320,12 +321,12 @@ impl Toolgate {
             home: None,
             env: BTreeMap::new(),
             register: Vec::new(),
-            surroundings: Surroundings::default(),
+            shell_config: ShellConfig::default(),
         }
     }
 
     /// The tools that are shown, in a provider's format. The same tools give the same bytes.
-    pub fn definitions(&self, format: Format) -> serde_json::Value {
+    pub fn definitions(&self, format: DefinitionFormat) -> serde_json::Value {
         render_definitions(&self.tools(), format)
     }
 
@@ -335,29 +336,33 @@ impl Toolgate {
     }
 
     /// Takes one call through the boundary. `input` is the JSON text as the model sent it.
-    pub async fn call(&self, id: impl Into<CallId>, name: impl Into<ToolName>, input: &str) -> Closed {
-        self.call_within(ToolCall::new(id, name, input), CallLimits::default()).await
+    pub async fn call(&self, id: impl Into<CallId>, name: impl Into<ToolName>, input: &str) -> CallOutcome {
+        self.call_with_options(ToolCall::new(id, name, input), CallOptions::default()).await
     }
 
     /// The same, with a way to cancel it and a time limit.
-    pub async fn call_within(&self, call: ToolCall, limits: CallLimits) -> Closed {
+    pub async fn call_with_options(&self, call: ToolCall, limits: CallOptions) -> CallOutcome {
         self.gate.call(&self.session, call, limits).await
     }
 
     /// Takes many calls through the boundary, together where their effects do not conflict. Results and files are as
     /// if each had waited for the one before. The limits hold for each call.
-    pub async fn call_batch(&self, calls: Vec<ToolCall>, limits: CallLimits) -> Vec<Closed> {
+    pub async fn call_batch(&self, calls: Vec<ToolCall>, limits: CallOptions) -> Vec<CallOutcome> {
         self.gate.call_batch(&self.session, calls, limits).await
     }
 
     /// Starts an empty batch, for calls that come one after another out of a model's stream.
-    pub fn batch(&self, limits: CallLimits) -> Batch {
+    pub fn batch(&self, limits: CallOptions) -> CallBatch {
         self.gate.batch(&self.session, limits)
     }
 
     /// Tells hooks that a batch of calls is over.
-    pub async fn batch_over(&self, calls: &[BatchedCall], cancel: &CancellationToken) -> BatchEnd {
-        self.gate.batch_over(&self.session, calls, cancel).await
+    pub async fn run_batch_hooks(
+        &self,
+        calls: &[BatchedCall],
+        cancel: &CancellationToken,
+    ) -> BatchHookOutcome {
+        self.gate.run_batch_hooks(&self.session, calls, cancel).await
     }
 
     /// Waits for hooks that run in the background, but no longer than this. False if some are still at it.
@@ -368,8 +373,9 @@ impl Toolgate {
 
     /// Judges a call without running it.
     pub fn check(&self, name: impl Into<ToolName>, input: &str) -> Result<Judgement, Refusal> {
-        self.live.refresh(&self.gate);
-        let intended = paper::intend(&self.gate, &self.session, &ToolCall::new("check", name, input))?;
+        self.reloader.refresh(&self.gate);
+        let intended =
+            unregistered_tool::intend(&self.gate, &self.session, &ToolCall::new("check", name, input))?;
         Ok(judge_intended(&self.gate.policy(), &self.session.workspace(), &intended))
     }
 
@@ -405,22 +411,22 @@ impl Toolgate {
 
     /// The rules as they were gathered.
     pub fn policy(&self) -> Arc<RawPolicy> {
-        self.live.now().policy
+        self.reloader.active().policy
     }
 
     /// The settings as they were found.
-    pub fn settings(&self) -> Arc<Settings> {
-        self.live.now().settings
+    pub fn settings(&self) -> Arc<LoadedSettings> {
+        self.reloader.active().settings
     }
 
     /// What should be known about the settings and the rules, as they were at the start.
-    pub fn notes(&self) -> (&[SettingsNote], &[Problem]) {
+    pub fn notes(&self) -> (&[SettingsNote], &[RuleProblem]) {
         (&self.notes, &self.problems)
     }
 }
 
 /// An existing directory, links resolved.
-fn directory(path: &Path) -> Result<AbsPath, BuildError> {
+fn resolve_directory(path: &Path) -> Result<AbsPath, BuildError> {
     let unusable = |problem: String| BuildError::Directory { path: path.display().to_string(), problem };
     let asked = AbsPath::new(path).map_err(|problem| unusable(problem.to_string()))?;
     let fact = toolgate_os::resolve(&asked);

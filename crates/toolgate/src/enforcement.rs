@@ -1,13 +1,15 @@
 //! Whether this machine's kernel holds commands to what was judged.
 
-use toolgate_os::sandbox::{Backend, Ground};
+use toolgate_os::sandbox::{KernelSupport, SandboxMechanism};
 use toolgate_policy::Enforcement;
-use toolgate_tools::Surroundings;
+use toolgate_tools::ShellConfig;
 
 /// Whether the kernel holds commands to what was judged, in these surroundings: the sandbox is on, and this machine
 /// has every part of it.
-pub fn enforcement(surroundings: &Surroundings) -> Enforcement {
+pub fn enforcement(surroundings: &ShellConfig) -> Enforcement {
     let sandbox = &surroundings.sandbox;
-    let holds = sandbox.enabled && sandbox.backend == Backend::Landlock && Ground::here().enforces_rights();
+    let holds = sandbox.enabled
+        && sandbox.backend == SandboxMechanism::Landlock
+        && KernelSupport::detect().enforces_rights();
     if holds { Enforcement::Kernel } else { Enforcement::Absent }
 }

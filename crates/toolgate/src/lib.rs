@@ -40,36 +40,39 @@
 mod builder;
 pub mod enforcement;
 mod hooks;
-mod live;
 pub mod mcp_servers;
-pub mod paper;
 mod prompt_tool;
 pub mod settings;
+mod settings_reloader;
 #[cfg(feature = "otel")]
 pub mod telemetry;
+pub mod unregistered_tool;
 
-pub use builder::{BuildError, Builder, Toolgate};
+pub use builder::{BuildError, Toolgate, ToolgateBuilder};
 pub use prompt_tool::PromptTool;
 pub use toolgate_gate::ledger::{self, LedgerSink};
 pub use toolgate_gate::{
-    Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, Batch, BatchEnd, BatchedCall, CallLimits,
-    Cleared, Closed, Finished, FnTool, Gate, GrantStore, Hook, HookAnswer, HookBatch, HookCall, HookDecision,
-    HookFailure, MemorySink, Moment, OnFailure, Progress, RegisterError, Reply, ReplyProblem, Requests,
-    Scene, Session, Sink, Spec, Tool, Visibility,
+    ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequest, ApprovalRequestReceiver,
+    ApprovalResponder, Approver, BatchHookOutcome, BatchedCall, CallBatch, CallContext, CallOptions,
+    CallOutcome, CallProgress, Cleared, FinishedBatchCall, FnTool, Gate, GrantStore, Hook, HookAnswer,
+    HookBatch, HookCall, HookDecision, HookEvent, HookFailure, MemorySink, OnFailure, RegisterError, Session,
+    Sink, Tool, ToolSpec, Visibility,
 };
 pub use toolgate_mcp as mcp;
-pub use toolgate_os::{Among, How, Journal, JournalLimits, SpillLimits, UndoProblem, UndoSelector};
+pub use toolgate_os::{
+    ConflictHandling, Journal, JournalLimits, SpillLimits, UndoFilter, UndoProblem, UndoSelector,
+};
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
-    AbsPath, Block, CallAnomaly, CallId, CallRecord, CallResult, Code, CommandRights, Effect, Event, Format,
-    Intent, Mode, Output, Question, Refusal, RightsLevel, Scope, SourceId, Stage, ToolCall, ToolDefinition,
-    ToolName, Verdict, WriteKind,
+    AbsPath, ApprovalQuestion, CallAnomaly, CallId, CallRecord, CallResult, Code, CommandRights,
+    DefinitionFormat, Effect, Event, Intent, Mode, Output, OutputBlock, PathScope, Refusal, RightsLevel,
+    SourceId, Stage, ToolCall, ToolDefinition, ToolName, Verdict, WriteKind,
 };
-pub use toolgate_tools::{OnTimeout, SandboxSettings, Surroundings, Toolset, background_tasks};
+pub use toolgate_tools::{OnTimeout, SandboxSettings, ShellConfig, Toolset, background_tasks};
 
 /// Results in the form that each edge takes.
 pub mod render {
     pub use toolgate_proto::{
-        anthropic_result, mcp_result, openai_message, render_definitions, terminal_text, visible,
+        anthropic_result, escape_invisible, mcp_result, openai_message, render_definitions, terminal_text,
     };
 }

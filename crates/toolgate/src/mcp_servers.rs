@@ -5,14 +5,14 @@
 //! The first that names a server decides about it; what an untrusted project names comes after everything else.
 //! What a project names is not started before the person approved it: starting it is running the project's code.
 
-use crate::settings::{Settings, SettingsFile};
+use crate::settings::{LoadedSettings, SettingsFile};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use toolgate_mcp::client::{Origin, ServerEntry, read_servers};
+use toolgate_mcp::client::{ServerEntry, ServerListOrigin, read_servers};
 use toolgate_os::read_settings_text;
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
-use toolgate_proto::json::{Limits, parse};
+use toolgate_proto::json::{JsonLimits, parse};
 
 /// The file in which a project names its servers.
 pub const PROJECT_SERVERS_FILE: &str = ".mcp.json";
@@ -40,29 +40,29 @@ pub struct ServerDiscoveryOptions {
 
 /// The servers, and what is wrong with others.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub struct DiscoveredServers {
     /// The servers that can be used.
     pub servers: Vec<ServerEntry>,
     /// What is wrong, for people.
     pub problems: Vec<String>,
 }
 
-impl Gathered {
+impl DiscoveredServers {
     /// Looks everywhere. A file that is there and cannot be read is a problem; what was given on the command line and
     /// cannot be read is an error.
-    pub fn look(options: &ServerDiscoveryOptions, settings: &Settings) -> Result<Self, String> {
+    pub fn discover(options: &ServerDiscoveryOptions, settings: &LoadedSettings) -> Result<Self, String> {
         let mut gathered = Self::default();
         for given in &options.given {
             let (name, text) = if given.trim_start().starts_with('{') {
                 ("--mcp-config".to_owned(), given.clone())
             } else {
                 let path = options.given_base.join(given);
-                let text = read_settings_text(&path, Limits::SETTINGS.bytes as u64)
+                let text = read_settings_text(&path, JsonLimits::SETTINGS.bytes as u64)
                     .map_err(|problem| format!("{path}: {problem}"))?
                     .ok_or_else(|| format!("--mcp-config: there is no file `{path}`"))?;
                 (path.to_string(), text)
             };
-            let value = parse(&text, Limits::SETTINGS).map_err(|problem| format!("{name}: {problem}"))?;
+            let value = parse(&text, JsonLimits::SETTINGS).map_err(|problem| format!("{name}: {problem}"))?;
             gathered.add(&value, &name, &options.root, options, true);
         }
         if options.strict {
@@ -76,19 +76,19 @@ impl Gathered {
             gathered.add_settings_file(file, settings, options, true);
         }
         if options.trust_workspace {
-            gathered.project(options, settings);
+            gathered.add_project_file(options, settings);
         }
         if let Some(dir) = &options.config_dir {
-            gathered.file(&dir.join("mcp.json"), options, true);
+            gathered.add_file(&dir.join("mcp.json"), options, true);
         }
         if let Some(home) = &options.home {
-            gathered.claude(&home.join(".claude.json"), options);
+            gathered.add_claude_file(&home.join(".claude.json"), options);
         }
         for file in settings.files.iter().filter(|file| !trusted(file)) {
             gathered.add_settings_file(file, settings, options, false);
         }
         if !options.trust_workspace {
-            gathered.project(options, settings);
+            gathered.add_project_file(options, settings);
         }
         Ok(gathered)
     }
@@ -96,13 +96,13 @@ impl Gathered {
     fn add_settings_file(
         &mut self,
         file: &SettingsFile,
-        settings: &Settings,
+        settings: &LoadedSettings,
         options: &ServerDiscoveryOptions,
         trusted: bool,
     ) {
         let name = file.rules.file.clone().unwrap_or_else(|| "--settings".to_owned());
         let before = self.servers.len();
-        self.add(&file.whole, &name, &options.root, options, trusted);
+        self.add(&file.raw_value, &name, &options.root, options, trusted);
         if matches!(file.rules.layer, Layer::Project | Layer::Local) {
             for server in self.servers.iter_mut().skip(before) {
                 server.trusted &= !settings.is_unresolved_server(&server.name);
@@ -110,13 +110,14 @@ impl Gathered {
         }
     }
 
-    fn project(&mut self, options: &ServerDiscoveryOptions, settings: &Settings) {
+    fn add_project_file(&mut self, options: &ServerDiscoveryOptions, settings: &LoadedSettings) {
         let path = options.root.join(PROJECT_SERVERS_FILE);
         let Some(value) = self.read(&path) else { return };
         let merged = settings.merged();
         // What the user trusted are the bytes that were read with the settings.
-        let bound = read_settings_text(&path, Limits::SETTINGS.bytes as u64)
-            .is_ok_and(|text| text.is_some_and(|text| settings.brought.binds(&path, text.as_bytes())));
+        let bound = read_settings_text(&path, JsonLimits::SETTINGS.bytes as u64).is_ok_and(|text| {
+            text.is_some_and(|text| settings.trust_manifest.is_bound_content(&path, text.as_bytes()))
+        });
         let trusted = options.trust_workspace && bound;
         let all = merged.enable_all_project_mcp_servers == Some(true);
         let enabled = merged.enabled_mcpjson_servers.as_deref().unwrap_or_default();
@@ -137,14 +138,14 @@ impl Gathered {
         }
     }
 
-    fn file(&mut self, path: &AbsPath, options: &ServerDiscoveryOptions, trusted: bool) {
+    fn add_file(&mut self, path: &AbsPath, options: &ServerDiscoveryOptions, trusted: bool) {
         if let Some(value) = self.read(path) {
             self.add(&value, &path.to_string(), &options.root, options, trusted);
         }
     }
 
     /// The lists that another program keeps for the person: for this project, and for all.
-    fn claude(&mut self, path: &AbsPath, options: &ServerDiscoveryOptions) {
+    fn add_claude_file(&mut self, path: &AbsPath, options: &ServerDiscoveryOptions) {
         let Some(value) = self.read(path) else { return };
         let name = path.to_string();
         if let Some(here) = value.get("projects").and_then(|all| all.get(options.root.to_string())) {
@@ -154,14 +155,14 @@ impl Gathered {
     }
 
     fn read(&mut self, path: &AbsPath) -> Option<Value> {
-        let text = match read_settings_text(path, Limits::SETTINGS.bytes as u64) {
+        let text = match read_settings_text(path, JsonLimits::SETTINGS.bytes as u64) {
             Ok(text) => text?,
             Err(problem) => {
                 self.problems.push(format!("{path}: {problem}"));
                 return None;
             }
         };
-        match parse(&text, Limits::SETTINGS) {
+        match parse(&text, JsonLimits::SETTINGS) {
             Ok(value) => Some(value),
             Err(problem) => {
                 self.problems.push(format!("{path}: {problem}"));
@@ -179,7 +180,7 @@ impl Gathered {
         trusted: bool,
     ) {
         let Some(servers) = value.get("mcpServers") else { return };
-        let origin = Origin { file, base, env: &options.env, trusted };
+        let origin = ServerListOrigin { file, base, env: &options.env, trusted };
         let (servers, problems) = read_servers(servers, &origin);
         self.problems.extend(problems);
         for server in servers {
@@ -223,18 +224,25 @@ mod tests {
             trust_workspace: false,
             env: BTreeMap::new(),
         };
-        let found = Gathered::look(&options, &Settings::default()).unwrap();
+        let found = DiscoveredServers::discover(&options, &LoadedSettings::default()).unwrap();
         let seen: Vec<(&str, bool)> =
             found.servers.iter().map(|server| (server.name.as_str(), server.trusted)).collect();
         // `b` is the user's: an untrusted project cannot take the name.
         assert_eq!(seen, [("a", true), ("b", true), ("c", true), ("z", false)]);
         options.strict = true;
-        assert_eq!(Gathered::look(&options, &Settings::default()).unwrap().servers.len(), 1);
+        assert_eq!(
+            DiscoveredServers::discover(&options, &LoadedSettings::default()).unwrap().servers.len(),
+            1
+        );
         options.given = vec!["no-such-file.json".to_owned()];
-        assert!(Gathered::look(&options, &Settings::default()).unwrap_err().contains("there is no file"));
+        assert!(
+            DiscoveredServers::discover(&options, &LoadedSettings::default())
+                .unwrap_err()
+                .contains("there is no file")
+        );
         (options.given, options.strict) = (Vec::new(), false);
         options.config_dir = Some(root.join("broken"));
-        let found = Gathered::look(&options, &Settings::default()).unwrap();
+        let found = DiscoveredServers::discover(&options, &LoadedSettings::default()).unwrap();
         assert_eq!((found.servers.len(), found.problems.len()), (3, 1));
     }
 }

@@ -6,12 +6,12 @@
 //! itself.
 //! A tool that wants a person is not answered for.
 
-use crate::hooks::{Behavior, PermissionBehavior};
+use crate::hooks::{PermissionBehavior, PermissionResponse};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock, Weak};
-use toolgate_gate::{Answer, ApprovalRequest, Approver, CallLimits, Gate, Session};
-use toolgate_proto::json::{Limits, parse_object};
+use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Gate, Session};
+use toolgate_proto::json::{JsonLimits, parse_object};
 use toolgate_proto::{ToolCall, ToolName};
 
 /// An approver that asks a tool.
@@ -20,25 +20,25 @@ pub struct PromptTool {
     name: String,
     tool: ToolName,
     /// Set once the gate stands, since the approver is part of it.
-    place: Arc<OnceLock<(Weak<Gate>, Session)>>,
+    gate_cell: Arc<OnceLock<(Weak<Gate>, Session)>>,
 }
 
 impl PromptTool {
     /// Asks this tool.
     pub fn new(tool: impl Into<ToolName>) -> Self {
         let tool = tool.into();
-        Self { name: format!("prompt tool `{tool}`"), tool, place: Arc::default() }
+        Self { name: format!("prompt tool `{tool}`"), tool, gate_cell: Arc::default() }
     }
 
     /// Says behind which gate the tool is. Until then the question is passed on.
     pub fn connect(&self, toolgate: &crate::Toolgate) {
         // A second connection changes nothing: an approver belongs to one gate.
-        let _ = self.place.set((Arc::downgrade(&toolgate.shared_gate()), toolgate.session().clone()));
+        let _ = self.gate_cell.set((Arc::downgrade(&toolgate.shared_gate()), toolgate.session().clone()));
     }
 
     /// Whether there is such a tool and it can be asked. To be looked at before the first call, since nobody would be
     /// asked otherwise.
-    pub fn fits(&self, toolgate: &crate::Toolgate) -> Result<(), String> {
+    pub fn check_schema(&self, toolgate: &crate::Toolgate) -> Result<(), String> {
         let Some(definition) = toolgate.gate().definition(self.tool.as_str()) else {
             return Err(format!("{} is not there, so nobody could be asked", self.name));
         };
@@ -59,46 +59,52 @@ impl PromptTool {
         }
     }
 
-    async fn put(&self, request: &ApprovalRequest) -> Answer {
+    async fn ask_tool(&self, request: &ApprovalRequest) -> ApprovalAnswer {
         let concerns_itself = request.question.tool == self.tool;
-        let Some((gate, session)) = self.place.get().filter(|_| !concerns_itself && !request.wants_a_person)
+        let Some((gate, session)) =
+            self.gate_cell.get().filter(|_| !concerns_itself && !request.wants_a_person)
         else {
-            return Answer::Pass;
+            return ApprovalAnswer::Pass;
         };
         let Some(gate) = gate.upgrade() else {
-            return Answer::Lost { why: "the gate is gone".to_owned() };
+            return ApprovalAnswer::Lost { why: "the gate is gone".to_owned() };
         };
         let input = json!({
             "tool_name": request.question.tool,
             "input": request.input,
             "tool_use_id": request.call,
         });
-        let call = ToolCall::new(toolgate_os::fresh_id("prompt_"), self.tool.clone(), input.to_string());
-        let limits = CallLimits { cancel: request.cancel.clone(), ..CallLimits::default() };
+        let call = ToolCall::new(toolgate_os::generate_id("prompt_"), self.tool.clone(), input.to_string());
+        let limits = CallOptions { cancel: request.cancel.clone(), ..CallOptions::default() };
         match gate.consult(session, call, limits).await.result {
-            Ok(output) => understood(&output.model_text()),
-            Err(refusal) => Answer::Lost { why: format!("{} failed: {refusal}", self.name) },
+            Ok(output) => parse_answer(&output.model_text()),
+            Err(refusal) => ApprovalAnswer::Lost { why: format!("{} failed: {refusal}", self.name) },
         }
     }
 }
 
-fn understood(text: &str) -> Answer {
-    let read = || -> Result<Behavior, String> {
-        let object = parse_object(text.trim(), Limits::SETTINGS).map_err(|problem| problem.to_string())?;
+fn parse_answer(text: &str) -> ApprovalAnswer {
+    let read = || -> Result<PermissionResponse, String> {
+        let object =
+            parse_object(text.trim(), JsonLimits::SETTINGS).map_err(|problem| problem.to_string())?;
         serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
     };
     let behavior = match read() {
         Ok(behavior) => behavior,
         Err(problem) => {
-            return Answer::Lost { why: format!("the prompt tool's answer cannot be read: {problem}") };
+            return ApprovalAnswer::Lost {
+                why: format!("the prompt tool's answer cannot be read: {problem}"),
+            };
         }
     };
     match (behavior.behavior, &behavior.updated_input, behavior.rules()) {
-        (PermissionBehavior::Deny, _, _) => Answer::No { message: behavior.message },
-        (PermissionBehavior::Allow, Some(input), _) => Answer::Revise { input: input.clone() },
-        (PermissionBehavior::Allow, None, Ok(rules)) if !rules.is_empty() => Answer::Session { rules },
-        (PermissionBehavior::Allow, None, Ok(_)) => Answer::Once,
-        (PermissionBehavior::Allow, None, Err(problem)) => Answer::Lost { why: problem },
+        (PermissionBehavior::Deny, _, _) => ApprovalAnswer::No { message: behavior.message },
+        (PermissionBehavior::Allow, Some(input), _) => ApprovalAnswer::Revise { input: input.clone() },
+        (PermissionBehavior::Allow, None, Ok(rules)) if !rules.is_empty() => {
+            ApprovalAnswer::Session { rules }
+        }
+        (PermissionBehavior::Allow, None, Ok(_)) => ApprovalAnswer::Once,
+        (PermissionBehavior::Allow, None, Err(problem)) => ApprovalAnswer::Lost { why: problem },
     }
 }
 
@@ -107,7 +113,7 @@ impl Approver for PromptTool {
         &self.name
     }
 
-    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
-        Box::pin(self.put(request))
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(self.ask_tool(request))
     }
 }

@@ -18,7 +18,7 @@ use opentelemetry_sdk::trace::{SdkTracer, SdkTracerProvider};
 use std::collections::HashMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use toolgate_gate::Sink;
-use toolgate_proto::{CallRecord, Outcome, SourceId, Stage};
+use toolgate_proto::{CallRecord, OutcomeRecord, SourceId, Stage};
 
 /// Where telemetry goes.
 #[derive(Debug, Clone)]
@@ -155,11 +155,11 @@ impl TelemetrySink {
         }
         let mut status = Status::Unset;
         match &record.outcome {
-            Outcome::Done { bytes, .. } => {
+            OutcomeRecord::Done { bytes, .. } => {
                 attributes
                     .push(KeyValue::new("toolgate.output.size", i64::try_from(*bytes).unwrap_or(i64::MAX)));
             }
-            Outcome::Refused { code, stage, .. } => {
+            OutcomeRecord::Refused { code, stage, .. } => {
                 attributes.push(KeyValue::new("error.type", code.info().kind));
                 attributes.push(KeyValue::new("toolgate.code", code.to_string()));
                 attributes.push(KeyValue::new("toolgate.stage", stage.as_str()));
@@ -203,11 +203,11 @@ impl TelemetrySink {
         let mut labels = vec![tool.clone(), KeyValue::new("toolgate.verdict", verdict)];
         let mut timed = vec![KeyValue::new("gen_ai.operation.name", "execute_tool"), tool.clone()];
         match &record.outcome {
-            Outcome::Done { bytes, .. } => {
+            OutcomeRecord::Done { bytes, .. } => {
                 labels.push(KeyValue::new("toolgate.outcome", "done"));
                 self.output.record(*bytes, std::slice::from_ref(&tool));
             }
-            Outcome::Refused { code, .. } => {
+            OutcomeRecord::Refused { code, .. } => {
                 labels.push(KeyValue::new("toolgate.outcome", "refused"));
                 labels.push(KeyValue::new("error.type", code.info().kind));
                 timed.push(KeyValue::new("error.type", code.info().kind));

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use toolgate_gate::{CallLimits, Gate, GateParts, Session};
+use toolgate_gate::{CallOptions, Gate, GateParts, Session};
 use toolgate_os::{Journal, JournalLimits};
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Mode, Principal, ToolCall, Workspace};
@@ -84,7 +84,7 @@ impl Room {
 
     fn call(&self, tool: &str, input: &Value) -> usize {
         let call = ToolCall::new("c", tool, input.to_string());
-        let closed = self.runtime.block_on(self.gate.call(&self.session, call, CallLimits::default()));
+        let closed = self.runtime.block_on(self.gate.call(&self.session, call, CallOptions::default()));
         closed.result.unwrap().content.len()
     }
 }

@@ -1,21 +1,22 @@
 //! `Bash` and `shell`: a command line, run by bash in a sandbox.
 
 use crate::shell::{
-    CommandRequest, CommandResultFormat, Ended, Task, Tasks, anomalies, detach_task, finished, follow, start,
+    CommandRequest, CommandResultFormat, CommandWaitOutcome, ShellTask, ShellTasks, anomalies, detach_task,
+    follow_command, render_result, start_command,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use toolgate_gate::{Cleared, Scene, Spec, Tool};
-use toolgate_os::process::Phase;
+use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
+use toolgate_os::process::ProcessPhase;
 use toolgate_os::resolve;
 use toolgate_proto::{
-    AbsPath, CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, Shell, ToolConcurrency,
+    AbsPath, CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, ShellKind, ToolConcurrency,
 };
 
-const DEFAULT_MILLIS: u64 = 120_000;
+const DEFAULT_TIMEOUT_MILLIS: u64 = 120_000;
 const MAX_TIMEOUT_MILLIS: u64 = 600_000;
 const PLAIN_DEFAULT_TIMEOUT_MILLIS: u64 = 30_000;
 /// How long a command may run in the background.
@@ -23,7 +24,7 @@ const DEFAULT_BACKGROUND_TIMEOUT_MILLIS: u64 = 1_800_000;
 const MAX_BACKGROUND_TIMEOUT_MILLIS: u64 = 7_200_000;
 
 /// The claude face.
-pub(crate) struct Bash;
+pub(crate) struct BashTool;
 
 /// Input of [`Bash`].
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -45,11 +46,11 @@ pub(crate) struct BashInput {
     dangerously_disable_sandbox: bool,
 }
 
-impl Tool for Bash {
+impl Tool for BashTool {
     type Input = BashInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "Bash",
             "Runs a command line with bash in a sandbox and gives what it wrote, in that order. Each call is a \
              fresh shell; only `cd` within the workspace carries over. Standard input is empty. It writes only in \
@@ -73,21 +74,28 @@ impl Tool for Bash {
         check_timeout(input.timeout, input.run_in_background)
     }
 
-    fn intent(&self, input: &BashInput, scene: &Scene) -> Intent {
+    fn intent(&self, input: &BashInput, scene: &CallContext) -> Intent {
         let cwd = scene.workspace.cwd.clone();
-        intent(&input.command, cwd, input.dangerously_disable_sandbox, input.description.as_deref())
+        command_intent(&input.command, cwd, input.dangerously_disable_sandbox, input.description.as_deref())
     }
 
     async fn run(&self, input: BashInput, cleared: Cleared) -> CallResult {
         let order = CommandRequest {
             text: input.command,
-            cwd: cleared.scene().workspace.cwd.clone(),
+            cwd: cleared.context().workspace.cwd.clone(),
             description: input.description,
             unsandboxed: input.dangerously_disable_sandbox,
             background: input.run_in_background,
         };
-        run(order, input.timeout, DEFAULT_MILLIS, CommandResultFormat::Claude, CwdCarryOver::Yes, &cleared)
-            .await
+        run_command(
+            order,
+            input.timeout,
+            DEFAULT_TIMEOUT_MILLIS,
+            CommandResultFormat::Claude,
+            CwdCarryOver::Yes,
+            &cleared,
+        )
+        .await
     }
 }
 
@@ -115,8 +123,8 @@ pub(crate) struct ShellInput {
 impl Tool for ShellTool {
     type Input = ShellInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "shell",
             "Runs a command line with bash in a sandbox and gives its exit code and output. Standard input is empty. \
              With `background` it goes on by itself: see its output with TaskOutput, stop it with TaskStop.",
@@ -135,22 +143,29 @@ impl Tool for ShellTool {
         check_timeout(input.timeout, input.background)
     }
 
-    fn intent(&self, input: &ShellInput, scene: &Scene) -> Intent {
-        let cwd = scene.path(input.cwd.as_deref().unwrap_or("."));
-        intent(&input.command, cwd, false, input.description.as_deref())
+    fn intent(&self, input: &ShellInput, scene: &CallContext) -> Intent {
+        let cwd = scene.absolute_path(input.cwd.as_deref().unwrap_or("."));
+        command_intent(&input.command, cwd, false, input.description.as_deref())
     }
 
     async fn run(&self, input: ShellInput, cleared: Cleared) -> CallResult {
         let carry = if input.cwd.is_some() { CwdCarryOver::No } else { CwdCarryOver::Yes };
         let order = CommandRequest {
             text: input.command,
-            cwd: cleared.scene().path(input.cwd.as_deref().unwrap_or(".")),
+            cwd: cleared.context().absolute_path(input.cwd.as_deref().unwrap_or(".")),
             description: input.description,
             unsandboxed: false,
             background: input.background,
         };
-        run(order, input.timeout, PLAIN_DEFAULT_TIMEOUT_MILLIS, CommandResultFormat::Plain, carry, &cleared)
-            .await
+        run_command(
+            order,
+            input.timeout,
+            PLAIN_DEFAULT_TIMEOUT_MILLIS,
+            CommandResultFormat::Plain,
+            carry,
+            &cleared,
+        )
+        .await
     }
 }
 
@@ -184,21 +199,25 @@ fn check_timeout(timeout: Option<u64>, background: bool) -> Result<(), Refusal> 
 }
 
 /// Characters of the model's description that stand in a summary.
-const MAX_DESCRIPTION: usize = 160;
+const MAX_DESCRIPTION_CHARS: usize = 160;
 
-fn intent(command: &str, cwd: AbsPath, unsandboxed: bool, description: Option<&str>) -> Intent {
-    let command = CommandLine { text: command.to_owned(), shell: Shell::Bash, cwd, unsandboxed };
+fn command_intent(command: &str, cwd: AbsPath, unsandboxed: bool, description: Option<&str>) -> Intent {
+    let command = CommandLine { text: command.to_owned(), shell: ShellKind::Bash, cwd, unsandboxed };
     let summary = match description {
         // The model's own words come last and are short: they must not crowd out the command.
         Some(description) => {
-            format!("run `{}` ({})", command.text, toolgate_proto::fit_line(description, MAX_DESCRIPTION))
+            format!(
+                "run `{}` ({})",
+                command.text,
+                toolgate_proto::fit_line(description, MAX_DESCRIPTION_CHARS)
+            )
         }
         None => format!("run `{}`", command.text),
     };
     Intent::new(summary, [Effect::Exec { command }])
 }
 
-async fn run(
+async fn run_command(
     order: CommandRequest,
     timeout: Option<u64>,
     default: u64,
@@ -206,16 +225,16 @@ async fn run(
     carry: CwdCarryOver,
     cleared: &Cleared,
 ) -> CallResult {
-    let tasks = cleared.scene().session.state::<Tasks>();
-    let surroundings = tasks.surroundings();
-    let task = start(&order, cleared)?;
+    let tasks = cleared.context().session.state::<ShellTasks>();
+    let surroundings = tasks.config();
+    let task = start_command(&order, cleared)?;
     if order.background {
         let most = Duration::from_millis(timeout.unwrap_or(DEFAULT_BACKGROUND_TIMEOUT_MILLIS));
         return Ok(move_to_background(&task, cleared, most, "runs in the background"));
     }
     let most = Duration::from_millis(timeout.unwrap_or(default));
-    let ended = follow(&task, cleared, most, surroundings.on_timeout).await;
-    if ended == Ended::MovedToBackground {
+    let ended = follow_command(&task, cleared, most, surroundings.on_timeout).await;
+    if ended == CommandWaitOutcome::MovedToBackground {
         let rest = Duration::from_millis(DEFAULT_BACKGROUND_TIMEOUT_MILLIS);
         return Ok(move_to_background(&task, cleared, rest, "ran out of time and goes on in the background"));
     }
@@ -223,39 +242,39 @@ async fn run(
         cleared.progress().report_anomaly(anomaly);
     }
     let mut notes = Vec::new();
-    if order.unsandboxed && task.process.enforced().is_some() {
+    if order.unsandboxed && task.process.enforcement().is_some() {
         notes.push("leaving the sandbox was not granted, so it ran inside".to_owned());
     }
     if carry == CwdCarryOver::Yes
-        && ended == Ended::ByItself
+        && ended == CommandWaitOutcome::Exited
         && let Some(cwd) = task.process.cwd()
     {
         notes.extend(carry_over_cwd(&cwd, cleared));
     }
     if task.is_live() {
-        if tasks.live() < surroundings.most_tasks {
-            tasks.keep(&task);
+        if tasks.live_count() < surroundings.max_background_tasks {
+            tasks.retain_task(&task);
             detach_task(&task, cleared.progress());
         } else {
-            task.process.stop(Duration::ZERO);
+            task.process.send_stop(Duration::ZERO);
         }
-    } else if task.process.written().file.is_some() {
-        tasks.keep(&task);
+    } else if task.process.output_snapshot().file.is_some() {
+        tasks.retain_task(&task);
     }
-    finished(&task, ended, face, notes, surroundings.shown_output)
+    render_result(&task, ended, face, notes, surroundings.max_shown_bytes)
 }
 
-fn move_to_background(task: &Arc<Task>, cleared: &Cleared, most: Duration, how: &str) -> Output {
-    cleared.scene().session.state::<Tasks>().keep(task);
+fn move_to_background(task: &Arc<ShellTask>, cleared: &Cleared, most: Duration, how: &str) -> Output {
+    cleared.context().session.state::<ShellTasks>().retain_task(task);
     detach_task(task, cleared.progress());
     let late = Arc::downgrade(task);
     tokio::spawn(async move {
         tokio::time::sleep(most).await;
         if let Some(task) = late.upgrade() {
-            task.process.stop(Duration::from_secs(1));
+            task.process.send_stop(Duration::from_secs(1));
         }
     });
-    let file = task.process.written().file;
+    let file = task.process.output_snapshot().file;
     let place = file.as_ref().map(|file| format!("; its output goes to {file}")).unwrap_or_default();
     Output::text(format!(
         "the command {how} as {}{place}\nsee its output with TaskOutput, stop it with TaskStop",
@@ -267,13 +286,13 @@ fn move_to_background(task: &Arc<Task>, cleared: &Cleared, most: Duration, how: 
         "stdout": "",
         "stderr": "",
         "interrupted": false,
-        "running": task.process.phase() == Phase::Running,
+        "running": task.process.phase() == ProcessPhase::Running,
     }))
 }
 
 /// The next call starts where this one ended, if that is inside the workspace.
 fn carry_over_cwd(cwd: &AbsPath, cleared: &Cleared) -> Option<String> {
-    let session = &cleared.scene().session;
+    let session = &cleared.context().session;
     let real = resolve(cwd).real;
     let before = session.workspace().cwd.clone();
     if real == before || session.set_cwd(real.clone()) {

@@ -4,18 +4,20 @@
 //! What is told then counts as seen, as far as the diff shows all of it.
 
 use crate::diff::unified_diff;
-use crate::read_state::{ReadState, Seen, kept};
+use crate::read_state::{ReadState, SeenFile, copy_if_small};
 use std::time::Duration;
 use toolgate_gate::Session;
-use toolgate_os::{Access, FileProblem, FileWatcher, Files, Mark, Reach, Version};
-use toolgate_proto::{AbsPath, Scope};
+use toolgate_os::{
+    FileFingerprint, FileProblem, FileSnapshot, FileWatcher, GrantedAccess, GrantedFiles, PathGrant,
+};
+use toolgate_proto::{AbsPath, PathScope};
 
 /// A save is often several events; they are over after this long.
-const QUIET: Duration = Duration::from_millis(100);
+const QUIET_PERIOD: Duration = Duration::from_millis(100);
 /// Lines of one diff.
-const MOST_DIFF_LINES: usize = 100;
+const MAX_DIFF_LINES: usize = 100;
 /// A larger file is only named.
-const MOST_BYTES: u64 = 8 << 20;
+const MAX_COMPARED_BYTES: u64 = 8 << 20;
 
 /// A file that somebody else changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,30 +54,38 @@ pub fn watch_reads(session: &Session) -> Result<(), String> {
 /// The files that others have changed since the model saw them, or since this was last asked.
 /// What the session's own tools wrote is not among them.
 pub fn changed_files(session: &Session) -> Vec<ChangedFile> {
-    changed_files_after_quiet(session, QUIET)
+    changed_files_after_quiet(session, QUIET_PERIOD)
 }
 
 /// The same with another time of quiet.
 pub fn changed_files_after_quiet(session: &Session, quiet: Duration) -> Vec<ChangedFile> {
     let state = ReadState::of(session);
-    let touched = state.watcher().map(|watcher| watcher.settled(quiet)).unwrap_or_default();
-    touched.into_iter().filter_map(|path| Some(ChangedFile { what: look(&state, &path)?, path })).collect()
+    let touched = state.watcher().map(|watcher| watcher.take_settled(quiet)).unwrap_or_default();
+    touched
+        .into_iter()
+        .filter_map(|path| Some(ChangedFile { what: check_file(&state, &path)?, path }))
+        .collect()
 }
 
 /// What happened to a file that was touched. `None` where nothing did.
-fn look(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
+fn check_file(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
     let seen = state.get(path)?;
-    let reach = Reach { asked: path.clone(), real: path.clone(), scope: Scope::Entry, access: Access::Read };
-    let files = Files::new(vec![reach], Vec::new());
-    match files.read(path, MOST_BYTES) {
-        Ok(now) => modified(state, path, &seen, now),
+    let reach = PathGrant {
+        asked: path.clone(),
+        real: path.clone(),
+        scope: PathScope::Entry,
+        access: GrantedAccess::Read,
+    };
+    let files = GrantedFiles::new(vec![reach], Vec::new());
+    match files.read(path, MAX_COMPARED_BYTES) {
+        Ok(now) => check_content(state, path, &seen, now),
         Err(FileProblem::Missing) => {
             state.forget(path);
             Some(FileChange::Deleted)
         }
         // Too large to compare, or no file any more: what was seen is not what is there.
         Err(_) => {
-            let same = |mark: Mark| {
+            let same = |mark: FileFingerprint| {
                 files.open_with_fingerprint(path).is_ok_and(|(_, now)| mark.is_surely_same(&now))
             };
             if seen.mark.is_some_and(same) {
@@ -87,8 +97,13 @@ fn look(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
     }
 }
 
-fn modified(state: &ReadState, path: &AbsPath, seen: &Seen, now: Version) -> Option<FileChange> {
-    let same = seen.mark.is_some_and(|mark| mark.is_surely_same(&now.mark))
+fn check_content(
+    state: &ReadState,
+    path: &AbsPath,
+    seen: &SeenFile,
+    now: FileSnapshot,
+) -> Option<FileChange> {
+    let same = seen.mark.is_some_and(|mark| mark.is_surely_same(&now.fingerprint))
         || seen.hash.is_some_and(|hash| hash == now.hash());
     if same {
         return None;
@@ -96,10 +111,13 @@ fn modified(state: &ReadState, path: &AbsPath, seen: &Seen, now: Version) -> Opt
     let diff = seen
         .content
         .as_ref()
-        .map(|content| unified_diff(&path.to_string(), Some(content), Some(&now.bytes), MOST_DIFF_LINES));
+        .map(|content| unified_diff(&path.to_string(), Some(content), Some(&now.bytes), MAX_DIFF_LINES));
     let shown = diff.as_ref().is_some_and(|diff| !diff.ends_with("not shown]"));
     let whole = seen.whole && shown;
-    let content = kept(&now.bytes);
-    state.saw(path.clone(), Seen { mark: Some(now.mark), hash: Some(now.hash()), whole, content });
+    let content = copy_if_small(&now.bytes);
+    state.record_read(
+        path.clone(),
+        SeenFile { mark: Some(now.fingerprint), hash: Some(now.hash()), whole, content },
+    );
     Some(FileChange::Modified { diff })
 }

@@ -3,13 +3,13 @@
 //! Most edits touch one place of a large file, so what is the same at both ends is cut off before the lines are
 //! compared, and the comparison itself is given up after a while: then the whole middle counts as replaced.
 
-use crate::text::decode;
+use crate::text_encoding::decode_text;
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices_deadline, group_diff_ops};
 use std::time::{Duration, Instant};
 
-const CONTEXT: usize = 3;
-const LONGEST: Duration = Duration::from_millis(200);
+const CONTEXT_LINES: usize = 3;
+const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// One place that changed, with the lines around it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -24,26 +24,28 @@ pub(crate) struct DiffHunk {
 }
 
 /// The places that changed.
-pub(crate) fn hunks(old: &[u8], new: &[u8]) -> Vec<DiffHunk> {
-    let (start, old_end, new_end) = middle(old, new);
+pub(crate) fn diff_hunks(old: &[u8], new: &[u8]) -> Vec<DiffHunk> {
+    let (start, old_end, new_end) = changed_range(old, new);
     let first = memchr::memchr_iter(b'\n', old.get(..start).unwrap_or_default()).count();
-    let old_lines: Vec<&[u8]> = old.get(start..old_end).unwrap_or_default().split_inclusive(is_end).collect();
-    let new_lines: Vec<&[u8]> = new.get(start..new_end).unwrap_or_default().split_inclusive(is_end).collect();
-    let deadline = Some(Instant::now() + LONGEST);
+    let old_lines: Vec<&[u8]> =
+        old.get(start..old_end).unwrap_or_default().split_inclusive(is_newline).collect();
+    let new_lines: Vec<&[u8]> =
+        new.get(start..new_end).unwrap_or_default().split_inclusive(is_newline).collect();
+    let deadline = Some(Instant::now() + DIFF_TIMEOUT);
     let ops = capture_diff_slices_deadline(Algorithm::Myers, &old_lines, &new_lines, deadline);
-    let groups = group_diff_ops(ops, CONTEXT);
+    let groups = group_diff_ops(ops, CONTEXT_LINES);
     groups
         .iter()
         .filter(|group| group.iter().any(|op| op.tag() != DiffTag::Equal))
-        .map(|group| hunk(group, first, &old_lines, &new_lines))
+        .map(|group| build_hunk(group, first, &old_lines, &new_lines))
         .collect()
 }
 
-fn is_end(byte: &u8) -> bool {
+fn is_newline(byte: &u8) -> bool {
     *byte == b'\n'
 }
 
-fn hunk(group: &[DiffOp], first: usize, old: &[&[u8]], new: &[&[u8]]) -> DiffHunk {
+fn build_hunk(group: &[DiffOp], first: usize, old: &[&[u8]], new: &[&[u8]]) -> DiffHunk {
     let mut out = DiffHunk { old_start: 0, old_lines: 0, new_start: 0, new_lines: 0, lines: Vec::new() };
     if let Some(op) = group.first() {
         out.old_start = first + op.old_range().start + 1;
@@ -54,13 +56,13 @@ fn hunk(group: &[DiffOp], first: usize, old: &[&[u8]], new: &[&[u8]]) -> DiffHun
         out.new_lines += op.new_range().len();
         let (removed, added) = match op.tag() {
             DiffTag::Equal => {
-                add(&mut out.lines, ' ', old.get(op.old_range()));
+                push_lines(&mut out.lines, ' ', old.get(op.old_range()));
                 continue;
             }
             DiffTag::Delete | DiffTag::Insert | DiffTag::Replace => (op.old_range(), op.new_range()),
         };
-        add(&mut out.lines, '-', old.get(removed));
-        add(&mut out.lines, '+', new.get(added));
+        push_lines(&mut out.lines, '-', old.get(removed));
+        push_lines(&mut out.lines, '+', new.get(added));
     }
     // By custom an empty side is said to start at the line before.
     out.old_start -= usize::from(out.old_lines == 0 && out.old_start > 0);
@@ -68,7 +70,7 @@ fn hunk(group: &[DiffOp], first: usize, old: &[&[u8]], new: &[&[u8]]) -> DiffHun
     out
 }
 
-fn add(lines: &mut Vec<String>, sign: char, some: Option<&[&[u8]]>) {
+fn push_lines(lines: &mut Vec<String>, sign: char, some: Option<&[&[u8]]>) {
     for line in some.unwrap_or_default() {
         let text = String::from_utf8_lossy(line);
         match text.strip_suffix('\n') {
@@ -82,10 +84,10 @@ fn add(lines: &mut Vec<String>, sign: char, some: Option<&[&[u8]]>) {
 }
 
 /// Where the two begin and cease to differ, widened to whole lines and some lines of context.
-fn middle(old: &[u8], new: &[u8]) -> (usize, usize, usize) {
-    let same = common(old.chunks(4096), new.chunks(4096), old.iter(), new.iter());
+fn changed_range(old: &[u8], new: &[u8]) -> (usize, usize, usize) {
+    let same = common_len(old.chunks(4096), new.chunks(4096), old.iter(), new.iter());
     let mut start = old.get(..same).unwrap_or_default().len();
-    for _ in 0..=CONTEXT {
+    for _ in 0..=CONTEXT_LINES {
         start = memchr::memrchr(b'\n', old.get(..start).unwrap_or_default()).unwrap_or(0);
         if start == 0 {
             break;
@@ -95,10 +97,14 @@ fn middle(old: &[u8], new: &[u8]) -> (usize, usize, usize) {
         start += 1;
     }
     let (old_rest, new_rest) = (old.get(start..).unwrap_or_default(), new.get(start..).unwrap_or_default());
-    let mut tail =
-        common(old_rest.rchunks(4096), new_rest.rchunks(4096), old_rest.iter().rev(), new_rest.iter().rev());
+    let mut tail = common_len(
+        old_rest.rchunks(4096),
+        new_rest.rchunks(4096),
+        old_rest.iter().rev(),
+        new_rest.iter().rev(),
+    );
     // The tail must begin after a line end, and leave the context to the middle.
-    for _ in 0..=CONTEXT {
+    for _ in 0..=CONTEXT_LINES {
         let from = old_rest.len() - tail;
         match memchr::memchr(b'\n', old_rest.get(from..).unwrap_or_default()) {
             Some(end) => tail -= end + 1,
@@ -112,7 +118,7 @@ fn middle(old: &[u8], new: &[u8]) -> (usize, usize, usize) {
 }
 
 /// How many bytes are the same: by large pieces first, which compares at the speed of memory.
-fn common<'a>(
+fn common_len<'a>(
     old_pieces: impl Iterator<Item = &'a [u8]>,
     new_pieces: impl Iterator<Item = &'a [u8]>,
     old: impl Iterator<Item = &'a u8>,
@@ -127,14 +133,14 @@ fn common<'a>(
 }
 
 /// Added and removed lines.
-pub(crate) fn tally(hunks: &[DiffHunk]) -> (usize, usize) {
+pub(crate) fn count_hunk_lines(hunks: &[DiffHunk]) -> (usize, usize) {
     let count =
         |sign| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| line.starts_with(sign)).count();
     (count('+'), count('-'))
 }
 
 /// Hunks as people and models know them, at most so many lines.
-pub(crate) fn render(hunks: &[DiffHunk], most_lines: usize) -> String {
+pub(crate) fn render_hunks(hunks: &[DiffHunk], most_lines: usize) -> String {
     let mut lines = Vec::new();
     // Where every line ends in CRLF the carriage returns say nothing.
     let crlf = hunks.iter().flat_map(|hunk| &hunk.lines).all(|line| line.ends_with('\r'));
@@ -143,7 +149,8 @@ pub(crate) fn render(hunks: &[DiffHunk], most_lines: usize) -> String {
             "@@ -{},{} +{},{} @@",
             hunk.old_start, hunk.old_lines, hunk.new_start, hunk.new_lines
         ));
-        let shown = |line: &str| if crlf { cut(line.trim_end_matches('\r')) } else { cut(line) };
+        let shown =
+            |line: &str| if crlf { truncate_line(line.trim_end_matches('\r')) } else { truncate_line(line) };
         lines.extend(hunk.lines.iter().map(|line| shown(line)));
     }
     let left = lines.len().saturating_sub(most_lines);
@@ -154,7 +161,7 @@ pub(crate) fn render(hunks: &[DiffHunk], most_lines: usize) -> String {
     lines.join("\n")
 }
 
-fn cut(line: &str) -> String {
+fn truncate_line(line: &str) -> String {
     match line.char_indices().nth(500) {
         Some((at, _)) => format!("{}…", line.get(..at).unwrap_or(line)),
         None => line.to_owned(),
@@ -168,20 +175,22 @@ pub fn unified_diff(path: &str, old: Option<&[u8]>, new: Option<&[u8]>, most_lin
         None => "/dev/null".to_owned(),
     };
     let head = format!("--- {}\n+++ {}", side(old, 'a'), side(new, 'b'));
-    let (before, after) = (decode(old.unwrap_or_default()), decode(new.unwrap_or_default()));
+    let (before, after) = (decode_text(old.unwrap_or_default()), decode_text(new.unwrap_or_default()));
     match (before, after) {
-        (Ok((old, _)), Ok((new, _))) => format!("{head}\n{}", render(&hunks(&old, &new), most_lines)),
-        _ => format!("{head}\n[not text: {} bytes, then {} bytes]", len(old), len(new)),
+        (Ok((old, _)), Ok((new, _))) => {
+            format!("{head}\n{}", render_hunks(&diff_hunks(&old, &new), most_lines))
+        }
+        _ => format!("{head}\n[not text: {} bytes, then {} bytes]", content_len(old), content_len(new)),
     }
 }
 
 /// Added and removed lines between two texts; `None` where one is no text.
 pub fn count_changed_lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
-    let ((old, _), (new, _)) = (decode(old).ok()?, decode(new).ok()?);
-    Some(tally(&hunks(&old, &new)))
+    let ((old, _), (new, _)) = (decode_text(old).ok()?, decode_text(new).ok()?);
+    Some(count_hunk_lines(&diff_hunks(&old, &new)))
 }
 
-fn len(content: Option<&[u8]>) -> usize {
+fn content_len(content: Option<&[u8]>) -> usize {
     content.map_or(0, <[u8]>::len)
 }
 
@@ -230,7 +239,7 @@ mod tests {
                 text
             };
             let (old, new) = (whole(&old, ends.0), whole(&new, ends.1));
-            let hunks = hunks(old.as_bytes(), new.as_bytes());
+            let hunks = diff_hunks(old.as_bytes(), new.as_bytes());
             prop_assert_eq!(patched(&old, &hunks), new.clone());
             prop_assert_eq!(hunks.is_empty(), old == new);
         }
@@ -238,7 +247,7 @@ mod tests {
 
     #[test]
     fn carriage_returns_are_shown_only_where_they_tell_something() {
-        let diff = |old: &str, new: &str| render(&hunks(old.as_bytes(), new.as_bytes()), 100);
+        let diff = |old: &str, new: &str| render_hunks(&diff_hunks(old.as_bytes(), new.as_bytes()), 100);
         assert_eq!(diff("a\r\nb\r\n", "a\r\nc\r\n"), "@@ -1,2 +1,2 @@\n a\n-b\n+c");
         assert_eq!(diff("a\r\n", "a\n"), "@@ -1,1 +1,1 @@\n-a\r\n+a");
     }

@@ -1,30 +1,30 @@
 //! `Glob` and `glob`: files by name.
 
-use crate::search_words::{
-    Page, SearchPathFormatter, bytes_needed, counted, run_search, search_notices, search_refusal,
-    selection_refusal,
+use crate::search_output::{
+    SearchPathFormatter, SearchResultPage, bytes_needed, format_count, run_search, search_notices,
+    search_refusal, selection_refusal,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::time::Instant;
-use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_os::FileProblem;
 use toolgate_os::search::{
-    Bare, Dotted, NameOrder, NamePattern, NameSearchResult, ResultLimit, Selection, Selector, find_names,
-    split_literal_directories,
+    BareGlobScope, DotfileHandling, FileSelection, FileSelector, NameOrder, NameSearchResult, PathGlob,
+    ResultLimit, find_names, split_literal_directories,
 };
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, Refusal, Scope};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
 
 /// Files that the claude face gives.
-const MOST_FILES: usize = 100;
-const MOST_CHARS: usize = 30_000;
+const MAX_FILES: usize = 100;
+const MAX_RESULT_CHARS: usize = 30_000;
 /// What nobody looks for by name, and what would fill every answer.
 const REPOSITORY: &[&str] = &[".git"];
 const REPOSITORY_AND_PACKAGES: &[&str] = &[".git", "node_modules"];
 
 /// The claude face: newest first, everything that is there.
-pub(crate) struct Glob;
+pub(crate) struct GlobTool;
 
 /// Input of [`Glob`].
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -36,11 +36,11 @@ pub(crate) struct GlobInput {
     path: Option<String>,
 }
 
-impl Tool for Glob {
+impl Tool for GlobTool {
     type Input = GlobInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "Glob",
             "Finds files by a glob with `*`, `**`, `?`, `{a,b}` and `[a-z]`, those changed last first, 100 at \
              most. Ignored and hidden files are found as well; only what is inside `.git` is not. Use Grep to \
@@ -48,7 +48,7 @@ impl Tool for Glob {
         )
         .read_only();
         spec.title = "Find files".to_owned();
-        spec.max_result_chars = MOST_CHARS + 1_000;
+        spec.max_result_chars = MAX_RESULT_CHARS + 1_000;
         spec.input_examples =
             vec![json!({ "pattern": "**/*.{ts,tsx}" }), json!({ "pattern": "*.toml", "path": "/project" })];
         spec
@@ -58,24 +58,24 @@ impl Tool for Glob {
         check_pattern(&input.pattern)
     }
 
-    fn intent(&self, input: &GlobInput, scene: &Scene) -> Intent {
-        looking(&input.pattern, &place(scene, input.path.as_deref(), &input.pattern))
+    fn intent(&self, input: &GlobInput, scene: &CallContext) -> Intent {
+        glob_intent(&input.pattern, &glob_target(scene, input.path.as_deref(), &input.pattern))
     }
 
     async fn run(&self, input: GlobInput, cleared: Cleared) -> CallResult {
         let began = Instant::now();
-        let place = place(cleared.scene(), input.path.as_deref(), &input.pattern);
-        let selection = Selection {
+        let place = glob_target(cleared.context(), input.path.as_deref(), &input.pattern);
+        let selection = FileSelection {
             ignored: true,
-            dotted: Dotted::Take,
-            never: if input.pattern.contains(".git/") { &[] } else { REPOSITORY },
-            ..Selection::default()
+            dotted: DotfileHandling::Include,
+            excluded_directories: if input.pattern.contains(".git/") { &[] } else { REPOSITORY },
+            ..FileSelection::default()
         };
-        let order = NameOrder::Newest { most: MOST_FILES };
-        let answer = find(&cleared, &place, Bare::Anywhere, selection, order).await?;
+        let order = NameOrder::Newest { limit: MAX_FILES };
+        let answer = find_files(&cleared, &place, BareGlobScope::Anywhere, selection, order).await?;
         let paths = SearchPathFormatter::for_search(&cleared, &place.directory, false);
         let total = answer.total.unwrap_or_default();
-        let filenames: Vec<String> = answer.files.iter().map(|file| paths.of(file)).collect();
+        let filenames: Vec<String> = answer.files.iter().map(|file| paths.format_path(file)).collect();
         let truncated = total > filenames.len() as u64;
 
         let mut lines = filenames.clone();
@@ -88,7 +88,7 @@ impl Tool for Glob {
                 filenames.len()
             ));
         }
-        lines.extend(search_notices(&answer.aside, &paths));
+        lines.extend(search_notices(&answer.skipped, &paths));
         let structured = json!({
             "durationMs": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             "numFiles": filenames.len(),
@@ -97,7 +97,9 @@ impl Tool for Glob {
             "totalMatches": total,
             "countIsComplete": true,
         });
-        Ok(Output::text(lines.join("\n")).display(found(filenames.len(), Some(total))).structured(structured))
+        Ok(Output::text(lines.join("\n"))
+            .display(found_summary(filenames.len(), Some(total)))
+            .structured(structured))
     }
 }
 
@@ -129,8 +131,8 @@ pub(crate) struct PlainGlobInput {
 impl Tool for PlainGlobTool {
     type Input = PlainGlobInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "glob",
             "Finds files by name. Takes globs with `*`, `**`, `?`, `{a,b}` and `[a-z]`, seen from the directory, and \
              gives the paths of matching files in the order of their names. What .gitignore leaves out is not found, \
@@ -139,7 +141,7 @@ impl Tool for PlainGlobTool {
         .read_only();
         spec.title = "Find files".to_owned();
         spec.family = Some("Glob".to_owned());
-        spec.max_result_chars = MOST_CHARS + 1_000;
+        spec.max_result_chars = MAX_RESULT_CHARS + 1_000;
         spec.input_examples = vec![json!({ "pattern": "**/*.ts", "directory": "src", "maxResults": 50 })];
         spec
     }
@@ -148,18 +150,18 @@ impl Tool for PlainGlobTool {
         check_pattern(&input.pattern)
     }
 
-    fn intent(&self, input: &PlainGlobInput, scene: &Scene) -> Intent {
-        looking(&input.pattern, &plain_glob_target(scene, input.directory.as_deref(), &input.pattern))
+    fn intent(&self, input: &PlainGlobInput, scene: &CallContext) -> Intent {
+        glob_intent(&input.pattern, &plain_glob_target(scene, input.directory.as_deref(), &input.pattern))
     }
 
     async fn run(&self, input: PlainGlobInput, cleared: Cleared) -> CallResult {
-        let place = plain_glob_target(cleared.scene(), input.directory.as_deref(), &input.pattern);
+        let place = plain_glob_target(cleared.context(), input.directory.as_deref(), &input.pattern);
         let (below, _) = split_literal_directories(&place.pattern);
-        let selection = Selection {
-            dotted: if input.include_hidden { Dotted::Take } else { Dotted::Leave },
-            never: REPOSITORY_AND_PACKAGES,
+        let selection = FileSelection {
+            dotted: if input.include_hidden { DotfileHandling::Include } else { DotfileHandling::Exclude },
+            excluded_directories: REPOSITORY_AND_PACKAGES,
             below: (!below.is_empty()).then(|| below.to_owned()),
-            ..Selection::default()
+            ..FileSelection::default()
         };
         let offset = input.offset as usize;
         let limit = input.max_results.map_or(usize::MAX, |most| most as usize);
@@ -167,9 +169,15 @@ impl Tool for PlainGlobTool {
             units: offset.saturating_add(limit).saturating_add(1),
             bytes: bytes_needed(offset),
         };
-        let answer = find(&cleared, &place, Bare::Here, selection, NameOrder::Path(need)).await?;
+        let answer =
+            find_files(&cleared, &place, BareGlobScope::Here, selection, NameOrder::Path(need)).await?;
         let paths = SearchPathFormatter::for_search(&cleared, &place.directory, input.absolute_paths);
-        let page = Page::of(answer.files.iter().map(|file| paths.of(file)), offset, limit, MOST_CHARS);
+        let page = SearchResultPage::from_lines(
+            answer.files.iter().map(|file| paths.format_path(file)),
+            offset,
+            limit,
+            MAX_RESULT_CHARS,
+        );
 
         let files: Vec<&str> = if page.shown > 0 { page.text.split('\n').collect() } else { Vec::new() };
         let mut lines = vec![page.text.clone()];
@@ -185,15 +193,17 @@ impl Tool for PlainGlobTool {
                 lines.push("[hidden files were left out; set `includeHidden` to find them]".to_owned());
             }
         }
-        lines.extend(page.notice("files", offset, answer.total, "offset"));
-        lines.extend(search_notices(&answer.aside, &paths));
+        lines.extend(page.continuation_notice("files", offset, answer.total, "offset"));
+        lines.extend(search_notices(&answer.skipped, &paths));
         let structured = json!({ "files": files, "truncated": page.has_more(), "total": answer.total });
-        Ok(Output::text(lines.join("\n")).display(found(page.shown, answer.total)).structured(structured))
+        Ok(Output::text(lines.join("\n"))
+            .display(found_summary(page.shown, answer.total))
+            .structured(structured))
     }
 }
 
 /// Where to look, and for what.
-struct Place {
+struct GlobTarget {
     directory: AbsPath,
     pattern: String,
     /// The pattern named directories, so what is left of it speaks of that directory only.
@@ -201,32 +211,36 @@ struct Place {
 }
 
 /// The directories that a pattern names literally are a part of where.
-fn place(scene: &Scene, directory: Option<&str>, pattern: &str) -> Place {
-    let base = scene.path(directory.unwrap_or("."));
+fn glob_target(scene: &CallContext, directory: Option<&str>, pattern: &str) -> GlobTarget {
+    let base = scene.absolute_path(directory.unwrap_or("."));
     let (literal, rest) = split_literal_directories(pattern);
     let directory = match literal.strip_prefix("~/").zip(scene.workspace.home.as_ref()) {
         Some((below, home)) => home.join(below),
         None => base.join(literal),
     };
-    Place { directory, pattern: rest.to_owned(), anchored: !literal.is_empty() }
+    GlobTarget { directory, pattern: rest.to_owned(), anchored: !literal.is_empty() }
 }
 
 /// The same for a search that minds ignore files and hidden directories: those on the way count as well, so it starts
 /// where it was told to, unless the pattern leads elsewhere.
-fn plain_glob_target(scene: &Scene, directory: Option<&str>, pattern: &str) -> Place {
+fn plain_glob_target(scene: &CallContext, directory: Option<&str>, pattern: &str) -> GlobTarget {
     let (literal, _) = split_literal_directories(pattern);
     let leads_elsewhere = literal.starts_with('/')
         || literal.starts_with("~/")
         || literal.split('/').any(|name| name == "." || name == "..");
     if leads_elsewhere {
-        return place(scene, directory, pattern);
+        return glob_target(scene, directory, pattern);
     }
-    Place { directory: scene.path(directory.unwrap_or(".")), pattern: pattern.to_owned(), anchored: false }
+    GlobTarget {
+        directory: scene.absolute_path(directory.unwrap_or(".")),
+        pattern: pattern.to_owned(),
+        anchored: false,
+    }
 }
 
-fn looking(pattern: &str, place: &Place) -> Intent {
+fn glob_intent(pattern: &str, place: &GlobTarget) -> Intent {
     let path = place.directory.clone();
-    Intent::new(format!("find files matching `{pattern}`"), [Effect::Read { path, scope: Scope::Tree }])
+    Intent::new(format!("find files matching `{pattern}`"), [Effect::Read { path, scope: PathScope::Tree }])
 }
 
 fn check_pattern(pattern: &str) -> Result<(), Refusal> {
@@ -237,19 +251,20 @@ fn check_pattern(pattern: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-async fn find(
+async fn find_files(
     cleared: &Cleared,
-    place: &Place,
-    bare: Bare,
-    selection: Selection,
+    place: &GlobTarget,
+    bare: BareGlobScope,
+    selection: FileSelection,
     order: NameOrder,
 ) -> Result<NameSearchResult, Refusal> {
-    let bare = if place.anchored { Bare::Here } else { bare };
+    let bare = if place.anchored { BareGlobScope::Here } else { bare };
     let pattern =
-        NamePattern::new(&place.pattern, bare).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
-    let selector = Selector::new(&selection).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
+        PathGlob::new(&place.pattern, bare).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
+    let selector =
+        FileSelector::new(&selection).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
     let failed = |problem| search_refusal(cleared, &place.directory, problem, Code::Glob);
-    let tree = match cleared.files().tree(&place.directory, Scope::Tree) {
+    let tree = match cleared.files().search_tree(&place.directory, PathScope::Tree) {
         Err(FileProblem::Missing | FileProblem::NotDirectory) if place.anchored => None,
         tree => Some(tree.map_err(|problem| failed(problem.into()))?),
     };
@@ -260,8 +275,8 @@ async fn find(
     run_search(cleared, move |stop| find_names(&tree, &selector, &pattern, order, stop)).await.map_err(failed)
 }
 
-fn found(shown: usize, total: Option<u64>) -> String {
-    let files = counted(shown as u64, "file", "files").unwrap_or_else(|| "no files".to_owned());
+fn found_summary(shown: usize, total: Option<u64>) -> String {
+    let files = format_count(shown as u64, "file", "files").unwrap_or_else(|| "no files".to_owned());
     match total {
         Some(total) if total > shown as u64 => format!("found {total} files (showing {shown})"),
         Some(_) => format!("found {files}"),

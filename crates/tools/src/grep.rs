@@ -2,28 +2,28 @@
 
 mod render;
 
-use crate::search_words::{
-    Page, SearchPathFormatter, bytes_needed, counted, run_search, search_notices, search_refusal,
-    selection_refusal,
+use crate::search_output::{
+    SearchPathFormatter, SearchResultPage, bytes_needed, format_count, run_search, search_notices,
+    search_refusal, selection_refusal,
 };
 use render::GrepRenderer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_os::search::{
-    Case, ContentSearchResult, Dotted, Line, LineOutputOptions, Lines, Pattern, PatternProblem, ResultLimit,
-    Selection, Selector, Show, search_content,
+    CaseSensitivity, ContentOutputKind, ContentSearchResult, DotfileHandling, FileSelection, FileSelector,
+    LineMode, LineOutputOptions, PatternProblem, ResultLimit, ResultLine, SearchPattern, search_content,
 };
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, Refusal, Scope};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
 
-const MOST_CHARS: usize = 20_000;
+const MAX_RESULT_CHARS: usize = 20_000;
 const DEFAULT_LIMIT: usize = 250;
 /// What the plain face does not look into unless it is told to.
 const REPOSITORY_AND_PACKAGES: &[&str] = &[".git", "node_modules"];
 
 /// The claude face: ripgrep's fields.
-pub(crate) struct Grep;
+pub(crate) struct GrepTool;
 
 /// Input of [`Grep`].
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -89,11 +89,11 @@ pub(crate) enum GrepOutputMode {
     Count,
 }
 
-impl Tool for Grep {
+impl Tool for GrepTool {
     type Input = GrepInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "Grep",
             "Searches in the content of files with a regular expression, and gives paths, lines or counts in the order \
              of paths; `offset` goes on where a page ended. What .gitignore leaves out, hidden files and binary files \
@@ -101,7 +101,7 @@ impl Tool for Grep {
         )
         .read_only();
         spec.title = "Search files".to_owned();
-        spec.max_result_chars = MOST_CHARS + 1_000;
+        spec.max_result_chars = MAX_RESULT_CHARS + 1_000;
         spec.input_examples = vec![
             json!({ "pattern": "fn\\s+main", "type": "rust" }),
             json!({ "pattern": "TODO", "path": "src", "output_mode": "content", "-C": 2, "head_limit": 50 }),
@@ -109,18 +109,18 @@ impl Tool for Grep {
         spec
     }
 
-    fn intent(&self, input: &GrepInput, scene: &Scene) -> Intent {
-        searching(&input.pattern, scene.path(input.path.as_deref().unwrap_or(".")))
+    fn intent(&self, input: &GrepInput, scene: &CallContext) -> Intent {
+        grep_intent(&input.pattern, scene.absolute_path(input.path.as_deref().unwrap_or(".")))
     }
 
     async fn run(&self, input: GrepInput, cleared: Cleared) -> CallResult {
         let mode = input.output_mode.unwrap_or(GrepOutputMode::FilesWithMatches);
         let around = input.context.or(input.around).unwrap_or(0);
         let show = match (mode, input.only_matching) {
-            (GrepOutputMode::FilesWithMatches, _) => Show::Files,
-            (GrepOutputMode::Count, false) => Show::LineCounts,
-            (GrepOutputMode::Count, true) => Show::MatchCounts,
-            (GrepOutputMode::Content, only_matching) => Show::Lines(LineOutputOptions {
+            (GrepOutputMode::FilesWithMatches, _) => ContentOutputKind::Files,
+            (GrepOutputMode::Count, false) => ContentOutputKind::LineCounts,
+            (GrepOutputMode::Count, true) => ContentOutputKind::MatchCounts,
+            (GrepOutputMode::Content, only_matching) => ContentOutputKind::Lines(LineOutputOptions {
                 before: input.before.unwrap_or(around) as usize,
                 after: input.after.unwrap_or(around) as usize,
                 numbers: input.numbers.unwrap_or(true),
@@ -133,14 +133,14 @@ impl Tool for Grep {
             Some(limit) => limit as usize,
         };
         let offset = input.offset.unwrap_or(0) as usize;
-        let path = cleared.scene().path(input.path.as_deref().unwrap_or("."));
-        let asked = Asked {
-            case: if input.ignore_case { Case::Insensitive } else { Case::Sensitive },
-            lines: if input.multiline { Lines::Many } else { Lines::One },
-            selection: Selection {
+        let path = cleared.context().absolute_path(input.path.as_deref().unwrap_or("."));
+        let asked = GrepRequest {
+            case: if input.ignore_case { CaseSensitivity::Insensitive } else { CaseSensitivity::Sensitive },
+            lines: if input.multiline { LineMode::Multi } else { LineMode::Single },
+            selection: FileSelection {
                 globs: input.glob.as_deref().map(split_globs).unwrap_or_default(),
                 types: input.file_type.clone().into_iter().collect(),
-                ..Selection::default()
+                ..FileSelection::default()
             },
             show: show.clone(),
             need: ResultLimit {
@@ -149,7 +149,7 @@ impl Tool for Grep {
             },
             pattern: input.pattern,
         };
-        let answer = search(&cleared, &path, asked).await?;
+        let answer = run_grep(&cleared, &path, asked).await?;
         let paths = SearchPathFormatter::for_search(&cleared, &path, false);
         let rendered = GrepRenderer {
             answer: &answer,
@@ -157,7 +157,7 @@ impl Tool for Grep {
             show: &show,
             offset,
             limit,
-            most_chars: MOST_CHARS,
+            max_chars: MAX_RESULT_CHARS,
         };
         Ok(rendered.output(mode))
     }
@@ -193,8 +193,8 @@ pub(crate) struct PlainGrepInput {
 impl Tool for PlainGrepTool {
     type Input = PlainGrepInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "grep",
             "Searches in the content of files with a regular expression, and gives each matching line as \
              `path:line: text`, in the order of paths. What .gitignore leaves out, hidden files, binary files and \
@@ -203,54 +203,61 @@ impl Tool for PlainGrepTool {
         .read_only();
         spec.title = "Search files".to_owned();
         spec.family = Some("Grep".to_owned());
-        spec.max_result_chars = MOST_CHARS + 1_000;
+        spec.max_result_chars = MAX_RESULT_CHARS + 1_000;
         spec.input_examples = vec![
             json!({ "pattern": "TODO|TODO", "directory": "src", "filePattern": "*.ts", "maxResults": 50 }),
         ];
         spec
     }
 
-    fn intent(&self, input: &PlainGrepInput, scene: &Scene) -> Intent {
-        searching(&input.pattern, scene.path(input.directory.as_deref().unwrap_or(".")))
+    fn intent(&self, input: &PlainGrepInput, scene: &CallContext) -> Intent {
+        grep_intent(&input.pattern, scene.absolute_path(input.directory.as_deref().unwrap_or(".")))
     }
 
     async fn run(&self, input: PlainGrepInput, cleared: Cleared) -> CallResult {
         let offset = input.offset as usize;
         let limit = input.max_results.map_or(usize::MAX, |most| most as usize);
-        let path = cleared.scene().path(input.directory.as_deref().unwrap_or("."));
-        let asked = Asked {
+        let path = cleared.context().absolute_path(input.directory.as_deref().unwrap_or("."));
+        let asked = GrepRequest {
             pattern: input.pattern,
-            case: if input.case_sensitive { Case::Sensitive } else { Case::Insensitive },
-            lines: Lines::One,
-            selection: Selection {
-                dotted: Dotted::Leave,
-                never: REPOSITORY_AND_PACKAGES,
-                only: input.file_pattern,
-                ..Selection::default()
+            case: if input.case_sensitive {
+                CaseSensitivity::Sensitive
+            } else {
+                CaseSensitivity::Insensitive
             },
-            show: Show::Lines(LineOutputOptions { numbers: true, ..LineOutputOptions::default() }),
+            lines: LineMode::Single,
+            selection: FileSelection {
+                dotted: DotfileHandling::Exclude,
+                excluded_directories: REPOSITORY_AND_PACKAGES,
+                only: input.file_pattern,
+                ..FileSelection::default()
+            },
+            show: ContentOutputKind::Lines(LineOutputOptions {
+                numbers: true,
+                ..LineOutputOptions::default()
+            }),
             need: ResultLimit {
                 units: offset.saturating_add(limit).saturating_add(1),
                 bytes: bytes_needed(offset),
             },
         };
-        let answer = search(&cleared, &path, asked).await?;
+        let answer = run_grep(&cleared, &path, asked).await?;
         let paths = SearchPathFormatter::for_search(&cleared, &path, input.absolute_paths);
-        let matches: Vec<(String, &Line)> = answer
+        let matches: Vec<(String, &ResultLine)> = answer
             .files
             .iter()
-            .flat_map(|(file, hits)| hits.lines.iter().map(|line| (paths.of(file), line)))
+            .flat_map(|(file, hits)| hits.lines.iter().map(|line| (paths.format_path(file), line)))
             .collect();
-        let lines = matches.iter().map(|(file, line)| format!("{file}:{}: {}", number(line), line.text));
-        let page = Page::of(lines, offset, limit, MOST_CHARS);
+        let lines = matches.iter().map(|(file, line)| format!("{file}:{}: {}", line_number(line), line.text));
+        let page = SearchResultPage::from_lines(lines, offset, limit, MAX_RESULT_CHARS);
 
         let mut text = vec![page.text.clone()];
         if page.shown == 0 {
             text = vec!["no matches found".to_owned()];
         }
         let total = answer.complete.then_some(matches.len() as u64);
-        text.extend(page.notice("matches", offset, total, "offset"));
-        text.extend(search_notices(&answer.aside, &paths));
+        text.extend(page.continuation_notice("matches", offset, total, "offset"));
+        text.extend(search_notices(&answer.skipped, &paths));
         let shown: Vec<Value> = matches
             .iter()
             .skip(offset)
@@ -259,41 +266,47 @@ impl Tool for PlainGrepTool {
             .collect();
         let structured = json!({ "matches": shown, "truncated": page.has_more() || !answer.complete });
         let display =
-            counted(page.shown as u64, "match", "matches").unwrap_or_else(|| "no matches".to_owned());
+            format_count(page.shown as u64, "match", "matches").unwrap_or_else(|| "no matches".to_owned());
         Ok(Output::text(text.join("\n")).display(format!("found {display}")).structured(structured))
     }
 }
 
 /// A search, whichever face asked for it.
-struct Asked {
+struct GrepRequest {
     pattern: String,
-    case: Case,
-    lines: Lines,
-    selection: Selection,
-    show: Show,
+    case: CaseSensitivity,
+    lines: LineMode,
+    selection: FileSelection,
+    show: ContentOutputKind,
     need: ResultLimit,
 }
 
-async fn search(cleared: &Cleared, path: &AbsPath, asked: Asked) -> Result<ContentSearchResult, Refusal> {
-    let Asked { pattern, case, lines, selection, show, need } = asked;
-    let selector = Selector::new(&selection).map_err(|problem| selection_refusal(&problem, Code::Grep))?;
+async fn run_grep(
+    cleared: &Cleared,
+    path: &AbsPath,
+    asked: GrepRequest,
+) -> Result<ContentSearchResult, Refusal> {
+    let GrepRequest { pattern, case, lines, selection, show, need } = asked;
+    let selector =
+        FileSelector::new(&selection).map_err(|problem| selection_refusal(&problem, Code::Grep))?;
     let failed = |problem| search_refusal(cleared, path, problem, Code::Grep);
-    let tree = cleared.files().tree(path, Scope::Tree).map_err(|problem| failed(problem.into()))?;
+    let tree =
+        cleared.files().search_tree(path, PathScope::Tree).map_err(|problem| failed(problem.into()))?;
     // Making a large pattern ready takes its time as well.
-    let answer = run_search(cleared, move |stop| match Pattern::new(&pattern, case, lines) {
+    let answer = run_search(cleared, move |stop| match SearchPattern::new(&pattern, case, lines) {
         Ok(pattern) => search_content(&tree, &selector, &pattern, &show, need, stop).map(Ok),
         Err(problem) => Ok(Err(problem)),
     });
     answer.await.map_err(failed)?.map_err(pattern_refusal)
 }
 
-fn searching(pattern: &str, path: AbsPath) -> Intent {
+fn grep_intent(pattern: &str, path: AbsPath) -> Intent {
     let summary = format!("search for `{pattern}` in {path}");
-    Intent::new(summary, [Effect::Read { path, scope: Scope::Tree }])
+    Intent::new(summary, [Effect::Read { path, scope: PathScope::Tree }])
 }
 
 fn pattern_refusal(problem: PatternProblem) -> Refusal {
-    let PatternProblem { reason, picture, hint } = problem;
+    let PatternProblem { reason, snippet: picture, hint } = problem;
     let picture = picture.map_or_else(String::new, |picture| format!("\n{picture}"));
     Refusal::new(Code::Grep, format!("{reason}{picture}")).hint(hint)
 }
@@ -319,7 +332,7 @@ fn split_globs(text: &str) -> Vec<String> {
     globs
 }
 
-fn number(line: &Line) -> u64 {
+fn line_number(line: &ResultLine) -> u64 {
     line.number.unwrap_or_default()
 }
 

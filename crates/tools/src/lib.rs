@@ -20,22 +20,22 @@ mod task_output;
 mod task_stop;
 mod write;
 
-mod change_words;
+mod change_report;
 mod changed_files;
 mod diff;
-mod file_words;
+mod file_refusal;
 mod notebook;
 mod read_state;
-mod search_words;
-mod settings_check;
+mod schema_check;
+mod search_output;
 mod shell;
-mod text;
+mod text_encoding;
 
 pub use changed_files::{ChangedFile, FileChange, changed_files, changed_files_after_quiet, watch_reads};
 pub use diff::{count_changed_lines, unified_diff};
 pub use read_state::{ReadState, seed_read_state};
-pub use settings_check::SchemaCheck;
-pub use shell::{OnTimeout, SandboxSettings, Surroundings, background_tasks, surround};
+pub use schema_check::SchemaCheck;
+pub use shell::{OnTimeout, SandboxSettings, ShellConfig, background_tasks, set_shell_config};
 
 use toolgate_gate::{Gate, RegisterError, Tool};
 use toolgate_proto::SourceId;
@@ -75,7 +75,7 @@ impl std::str::FromStr for Toolset {
 }
 
 /// A tool that ships with toolgate.
-pub struct Builtin {
+pub struct BuiltinTool {
     /// The toolsets it is in.
     pub toolsets: &'static [Toolset],
     register: fn(&Gate) -> Result<(), RegisterError>,
@@ -86,28 +86,31 @@ const PLAIN: &[Toolset] = &[Toolset::Plain];
 const BOTH: &[Toolset] = &Toolset::ALL;
 
 /// Every built-in tool.
-pub const BUILTINS: &[Builtin] = &[
-    Builtin { toolsets: BOTH, register: |gate| add(gate, ls::LsTool) },
-    Builtin { toolsets: CLAUDE, register: |gate| add(gate, glob::Glob) },
-    Builtin { toolsets: PLAIN, register: |gate| add(gate, glob::PlainGlobTool) },
-    Builtin { toolsets: CLAUDE, register: |gate| add(gate, grep::Grep) },
-    Builtin { toolsets: PLAIN, register: |gate| add(gate, grep::PlainGrepTool) },
-    Builtin { toolsets: CLAUDE, register: |gate| add(gate, read::Read) },
-    Builtin { toolsets: PLAIN, register: |gate| add(gate, read::ReadFile) },
-    Builtin { toolsets: BOTH, register: |gate| add(gate, read::ReadManyFilesTool) },
-    Builtin { toolsets: CLAUDE, register: |gate| add(gate, write::Write) },
-    Builtin { toolsets: PLAIN, register: |gate| add(gate, write::WriteFileTool) },
-    Builtin { toolsets: CLAUDE, register: |gate| add(gate, edit::Edit) },
-    Builtin { toolsets: CLAUDE, register: |gate| add(gate, edit::MultiEditTool) },
-    Builtin { toolsets: PLAIN, register: |gate| add(gate, edit::EditFileTool) },
-    Builtin { toolsets: CLAUDE, register: |gate| add(gate, notebook_edit::NotebookEditTool) },
-    Builtin { toolsets: CLAUDE, register: |gate| add(gate, bash::Bash) },
-    Builtin { toolsets: PLAIN, register: |gate| add(gate, bash::ShellTool) },
-    Builtin { toolsets: BOTH, register: |gate| add(gate, task_output::TaskOutputTool) },
-    Builtin { toolsets: BOTH, register: |gate| add(gate, task_stop::TaskStopTool) },
+pub const BUILTINS: &[BuiltinTool] = &[
+    BuiltinTool { toolsets: BOTH, register: |gate| register_builtin(gate, ls::LsTool) },
+    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, glob::GlobTool) },
+    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, glob::PlainGlobTool) },
+    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, grep::GrepTool) },
+    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, grep::PlainGrepTool) },
+    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, read::ReadTool) },
+    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, read::ReadFileTool) },
+    BuiltinTool { toolsets: BOTH, register: |gate| register_builtin(gate, read::ReadManyFilesTool) },
+    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, write::WriteTool) },
+    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, write::WriteFileTool) },
+    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, edit::EditTool) },
+    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, edit::MultiEditTool) },
+    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, edit::EditFileTool) },
+    BuiltinTool {
+        toolsets: CLAUDE,
+        register: |gate| register_builtin(gate, notebook_edit::NotebookEditTool),
+    },
+    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, bash::BashTool) },
+    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, bash::ShellTool) },
+    BuiltinTool { toolsets: BOTH, register: |gate| register_builtin(gate, task_output::TaskOutputTool) },
+    BuiltinTool { toolsets: BOTH, register: |gate| register_builtin(gate, task_stop::TaskStopTool) },
 ];
 
-fn add<T: Tool>(gate: &Gate, tool: T) -> Result<(), RegisterError> {
+fn register_builtin<T: Tool>(gate: &Gate, tool: T) -> Result<(), RegisterError> {
     gate.register(SourceId::Builtin, tool)
 }
 

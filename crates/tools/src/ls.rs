@@ -1,17 +1,17 @@
 //! `ls`: what is in a directory.
 
-use crate::search_words::{counted, escape_name, run_search, search_refusal};
+use crate::search_output::{escape_name, format_count, run_search, search_refusal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::fmt::Write;
-use toolgate_gate::{Cleared, Scene, Spec, Tool};
-use toolgate_os::search::{ListOptions, Listed, ListingPage, list_tree};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, Scope};
+use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
+use toolgate_os::search::{ListOptions, ListedEntry, ListingPage, list_tree};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, PathScope, Refusal};
 
 const DEFAULT_LIMIT: u32 = 1_000;
 const DEFAULT_DEPTH: u32 = 3;
-const MOST_CHARS: usize = 30_000;
+const MAX_RESULT_CHARS: usize = 30_000;
 
 /// Lists the entries of a directory.
 pub(crate) struct LsTool;
@@ -19,7 +19,7 @@ pub(crate) struct LsTool;
 /// Input of [`LsTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(crate) struct Input {
+pub(crate) struct LsInput {
     /// The directory; the working directory where absent.
     path: Option<String>,
     /// Go into directories as well.
@@ -43,10 +43,10 @@ pub(crate) struct Input {
 }
 
 impl Tool for LsTool {
-    type Input = Input;
+    type Input = LsInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "ls",
             "Lists a directory, one entry a line: directories `d`, files `-` with their size, links `l`; with \
              `recursive` also what is below, indented by level. Hidden and ignored entries are counted, and shown \
@@ -56,18 +56,18 @@ impl Tool for LsTool {
         spec.title = "List directory".to_owned();
         spec.aliases = vec!["LS".to_owned()];
         spec.family = Some("Read".to_owned());
-        spec.max_result_chars = MOST_CHARS + 1_000;
+        spec.max_result_chars = MAX_RESULT_CHARS + 1_000;
         spec.input_examples = vec![json!({ "path": "src", "recursive": true, "maxDepth": 2 })];
         spec
     }
 
-    fn intent(&self, input: &Input, scene: &Scene) -> Intent {
+    fn intent(&self, input: &LsInput, scene: &CallContext) -> Intent {
         let path = directory(input, scene);
         Intent::new(format!("list {path}"), [Effect::Read { path, scope: scope(input) }])
     }
 
-    async fn run(&self, input: Input, cleared: Cleared) -> CallResult {
-        let path = directory(&input, cleared.scene());
+    async fn run(&self, input: LsInput, cleared: Cleared) -> CallResult {
+        let path = directory(&input, cleared.context());
         let options = ListOptions {
             depth: if input.recursive { input.max_depth.unwrap_or(DEFAULT_DEPTH) } else { 1 },
             dotted: input.include_hidden,
@@ -76,7 +76,8 @@ impl Tool for LsTool {
             limit: u64::from(input.limit.unwrap_or(DEFAULT_LIMIT)),
         };
         let failed = |problem| search_refusal(&cleared, &path, problem, Code::List);
-        let tree = cleared.files().tree(&path, scope(&input)).map_err(|problem| failed(problem.into()))?;
+        let tree =
+            cleared.files().search_tree(&path, scope(&input)).map_err(|problem| failed(problem.into()))?;
         let answer =
             run_search(&cleared, move |stop| list_tree(&tree, options, stop)).await.map_err(failed)?;
         if answer.entries.is_empty() && options.offset > 0 && answer.total > 0 {
@@ -85,27 +86,27 @@ impl Tool for LsTool {
                 format!("`{path}` has {} entries, so there are none after {}", answer.total, options.offset),
             ));
         }
-        Ok(render(&path, &answer, options.offset, cleared.scene().plain))
+        Ok(render_listing(&path, &answer, options.offset, cleared.context().plain))
     }
 }
 
-fn directory(input: &Input, scene: &Scene) -> AbsPath {
-    scene.path(input.path.as_deref().unwrap_or("."))
+fn directory(input: &LsInput, scene: &CallContext) -> AbsPath {
+    scene.absolute_path(input.path.as_deref().unwrap_or("."))
 }
 
-fn scope(input: &Input) -> Scope {
-    if input.recursive { Scope::Tree } else { Scope::Entry }
+fn scope(input: &LsInput) -> PathScope {
+    if input.recursive { PathScope::Tree } else { PathScope::Entry }
 }
 
-fn render(path: &AbsPath, answer: &ListingPage, offset: u64, plain: bool) -> Output {
+fn render_listing(path: &AbsPath, answer: &ListingPage, offset: u64, plain: bool) -> Output {
     let mut text = String::new();
     let mut shown = 0_u64;
     let mut chars = 0;
     for entry in &answer.entries {
         let before = text.len();
-        describe(entry, &mut text);
+        write_entry(entry, &mut text);
         chars += text.get(before..).map_or(0, |line| line.chars().count());
-        if chars > MOST_CHARS && shown > 0 {
+        if chars > MAX_RESULT_CHARS && shown > 0 {
             text.truncate(before);
             break;
         }
@@ -113,9 +114,9 @@ fn render(path: &AbsPath, answer: &ListingPage, offset: u64, plain: bool) -> Out
     }
     let others = answer.total - answer.directories - answer.files;
     let counts: Vec<_> = [
-        counted(answer.directories, "directory", "directories"),
-        counted(answer.files, "file", "files"),
-        counted(others, "other", "others"),
+        format_count(answer.directories, "directory", "directories"),
+        format_count(answer.files, "file", "files"),
+        format_count(others, "other", "others"),
     ]
     .into_iter()
     .flatten()
@@ -124,9 +125,9 @@ fn render(path: &AbsPath, answer: &ListingPage, offset: u64, plain: bool) -> Out
     let counts =
         if counts.is_empty() { "no entries".to_owned() } else { format!("{more}{}", counts.join(", ")) };
     let left_out: Vec<_> = [
-        counted(answer.dotted, "hidden", "hidden"),
-        counted(answer.ignored, "left out by .gitignore", "left out by .gitignore"),
-        counted(answer.withheld, "not shown by policy", "not shown by policy"),
+        format_count(answer.dotted, "hidden", "hidden"),
+        format_count(answer.ignored, "left out by .gitignore", "left out by .gitignore"),
+        format_count(answer.withheld, "not shown by policy", "not shown by policy"),
     ]
     .into_iter()
     .flatten()
@@ -152,7 +153,7 @@ fn render(path: &AbsPath, answer: &ListingPage, offset: u64, plain: bool) -> Out
     }
     output.structured(json!({
         "path": path,
-        "entries": answer.entries.iter().take(usize::try_from(shown).unwrap_or(usize::MAX)).map(structured).collect::<Vec<_>>(),
+        "entries": answer.entries.iter().take(usize::try_from(shown).unwrap_or(usize::MAX)).map(structured_entry).collect::<Vec<_>>(),
         "total": answer.total,
         "directories": answer.directories,
         "hidden": answer.dotted,
@@ -163,12 +164,12 @@ fn render(path: &AbsPath, answer: &ListingPage, offset: u64, plain: bool) -> Out
 }
 
 /// Adds the line of an entry.
-fn describe(entry: &Listed, text: &mut String) {
+fn write_entry(entry: &ListedEntry, text: &mut String) {
     for _ in 0..entry.level {
         text.push_str("  ");
     }
     let name = escape_name(&entry.name);
-    let (mark, end) = match (entry.kind, entry.link) {
+    let (mark, end) = match (entry.kind, entry.is_symlink) {
         (_, true) => ("l ", ""),
         (EntryKind::Directory, false) => ("d ", "/"),
         (EntryKind::File, false) => ("- ", ""),
@@ -186,8 +187,8 @@ fn describe(entry: &Listed, text: &mut String) {
     text.push('\n');
 }
 
-fn structured(entry: &Listed) -> serde_json::Value {
-    let kind = match (entry.kind, entry.link) {
+fn structured_entry(entry: &ListedEntry) -> serde_json::Value {
+    let kind = match (entry.kind, entry.is_symlink) {
         (_, true) => "link",
         (EntryKind::Directory, false) => "directory",
         (EntryKind::File, false) => "file",

@@ -4,11 +4,11 @@ use serde_json::{Map, Value, json};
 
 /// A notebook of format 4. Everything that is not understood is kept as it is.
 #[derive(Debug, Clone)]
-pub(crate) struct Notebook {
+pub(crate) struct JupyterNotebook {
     root: Map<String, Value>,
 }
 
-impl Notebook {
+impl JupyterNotebook {
     /// Reads a notebook.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -36,7 +36,7 @@ impl Notebook {
     }
 
     /// A cell's id; cells of older notebooks have none and go by their number.
-    pub(crate) fn id_of(cell: &Value, index: usize) -> String {
+    pub(crate) fn cell_id(cell: &Value, index: usize) -> String {
         match cell.get("id").and_then(Value::as_str) {
             Some(id) => id.to_owned(),
             None => format!("cell-{index}"),
@@ -44,8 +44,8 @@ impl Notebook {
     }
 
     /// Where the cell of an id is.
-    pub(crate) fn position(&self, id: &str) -> Option<usize> {
-        self.cells().iter().enumerate().position(|(index, cell)| Self::id_of(cell, index) == id)
+    pub(crate) fn cell_position(&self, id: &str) -> Option<usize> {
+        self.cells().iter().enumerate().position(|(index, cell)| Self::cell_id(cell, index) == id)
     }
 
     /// Ids are part of the format since 4.5.
@@ -64,7 +64,7 @@ impl Notebook {
 
     /// The notebook as a file, with the indentation it had.
     pub(crate) fn render(&self, like: &[u8]) -> Result<Vec<u8>, String> {
-        let indent = indent_of(like);
+        let indent = detect_indent(like);
         let mut out = Vec::new();
         let formatter = serde_json::ser::PrettyFormatter::with_indent(&indent);
         let mut serializer = serde_json::Serializer::with_formatter(&mut out, formatter);
@@ -77,14 +77,14 @@ impl Notebook {
 }
 
 /// The blanks before the first key; one, as the reference implementation writes, where that cannot be told.
-fn indent_of(text: &[u8]) -> Vec<u8> {
+fn detect_indent(text: &[u8]) -> Vec<u8> {
     let after = memchr::memchr(b'\n', text).and_then(|end| text.get(end + 1..)).unwrap_or_default();
     let blanks: Vec<u8> = after.iter().copied().take_while(|byte| matches!(byte, b' ' | b'\t')).collect();
     if blanks.is_empty() { b" ".to_vec() } else { blanks }
 }
 
 /// Text that is a string or a list of lines.
-pub(crate) fn text_of(value: Option<&Value>) -> String {
+pub(crate) fn multiline_to_string(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(lines)) => lines.iter().filter_map(Value::as_str).collect(),
@@ -93,6 +93,6 @@ pub(crate) fn text_of(value: Option<&Value>) -> String {
 }
 
 /// Text as the format's list of lines.
-pub(crate) fn lines_of(text: &str) -> Value {
+pub(crate) fn string_to_multiline(text: &str) -> Value {
     text.split_inclusive('\n').map(|line| json!(line)).collect()
 }

@@ -13,33 +13,33 @@ use crate::read::LineIndex;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use toolgate_gate::Session;
-use toolgate_os::{FileWatcher, Hash, Mark, Version};
+use toolgate_os::{ContentHash, FileFingerprint, FileSnapshot, FileWatcher};
 use toolgate_proto::AbsPath;
 
 /// Content up to this size is kept, for telling what changed.
-const MOST_KEPT: usize = 256 * 1024;
+const MAX_KEPT_FILE_BYTES: usize = 256 * 1024;
 /// All kept contents together.
 const MAX_KEPT_TOTAL_BYTES: usize = 32 * 1024 * 1024;
 /// Lines of a diff in a refusal.
-const MOST_DIFF_LINES: usize = 100;
+const MAX_DIFF_LINES: usize = 100;
 
 /// What a session has seen, by real path.
 #[derive(Debug, Default)]
 pub struct ReadState {
-    files: Mutex<Known>,
+    files: Mutex<SeenFileTable>,
     lines: LineIndex,
     /// Hears of changes, where the host wants to know of them.
     watcher: OnceLock<FileWatcher>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    by_path: HashMap<AbsPath, Seen>,
+struct SeenFileTable {
+    by_path: HashMap<AbsPath, SeenFile>,
     /// All kept contents together.
     kept_bytes: usize,
 }
 
-impl Known {
+impl SeenFileTable {
     fn remove(&mut self, real: &AbsPath) {
         let content = self.by_path.remove(real).and_then(|seen| seen.content);
         self.kept_bytes -= content.map_or(0, |content| content.len());
@@ -48,11 +48,11 @@ impl Known {
 
 /// What was seen of one file.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
+pub(crate) struct SeenFile {
     /// Its outward signs then; a host that seeds the state may not know them.
-    pub(crate) mark: Option<Mark>,
+    pub(crate) mark: Option<FileFingerprint>,
     /// Hash of its content; not taken of files so large that reading them twice would be felt.
-    pub(crate) hash: Option<Hash>,
+    pub(crate) hash: Option<ContentHash>,
     /// All of it was seen.
     pub(crate) whole: bool,
     /// The content, where small.
@@ -76,17 +76,17 @@ impl ReadState {
         session.state::<Self>()
     }
 
-    fn files(&self) -> MutexGuard<'_, Known> {
+    fn files(&self) -> MutexGuard<'_, SeenFileTable> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where lines of large files begin.
-    pub(crate) fn lines(&self) -> &LineIndex {
+    pub(crate) fn line_index(&self) -> &LineIndex {
         &self.lines
     }
 
     /// Remembers what was seen. Seeing a part of an unchanged file does not make one forget that all was seen.
-    pub(crate) fn saw(&self, real: AbsPath, mut seen: Seen) {
+    pub(crate) fn record_read(&self, real: AbsPath, mut seen: SeenFile) {
         let mut files = self.files();
         if let Some(former) = files.by_path.get(&real)
             && former.hash.is_some()
@@ -108,15 +108,15 @@ impl ReadState {
     }
 
     /// Remembers what the session itself has written.
-    pub(crate) fn wrote(
+    pub(crate) fn record_write(
         &self,
         real: AbsPath,
-        mark: Option<Mark>,
+        mark: Option<FileFingerprint>,
         content: &[u8],
-        hash: Option<Hash>,
+        hash: Option<ContentHash>,
         whole: bool,
     ) {
-        self.saw(real, Seen { mark, hash, whole, content: kept(content) });
+        self.record_read(real, SeenFile { mark, hash, whole, content: copy_if_small(content) });
     }
 
     pub(crate) fn forget(&self, real: &AbsPath) {
@@ -133,7 +133,7 @@ impl ReadState {
     }
 
     /// What was seen of a file.
-    pub(crate) fn get(&self, real: &AbsPath) -> Option<Seen> {
+    pub(crate) fn get(&self, real: &AbsPath) -> Option<SeenFile> {
         self.files().by_path.get(real).cloned()
     }
 
@@ -143,28 +143,33 @@ impl ReadState {
     }
 
     /// Compares what is there with what was seen.
-    pub(crate) fn compare(&self, real: &AbsPath, now: &Version) -> FileFreshness {
+    pub(crate) fn compare(&self, real: &AbsPath, now: &FileSnapshot) -> FileFreshness {
         let Some(seen) = self.get(real) else { return FileFreshness::Unseen };
-        let same = seen.mark.is_some_and(|mark| mark.is_surely_same(&now.mark))
+        let same = seen.mark.is_some_and(|mark| mark.is_surely_same(&now.fingerprint))
             || seen.hash.is_some_and(|hash| hash == now.hash());
         if same {
             return FileFreshness::Same { whole: seen.whole };
         }
-        let diff = seen.content.map(|content| {
-            unified_diff(&real.to_string(), Some(&content), Some(&now.bytes), MOST_DIFF_LINES)
-        });
+        let diff = seen
+            .content
+            .map(|content| unified_diff(&real.to_string(), Some(&content), Some(&now.bytes), MAX_DIFF_LINES));
         FileFreshness::Changed { diff }
     }
 }
 
 /// Content to keep, where it is small.
-pub(crate) fn kept(content: &[u8]) -> Option<Arc<[u8]>> {
-    (content.len() <= MOST_KEPT).then(|| Arc::from(content))
+pub(crate) fn copy_if_small(content: &[u8]) -> Option<Arc<[u8]>> {
+    (content.len() <= MAX_KEPT_FILE_BYTES).then(|| Arc::from(content))
 }
 
 /// Tells a session that its model has seen this content of a file, as when a host put it into the prompt.
 /// The path must be real: links resolved.
 pub fn seed_read_state(session: &Session, real: &AbsPath, content: &[u8]) {
-    let seen = Seen { mark: None, hash: Some(Hash::of(content)), whole: true, content: kept(content) };
-    ReadState::of(session).saw(real.clone(), seen);
+    let seen = SeenFile {
+        mark: None,
+        hash: Some(ContentHash::of(content)),
+        whole: true,
+        content: copy_if_small(content),
+    };
+    ReadState::of(session).record_read(real.clone(), seen);
 }

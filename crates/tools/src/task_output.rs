@@ -1,17 +1,17 @@
 //! `TaskOutputTool`: what a command in the background has written.
 
-use crate::shell::{Task, Tasks, listing, snapshot};
+use crate::shell::{ShellTask, ShellTasks, render_snapshot, task_summary};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
-use toolgate_gate::{Cleared, Scene, Spec, Tool};
-use toolgate_os::process::Phase;
+use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
+use toolgate_os::process::ProcessPhase;
 use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
 
-const DEFAULT_MILLIS: u64 = 30_000;
-const MOST_BYTES: usize = 30_000;
+const DEFAULT_WAIT_MILLIS: u64 = 30_000;
+const MAX_OUTPUT_BYTES: usize = 30_000;
 
 /// Gives the output of a command in the background.
 pub(crate) struct TaskOutputTool;
@@ -36,8 +36,8 @@ pub(crate) struct TaskOutputInput {
 impl Tool for TaskOutputTool {
     type Input = TaskOutputInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "TaskOutput",
             "Gives the output of a command that runs in the background, and how it stands. Waits for its end unless \
              `block` is false. Go on with `offset` where there is more. Without `task_id` it lists the commands.",
@@ -50,7 +50,7 @@ impl Tool for TaskOutputTool {
         spec
     }
 
-    fn intent(&self, input: &TaskOutputInput, _scene: &Scene) -> Intent {
+    fn intent(&self, input: &TaskOutputInput, _scene: &CallContext) -> Intent {
         let which = input.task_id.as_ref().or(input.bash_id.as_ref());
         let words = which
             .map_or_else(|| "list background commands".to_owned(), |id| format!("see the output of {id}"));
@@ -58,9 +58,9 @@ impl Tool for TaskOutputTool {
     }
 
     async fn run(&self, input: TaskOutputInput, cleared: Cleared) -> CallResult {
-        let tasks = cleared.scene().session.state::<Tasks>();
+        let tasks = cleared.context().session.state::<ShellTasks>();
         let Some(id) = input.task_id.or(input.bash_id) else {
-            let lines: Vec<String> = tasks.all().iter().map(|task| listing(task)).collect();
+            let lines: Vec<String> = tasks.all().iter().map(|task| task_summary(task)).collect();
             let text = if lines.is_empty() {
                 "no command runs in the background".to_owned()
             } else {
@@ -68,10 +68,10 @@ impl Tool for TaskOutputTool {
             };
             return Ok(Output::text(text).structured(json!({ "tasks": lines })));
         };
-        let task = find(&tasks, &id)?;
+        let task = find_task(&tasks, &id)?;
         if input.block.unwrap_or(true) {
-            let most = Duration::from_millis(input.timeout.unwrap_or(DEFAULT_MILLIS));
-            let gone = task.until(|process| matches!(process.phase(), Phase::Gone(_)));
+            let most = Duration::from_millis(input.timeout.unwrap_or(DEFAULT_WAIT_MILLIS));
+            let gone = task.wait_until(|process| matches!(process.phase(), ProcessPhase::AllExited(_)));
             tokio::select! {
                 () = cleared.cancel().cancelled() => {
                     return Err(Refusal::new(Code::Cancelled, "the wait was cancelled; the command goes on"));
@@ -80,12 +80,12 @@ impl Tool for TaskOutputTool {
                 _ = tokio::time::timeout(most, gone) => {}
             }
         }
-        Ok(snapshot(&task, input.offset.unwrap_or(0), MOST_BYTES))
+        Ok(render_snapshot(&task, input.offset.unwrap_or(0), MAX_OUTPUT_BYTES))
     }
 }
 
 /// A command of the session by its id.
-pub(crate) fn find(tasks: &Tasks, id: &str) -> Result<Arc<Task>, Refusal> {
+pub(crate) fn find_task(tasks: &ShellTasks, id: &str) -> Result<Arc<ShellTask>, Refusal> {
     tasks.find(id).ok_or_else(|| {
         let known: Vec<String> = tasks.all().iter().map(|task| task.id.clone()).collect();
         let hint = if known.is_empty() {

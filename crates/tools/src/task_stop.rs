@@ -1,11 +1,11 @@
 //! `TaskStopTool`: ends a command in the background.
 
-use crate::shell::{Tasks, end, listing};
-use crate::task_output::find;
+use crate::shell::{ShellTasks, stop_task, task_summary};
+use crate::task_output::find_task;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use toolgate_gate::{Cleared, Scene, Spec, Tool};
+use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
 
 /// Stops a command in the background, with every process it started.
@@ -24,8 +24,8 @@ pub(crate) struct TaskStopInput {
 impl Tool for TaskStopTool {
     type Input = TaskStopInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "TaskStop",
             "Stops a command that runs in the background, and every process that it started: first by asking, then by \
              force.",
@@ -44,24 +44,24 @@ impl Tool for TaskStopTool {
         }
     }
 
-    fn intent(&self, input: &TaskStopInput, _scene: &Scene) -> Intent {
+    fn intent(&self, input: &TaskStopInput, _scene: &CallContext) -> Intent {
         let id = input.task_id.as_ref().or(input.shell_id.as_ref()).map_or("", String::as_str);
         Intent::new(format!("stop {id}"), [Effect::State { name: "background commands".to_owned() }])
     }
 
     async fn run(&self, input: TaskStopInput, cleared: Cleared) -> CallResult {
-        let tasks = cleared.scene().session.state::<Tasks>();
-        let task = find(&tasks, &input.task_id.or(input.shell_id).unwrap_or_default())?;
+        let tasks = cleared.context().session.state::<ShellTasks>();
+        let task = find_task(&tasks, &input.task_id.or(input.shell_id).unwrap_or_default())?;
         let words = if task.is_live() {
-            end(&task).await;
-            format!("stopped {}", listing(&task))
+            stop_task(&task).await;
+            format!("stopped {}", task_summary(&task))
         } else {
-            format!("it had ended already: {}", listing(&task))
+            format!("it had ended already: {}", task_summary(&task))
         };
         if task.is_live() {
             return Err(Refusal::new(
                 Code::ShellFailed,
-                format!("some process does not end: {}", listing(&task)),
+                format!("some process does not end: {}", task_summary(&task)),
             ));
         }
         Ok(Output::text(words.clone()).structured(json!({

@@ -1,26 +1,26 @@
 //! `Write` and `write_file`: putting a whole file in place.
 
-use crate::change_words::{
-    MAX_ORIGINAL_BYTES, change_notes, change_refusal, changed, changed_lines_summary, made, not_read_refusal,
-    partly_read_refusal,
+use crate::change_report::{
+    MAX_ORIGINAL_BYTES, change_notes, change_refusal, changed_lines_summary, changed_since_read_refusal,
+    not_read_refusal, partly_read_refusal, render_change,
 };
-use crate::diff::{DiffHunk, hunks};
-use crate::file_words::{check_absolute, refusal};
+use crate::diff::{DiffHunk, diff_hunks};
+use crate::file_refusal::{check_absolute, file_refusal};
 use crate::read_state::{FileFreshness, ReadState};
-use crate::text::{count_lines, decode};
+use crate::text_encoding::{count_lines, decode_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
-use toolgate_gate::{Cleared, Scene, Spec, Tool};
-use toolgate_os::{Held, Version, resolve};
+use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
+use toolgate_os::{FileSnapshot, LockedFile, resolve};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
 
 /// What a larger file held is not compared with what comes.
-const MOST_BYTES: u64 = 256 << 20;
+const MAX_COMPARED_BYTES: u64 = 256 << 20;
 
 /// The claude face: an existing file must have been read as a whole.
-pub(crate) struct Write;
+pub(crate) struct WriteTool;
 
 /// Input of [`Write`].
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -32,11 +32,11 @@ pub(crate) struct WriteInput {
     content: String,
 }
 
-impl Tool for Write {
+impl Tool for WriteTool {
     type Input = WriteInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "Write",
             "Writes a whole file, and the directories it needs. A file that exists is replaced, and must have been \
              read before as a whole; to change a part of it use Edit. The path must be absolute.",
@@ -51,13 +51,13 @@ impl Tool for Write {
         check_absolute("file_path", &input.file_path)
     }
 
-    fn intent(&self, input: &WriteInput, scene: &Scene) -> Intent {
-        writing(scene.path(&input.file_path))
+    fn intent(&self, input: &WriteInput, scene: &CallContext) -> Intent {
+        write_intent(scene.absolute_path(&input.file_path))
     }
 
-    async fn guard(&self, input: &WriteInput, scene: &Scene) -> Result<(), Refusal> {
+    async fn guard(&self, input: &WriteInput, scene: &CallContext) -> Result<(), Refusal> {
         // The early answer. What counts is looked at again when the file is held.
-        let path = scene.path(&input.file_path);
+        let path = scene.absolute_path(&input.file_path);
         let fact = resolve(&path);
         if fact.kind != EntryKind::File {
             return Ok(());
@@ -70,8 +70,8 @@ impl Tool for Write {
     }
 
     async fn run(&self, input: WriteInput, cleared: Cleared) -> CallResult {
-        let path = cleared.scene().path(&input.file_path);
-        let written = write(&cleared, &path, input.content.clone(), Rule::ReadFirst).await?;
+        let path = cleared.context().absolute_path(&input.file_path);
+        let written = write_file(&cleared, &path, input.content.clone(), OverwriteRule::ReadFirst).await?;
         Ok(written.output(&path, &input.content))
     }
 }
@@ -95,8 +95,8 @@ pub(crate) struct WriteFileInput {
 impl Tool for WriteFileTool {
     type Input = WriteFileInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "write_file",
             "Writes a whole file, and the directories it needs. A file that exists is replaced only if `overwrite` is \
              set.",
@@ -107,25 +107,25 @@ impl Tool for WriteFileTool {
         spec
     }
 
-    fn intent(&self, input: &WriteFileInput, scene: &Scene) -> Intent {
-        writing(scene.path(&input.path))
+    fn intent(&self, input: &WriteFileInput, scene: &CallContext) -> Intent {
+        write_intent(scene.absolute_path(&input.path))
     }
 
     async fn run(&self, input: WriteFileInput, cleared: Cleared) -> CallResult {
-        let path = cleared.scene().path(&input.path);
-        let rule = if input.overwrite { Rule::Overwrite } else { Rule::NewOnly };
-        let written = write(&cleared, &path, input.content.clone(), rule).await?;
+        let path = cleared.context().absolute_path(&input.path);
+        let rule = if input.overwrite { OverwriteRule::Overwrite } else { OverwriteRule::NewOnly };
+        let written = write_file(&cleared, &path, input.content.clone(), rule).await?;
         Ok(written.output(&path, &input.content))
     }
 }
 
-fn writing(path: AbsPath) -> Intent {
+fn write_intent(path: AbsPath) -> Intent {
     Intent::new(format!("write {path}"), [Effect::Write { path, kind: WriteKind::Put }])
 }
 
 /// When a file that exists may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rule {
+enum OverwriteRule {
     /// When all of it was read, and it is still the same.
     ReadFirst,
     /// When the call says so; but what was read must not be stale.
@@ -135,14 +135,14 @@ enum Rule {
 }
 
 /// A file that was written.
-struct Written {
+struct FileWriteResult {
     original: Option<Vec<u8>>,
     hunks: Vec<DiffHunk>,
     notes: Vec<String>,
     same: bool,
 }
 
-impl Written {
+impl FileWriteResult {
     fn output(self, path: &AbsPath, content: &str) -> Output {
         let lines = count_lines(content.as_bytes());
         let word = if lines == 1 { "line" } else { "lines" };
@@ -165,39 +165,46 @@ impl Written {
             "originalFile": original.map(|original| String::from_utf8_lossy(original)),
             "userModified": false,
         });
-        let display = made(head.clone(), &[], &self.hunks);
-        Output::text(made(head, &self.notes, shown)).display(display).structured(structured)
+        let display = render_change(head.clone(), &[], &self.hunks);
+        Output::text(render_change(head, &self.notes, shown)).display(display).structured(structured)
     }
 }
 
-async fn write(cleared: &Cleared, path: &AbsPath, content: String, rule: Rule) -> Result<Written, Refusal> {
-    let state = ReadState::of(&cleared.scene().session);
+async fn write_file(
+    cleared: &Cleared,
+    path: &AbsPath,
+    content: String,
+    rule: OverwriteRule,
+) -> Result<FileWriteResult, Refusal> {
+    let state = ReadState::of(&cleared.context().session);
     let cancel = cleared.cancel().clone();
     let asked = path.clone();
-    let work = move |held: &Held| {
-        let before = held.read(MOST_BYTES).map_err(|problem| refusal(&asked, &problem, Code::FileWrite))?;
+    let work = move |held: &LockedFile| {
+        let before = held
+            .read(MAX_COMPARED_BYTES)
+            .map_err(|problem| file_refusal(&asked, &problem, Code::FileWrite))?;
         if cancel.is_cancelled() {
             return Err(Refusal::new(Code::Cancelled, "the write was cancelled; the file is as it was"));
         }
-        replace(held, &asked, before, content.as_bytes(), &state, rule)
+        replace_content(held, &asked, before, content.as_bytes(), &state, rule)
     };
-    let done = cleared.files().change(path, work).await;
-    done.map_err(|problem| refusal(path, &problem, Code::FileWrite))?
+    let done = cleared.files().change_file(path, work).await;
+    done.map_err(|problem| file_refusal(path, &problem, Code::FileWrite))?
 }
 
-fn replace(
-    held: &Held,
+fn replace_content(
+    held: &LockedFile,
     path: &AbsPath,
-    before: Option<Version>,
+    before: Option<FileSnapshot>,
     content: &[u8],
     state: &Arc<ReadState>,
-    rule: Rule,
-) -> Result<Written, Refusal> {
+    rule: OverwriteRule,
+) -> Result<FileWriteResult, Refusal> {
     if let Some(before) = &before {
-        may_replace(held, path, before, state, rule)?;
+        check_may_replace(held, path, before, state, rule)?;
     }
     let same = before.as_ref().is_some_and(|before| before.bytes == content);
-    let old = before.as_ref().map(|before| decode(&before.bytes));
+    let old = before.as_ref().map(|before| decode_text(&before.bytes));
     let mut notes = Vec::new();
     let original = match &old {
         Some(Ok((text, encoding))) => {
@@ -211,31 +218,31 @@ fn replace(
     };
     let hunks = match &old {
         Some(Err(_)) => Vec::new(),
-        _ => hunks(original.as_deref().unwrap_or_default(), content),
+        _ => diff_hunks(original.as_deref().unwrap_or_default(), content),
     };
     if !same {
         let put = held.put(before.as_ref(), content);
         let put = put.map_err(|problem| change_refusal(path, &problem, Code::FileWrite))?;
         notes.extend(change_notes(&put));
-        state.wrote(held.real().clone(), put.mark, content, put.hash, true);
+        state.record_write(held.real_path().clone(), put.fingerprint, content, put.hash, true);
     }
-    Ok(Written { original, hunks, notes, same })
+    Ok(FileWriteResult { original, hunks, notes, same })
 }
 
-fn may_replace(
-    held: &Held,
+fn check_may_replace(
+    held: &LockedFile,
     path: &AbsPath,
-    before: &Version,
+    before: &FileSnapshot,
     state: &ReadState,
-    rule: Rule,
+    rule: OverwriteRule,
 ) -> Result<(), Refusal> {
-    if rule == Rule::NewOnly {
+    if rule == OverwriteRule::NewOnly {
         return Err(Refusal::new(Code::FileExists, format!("`{path}` exists already")));
     }
-    match (state.compare(held.real(), before), rule) {
-        (FileFreshness::Changed { diff }, _) => Err(changed(path, diff)),
-        (FileFreshness::Unseen, Rule::ReadFirst) => Err(not_read_refusal(path)),
-        (FileFreshness::Same { whole: false }, Rule::ReadFirst) => Err(partly_read_refusal(path)),
+    match (state.compare(held.real_path(), before), rule) {
+        (FileFreshness::Changed { diff }, _) => Err(changed_since_read_refusal(path, diff)),
+        (FileFreshness::Unseen, OverwriteRule::ReadFirst) => Err(not_read_refusal(path)),
+        (FileFreshness::Same { whole: false }, OverwriteRule::ReadFirst) => Err(partly_read_refusal(path)),
         (FileFreshness::Same { .. } | FileFreshness::Unseen, _) => Ok(()),
     }
 }

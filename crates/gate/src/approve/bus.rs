@@ -6,7 +6,7 @@
 //! A request that was answered, cancelled or timed out is gone: later replies are told so and change nothing.
 //! Watchers cannot miss a request by being slow, because they read the waiting ones, not a queue that overflows.
 
-use super::{Answer, ApprovalRequest, Approver};
+use super::{ApprovalAnswer, ApprovalRequest, Approver};
 use futures_util::future::BoxFuture;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,47 +15,47 @@ use tokio::sync::{Notify, oneshot};
 /// The bus. Clones share it.
 #[derive(Debug, Clone)]
 pub struct ApprovalBus {
-    inner: Arc<Inner>,
+    inner: Arc<ApprovalBusInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
+struct ApprovalBusInner {
     name: String,
-    board: Mutex<ApprovalBusQueue>,
-    news: Notify,
+    queue: Mutex<ApprovalBusQueue>,
+    request_added: Notify,
 }
 
 /// What waits, in order of arrival.
 #[derive(Debug, Default)]
 struct ApprovalBusQueue {
     next: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, PendingApproval>,
     by_id: HashMap<String, u64>,
     watchers: usize,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingApproval {
     request: Arc<ApprovalRequest>,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<ApprovalAnswer>,
 }
 
 /// An answer from elsewhere.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reply {
+pub struct ApprovalReply {
     /// The request it is for.
     pub request: String,
     /// The hash of the input that it approves, as the request named it.
     pub input_sha256: String,
     /// The answer.
-    pub answer: Answer,
+    pub answer: ApprovalAnswer,
     /// Who gives it.
-    pub from: Answerer,
+    pub from: ApprovalResponder,
 }
 
 /// Who gives an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answerer {
+pub enum ApprovalResponder {
     /// A person.
     Person,
     /// A program that a person set up for this.
@@ -66,7 +66,7 @@ pub enum Answerer {
 
 /// Why a reply changed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ReplyProblem {
+pub enum ApprovalReplyError {
     /// No such request waits: it never did, was answered, was cancelled or timed out.
     #[error("no such request waits for an answer")]
     NotWaiting,
@@ -84,64 +84,72 @@ pub enum ReplyProblem {
 impl ApprovalBus {
     /// A bus; the name stands in records as the one who answered.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { inner: Arc::new(Inner { name: name.into(), board: Mutex::default(), news: Notify::new() }) }
+        Self {
+            inner: Arc::new(ApprovalBusInner {
+                name: name.into(),
+                queue: Mutex::default(),
+                request_added: Notify::new(),
+            }),
+        }
     }
 
     /// Watches for requests. While nobody watches, the bus passes every question on to the next approver.
-    pub fn requests(&self) -> Requests {
-        self.inner.board().watchers += 1;
-        Requests { inner: Arc::clone(&self.inner), seen: None }
+    pub fn requests(&self) -> ApprovalRequestReceiver {
+        self.inner.lock_queue().watchers += 1;
+        ApprovalRequestReceiver { inner: Arc::clone(&self.inner), seen: None }
     }
 
     /// The requests that wait now, oldest first.
-    pub fn waiting(&self) -> Vec<Arc<ApprovalRequest>> {
-        self.inner.board().waiting.values().map(|waiting| Arc::clone(&waiting.request)).collect()
+    pub fn pending_requests(&self) -> Vec<Arc<ApprovalRequest>> {
+        self.inner.lock_queue().waiting.values().map(|waiting| Arc::clone(&waiting.request)).collect()
     }
 
     /// Answers a request. A reply that cannot be taken leaves the request waiting.
-    pub fn reply(&self, reply: Reply) -> Result<(), ReplyProblem> {
-        let mut board = self.inner.board();
-        let number = *board.by_id.get(&reply.request).ok_or(ReplyProblem::NotWaiting)?;
-        let request = &board.waiting.get(&number).ok_or(ReplyProblem::NotWaiting)?.request;
+    pub fn reply(&self, reply: ApprovalReply) -> Result<(), ApprovalReplyError> {
+        let mut board = self.inner.lock_queue();
+        let number = *board.by_id.get(&reply.request).ok_or(ApprovalReplyError::NotWaiting)?;
+        let request = &board.waiting.get(&number).ok_or(ApprovalReplyError::NotWaiting)?.request;
         match reply.from {
-            Answerer::Agent => return Err(ReplyProblem::NotForAgents),
-            Answerer::Program if request.wants_a_person => return Err(ReplyProblem::NotForPrograms),
-            Answerer::Person | Answerer::Program => {}
+            ApprovalResponder::Agent => return Err(ApprovalReplyError::NotForAgents),
+            ApprovalResponder::Program if request.wants_a_person => {
+                return Err(ApprovalReplyError::NotForPrograms);
+            }
+            ApprovalResponder::Person | ApprovalResponder::Program => {}
         }
         if request.input_sha256 != reply.input_sha256 {
-            return Err(ReplyProblem::OtherInput);
+            return Err(ApprovalReplyError::OtherInput);
         }
         if request.cancel.is_cancelled() {
-            return Err(ReplyProblem::NotWaiting);
+            return Err(ApprovalReplyError::NotWaiting);
         }
-        let waiting = board.remove(&reply.request).ok_or(ReplyProblem::NotWaiting)?;
+        let waiting = board.remove(&reply.request).ok_or(ApprovalReplyError::NotWaiting)?;
         drop(board);
         // An error means that the asker has just gone: cancelled, or out of time.
-        waiting.answer.send(reply.answer).map_err(|_| ReplyProblem::NotWaiting)
+        waiting.answer.send(reply.answer).map_err(|_| ApprovalReplyError::NotWaiting)
     }
 }
 
-impl Inner {
-    fn board(&self) -> MutexGuard<'_, ApprovalBusQueue> {
-        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+impl ApprovalBusInner {
+    fn lock_queue(&self) -> MutexGuard<'_, ApprovalBusQueue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ApprovalBusQueue {
-    fn remove(&mut self, id: &str) -> Option<Waiting> {
+    fn remove(&mut self, id: &str) -> Option<PendingApproval> {
         self.waiting.remove(&self.by_id.remove(id)?)
     }
 }
 
 /// Takes a request off the board when its asker goes away.
 struct PendingApprovalGuard<'a> {
-    inner: &'a Inner,
+    inner: &'a ApprovalBusInner,
     id: &'a str,
 }
 
 impl Drop for PendingApprovalGuard<'_> {
     fn drop(&mut self) {
-        self.inner.board().remove(self.id);
+        self.inner.lock_queue().remove(self.id);
     }
 }
 
@@ -150,30 +158,30 @@ impl Approver for ApprovalBus {
         &self.inner.name
     }
 
-    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
             let (answer, answered) = oneshot::channel();
             {
-                let mut board = self.inner.board();
+                let mut board = self.inner.lock_queue();
                 if board.watchers == 0 {
-                    return Answer::Pass;
+                    return ApprovalAnswer::Pass;
                 }
                 let number = board.next;
                 if board.by_id.contains_key(&request.id) {
-                    return Answer::Lost { why: "a request of this id waits already".to_owned() };
+                    return ApprovalAnswer::Lost { why: "a request of this id waits already".to_owned() };
                 }
                 board.next += 1;
                 board.by_id.insert(request.id.clone(), number);
-                board.waiting.insert(number, Waiting { request: Arc::new(request.clone()), answer });
+                board.waiting.insert(number, PendingApproval { request: Arc::new(request.clone()), answer });
             }
             let posted = PendingApprovalGuard { inner: &self.inner, id: &request.id };
-            self.inner.news.notify_waiters();
+            self.inner.request_added.notify_waiters();
             let answer = tokio::select! {
                 biased;
                 () = request.cancel.cancelled() => {
-                    Answer::Lost { why: "the question was withdrawn".to_owned() }
+                    ApprovalAnswer::Lost { why: "the question was withdrawn".to_owned() }
                 }
-                answer = answered => answer.unwrap_or_else(|_| Answer::Lost {
+                answer = answered => answer.unwrap_or_else(|_| ApprovalAnswer::Lost {
                     why: format!("`{}` went away without an answer", self.inner.name),
                 }),
             };
@@ -185,39 +193,39 @@ impl Approver for ApprovalBus {
 
 /// Hands out the requests that wait, each once, oldest first.
 #[derive(Debug)]
-pub struct Requests {
-    inner: Arc<Inner>,
+pub struct ApprovalRequestReceiver {
+    inner: Arc<ApprovalBusInner>,
     seen: Option<u64>,
 }
 
-impl Requests {
+impl ApprovalRequestReceiver {
     /// The next request that this watcher has not seen. Waits until there is one.
     pub async fn next(&mut self) -> Arc<ApprovalRequest> {
         let inner = Arc::clone(&self.inner);
         loop {
-            let news = inner.news.notified();
+            let news = inner.request_added.notified();
             tokio::pin!(news);
             // Registered before looking, so that nothing posted in between is missed.
             news.as_mut().enable();
-            if let Some(request) = self.look() {
+            if let Some(request) = self.next_unseen() {
                 return request;
             }
             news.await;
         }
     }
 
-    fn look(&mut self) -> Option<Arc<ApprovalRequest>> {
+    fn next_unseen(&mut self) -> Option<Arc<ApprovalRequest>> {
         let from = self.seen.map_or(0, |seen| seen.saturating_add(1));
-        let board = self.inner.board();
+        let board = self.inner.lock_queue();
         let (number, waiting) = board.waiting.range(from..).next()?;
         self.seen = Some(*number);
         Some(Arc::clone(&waiting.request))
     }
 }
 
-impl Drop for Requests {
+impl Drop for ApprovalRequestReceiver {
     fn drop(&mut self) {
-        let mut board = self.inner.board();
+        let mut board = self.inner.lock_queue();
         board.watchers = board.watchers.saturating_sub(1);
         if board.watchers == 0 {
             // Nobody can answer any more: each asker hears of it now, not at its deadline.

@@ -1,31 +1,31 @@
 //! The chain: hooks first, then each approver, all before one deadline.
 
-use super::{Answer, ApprovalRequest, Approver};
-use crate::hook::{self, HookCall, HookDecision, Moment, refusal_for};
+use super::{ApprovalAnswer, ApprovalRequest, Approver};
+use crate::hook::{self, HookCall, HookDecision, HookEvent, refusal_for};
 use crate::ledger::sha256_hex;
-use crate::pipeline::Walk;
-use crate::stage::validate::Valid;
+use crate::pipeline::CallState;
+use crate::stage::validate::ValidatedCall;
 use futures_util::FutureExt;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 use toolgate_policy::Judgement;
-use toolgate_proto::{Code, Event, Intent, Question, Refusal};
+use toolgate_proto::{ApprovalQuestion, Code, Event, Intent, Refusal};
 
 /// Somebody's answer.
 pub(crate) struct ReceivedAnswer {
     pub(crate) by: String,
-    pub(crate) answer: Answer,
+    pub(crate) answer: ApprovalAnswer,
     pub(crate) micros: u64,
 }
 
 /// Asks, until somebody does not pass.
 pub(crate) async fn ask(
-    walk: &mut Walk<'_>,
-    valid: &Valid,
+    walk: &mut CallState<'_>,
+    valid: &ValidatedCall,
     intent: &Intent,
-    question: &Question,
+    question: &ApprovalQuestion,
     judgement: &Judgement,
 ) -> Result<ReceivedAnswer, Refusal> {
     let started = Instant::now();
@@ -36,25 +36,27 @@ pub(crate) async fn ask(
     }
     let approvers = Arc::clone(&walk.current.approvers);
     if !approvers.is_empty() {
-        let request = request(walk, valid, question, judgement);
+        let request = build_request(walk, valid, question, judgement);
         walk.gate
-            .audience
-            .tell(|| Event::Asked { call: walk.call.id.clone(), question: Box::new(question.clone()) });
+            .event_bus
+            .publish(|| Event::Asked { call: walk.call.id.clone(), question: Box::new(question.clone()) });
         // Whatever ends this, the question is withdrawn wherever it is still shown.
         let _withdrawn = request.cancel.clone().drop_guard();
         for approver in approvers.iter() {
             match ask_approver(walk, approver, &request, deadline).await? {
-                Answer::Pass => {}
-                Answer::Lost { why } => {
+                ApprovalAnswer::Pass => {}
+                ApprovalAnswer::Lost { why } => {
                     // A channel that is lost because the call was called off is not the approver's failure.
-                    return walk.within(async { Err(Refusal::new(Code::ApprovalLost, why)) }).await;
+                    return walk
+                        .await_unless_stopped(async { Err(Refusal::new(Code::ApprovalLost, why)) })
+                        .await;
                 }
-                answer @ (Answer::Once
-                | Answer::Session { .. }
-                | Answer::Always { .. }
-                | Answer::Revise { .. }
-                | Answer::No { .. }
-                | Answer::Later) => {
+                answer @ (ApprovalAnswer::Once
+                | ApprovalAnswer::Session { .. }
+                | ApprovalAnswer::Always { .. }
+                | ApprovalAnswer::Revise { .. }
+                | ApprovalAnswer::No { .. }
+                | ApprovalAnswer::Later) => {
                     return Ok(ReceivedAnswer { by: approver.name().to_owned(), answer, micros: micros() });
                 }
             }
@@ -70,18 +72,23 @@ pub(crate) async fn ask(
     })
 }
 
-fn request(walk: &Walk<'_>, valid: &Valid, question: &Question, judgement: &Judgement) -> ApprovalRequest {
+fn build_request(
+    walk: &CallState<'_>,
+    valid: &ValidatedCall,
+    question: &ApprovalQuestion,
+    judgement: &Judgement,
+) -> ApprovalRequest {
     let input = valid.input().clone();
     let commands: Vec<String> = judgement.parts.iter().map(|part| part.text.clone()).collect();
     ApprovalRequest {
-        id: toolgate_os::fresh_id("ask_"),
+        id: toolgate_os::generate_id("ask_"),
         call: walk.call.id.clone(),
-        session: walk.scene.session.id().clone(),
+        session: walk.call_context.session.id().clone(),
         question: question.clone(),
         wants_a_person: valid.identity().requires_interaction,
         input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
         input,
-        diff: valid.prepared.preview(&walk.scene),
+        diff: valid.prepared.preview(&walk.call_context),
         // A line that is one command is shown already.
         parts: if commands.len() > 1 { commands } else { Vec::new() },
         flip: judgement.flip.clone(),
@@ -90,14 +97,14 @@ fn request(walk: &Walk<'_>, valid: &Valid, question: &Question, judgement: &Judg
 }
 
 async fn ask_approver(
-    walk: &Walk<'_>,
+    walk: &CallState<'_>,
     approver: &Arc<dyn Approver>,
     request: &ApprovalRequest,
     deadline: tokio::time::Instant,
-) -> Result<Answer, Refusal> {
+) -> Result<ApprovalAnswer, Refusal> {
     let asking = AssertUnwindSafe(async { approver.ask(request).await }).catch_unwind();
     let asking = async { Ok(tokio::time::timeout_at(deadline, asking).await) };
-    match walk.within(asking).await? {
+    match walk.await_unless_stopped(asking).await? {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(_)) => Err(Refusal::new(
             Code::ApprovalLost,
@@ -112,53 +119,54 @@ async fn ask_approver(
 /// PermissionRequest hooks answer before anybody is disturbed. The first that decides is heard.
 /// A hook's yes does not count where a rule or the tool itself demands a person.
 async fn ask_hooks(
-    walk: &mut Walk<'_>,
-    valid: &Valid,
+    walk: &mut CallState<'_>,
+    valid: &ValidatedCall,
     intent: &Intent,
-    question: &Question,
-) -> Result<Option<(String, Answer)>, Refusal> {
+    question: &ApprovalQuestion,
+) -> Result<Option<(String, ApprovalAnswer)>, Refusal> {
     let hooks = Arc::clone(&walk.current.hooks);
-    for hook in hooks.iter().filter(|hook| hook.wants(Moment::PermissionRequest, valid.identity())) {
+    for hook in hooks.iter().filter(|hook| hook.handles(HookEvent::PermissionRequest, valid.identity())) {
         let call = HookCall {
-            moment: Moment::PermissionRequest,
+            moment: HookEvent::PermissionRequest,
             call: &walk.call.id,
             tool: valid.identity(),
             input: valid.input(),
             intent,
             mode: walk.current.policy.mode(),
-            scene: &walk.scene,
+            context: &walk.call_context,
             question: Some(question),
             result: None,
             ran_for: None,
         };
-        let telling = walk.within(async { Ok(hook::tell(hook.as_ref(), call).await) }).await?;
+        let telling =
+            walk.await_unless_stopped(async { Ok(hook::run_hook(hook.as_ref(), call).await) }).await?;
         let demanded = question.explicit || valid.identity().requires_interaction;
         let mut mark = telling.mark;
-        if let Ok(answer) = &telling.said
+        if let Ok(answer) = &telling.result
             && answer.decision == Some(HookDecision::Allow)
             && demanded
         {
             mark.detail = Some("its consent does not count: a rule or the tool demands a person".to_owned());
         }
-        walk.trail.note(|record| record.hooks.push(mark));
-        let answer = match telling.said {
+        walk.record.update_record(|record| record.hooks.push(mark));
+        let answer = match telling.result {
             Ok(answer) => answer,
             Err(failure) => match refusal_for(hook.as_ref(), &failure) {
                 Some(refusal) => return Err(refusal),
                 None => continue,
             },
         };
-        walk.heard(hook.name(), &answer);
+        walk.apply_hook_answer(hook.name(), &answer);
         let by = format!("hook: {}", hook.name());
         match answer.decision {
             Some(HookDecision::Deny | HookDecision::Defer) => {
-                return Ok(Some((by, Answer::No { message: answer.reason })));
+                return Ok(Some((by, ApprovalAnswer::No { message: answer.reason })));
             }
             Some(HookDecision::Allow) if !demanded => {
                 let yes = match answer.updated_input {
-                    Some(input) => Answer::Revise { input },
-                    None if answer.remember.is_empty() => Answer::Once,
-                    None => Answer::Session { rules: answer.remember },
+                    Some(input) => ApprovalAnswer::Revise { input },
+                    None if answer.remember.is_empty() => ApprovalAnswer::Once,
+                    None => ApprovalAnswer::Session { rules: answer.remember },
                 };
                 return Ok(Some((by, yes)));
             }

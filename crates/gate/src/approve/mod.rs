@@ -7,17 +7,17 @@
 
 mod bus;
 mod chain;
-mod keep;
+mod grant_store;
 
-pub use bus::{Answerer, ApprovalBus, Reply, ReplyProblem, Requests};
-pub use keep::GrantStore;
+pub use bus::{ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequestReceiver, ApprovalResponder};
+pub use grant_store::GrantStore;
 
 pub(crate) use chain::{ReceivedAnswer, ask};
 
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
-use toolgate_proto::{CallId, Question, SessionId};
+use toolgate_proto::{ApprovalQuestion, CallId, SessionId};
 
 /// A question that waits for an answer.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub struct ApprovalRequest {
     /// The session.
     pub session: SessionId,
     /// What is asked.
-    pub question: Question,
+    pub question: ApprovalQuestion,
     /// The tool wants a person: no program may answer in their place.
     pub wants_a_person: bool,
     /// The input that would run.
@@ -48,7 +48,7 @@ pub struct ApprovalRequest {
 
 /// What somebody said.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum ApprovalAnswer {
     /// Yes, this once.
     Once,
     /// Yes, and so for the rest of the session.
@@ -92,5 +92,5 @@ pub trait Approver: Send + Sync {
     fn name(&self) -> &str;
 
     /// Asks. The future is dropped when the question no longer matters.
-    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer>;
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer>;
 }

@@ -1,7 +1,7 @@
 //! What a hook says.
 
 use serde_json::{Map, Value};
-use toolgate_policy::{Action, HookOpinion};
+use toolgate_policy::{HookOpinion, RuleAction};
 
 /// What a hook says. What does not fit the moment has no effect.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -56,7 +56,7 @@ impl HookDecision {
 
 impl HookAnswer {
     /// A hook that has nothing to say.
-    pub fn silent() -> Self {
+    pub fn empty() -> Self {
         Self::default()
     }
 
@@ -86,7 +86,7 @@ impl HookAnswer {
     }
 
     /// The word for what it says, for the record.
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn record_label(&self) -> &'static str {
         match (self.decision, &self.stop, &self.updated_input, &self.updated_output) {
             (_, Some(_), _, _) => "stopped",
             (Some(decision), None, _, _) => decision.as_str(),
@@ -97,9 +97,9 @@ impl HookAnswer {
 
     pub(crate) fn opinion(&self, by: &str) -> Option<HookOpinion> {
         let action = match self.decision? {
-            HookDecision::Allow => Action::Allow,
-            HookDecision::Ask => Action::Ask,
-            HookDecision::Defer | HookDecision::Deny => Action::Deny,
+            HookDecision::Allow => RuleAction::Allow,
+            HookDecision::Ask => RuleAction::Ask,
+            HookDecision::Defer | HookDecision::Deny => RuleAction::Deny,
         };
         Some(HookOpinion { by: by.to_owned(), action, reason: self.reason.clone() })
     }

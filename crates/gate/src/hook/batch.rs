@@ -1,17 +1,17 @@
 //! Telling hooks that a whole batch of calls is over.
 
-use super::dispatch::mark;
-use super::{Hook, HookDecision, HookFailure, Moment, OnFailure};
+use super::dispatch::build_mark;
+use super::{Hook, HookDecision, HookEvent, HookFailure, OnFailure};
 use crate::gate::Gate;
-use crate::pipeline::words_of;
-use crate::scene::{Scene, Session};
+use crate::pipeline::panic_message;
+use crate::session::{CallContext, Session};
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio_util::sync::CancellationToken;
-use toolgate_proto::{CallId, CallResult, HookMark, Mode, ToolName};
+use toolgate_proto::{CallId, CallResult, HookRecord, Mode, ToolName};
 
 /// One call of a batch.
 #[derive(Debug, Clone)]
@@ -34,12 +34,12 @@ pub struct HookBatch<'a> {
     /// The permission mode.
     pub mode: Mode,
     /// The surroundings.
-    pub scene: &'a Scene,
+    pub context: &'a CallContext,
 }
 
 /// What hooks make of a batch.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct BatchEnd {
+pub struct BatchHookOutcome {
     /// The agent should stop, for this reason.
     pub stop: Option<String>,
     /// What the model should know beside the results.
@@ -47,23 +47,23 @@ pub struct BatchEnd {
     /// Words for the person.
     pub messages: Vec<String>,
     /// The hooks that were told.
-    pub hooks: Vec<HookMark>,
+    pub hooks: Vec<HookRecord>,
 }
 
 impl Gate {
     /// Tells hooks that a batch of calls is over. A hook that blocks, or that fails and matters, stops the agent:
     /// the calls themselves are over and cannot be undone.
-    pub async fn batch_over(
+    pub async fn run_batch_hooks(
         &self,
         session: &Session,
         calls: &[BatchedCall],
         cancel: &CancellationToken,
-    ) -> BatchEnd {
+    ) -> BatchHookOutcome {
         let current = self.current();
-        let mut end = BatchEnd::default();
-        let scene = Scene::of(session);
-        let batch = HookBatch { calls, mode: current.policy.mode(), scene: &scene };
-        for hook in current.hooks.iter().filter(|hook| hook.wants_batches()) {
+        let mut end = BatchHookOutcome::default();
+        let scene = CallContext::of(session);
+        let batch = HookBatch { calls, mode: current.policy.mode(), context: &scene };
+        for hook in current.hooks.iter().filter(|hook| hook.handles_batches()) {
             tokio::select! {
                 biased;
                 () = cancel.cancelled() => {
@@ -77,13 +77,13 @@ impl Gate {
     }
 }
 
-async fn run_batch_hook(hook: &Arc<dyn Hook>, batch: HookBatch<'_>, end: &mut BatchEnd) {
+async fn run_batch_hook(hook: &Arc<dyn Hook>, batch: HookBatch<'_>, end: &mut BatchHookOutcome) {
     let started = Instant::now();
-    let said = match AssertUnwindSafe(async { hook.tell_batch(batch).await }).catch_unwind().await {
+    let said = match AssertUnwindSafe(async { hook.handle_batch(batch).await }).catch_unwind().await {
         Ok(said) => said,
-        Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", words_of(&*panic)))),
+        Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", panic_message(&*panic)))),
     };
-    end.hooks.push(mark(hook.as_ref(), Moment::PostToolBatch, &said, started));
+    end.hooks.push(build_mark(hook.as_ref(), HookEvent::PostToolBatch, &said, started));
     let mut stop = None;
     match said {
         Ok(answer) => {

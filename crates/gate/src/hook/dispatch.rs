@@ -1,47 +1,47 @@
 //! Telling one hook: a panic is a crash, and the record gets a line whatever happens.
 
-use super::{Hook, HookAnswer, HookCall, HookFailure, Moment};
-use crate::pipeline::words_of;
+use super::{Hook, HookAnswer, HookCall, HookEvent, HookFailure};
+use crate::pipeline::panic_message;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
-use toolgate_proto::{HookMark, ToolIdentity};
+use toolgate_proto::{HookRecord, ToolIdentity};
 
 /// What came of telling a hook.
 pub(crate) struct HookDispatchResult {
-    pub(crate) said: Result<HookAnswer, HookFailure>,
-    pub(crate) mark: HookMark,
+    pub(crate) result: Result<HookAnswer, HookFailure>,
+    pub(crate) mark: HookRecord,
 }
 
 /// Whether any hook wants to be told. This is all that a call without hooks pays.
-pub(crate) fn wants(hooks: &[Arc<dyn Hook>], moment: Moment, tool: &ToolIdentity) -> bool {
-    hooks.iter().any(|hook| hook.wants(moment, tool))
+pub(crate) fn any_hook_handles(hooks: &[Arc<dyn Hook>], moment: HookEvent, tool: &ToolIdentity) -> bool {
+    hooks.iter().any(|hook| hook.handles(moment, tool))
 }
 
 /// Tells a hook.
-pub(crate) async fn tell(hook: &dyn Hook, call: HookCall<'_>) -> HookDispatchResult {
+pub(crate) async fn run_hook(hook: &dyn Hook, call: HookCall<'_>) -> HookDispatchResult {
     let started = Instant::now();
-    let said = match AssertUnwindSafe(async { hook.tell(call).await }).catch_unwind().await {
+    let said = match AssertUnwindSafe(async { hook.handle_call(call).await }).catch_unwind().await {
         Ok(said) => said,
-        Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", words_of(&*panic)))),
+        Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", panic_message(&*panic)))),
     };
-    let mark = mark(hook, call.moment, &said, started);
-    HookDispatchResult { said, mark }
+    let mark = build_mark(hook, call.moment, &said, started);
+    HookDispatchResult { result: said, mark }
 }
 
 /// The line for the record.
-pub(super) fn mark(
+pub(super) fn build_mark(
     hook: &dyn Hook,
-    moment: Moment,
+    moment: HookEvent,
     said: &Result<HookAnswer, HookFailure>,
     started: Instant,
-) -> HookMark {
+) -> HookRecord {
     let (ended, detail) = match said {
-        Ok(answer) => (answer.word(), answer.detail.clone()),
-        Err(failure) => (failure.word(), Some(failure.to_string())),
+        Ok(answer) => (answer.record_label(), answer.detail.clone()),
+        Err(failure) => (failure.record_label(), Some(failure.to_string())),
     };
-    HookMark {
+    HookRecord {
         hook: hook.name().to_owned(),
         moment: moment.as_str().to_owned(),
         ended: ended.to_owned(),

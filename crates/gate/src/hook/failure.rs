@@ -31,7 +31,7 @@ pub enum HookFailure {
 
 impl HookFailure {
     /// The word for it, for the record.
-    pub fn word(&self) -> &'static str {
+    pub fn record_label(&self) -> &'static str {
         match self {
             Self::Missing(_) => "missing",
             Self::NotStarted(_) => "not_started",

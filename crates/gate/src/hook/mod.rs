@@ -12,28 +12,28 @@
 mod answer;
 mod batch;
 mod dispatch;
+mod event;
 mod failure;
-mod moment;
 
 pub use answer::{HookAnswer, HookDecision};
-pub use batch::{BatchEnd, BatchedCall, HookBatch};
+pub use batch::{BatchHookOutcome, BatchedCall, HookBatch};
+pub use event::HookEvent;
 pub use failure::{HookFailure, OnFailure};
-pub use moment::Moment;
 
-pub(crate) use dispatch::{tell, wants};
+pub(crate) use dispatch::{any_hook_handles, run_hook};
 pub(crate) use failure::refusal_for;
 
-use crate::scene::Scene;
+use crate::session::CallContext;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::time::Duration;
-use toolgate_proto::{CallId, CallResult, Intent, Mode, Question, ToolIdentity};
+use toolgate_proto::{ApprovalQuestion, CallId, CallResult, Intent, Mode, ToolIdentity};
 
 /// What a hook is told about a call.
 #[derive(Debug, Clone, Copy)]
 pub struct HookCall<'a> {
     /// The moment.
-    pub moment: Moment,
+    pub moment: HookEvent,
     /// The call.
     pub call: &'a CallId,
     /// The tool.
@@ -45,9 +45,9 @@ pub struct HookCall<'a> {
     /// The permission mode.
     pub mode: Mode,
     /// The surroundings.
-    pub scene: &'a Scene,
-    /// What a person is about to be asked, at [`Moment::PermissionRequest`].
-    pub question: Option<&'a Question>,
+    pub context: &'a CallContext,
+    /// What a person is about to be asked, at [`HookEvent::PermissionRequest`].
+    pub question: Option<&'a ApprovalQuestion>,
     /// What came of the call, for the moments after it.
     pub result: Option<&'a CallResult>,
     /// How long the tool ran, where it did.
@@ -60,7 +60,7 @@ pub trait Hook: Send + Sync {
     fn name(&self) -> &str;
 
     /// Whether it wants to be told. Called on every call, so it must be quick.
-    fn wants(&self, moment: Moment, tool: &ToolIdentity) -> bool;
+    fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool;
 
     /// What its failure means.
     fn on_failure(&self) -> OnFailure {
@@ -68,16 +68,16 @@ pub trait Hook: Send + Sync {
     }
 
     /// Tells it.
-    fn tell<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>>;
+    fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>>;
 
-    /// Whether it wants to be told of whole batches ([`Moment::PostToolBatch`]).
-    fn wants_batches(&self) -> bool {
+    /// Whether it wants to be told of whole batches ([`HookEvent::PostToolBatch`]).
+    fn handles_batches(&self) -> bool {
         false
     }
 
     /// Tells it of a batch of calls that are over.
-    fn tell_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+    fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         let _ = batch;
-        Box::pin(std::future::ready(Ok(HookAnswer::silent())))
+        Box::pin(std::future::ready(Ok(HookAnswer::empty())))
     }
 }

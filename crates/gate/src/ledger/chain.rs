@@ -7,15 +7,15 @@ use toolgate_os::{AppendLog, LogEnd};
 use toolgate_proto::{AbsPath, CallRecord};
 
 /// The hash that the first line names as its predecessor.
-const START: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// What a line names as its predecessor if the log was found truncated or changed when it was written. Such a line
 /// stays, so that calls made afterwards do not mend the chain.
-const BREAK: &str = "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff";
+const BROKEN_CHAIN_HASH: &str = "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff";
 const HASH_FIELD_PREFIX: &str = ",\"hash\":\"";
 
 /// One line of the ledger.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct LedgerLine {
     /// Counts from 1 over all files.
     pub seq: u64,
     /// An anchor outside the ledger's directory was kept when it was written.
@@ -33,28 +33,29 @@ pub struct Line {
 pub(super) fn next_line(end: LogEnd<'_>, record: &str) -> (String, String) {
     let last = end.last.and_then(parse_link);
     let notes = [end.head, end.anchor].map(|note| note.and_then(parse_note));
-    let (seq, prev) = if is_whole(last, end, notes) {
-        last.map_or((1, START.to_owned()), |last| (last.seq + 1, last.hash.to_owned()))
+    let (seq, prev) = if is_consistent(last, end, notes) {
+        last.map_or((1, GENESIS_HASH.to_owned()), |last| (last.seq + 1, last.hash.to_owned()))
     } else {
         let counts = notes.iter().flatten().map(|(count, _)| *count);
         let highest = counts.chain(last.map(|last| last.seq)).max().unwrap_or(0);
-        (highest.saturating_add(1), BREAK.to_owned())
+        (highest.saturating_add(1), BROKEN_CHAIN_HASH.to_owned())
     };
     let mut line = format!("{{\"seq\":{seq},\"anchored\":true,\"prev\":\"{prev}\",\"record\":{record}");
     let hash = sha256_hex(line.as_bytes());
     line.push_str(HASH_FIELD_PREFIX);
     line.push_str(&hash);
     line.push_str("\"}");
-    (line, head(seq, &hash))
+    (line, format_head(seq, &hash))
 }
 
 /// Whether head and anchor name the last line, or the one before it: a crash can come between.
-fn is_whole(last: Option<Link<'_>>, end: LogEnd<'_>, notes: [Option<(u64, &str)>; 2]) -> bool {
+fn is_consistent(last: Option<ChainLink<'_>>, end: LogEnd<'_>, notes: [Option<(u64, &str)>; 2]) -> bool {
     let Some(last) = last else { return end.last.is_none() && end.head.is_none() && end.anchor.is_none() };
     let names = |note: Option<(u64, &str)>| {
         note.is_some_and(|(count, hash)| {
             (count, hash) == (last.seq, last.hash)
-                || (count.checked_add(1) == Some(last.seq) && (hash == last.prev || last.prev == BREAK))
+                || (count.checked_add(1) == Some(last.seq)
+                    && (hash == last.prev || last.prev == BROKEN_CHAIN_HASH))
         })
     };
     let [head, anchor] = notes;
@@ -65,7 +66,7 @@ fn is_whole(last: Option<Link<'_>>, end: LogEnd<'_>, notes: [Option<(u64, &str)>
     headed && anchored
 }
 
-fn head(seq: u64, hash: &str) -> String {
+fn format_head(seq: u64, hash: &str) -> String {
     format!("{seq:020} {hash}")
 }
 
@@ -77,7 +78,7 @@ fn parse_note(note: &str) -> Option<(u64, &str)> {
 
 /// How a line hangs in the chain.
 #[derive(Debug, Clone, Copy)]
-struct Link<'a> {
+struct ChainLink<'a> {
     seq: u64,
     anchored: bool,
     prev: &'a str,
@@ -85,7 +86,7 @@ struct Link<'a> {
 }
 
 /// The link of a line that is whole.
-fn parse_link(line: &str) -> Option<Link<'_>> {
+fn parse_link(line: &str) -> Option<ChainLink<'_>> {
     let rest = line.strip_prefix("{\"seq\":")?;
     let (seq, rest) = rest.split_once(',')?;
     let (anchored, rest) = match rest.strip_prefix("\"anchored\":true,") {
@@ -94,13 +95,13 @@ fn parse_link(line: &str) -> Option<Link<'_>> {
     };
     let (prev, _) = rest.strip_prefix("\"prev\":\"")?.split_once('"')?;
     let (_, hash) = line.rsplit_once(HASH_FIELD_PREFIX)?;
-    Some(Link { seq: seq.parse().ok()?, anchored, prev, hash: hash.strip_suffix("\"}")? })
+    Some(ChainLink { seq: seq.parse().ok()?, anchored, prev, hash: hash.strip_suffix("\"}")? })
 }
 
 /// What is wrong with a ledger, and where.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "fault", rename_all = "snake_case")]
-pub enum Fault {
+pub enum LedgerFault {
     /// The line's content does not fit its own hash.
     Changed {
         /// File and line.
@@ -151,7 +152,7 @@ pub enum Fault {
     },
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for LedgerFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Changed { at } => write!(f, "{at}: the line was changed after it was written"),
@@ -185,21 +186,21 @@ pub struct ChainReport {
     /// Whole lines.
     pub records: u64,
     /// What is wrong, in order.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<LedgerFault>,
 }
 
 impl ChainReport {
     /// Whether nothing was tampered with. A torn line alone is the mark of a crash.
-    pub fn intact(&self) -> bool {
+    pub fn is_intact(&self) -> bool {
         self.faults.iter().all(|fault| match fault {
-            Fault::Torn { .. } => true,
-            Fault::Changed { .. }
-            | Fault::Unlinked { .. }
-            | Fault::CutOff { .. }
-            | Fault::Broken { .. }
-            | Fault::Replaced { .. }
-            | Fault::Ahead { .. }
-            | Fault::Lost { .. } => false,
+            LedgerFault::Torn { .. } => true,
+            LedgerFault::Changed { .. }
+            | LedgerFault::Unlinked { .. }
+            | LedgerFault::CutOff { .. }
+            | LedgerFault::Broken { .. }
+            | LedgerFault::Replaced { .. }
+            | LedgerFault::Ahead { .. }
+            | LedgerFault::Lost { .. } => false,
         })
     }
 }
@@ -207,7 +208,7 @@ impl ChainReport {
 /// Follows the chain through files given as (name, text), oldest first, and compares its end with the head kept beside
 /// it, where there is one.
 pub fn verify<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>, head: Option<&str>) -> ChainReport {
-    let (mut report, end) = follow(files);
+    let (mut report, end) = verify_links(files);
     if let Some(head) = head {
         report.compare("head", Some(head), &end);
     }
@@ -220,7 +221,7 @@ pub fn verify_anchored<'a>(
     head: Option<&str>,
     anchor: Option<&str>,
 ) -> ChainReport {
-    let (mut report, end) = follow(files);
+    let (mut report, end) = verify_links(files);
     // Of the first line a crash may have left nothing but the line. A ledger from before there were anchors has none.
     if head.is_some() || end.seq > 1 {
         report.compare("head", head, &end);
@@ -245,14 +246,16 @@ impl ChainReport {
     fn compare(&mut self, note: &'static str, text: Option<&str>, end: &ChainEnd) {
         let last = end.seq;
         let fault = match text.and_then(parse_note) {
-            None => Some(Fault::Lost { note }),
-            Some((count, _)) if count > last => Some(Fault::CutOff { last, wanted: count }),
-            Some((count, hash)) if count == last => (hash != end.hash).then_some(Fault::Replaced { last }),
+            None => Some(LedgerFault::Lost { note }),
+            Some((count, _)) if count > last => Some(LedgerFault::CutOff { last, wanted: count }),
+            Some((count, hash)) if count == last => {
+                (hash != end.hash).then_some(LedgerFault::Replaced { last })
+            }
             Some((count, hash)) => {
                 // A crash between the line and the note leaves the note one line behind.
-                let known = hash == end.prev || end.prev == BREAK;
+                let known = hash == end.prev || end.prev == BROKEN_CHAIN_HASH;
                 let behind = known && count.checked_add(1) == Some(last);
-                (!behind).then_some(Fault::Ahead { last, known: count })
+                (!behind).then_some(LedgerFault::Ahead { last, known: count })
             }
         };
         if let Some(fault) = fault
@@ -263,25 +266,26 @@ impl ChainReport {
     }
 }
 
-fn follow<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> (ChainReport, ChainEnd) {
+fn verify_links<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> (ChainReport, ChainEnd) {
     let mut report = ChainReport { records: 0, faults: Vec::new() };
-    let mut end = ChainEnd { seq: 0, hash: START.to_owned(), prev: START.to_owned(), anchored: false };
+    let mut end =
+        ChainEnd { seq: 0, hash: GENESIS_HASH.to_owned(), prev: GENESIS_HASH.to_owned(), anchored: false };
     for (name, text) in files {
         for (index, line) in text.lines().enumerate() {
             let at = format!("{name}:{}", index + 1);
-            let parsed: Option<Line> = serde_json::from_str(line).ok();
+            let parsed: Option<LedgerLine> = serde_json::from_str(line).ok();
             let (Some(parsed), Some((body, _))) = (parsed, line.rsplit_once(HASH_FIELD_PREFIX)) else {
-                report.faults.push(Fault::Torn { at });
+                report.faults.push(LedgerFault::Torn { at });
                 continue;
             };
             report.records += 1;
             if sha256_hex(body.as_bytes()) != parsed.hash {
-                report.faults.push(Fault::Changed { at });
-            } else if parsed.prev == BREAK {
-                report.faults.push(Fault::Broken { at });
+                report.faults.push(LedgerFault::Changed { at });
+            } else if parsed.prev == BROKEN_CHAIN_HASH {
+                report.faults.push(LedgerFault::Broken { at });
             } else if end.seq.checked_add(1) != Some(parsed.seq) || parsed.prev != end.hash {
                 let wanted = end.seq.saturating_add(1);
-                report.faults.push(Fault::Unlinked { at, found: parsed.seq, wanted });
+                report.faults.push(LedgerFault::Unlinked { at, found: parsed.seq, wanted });
             }
             end = ChainEnd {
                 seq: parsed.seq,

@@ -12,7 +12,7 @@ mod chain;
 mod redact;
 mod sink;
 
-pub use chain::{ChainReport, Fault, Line, verify, verify_anchored, verify_in};
+pub use chain::{ChainReport, LedgerFault, LedgerLine, verify, verify_anchored, verify_in};
 pub use redact::redact;
 pub use sink::{LEDGER_NAME, LedgerSink};
 

@@ -4,8 +4,8 @@ use super::sha256_hex;
 use serde_json::{Map, Value, json};
 
 /// Text longer than this is recorded by hash and preview.
-const LONG: usize = 256;
-const PREVIEW: usize = 80;
+const MAX_RECORDED_TEXT_BYTES: usize = 256;
+const MAX_PREVIEW_CHARS: usize = 80;
 
 /// The input with secrets replaced by their hash, and long text by hash and preview.
 pub fn redact(input: &Map<String, Value>) -> Value {
@@ -15,7 +15,7 @@ pub fn redact(input: &Map<String, Value>) -> Value {
 fn redact_map(map: &Map<String, Value>) -> Map<String, Value> {
     map.iter()
         .map(|(key, value)| {
-            let value = if is_secret_key(key) { hide(value) } else { redact_value(value) };
+            let value = if is_secret_key(key) { hash_secret(value) } else { redact_value(value) };
             (key.clone(), value)
         })
         .collect()
@@ -23,9 +23,9 @@ fn redact_map(map: &Map<String, Value>) -> Map<String, Value> {
 
 fn redact_value(value: &Value) -> Value {
     match value {
-        Value::String(text) if contains_secret(text) => hide(value),
-        Value::String(text) if text.len() > LONG => {
-            let preview: String = text.chars().take(PREVIEW).collect();
+        Value::String(text) if contains_secret(text) => hash_secret(value),
+        Value::String(text) if text.len() > MAX_RECORDED_TEXT_BYTES => {
+            let preview: String = text.chars().take(MAX_PREVIEW_CHARS).collect();
             json!({ "sha256": sha256_hex(text.as_bytes()), "chars": text.chars().count(), "preview": preview })
         }
         Value::Array(items) => items.iter().map(redact_value).collect(),
@@ -34,7 +34,7 @@ fn redact_value(value: &Value) -> Value {
     }
 }
 
-fn hide(value: &Value) -> Value {
+fn hash_secret(value: &Value) -> Value {
     let text = match value {
         Value::String(text) => text.clone(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {

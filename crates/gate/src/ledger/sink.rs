@@ -11,13 +11,13 @@ use toolgate_proto::{AbsPath, CallRecord};
 pub const LEDGER_NAME: &str = "ledger";
 
 /// Room for a record as most are.
-const USUAL: usize = 1024;
+const DEFAULT_RECORD_BYTES: usize = 1024;
 
 /// Appends records to the ledger's file.
 #[derive(Debug)]
 pub struct LedgerSink {
     log: Mutex<AppendLog>,
-    trouble: Mutex<Option<String>>,
+    last_error: Mutex<Option<String>>,
 }
 
 impl LedgerSink {
@@ -30,18 +30,18 @@ impl LedgerSink {
     /// Opens the ledger in a directory, with its anchor in another.
     pub fn open_anchored(dir: &AbsPath, anchor_dir: &AbsPath, rotate_at: u64) -> io::Result<Self> {
         let log = AppendLog::open_anchored(dir, anchor_dir, LEDGER_NAME, rotate_at)?;
-        Ok(Self { log: Mutex::new(log), trouble: Mutex::new(None) })
+        Ok(Self { log: Mutex::new(log), last_error: Mutex::new(None) })
     }
 
     /// Why a record could not be written, if that happened.
-    pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub fn last_error(&self) -> Option<String> {
+        self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Sink for LedgerSink {
     fn record(&self, record: &CallRecord) {
-        let mut text = Vec::with_capacity(USUAL);
+        let mut text = Vec::with_capacity(DEFAULT_RECORD_BYTES);
         let written = match serde_json::to_writer(&mut text, record) {
             Ok(()) => {
                 let text = String::from_utf8_lossy(&text);
@@ -52,7 +52,7 @@ impl Sink for LedgerSink {
         };
         if let Err(error) = written {
             tracing::error!(%error, "the ledger could not be written");
-            *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
     }
 }

@@ -19,26 +19,26 @@
 //! changes the input of a call, the call does what the person said when it was said, beside calls that were started
 //! before.
 
-mod claim;
-mod ground;
+mod handle;
+mod lock_set;
+mod lock_table;
 mod plan;
 mod queue;
-mod turn;
 
+pub(crate) use handle::ScheduleHandle;
 pub(crate) use plan::PrevalidatedCall;
-pub(crate) use turn::Turn;
 
 use crate::gate::Gate;
-use crate::hook::{BatchEnd, BatchedCall};
-use crate::pipeline::{CallLimits, Closed, words_of};
-use crate::scene::Session;
-use crate::shape::truncate_batch;
+use crate::hook::{BatchHookOutcome, BatchedCall};
+use crate::pipeline::{CallOptions, CallOutcome, panic_message};
+use crate::record_builder::RecordBuilder;
+use crate::session::Session;
 use crate::stage::finish::add_context;
-use crate::trail::RecordBuilder;
+use crate::truncate::truncate_batch;
 use futures_util::FutureExt;
 use futures_util::Stream;
-use plan::{Plan, plan};
-use queue::Queue;
+use plan::{CallPlan, plan};
+use queue::CallQueue;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,36 +46,36 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use toolgate_proto::json::{Limits, parse_object};
+use toolgate_proto::json::{JsonLimits, parse_object};
 use toolgate_proto::{CallId, Code, Refusal, ToolCall};
 
 /// One call of a batch that is over.
 #[derive(Debug, Clone)]
-pub struct Finished {
+pub struct FinishedBatchCall {
     /// Its place in the batch, from 0.
     pub place: usize,
     /// Its result and record.
-    pub closed: Closed,
+    pub closed: CallOutcome,
 }
 
 /// Calls that go on together. Made by [`Gate::batch`]; dropping it cancels what is not over.
 ///
 /// Calls may be added while others run, as they come out of a model's stream.
 /// As a [`Stream`] it yields each call as it ends; the stream ends when nothing is under way.
-pub struct Batch {
-    shared: Arc<Shared>,
-    limits: CallLimits,
+pub struct CallBatch {
+    shared: Arc<BatchState>,
+    limits: CallOptions,
     /// One for each call.
     cancels: Vec<(Arc<ToolCall>, CancellationToken)>,
-    tasks: JoinSet<Finished>,
-    done: Vec<Option<Closed>>,
+    tasks: JoinSet<FinishedBatchCall>,
+    done: Vec<Option<CallOutcome>>,
 }
 
 /// What the calls of a batch share.
-pub(crate) struct Shared {
+pub(crate) struct BatchState {
     gate: Arc<Gate>,
     session: Session,
-    queue: Mutex<Queue>,
+    queue: Mutex<CallQueue>,
     slots: Arc<Semaphore>,
 }
 
@@ -89,8 +89,8 @@ impl Gate {
         self: &Arc<Self>,
         session: &Session,
         calls: Vec<ToolCall>,
-        limits: CallLimits,
-    ) -> Vec<Closed> {
+        limits: CallOptions,
+    ) -> Vec<CallOutcome> {
         let mut batch = self.batch(session, limits);
         for call in calls {
             batch.push(call);
@@ -99,16 +99,16 @@ impl Gate {
     }
 
     /// Starts an empty batch.
-    pub fn batch(self: &Arc<Self>, session: &Session, limits: CallLimits) -> Batch {
+    pub fn batch(self: &Arc<Self>, session: &Session, limits: CallOptions) -> CallBatch {
         let cancel = limits.cancel.child_token();
-        Batch {
-            shared: Arc::new(Shared {
+        CallBatch {
+            shared: Arc::new(BatchState {
                 gate: Arc::clone(self),
                 session: session.clone(),
-                queue: Mutex::new(Queue::default()),
+                queue: Mutex::new(CallQueue::default()),
                 slots: Arc::new(Semaphore::new(self.max_concurrency.clamp(1, Semaphore::MAX_PERMITS))),
             }),
-            limits: CallLimits { cancel, ..limits },
+            limits: CallOptions { cancel, ..limits },
             cancels: Vec::new(),
             tasks: JoinSet::new(),
             done: Vec::new(),
@@ -116,7 +116,7 @@ impl Gate {
     }
 }
 
-impl Batch {
+impl CallBatch {
     /// Adds a call. It may start at once. Returns its place, from 0.
     pub fn push(&mut self, call: ToolCall) -> usize {
         let call = Arc::new(call);
@@ -124,9 +124,9 @@ impl Batch {
         self.cancels.push((Arc::clone(&call), cancel.clone()));
         self.done.push(None);
         let shared = Arc::clone(&self.shared);
-        let (place, turn) = lock(&shared.queue).push(Arc::clone(&call), &shared.planner());
-        let limits = CallLimits { cancel, ..self.limits.clone() };
-        let pending = Pending { shared, place, call, started: false };
+        let (place, turn) = lock_queue(&shared.queue).push(Arc::clone(&call), &shared.planner());
+        let limits = CallOptions { cancel, ..self.limits.clone() };
+        let pending = PendingBatchCall { shared, place, call, started: false };
         self.tasks.spawn(pending.run(turn, limits));
         place
     }
@@ -158,18 +158,18 @@ impl Batch {
     }
 
     /// The next call that ends. `None` if nothing is under way.
-    pub async fn next(&mut self) -> Option<Finished> {
+    pub async fn next(&mut self) -> Option<FinishedBatchCall> {
         std::future::poll_fn(|context| self.poll_finished(context)).await
     }
 
-    /// Waits for every call, and gives all results in the order of the calls, also of those that [`Batch::next`] gave
+    /// Waits for every call, and gives all results in the order of the calls, also of those that [`CallBatch::next`] gave
     /// before. Where all together are more than the batch may have, the largest are cut. Hooks are told.
-    pub async fn finish(mut self) -> Vec<Closed> {
+    pub async fn finish(mut self) -> Vec<CallOutcome> {
         while std::future::poll_fn(|context| self.poll_joined(context)).await.is_some() {}
         let done = std::mem::take(&mut self.done);
-        let mut calls: Vec<Closed> = Vec::with_capacity(done.len());
+        let mut calls: Vec<CallOutcome> = Vec::with_capacity(done.len());
         for (closed, (call, _)) in done.into_iter().zip(&self.cancels) {
-            calls.push(closed.unwrap_or_else(|| self.shared.lost(&call.id)));
+            calls.push(closed.unwrap_or_else(|| self.shared.cancelled_outcome(&call.id)));
         }
         let gate = &self.shared.gate;
         truncate_batch(&mut calls, gate.batch_chars, gate.spill.as_deref(), &self.shared.session);
@@ -183,10 +183,10 @@ impl Batch {
     }
 
     /// `PostToolBatch`, once. What the hooks say goes with the last call, which is what the model reads last.
-    async fn run_hooks(&self, calls: &[Closed]) -> BatchEnd {
+    async fn run_hooks(&self, calls: &[CallOutcome]) -> BatchHookOutcome {
         let gate = &self.shared.gate;
-        if calls.is_empty() || !gate.current().hooks.iter().any(|hook| hook.wants_batches()) {
-            return BatchEnd::default();
+        if calls.is_empty() || !gate.current().hooks.iter().any(|hook| hook.handles_batches()) {
+            return BatchHookOutcome::default();
         }
         let batched: Vec<BatchedCall> = calls
             .iter()
@@ -195,25 +195,25 @@ impl Batch {
                 call: call.id.clone(),
                 tool: call.name.clone(),
                 // What could not be read as an object was refused before any hook saw it.
-                input: parse_object(&call.input, Limits::CALL).unwrap_or_default(),
+                input: parse_object(&call.input, JsonLimits::CALL).unwrap_or_default(),
                 result: closed.result.clone(),
             })
             .collect();
-        gate.batch_over(&self.shared.session, &batched, &self.limits.cancel).await
+        gate.run_batch_hooks(&self.shared.session, &batched, &self.limits.cancel).await
     }
 
-    fn poll_finished(&mut self, context: &mut Context<'_>) -> Poll<Option<Finished>> {
+    fn poll_finished(&mut self, context: &mut Context<'_>) -> Poll<Option<FinishedBatchCall>> {
         let place = ready!(self.poll_joined(context));
         Poll::Ready(place.and_then(|place| {
             let closed = self.done.get(place)?.clone()?;
-            Some(Finished { place, closed })
+            Some(FinishedBatchCall { place, closed })
         }))
     }
 
     fn poll_joined(&mut self, context: &mut Context<'_>) -> Poll<Option<usize>> {
         loop {
             match ready!(self.tasks.poll_join_next(context)) {
-                Some(Ok(Finished { place, closed })) => {
+                Some(Ok(FinishedBatchCall { place, closed })) => {
                     if let Some(slot) = self.done.get_mut(place) {
                         *slot = Some(closed);
                     }
@@ -227,63 +227,63 @@ impl Batch {
     }
 }
 
-impl Stream for Batch {
-    type Item = Finished;
+impl Stream for CallBatch {
+    type Item = FinishedBatchCall;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Finished>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<FinishedBatchCall>> {
         self.poll_finished(context)
     }
 }
 
-impl Drop for Batch {
+impl Drop for CallBatch {
     fn drop(&mut self) {
         // Before the tasks go: a call that is dropped must not make room for another.
-        lock(&self.shared.queue).stop();
+        lock_queue(&self.shared.queue).stop();
         self.limits.cancel.cancel();
     }
 }
 
-impl std::fmt::Debug for Batch {
+impl std::fmt::Debug for CallBatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Batch").field("calls", &self.cancels.len()).finish_non_exhaustive()
     }
 }
 
-impl Shared {
-    fn planner(&self) -> impl Fn(&ToolCall, Option<Plan>) -> Plan {
-        |call, before| plan(&self.gate, &self.session, call, before.and_then(|before| before.foreseen))
+impl BatchState {
+    fn planner(&self) -> impl Fn(&ToolCall, Option<CallPlan>) -> CallPlan {
+        |call, before| plan(&self.gate, &self.session, call, before.and_then(|before| before.prevalidated))
     }
 
     /// The end of a call that left no trace: its task was taken away.
-    fn lost(&self, id: &CallId) -> Closed {
+    fn cancelled_outcome(&self, id: &CallId) -> CallOutcome {
         let call = ToolCall::new(id.clone(), "", "");
         let refusal = Refusal::new(Code::Cancelled, "the call was taken away with its runtime");
-        let record = RecordBuilder::unrecorded(&self.session, &call, &refusal);
-        Closed { result: Err(refusal), record, stop: None, messages: Vec::new() }
+        let record = RecordBuilder::unsent_record(&self.session, &call, &refusal);
+        CallOutcome { result: Err(refusal), record, stop: None, messages: Vec::new() }
     }
 }
 
 /// A call that has its place in the batch. If it is dropped before it started, it still leaves its record.
-struct Pending {
-    shared: Arc<Shared>,
+struct PendingBatchCall {
+    shared: Arc<BatchState>,
     place: usize,
     call: Arc<ToolCall>,
     started: bool,
 }
 
-impl Pending {
-    async fn run(mut self, turn: oneshot::Receiver<Plan>, limits: CallLimits) -> Finished {
+impl PendingBatchCall {
+    async fn run(mut self, turn: oneshot::Receiver<CallPlan>, limits: CallOptions) -> FinishedBatchCall {
         // A cancelled call does not wait: it goes ahead and finds that it is cancelled.
         let plan = tokio::select! {
             biased;
-            () = limits.cancel.cancelled() => Plan::default(),
+            () = limits.cancel.cancelled() => CallPlan::default(),
             plan = turn => plan.unwrap_or_else(|_| {
                 // Nobody is left who could give this call its turn.
                 limits.cancel.cancel();
-                Plan::default()
+                CallPlan::default()
             }),
         };
-        let seat = if plan.claim.seatless || limits.cancel.is_cancelled() {
+        let seat = if plan.claim.needs_no_slot || limits.cancel.is_cancelled() {
             None
         } else {
             tokio::select! {
@@ -292,34 +292,34 @@ impl Pending {
                 seat = Arc::clone(&self.shared.slots).acquire_owned() => seat.ok(),
             }
         };
-        let turn = Turn::new(Arc::clone(&self.shared), self.place, plan, seat);
+        let turn = ScheduleHandle::new(Arc::clone(&self.shared), self.place, plan, seat);
         self.started = true;
-        let Shared { gate, session, .. } = &*self.shared;
+        let BatchState { gate, session, .. } = &*self.shared;
         let calling = AssertUnwindSafe(gate.call_in_batch(session, &self.call, limits, Some(turn)));
         let closed = match calling.catch_unwind().await {
             Ok(closed) => closed,
             // The call itself catches what tools and hooks do; this is a sink that crashed.
             Err(panic) => {
-                let refusal = Refusal::new(Code::Internal, format!("crashed: {}", words_of(&*panic)));
-                let record = RecordBuilder::unrecorded(session, &self.call, &refusal);
-                Closed { result: Err(refusal), record, stop: None, messages: Vec::new() }
+                let refusal = Refusal::new(Code::Internal, format!("crashed: {}", panic_message(&*panic)));
+                let record = RecordBuilder::unsent_record(session, &self.call, &refusal);
+                CallOutcome { result: Err(refusal), record, stop: None, messages: Vec::new() }
             }
         };
-        Finished { place: self.place, closed }
+        FinishedBatchCall { place: self.place, closed }
     }
 }
 
-impl Drop for Pending {
+impl Drop for PendingBatchCall {
     fn drop(&mut self) {
         if !self.started {
-            drop(RecordBuilder::open(self.shared.gate.audience.clone(), &self.shared.session, &self.call));
+            drop(RecordBuilder::open(self.shared.gate.event_bus.clone(), &self.shared.session, &self.call));
         }
         let planner = self.shared.planner();
-        let commands = lock(&self.shared.queue).finish(self.place, &planner);
-        self.shared.session.context().queue(commands);
+        let commands = lock_queue(&self.shared.queue).finish(self.place, &planner);
+        self.shared.session.context().queue_commands(commands);
     }
 }
 
-fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+fn lock_queue(queue: &Mutex<CallQueue>) -> MutexGuard<'_, CallQueue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,36 +1,36 @@
 //! What is known of a call before it starts: its input, read once, and what it lays hold of.
 
-use super::claim::{LockSet, required_locks};
+use super::lock_set::{LockSet, required_locks};
 use crate::gate::Gate;
-use crate::hook::{self, Moment};
+use crate::hook::{self, HookEvent};
 use crate::registry::RegisteredTool;
-use crate::scene::{Scene, Session};
-use crate::stage::resolve::Found;
-use crate::stage::validate::{Valid, validate};
+use crate::session::{CallContext, Session};
+use crate::stage::resolve::ResolvedTool;
+use crate::stage::validate::{ValidatedCall, validate};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use toolgate_proto::{Effect, Refusal, ToolCall};
 
 /// What is known of a call before it starts.
 #[derive(Default)]
-pub(super) struct Plan {
+pub(super) struct CallPlan {
     pub(super) claim: LockSet,
     /// The effects that the claim was made from.
     pub(super) effects: Vec<Effect>,
     /// Nobody can change the effects before they are judged.
     pub(super) certain: bool,
-    pub(super) foreseen: Option<PrevalidatedCall>,
+    pub(super) prevalidated: Option<PrevalidatedCall>,
 }
 
 /// The input as a tool read it. Reading depends on nothing but the tool and the text, so it need not be done twice.
 pub(crate) struct PrevalidatedCall {
     tool: Arc<RegisteredTool>,
-    outcome: Result<Valid, Refusal>,
+    outcome: Result<ValidatedCall, Refusal>,
 }
 
 impl PrevalidatedCall {
     /// What reading gave, if it was this tool that read.
-    pub(crate) fn of(self, tool: &Arc<RegisteredTool>) -> Option<Result<Valid, Refusal>> {
+    pub(crate) fn for_tool(self, tool: &Arc<RegisteredTool>) -> Option<Result<ValidatedCall, Refusal>> {
         Arc::ptr_eq(&self.tool, tool).then_some(self.outcome)
     }
 }
@@ -41,31 +41,33 @@ pub(super) fn plan(
     session: &Session,
     call: &ToolCall,
     before: Option<PrevalidatedCall>,
-) -> Plan {
+) -> CallPlan {
     // A tool's own code runs here. Where it panics, it will panic again in its own call, which answers for it.
-    catch_unwind(AssertUnwindSafe(|| look_ahead(gate, session, call, before)))
-        .unwrap_or_else(|_| Plan { claim: LockSet { alone: true, ..LockSet::default() }, ..Plan::default() })
+    catch_unwind(AssertUnwindSafe(|| build_plan(gate, session, call, before))).unwrap_or_else(|_| CallPlan {
+        claim: LockSet { alone: true, ..LockSet::default() },
+        ..CallPlan::default()
+    })
 }
 
-fn look_ahead(gate: &Gate, session: &Session, call: &ToolCall, before: Option<PrevalidatedCall>) -> Plan {
+fn build_plan(gate: &Gate, session: &Session, call: &ToolCall, before: Option<PrevalidatedCall>) -> CallPlan {
     let current = gate.current();
     // Whether the tool may be seen is for the call to say; one that will be refused claims more than it needs.
     let Some(tool) = current.registry.get(call.name.as_str()).cloned() else {
-        return Plan { certain: true, ..Plan::default() };
+        return CallPlan { certain: true, ..CallPlan::default() };
     };
     let outcome = before
-        .and_then(|before| before.of(&tool))
-        .unwrap_or_else(|| validate(Found { tool: Arc::clone(&tool) }, &call.input));
-    let mut plan = Plan { certain: true, ..Plan::default() };
+        .and_then(|before| before.for_tool(&tool))
+        .unwrap_or_else(|| validate(ResolvedTool { tool: Arc::clone(&tool) }, &call.input));
+    let mut plan = CallPlan { certain: true, ..CallPlan::default() };
     if let Ok(valid) = &outcome {
-        let scene = Scene::of(session);
+        let scene = CallContext::of(session);
         plan.effects = valid.prepared.intent(&scene).effects;
         plan.claim = required_locks(&tool, &plan.effects, &current.policy, &scene.workspace);
-        if hook::wants(&current.hooks, Moment::PreToolUse, &tool.identity) {
+        if hook::any_hook_handles(&current.hooks, HookEvent::PreToolUse, &tool.identity) {
             plan.claim = plan.claim.widened(&tool);
             plan.certain = false;
         }
     }
-    plan.foreseen = Some(PrevalidatedCall { tool, outcome });
+    plan.prevalidated = Some(PrevalidatedCall { tool, outcome });
     plan
 }

@@ -10,21 +10,21 @@
 //! A paused call waits only for calls that run, and a call that pauses does not wait for those that had paused before
 //! it, so no two can wait for each other.
 
-use super::claim::LockSet;
-use super::ground::Ground;
-use super::plan::Plan;
+use super::lock_set::LockSet;
+use super::lock_table::LockTable;
+use super::plan::CallPlan;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolgate_proto::ToolCall;
 
 /// Looks ahead at a call.
-pub(super) type CallPlanner<'a> = &'a dyn Fn(&ToolCall, Option<Plan>) -> Plan;
+pub(super) type CallPlanner<'a> = &'a dyn Fn(&ToolCall, Option<CallPlan>) -> CallPlan;
 
 /// The calls of one batch, in order.
 #[derive(Default)]
-pub(super) struct Queue {
-    entries: Vec<Entry>,
+pub(super) struct CallQueue {
+    entries: Vec<QueuedCall>,
     /// How many calls, from the first, have been planned.
     planned: usize,
     /// Planned calls that are not over.
@@ -34,114 +34,114 @@ pub(super) struct Queue {
     /// Those of them that may take something away.
     removing: BTreeSet<usize>,
     /// What calls under way lay hold of.
-    taken: Ground,
+    held_locks: LockTable,
     /// What calls that wait will lay hold of.
-    wanted: Ground,
+    waiting_locks: LockTable,
     /// Nothing starts any more.
     stopped: bool,
     /// How many calls, from the first, are over and have handed over what they queued.
     settled: usize,
 }
 
-struct Entry {
+struct QueuedCall {
     call: Arc<ToolCall>,
-    status: Status,
-    plan: Option<Plan>,
+    status: QueuedCallStatus,
+    plan: Option<CallPlan>,
     claim: LockSet,
     /// Its claim lies on what is taken, and not on what is wanted.
-    takes: bool,
+    holds_locks: bool,
     /// How many calls it waits for.
     blockers: usize,
     /// The calls that wait for it.
     blocks: Vec<usize>,
-    go: Option<oneshot::Sender<Plan>>,
-    go_on: Option<oneshot::Sender<()>>,
+    start_signal: Option<oneshot::Sender<CallPlan>>,
+    resume_signal: Option<oneshot::Sender<()>>,
     /// Commands that it wants run afterwards.
     commands: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Status {
+enum QueuedCallStatus {
     Waiting,
     Started,
     Paused,
     Finished,
 }
 
-impl Queue {
+impl CallQueue {
     /// Adds a call at the end. The receiver hears when its turn has come.
     pub(super) fn push(
         &mut self,
         call: Arc<ToolCall>,
         planner: CallPlanner<'_>,
-    ) -> (usize, oneshot::Receiver<Plan>) {
+    ) -> (usize, oneshot::Receiver<CallPlan>) {
         let (go, turn) = oneshot::channel();
         let place = self.entries.len();
-        self.entries.push(Entry {
+        self.entries.push(QueuedCall {
             call,
-            status: Status::Waiting,
+            status: QueuedCallStatus::Waiting,
             plan: None,
             claim: LockSet::default(),
-            takes: false,
+            holds_locks: false,
             blockers: 0,
             blocks: Vec::new(),
-            go: Some(go),
-            go_on: None,
+            start_signal: Some(go),
+            resume_signal: None,
             commands: Vec::new(),
         });
-        self.look_ahead(planner);
+        self.plan_next_calls(planner);
         (place, turn)
     }
 
     /// A call is over. Returns the commands whose turn has come.
     pub(super) fn finish(&mut self, place: usize, planner: CallPlanner<'_>) -> Vec<String> {
         let Some(entry) = self.entries.get_mut(place) else { return Vec::new() };
-        if entry.status == Status::Finished {
+        if entry.status == QueuedCallStatus::Finished {
             return Vec::new();
         }
-        entry.status = Status::Finished;
+        entry.status = QueuedCallStatus::Finished;
         let blocked = std::mem::take(&mut entry.blocks);
         self.release_locks(place);
         self.unfinished.remove(&place);
         let free = self.unblock(blocked);
-        self.free(free, planner);
-        self.settle()
+        self.start_unblocked(free, planner);
+        self.take_settled_commands()
     }
 
     /// A call under way turns out to do something else than planned. Returns what to wait for, if anything.
-    pub(super) fn change(
+    pub(super) fn update_locks(
         &mut self,
         place: usize,
         claim: LockSet,
         planner: CallPlanner<'_>,
     ) -> Option<oneshot::Receiver<()>> {
-        let entry = self.entries.get_mut(place).filter(|entry| entry.status == Status::Started)?;
-        entry.status = Status::Paused;
+        let entry = self.entries.get_mut(place).filter(|entry| entry.status == QueuedCallStatus::Started)?;
+        entry.status = QueuedCallStatus::Paused;
         let blocked = std::mem::take(&mut entry.blocks);
         self.release_locks(place);
         self.entries.get_mut(place)?.claim = claim;
         let free = self.unblock(blocked);
-        self.lay(place);
+        self.link_blockers(place);
         let entry = self.entries.get_mut(place)?;
         if entry.blockers > 0 && !self.removing.is_empty() {
             entry.claim.add_parent_locks();
         }
-        self.put(place);
+        self.register_locks(place);
         let entry = self.entries.get_mut(place)?;
         let wait = if entry.blockers == 0 {
-            entry.status = Status::Started;
+            entry.status = QueuedCallStatus::Started;
             None
         } else {
             let (go_on, wait) = oneshot::channel();
-            entry.go_on = Some(go_on);
+            entry.resume_signal = Some(go_on);
             Some(wait)
         };
-        self.free(free, planner);
+        self.start_unblocked(free, planner);
         wait
     }
 
     /// Keeps a command until every call before this one is over.
-    pub(super) fn after(&mut self, place: usize, command: String) {
+    pub(super) fn defer_command(&mut self, place: usize, command: String) {
         if let Some(entry) = self.entries.get_mut(place) {
             entry.commands.push(command);
         }
@@ -168,80 +168,80 @@ impl Queue {
         free
     }
 
-    fn free(&mut self, free: Vec<usize>, planner: CallPlanner<'_>) {
+    fn start_unblocked(&mut self, free: Vec<usize>, planner: CallPlanner<'_>) {
         for other in free {
             if self.entries.get(other).is_some_and(|entry| entry.blockers == 0) {
-                self.freed(other, planner);
+                self.replan_or_resume(other, planner);
             }
         }
-        self.look_ahead(planner);
+        self.plan_next_calls(planner);
     }
 
-    fn look_ahead(&mut self, planner: CallPlanner<'_>) {
+    fn plan_next_calls(&mut self, planner: CallPlanner<'_>) {
         while self.alone.is_empty() {
             let place = self.planned;
             let Some(entry) = self.entries.get(place) else { return };
             self.planned += 1;
-            if entry.status == Status::Finished {
+            if entry.status == QueuedCallStatus::Finished {
                 continue;
             }
             self.unfinished.insert(place);
-            self.place(place, planner);
+            self.plan_and_start(place, planner);
         }
     }
 
     /// Nothing blocks this call any more, as far as was known when it was last looked at.
-    fn freed(&mut self, place: usize, planner: CallPlanner<'_>) {
+    fn replan_or_resume(&mut self, place: usize, planner: CallPlanner<'_>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         match entry.status {
-            Status::Waiting => {
+            QueuedCallStatus::Waiting => {
                 self.release_locks(place);
-                self.place(place, planner);
+                self.plan_and_start(place, planner);
             }
-            Status::Paused => {
-                entry.status = Status::Started;
-                if let Some(go_on) = entry.go_on.take() {
+            QueuedCallStatus::Paused => {
+                entry.status = QueuedCallStatus::Started;
+                if let Some(go_on) = entry.resume_signal.take() {
                     // An error means that the call was cancelled while it waited.
                     let _ = go_on.send(());
                 }
             }
-            Status::Started | Status::Finished => {}
+            QueuedCallStatus::Started | QueuedCallStatus::Finished => {}
         }
     }
 
     /// Plans a waiting call, and starts it if nothing stands in its way.
-    fn place(&mut self, place: usize, planner: CallPlanner<'_>) {
+    fn plan_and_start(&mut self, place: usize, planner: CallPlanner<'_>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         let plan = planner(&entry.call, entry.plan.take());
         entry.claim = plan.claim.clone();
         entry.plan = Some(plan);
-        self.lay(place);
+        self.link_blockers(place);
         let stopped = self.stopped;
         let Some(entry) = self.entries.get_mut(place) else { return };
         if entry.blockers == 0 && !stopped {
-            entry.status = Status::Started;
-            if let (Some(go), Some(plan)) = (entry.go.take(), entry.plan.take()) {
+            entry.status = QueuedCallStatus::Started;
+            if let (Some(go), Some(plan)) = (entry.start_signal.take(), entry.plan.take()) {
                 // An error means that the call was cancelled, and went ahead to say so.
                 let _ = go.send(plan);
             }
         } else if self.removing.range(..place).next().is_some() {
             entry.claim.add_parent_locks();
         }
-        self.put(place);
+        self.register_locks(place);
     }
 
     /// Finds out who waits for whom because of a claim.
-    fn lay(&mut self, place: usize) {
+    fn link_blockers(&mut self, place: usize) {
         let Some(entry) = self.entries.get(place) else { return };
-        let pausing = entry.status == Status::Paused;
+        let pausing = entry.status == QueuedCallStatus::Paused;
         let met: Vec<usize> = if entry.claim.alone {
             self.unfinished.iter().copied().collect()
         } else {
-            let mut met = self.taken.meet(&entry.claim);
+            let mut met = self.held_locks.conflicting_calls(&entry.claim);
             met.extend(&self.alone);
             // Of those that wait before it the last will do, because a waiting call looks again when what it waits
             // for is over; and one that waits behind it will find it then.
-            met.extend(self.wanted.last_conflict_before(place, &entry.claim).filter(|_| !pausing));
+            met.extend(self.waiting_locks.last_conflict_before(place, &entry.claim).filter(|_| !pausing));
             met.sort_unstable();
             met.dedup();
             met
@@ -253,13 +253,21 @@ impl Queue {
             else {
                 continue;
             };
-            let runs = status == Status::Started;
+            let runs = status == QueuedCallStatus::Started;
             let waits_for_other = if pausing { runs } else { runs || other < place };
             match (waits_for_other, status) {
-                (true, Status::Waiting) => last_waiting = last_waiting.max(Some(other)),
-                (false, Status::Waiting) if blockers > 0 => {}
-                (true, Status::Started | Status::Paused | Status::Finished) => self.block(other, place),
-                (false, Status::Waiting | Status::Started | Status::Paused | Status::Finished) => {
+                (true, QueuedCallStatus::Waiting) => last_waiting = last_waiting.max(Some(other)),
+                (false, QueuedCallStatus::Waiting) if blockers > 0 => {}
+                (true, QueuedCallStatus::Started | QueuedCallStatus::Paused | QueuedCallStatus::Finished) => {
+                    self.block(other, place)
+                }
+                (
+                    false,
+                    QueuedCallStatus::Waiting
+                    | QueuedCallStatus::Started
+                    | QueuedCallStatus::Paused
+                    | QueuedCallStatus::Finished,
+                ) => {
                     self.block(place, other);
                 }
             }
@@ -270,10 +278,10 @@ impl Queue {
     }
 
     /// Lays a claim down where others find it.
-    fn put(&mut self, place: usize) {
+    fn register_locks(&mut self, place: usize) {
         let Some(entry) = self.entries.get_mut(place) else { return };
-        entry.takes = entry.status != Status::Waiting;
-        let ground = if entry.takes { &mut self.taken } else { &mut self.wanted };
+        entry.holds_locks = entry.status != QueuedCallStatus::Waiting;
+        let ground = if entry.holds_locks { &mut self.held_locks } else { &mut self.waiting_locks };
         ground.add(place, &entry.claim);
         if entry.claim.alone {
             self.alone.insert(place);
@@ -296,17 +304,17 @@ impl Queue {
     fn release_locks(&mut self, place: usize) {
         if let Some(entry) = self.entries.get_mut(place) {
             let claim = std::mem::take(&mut entry.claim);
-            let ground = if entry.takes { &mut self.taken } else { &mut self.wanted };
+            let ground = if entry.holds_locks { &mut self.held_locks } else { &mut self.waiting_locks };
             ground.remove(place, &claim);
             self.alone.remove(&place);
             self.removing.remove(&place);
         }
     }
 
-    fn settle(&mut self) -> Vec<String> {
+    fn take_settled_commands(&mut self) -> Vec<String> {
         let mut commands = Vec::new();
         while let Some(entry) = self.entries.get_mut(self.settled) {
-            if entry.status != Status::Finished {
+            if entry.status != QueuedCallStatus::Finished {
                 break;
             }
             commands.append(&mut entry.commands);

@@ -1,16 +1,16 @@
 //! judge: what the call would do, what is really at its paths, and what policy says of that.
 
 use super::screen::ScreenedCall;
-use super::validate::Valid;
-use crate::gate::Current;
-use crate::scene::Scene;
+use super::validate::ValidatedCall;
+use crate::gate::GateSnapshot;
+use crate::session::CallContext;
 use serde_json::{Map, Value};
-use toolgate_os::{NamePattern, expand_pattern};
-use toolgate_policy::{HookOpinion, IntentSurvey, Judgement, Policy, Request, ShellGlob};
-use toolgate_proto::{Intent, JudgedAs, PathFact, PathFacts, Refusal, ToolIdentity, Workspace};
+use toolgate_os::{ComponentPattern, expand_pattern};
+use toolgate_policy::{HookOpinion, IntentSurvey, Judgement, Policy, PolicyRequest, ShellGlob};
+use toolgate_proto::{Intent, PathFact, PathFacts, Refusal, ToolIdentity, VerdictRecord, Workspace};
 
 /// A call that policy has judged.
-pub(crate) struct Judged {
+pub(crate) struct JudgedCall {
     pub(crate) screened: ScreenedCall,
     pub(crate) intent: Intent,
     pub(crate) survey: IntentSurvey,
@@ -18,10 +18,10 @@ pub(crate) struct Judged {
     pub(crate) judgement: Judgement,
 }
 
-impl Judged {
+impl JudgedCall {
     /// What was judged, for the terms that follow from it.
-    pub(crate) fn request<'a>(&'a self, workspace: &'a Workspace) -> Request<'a> {
-        Request {
+    pub(crate) fn request<'a>(&'a self, workspace: &'a Workspace) -> PolicyRequest<'a> {
+        PolicyRequest {
             tool: self.screened.valid.identity(),
             input: self.screened.valid.input(),
             intent: &self.intent,
@@ -32,9 +32,9 @@ impl Judged {
         }
     }
 
-    pub(crate) fn as_recorded(&self) -> JudgedAs {
-        JudgedAs {
-            verdict: self.judgement.verdict.word().to_owned(),
+    pub(crate) fn as_recorded(&self) -> VerdictRecord {
+        VerdictRecord {
+            verdict: self.judgement.verdict.as_str().to_owned(),
             reason: self.judgement.verdict.reason().clone(),
             rights: self.judgement.rights.clone(),
         }
@@ -43,7 +43,7 @@ impl Judged {
 
 /// What a call would do: all that policy judges.
 #[derive(Debug, Clone)]
-pub struct Intended {
+pub struct IntendedCall {
     /// Which tool.
     pub tool: ToolIdentity,
     /// Its input.
@@ -52,7 +52,11 @@ pub struct Intended {
     pub intent: Intent,
 }
 
-pub(crate) fn judge(current: &Current, scene: &Scene, screened: ScreenedCall) -> Result<Judged, Refusal> {
+pub(crate) fn judge(
+    current: &GateSnapshot,
+    scene: &CallContext,
+    screened: ScreenedCall,
+) -> Result<JudgedCall, Refusal> {
     let intent = intent_of(&screened.valid, scene);
     let (judgement, survey, facts) = decide(
         &current.policy,
@@ -61,20 +65,24 @@ pub(crate) fn judge(current: &Current, scene: &Scene, screened: ScreenedCall) ->
         &screened.opinions,
         scene.consulted,
     );
-    Ok(Judged { screened, intent, survey, facts, judgement })
+    Ok(JudgedCall { screened, intent, survey, facts, judgement })
 }
 
-pub(crate) fn intended(valid: &Valid, scene: &Scene) -> Intended {
-    Intended { tool: valid.identity().clone(), input: valid.input().clone(), intent: intent_of(valid, scene) }
+pub(crate) fn intended_call(valid: &ValidatedCall, scene: &CallContext) -> IntendedCall {
+    IntendedCall {
+        tool: valid.identity().clone(),
+        input: valid.input().clone(),
+        intent: intent_of(valid, scene),
+    }
 }
 
 /// Judges something that would be done, under any policy. Nothing is run and nothing recorded, so this needs no gate.
-pub fn judge_intended(policy: &Policy, workspace: &Workspace, intended: &Intended) -> Judgement {
-    let Intended { tool, input, intent } = intended;
+pub fn judge_intended(policy: &Policy, workspace: &Workspace, intended: &IntendedCall) -> Judgement {
+    let IntendedCall { tool, input, intent } = intended;
     decide(policy, workspace, (tool, input, intent), &[], false).0
 }
 
-fn intent_of(valid: &Valid, scene: &Scene) -> Intent {
+fn intent_of(valid: &ValidatedCall, scene: &CallContext) -> Intent {
     let mut intent = valid.prepared.intent(scene);
     if let Some(words) = valid.prepared.render_use() {
         intent.summary = words;
@@ -83,7 +91,7 @@ fn intent_of(valid: &Valid, scene: &Scene) -> Intent {
 }
 
 /// A file with other names is judged under each of them, where all of them lie in the workspace.
-fn other_names(fact: &mut PathFact, workspace: &Workspace) {
+fn add_hard_links(fact: &mut PathFact, workspace: &Workspace) {
     if let Some(names) = toolgate_os::find_hard_links(&fact.real, &workspace.roots) {
         fact.links.extend(names);
         fact.hard_linked = false;
@@ -93,7 +101,7 @@ fn other_names(fact: &mut PathFact, workspace: &Workspace) {
 /// A shell pattern, as the os matches it with names.
 struct ShellGlobMatcher(ShellGlob);
 
-impl NamePattern for ShellGlobMatcher {
+impl ComponentPattern for ShellGlobMatcher {
     fn depth(&self) -> usize {
         self.0.depth()
     }
@@ -102,8 +110,8 @@ impl NamePattern for ShellGlobMatcher {
         self.0.literal(depth)
     }
 
-    fn fits(&self, depth: usize, name: &str) -> bool {
-        self.0.fits(depth, name)
+    fn matches(&self, depth: usize, name: &str) -> bool {
+        self.0.matches_name(depth, name)
     }
 }
 
@@ -115,7 +123,7 @@ fn decide(
     consulted: bool,
 ) -> (Judgement, IntentSurvey, PathFacts) {
     let mut survey = policy.survey_call(input, intent, workspace);
-    survey.only_spoken_of = consulted;
+    survey.ignores_input_paths = consulted;
     let mut facts = PathFacts::none();
     for glob in &survey.globs {
         let matches = ShellGlob::parse(glob).and_then(|pattern| expand_pattern(&ShellGlobMatcher(pattern)));
@@ -127,10 +135,10 @@ fn decide(
     }
     for mut fact in toolgate_os::resolve_all(&survey.paths) {
         if fact.hard_linked && policy.is_written(&fact.asked, intent, &survey) {
-            other_names(&mut fact, workspace);
+            add_hard_links(&mut fact, workspace);
         }
         facts.insert(fact);
     }
-    let request = Request { tool, input, intent, survey: &survey, workspace, facts: &facts, opinions };
+    let request = PolicyRequest { tool, input, intent, survey: &survey, workspace, facts: &facts, opinions };
     (policy.decide(&request), survey, facts)
 }

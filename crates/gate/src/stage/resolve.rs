@@ -1,38 +1,41 @@
 //! resolve: is there a tool of that name, and is it shown here?
 
-use crate::gate::Current;
+use crate::gate::GateSnapshot;
 use crate::registry::RegisteredTool;
 use crate::schema::nearest;
 use std::sync::Arc;
 use toolgate_proto::{Code, Refusal, ToolIdentity, ToolName};
 
 /// A tool that is there and shown.
-pub(crate) struct Found {
+pub(crate) struct ResolvedTool {
     pub(crate) tool: Arc<RegisteredTool>,
 }
 
-impl Found {
+impl ResolvedTool {
     pub(crate) fn identity(&self) -> &ToolIdentity {
         &self.tool.identity
     }
 }
 
-pub(crate) fn resolve(current: &Current, name: &ToolName) -> Result<Found, Refusal> {
-    find(current, name, |tool| current.visibility.shows(&tool.identity, &current.policy))
+pub(crate) fn resolve(current: &GateSnapshot, name: &ToolName) -> Result<ResolvedTool, Refusal> {
+    find(current, name, |tool| current.visibility.is_visible(&tool.identity, &current.policy))
 }
 
 /// The same, but a tool that only a deny rule hides is found.
-pub(crate) fn known(current: &Current, name: &ToolName) -> Result<Found, Refusal> {
-    find(current, name, |tool| current.visibility.offers(&tool.identity))
+pub(crate) fn resolve_ignoring_deny_rules(
+    current: &GateSnapshot,
+    name: &ToolName,
+) -> Result<ResolvedTool, Refusal> {
+    find(current, name, |tool| current.visibility.is_selected(&tool.identity))
 }
 
 fn find(
-    current: &Current,
+    current: &GateSnapshot,
     name: &ToolName,
     shown: impl Fn(&RegisteredTool) -> bool,
-) -> Result<Found, Refusal> {
+) -> Result<ResolvedTool, Refusal> {
     match current.registry.get(name.as_str()) {
-        Some(tool) if shown(tool) => Ok(Found { tool: Arc::clone(tool) }),
+        Some(tool) if shown(tool) => Ok(ResolvedTool { tool: Arc::clone(tool) }),
         // Hidden and unknown get the same words: a model is not told what it may not see.
         Some(_) | None => {
             let visible: Vec<&str> = current

@@ -1,28 +1,28 @@
 //! run: the tool itself, under cancellation and deadline.
 
-use super::guard::Ready;
+use super::guard::PreparedCall;
 use super::settle::PromptLock;
-use crate::pipeline::{Walk, words_of};
+use crate::pipeline::{CallState, panic_message};
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use tokio::time::{Instant, timeout};
 use toolgate_proto::{CallResult, Code, Refusal, Stage};
 use tracing::Instrument;
 
-pub(crate) async fn run(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
+pub(crate) async fn run(walk: &mut CallState<'_>, ready: PreparedCall) -> CallResult {
     let progress = ready.progress.clone();
-    let span = walk.trail.spans().1.clone();
+    let span = walk.record.spans().1.clone();
     let result = run_tool(walk, ready).instrument(span).await;
     progress.end();
-    walk.trail.note_anomalies(progress.take_anomalies());
+    walk.record.note_anomalies(progress.take_anomalies());
     result
 }
 
-async fn run_tool(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
-    let Ready { prepared, cleared, timeout: own, asks, progress: _ } = ready;
-    let ear = asks.then(|| walk.scene.session.state::<PromptLock>());
+async fn run_tool(walk: &mut CallState<'_>, ready: PreparedCall) -> CallResult {
+    let PreparedCall { prepared, cleared, timeout: own, asks, progress: _ } = ready;
+    let ear = asks.then(|| walk.call_context.session.state::<PromptLock>());
     let _held = match &ear {
-        Some(ear) => Some(walk.within(async { Ok(ear.get().await) }).await?),
+        Some(ear) => Some(walk.await_unless_stopped(async { Ok(ear.acquire().await) }).await?),
         None => None,
     };
     if let (None, Some(own)) = (walk.deadline, own) {
@@ -31,8 +31,8 @@ async fn run_tool(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
     let mut running = AssertUnwindSafe(prepared.run(cleared)).catch_unwind();
     let stopped = tokio::select! {
         biased;
-        refusal = walk.stopped() => refusal,
-        ended = &mut running => return ended.unwrap_or_else(|panic| Err(crashed(&*panic))).map_err(with_run_stage),
+        refusal = walk.wait_until_stopped() => refusal,
+        ended = &mut running => return ended.unwrap_or_else(|panic| Err(panic_refusal(&*panic))).map_err(with_run_stage),
     };
     // The tool gets a moment to end by itself: it may have processes to stop and output to hand over.
     walk.cancel.cancel();
@@ -41,7 +41,7 @@ async fn run_tool(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
         Ok(Ok(Err(refusal))) => refusal.partial.map(|partial| *partial),
         Ok(Err(_)) | Err(_) => None,
     };
-    let refusal = stopped.at(Stage::Run);
+    let refusal = stopped.at_stage(Stage::Run);
     Err(match partial {
         Some(partial) => refusal.with_partial(partial),
         None => refusal,
@@ -50,9 +50,9 @@ async fn run_tool(walk: &mut Walk<'_>, ready: Ready) -> CallResult {
 
 /// A refusal that a tool made without minding the stage happened here.
 fn with_run_stage(refusal: Refusal) -> Refusal {
-    if refusal.stage < Stage::Run { refusal.at(Stage::Run) } else { refusal }
+    if refusal.stage < Stage::Run { refusal.at_stage(Stage::Run) } else { refusal }
 }
 
-fn crashed(panic: &(dyn std::any::Any + Send)) -> Refusal {
-    Refusal::new(Code::ToolPanicked, format!("the tool crashed: {}", words_of(panic)))
+fn panic_refusal(panic: &(dyn std::any::Any + Send)) -> Refusal {
+    Refusal::new(Code::ToolPanicked, format!("the tool crashed: {}", panic_message(panic)))
 }

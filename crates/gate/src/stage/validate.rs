@@ -1,20 +1,20 @@
 //! validate: strict JSON, then the schema, then the tool's own type and checks.
 
-use super::resolve::Found;
+use super::resolve::ResolvedTool;
 use crate::registry::RegisteredTool;
-use crate::tool::Prepared;
+use crate::tool::ErasedCall;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolgate_proto::{Code, Refusal, Stage, ToolIdentity, json};
 
 /// An input that fits its tool.
-pub(crate) struct Valid {
+pub(crate) struct ValidatedCall {
     pub(crate) tool: Arc<RegisteredTool>,
-    pub(crate) prepared: Box<dyn Prepared>,
+    pub(crate) prepared: Box<dyn ErasedCall>,
     input: Map<String, Value>,
 }
 
-impl Valid {
+impl ValidatedCall {
     pub(crate) fn identity(&self) -> &ToolIdentity {
         &self.tool.identity
     }
@@ -24,17 +24,20 @@ impl Valid {
     }
 }
 
-pub(crate) fn validate(found: Found, text: &str) -> Result<Valid, Refusal> {
-    accept(found.tool, json::parse_object(text, json::Limits::CALL)?)
+pub(crate) fn validate(found: ResolvedTool, text: &str) -> Result<ValidatedCall, Refusal> {
+    validate_object(found.tool, json::parse_object(text, json::JsonLimits::CALL)?)
 }
 
 /// Takes an input that is JSON already: what a hook or an approver made of it.
-pub(crate) fn accept(tool: Arc<RegisteredTool>, input: Map<String, Value>) -> Result<Valid, Refusal> {
+pub(crate) fn validate_object(
+    tool: Arc<RegisteredTool>,
+    input: Map<String, Value>,
+) -> Result<ValidatedCall, Refusal> {
     let whole = Value::Object(input);
     tool.checker.check(&whole)?;
     let Value::Object(input) = whole else {
         return Err(Refusal::new(Code::NotAnObject, "the input must be a JSON object"));
     };
-    let prepared = tool.tool.read(&input).map_err(|refusal| refusal.at(Stage::Validate))?;
-    Ok(Valid { tool, prepared, input })
+    let prepared = tool.tool.parse_input(&input).map_err(|refusal| refusal.at_stage(Stage::Validate))?;
+    Ok(ValidatedCall { tool, prepared, input })
 }

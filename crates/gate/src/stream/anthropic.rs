@@ -1,6 +1,6 @@
 //! The Messages API: a block of content for each call, ended by its own mark.
 
-use super::{Heard, PartialCallInput, index, text};
+use super::{DecodedStreamEvent, PartialCallInput, str_field, u64_field};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toolgate_proto::{CallId, ToolCall};
@@ -8,45 +8,48 @@ use toolgate_proto::{CallId, ToolCall};
 /// The blocks of one message that are calls.
 #[derive(Debug, Default)]
 pub(super) struct AnthropicDecoder {
-    open: BTreeMap<u64, Block>,
+    open: BTreeMap<u64, PartialAnthropicCall>,
     /// Ended without any input. Whether that means no fields, or that the model was stopped before the first, only
     /// the reason why it stopped can tell.
     empty: Vec<ToolCall>,
 }
 
 #[derive(Debug)]
-struct Block {
+struct PartialAnthropicCall {
     call: ToolCall,
     input: PartialCallInput,
 }
 
 impl AnthropicDecoder {
-    pub(super) fn hear(&mut self, event: &Value) -> Heard {
-        match text(event, "type") {
-            Some("content_block_start") => self.start(event),
-            Some("content_block_delta") => self.delta(event),
-            Some("content_block_stop") => self.stop(event),
+    pub(super) fn decode_event(&mut self, event: &Value) -> DecodedStreamEvent {
+        match str_field(event, "type") {
+            Some("content_block_start") => self.start_block(event),
+            Some("content_block_delta") => self.add_delta(event),
+            Some("content_block_stop") => self.finish_block(event),
             Some("message_delta") => self.handle_stop_reason(event),
-            Some("message_stop") => Heard { finished: true, ..Heard::default() },
+            Some("message_stop") => DecodedStreamEvent { finished: true, ..DecodedStreamEvent::default() },
             Some("error") => {
-                let said = event.get("error").and_then(|error| text(error, "message"));
-                Heard::broken(format!("the provider failed: {}", said.unwrap_or("it gave no reason")))
+                let said = event.get("error").and_then(|error| str_field(error, "message"));
+                DecodedStreamEvent::broken(format!(
+                    "the provider failed: {}",
+                    said.unwrap_or("it gave no reason")
+                ))
             }
             // Pings, text, thinking, and whatever comes to be.
-            _ => Heard::default(),
+            _ => DecodedStreamEvent::default(),
         }
     }
 
-    fn start(&mut self, event: &Value) -> Heard {
-        let (Some(place), Some(block)) = (index(event, "index"), event.get("content_block")) else {
-            return Heard::broken("a content block starts nowhere");
+    fn start_block(&mut self, event: &Value) -> DecodedStreamEvent {
+        let (Some(place), Some(block)) = (u64_field(event, "index"), event.get("content_block")) else {
+            return DecodedStreamEvent::broken("a content block starts nowhere");
         };
         // Tools that the provider runs itself are none of ours.
-        if text(block, "type") != Some("tool_use") {
-            return Heard::default();
+        if str_field(block, "type") != Some("tool_use") {
+            return DecodedStreamEvent::default();
         }
-        let (Some(id), Some(name)) = (text(block, "id"), text(block, "name")) else {
-            return Heard::broken("a call has no id or no name");
+        let (Some(id), Some(name)) = (str_field(block, "id"), str_field(block, "name")) else {
+            return DecodedStreamEvent::broken("a call has no id or no name");
         };
         let mut input = PartialCallInput::default();
         if let Some(given) =
@@ -54,43 +57,43 @@ impl AnthropicDecoder {
         {
             input.add(&given.to_string());
         }
-        let block = Block { call: ToolCall::new(id, name, ""), input };
+        let block = PartialAnthropicCall { call: ToolCall::new(id, name, ""), input };
         if self.open.insert(place, block).is_some() {
-            return Heard::broken("a content block starts twice");
+            return DecodedStreamEvent::broken("a content block starts twice");
         }
-        Heard::default()
+        DecodedStreamEvent::default()
     }
 
-    fn delta(&mut self, event: &Value) -> Heard {
+    fn add_delta(&mut self, event: &Value) -> DecodedStreamEvent {
         let delta = event.get("delta").unwrap_or(&Value::Null);
-        if text(delta, "type") == Some("input_json_delta")
-            && let Some(block) = index(event, "index").and_then(|place| self.open.get_mut(&place))
+        if str_field(delta, "type") == Some("input_json_delta")
+            && let Some(block) = u64_field(event, "index").and_then(|place| self.open.get_mut(&place))
         {
-            block.input.add(text(delta, "partial_json").unwrap_or_default());
+            block.input.add(str_field(delta, "partial_json").unwrap_or_default());
         }
-        Heard::default()
+        DecodedStreamEvent::default()
     }
 
-    fn stop(&mut self, event: &Value) -> Heard {
-        let Some(mut block) = index(event, "index").and_then(|place| self.open.remove(&place)) else {
-            return Heard::default();
+    fn finish_block(&mut self, event: &Value) -> DecodedStreamEvent {
+        let Some(mut block) = u64_field(event, "index").and_then(|place| self.open.remove(&place)) else {
+            return DecodedStreamEvent::default();
         };
         let empty = block.input.0.trim().is_empty();
         block.call.input = block.input.take();
         if empty {
             self.empty.push(block.call);
-            return Heard::default();
+            return DecodedStreamEvent::default();
         }
-        Heard { calls: vec![block.call], ..Heard::default() }
+        DecodedStreamEvent { calls: vec![block.call], ..DecodedStreamEvent::default() }
     }
 
-    fn handle_stop_reason(&mut self, event: &Value) -> Heard {
-        let reason = event.get("delta").and_then(|delta| text(delta, "stop_reason"));
+    fn handle_stop_reason(&mut self, event: &Value) -> DecodedStreamEvent {
+        let reason = event.get("delta").and_then(|delta| str_field(delta, "stop_reason"));
         match reason {
             Some("tool_use" | "end_turn" | "stop_sequence" | "pause_turn") => {
-                Heard { calls: std::mem::take(&mut self.empty), ..Heard::default() }
+                DecodedStreamEvent { calls: std::mem::take(&mut self.empty), ..DecodedStreamEvent::default() }
             }
-            _ => Heard::default(),
+            _ => DecodedStreamEvent::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 //! So a call is given when its input is a whole object *and* a later one has begun; else when the answer is finished.
 //! An input of `{}` waits for that as well: some servers send it first and the fields after it.
 
-use super::{Heard, PartialCallInput, index, text};
+use super::{DecodedStreamEvent, PartialCallInput, str_field, u64_field};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toolgate_proto::{CallId, ToolCall};
@@ -11,13 +11,13 @@ use toolgate_proto::{CallId, ToolCall};
 /// The calls of one answer.
 #[derive(Debug, Default)]
 pub(super) struct ChatDecoder {
-    calls: BTreeMap<u64, Piece>,
+    calls: BTreeMap<u64, PartialChatCall>,
     /// The one that was last spoken of, for servers that leave the index out.
     last: Option<u64>,
 }
 
 #[derive(Debug, Default)]
-struct Piece {
+struct PartialChatCall {
     id: Option<String>,
     name: String,
     input: PartialCallInput,
@@ -25,32 +25,37 @@ struct Piece {
 }
 
 impl ChatDecoder {
-    pub(super) fn hear(&mut self, event: &Value) -> Heard {
+    pub(super) fn decode_event(&mut self, event: &Value) -> DecodedStreamEvent {
         if let Some(error) = event.get("error").filter(|error| !error.is_null()) {
-            let said = text(error, "message").unwrap_or("it gave no reason");
-            return Heard::broken(format!("the provider failed: {said}"));
+            let said = str_field(error, "message").unwrap_or("it gave no reason");
+            return DecodedStreamEvent::broken(format!("the provider failed: {said}"));
         }
         let choices = event.get("choices").and_then(Value::as_array).into_iter().flatten();
         // One answer is asked for; of several only the first can be acted on.
-        let Some(choice) = choices.into_iter().find(|choice| index(choice, "index").unwrap_or(0) == 0) else {
-            return Heard::default();
+        let Some(choice) = choices.into_iter().find(|choice| u64_field(choice, "index").unwrap_or(0) == 0)
+        else {
+            return DecodedStreamEvent::default();
         };
         let pieces = choice.pointer("/delta/tool_calls").and_then(Value::as_array).into_iter().flatten();
         for piece in pieces {
             if let Err(reason) = self.add(piece) {
-                return Heard::broken(reason);
+                return DecodedStreamEvent::broken(reason);
             }
         }
-        match text(choice, "finish_reason") {
-            None => Heard { calls: self.complete(), ..Heard::default() },
-            Some(reason) => Heard { calls: self.finish(reason), finished: true, ..Heard::default() },
+        match str_field(choice, "finish_reason") {
+            None => DecodedStreamEvent { calls: self.take_complete_calls(), ..DecodedStreamEvent::default() },
+            Some(reason) => DecodedStreamEvent {
+                calls: self.take_remaining_calls(reason),
+                finished: true,
+                ..DecodedStreamEvent::default()
+            },
         }
     }
 
     fn add(&mut self, piece: &Value) -> Result<(), &'static str> {
-        let id = text(piece, "id").filter(|id| !id.is_empty());
+        let id = str_field(piece, "id").filter(|id| !id.is_empty());
         let function = piece.get("function").unwrap_or(&Value::Null);
-        let place = match (index(piece, "index"), id) {
+        let place = match (u64_field(piece, "index"), id) {
             (Some(place), _) => place,
             (None, Some(id)) => match self.calls.iter().find(|(_, call)| call.id.as_deref() == Some(id)) {
                 Some((place, _)) => *place,
@@ -66,14 +71,14 @@ impl ChatDecoder {
             (Some(_) | None, Some(_) | None) => {}
         }
         // The name comes once, whole; servers that repeat it repeat it whole.
-        if let Some(name) = text(function, "name").filter(|name| !name.is_empty()) {
+        if let Some(name) = str_field(function, "name").filter(|name| !name.is_empty()) {
             if call.name.is_empty() {
                 call.name = name.to_owned();
             } else if call.name != name {
                 return Err("a call changes its name");
             }
         }
-        let more = text(function, "arguments").unwrap_or_default();
+        let more = str_field(function, "arguments").unwrap_or_default();
         if call.given && !more.trim().is_empty() {
             return Err("a call goes on after its end");
         }
@@ -82,7 +87,7 @@ impl ChatDecoder {
     }
 
     /// The calls that are whole though the answer goes on, in order, as far as the first that is not.
-    fn complete(&mut self) -> Vec<ToolCall> {
+    fn take_complete_calls(&mut self) -> Vec<ToolCall> {
         let newest = self.calls.keys().next_back().copied();
         let mut given = Vec::new();
         for (place, call) in &mut self.calls {
@@ -92,19 +97,19 @@ impl ChatDecoder {
             if Some(*place) == newest || call.name.is_empty() || !call.input.is_complete_object() {
                 break;
             }
-            given.push(call.give(*place));
+            given.push(call.take_call(*place));
         }
         given
     }
 
-    fn finish(&mut self, reason: &str) -> Vec<ToolCall> {
+    fn take_remaining_calls(&mut self, reason: &str) -> Vec<ToolCall> {
         // Where the model was stopped, the last call may lack its end; one that is whole does not.
         let whole_only = matches!(reason, "length" | "content_filter" | "error");
         let mut given = Vec::new();
         for (place, call) in &mut self.calls {
             let fits = !whole_only || call.input.is_complete_object();
             if !call.given && !call.name.is_empty() && fits {
-                given.push(call.give(*place));
+                given.push(call.take_call(*place));
             }
         }
         given
@@ -119,8 +124,8 @@ impl ChatDecoder {
     }
 }
 
-impl Piece {
-    fn give(&mut self, place: u64) -> ToolCall {
+impl PartialChatCall {
+    fn take_call(&mut self, place: u64) -> ToolCall {
         self.given = true;
         ToolCall::new(self.id(place), self.name.clone(), self.input.take())
     }

@@ -1,7 +1,7 @@
 //! Calls out of a model's stream, each the moment its input is complete.
 //!
 //! An [`CallAssembler`] takes the bytes of a provider's answer as they come, cut anywhere, and gives [`ToolCall`]s.
-//! Handed to a [`Batch`](crate::Batch) they start while the model is still writing the next one.
+//! Handed to a [`CallBatch`](crate::CallBatch) they start while the model is still writing the next one.
 //!
 //! A call is given only when nothing can be added to it any more.
 //! What its input says is not judged here: text that is no JSON is passed on as it is, and the gate refuses it with
@@ -29,8 +29,8 @@ mod responses;
 mod sse;
 
 use crate::gate::Gate;
-use crate::pipeline::{CallLimits, Closed};
-use crate::scene::Session;
+use crate::pipeline::{CallOptions, CallOutcome};
+use crate::session::Session;
 use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 use std::fmt;
@@ -52,8 +52,8 @@ pub enum ProviderApi {
 #[derive(Debug)]
 pub struct CallAssembler {
     sse: sse::SseReader,
-    reader: Reader,
-    state: State,
+    reader: ProviderDecoder,
+    state: AssemblerState,
 }
 
 /// Why a stream is not whole.
@@ -78,14 +78,14 @@ impl fmt::Display for CallStreamError {
 impl std::error::Error for CallStreamError {}
 
 #[derive(Debug)]
-enum Reader {
+enum ProviderDecoder {
     Anthropic(anthropic::AnthropicDecoder),
     Chat(chat::ChatDecoder),
     Responses(responses::ResponsesDecoder),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum State {
+enum AssemblerState {
     Open,
     /// The finishing mark has come.
     Finished,
@@ -95,7 +95,7 @@ enum State {
 
 /// What one event means.
 #[derive(Debug, Default)]
-struct Heard {
+struct DecodedStreamEvent {
     calls: Vec<ToolCall>,
     /// The finishing mark has come.
     finished: bool,
@@ -103,7 +103,7 @@ struct Heard {
     broken: Option<String>,
 }
 
-impl Heard {
+impl DecodedStreamEvent {
     fn broken(reason: impl Into<String>) -> Self {
         Self { broken: Some(reason.into()), ..Self::default() }
     }
@@ -113,28 +113,30 @@ impl CallAssembler {
     /// For the stream of one answer.
     pub fn new(provider: ProviderApi) -> Self {
         let reader = match provider {
-            ProviderApi::Anthropic => Reader::Anthropic(anthropic::AnthropicDecoder::default()),
-            ProviderApi::OpenAiChat => Reader::Chat(chat::ChatDecoder::default()),
-            ProviderApi::OpenAiResponses => Reader::Responses(responses::ResponsesDecoder::default()),
+            ProviderApi::Anthropic => ProviderDecoder::Anthropic(anthropic::AnthropicDecoder::default()),
+            ProviderApi::OpenAiChat => ProviderDecoder::Chat(chat::ChatDecoder::default()),
+            ProviderApi::OpenAiResponses => {
+                ProviderDecoder::Responses(responses::ResponsesDecoder::default())
+            }
         };
-        Self { sse: sse::SseReader::default(), reader, state: State::Open }
+        Self { sse: sse::SseReader::default(), reader, state: AssemblerState::Open }
     }
 
     /// Takes more bytes of the stream, and gives the calls that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<ToolCall> {
         let mut sse = std::mem::take(&mut self.sse);
         let mut calls = Vec::new();
-        let read = sse.push(bytes, |data| calls.append(&mut self.event(data)));
+        let read = sse.push(bytes, |data| calls.append(&mut self.push_event(data)));
         self.sse = sse;
-        if read.is_err() && self.state == State::Open {
-            self.state = State::Broken("an event of the stream never ends".to_owned());
+        if read.is_err() && self.state == AssemblerState::Open {
+            self.state = AssemblerState::Broken("an event of the stream never ends".to_owned());
         }
         calls
     }
 
     /// Takes the data of one event, for those who read server-sent events themselves.
-    pub fn event(&mut self, data: &str) -> Vec<ToolCall> {
-        if self.state != State::Open {
+    pub fn push_event(&mut self, data: &str) -> Vec<ToolCall> {
+        if self.state != AssemblerState::Open {
             return Vec::new();
         }
         if data.trim() == "[DONE]" {
@@ -143,37 +145,37 @@ impl CallAssembler {
         }
         let heard = match serde_json::from_str::<Value>(data) {
             Ok(event) => match &mut self.reader {
-                Reader::Anthropic(blocks) => blocks.hear(&event),
-                Reader::Chat(deltas) => deltas.hear(&event),
-                Reader::Responses(items) => items.hear(&event),
+                ProviderDecoder::Anthropic(blocks) => blocks.decode_event(&event),
+                ProviderDecoder::Chat(deltas) => deltas.decode_event(&event),
+                ProviderDecoder::Responses(items) => items.decode_event(&event),
             },
-            Err(_) => Heard::broken("an event of the stream is not valid JSON"),
+            Err(_) => DecodedStreamEvent::broken("an event of the stream is not valid JSON"),
         };
         if let Some(reason) = heard.broken {
-            self.state = State::Broken(reason);
+            self.state = AssemblerState::Broken(reason);
         } else if heard.finished {
-            self.state = State::Finished;
+            self.state = AssemblerState::Finished;
         }
         heard.calls
     }
 
     /// Whether the finishing mark has come.
-    pub fn finished(&self) -> bool {
-        self.state == State::Finished
+    pub fn is_finished(&self) -> bool {
+        self.state == AssemblerState::Finished
     }
 
     /// The stream is over. An error if it was cut: then the calls given before stand, and there are no more.
     pub fn end(&self) -> Result<(), CallStreamError> {
         let unfinished = match &self.reader {
-            Reader::Anthropic(blocks) => blocks.unfinished(),
-            Reader::Chat(deltas) => deltas.unfinished(),
-            Reader::Responses(items) => items.unfinished(),
+            ProviderDecoder::Anthropic(blocks) => blocks.unfinished(),
+            ProviderDecoder::Chat(deltas) => deltas.unfinished(),
+            ProviderDecoder::Responses(items) => items.unfinished(),
         };
         let reason = match &self.state {
-            State::Finished if unfinished.is_empty() => return Ok(()),
-            State::Finished => "the answer was cut short by the provider".to_owned(),
-            State::Open => "the stream ended before the answer did".to_owned(),
-            State::Broken(reason) => reason.clone(),
+            AssemblerState::Finished if unfinished.is_empty() => return Ok(()),
+            AssemblerState::Finished => "the answer was cut short by the provider".to_owned(),
+            AssemblerState::Open => "the stream ended before the answer did".to_owned(),
+            AssemblerState::Broken(reason) => reason.clone(),
         };
         Err(CallStreamError { reason, unfinished })
     }
@@ -183,7 +185,7 @@ impl CallAssembler {
 #[derive(Debug)]
 pub struct StreamedCalls {
     /// Every call that was given, in order.
-    pub calls: Vec<Closed>,
+    pub calls: Vec<CallOutcome>,
     /// Whether the stream was whole.
     pub ended: Result<(), CallStreamError>,
 }
@@ -195,7 +197,7 @@ impl Gate {
         session: &Session,
         provider: ProviderApi,
         bytes: impl Stream<Item = Result<B, E>> + Send,
-        limits: CallLimits,
+        limits: CallOptions,
     ) -> StreamedCalls
     where
         B: AsRef<[u8]>,
@@ -217,8 +219,8 @@ impl Gate {
                     }
                 }
                 Some(Err(error)) => {
-                    if assembler.state == State::Open {
-                        assembler.state = State::Broken(format!("the stream broke off: {error}"));
+                    if assembler.state == AssemblerState::Open {
+                        assembler.state = AssemblerState::Broken(format!("the stream broke off: {error}"));
                     }
                     break;
                 }
@@ -236,7 +238,7 @@ struct PartialCallInput(String);
 
 impl PartialCallInput {
     fn add(&mut self, text: &str) {
-        if self.0.len() <= json::Limits::CALL.bytes {
+        if self.0.len() <= json::JsonLimits::CALL.bytes {
             self.0.push_str(text);
         }
     }
@@ -254,10 +256,10 @@ impl PartialCallInput {
     }
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
+fn str_field<'a>(value: &'a Value, key: &str) -> Option<&'a str> {
     value.get(key).and_then(Value::as_str)
 }
 
-fn index(value: &Value, key: &str) -> Option<u64> {
+fn u64_field(value: &Value, key: &str) -> Option<u64> {
     value.get(key).and_then(Value::as_u64)
 }

@@ -1,6 +1,6 @@
 //! The Responses API: an item for each call, which is repeated whole when it is done.
 
-use super::{Heard, PartialCallInput, index, text};
+use super::{DecodedStreamEvent, PartialCallInput, str_field, u64_field};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toolgate_proto::{CallId, ToolCall};
@@ -8,68 +8,82 @@ use toolgate_proto::{CallId, ToolCall};
 /// The items of one answer that are calls.
 #[derive(Debug, Default)]
 pub(super) struct ResponsesDecoder {
-    open: BTreeMap<u64, Item>,
+    open: BTreeMap<u64, PartialResponsesCall>,
 }
 
 #[derive(Debug, Default)]
-struct Item {
+struct PartialResponsesCall {
     id: String,
     input: PartialCallInput,
 }
 
 impl ResponsesDecoder {
-    pub(super) fn hear(&mut self, event: &Value) -> Heard {
-        match text(event, "type") {
-            Some("response.output_item.added") => self.added(event),
+    pub(super) fn decode_event(&mut self, event: &Value) -> DecodedStreamEvent {
+        match str_field(event, "type") {
+            Some("response.output_item.added") => self.add_item(event),
             Some("response.function_call_arguments.delta") => {
-                if let Some(item) = index(event, "output_index").and_then(|place| self.open.get_mut(&place)) {
-                    item.input.add(text(event, "delta").unwrap_or_default());
+                if let Some(item) =
+                    u64_field(event, "output_index").and_then(|place| self.open.get_mut(&place))
+                {
+                    item.input.add(str_field(event, "delta").unwrap_or_default());
                 }
-                Heard::default()
+                DecodedStreamEvent::default()
             }
-            Some("response.output_item.done") => self.done(event),
+            Some("response.output_item.done") => self.finish_item(event),
             Some("response.completed" | "response.incomplete") => {
-                Heard { finished: true, ..Heard::default() }
+                DecodedStreamEvent { finished: true, ..DecodedStreamEvent::default() }
             }
             Some("response.failed") => {
                 let said = event.pointer("/response/error/message").and_then(Value::as_str);
-                Heard::broken(format!("the provider failed: {}", said.unwrap_or("it gave no reason")))
+                DecodedStreamEvent::broken(format!(
+                    "the provider failed: {}",
+                    said.unwrap_or("it gave no reason")
+                ))
             }
             Some("error") => {
-                let said = text(event, "message").unwrap_or("it gave no reason");
-                Heard::broken(format!("the provider failed: {said}"))
+                let said = str_field(event, "message").unwrap_or("it gave no reason");
+                DecodedStreamEvent::broken(format!("the provider failed: {said}"))
             }
-            _ => Heard::default(),
+            _ => DecodedStreamEvent::default(),
         }
     }
 
-    fn added(&mut self, event: &Value) -> Heard {
-        let Some((place, item)) = call_item(event) else { return Heard::default() };
-        let Some(id) = text(item, "call_id") else { return Heard::broken("a call has no id") };
-        if self.open.insert(place, Item { id: id.to_owned(), input: PartialCallInput::default() }).is_some() {
-            return Heard::broken("an item starts twice");
+    fn add_item(&mut self, event: &Value) -> DecodedStreamEvent {
+        let Some((place, item)) = call_item(event) else { return DecodedStreamEvent::default() };
+        let Some(id) = str_field(item, "call_id") else {
+            return DecodedStreamEvent::broken("a call has no id");
+        };
+        if self
+            .open
+            .insert(place, PartialResponsesCall { id: id.to_owned(), input: PartialCallInput::default() })
+            .is_some()
+        {
+            return DecodedStreamEvent::broken("an item starts twice");
         }
-        Heard::default()
+        DecodedStreamEvent::default()
     }
 
-    fn done(&mut self, event: &Value) -> Heard {
-        let Some((place, item)) = call_item(event) else { return Heard::default() };
+    fn finish_item(&mut self, event: &Value) -> DecodedStreamEvent {
+        let Some((place, item)) = call_item(event) else { return DecodedStreamEvent::default() };
         // An item that the provider itself calls incomplete stays open, and is told of at the end.
-        if text(item, "status").is_some_and(|status| status != "completed") {
-            return Heard::default();
+        if str_field(item, "status").is_some_and(|status| status != "completed") {
+            return DecodedStreamEvent::default();
         }
         let open = self.open.remove(&place);
-        let (Some(id), Some(name)) = (text(item, "call_id"), text(item, "name")) else {
-            return Heard::broken("a call has no id or no name");
+        let (Some(id), Some(name)) = (str_field(item, "call_id"), str_field(item, "name")) else {
+            return DecodedStreamEvent::broken("a call has no id or no name");
         };
         if open.as_ref().is_some_and(|open| open.id != id) {
-            return Heard::broken("a call changes its id");
+            return DecodedStreamEvent::broken("a call changes its id");
         }
         let mut input = open.map(|open| open.input).unwrap_or_default();
-        if let Some(whole) = text(item, "arguments") {
+        if let Some(whole) = str_field(item, "arguments") {
             input = PartialCallInput(whole.to_owned());
         }
-        Heard { calls: vec![ToolCall::new(id, name, input.take())], ..Heard::default() }
+        DecodedStreamEvent {
+            calls: vec![ToolCall::new(id, name, input.take())],
+            ..DecodedStreamEvent::default()
+        }
     }
 
     pub(super) fn unfinished(&self) -> Vec<CallId> {
@@ -78,6 +92,6 @@ impl ResponsesDecoder {
 }
 
 fn call_item(event: &Value) -> Option<(u64, &Value)> {
-    let item = event.get("item").filter(|item| text(item, "type") == Some("function_call"))?;
-    Some((index(event, "output_index")?, item))
+    let item = event.get("item").filter(|item| str_field(item, "type") == Some("function_call"))?;
+    Some((u64_field(event, "output_index")?, item))
 }

@@ -1,7 +1,7 @@
 //! Server-sent events out of bytes, cut anywhere: in a line, in its end, in a character.
 
 /// More of one event than this is no event any more.
-const MOST_BYTES: usize = 64 * 1024 * 1024;
+const MAX_SSE_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Gathers bytes into events.
 #[derive(Debug, Default)]
@@ -17,11 +17,11 @@ pub(super) struct SseReader {
 
 /// An event is larger than anything that can be meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooLong;
+pub(super) struct SseEventTooLong;
 
 impl SseReader {
     /// Takes more bytes, and hands each event's data to `take` as it is complete.
-    pub(super) fn push(&mut self, bytes: &[u8], mut take: impl FnMut(&str)) -> Result<(), TooLong> {
+    pub(super) fn push(&mut self, bytes: &[u8], mut take: impl FnMut(&str)) -> Result<(), SseEventTooLong> {
         let mut rest = bytes;
         loop {
             if let Some(first) = rest.first()
@@ -33,7 +33,7 @@ impl SseReader {
             let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) else {
                 self.line.extend_from_slice(rest);
                 let held = self.line.len() + self.data.as_ref().map_or(0, String::len);
-                return if held > MOST_BYTES { Err(TooLong) } else { Ok(()) };
+                return if held > MAX_SSE_EVENT_BYTES { Err(SseEventTooLong) } else { Ok(()) };
             };
             self.line.extend_from_slice(rest.get(..end).unwrap_or_default());
             self.after_return = rest.get(end) == Some(&b'\r');

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolgate_gate::{CallLimits, Visibility};
-use toolgate_proto::{AbsPath, Code, Outcome, SourceId, ToolCall};
-use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, gate_with, session_in};
+use toolgate_gate::{CallOptions, Visibility};
+use toolgate_proto::{AbsPath, Code, OutcomeRecord, SourceId, ToolCall};
+use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, gate_with, session_in};
 
 const NAMES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
@@ -42,7 +42,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (gate, sink) = gate_with(allow_all(&NAMES));
         let session = session_in(&AbsPath::root());
-        let probes: Vec<Probe> = NAMES.iter().map(|name| Probe::new(*name, ProbeBehaviour::Succeed)).collect();
+        let probes: Vec<ProbeTool> = NAMES.iter().map(|name| ProbeTool::new(*name, ProbeBehaviour::Succeed)).collect();
         let mut there: BTreeSet<usize> = BTreeSet::new();
         let mut visibility = Visibility::default();
         let mut calls = 0;
@@ -70,7 +70,7 @@ proptest! {
                         && visibility.only.as_ref().is_none_or(|only| only.contains(name));
                     let before = probes[index].runs();
                     let call = ToolCall::new("c", name, r#"{"text":"x"}"#);
-                    let closed = runtime.block_on(gate.call(&session, call, CallLimits::default()));
+                    let closed = runtime.block_on(gate.call(&session, call, CallOptions::default()));
                     calls += 1;
                     prop_assert_eq!(probes[index].runs() - before, usize::from(visible));
                     prop_assert_eq!(closed.result.is_ok(), visible);
@@ -99,7 +99,7 @@ proptest! {
             ("until", ProbeBehaviour::UntilCancelled),
             ("asked", ProbeBehaviour::Succeed),
         ] {
-            gate.register(SourceId::Sdk, Probe::new(name, behaviour)).unwrap();
+            gate.register(SourceId::Sdk, ProbeTool::new(name, behaviour)).unwrap();
         }
         let names = ["succeed", "fail", "panic", "hang", "until", "asked", "unknown"];
         let session = session_in(&AbsPath::root());
@@ -109,10 +109,10 @@ proptest! {
                 let (gate, session) = (&gate, &session);
                 async move {
                     let cancel = CancellationToken::new();
-                    let limits = CallLimits {
+                    let limits = CallOptions {
                         cancel: cancel.clone(),
                         timeout: (wait % 3 == 0).then(|| Duration::from_millis(*wait)),
-                        ..CallLimits::default()
+                        ..CallOptions::default()
                     };
                     let call = ToolCall::new(format!("call_{index}"), names[*which], input);
                     let calling = gate.call(session, call, limits);
@@ -143,10 +143,10 @@ proptest! {
 #[tokio::test]
 async fn a_call_under_way_finishes_though_its_tool_is_hidden() {
     let (gate, sink) = gate_with(allow_all(&["until"]));
-    gate.register(SourceId::Sdk, Probe::new("until", ProbeBehaviour::UntilCancelled)).unwrap();
+    gate.register(SourceId::Sdk, ProbeTool::new("until", ProbeBehaviour::UntilCancelled)).unwrap();
     let session = session_in(&AbsPath::root());
     let cancel = CancellationToken::new();
-    let limits = CallLimits { cancel: cancel.clone(), ..CallLimits::default() };
+    let limits = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
     let call = || ToolCall::new("c", "until", r#"{"text":"x"}"#);
     let mut events = gate.events();
     let (first, second) = tokio::join!(gate.call(&session, call(), limits), async {
@@ -156,7 +156,7 @@ async fn a_call_under_way_finishes_though_its_tool_is_hidden() {
             toolgate_proto::Event::Passed { stage: toolgate_proto::Stage::Guard, .. }
         ) {}
         gate.set_visibility(Visibility { hidden: ["until".to_owned()].into(), only: None });
-        let second = gate.call(&session, call(), CallLimits::default()).await;
+        let second = gate.call(&session, call(), CallOptions::default()).await;
         cancel.cancel();
         second
     });
@@ -168,17 +168,17 @@ async fn a_call_under_way_finishes_though_its_tool_is_hidden() {
 #[tokio::test]
 async fn a_panic_is_told_apart_from_a_failure_and_from_a_timeout() {
     let (gate, sink) = gate_with(allow_all(&["panic", "fail", "hang"]));
-    gate.register(SourceId::Sdk, Probe::new("panic", ProbeBehaviour::Panic)).unwrap();
-    gate.register(SourceId::Sdk, Probe::new("fail", ProbeBehaviour::Fail)).unwrap();
-    gate.register(SourceId::Sdk, Probe::new("hang", ProbeBehaviour::Hang)).unwrap();
+    gate.register(SourceId::Sdk, ProbeTool::new("panic", ProbeBehaviour::Panic)).unwrap();
+    gate.register(SourceId::Sdk, ProbeTool::new("fail", ProbeBehaviour::Fail)).unwrap();
+    gate.register(SourceId::Sdk, ProbeTool::new("hang", ProbeBehaviour::Hang)).unwrap();
     let session = session_in(&AbsPath::root());
     for (name, wanted) in
         [("panic", Code::ToolPanicked), ("fail", Code::ToolFailed), ("hang", Code::DeadlinePassed)]
     {
-        let limits = CallLimits { timeout: Some(Duration::from_millis(30)), ..CallLimits::default() };
+        let limits = CallOptions { timeout: Some(Duration::from_millis(30)), ..CallOptions::default() };
         let closed = gate.call(&session, ToolCall::new("c", name, r#"{"text":"x"}"#), limits).await;
         assert_eq!(closed.result.unwrap_err().code, wanted);
         let record = sink.records().pop().unwrap();
-        assert!(matches!(record.outcome, Outcome::Refused { code, .. } if code == wanted));
+        assert!(matches!(record.outcome, OutcomeRecord::Refused { code, .. } if code == wanted));
     }
 }

@@ -7,29 +7,29 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::{
-    Answer, Answerer, ApprovalBus, ApprovalRequest, Approver, CallLimits, Gate, GateParts, Reply,
-    ReplyProblem,
+    ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequest, ApprovalResponder,
+    Approver, CallOptions, Gate, GateParts,
 };
-use toolgate_proto::{AbsPath, Code, Question, Reason, Severity, SourceId, ToolCall};
-use toolgate_testkit::{Probe, ProbeBehaviour, session_in};
+use toolgate_proto::{AbsPath, ApprovalQuestion, Code, RiskLevel, SourceId, ToolCall, VerdictReason};
+use toolgate_testkit::{ProbeBehaviour, ProbeTool, session_in};
 
-fn gate_on(bus: &ApprovalBus, timeout: Duration) -> (Arc<Gate>, Probe) {
+fn gate_on(bus: &ApprovalBus, timeout: Duration) -> (Arc<Gate>, ProbeTool) {
     let gate = Gate::new(GateParts {
         approvers: vec![Arc::new(bus.clone())],
         approval_timeout: timeout,
         ..GateParts::default()
     });
-    let probe = Probe::new("probe", ProbeBehaviour::Succeed);
+    let probe = ProbeTool::new("probe", ProbeBehaviour::Succeed);
     gate.register(SourceId::Sdk, probe.clone()).unwrap();
     (Arc::new(gate), probe)
 }
 
-fn reply(request: &ApprovalRequest, answer: Answer) -> Reply {
-    Reply {
+fn reply(request: &ApprovalRequest, answer: ApprovalAnswer) -> ApprovalReply {
+    ApprovalReply {
         request: request.id.clone(),
         input_sha256: request.input_sha256.clone(),
         answer,
-        from: Answerer::Person,
+        from: ApprovalResponder::Person,
     }
 }
 
@@ -39,7 +39,7 @@ async fn probe_call(
     cancel: CancellationToken,
 ) -> (String, Result<String, Code>) {
     let call = ToolCall::new(text.clone(), "probe", serde_json::json!({ "text": text }).to_string());
-    let limits = CallLimits { cancel, ..CallLimits::default() };
+    let limits = CallOptions { cancel, ..CallOptions::default() };
     let closed = gate.call(&session_in(&AbsPath::root()), call, limits).await;
     (text, closed.result.map(|output| output.model_text()).map_err(|refusal| refusal.code))
 }
@@ -84,8 +84,8 @@ fn run(fates: &[Fate], order: &[usize]) -> (BTreeMap<String, Result<String, Code
         for index in order {
             let request = &waiting[index];
             match fates[*index] {
-                Fate::Yes => bus.reply(reply(request, Answer::Once)).unwrap(),
-                Fate::No => bus.reply(reply(request, Answer::No { message: None })).unwrap(),
+                Fate::Yes => bus.reply(reply(request, ApprovalAnswer::Once)).unwrap(),
+                Fate::No => bus.reply(reply(request, ApprovalAnswer::No { message: None })).unwrap(),
                 Fate::Silence => {}
                 Fate::Cancel => cancels[*index].cancel(),
             }
@@ -177,15 +177,15 @@ async fn ten_thousand_at_once_are_answered_in_random_order_and_none_is_lost_or_c
     for step in 0..COUNT {
         let request = &waiting[(step * 7_919) % COUNT];
         let message = Some(request.call.as_str().to_owned());
-        bus.reply(reply(request, Answer::No { message })).unwrap();
+        bus.reply(reply(request, ApprovalAnswer::No { message })).unwrap();
     }
     let mut seen = 0;
     while let Some(ended) = askers.join_next().await {
         let (index, answer) = ended.unwrap();
-        assert_eq!(answer, Answer::No { message: Some(index.to_string()) });
+        assert_eq!(answer, ApprovalAnswer::No { message: Some(index.to_string()) });
         seen += 1;
     }
-    assert_eq!((seen, bus.waiting().len()), (COUNT, 0));
+    assert_eq!((seen, bus.pending_requests().len()), (COUNT, 0));
 }
 
 fn request(call: &str) -> ApprovalRequest {
@@ -193,14 +193,14 @@ fn request(call: &str) -> ApprovalRequest {
         id: format!("ask_{call}"),
         call: call.into(),
         session: "s".into(),
-        question: Question {
+        question: ApprovalQuestion {
             tool: "probe".into(),
             description: "probe".into(),
-            risk: Severity::Low,
+            risk: RiskLevel::Low,
             effects: Vec::new(),
             locations: Vec::new(),
             warnings: Vec::new(),
-            reason: Reason::new(Code::NobodyToAsk, "no rule allows it"),
+            reason: VerdictReason::new(Code::NobodyToAsk, "no rule allows it"),
             suggestions: Vec::new(),
             explicit: false,
         },
@@ -224,18 +224,21 @@ async fn a_reply_counts_once_for_its_own_input_and_from_a_person() {
         async move { bus.ask(&asked).await }
     });
     let shown = requests.next().await;
-    let yes = reply(&shown, Answer::Once);
+    let yes = reply(&shown, ApprovalAnswer::Once);
     for (bad, problem) in [
-        (Reply { request: "ask_other".into(), ..yes.clone() }, ReplyProblem::NotWaiting),
-        (Reply { input_sha256: "of what was shown instead".into(), ..yes.clone() }, ReplyProblem::OtherInput),
-        (Reply { from: Answerer::Agent, ..yes.clone() }, ReplyProblem::NotForAgents),
+        (ApprovalReply { request: "ask_other".into(), ..yes.clone() }, ApprovalReplyError::NotWaiting),
+        (
+            ApprovalReply { input_sha256: "of what was shown instead".into(), ..yes.clone() },
+            ApprovalReplyError::OtherInput,
+        ),
+        (ApprovalReply { from: ApprovalResponder::Agent, ..yes.clone() }, ApprovalReplyError::NotForAgents),
     ] {
         assert_eq!(bus.reply(bad), Err(problem));
-        assert_eq!(bus.waiting().len(), 1, "a reply that is not taken leaves the request waiting");
+        assert_eq!(bus.pending_requests().len(), 1, "a reply that is not taken leaves the request waiting");
     }
     assert_eq!(bus.reply(yes.clone()), Ok(()));
-    assert_eq!(asker.await.unwrap(), Answer::Once);
-    assert_eq!(bus.reply(yes), Err(ReplyProblem::NotWaiting), "an answer counts once");
+    assert_eq!(asker.await.unwrap(), ApprovalAnswer::Once);
+    assert_eq!(bus.reply(yes), Err(ApprovalReplyError::NotWaiting), "an answer counts once");
 }
 
 #[tokio::test]
@@ -249,8 +252,8 @@ async fn an_answer_after_cancellation_is_no_answer() {
     });
     let shown = requests.next().await;
     asked.cancel.cancel();
-    assert_eq!(bus.reply(reply(&shown, Answer::Once)), Err(ReplyProblem::NotWaiting));
-    assert!(matches!(asker.await.unwrap(), Answer::Lost { .. }));
+    assert_eq!(bus.reply(reply(&shown, ApprovalAnswer::Once)), Err(ApprovalReplyError::NotWaiting));
+    assert!(matches!(asker.await.unwrap(), ApprovalAnswer::Lost { .. }));
 }
 
 #[tokio::test]
@@ -263,23 +266,23 @@ async fn a_tool_that_wants_a_person_is_not_answered_by_a_program() {
         let (bus, asked) = (bus.clone(), asked.clone());
         async move { bus.ask(&asked).await }
     });
-    while bus.waiting().is_empty() {
+    while bus.pending_requests().is_empty() {
         tokio::task::yield_now().await;
     }
-    let yes = Reply { from: Answerer::Program, ..reply(&asked, Answer::Once) };
-    assert_eq!(bus.reply(yes.clone()), Err(ReplyProblem::NotForPrograms));
-    assert_eq!(bus.reply(Reply { from: Answerer::Person, ..yes }), Ok(()));
-    assert_eq!(asker.await.unwrap(), Answer::Once);
+    let yes = ApprovalReply { from: ApprovalResponder::Program, ..reply(&asked, ApprovalAnswer::Once) };
+    assert_eq!(bus.reply(yes.clone()), Err(ApprovalReplyError::NotForPrograms));
+    assert_eq!(bus.reply(ApprovalReply { from: ApprovalResponder::Person, ..yes }), Ok(()));
+    assert_eq!(asker.await.unwrap(), ApprovalAnswer::Once);
 }
 
 #[tokio::test]
 async fn without_a_watcher_the_question_goes_on_and_a_lost_watcher_is_a_no() {
     let bus = ApprovalBus::new("host");
-    assert_eq!(bus.ask(&request("a")).await, Answer::Pass);
+    assert_eq!(bus.ask(&request("a")).await, ApprovalAnswer::Pass);
     let requests = bus.requests();
     let (gate, probe) = gate_on(&bus, Duration::from_secs(60));
     let call = tokio::spawn(probe_call(gate, "x".to_owned(), CancellationToken::new()));
-    while bus.waiting().is_empty() {
+    while bus.pending_requests().is_empty() {
         tokio::task::yield_now().await;
     }
     drop(requests);

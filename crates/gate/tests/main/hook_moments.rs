@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::{
-    BatchedCall, CallLimits, Closed, Gate, GateParts, Hook, HookAnswer, HookBatch, HookCall, HookFailure,
-    Moment, OnFailure,
+    BatchedCall, CallOptions, CallOutcome, Gate, GateParts, Hook, HookAnswer, HookBatch, HookCall, HookEvent,
+    HookFailure, OnFailure,
 };
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Code, Output, SourceId, ToolCall, ToolIdentity};
-use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, session_in};
+use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
 type Say = Arc<dyn Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync>;
 
 struct At {
-    moment: Moment,
+    moment: HookEvent,
     say: Say,
     on_failure: OnFailure,
     told: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ impl Hook for At {
         "at"
     }
 
-    fn wants(&self, moment: Moment, _tool: &ToolIdentity) -> bool {
+    fn handles(&self, moment: HookEvent, _tool: &ToolIdentity) -> bool {
         moment == self.moment
     }
 
@@ -35,16 +35,16 @@ impl Hook for At {
         self.on_failure
     }
 
-    fn tell<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+    fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         self.told.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready((self.say)(&call)))
     }
 
-    fn wants_batches(&self) -> bool {
-        self.moment == Moment::PostToolBatch
+    fn handles_batches(&self) -> bool {
+        self.moment == HookEvent::PostToolBatch
     }
 
-    fn tell_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+    fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         let count = batch.calls.len();
         Box::pin(std::future::ready(Ok(HookAnswer {
             stop: (count > 1).then(|| "too many".to_owned()),
@@ -55,21 +55,21 @@ impl Hook for At {
 }
 
 fn at(
-    moment: Moment,
+    moment: HookEvent,
     say: impl Fn(&HookCall<'_>) -> Result<HookAnswer, HookFailure> + Send + Sync + 'static,
 ) -> At {
     At { moment, say: Arc::new(say), on_failure: OnFailure::Deny, told: Arc::default() }
 }
 
-async fn call(policy: RawPolicy, behaviour: ProbeBehaviour, hooks: Vec<At>) -> Closed {
+async fn call(policy: RawPolicy, behaviour: ProbeBehaviour, hooks: Vec<At>) -> CallOutcome {
     let hooks = hooks.into_iter().map(|hook| Arc::new(hook) as Arc<dyn Hook>).collect();
     let gate = Gate::new(GateParts { policy, hooks, ..GateParts::default() });
-    gate.register(SourceId::Sdk, Probe::new("probe", behaviour)).unwrap();
+    gate.register(SourceId::Sdk, ProbeTool::new("probe", behaviour)).unwrap();
     let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
-    gate.call(&session_in(&AbsPath::root()), call, CallLimits::default()).await
+    gate.call(&session_in(&AbsPath::root()), call, CallOptions::default()).await
 }
 
-fn text(closed: &Closed) -> String {
+fn text(closed: &CallOutcome) -> String {
     match &closed.result {
         Ok(output) => output.model_text(),
         Err(refusal) => refusal.partial.as_ref().map(|partial| partial.model_text()).unwrap_or_default(),
@@ -94,7 +94,7 @@ async fn after_a_success_a_hook_may_object_add_and_replace() {
         ),
     ] {
         let said = answer.clone();
-        let hook = at(Moment::PostToolUse, move |call| {
+        let hook = at(HookEvent::PostToolUse, move |call| {
             assert!(call.ran_for.is_some() && call.result.unwrap().is_ok());
             Ok(said.clone())
         });
@@ -107,14 +107,14 @@ async fn after_a_success_a_hook_may_object_add_and_replace() {
 
 #[tokio::test]
 async fn an_output_that_does_not_fit_is_refused_and_the_true_one_kept() {
-    use toolgate_gate::{FnTool, Spec};
+    use toolgate_gate::{FnTool, ToolSpec};
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     #[serde(deny_unknown_fields)]
     struct Nothing {}
     for (updated, wanted) in
         [(json!({ "n": 2 }), json!({ "n": 2 })), (json!({ "n": "two" }), json!({ "n": 1 }))]
     {
-        let hook = at(Moment::PostToolUse, move |_| {
+        let hook = at(HookEvent::PostToolUse, move |_| {
             Ok(HookAnswer { updated_output: Some(updated.clone()), ..HookAnswer::default() })
         });
         let gate = Gate::new(GateParts {
@@ -122,7 +122,7 @@ async fn an_output_that_does_not_fit_is_refused_and_the_true_one_kept() {
             hooks: vec![Arc::new(hook)],
             ..GateParts::default()
         });
-        let mut spec = Spec::new("count", "Counts.");
+        let mut spec = ToolSpec::new("count", "Counts.");
         spec.output_schema = Some(
             json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] }),
         );
@@ -130,14 +130,14 @@ async fn an_output_that_does_not_fit_is_refused_and_the_true_one_kept() {
             FnTool::new(spec, |_: Nothing, _| async { Ok(Output::text("1").structured(json!({ "n": 1 }))) });
         gate.register(SourceId::Sdk, tool).unwrap();
         let call = ToolCall::new("c", "count", "{}");
-        let closed = gate.call(&session_in(&AbsPath::root()), call, CallLimits::default()).await;
+        let closed = gate.call(&session_in(&AbsPath::root()), call, CallOptions::default()).await;
         assert_eq!(closed.result.unwrap().structured, Some(wanted));
     }
 }
 
 #[tokio::test]
 async fn after_a_failure_a_hook_is_told_and_cannot_undo_it() {
-    let hook = at(Moment::PostToolUseFailure, |call| {
+    let hook = at(HookEvent::PostToolUseFailure, |call| {
         assert!(call.result.unwrap().is_err());
         Ok(HookAnswer { additional_context: Some("try harder".into()), ..HookAnswer::allow() })
     });
@@ -152,7 +152,7 @@ async fn a_hook_that_fails_after_the_run_hides_nothing() {
         (OnFailure::Deny, "x\nhook `at` failed after the call: it gave no answer in 5 ms"),
         (OnFailure::Continue, "x"),
     ] {
-        let mut hook = at(Moment::PostToolUse, |_| Err(HookFailure::TimedOut(5)));
+        let mut hook = at(HookEvent::PostToolUse, |_| Err(HookFailure::TimedOut(5)));
         hook.on_failure = on_failure;
         let closed = call(allow_all(&["probe"]), ProbeBehaviour::Succeed, vec![hook]).await;
         assert_eq!(text(&closed), wanted);
@@ -162,7 +162,7 @@ async fn a_hook_that_fails_after_the_run_hides_nothing() {
 
 #[tokio::test]
 async fn after_a_denial_a_hook_may_offer_a_retry_in_one_sentence() {
-    let hook = at(Moment::PermissionDenied, |_| Ok(HookAnswer { retry: true, ..HookAnswer::default() }));
+    let hook = at(HookEvent::PermissionDenied, |_| Ok(HookAnswer { retry: true, ..HookAnswer::default() }));
     let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![hook]).await;
     assert_eq!(closed.result.as_ref().unwrap_err().code, Code::NobodyToAsk);
     assert_eq!(text(&closed), "A hook offers a retry: you may call `probe` again.");
@@ -171,7 +171,7 @@ async fn after_a_denial_a_hook_may_offer_a_retry_in_one_sentence() {
 #[tokio::test]
 async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
     let allow = || {
-        at(Moment::PermissionRequest, |call| {
+        at(HookEvent::PermissionRequest, |call| {
             assert!(call.question.is_some());
             Ok(HookAnswer::allow())
         })
@@ -193,18 +193,18 @@ async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
     assert!(call(denying, ProbeBehaviour::Succeed, vec![hook]).await.result.is_err());
     assert_eq!(told.load(Ordering::SeqCst), 0);
     // And it may say no, or fail, which is no as well.
-    let no = at(Moment::PermissionRequest, |_| Ok(HookAnswer::deny("not today")));
+    let no = at(HookEvent::PermissionRequest, |_| Ok(HookAnswer::deny("not today")));
     let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![no]).await;
     let refusal = closed.result.unwrap_err();
     assert_eq!((refusal.code, refusal.hint.as_str()), (Code::Declined, "not today"));
-    let broken = at(Moment::PermissionRequest, |_| Err(HookFailure::Crashed("gone".into())));
+    let broken = at(HookEvent::PermissionRequest, |_| Err(HookFailure::Crashed("gone".into())));
     let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![broken]).await;
     assert_eq!(closed.result.unwrap_err().code, Code::HookFailed);
 }
 
 #[tokio::test]
 async fn a_hook_may_stop_the_agent_and_speak_to_the_person() {
-    let stop = at(Moment::PreToolUse, |_| {
+    let stop = at(HookEvent::PreToolUse, |_| {
         Ok(HookAnswer {
             stop: Some("enough".into()),
             system_message: Some("I stopped it".into()),
@@ -216,7 +216,7 @@ async fn a_hook_may_stop_the_agent_and_speak_to_the_person() {
     assert_eq!(closed.stop.as_deref(), Some("hook `at`: enough"));
     assert_eq!(closed.messages, ["I stopped it"]);
     let after =
-        at(Moment::PostToolUse, |_| Ok(HookAnswer { stop: Some("done".into()), ..HookAnswer::default() }));
+        at(HookEvent::PostToolUse, |_| Ok(HookAnswer { stop: Some("done".into()), ..HookAnswer::default() }));
     let closed = call(allow_all(&["probe"]), ProbeBehaviour::Succeed, vec![after]).await;
     assert!(closed.result.is_ok());
     assert_eq!(closed.stop.as_deref(), Some("hook `at`: done"));
@@ -225,7 +225,7 @@ async fn a_hook_may_stop_the_agent_and_speak_to_the_person() {
 #[tokio::test]
 async fn a_batch_is_told_as_a_whole() {
     let gate = Gate::new(GateParts {
-        hooks: vec![Arc::new(at(Moment::PostToolBatch, |_| Ok(HookAnswer::silent())))],
+        hooks: vec![Arc::new(at(HookEvent::PostToolBatch, |_| Ok(HookAnswer::empty())))],
         ..GateParts::default()
     });
     let session = session_in(&AbsPath::root());
@@ -236,10 +236,10 @@ async fn a_batch_is_told_as_a_whole() {
         result: Ok(Output::text("x")),
     };
     let cancel = CancellationToken::new();
-    let end = gate.batch_over(&session, std::slice::from_ref(&one), &cancel).await;
+    let end = gate.run_batch_hooks(&session, std::slice::from_ref(&one), &cancel).await;
     assert_eq!((end.stop, end.context), (None, vec!["1 calls".to_owned()]));
-    let end = gate.batch_over(&session, &[one.clone(), one.clone()], &cancel).await;
+    let end = gate.run_batch_hooks(&session, &[one.clone(), one.clone()], &cancel).await;
     assert_eq!(end.stop.as_deref(), Some("hook `at`: too many"));
     cancel.cancel();
-    assert!(gate.batch_over(&session, &[one], &cancel).await.stop.is_some());
+    assert!(gate.run_batch_hooks(&session, &[one], &cancel).await.stop.is_some());
 }

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 use serde_json::json;
 use std::sync::Arc;
 use toolgate_gate::{
-    CallLimits, Gate, GateParts, Hook, HookAnswer, HookCall, HookDecision, HookFailure, MemorySink, Moment,
-    OnFailure, Sink,
+    CallOptions, Gate, GateParts, Hook, HookAnswer, HookCall, HookDecision, HookEvent, HookFailure,
+    MemorySink, OnFailure, Sink,
 };
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Code, SourceId, ToolCall, ToolIdentity};
-use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, session_in};
+use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
 #[derive(Debug, Clone)]
 enum Says {
@@ -29,15 +29,15 @@ impl Hook for FakeHook {
         "fake"
     }
 
-    fn wants(&self, moment: Moment, _tool: &ToolIdentity) -> bool {
-        moment == Moment::PreToolUse
+    fn handles(&self, moment: HookEvent, _tool: &ToolIdentity) -> bool {
+        moment == HookEvent::PreToolUse
     }
 
     fn on_failure(&self) -> OnFailure {
         self.on_failure
     }
 
-    fn tell<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+    fn handle_call<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         Box::pin(async {
             match self.says.clone() {
                 Says::Answer(answer) => Ok(*answer),
@@ -60,11 +60,11 @@ fn run(hooks: Vec<Arc<dyn Hook>>, policy: RawPolicy) -> (Result<String, Code>, u
         sinks: vec![Arc::clone(&sink) as Arc<dyn Sink>],
         ..GateParts::default()
     });
-    let probe = Probe::new("probe", ProbeBehaviour::Succeed);
+    let probe = ProbeTool::new("probe", ProbeBehaviour::Succeed);
     gate.register(SourceId::Sdk, probe.clone()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
-    let closed = runtime.block_on(gate.call(&session_in(&AbsPath::root()), call, CallLimits::default()));
+    let closed = runtime.block_on(gate.call(&session_in(&AbsPath::root()), call, CallOptions::default()));
     let result = closed.result.map(|output| output.model_text()).map_err(|refusal| refusal.code);
     (result, probe.runs(), closed.record.revisions)
 }
@@ -103,7 +103,7 @@ fn a_rewrite_is_seen_by_the_next_hook_checked_and_recorded() {
 
 fn answer() -> impl Strategy<Value = Says> {
     prop_oneof![
-        Just(Says::Answer(Box::new(HookAnswer::silent()))),
+        Just(Says::Answer(Box::new(HookAnswer::empty()))),
         Just(Says::Answer(Box::new(HookAnswer::allow()))),
         Just(Says::Answer(Box::new(HookAnswer::ask("hm")))),
         Just(Says::Answer(Box::new(HookAnswer::defer("later")))),

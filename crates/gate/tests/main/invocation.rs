@@ -3,20 +3,20 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use toolgate_gate::{CallLimits, Closed, Gate};
+use toolgate_gate::{CallOptions, CallOutcome, Gate};
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Code, Mode, SourceId, Stage, ToolCall, Verdict};
-use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, gate_with, session_in};
+use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, gate_with, session_in};
 
-fn call(gate: &Gate, input: &str, limits: CallLimits) -> Closed {
+fn call(gate: &Gate, input: &str, limits: CallOptions) -> CallOutcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let call = ToolCall::new("c", "probe", input);
     runtime.unwrap().block_on(gate.call(&session_in(&AbsPath::root()), call, limits))
 }
 
-fn probing(behaviour: ProbeBehaviour, policy: RawPolicy) -> (Gate, Probe) {
+fn probing(behaviour: ProbeBehaviour, policy: RawPolicy) -> (Gate, ProbeTool) {
     let (gate, _) = gate_with(policy);
-    let probe = Probe::new("probe", behaviour);
+    let probe = ProbeTool::new("probe", behaviour);
     gate.register(SourceId::Sdk, probe.clone()).unwrap();
     (gate, probe)
 }
@@ -49,7 +49,7 @@ proptest! {
     #[test]
     fn property_44_tool_invocation_parameter_validation(input in json_value()) {
         let (gate, probe) = probing(ProbeBehaviour::Succeed, allow_all(&["probe"]));
-        let closed = call(&gate, &input.to_string(), CallLimits::default());
+        let closed = call(&gate, &input.to_string(), CallOptions::default());
         if fits(&input) {
             prop_assert!(closed.result.is_ok(), "{input}: {:?}", closed.result);
         } else {
@@ -65,7 +65,7 @@ proptest! {
         let (gate, _) = probing(ProbeBehaviour::Succeed, RawPolicy::default());
         let input = json!({ "text": text }).to_string();
         let call = ToolCall::new("c", "probe", input);
-        let intended = gate.intend(&session_in(&AbsPath::root()), &call).unwrap();
+        let intended = gate.derive_intent(&session_in(&AbsPath::root()), &call).unwrap();
         prop_assert!(!intended.intent.summary.trim().is_empty());
     }
 
@@ -73,7 +73,7 @@ proptest! {
     fn property_46_tool_invocation_locations(text in "[a-z]{0,9}") {
         let (gate, _) = probing(ProbeBehaviour::Succeed, RawPolicy::default());
         let call = ToolCall::new("c", "probe", json!({ "text": text }).to_string());
-        let intended = gate.intend(&session_in(&AbsPath::root()), &call).unwrap();
+        let intended = gate.derive_intent(&session_in(&AbsPath::root()), &call).unwrap();
         prop_assert_eq!(intended.intent.locations(), ["probe probe"]);
     }
 
@@ -109,7 +109,7 @@ proptest! {
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let closed = runtime.block_on(async {
             let session = session_in(&AbsPath::root());
-            let limits = CallLimits { cancel, ..CallLimits::default() };
+            let limits = CallOptions { cancel, ..CallOptions::default() };
             let calling = gate.call(&session, ToolCall::new("c", "probe", r#"{"text":"x"}"#), limits);
             let (closed, ()) = tokio::join!(calling, async move {
                 tokio::task::yield_now().await;
@@ -129,7 +129,7 @@ proptest! {
     fn property_49_tool_result_format(text in "[a-z]{1,9}", times in 1u8..=9) {
         let (gate, _) = probing(ProbeBehaviour::Succeed, allow_all(&["probe"]));
         let input = json!({ "text": text, "times": times }).to_string();
-        let output = call(&gate, &input, CallLimits::default()).result.unwrap();
+        let output = call(&gate, &input, CallOptions::default()).result.unwrap();
         prop_assert_eq!(output.model_text(), text.repeat(usize::from(times)));
         prop_assert!(!output.display_text().is_empty());
     }
@@ -143,7 +143,7 @@ proptest! {
         let mut policy = if allowed { allow_all(&["probe"]) } else { RawPolicy::default() };
         policy.mode = mode;
         let (gate, _) = probing(behaviour, policy);
-        let refusal = call(&gate, r#"{"text":"x"}"#, CallLimits::default()).result.unwrap_err();
+        let refusal = call(&gate, r#"{"text":"x"}"#, CallOptions::default()).result.unwrap_err();
         prop_assert!(!refusal.reason.is_empty() && !refusal.kind.is_empty() && !refusal.hint.is_empty());
     }
 }

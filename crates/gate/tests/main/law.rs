@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use tokio::runtime::Runtime;
 use toolgate_gate::{
-    CallLimits, Gate, GateParts, Hook, HookAnswer, HookCall, HookFailure, Moment, Session, Sink,
+    CallOptions, Gate, GateParts, Hook, HookAnswer, HookCall, HookEvent, HookFailure, Session, Sink,
 };
 use toolgate_proto::{AbsPath, CallResult, ToolCall, ToolIdentity};
 use toolgate_testkit::{allow_all, gate_with, session_in};
@@ -176,11 +176,11 @@ fn check(gate: &Arc<Gate>, seeds: &[Seed], acts: &[(&str, Value)]) -> Result<(),
         .collect();
     let (together, apart) = (World::new(seeds), World::new(seeds));
     runtime().block_on(async {
-        let batch = gate.call_batch(&together.session, calls.clone(), CallLimits::default()).await;
+        let batch = gate.call_batch(&together.session, calls.clone(), CallOptions::default()).await;
         prop_assert_eq!(batch.len(), calls.len());
         for (call, closed) in calls.into_iter().zip(&batch) {
             prop_assert_eq!(&closed.record.call, &call.id);
-            let one = gate.call(&apart.session, call.clone(), CallLimits::default()).await;
+            let one = gate.call(&apart.session, call.clone(), CallOptions::default()).await;
             prop_assert_eq!(
                 together.told(&closed.result),
                 apart.told(&one.result),
@@ -214,11 +214,11 @@ impl Hook for Redirect {
         "redirect"
     }
 
-    fn wants(&self, moment: Moment, _tool: &ToolIdentity) -> bool {
-        moment == Moment::PreToolUse
+    fn handles(&self, moment: HookEvent, _tool: &ToolIdentity) -> bool {
+        moment == HookEvent::PreToolUse
     }
 
-    fn tell<'a>(
+    fn handle_call<'a>(
         &'a self,
         call: HookCall<'a>,
     ) -> futures_util::future::BoxFuture<'a, Result<HookAnswer, HookFailure>> {
@@ -232,7 +232,7 @@ impl Hook for Redirect {
         };
         Box::pin(async move {
             tokio::task::yield_now().await;
-            Ok(if rewritten { HookAnswer::rewrite(input) } else { HookAnswer::silent() })
+            Ok(if rewritten { HookAnswer::rewrite(input) } else { HookAnswer::empty() })
         })
     }
 }
@@ -311,7 +311,7 @@ fn writers_of_different_files_do_overlap() {
                     ToolCall::new(format!("c{index}"), "put", input.to_string())
                 })
                 .collect();
-            let closed = gate.call_batch(&world.session, calls, CallLimits::default()).await;
+            let closed = gate.call_batch(&world.session, calls, CallOptions::default()).await;
             assert!(closed.iter().all(|closed| closed.result.is_ok()));
         }
     });

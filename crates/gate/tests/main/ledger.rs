@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
-use toolgate_gate::ledger::{ChainReport, Fault, LEDGER_NAME, LedgerSink, verify, verify_in};
-use toolgate_gate::{CallLimits, Gate, GateParts, Sink};
+use toolgate_gate::ledger::{ChainReport, LEDGER_NAME, LedgerFault, LedgerSink, verify, verify_in};
+use toolgate_gate::{CallOptions, Gate, GateParts, Sink};
 use toolgate_os::AppendLog;
 use toolgate_proto::{AbsPath, SourceId, ToolCall};
-use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, session_in};
+use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
 struct Written {
     dir: tempfile::TempDir,
@@ -29,12 +29,12 @@ impl Written {
             sinks: vec![Arc::new(sink) as Arc<dyn Sink>],
             ..GateParts::default()
         });
-        gate.register(SourceId::Sdk, Probe::new("probe", ProbeBehaviour::Succeed)).unwrap();
+        gate.register(SourceId::Sdk, ProbeTool::new("probe", ProbeBehaviour::Succeed)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let session = session_in(&AbsPath::root());
         for index in 0..calls {
             let call = ToolCall::new(format!("c{index}"), "probe", r#"{"text":"x"}"#);
-            runtime.block_on(gate.call(&session, call, CallLimits::default())).result.unwrap();
+            runtime.block_on(gate.call(&session, call, CallOptions::default())).result.unwrap();
         }
     }
 
@@ -96,7 +96,7 @@ fn a_line_cut_off_the_end_is_missed() {
         lines.truncate(3);
         lines
     });
-    assert_eq!(written.report().faults, [Fault::CutOff { last: 3, wanted: 5 }]);
+    assert_eq!(written.report().faults, [LedgerFault::CutOff { last: 3, wanted: 5 }]);
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn a_line_torn_by_a_crash_is_named_but_is_no_tampering() {
     text.push_str("{\"seq\":3,\"prev\":\"12");
     std::fs::write(path, text).unwrap();
     let report = written.report();
-    assert_eq!(report.faults, [Fault::Torn { at: "ledger:3".into() }]);
-    assert!(report.intact());
+    assert_eq!(report.faults, [LedgerFault::Torn { at: "ledger:3".into() }]);
+    assert!(report.is_intact());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn calls_of_several_processes_and_a_crash_between_line_and_head_are_no_tampering
         for (note, text) in notes.iter().zip(before) {
             std::fs::write(note, text).unwrap();
         }
-        assert!(written.whole_report().intact(), "{:?}", written.whole_report());
+        assert!(written.whole_report().is_intact(), "{:?}", written.whole_report());
         written.call(1, u64::MAX);
         assert_eq!(written.whole_report().faults, []);
     }
@@ -190,10 +190,10 @@ proptest! {
         // One line, with neither head nor anchor to speak of, is what a crash leaves of the first call.
         let lines: usize = written.files().iter().map(|file| std::fs::read_to_string(file).unwrap().lines().count()).sum();
         prop_assume!(!(what == 5 && lines <= 1));
-        prop_assert!(!written.whole_report().intact());
+        prop_assert!(!written.whole_report().is_intact());
         for more in later {
             written.call(more, u64::MAX);
-            prop_assert!(!written.whole_report().intact(), "{:?}", written.whole_report());
+            prop_assert!(!written.whole_report().is_intact(), "{:?}", written.whole_report());
         }
     }
 
@@ -205,10 +205,10 @@ proptest! {
             1 => std::fs::write(written.head(), format!("{:020} {}\n", calls, "7".repeat(64))).unwrap(),
             _ => std::fs::write(written.head(), format!("{:020} {}\n", calls + 3, "7".repeat(64))).unwrap(),
         }
-        prop_assert!(!written.whole_report().intact());
+        prop_assert!(!written.whole_report().is_intact());
         for _ in 0..later {
             written.call(1, u64::MAX);
-            prop_assert!(!written.whole_report().intact());
+            prop_assert!(!written.whole_report().is_intact());
         }
     }
 }
@@ -240,6 +240,6 @@ proptest! {
         let report = written.report();
         prop_assert!(!report.faults.is_empty());
         // A byte that breaks the JSON itself makes the line unreadable, and the next one unlinked (or the end cut off).
-        prop_assert!(!report.intact(), "{:?}", report);
+        prop_assert!(!report.is_intact(), "{:?}", report);
     }
 }

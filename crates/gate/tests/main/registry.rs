@@ -4,15 +4,15 @@ use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use std::sync::Arc;
 use toolgate_gate::{RegisterError, RegisteredTool, Registry};
-use toolgate_proto::{Format, SourceId, render_definitions};
-use toolgate_testkit::{Probe, ProbeBehaviour, allow_all, gate_with, session_in};
+use toolgate_proto::{DefinitionFormat, SourceId, render_definitions};
+use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, gate_with, session_in};
 
 fn name() -> impl Strategy<Value = String> {
     "[A-Za-z_][A-Za-z0-9_-]{0,12}"
 }
 
 fn registered(source: SourceId, name: &str) -> RegisteredTool {
-    RegisteredTool::new(source, Probe::new(name, ProbeBehaviour::Succeed)).unwrap()
+    RegisteredTool::new(source, ProbeTool::new(name, ProbeBehaviour::Succeed)).unwrap()
 }
 
 proptest! {
@@ -20,7 +20,7 @@ proptest! {
     fn property_01_tool_registration_and_retrieval(name in name(), alias in name()) {
         prop_assume!(name != alias);
         let mut registry = Registry::new();
-        let probe = Probe::new(&name, ProbeBehaviour::Succeed).alias(&alias);
+        let probe = ProbeTool::new(&name, ProbeBehaviour::Succeed).alias(&alias);
         let tool = registry.register(RegisteredTool::new(SourceId::Sdk, probe).unwrap()).unwrap();
         prop_assert!(Arc::ptr_eq(registry.get(&name).unwrap(), &tool));
         prop_assert!(Arc::ptr_eq(registry.get(&alias).unwrap(), &tool));
@@ -69,13 +69,13 @@ proptest! {
     fn property_05_schema_generation_completeness(names in btree_set(name(), 0..10)) {
         let (gate, _) = gate_with(allow_all(&[]));
         for name in &names {
-            gate.register(SourceId::Sdk, Probe::new(name, ProbeBehaviour::Succeed)).unwrap();
+            gate.register(SourceId::Sdk, ProbeTool::new(name, ProbeBehaviour::Succeed)).unwrap();
         }
         let session = session_in(&toolgate_proto::AbsPath::root());
         let definitions = gate.definitions(&session);
         let listed: Vec<&str> = definitions.iter().map(|tool| tool.name.as_str()).collect();
         prop_assert_eq!(&listed, &names.iter().map(String::as_str).collect::<Vec<_>>());
-        for format in Format::ALL {
+        for format in DefinitionFormat::ALL {
             let rendered = render_definitions(&definitions, format);
             prop_assert_eq!(
                 rendered.to_string(),
@@ -84,14 +84,14 @@ proptest! {
             );
             for (path, index) in names.iter().zip(0usize..) {
                 let (tool, schema) = match format {
-                    Format::Anthropic => (&rendered[index], &rendered[index]["input_schema"]),
-                    Format::Openai => (&rendered[index]["function"], &rendered[index]["function"]["parameters"]),
-                    Format::Gemini => {
+                    DefinitionFormat::Anthropic => (&rendered[index], &rendered[index]["input_schema"]),
+                    DefinitionFormat::Openai => (&rendered[index]["function"], &rendered[index]["function"]["parameters"]),
+                    DefinitionFormat::Gemini => {
                         let tool = &rendered[0]["functionDeclarations"][index];
                         (tool, &tool["parameters"])
                     }
-                    Format::Mcp => (&rendered["tools"][index], &rendered["tools"][index]["inputSchema"]),
-                    Format::Json => (&rendered["tools"][index], &rendered["tools"][index]["input_schema"]),
+                    DefinitionFormat::Mcp => (&rendered["tools"][index], &rendered["tools"][index]["inputSchema"]),
+                    DefinitionFormat::Json => (&rendered["tools"][index], &rendered["tools"][index]["input_schema"]),
                 };
                 prop_assert_eq!(tool["name"].as_str(), Some(path.as_str()));
                 prop_assert_eq!(tool["description"].as_str().unwrap(), format!("The probe {path}."));
@@ -107,9 +107,9 @@ proptest! {
         registry.register(registered(SourceId::Builtin, &name)).unwrap();
         let server = SourceId::Mcp { server: "other".into(), tool: name.clone() };
         let probe = if as_alias {
-            Probe::new("newcomer", ProbeBehaviour::Succeed).alias(&name)
+            ProbeTool::new("newcomer", ProbeBehaviour::Succeed).alias(&name)
         } else {
-            Probe::new(&name, ProbeBehaviour::Succeed)
+            ProbeTool::new(&name, ProbeBehaviour::Succeed)
         };
         prop_assume!(name != "newcomer");
         let error = registry.register(RegisteredTool::new(server, probe).unwrap()).unwrap_err();
@@ -123,7 +123,7 @@ proptest! {
 fn a_name_that_providers_refuse_is_refused() {
     for name in ["", "a b", "ä", "a.b", &"x".repeat(129)] {
         assert!(
-            RegisteredTool::new(SourceId::Sdk, Probe::new(name, ProbeBehaviour::Succeed)).is_err(),
+            RegisteredTool::new(SourceId::Sdk, ProbeTool::new(name, ProbeBehaviour::Succeed)).is_err(),
             "{name}"
         );
     }

@@ -13,12 +13,13 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep};
 use toolgate_gate::{
-    Answer, ApprovalRequest, Approver, CallLimits, Closed, FnTool, Gate, GateParts, Hook, HookAnswer,
-    HookBatch, HookCall, HookFailure, MemorySink, Moment, Session, Sink, Spec,
+    ApprovalAnswer, ApprovalRequest, Approver, CallOptions, CallOutcome, FnTool, Gate, GateParts, Hook,
+    HookAnswer, HookBatch, HookCall, HookEvent, HookFailure, MemorySink, Session, Sink, ToolSpec,
 };
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{
-    AbsPath, Code, CommandLine, Effect, Intent, Modifier, Output, Scope, Shell, SourceId, ToolCall, WriteKind,
+    AbsPath, Code, CommandLine, Effect, Intent, Output, PathScope, SessionModifier, ShellKind, SourceId,
+    ToolCall, WriteKind,
 };
 use toolgate_testkit::{allow_all, session_in};
 
@@ -50,7 +51,7 @@ impl Bench {
         let (diary, most) = (Diary::default(), Arc::new(AtomicUsize::new(0)));
         for (name, read_only) in [("work", false), ("look", true), ("held", false)] {
             let (pages, most, now) = (Arc::clone(&diary), Arc::clone(&most), Arc::new(AtomicUsize::new(0)));
-            let mut spec = Spec::new(name, "Works.");
+            let mut spec = ToolSpec::new(name, "Works.");
             spec.read_only = read_only;
             let tool = FnTool::new(spec, move |input: Work, cleared| {
                 let (pages, most, now) = (Arc::clone(&pages), Arc::clone(&most), Arc::clone(&now));
@@ -64,7 +65,7 @@ impl Bench {
                     }
                     now.fetch_sub(1, Ordering::SeqCst);
                     pages.lock().unwrap().push(format!("-{id}"));
-                    let queued = Modifier::QueueCommand { command: id.clone() };
+                    let queued = SessionModifier::QueueCommand { command: id.clone() };
                     Ok(Output::text(id).modifier(queued))
                 }
             });
@@ -78,8 +79,8 @@ impl Bench {
         Self::new(GateParts { policy: allow_all(&["work", "look"]), ..GateParts::default() })
     }
 
-    async fn run(&self, calls: Vec<ToolCall>) -> Vec<Closed> {
-        self.gate.call_batch(&self.session, calls, CallLimits::default()).await
+    async fn run(&self, calls: Vec<ToolCall>) -> Vec<CallOutcome> {
+        self.gate.call_batch(&self.session, calls, CallOptions::default()).await
     }
 
     fn diary(&self) -> String {
@@ -105,12 +106,12 @@ fn place() -> &'static AbsPath {
 fn effect(touch: &str) -> Effect {
     let path = |text: &str| place().join(text);
     match touch.split_once(' ') {
-        Some(("r", name)) => Effect::Read { path: path(name), scope: Scope::Entry },
+        Some(("r", name)) => Effect::Read { path: path(name), scope: PathScope::Entry },
         Some((_, name)) => Effect::Write { path: path(name), kind: WriteKind::Edit },
         None if touch == "x" => Effect::Exec {
             command: CommandLine {
                 text: "sleep 0.2".to_owned(),
-                shell: Shell::Bash,
+                shell: ShellKind::Bash,
                 cwd: AbsPath::root(),
                 unsandboxed: false,
             },
@@ -190,11 +191,11 @@ struct Slow {
     most: AtomicUsize,
     heard: Notify,
     /// The last one is given for good.
-    answers: Mutex<Vec<Answer>>,
+    answers: Mutex<Vec<ApprovalAnswer>>,
 }
 
 impl Slow {
-    fn new(answers: impl IntoIterator<Item = Answer>) -> Arc<Self> {
+    fn new(answers: impl IntoIterator<Item = ApprovalAnswer>) -> Arc<Self> {
         Arc::new(Self {
             answers: Mutex::new(answers.into_iter().collect()),
             go: Semaphore::new(0),
@@ -213,7 +214,7 @@ impl Approver for Asked {
         "slow"
     }
 
-    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, Answer> {
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async {
             let slow = &self.0;
             slow.asked.lock().unwrap().push(request.call.to_string());
@@ -238,9 +239,9 @@ fn asking(slow: &Arc<Slow>, limit: usize) -> Bench {
 
 #[tokio::test]
 async fn a_call_that_waits_for_approval_holds_up_no_unrelated_call() {
-    let slow = Slow::new([Answer::Once]);
+    let slow = Slow::new([ApprovalAnswer::Once]);
     let bench = asking(&slow, 1);
-    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    let mut batch = bench.gate.batch(&bench.session, CallOptions::default());
     batch.push(call("asked", "held", "w a", 0));
     batch.push(call("related", "work", "r a", 0));
     batch.push(call("free", "work", "w b", 0));
@@ -258,7 +259,7 @@ async fn a_call_that_waits_for_approval_holds_up_no_unrelated_call() {
 
 #[tokio::test]
 async fn a_person_is_asked_one_question_at_a_time() {
-    let slow = Slow::new([Answer::Once]);
+    let slow = Slow::new([ApprovalAnswer::Once]);
     let bench = asking(&slow, 10);
     slow.go.add_permits(5);
     let calls = (0..5).map(|id| call(id, "held", &format!("w {id}"), 1)).collect();
@@ -270,9 +271,9 @@ async fn a_person_is_asked_one_question_at_a_time() {
 
 #[tokio::test]
 async fn a_change_of_rules_while_a_question_waits_may_answer_it() {
-    let slow = Slow::new([Answer::Once]);
+    let slow = Slow::new([ApprovalAnswer::Once]);
     let bench = asking(&slow, 10);
-    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    let mut batch = bench.gate.batch(&bench.session, CallOptions::default());
     batch.push(call("first", "held", "w a", 0));
     batch.push(call("second", "held", "w b", 0));
     slow.heard.notified().await;
@@ -288,9 +289,12 @@ async fn a_change_of_rules_while_a_question_waits_may_answer_it() {
 #[tokio::test(start_paused = true)]
 async fn a_revised_call_waits_for_what_it_now_conflicts_with() {
     let revised = json!({ "touch": "w b", "millis": 1 });
-    let slow = Slow::new([Answer::Revise { input: revised.as_object().unwrap().clone() }, Answer::Once]);
+    let slow = Slow::new([
+        ApprovalAnswer::Revise { input: revised.as_object().unwrap().clone() },
+        ApprovalAnswer::Once,
+    ]);
     let bench = asking(&slow, 10);
-    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    let mut batch = bench.gate.batch(&bench.session, CallOptions::default());
     batch.push(call("revised", "held", "w a", 1));
     batch.push(call("other", "work", "w b", 1_000));
     slow.heard.notified().await;
@@ -321,7 +325,7 @@ async fn a_tool_that_asks_needs_no_seat_and_asks_alone() {
 #[tokio::test(start_paused = true)]
 async fn cancelling_the_batch_ends_what_runs_and_keeps_the_rest_from_running() {
     let bench = Bench::allowing();
-    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    let mut batch = bench.gate.batch(&bench.session, CallOptions::default());
     for id in 0..6 {
         batch.push(call(id, "work", if id % 2 == 0 { "w a" } else { "w b" }, 1_000));
     }
@@ -337,7 +341,7 @@ async fn cancelling_the_batch_ends_what_runs_and_keeps_the_rest_from_running() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_is_dropped_leaves_a_record_of_each_call() {
     let bench = Bench::allowing();
-    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    let mut batch = bench.gate.batch(&bench.session, CallOptions::default());
     for id in 0..30 {
         batch.push(call(id, "work", if id % 3 == 0 { "w a" } else { "?" }, 1_000));
     }
@@ -358,23 +362,23 @@ impl Hook for Counting {
         "counting"
     }
 
-    fn wants(&self, _moment: Moment, _tool: &toolgate_proto::ToolIdentity) -> bool {
+    fn handles(&self, _moment: HookEvent, _tool: &toolgate_proto::ToolIdentity) -> bool {
         false
     }
 
-    fn tell<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
-        Box::pin(std::future::ready(Ok(HookAnswer::silent())))
+    fn handle_call<'a>(&'a self, _call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        Box::pin(std::future::ready(Ok(HookAnswer::empty())))
     }
 
-    fn wants_batches(&self) -> bool {
+    fn handles_batches(&self) -> bool {
         true
     }
 
-    fn tell_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+    fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         self.0.fetch_add(1, Ordering::SeqCst);
         let ids: Vec<&str> = batch.calls.iter().map(|call| call.call.as_str()).collect();
         let words = format!("{} are over", ids.join(" "));
-        let mut answer = HookAnswer { additional_context: Some(words), ..HookAnswer::silent() };
+        let mut answer = HookAnswer { additional_context: Some(words), ..HookAnswer::empty() };
         if batch.calls.iter().any(|call| call.result.is_err()) {
             answer.stop = Some("one failed".to_owned());
         }
@@ -406,7 +410,7 @@ async fn a_hook_is_told_of_a_batch_once_with_all_results_in_order() {
 #[tokio::test(start_paused = true)]
 async fn results_come_as_they_finish_for_those_who_want_that() {
     let bench = Bench::allowing();
-    let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+    let mut batch = bench.gate.batch(&bench.session, CallOptions::default());
     for id in 0..4u64 {
         batch.push(call(id, "work", &format!("r {id}"), 40 - 10 * id));
     }
@@ -429,7 +433,7 @@ proptest! {
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let bench = Bench::allowing();
         let closed = runtime.block_on(async {
-            let mut batch = bench.gate.batch(&bench.session, CallLimits::default());
+            let mut batch = bench.gate.batch(&bench.session, CallOptions::default());
             let mut late: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
             for (id, (kind, name, millis, when)) in plan.iter().enumerate() {
                 let touch = match (kind, name) {

@@ -6,10 +6,12 @@ use serde::Deserialize;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use toolgate_gate::shape::{Keep, TextLimits, cut};
-use toolgate_gate::{CallLimits, Closed, FnTool, Gate, GateParts, Spec};
+use toolgate_gate::truncate::{KeptPart, TextLimits, truncate_text};
+use toolgate_gate::{CallOptions, CallOutcome, FnTool, Gate, GateParts, ToolSpec};
 use toolgate_os::{SpillLimits, SpillStore};
-use toolgate_proto::{AbsPath, Block, Code, Effect, Intent, Outcome, Output, Refusal, SourceId, ToolCall};
+use toolgate_proto::{
+    AbsPath, Code, Effect, Intent, OutcomeRecord, Output, OutputBlock, Refusal, SourceId, ToolCall,
+};
 use toolgate_testkit::{allow_all, session_in};
 
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -24,7 +26,7 @@ struct Room {
     gate: Arc<Gate>,
 }
 
-fn room(keep: Keep, chars: usize, lines: Option<usize>) -> Room {
+fn room(keep: KeptPart, chars: usize, lines: Option<usize>) -> Room {
     let dir = tempfile::tempdir().unwrap();
     let spill = SpillStore::new(AbsPath::new(dir.path()).unwrap(), SpillLimits::default());
     let gate = Gate::new(GateParts {
@@ -34,11 +36,12 @@ fn room(keep: Keep, chars: usize, lines: Option<usize>) -> Room {
         ..GateParts::default()
     });
     let spec = |name: &str| {
-        let mut spec = Spec::new(name, "Says something.");
+        let mut spec = ToolSpec::new(name, "Says something.");
         (spec.keep, spec.max_result_chars, spec.max_result_lines) = (keep, chars, lines);
         spec
     };
-    let free = |_: &Say, _: &toolgate_gate::Scene| Intent::new("say", [Effect::State { name: "x".into() }]);
+    let free =
+        |_: &Say, _: &toolgate_gate::CallContext| Intent::new("say", [Effect::State { name: "x".into() }]);
     let say =
         FnTool::new(
             spec("say"),
@@ -49,7 +52,7 @@ fn room(keep: Keep, chars: usize, lines: Option<usize>) -> Room {
         Err(Refusal::new(Code::ShellFailed, "exit code 1").with_partial(partial))
     });
     let draw = FnTool::new(spec("draw"), |input: Say, _| async move {
-        let picture = |bytes| Block::Image { media_type: "image/png".into(), data: "A".repeat(bytes) };
+        let picture = |bytes| OutputBlock::Image { media_type: "image/png".into(), data: "A".repeat(bytes) };
         let mut output = Output::text(input.text).structured(json!({ "much": "x".repeat(input.times) }));
         output.content.extend([picture(100), picture(6_000_000), picture(100)]);
         Ok(output)
@@ -61,11 +64,11 @@ fn room(keep: Keep, chars: usize, lines: Option<usize>) -> Room {
 }
 
 impl Room {
-    fn call(&self, tool: &str, text: &str, times: usize) -> Closed {
+    fn call(&self, tool: &str, text: &str, times: usize) -> CallOutcome {
         self.batch(&[(tool, text, times)]).remove(0)
     }
 
-    fn batch(&self, calls: &[(&str, &str, usize)]) -> Vec<Closed> {
+    fn batch(&self, calls: &[(&str, &str, usize)]) -> Vec<CallOutcome> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let calls = calls
             .iter()
@@ -76,7 +79,7 @@ impl Room {
             })
             .collect();
         let session = session_in(&AbsPath::root());
-        runtime.block_on(self.gate.call_batch(&session, calls, CallLimits::default()))
+        runtime.block_on(self.gate.call_batch(&session, calls, CallOptions::default()))
     }
 
     fn kept(&self) -> Vec<String> {
@@ -86,15 +89,15 @@ impl Room {
     }
 }
 
-fn spilled(closed: &Closed) -> Option<&str> {
+fn spilled(closed: &CallOutcome) -> Option<&str> {
     match &closed.record.outcome {
-        Outcome::Done { spilled, .. } => spilled.as_deref(),
-        Outcome::Refused { .. } => None,
+        OutcomeRecord::Done { spilled, .. } => spilled.as_deref(),
+        OutcomeRecord::Refused { .. } => None,
     }
 }
 
-fn keep() -> impl Strategy<Value = Keep> {
-    prop_oneof![Just(Keep::Start), Just(Keep::End), Just(Keep::Both)]
+fn keep() -> impl Strategy<Value = KeptPart> {
+    prop_oneof![Just(KeptPart::Start), Just(KeptPart::End), Just(KeptPart::Both)]
 }
 
 proptest! {
@@ -107,7 +110,7 @@ proptest! {
     ) {
         let limits = TextLimits { chars, lines };
         let (all_chars, all_lines) = (text.chars().count(), text.lines().count());
-        let Some(cut) = cut(&text, keep, limits) else {
+        let Some(cut) = truncate_text(&text, keep, limits) else {
             prop_assert!(all_chars <= chars && all_lines <= lines);
             return Ok(());
         };
@@ -118,9 +121,9 @@ proptest! {
         prop_assert!(cut.start.lines().count() + cut.end.lines().count() <= lines);
         prop_assert_eq!(kept + cut.omitted_chars, all_chars, "the notice is exact");
         match keep {
-            Keep::Start => prop_assert!(cut.end.is_empty()),
-            Keep::End => prop_assert!(cut.start.is_empty()),
-            Keep::Both => {}
+            KeptPart::Start => prop_assert!(cut.end.is_empty()),
+            KeptPart::End => prop_assert!(cut.start.is_empty()),
+            KeptPart::Both => {}
         }
         let shown = cut.with_notice("REST");
         let said = format!("[{} characters in {} line", cut.omitted_chars, cut.omitted_lines);
@@ -132,7 +135,7 @@ proptest! {
     #[test]
     fn a_cut_keeps_what_it_may(text in "[abé]{1,9}(\n[abé]{0,9}){0,30}", keep in keep(), chars in 1usize..100) {
         let limits = TextLimits { chars, lines: usize::MAX };
-        if let Some(cut) = cut(&text, keep, limits) {
+        if let Some(cut) = truncate_text(&text, keep, limits) {
             let kept = cut.start.chars().count() + cut.end.chars().count();
             prop_assert!(kept + chars / 3 + 2 >= chars, "{} of {}", kept, chars);
         }
@@ -173,17 +176,17 @@ proptest! {
 
 #[test]
 fn pictures_and_structured_content_count() {
-    let room = room(Keep::Start, 13_000, None);
+    let room = room(KeptPart::Start, 13_000, None);
     let closed = room.call("draw", "three pictures", 100_000);
     let output = closed.result.as_ref().unwrap();
     let kinds: Vec<&str> = output
         .content
         .iter()
         .map(|block| match block {
-            Block::Text { .. } => "text",
-            Block::Image { .. } => "image",
-            Block::Audio { .. } | Block::Embedded { .. } => "other",
-            Block::Resource { .. } => "resource",
+            OutputBlock::Text { .. } => "text",
+            OutputBlock::Image { .. } => "image",
+            OutputBlock::Audio { .. } | OutputBlock::Embedded { .. } => "other",
+            OutputBlock::Resource { .. } => "resource",
         })
         .collect();
     assert_eq!(
@@ -203,7 +206,7 @@ fn pictures_and_structured_content_count() {
 
 #[test]
 fn a_batch_that_is_too_large_is_cut_fairly() {
-    let room = room(Keep::Start, 15_000, None);
+    let room = room(KeptPart::Start, 15_000, None);
     let closed = room.batch(&[("say", "a", 14_000), ("say", "b", 40_000), ("say", "c", 2_000)]);
     let texts: Vec<String> =
         closed.iter().map(|closed| closed.result.as_ref().unwrap().model_text()).collect();
@@ -220,14 +223,14 @@ fn a_batch_that_is_too_large_is_cut_fairly() {
 #[test]
 fn without_a_place_the_rest_is_gone_and_the_notice_says_so() {
     let gate = Gate::new(GateParts { policy: allow_all(&["say"]), ..GateParts::default() });
-    let mut spec = Spec::new("say", "Says something.");
+    let mut spec = ToolSpec::new("say", "Says something.");
     spec.max_result_chars = 10;
     let say = FnTool::new(spec, |input: Say, _| async move { Ok(Output::text(input.text)) });
     gate.register(SourceId::Sdk, say).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let input = json!({ "text": "0123456789abc", "times": 1 }).to_string();
     let call = ToolCall::new("c", "say", input);
-    let closed = runtime.block_on(gate.call(&session_in(&AbsPath::root()), call, CallLimits::default()));
+    let closed = runtime.block_on(gate.call(&session_in(&AbsPath::root()), call, CallOptions::default()));
     assert_eq!(
         closed.result.unwrap().model_text(),
         "0123456789\n[3 characters in 1 line were left out here; ask for less at once to see it]"

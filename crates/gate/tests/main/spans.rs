@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use toolgate_gate::{CallLimits, FnTool, Spec};
+use toolgate_gate::{CallOptions, FnTool, ToolSpec};
 use toolgate_proto::{AbsPath, Effect, Intent, Output, SourceId, ToolCall};
 use toolgate_testkit::{allow_all, gate_with, session_in};
 use tracing::field::{Field, Visit};
@@ -78,7 +78,7 @@ struct Nothing {}
 #[test]
 fn a_call_has_a_span_with_one_for_each_stage_and_the_tool_is_inside() {
     let (gate, _) = gate_with(allow_all(&["noop"]));
-    let noop = FnTool::new(Spec::new("noop", "Does nothing."), |_: Nothing, _| async move {
+    let noop = FnTool::new(ToolSpec::new("noop", "Does nothing."), |_: Nothing, _| async move {
         tracing::info!(target: "tool", "here");
         Ok(Output::text("x"))
     });
@@ -90,7 +90,7 @@ fn a_call_has_a_span_with_one_for_each_stage_and_the_tool_is_inside() {
         for input in ["{}", "{"] {
             let call = ToolCall::new("c", "noop", input);
             let session = session_in(&AbsPath::root());
-            let _ = runtime.block_on(gate.call(&session, call, CallLimits::default()));
+            let _ = runtime.block_on(gate.call(&session, call, CallOptions::default()));
         }
     };
     // A place in the code that another thread meets for the first time just when a subscriber arrives may be taken for

@@ -6,8 +6,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
-use toolgate_gate::{CallAssembler, CallLimits, FnTool, Gate, ProviderApi, Spec};
-use toolgate_proto::{AbsPath, Code, Effect, Intent, Output, Scope, SourceId, ToolCall};
+use toolgate_gate::{CallAssembler, CallOptions, FnTool, Gate, ProviderApi, ToolSpec};
+use toolgate_proto::{AbsPath, Code, Effect, Intent, Output, PathScope, SourceId, ToolCall};
 use toolgate_testkit::{allow_all, gate_with, session_in};
 
 use ProviderApi::{Anthropic, OpenAiChat, OpenAiResponses};
@@ -208,7 +208,7 @@ fn a_call_is_given_before_the_stream_is_over() {
         let mut before_the_end = 0;
         for byte in fixture.bytes.chunks(1) {
             let calls = assembler.push(byte).len();
-            if !assembler.finished() {
+            if !assembler.is_finished() {
                 before_the_end += calls;
             }
         }
@@ -224,12 +224,16 @@ fn working(millis: u64) -> Arc<Gate> {
     }
     let (gate, _) = gate_with(allow_all(&["read_file", "ls"]));
     for name in ["read_file", "ls"] {
-        let tool = FnTool::new(Spec::new(name, "Takes its time."), move |input: Path, _cleared| async move {
-            sleep(Duration::from_millis(millis)).await;
-            Ok(Output::text(input.path))
-        });
+        let tool =
+            FnTool::new(ToolSpec::new(name, "Takes its time."), move |input: Path, _cleared| async move {
+                sleep(Duration::from_millis(millis)).await;
+                Ok(Output::text(input.path))
+            });
         let tool = tool.intent(|input, scene| {
-            Intent::new("read", [Effect::Read { path: scene.path(&input.path), scope: Scope::Entry }])
+            Intent::new(
+                "read",
+                [Effect::Read { path: scene.absolute_path(&input.path), scope: PathScope::Entry }],
+            )
         });
         gate.register(SourceId::Sdk, tool).unwrap();
     }
@@ -251,7 +255,7 @@ async fn a_stream_of_six_calls_is_over_sooner_than_if_its_end_were_waited_for() 
         }))
     };
     let started = Instant::now();
-    let streamed = gate.call_stream(&session, Anthropic, slowly(), CallLimits::default()).await;
+    let streamed = gate.call_stream(&session, Anthropic, slowly(), CallOptions::default()).await;
     let early = started.elapsed();
     assert!(streamed.ended.is_ok());
 
@@ -262,10 +266,10 @@ async fn a_stream_of_six_calls_is_over_sooner_than_if_its_end_were_waited_for() 
     while let Some(Ok(chunk)) = futures_util::StreamExt::next(&mut chunks).await {
         calls.extend(assembler.push(chunk));
     }
-    let waited = gate.call_batch(&session, calls, CallLimits::default()).await;
+    let waited = gate.call_batch(&session, calls, CallOptions::default()).await;
     let late = started.elapsed();
 
-    let texts = |calls: &[toolgate_gate::Closed]| -> Vec<String> {
+    let texts = |calls: &[toolgate_gate::CallOutcome]| -> Vec<String> {
         calls.iter().map(|closed| closed.result.as_ref().unwrap().model_text()).collect()
     };
     assert_eq!(texts(&streamed.calls), texts(&waited));
@@ -279,12 +283,12 @@ async fn what_was_begun_ends_though_the_stream_breaks_off_and_nothing_more_start
     let session = session_in(&AbsPath::root());
     let bytes = FIXTURES[5].bytes;
     let broken = stream::iter([Ok(&bytes[..bytes.len() - 100]), Err("reset by peer"), Ok(b"x")]);
-    let streamed = gate.call_stream(&session, OpenAiChat, broken, CallLimits::default()).await;
+    let streamed = gate.call_stream(&session, OpenAiChat, broken, CallOptions::default()).await;
     assert_eq!(streamed.calls.len(), 2);
     assert!(streamed.calls.iter().all(|closed| closed.result.is_ok()));
     assert!(streamed.ended.unwrap_err().reason.contains("reset by peer"));
 
     let whole = stream::iter([Ok::<_, Infallible>(bytes)]);
-    let streamed = gate.call_stream(&session, OpenAiChat, whole, CallLimits::default()).await;
+    let streamed = gate.call_stream(&session, OpenAiChat, whole, CallOptions::default()).await;
     assert_eq!(streamed.calls[2].result.as_ref().unwrap_err().code, Code::InvalidJson);
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::task::yield_now;
-use toolgate_gate::{Cleared, FnTool, Gate, Scene, Spec};
+use toolgate_gate::{CallContext, Cleared, FnTool, Gate, ToolSpec};
 use toolgate_proto::{
-    AbsPath, CallResult, Code, Effect, Intent, Output, Refusal, Scope, SourceId, WriteKind,
+    AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal, SourceId, WriteKind,
 };
 
 /// How many calls were inside a tool at once, at most.
@@ -56,35 +56,39 @@ pub(super) const NAMES: [&str; 9] =
 
 pub(super) fn register(gate: &Gate) {
     let write = |kind: WriteKind| {
-        move |input: &One, scene: &Scene| {
-            Intent::new("change", [Effect::Write { path: scene.path(&input.path), kind }])
+        move |input: &One, scene: &CallContext| {
+            Intent::new("change", [Effect::Write { path: scene.absolute_path(&input.path), kind }])
         }
     };
     let sdk = || SourceId::Sdk;
-    gate.register(sdk(), FnTool::new(Spec::new("put", "p"), put).intent(write(WriteKind::Put))).unwrap();
-    gate.register(sdk(), FnTool::new(Spec::new("append", "a"), append).intent(write(WriteKind::Edit)))
+    gate.register(sdk(), FnTool::new(ToolSpec::new("put", "p"), put).intent(write(WriteKind::Put))).unwrap();
+    gate.register(sdk(), FnTool::new(ToolSpec::new("append", "a"), append).intent(write(WriteKind::Edit)))
         .unwrap();
-    gate.register(sdk(), FnTool::new(Spec::new("remove", "r"), remove).intent(write(WriteKind::Delete)))
+    gate.register(sdk(), FnTool::new(ToolSpec::new("remove", "r"), remove).intent(write(WriteKind::Delete)))
         .unwrap();
-    let copying = |input: &Two, scene: &Scene| {
-        let read = Effect::Read { path: scene.path(&input.from), scope: Scope::Entry };
-        let write = Effect::Write { path: scene.path(&input.to), kind: WriteKind::Put };
+    let copying = |input: &Two, scene: &CallContext| {
+        let read = Effect::Read { path: scene.absolute_path(&input.from), scope: PathScope::Entry };
+        let write = Effect::Write { path: scene.absolute_path(&input.to), kind: WriteKind::Put };
         Intent::new("copy", [read, write])
     };
-    gate.register(sdk(), FnTool::new(Spec::new("copy", "c"), copy).intent(copying)).unwrap();
-    let reading = |input: &One, scene: &Scene| {
-        Intent::new("total", [Effect::Read { path: scene.path(&input.path), scope: Scope::Tree }])
+    gate.register(sdk(), FnTool::new(ToolSpec::new("copy", "c"), copy).intent(copying)).unwrap();
+    let reading = |input: &One, scene: &CallContext| {
+        Intent::new(
+            "total",
+            [Effect::Read { path: scene.absolute_path(&input.path), scope: PathScope::Tree }],
+        )
     };
-    gate.register(sdk(), FnTool::new(Spec::new("total", "t").read_only(), total).intent(reading)).unwrap();
+    gate.register(sdk(), FnTool::new(ToolSpec::new("total", "t").read_only(), total).intent(reading))
+        .unwrap();
     // Effects unknown: these two are alone.
-    gate.register(sdk(), FnTool::new(Spec::new("link", "l"), link)).unwrap();
-    gate.register(sdk(), FnTool::new(Spec::new("rename", "r"), rename)).unwrap();
-    let moving = |_: &One, _: &Scene| Intent::new("cd", [Effect::State { name: "cwd".into() }]);
-    gate.register(sdk(), FnTool::new(Spec::new("cd", "c"), cd).intent(moving)).unwrap();
-    let noting = |input: &One, _: &Scene| {
+    gate.register(sdk(), FnTool::new(ToolSpec::new("link", "l"), link)).unwrap();
+    gate.register(sdk(), FnTool::new(ToolSpec::new("rename", "r"), rename)).unwrap();
+    let moving = |_: &One, _: &CallContext| Intent::new("cd", [Effect::State { name: "cwd".into() }]);
+    gate.register(sdk(), FnTool::new(ToolSpec::new("cd", "c"), cd).intent(moving)).unwrap();
+    let noting = |input: &One, _: &CallContext| {
         Intent::new("note", [Effect::State { name: format!("notes {}", input.path) }])
     };
-    gate.register(sdk(), FnTool::new(Spec::new("note", "n"), note).intent(noting)).unwrap();
+    gate.register(sdk(), FnTool::new(ToolSpec::new("note", "n"), note).intent(noting)).unwrap();
 }
 
 fn failed(error: impl ToString) -> Refusal {
@@ -92,7 +96,7 @@ fn failed(error: impl ToString) -> Refusal {
 }
 
 fn real(cleared: &Cleared, given: &str) -> Result<AbsPath, Refusal> {
-    cleared.files().real(&cleared.scene().path(given)).map_err(failed)
+    cleared.files().real_path(&cleared.context().absolute_path(given)).map_err(failed)
 }
 
 async fn others() {
@@ -122,7 +126,7 @@ async fn append(input: One, cleared: Cleared) -> CallResult {
         Ok(text) => text,
         // As the built-in tools do: who misses a file is told what is there instead.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let beside = cleared.files().beside(&cleared.scene().path(&input.path));
+            let beside = cleared.files().sibling_names(&cleared.context().absolute_path(&input.path));
             return Err(failed(format!("{error}; there is {beside:?}")));
         }
         Err(error) => return Err(failed(error)),
@@ -169,7 +173,7 @@ async fn total(input: One, cleared: Cleared) -> CallResult {
 
 async fn link(input: One, cleared: Cleared) -> CallResult {
     let _inside = Inside::enter();
-    let path = cleared.scene().path(&input.path).lexical();
+    let path = cleared.context().absolute_path(&input.path).lexical();
     let target = input.text.unwrap_or_default();
     let _ = fs::remove_file(&path);
     others().await;
@@ -179,9 +183,9 @@ async fn link(input: One, cleared: Cleared) -> CallResult {
 
 async fn rename(input: Two, cleared: Cleared) -> CallResult {
     let _inside = Inside::enter();
-    let scene = cleared.scene();
+    let scene = cleared.context();
     others().await;
-    fs::rename(scene.path(&input.from), scene.path(&input.to)).map_err(failed)?;
+    fs::rename(scene.absolute_path(&input.from), scene.absolute_path(&input.to)).map_err(failed)?;
     others().await;
     Ok(Output::text("renamed"))
 }
@@ -189,13 +193,13 @@ async fn rename(input: Two, cleared: Cleared) -> CallResult {
 async fn cd(input: One, cleared: Cleared) -> CallResult {
     let _inside = Inside::enter();
     others().await;
-    let fact = toolgate_os::resolve(&cleared.scene().path(&input.path));
-    Ok(Output::text(format!("{}", cleared.scene().session.set_cwd(fact.real))))
+    let fact = toolgate_os::resolve(&cleared.context().absolute_path(&input.path));
+    Ok(Output::text(format!("{}", cleared.context().session.set_cwd(fact.real))))
 }
 
 async fn note(input: One, cleared: Cleared) -> CallResult {
     let _inside = Inside::enter();
-    let notes = cleared.scene().session.state::<Notes>();
+    let notes = cleared.context().session.state::<Notes>();
     let before = notes.0.lock().unwrap().iter().filter(|note| **note == input.path).count();
     others().await;
     notes.0.lock().unwrap().push(input.path);

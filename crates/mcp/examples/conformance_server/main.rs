@@ -21,7 +21,7 @@ mod tools;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use toolgate_gate::{Gate, GateParts, Session};
-use toolgate_mcp::{About, ClientApprover, GateServer, HttpDoor, HttpOptions, serve_http};
+use toolgate_mcp::{ClientApprover, GateServer, HttpListener, HttpOptions, ServerDescription, serve_http};
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Mode, Principal, Workspace};
 
@@ -45,9 +45,9 @@ async fn main() {
     let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
     let principal = Principal { edge: "mcp".to_owned(), name: None };
     let session = Session::new("conformance".into(), principal, workspace);
-    let about = About::new("toolgate-conformance", env!("CARGO_PKG_VERSION"));
+    let about = ServerDescription::new("toolgate-conformance", env!("CARGO_PKG_VERSION"));
     let server = GateServer::new(gate, session, Arc::new(offers::Fixtures), about).expect("a server");
     let listener = toolgate_os::listen_tcp(address).await.expect("the address is free");
     println!("serving on http://{}/mcp", listener.local_addr().expect("an address"));
-    serve_http(server, HttpDoor::Tcp(listener), HttpOptions::default()).await.expect("serving");
+    serve_http(server, HttpListener::Tcp(listener), HttpOptions::default()).await.expect("serving");
 }

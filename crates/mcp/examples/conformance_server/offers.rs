@@ -19,7 +19,7 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
 }
 
 impl ServerFeatures for Fixtures {
-    fn offers(&self) -> ServerFeatureSet {
+    fn feature_set(&self) -> ServerFeatureSet {
         ServerFeatureSet {
             resources: true,
             resource_updates: true,
@@ -49,7 +49,7 @@ impl ServerFeatures for Fixtures {
         Box::pin(std::future::ready(vec![read(template)]))
     }
 
-    fn read<'a>(
+    fn read_resource<'a>(
         &'a self,
         uri: &'a str,
         _: Arc<ClientConversation>,
@@ -89,7 +89,7 @@ impl ServerFeatures for Fixtures {
         Box::pin(std::future::ready(read(all)))
     }
 
-    fn prompt<'a>(
+    fn get_prompt<'a>(
         &'a self,
         request: &'a GetPromptRequestParams,
         conversation: Arc<ClientConversation>,
@@ -126,7 +126,7 @@ impl ServerFeatures for Fixtures {
                     Some(context) => vec![text(format!("Use this context: {context}"))],
                     None => {
                         let asked = elicit("What context should the prompt use?", "context", "string");
-                        let more = conversation.require(requests(&[("user_context", asked)]), None);
+                        let more = conversation.require_input(requests(&[("user_context", asked)]), None);
                         return Box::pin(std::future::ready(Err(ServerFeatureError::Round(more))));
                     }
                 }

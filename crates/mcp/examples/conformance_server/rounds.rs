@@ -47,7 +47,7 @@ pub(crate) fn once_answered(
     if answered && known {
         return Ok(Output::text(done(&conversation)));
     }
-    Err(conversation.require(requests(asked), state))
+    Err(conversation.require_input(requests(asked), state))
 }
 
 pub(crate) fn content(conversation: &ClientConversation, name: &str, field: &str) -> String {
@@ -106,7 +106,7 @@ pub(crate) fn register(gate: &Arc<Gate>) {
             match conversation.state().and_then(|state| state.get("round")).and_then(Value::as_u64) {
                 Some(1) if answered("step1") => {
                     let state = json!({ "round": 2, "name": content(&conversation, "step1", "name") });
-                    Err(conversation.require(requests(&second), Some(state)))
+                    Err(conversation.require_input(requests(&second), Some(state)))
                 }
                 Some(2) if answered("step2") => {
                     let name =
@@ -114,7 +114,7 @@ pub(crate) fn register(gate: &Arc<Gate>) {
                     let color = content(&conversation, "step2", "color");
                     Ok(Output::text(format!("{} likes {color}", name.as_str().unwrap_or_default())))
                 }
-                _ => Err(conversation.require(requests(&first), Some(json!({ "round": 1 })))),
+                _ => Err(conversation.require_input(requests(&first), Some(json!({ "round": 1 })))),
             }
         })
     });
@@ -129,7 +129,7 @@ pub(crate) fn register(gate: &Arc<Gate>) {
             if asked.keys().all(|name| conversation.response(name).is_some()) {
                 return Ok(Output::text("nothing more to ask"));
             }
-            Err(conversation.require(asked, None))
+            Err(conversation.require_input(asked, None))
         })
     });
     put(gate, "test_missing_capability", none(), |_, _| {
@@ -139,7 +139,7 @@ pub(crate) fn register(gate: &Arc<Gate>) {
     });
     put(gate, "test_streaming_elicitation", none(), |_, cleared| {
         Box::pin(async move {
-            cleared.progress().part(0.5, "about to ask");
+            cleared.progress().report_fraction(0.5, "about to ask");
             let asked = [("user_name", elicit("What is your name?", "name", "string"))];
             once_answered(&asked, None, |said| format!("Hello, {}!", content(said, "user_name", "name")))
         })

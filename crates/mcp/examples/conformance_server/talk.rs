@@ -16,7 +16,7 @@ async fn ask(method: &str, params: Value, said: impl FnOnce(&Value) -> String) -
     let request: InputRequest = serde_json::from_value(json!({ "method": method, "params": params }))
         .map_err(|error| failed(error.to_string()))?;
     if conversation.era() == ProtocolEra::Modern {
-        return Err(conversation.require([("question".to_owned(), request)].into(), None));
+        return Err(conversation.require_input([("question".to_owned(), request)].into(), None));
     }
     let answer = conversation.ask(request).await.map_err(failed)?;
     Ok(Output::text(said(&answer)))

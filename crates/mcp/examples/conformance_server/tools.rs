@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use toolgate_gate::{Cleared, FnTool, Gate, Spec};
-use toolgate_proto::{Block, Body, CallResult, Code, Output, Refusal, SourceId};
+use toolgate_gate::{Cleared, FnTool, Gate, ToolSpec};
+use toolgate_proto::{CallResult, Code, Output, OutputBlock, Refusal, ResourceBody, SourceId};
 
 /// One red pixel.
 pub(crate) const PNG: &str =
@@ -27,7 +27,7 @@ pub(crate) fn put(
     schema: Value,
     run: impl Fn(Map<String, Value>, Cleared) -> BoxFuture<'static, CallResult> + Send + Sync + 'static,
 ) {
-    let mut spec = Spec::new(name, format!("The fixture {name}."));
+    let mut spec = ToolSpec::new(name, format!("The fixture {name}."));
     spec.input_schema = Some(schema);
     let tool = FnTool::new(spec, move |input: Input, cleared| run(input.0, cleared));
     gate.register(SourceId::Sdk, tool).expect("fixtures have names of their own");
@@ -45,21 +45,21 @@ fn fixed(gate: &Gate, name: &str, result: CallResult) {
     });
 }
 
-fn blocks(content: Vec<Block>) -> CallResult {
+fn blocks(content: Vec<OutputBlock>) -> CallResult {
     Ok(Output { content, ..Output::default() })
 }
 
 pub(crate) fn register(gate: &Arc<Gate>) {
-    let text = |text: &str| Block::Text { text: text.to_owned() };
-    let image = || Block::Image { media_type: "image/png".to_owned(), data: PNG.to_owned() };
-    let embedded = |uri: &str, media_type: &str, text: &str| Block::Embedded {
+    let text = |text: &str| OutputBlock::Text { text: text.to_owned() };
+    let image = || OutputBlock::Image { media_type: "image/png".to_owned(), data: PNG.to_owned() };
+    let embedded = |uri: &str, media_type: &str, text: &str| OutputBlock::Embedded {
         uri: uri.to_owned(),
         media_type: Some(media_type.to_owned()),
-        body: Body::Text { text: text.to_owned() },
+        body: ResourceBody::Text { text: text.to_owned() },
     };
     fixed(gate, "test_simple_text", blocks(vec![text("This is a simple text response for testing.")]));
     fixed(gate, "test_image_content", blocks(vec![image()]));
-    let sound = Block::Audio { media_type: "audio/wav".to_owned(), data: WAV.to_owned() };
+    let sound = OutputBlock::Audio { media_type: "audio/wav".to_owned(), data: WAV.to_owned() };
     fixed(gate, "test_audio_content", blocks(vec![sound]));
     let resource =
         embedded("test://embedded-resource", "text/plain", "This is an embedded resource content.");
@@ -76,7 +76,7 @@ pub(crate) fn register(gate: &Arc<Gate>) {
     put(gate, "test_tool_with_progress", none(), |_, cleared| {
         Box::pin(async move {
             for (part, word) in [(0.0, "begun"), (0.5, "half way"), (1.0, "done")] {
-                cleared.progress().part(part, word);
+                cleared.progress().report_fraction(part, word);
                 // Further apart than watchers are told, so that each is told by itself.
                 tokio::time::sleep(Duration::from_millis(150)).await;
             }

@@ -7,19 +7,19 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_os::Launch;
+use toolgate_os::ServerLaunch;
 use toolgate_proto::AbsPath;
 
 /// How long a server may take to start where nothing else is said.
-pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a call may take where nothing else is said.
 pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum ServerTransport {
     /// A program of ours, over its standard streams.
-    Stdio(Launch),
+    Stdio(ServerLaunch),
     /// A program somewhere else, over HTTP.
     Http {
         /// Its address.
@@ -48,7 +48,7 @@ pub struct ServerEntry {
     /// Its name, fit to be part of a tool's name.
     pub name: String,
     /// How it is reached.
-    pub reach: Reach,
+    pub transport: ServerTransport,
     /// How long it may take to start.
     pub connect_timeout: Duration,
     /// How long a call may take.
@@ -73,16 +73,20 @@ pub struct ServerEntry {
 impl ServerEntry {
     /// What is started or called, as one digest: a change of it is another server.
     pub fn launch_digest(&self) -> String {
-        let said = match &self.reach {
-            Reach::Stdio(launch) => serde_json::json!([launch.command, launch.args, launch.env, launch.cwd]),
+        let said = match &self.transport {
+            ServerTransport::Stdio(launch) => {
+                serde_json::json!([launch.command, launch.args, launch.env, launch.cwd])
+            }
             // A token that is renewed is not another server.
-            Reach::Http { url, headers } => serde_json::json!([url, headers.keys().collect::<Vec<_>>()]),
+            ServerTransport::Http { url, headers } => {
+                serde_json::json!([url, headers.keys().collect::<Vec<_>>()])
+            }
         };
         sha256_hex(said.to_string().as_bytes())
     }
 
     /// Whether one of its tools is wanted.
-    pub fn wants(&self, tool: &str) -> bool {
+    pub fn includes_tool(&self, tool: &str) -> bool {
         let named = |names: &[String]| names.iter().any(|name| name == tool);
         self.include.as_deref().is_none_or(named) && !named(&self.exclude)
     }
@@ -90,7 +94,7 @@ impl ServerEntry {
 
 /// Where a list of servers was found.
 #[derive(Debug, Clone)]
-pub struct Origin<'a> {
+pub struct ServerListOrigin<'a> {
     /// The file, for messages.
     pub file: &'a str,
     /// Where programs start, and what relative directories are seen from.
@@ -102,7 +106,7 @@ pub struct Origin<'a> {
 }
 
 /// Reads an `mcpServers` object. Gives the servers that can be used, and what is wrong with the others.
-pub fn read_servers(value: &Value, origin: &Origin<'_>) -> (Vec<ServerEntry>, Vec<String>) {
+pub fn read_servers(value: &Value, origin: &ServerListOrigin<'_>) -> (Vec<ServerEntry>, Vec<String>) {
     let mut problems = Vec::new();
     let Some(entries) = value.as_object() else {
         return (Vec::new(), vec![format!("{}: `mcpServers` must be an object", origin.file)]);
@@ -110,7 +114,7 @@ pub fn read_servers(value: &Value, origin: &Origin<'_>) -> (Vec<ServerEntry>, Ve
     let mut servers: Vec<ServerEntry> = Vec::new();
     for (name, entry) in entries {
         match read_server(name, entry, origin, &mut problems) {
-            Ok(Some(server)) => match servers.iter().find(|other| alike(&other.name, &server.name)) {
+            Ok(Some(server)) => match servers.iter().find(|other| is_confusable(&other.name, &server.name)) {
                 Some(other) => problems.push(format!(
                     "{}: server `{name}` is too easily taken for `{}`; rename one",
                     origin.file, other.name
@@ -128,15 +132,15 @@ pub fn read_servers(value: &Value, origin: &Origin<'_>) -> (Vec<ServerEntry>, Ve
 pub fn read_server(
     name: &str,
     entry: &Value,
-    origin: &Origin<'_>,
+    origin: &ServerListOrigin<'_>,
     notes: &mut Vec<String>,
 ) -> Result<Option<ServerEntry>, String> {
-    check_name(name)?;
+    check_server_name(name)?;
     let Some(entry) = entry.as_object() else { return Err("must be an object".to_owned()) };
     if entry.get("disabled") == Some(&Value::Bool(true)) {
         return Ok(None);
     }
-    let mut reader = Reader { name, entry, origin, notes };
+    let mut reader = ServerEntryReader { name, entry, origin, notes };
     let url = reader.text("url")?.or(reader.text("httpUrl")?);
     let kind = reader.text("type")?;
     let reach = match (kind.as_deref(), url) {
@@ -145,14 +149,14 @@ pub fn read_server(
             if !usable {
                 return Err(format!("`url` must start with http:// or https://, got `{url}`"));
             }
-            Reach::Http { url, headers: reader.text_map("headers")? }
+            ServerTransport::Http { url, headers: reader.text_map("headers")? }
         }
         (None | Some("stdio"), None) => {
             let command = reader.text("command")?.ok_or("needs a `command` or a `url`")?;
             let cwd = reader.text("cwd")?.map_or_else(|| origin.base.clone(), |cwd| origin.base.join(cwd));
-            Reach::Stdio(Launch {
+            ServerTransport::Stdio(ServerLaunch {
                 command,
-                args: reader.texts("args")?.unwrap_or_default(),
+                args: reader.text_list("args")?.unwrap_or_default(),
                 env: reader.text_map("env")?,
                 cwd,
             })
@@ -163,15 +167,15 @@ pub fn read_server(
         (Some(kind), _) => return Err(format!("`type` {kind:?} does not fit; use stdio or http")),
     };
     let oauth = reader.oauth()?;
-    let millis = |key: &str| reader.millis(key);
+    let millis = |key: &str| reader.duration(key);
     Ok(Some(ServerEntry {
         name: name.to_owned(),
-        reach,
-        connect_timeout: millis("connectTimeout")?.unwrap_or(CONNECT_TIMEOUT),
+        transport: reach,
+        connect_timeout: millis("connectTimeout")?.unwrap_or(DEFAULT_CONNECT_TIMEOUT),
         call_timeout: millis("timeout")?.unwrap_or(DEFAULT_CALL_TIMEOUT),
         always_load: reader.entry.get("alwaysLoad") == Some(&Value::Bool(true)),
-        include: reader.texts("includeTools")?,
-        exclude: reader.texts("excludeTools")?.unwrap_or_default(),
+        include: reader.text_list("includeTools")?,
+        exclude: reader.text_list("excludeTools")?.unwrap_or_default(),
         roots: reader.entry.get("roots") == Some(&Value::Bool(true)),
         oauth,
         origin: origin.file.to_owned(),
@@ -180,7 +184,7 @@ pub fn read_server(
 }
 
 /// A server's name becomes part of `mcp__server__tool`, so that must be readable in one way only.
-pub fn check_name(name: &str) -> Result<(), String> {
+pub fn check_server_name(name: &str) -> Result<(), String> {
     let fits = !name.is_empty()
         && name.len() <= 60
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
@@ -194,12 +198,12 @@ pub fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// Whether two names could be taken for one another.
-pub(crate) fn alike(a: &str, b: &str) -> bool {
-    folded(a) == folded(b)
+pub(crate) fn is_confusable(a: &str, b: &str) -> bool {
+    confusable_skeleton(a) == confusable_skeleton(b)
 }
 
 /// What is left of a name for the hurried eye.
-pub(crate) fn folded(name: &str) -> String {
+pub(crate) fn confusable_skeleton(name: &str) -> String {
     name.chars()
         .flat_map(char::to_lowercase)
         .map(|c| match c {
@@ -211,14 +215,14 @@ pub(crate) fn folded(name: &str) -> String {
         .collect()
 }
 
-struct Reader<'a> {
+struct ServerEntryReader<'a> {
     name: &'a str,
     entry: &'a Map<String, Value>,
-    origin: &'a Origin<'a>,
+    origin: &'a ServerListOrigin<'a>,
     notes: &'a mut Vec<String>,
 }
 
-impl Reader<'_> {
+impl ServerEntryReader<'_> {
     fn text(&mut self, key: &str) -> Result<Option<String>, String> {
         match self.entry.get(key) {
             None | Some(Value::Null) => Ok(None),
@@ -227,7 +231,7 @@ impl Reader<'_> {
         }
     }
 
-    fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>, String> {
+    fn text_list(&mut self, key: &str) -> Result<Option<Vec<String>>, String> {
         let Some(value) = self.entry.get(key) else { return Ok(None) };
         let items = value.as_array().ok_or_else(|| format!("`{key}` must be a list of strings"))?;
         let texts: Option<Vec<String>> =
@@ -245,7 +249,7 @@ impl Reader<'_> {
         Ok(texts)
     }
 
-    fn millis(&self, key: &str) -> Result<Option<Duration>, String> {
+    fn duration(&self, key: &str) -> Result<Option<Duration>, String> {
         match self.entry.get(key) {
             None => Ok(None),
             Some(value) => match value.as_u64() {
@@ -258,11 +262,12 @@ impl Reader<'_> {
     fn oauth(&mut self) -> Result<OauthHints, String> {
         let Some(value) = self.entry.get("oauth") else { return Ok(OauthHints::default()) };
         let entry = value.as_object().ok_or("`oauth` must be an object")?;
-        let mut inner = Reader { name: self.name, entry, origin: self.origin, notes: &mut *self.notes };
+        let mut inner =
+            ServerEntryReader { name: self.name, entry, origin: self.origin, notes: &mut *self.notes };
         let scopes = match entry.get("scopes") {
             // One string with blanks is how the protocol itself writes them.
             Some(Value::String(text)) => text.split_whitespace().map(str::to_owned).collect(),
-            _ => inner.texts("scopes")?.unwrap_or_default(),
+            _ => inner.text_list("scopes")?.unwrap_or_default(),
         };
         Ok(OauthHints {
             client_id: inner.text("clientId")?,
@@ -276,7 +281,7 @@ impl Reader<'_> {
     }
 
     fn expand(&mut self, text: &str) -> String {
-        let (expanded, unset) = expand(text, self.origin.env);
+        let (expanded, unset) = expand_variables(text, self.origin.env);
         for variable in unset {
             self.notes.push(format!(
                 "{}: server `{}`: the variable `{variable}` is not set and has no default",
@@ -288,7 +293,7 @@ impl Reader<'_> {
 }
 
 /// Fills in `${VAR}` and `${VAR:-default}`. What is not set stays as it is, and is named.
-pub(crate) fn expand(text: &str, env: &BTreeMap<String, String>) -> (String, Vec<String>) {
+pub(crate) fn expand_variables(text: &str, env: &BTreeMap<String, String>) -> (String, Vec<String>) {
     let mut out = String::new();
     let mut unset = Vec::new();
     let mut rest = text;
@@ -334,7 +339,7 @@ mod tests {
             ("$A ${A", "$A ${A", 0),
             ("${A:-${B}}", "x}", 0),
         ] {
-            let (got, missing) = expand(text, &env);
+            let (got, missing) = expand_variables(text, &env);
             assert_eq!((got.as_str(), missing.len()), (expected, unset), "{text}");
         }
     }
@@ -342,7 +347,7 @@ mod tests {
     fn check(entry: Value) -> Result<Option<ServerEntry>, String> {
         let env = BTreeMap::new();
         let base = AbsPath::root();
-        let origin = Origin { file: ".mcp.json", base: &base, env: &env, trusted: false };
+        let origin = ServerListOrigin { file: ".mcp.json", base: &base, env: &env, trusted: false };
         read_server("srv", &entry, &origin, &mut Vec::new())
     }
 
@@ -350,12 +355,12 @@ mod tests {
     fn an_entry_is_read_or_refused_with_words() {
         let entry = json!({ "command": "npx", "args": ["-y", "x"], "env": { "K": "v" }, "timeout": 5000 });
         let server = check(entry).unwrap().unwrap();
-        assert!(matches!(&server.reach, Reach::Stdio(launch) if launch.args == ["-y", "x"]));
+        assert!(matches!(&server.transport, ServerTransport::Stdio(launch) if launch.args == ["-y", "x"]));
         assert_eq!(server.call_timeout, Duration::from_secs(5));
         assert!(matches!(check(json!({ "disabled": true })), Ok(None)));
         assert!(matches!(
-            check(json!({ "type": "http", "url": "https://x" })).unwrap().unwrap().reach,
-            Reach::Http { .. }
+            check(json!({ "type": "http", "url": "https://x" })).unwrap().unwrap().transport,
+            ServerTransport::Http { .. }
         ));
         for (entry, says) in [
             (json!([]), "must be an object"),
@@ -376,7 +381,7 @@ mod tests {
     fn confusable_names_are_refused() {
         let env = BTreeMap::new();
         let base = AbsPath::root();
-        let origin = Origin { file: "f", base: &base, env: &env, trusted: true };
+        let origin = ServerListOrigin { file: "f", base: &base, env: &env, trusted: true };
         let value = json!({ "files": { "command": "a" }, "Fi1es": { "command": "b" }, "a__b": { "command": "c" },
             "_x": { "command": "d" }, "x y": { "command": "e" } });
         let (servers, problems) = read_servers(&value, &origin);

@@ -5,9 +5,9 @@
 //! Tools stay listed while their server is away: a list that comes and goes helps no client, and a call says what is
 //! the matter.
 
-use super::config::{ServerEntry, folded};
-use super::desk::Answerer;
-use super::link::{Link, Live, Surroundings, Trouble};
+use super::config::{ServerEntry, confusable_skeleton};
+use super::connection::{McpConnectionContext, McpConnectionError, OpenConnection, ServerConnection};
+use super::in_flight::ServerRequestHandler;
 use super::pins::{PinStore, tool_digest};
 use super::remote_tool::RemoteTool;
 use super::resources::{ListResourcesTool, ReadResourceTool};
@@ -23,15 +23,15 @@ use toolgate_gate::{Gate, RegisterError};
 use toolgate_proto::{AbsPath, SourceId};
 
 /// What a server that must be there gets beyond its own limits, so that what became of it is known.
-const SLACK: Duration = Duration::from_secs(1);
+const READY_TIMEOUT_SLACK: Duration = Duration::from_secs(1);
 /// More tools than this from one server are not taken.
 const MAX_TOOLS_PER_SERVER: usize = 512;
 /// More pages than this are not asked for.
-const MOST_PAGES: usize = 64;
+const MAX_LIST_PAGES: usize = 64;
 
 /// What the coordinator needs to know.
 #[derive(Debug)]
-pub struct Setup {
+pub struct CoordinatorOptions {
     /// The environment, of which servers see the harmless part.
     pub env: BTreeMap<String, String>,
     /// The roots that legacy servers are told of.
@@ -39,12 +39,12 @@ pub struct Setup {
     /// What was approved.
     pub pins: PinStore,
     /// How long the first list of tools waits for servers that need not be there.
-    pub patience: Duration,
+    pub ready_timeout: Duration,
     /// Who answers what servers ask where no client of ours can.
-    pub answerer: Option<Arc<dyn Answerer>>,
+    pub answerer: Option<Arc<dyn ServerRequestHandler>>,
     /// Who may sign in, and where credentials are kept.
     #[cfg(feature = "http")]
-    pub access: super::http::Access,
+    pub access: super::http::OauthOptions,
 }
 
 /// How a server is doing.
@@ -57,41 +57,41 @@ pub struct ServerState {
     /// Its tools, as the gate knows them.
     pub tools: Vec<String>,
     /// What keeps it from working.
-    pub trouble: Option<Trouble>,
+    pub error: Option<McpConnectionError>,
     /// Tools and other things that were not taken, with the reason.
     pub problems: Vec<String>,
     /// Its process, while it runs here.
     pub process: Option<u32>,
     /// What it wrote to standard error last.
-    pub said: String,
+    pub stderr_tail: String,
 }
 
 /// All servers behind one gate. Cheap to clone; [`McpCoordinator::close`] ends them.
 #[derive(Debug, Clone)]
 pub struct McpCoordinator {
-    inner: Arc<Inner>,
+    inner: Arc<CoordinatorInner>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    members: Vec<Arc<Member>>,
-    patience: Duration,
+struct CoordinatorInner {
+    servers: Vec<Arc<UpstreamServer>>,
+    ready_timeout: Duration,
     started: Instant,
     /// Names that were taken, in the form in which they could be mistaken for one another.
-    taken: Mutex<BTreeMap<String, String>>,
+    taken_names: Mutex<BTreeMap<String, String>>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Member {
-    pub(crate) link: Arc<Link>,
+pub(crate) struct UpstreamServer {
+    pub(crate) connection: Arc<ServerConnection>,
     /// Whether it was tried once, one way or the other.
     tried: watch::Sender<bool>,
-    brought: Mutex<Brought>,
+    tools: Mutex<UpstreamTools>,
 }
 
 #[derive(Debug, Default, Clone)]
-struct Brought {
+struct UpstreamTools {
     /// From the joined name to the tool's own.
     tools: BTreeMap<String, String>,
     problems: Vec<String>,
@@ -99,9 +99,9 @@ struct Brought {
 
 impl McpCoordinator {
     /// Makes ready; nothing is started yet. Must be called inside a runtime.
-    pub fn new(servers: Vec<ServerEntry>, setup: Setup) -> Self {
-        let patience = setup.patience;
-        let around = Arc::new(Surroundings {
+    pub fn new(servers: Vec<ServerEntry>, setup: CoordinatorOptions) -> Self {
+        let patience = setup.ready_timeout;
+        let around = Arc::new(McpConnectionContext {
             env: setup.env,
             roots: setup.roots,
             pins: setup.pins,
@@ -112,15 +112,19 @@ impl McpCoordinator {
         let members = servers
             .into_iter()
             .map(|entry| {
-                let link = Arc::new(Link::new(entry, Arc::clone(&around)));
-                Arc::new(Member { link, tried: watch::Sender::new(false), brought: Mutex::default() })
+                let link = Arc::new(ServerConnection::new(entry, Arc::clone(&around)));
+                Arc::new(UpstreamServer {
+                    connection: link,
+                    tried: watch::Sender::new(false),
+                    tools: Mutex::default(),
+                })
             })
             .collect();
-        let inner = Inner {
-            members,
-            patience,
+        let inner = CoordinatorInner {
+            servers: members,
+            ready_timeout: patience,
             started: Instant::now(),
-            taken: Mutex::default(),
+            taken_names: Mutex::default(),
             tasks: Mutex::default(),
         };
         Self { inner: Arc::new(inner) }
@@ -128,27 +132,27 @@ impl McpCoordinator {
 
     /// Starts connecting, and keeps the gate's tools as the servers have them.
     pub fn start(&self, gate: &Arc<Gate>) -> Result<(), RegisterError> {
-        if !self.inner.members.is_empty() {
+        if !self.inner.servers.is_empty() {
             gate.register(SourceId::Builtin, ListResourcesTool(self.clone()))?;
             gate.register(SourceId::Builtin, ReadResourceTool(self.clone()))?;
         }
         let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        for member in &self.inner.members {
+        for member in &self.inner.servers {
             let (inner, member, gate) = (Arc::clone(&self.inner), Arc::clone(member), Arc::clone(gate));
-            tasks.push(tokio::spawn(async move { inner.keep(&member, &gate).await }));
+            tasks.push(tokio::spawn(async move { inner.maintain_server(&member, &gate).await }));
         }
         Ok(())
     }
 
     /// Waits until the tools can be listed: for servers that must be there as long as they may take, for the others
     /// as long as patience lasts.
-    pub async fn ready(&self) {
-        let patience = self.inner.started + self.inner.patience;
-        for member in &self.inner.members {
-            let entry = &member.link.entry;
+    pub async fn wait_until_ready(&self) {
+        let patience = self.inner.started + self.inner.ready_timeout;
+        for member in &self.inner.servers {
+            let entry = &member.connection.entry;
             // It may be opened twice, where what is remembered of it is wrong.
             let until = if entry.always_load {
-                self.inner.started + entry.connect_timeout.saturating_mul(2) + SLACK
+                self.inner.started + entry.connect_timeout.saturating_mul(2) + READY_TIMEOUT_SLACK
             } else {
                 patience
             };
@@ -160,7 +164,7 @@ impl McpCoordinator {
 
     /// How every server is doing, in the order in which they were named.
     pub fn states(&self) -> Vec<ServerState> {
-        self.inner.members.iter().map(|member| member.state()).collect()
+        self.inner.servers.iter().map(|member| member.state()).collect()
     }
 
     /// Ends every server, and waits until they are gone.
@@ -170,46 +174,50 @@ impl McpCoordinator {
             task.abort();
             let _ = task.await;
         }
-        futures_util::future::join_all(self.inner.members.iter().map(|member| member.link.close())).await;
+        futures_util::future::join_all(self.inner.servers.iter().map(|member| member.connection.close()))
+            .await;
     }
 
-    pub(crate) fn members(&self) -> &[Arc<Member>] {
-        &self.inner.members
+    pub(crate) fn servers(&self) -> &[Arc<UpstreamServer>] {
+        &self.inner.servers
     }
 }
 
-impl Member {
+impl UpstreamServer {
     fn state(&self) -> ServerState {
-        let live = self.link.opened();
-        let brought = self.brought().clone();
+        let live = self.connection.current_open();
+        let brought = self.lock_tools().clone();
         ServerState {
-            name: self.link.entry.name.clone(),
+            name: self.connection.entry.name.clone(),
             era: live.as_ref().map(|live| live.era),
             tools: brought.tools.into_keys().collect(),
-            trouble: self.link.trouble(),
+            error: self.connection.last_error(),
             problems: brought.problems,
             process: live.as_ref().and_then(|live| live.process_id()),
-            said: live.as_ref().map(|live| live.said()).unwrap_or_default(),
+            stderr_tail: live.as_ref().map(|live| live.stderr_tail()).unwrap_or_default(),
         }
     }
 
-    fn brought(&self) -> std::sync::MutexGuard<'_, Brought> {
-        self.brought.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_tools(&self) -> std::sync::MutexGuard<'_, UpstreamTools> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
+impl CoordinatorInner {
     /// The life of one server.
-    async fn keep(&self, member: &Arc<Member>, gate: &Gate) {
+    async fn maintain_server(&self, member: &Arc<UpstreamServer>, gate: &Gate) {
         loop {
-            match member.link.live().await {
+            match member.connection.ensure_open().await {
                 Ok(live) => {
-                    let mut live = self.bring(member, live, gate).await;
+                    let mut live = self.sync_tools(member, live, gate).await;
                     member.tried.send_replace(true);
                     // News, or the end of the connection: both lead to another look.
                     while live.is_open() {
-                        if timeout(Duration::from_secs(1), live.desk.tools_changed.notified()).await.is_ok() {
-                            live = self.bring(member, live, gate).await;
+                        if timeout(Duration::from_secs(1), live.in_flight.tools_changed.notified())
+                            .await
+                            .is_ok()
+                        {
+                            live = self.sync_tools(member, live, gate).await;
                         }
                     }
                 }
@@ -217,18 +225,23 @@ impl Inner {
                     member.tried.send_replace(true);
                 }
             }
-            tokio::time::sleep(member.link.wait().await).await;
+            tokio::time::sleep(member.connection.retry_delay().await).await;
         }
     }
 
     /// Brings a server's tools to the gate, and takes away those that it no longer has. Gives the way that is open
     /// afterwards: a server may want us to sign in before it lists anything.
-    async fn bring(&self, member: &Arc<Member>, mut live: Arc<Live>, gate: &Gate) -> Arc<Live> {
-        let link = &member.link;
+    async fn sync_tools(
+        &self,
+        member: &Arc<UpstreamServer>,
+        mut live: Arc<OpenConnection>,
+        gate: &Gate,
+    ) -> Arc<OpenConnection> {
+        let link = &member.connection;
         let listed = loop {
             let problem = match timeout(link.entry.connect_timeout, list_tools(&live)).await {
                 Ok(Ok(listed)) => break listed,
-                Ok(Err(ToolListError::Request(error))) => match self.let_in(link, &live, &error).await {
+                Ok(Err(ToolListError::Request(error))) => match self.reauthorize(link, &live, &error).await {
                     Ok(Some(again)) => {
                         live = again;
                         continue;
@@ -239,29 +252,32 @@ impl Inner {
                         trouble.refusal(&link.entry.name).reason
                     }
                 },
-                Ok(Err(ToolListError::Nonsense(problem))) => format!("its tools cannot be listed: {problem}"),
+                Ok(Err(ToolListError::Invalid(problem))) => format!("its tools cannot be listed: {problem}"),
                 Err(_) => "its tools were not listed in time".to_owned(),
             };
-            member.brought().problems = vec![problem];
+            member.lock_tools().problems = vec![problem];
             return live;
         };
         #[cfg(feature = "http")]
-        link.attempts.welcome();
+        link.attempts.reset_attempts();
         let server = &link.entry.name;
         let digests = listed.iter().map(|tool| (tool.name.to_string(), tool_digest(tool))).collect();
-        let changed: BTreeSet<String> =
-            link.pins().changed(&link.key(), &link.entry.launch_digest(), &digests).into_iter().collect();
-        let before = std::mem::take(&mut member.brought().tools);
-        let mut now = Brought::default();
+        let changed: BTreeSet<String> = link
+            .pins()
+            .find_changed_tools(&link.key(), &link.entry.launch_digest(), &digests)
+            .into_iter()
+            .collect();
+        let before = std::mem::take(&mut member.lock_tools().tools);
+        let mut now = UpstreamTools::default();
         for tool in listed {
             let name = tool.name.to_string();
-            if !link.entry.wants(&name) {
+            if !link.entry.includes_tool(&name) {
                 continue;
             }
             let taken = if changed.contains(&name) {
                 Err(format!("it changed since it was approved; see `toolgate mcp approve {server}`"))
             } else {
-                self.take(member, gate, &tool)
+                self.register_tool(member, gate, &tool)
             };
             match taken {
                 Ok(joined) => drop(now.tools.insert(joined, name)),
@@ -271,52 +287,66 @@ impl Inner {
         for (joined, tool) in &before {
             if now.tools.get(joined) != Some(tool) {
                 gate.unregister(&SourceId::Mcp { server: server.clone(), tool: tool.clone() }, joined);
-                self.taken().remove(&folded(joined));
+                self.lock_taken_names().remove(&confusable_skeleton(joined));
             }
         }
-        *member.brought() = now;
+        *member.lock_tools() = now;
         live
     }
 
     /// The way that is open once a server that turned us away was given what it wants; none where that is not why it
     /// did not answer.
     #[cfg(feature = "http")]
-    async fn let_in(
+    async fn reauthorize(
         &self,
-        link: &Link,
-        live: &Live,
+        link: &ServerConnection,
+        live: &OpenConnection,
         error: &ServiceError,
-    ) -> Result<Option<Arc<Live>>, Trouble> {
-        let Some(challenge) = super::oauth::AuthChallenge::of_call(error) else { return Ok(None) };
-        if !link.let_in(live, challenge).await? {
-            return Err(Trouble::Auth("it lists its tools for nobody whom it does not know".to_owned()));
+    ) -> Result<Option<Arc<OpenConnection>>, McpConnectionError> {
+        let Some(challenge) = super::oauth::AuthChallenge::from_service_error(error) else { return Ok(None) };
+        if !link.reauthorize(live, challenge).await? {
+            return Err(McpConnectionError::Auth(
+                "it lists its tools for nobody whom it does not know".to_owned(),
+            ));
         }
-        link.live().await.map(Some)
+        link.ensure_open().await.map(Some)
     }
 
     #[cfg(not(feature = "http"))]
     #[expect(clippy::unused_async, reason = "it waits where there is HTTP")]
-    async fn let_in(&self, _: &Link, _: &Live, _: &ServiceError) -> Result<Option<Arc<Live>>, Trouble> {
+    async fn reauthorize(
+        &self,
+        _: &ServerConnection,
+        _: &OpenConnection,
+        _: &ServiceError,
+    ) -> Result<Option<Arc<OpenConnection>>, McpConnectionError> {
         Ok(None)
     }
 
-    fn take(&self, member: &Arc<Member>, gate: &Gate, tool: &rmcp::model::Tool) -> Result<String, String> {
-        let (server, name) = (&member.link.entry.name, tool.name.as_ref());
+    fn register_tool(
+        &self,
+        member: &Arc<UpstreamServer>,
+        gate: &Gate,
+        tool: &rmcp::model::Tool,
+    ) -> Result<String, String> {
+        let (server, name) = (&member.connection.entry.name, tool.name.as_ref());
         let joined = joined_name(server, name)?;
         let identity = format!("{server}\u{0}{name}");
-        if let Some(owner) = self.taken().get(&folded(&joined)).filter(|owner| **owner != identity) {
+        if let Some(owner) =
+            self.lock_taken_names().get(&confusable_skeleton(&joined)).filter(|owner| **owner != identity)
+        {
             let (server, tool) = owner.split_once('\u{0}').unwrap_or((owner, ""));
             return Err(format!("it is too easily taken for `{tool}` of server `{server}`"));
         }
-        let remote = RemoteTool::new(Arc::clone(&member.link), &joined, tool)?;
+        let remote = RemoteTool::new(Arc::clone(&member.connection), &joined, tool)?;
         let source = SourceId::Mcp { server: server.clone(), tool: name.to_owned() };
         gate.register(source, remote).map_err(|error| error.to_string())?;
-        self.taken().insert(folded(&joined), identity);
+        self.lock_taken_names().insert(confusable_skeleton(&joined), identity);
         Ok(joined)
     }
 
-    fn taken(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_taken_names(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+        self.taken_names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -339,25 +369,25 @@ fn joined_name(server: &str, tool: &str) -> Result<String, String> {
 /// Why there is no list.
 enum ToolListError {
     Request(ServiceError),
-    Nonsense(String),
+    Invalid(String),
 }
 
-async fn list_tools(live: &Live) -> Result<Vec<rmcp::model::Tool>, ToolListError> {
+async fn list_tools(live: &OpenConnection) -> Result<Vec<rmcp::model::Tool>, ToolListError> {
     let mut tools = Vec::new();
     let mut cursor: Option<String> = None;
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_LIST_PAGES {
         let page = PaginatedRequestParams::default().with_cursor(cursor.clone());
         let page = live.peer.list_tools(Some(page)).await.map_err(ToolListError::Request)?;
         tools.extend(page.tools);
         if tools.len() > MAX_TOOLS_PER_SERVER {
-            return Err(ToolListError::Nonsense(format!("it has more than {MAX_TOOLS_PER_SERVER} tools")));
+            return Err(ToolListError::Invalid(format!("it has more than {MAX_TOOLS_PER_SERVER} tools")));
         }
         match page.next_cursor {
             Some(next) if Some(&next) != cursor.as_ref() => cursor = Some(next),
             _ => return Ok(tools),
         }
     }
-    Err(ToolListError::Nonsense("the list does not end".to_owned()))
+    Err(ToolListError::Invalid("the list does not end".to_owned()))
 }
 
 #[cfg(test)]

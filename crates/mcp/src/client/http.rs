@@ -1,10 +1,11 @@
 //! Reaching servers over HTTP, signed in where they want it.
 
 use super::config::ServerEntry;
-use super::desk::McpClientHandler;
-use super::link::{Trouble, words};
+use super::connection::{McpConnectionError, describe_initialize_error};
+use super::in_flight::McpClientHandler;
 use super::oauth::{
-    AuthChallenge, AuthManagerHandle, CredentialFile, SignIn, SignInAttempts, remembered, sign_in, step_up,
+    AuthChallenge, AuthManagerHandle, CredentialFile, SignInAttempts, SignInOptions, load_stored_client,
+    sign_in, step_up,
 };
 use rmcp::RoleClient;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
@@ -17,14 +18,14 @@ use toolgate_os::{HttpClient, http_client};
 
 /// Who may sign in, and where credentials are kept.
 #[derive(Debug)]
-pub struct Access {
+pub struct OauthOptions {
     /// How to sign in when a server wants it; where absent, such a server is refused.
-    pub sign_in: Option<SignIn>,
+    pub sign_in: Option<SignInOptions>,
     /// Where credentials are kept.
     pub credentials: CredentialFile,
 }
 
-impl Default for Access {
+impl Default for OauthOptions {
     fn default() -> Self {
         Self { sign_in: None, credentials: CredentialFile::new(None) }
     }
@@ -37,15 +38,15 @@ pub(crate) struct HttpConnection {
 }
 
 /// Opens a connection: with what is remembered, and signed in anew where that is wanted and allowed.
-pub(crate) async fn open(
+pub(crate) async fn connect_http(
     entry: &ServerEntry,
     (url, headers): (&str, &BTreeMap<String, String>),
     handler: &McpClientHandler,
     mode: &ClientLifecycleMode,
-    access: &Access,
+    access: &OauthOptions,
     (challenge, attempts): (Option<&AuthChallenge>, &SignInAttempts),
-) -> Result<HttpConnection, Trouble> {
-    let custom = parse_headers(headers).map_err(Trouble::Down)?;
+) -> Result<HttpConnection, McpConnectionError> {
+    let custom = parse_headers(headers).map_err(McpConnectionError::Down)?;
     let config = || {
         StreamableHttpClientTransportConfig::with_uri(url)
             .custom_headers(custom.clone())
@@ -53,11 +54,11 @@ pub(crate) async fn open(
     };
     let mut wanted = challenge.cloned();
     if wanted.is_none() {
-        let tried = match remembered(url, &access.credentials).await {
-            Some(client) => signed(handler, client, config(), mode).await,
+        let tried = match load_stored_client(url, &access.credentials).await {
+            Some(client) => connect_with_credentials(handler, client, config(), mode).await,
             None => {
-                let client = http_client().map_err(Trouble::Down)?;
-                let service = serve(handler, client, config(), mode).await;
+                let client = http_client().map_err(McpConnectionError::Down)?;
+                let service = serve_transport(handler, client, config(), mode).await;
                 service.map(|service| HttpConnection { service, manager: None })
             }
         };
@@ -65,46 +66,50 @@ pub(crate) async fn open(
             Ok(reached) => return Ok(reached),
             Err(error) => match find_challenge(&error) {
                 Some(challenge) => wanted = Some(challenge),
-                None => return Err(Trouble::Down(words(&error))),
+                None => return Err(McpConnectionError::Down(describe_initialize_error(&error))),
             },
         }
     }
     let Some(how) = &access.sign_in else {
-        return Err(Trouble::Auth("it lets in nobody whom it does not know".to_owned()));
+        return Err(McpConnectionError::Auth("it lets in nobody whom it does not know".to_owned()));
     };
     let header = match &wanted {
         Some(AuthChallenge::SignIn(header) | AuthChallenge::Scope { header, .. }) => Some(header.as_str()),
         None => None,
     };
-    attempts.another().map_err(Trouble::Auth)?;
-    let client = sign_in(url, header, &entry.oauth, how, &access.credentials).await.map_err(Trouble::Auth)?;
-    let mut reached = signed(handler, client, config(), mode).await;
+    attempts.count_attempt().map_err(McpConnectionError::Auth)?;
+    let client = sign_in(url, header, &entry.oauth, how, &access.credentials)
+        .await
+        .map_err(McpConnectionError::Auth)?;
+    let mut reached = connect_with_credentials(handler, client, config(), mode).await;
     // A further permission may be wanted at once.
     while let Err(error) = &reached {
         let Some(AuthChallenge::Scope { scope: Some(scope), .. }) = find_challenge(error) else { break };
-        attempts.another().map_err(Trouble::Auth)?;
-        let again = remembered(url, &access.credentials).await.ok_or_else(|| Trouble::Auth(scope.clone()))?;
-        step_up(&again.auth_manager, &scope, how).await.map_err(Trouble::Auth)?;
-        reached = signed(handler, again, config(), mode).await;
+        attempts.count_attempt().map_err(McpConnectionError::Auth)?;
+        let again = load_stored_client(url, &access.credentials)
+            .await
+            .ok_or_else(|| McpConnectionError::Auth(scope.clone()))?;
+        step_up(&again.auth_manager, &scope, how).await.map_err(McpConnectionError::Auth)?;
+        reached = connect_with_credentials(handler, again, config(), mode).await;
     }
     reached.map_err(|error| match find_challenge(&error) {
-        Some(_) => Trouble::Auth("it does not let us in although we signed in".to_owned()),
-        None => Trouble::Down(words(&error)),
+        Some(_) => McpConnectionError::Auth("it does not let us in although we signed in".to_owned()),
+        None => McpConnectionError::Down(describe_initialize_error(&error)),
     })
 }
 
-async fn signed(
+async fn connect_with_credentials(
     handler: &McpClientHandler,
     client: AuthClient<HttpClient>,
     config: StreamableHttpClientTransportConfig,
     mode: &ClientLifecycleMode,
 ) -> Result<HttpConnection, ClientInitializeError> {
     let manager = Arc::clone(&client.auth_manager);
-    let service = serve(handler, client, config, mode).await?;
+    let service = serve_transport(handler, client, config, mode).await?;
     Ok(HttpConnection { service, manager: Some(manager) })
 }
 
-async fn serve<C: StreamableHttpClient + Send + Sync + 'static>(
+async fn serve_transport<C: StreamableHttpClient + Send + Sync + 'static>(
     handler: &McpClientHandler,
     client: C,
     config: StreamableHttpClientTransportConfig,
@@ -117,7 +122,9 @@ async fn serve<C: StreamableHttpClient + Send + Sync + 'static>(
 fn find_challenge(error: &ClientInitializeError) -> Option<AuthChallenge> {
     match error {
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => find_challenge(fallback),
-        ClientInitializeError::TransportError { error, .. } => AuthChallenge::of(error.error.as_ref()),
+        ClientInitializeError::TransportError { error, .. } => {
+            AuthChallenge::from_error_chain(error.error.as_ref())
+        }
         _ => None,
     }
 }

@@ -5,11 +5,11 @@
 //! against what it sends, and what was approved about it is pinned.
 
 mod config;
+mod connection;
 mod coordinator;
-mod desk;
 #[cfg(feature = "http")]
 mod http;
-mod link;
+mod in_flight;
 #[cfg(feature = "http")]
 mod oauth;
 mod pins;
@@ -17,15 +17,15 @@ mod remote_tool;
 mod resources;
 
 pub use config::{
-    CONNECT_TIMEOUT, DEFAULT_CALL_TIMEOUT, OauthHints, Origin, Reach, ServerEntry, check_name, read_server,
-    read_servers,
+    DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, OauthHints, ServerEntry, ServerListOrigin,
+    ServerTransport, check_server_name, read_server, read_servers,
 };
-pub use coordinator::{McpCoordinator, ServerState, Setup};
-pub use desk::Answerer;
+pub use connection::McpConnectionError;
+pub use coordinator::{CoordinatorOptions, McpCoordinator, ServerState};
 #[cfg(feature = "http")]
-pub use http::Access;
-pub use link::Trouble;
+pub use http::OauthOptions;
+pub use in_flight::ServerRequestHandler;
 #[cfg(feature = "http")]
-pub use oauth::{Callback, CredentialFile, SignIn, SignInBrowser};
-pub use pins::{Held, Pin, PinStore};
+pub use oauth::{CredentialFile, OauthCallbackListener, SignInBrowser, SignInOptions};
+pub use pins::{PinStore, ServerApprovalError, ServerPin};
 pub use resources::GatewayFeatures;

@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use toolgate_os::{HttpClient, http_client, lock_state_file, read_settings_text, write_private_file};
 use toolgate_proto::AbsPath;
 
-const MOST_BYTES: u64 = 1024 * 1024;
+const MAX_CREDENTIAL_FILE_BYTES: u64 = 1024 * 1024;
 
 /// A manager of credentials that a connection uses.
 pub(crate) type AuthManagerHandle = Arc<Mutex<AuthorizationManager>>;
@@ -36,7 +36,7 @@ pub trait SignInBrowser: Send + Sync + std::fmt::Debug {
 
 /// How to sign in, for those who may.
 #[derive(Debug, Clone)]
-pub struct SignIn {
+pub struct SignInOptions {
     /// The way to the page.
     pub browser: Arc<dyn SignInBrowser>,
     /// Address of a document that describes this client, for servers that take one.
@@ -57,11 +57,11 @@ impl CredentialFile {
         Self { file, known: Arc::default() }
     }
 
-    fn of(&self, url: &str) -> ServerCredentials {
+    fn for_server(&self, url: &str) -> ServerCredentials {
         ServerCredentials { store: self.clone(), url: url.to_owned() }
     }
 
-    async fn with<T>(
+    async fn with_credentials<T>(
         &self,
         change: impl FnOnce(&mut BTreeMap<String, StoredCredentials>) -> (T, bool),
     ) -> Result<T, AuthError> {
@@ -72,7 +72,8 @@ impl CredentialFile {
         if let Some(file) = &self.file {
             let named = |problem: String| failed(format!("{file}: {problem}"));
             lock = Some(lock_state_file(file).map_err(|problem| named(problem.to_string()))?);
-            let text = read_settings_text(file, MOST_BYTES).map_err(|problem| named(problem.to_string()))?;
+            let text = read_settings_text(file, MAX_CREDENTIAL_FILE_BYTES)
+                .map_err(|problem| named(problem.to_string()))?;
             *known = match text {
                 Some(text) => serde_json::from_str(&text).map_err(|error| {
                     named(format!(
@@ -102,15 +103,15 @@ struct ServerCredentials {
 #[async_trait::async_trait]
 impl CredentialStore for ServerCredentials {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        self.store.with(|known| (known.get(&self.url).cloned(), false)).await
+        self.store.with_credentials(|known| (known.get(&self.url).cloned(), false)).await
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        self.store.with(|known| (drop(known.insert(self.url.clone(), credentials)), true)).await
+        self.store.with_credentials(|known| (drop(known.insert(self.url.clone(), credentials)), true)).await
     }
 
     async fn clear(&self) -> Result<(), AuthError> {
-        self.store.with(|known| (drop(known.remove(&self.url)), true)).await
+        self.store.with_credentials(|known| (drop(known.remove(&self.url)), true)).await
     }
 }
 
@@ -125,15 +126,15 @@ pub(crate) enum AuthChallenge {
 
 impl AuthChallenge {
     /// Finds it in what came of a request.
-    pub(crate) fn of_call(error: &ServiceError) -> Option<Self> {
+    pub(crate) fn from_service_error(error: &ServiceError) -> Option<Self> {
         match error {
-            ServiceError::TransportSend(error) => Self::of(error.error.as_ref()),
+            ServiceError::TransportSend(error) => Self::from_error_chain(error.error.as_ref()),
             _ => None,
         }
     }
 
     /// Finds it among the causes of an error.
-    pub(crate) fn of(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
+    pub(crate) fn from_error_chain(error: &(dyn std::error::Error + 'static)) -> Option<Self> {
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(required) = error.downcast_ref::<AuthRequiredError>() {
@@ -162,7 +163,7 @@ pub(crate) struct SignInAttempts(AtomicU32);
 
 impl SignInAttempts {
     /// One more, if that is not too many.
-    pub(crate) fn another(&self) -> Result<(), String> {
+    pub(crate) fn count_attempt(&self) -> Result<(), String> {
         if self.0.fetch_add(1, Ordering::Relaxed) < MAX_SIGN_IN_ATTEMPTS {
             return Ok(());
         }
@@ -170,14 +171,14 @@ impl SignInAttempts {
     }
 
     /// The server let us do something.
-    pub(crate) fn welcome(&self) {
+    pub(crate) fn reset_attempts(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
 }
 
 /// A client with the credentials that are kept for a server, if there are any.
-pub(crate) async fn remembered(url: &str, store: &CredentialFile) -> Option<AuthClient<HttpClient>> {
-    let held = store.of(url);
+pub(crate) async fn load_stored_client(url: &str, store: &CredentialFile) -> Option<AuthClient<HttpClient>> {
+    let held = store.for_server(url);
     held.load().await.ok().flatten()?;
     let mut manager = AuthorizationManager::new(url).await.ok()?;
     manager.set_credential_store(held);
@@ -192,14 +193,14 @@ pub(crate) async fn sign_in(
     url: &str,
     challenge: Option<&str>,
     hints: &OauthHints,
-    how: &SignIn,
+    how: &SignInOptions,
     store: &CredentialFile,
 ) -> Result<AuthClient<HttpClient>, String> {
     let said = |error: AuthError| error.to_string();
     let client = http_client()?;
     let mut manager = AuthorizationManager::new(url).await.map_err(said)?;
     // What an earlier issuer gave must not be shown to another.
-    let held = store.of(url);
+    let held = store.for_server(url);
     held.clear().await.map_err(said)?;
     manager.set_credential_store(held);
     let mut state = OAuthState::Unauthorized(manager);
@@ -230,7 +231,11 @@ pub(crate) async fn sign_in(
 }
 
 /// Asks for one more permission, beside those that were given.
-pub(crate) async fn step_up(manager: &AuthManagerHandle, scope: &str, how: &SignIn) -> Result<(), String> {
+pub(crate) async fn step_up(
+    manager: &AuthManagerHandle,
+    scope: &str,
+    how: &SignInOptions,
+) -> Result<(), String> {
     let said = |error: AuthError| error.to_string();
     let manager = manager.lock().await;
     let page = manager.request_scope_upgrade(scope).await.map_err(said)?;
@@ -244,35 +249,35 @@ pub(crate) async fn step_up(manager: &AuthManagerHandle, scope: &str, how: &Sign
 }
 
 /// A browser of the person's, told where to go by a line of text, and a door here for it to come back to.
-pub struct Callback {
+pub struct OauthCallbackListener {
     listener: tokio::net::TcpListener,
     port: u16,
-    tell: Box<dyn Fn(&str) + Send + Sync>,
+    show_url: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-impl std::fmt::Debug for Callback {
+impl std::fmt::Debug for OauthCallbackListener {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Callback").field("port", &self.port).finish_non_exhaustive()
     }
 }
 
-impl Callback {
+impl OauthCallbackListener {
     /// Opens the door. `tell` shows the address of the page to the person.
     pub async fn open(port: u16, tell: impl Fn(&str) + Send + Sync + 'static) -> std::io::Result<Self> {
         let listener = toolgate_os::listen_tcp(([127, 0, 0, 1], port).into()).await?;
         let port = listener.local_addr()?.port();
-        Ok(Self { listener, port, tell: Box::new(tell) })
+        Ok(Self { listener, port, show_url: Box::new(tell) })
     }
 }
 
-impl SignInBrowser for Callback {
+impl SignInBrowser for OauthCallbackListener {
     fn redirect_uri(&self) -> String {
         format!("http://127.0.0.1:{}/callback", self.port)
     }
 
     fn visit<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
-            (self.tell)(url);
+            (self.show_url)(url);
             loop {
                 let (mut stream, _) = self.listener.accept().await.map_err(|error| error.to_string())?;
                 let mut head = vec![0; 16 * 1024];

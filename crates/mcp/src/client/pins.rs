@@ -13,11 +13,11 @@ use toolgate_gate::ledger::sha256_hex;
 use toolgate_os::{lock_state_file, read_settings_text, write_private_file};
 use toolgate_proto::AbsPath;
 
-const MOST_BYTES: u64 = 8 * 1024 * 1024;
+const MAX_PIN_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// What is known of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pin {
+pub struct ServerPin {
     /// How it is launched.
     pub launch: String,
     /// Its tools, by name.
@@ -30,7 +30,7 @@ pub struct Pin {
 
 /// Why a server is not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Held {
+pub enum ServerApprovalError {
     /// Nobody approved it.
     NeverApproved,
     /// It is launched in another way than when it was approved.
@@ -41,35 +41,40 @@ pub enum Held {
 #[derive(Debug)]
 pub struct PinStore {
     file: Option<AbsPath>,
-    known: Mutex<BTreeMap<String, Pin>>,
+    known: Mutex<BTreeMap<String, ServerPin>>,
 }
 
 impl PinStore {
     /// Reads the pins. A file that cannot be read is an error: without it everything would be new.
     pub fn open(file: Option<AbsPath>) -> Result<Self, String> {
         let known = match &file {
-            Some(file) => load(file)?,
+            Some(file) => load_pins(file)?,
             None => BTreeMap::new(),
         };
         Ok(Self { file, known: Mutex::new(known) })
     }
 
     /// Whether a server may be started.
-    pub fn check_may_start(&self, key: &str, launch: &str, trusted: bool) -> Result<(), Held> {
-        match self.known().get(key) {
+    pub fn check_may_start(&self, key: &str, launch: &str, trusted: bool) -> Result<(), ServerApprovalError> {
+        match self.lock_pins().get(key) {
             Some(pin) if pin.launch == launch => Ok(()),
-            Some(_) => Err(Held::LaunchChanged),
+            Some(_) => Err(ServerApprovalError::LaunchChanged),
             None if trusted => Ok(()),
-            None => Err(Held::NeverApproved),
+            None => Err(ServerApprovalError::NeverApproved),
         }
     }
 
     /// Which of these tools differ from what was approved. What was never seen is approved by this.
-    pub fn changed(&self, key: &str, launch: &str, tools: &BTreeMap<String, String>) -> Vec<String> {
-        let compare = |known: &mut BTreeMap<String, Pin>| {
+    pub fn find_changed_tools(
+        &self,
+        key: &str,
+        launch: &str,
+        tools: &BTreeMap<String, String>,
+    ) -> Vec<String> {
+        let compare = |known: &mut BTreeMap<String, ServerPin>| {
             let pin = known
                 .entry(key.to_owned())
-                .or_insert_with(|| Pin { launch: launch.to_owned(), ..Pin::default() });
+                .or_insert_with(|| ServerPin { launch: launch.to_owned(), ..ServerPin::default() });
             let mut changed = Vec::new();
             for (name, digest) in tools {
                 match pin.tools.get(name) {
@@ -82,16 +87,16 @@ impl PinStore {
             }
             changed
         };
-        let mut tried = self.known().clone();
+        let mut tried = self.lock_pins().clone();
         let changed = compare(&mut tried);
-        if tried == *self.known() && !tools.is_empty() {
+        if tried == *self.lock_pins() && !tools.is_empty() {
             return changed;
         }
         match self.update(compare) {
             Ok(changed) => changed,
             Err(problem) => {
                 tracing::warn!(%problem, "what is known of MCP servers is not kept");
-                *self.known() = tried;
+                *self.lock_pins() = tried;
                 changed
             }
         }
@@ -99,7 +104,7 @@ impl PinStore {
 
     /// Approves a server as it is now, with whatever its tools say next.
     pub fn approve(&self, key: &str, launch: &str) -> Result<(), String> {
-        let pin = Pin { launch: launch.to_owned(), ..Pin::default() };
+        let pin = ServerPin { launch: launch.to_owned(), ..ServerPin::default() };
         self.update(|known| drop(known.insert(key.to_owned(), pin)))
     }
 
@@ -110,18 +115,18 @@ impl PinStore {
 
     /// Which era the server spoke last.
     pub fn era(&self, key: &str) -> Option<ProtocolEra> {
-        self.known().get(key)?.era
+        self.lock_pins().get(key)?.era
     }
 
     /// Remembers which era a server speaks.
     pub fn remember_era(&self, key: &str, launch: &str, era: ProtocolEra) {
-        if self.known().get(key).is_some_and(|pin| pin.era == Some(era)) {
+        if self.lock_pins().get(key).is_some_and(|pin| pin.era == Some(era)) {
             return;
         }
         let remembered = self.update(|known| {
             let pin = known
                 .entry(key.to_owned())
-                .or_insert_with(|| Pin { launch: launch.to_owned(), ..Pin::default() });
+                .or_insert_with(|| ServerPin { launch: launch.to_owned(), ..ServerPin::default() });
             pin.era = Some(era);
         });
         if let Err(problem) = remembered {
@@ -131,12 +136,12 @@ impl PinStore {
 
     /// Changes the pins as they are in the file now, which another process may have changed since. A file that cannot
     /// be read any more stays as it is.
-    fn update<T>(&self, change: impl FnOnce(&mut BTreeMap<String, Pin>) -> T) -> Result<T, String> {
-        let mut known = self.known();
+    fn update<T>(&self, change: impl FnOnce(&mut BTreeMap<String, ServerPin>) -> T) -> Result<T, String> {
+        let mut known = self.lock_pins();
         let Some(file) = &self.file else { return Ok(change(&mut known)) };
         let failed = |problem: &toolgate_os::FileProblem| format!("{file}: {problem}");
         let _lock = lock_state_file(file).map_err(|problem| failed(&problem))?;
-        let mut now = load(file)?;
+        let mut now = load_pins(file)?;
         let before = now.clone();
         let out = change(&mut now);
         if now != before {
@@ -147,13 +152,14 @@ impl PinStore {
         Ok(out)
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Pin>> {
+    fn lock_pins(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, ServerPin>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn load(file: &AbsPath) -> Result<BTreeMap<String, Pin>, String> {
-    let text = read_settings_text(file, MOST_BYTES).map_err(|problem| format!("{file}: {problem}"))?;
+fn load_pins(file: &AbsPath) -> Result<BTreeMap<String, ServerPin>, String> {
+    let text =
+        read_settings_text(file, MAX_PIN_FILE_BYTES).map_err(|problem| format!("{file}: {problem}"))?;
     match text {
         Some(text) => serde_json::from_str(&text).map_err(|error| {
             format!(
@@ -182,19 +188,19 @@ mod tests {
         let file = AbsPath::new(dir.path().join("pins.json")).unwrap();
         let tools = |digest: &str| BTreeMap::from([("a".to_owned(), digest.to_owned())]);
         let pins = PinStore::open(Some(file.clone())).unwrap();
-        assert_eq!(pins.check_may_start("k", "launch", false), Err(Held::NeverApproved));
+        assert_eq!(pins.check_may_start("k", "launch", false), Err(ServerApprovalError::NeverApproved));
         assert_eq!(pins.check_may_start("k", "launch", true), Ok(()));
-        assert!(pins.changed("k", "launch", &tools("1")).is_empty());
+        assert!(pins.find_changed_tools("k", "launch", &tools("1")).is_empty());
 
         // Another process, later.
         let pins = PinStore::open(Some(file.clone())).unwrap();
         assert_eq!(pins.check_may_start("k", "launch", false), Ok(()));
-        assert_eq!(pins.check_may_start("k", "other", true), Err(Held::LaunchChanged));
-        assert_eq!(pins.changed("k", "launch", &tools("2")), ["a"]);
-        assert_eq!(pins.changed("k", "launch", &tools("2")), ["a"], "seen twice is not approved");
+        assert_eq!(pins.check_may_start("k", "other", true), Err(ServerApprovalError::LaunchChanged));
+        assert_eq!(pins.find_changed_tools("k", "launch", &tools("2")), ["a"]);
+        assert_eq!(pins.find_changed_tools("k", "launch", &tools("2")), ["a"], "seen twice is not approved");
         pins.approve("k", "other").unwrap();
         assert_eq!(pins.check_may_start("k", "other", false), Ok(()));
-        assert!(pins.changed("k", "other", &tools("2")).is_empty());
+        assert!(pins.find_changed_tools("k", "other", &tools("2")).is_empty());
 
         // Two that were opened at the same time do not overwrite each other.
         let other = PinStore::open(Some(file.clone())).unwrap();
@@ -209,7 +215,7 @@ mod tests {
         // A damaged file is named and stays as it is.
         write_private_file(&file, b"{").unwrap();
         assert!(pins.approve("k", "launch").unwrap_err().contains("is damaged"));
-        assert_eq!(read_settings_text(&file, MOST_BYTES).unwrap().as_deref(), Some("{"));
+        assert_eq!(read_settings_text(&file, MAX_PIN_FILE_BYTES).unwrap().as_deref(), Some("{"));
         assert!(PinStore::open(Some(file)).unwrap_err().contains("toolgate mcp approve"));
     }
 }

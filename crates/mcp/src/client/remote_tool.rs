@@ -4,10 +4,10 @@
 //! Its hints are not believed, its description is cut and cleaned, and what it gives back is checked against the
 //! schema that the server promised.
 
-use super::link::{Link, Live, Trouble};
+use super::connection::{McpConnectionError, OpenConnection, ServerConnection};
 #[cfg(feature = "http")]
 use super::oauth::AuthChallenge;
-use crate::server::{ClientConversation, rendering};
+use crate::server::{ClientConversation, convert};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
     InputResponses, ServerResult,
@@ -17,9 +17,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use toolgate_gate::schema::Checker;
-use toolgate_gate::{Cleared, Scene, Spec, Tool};
-use toolgate_proto::{Block, CallResult, Code, Effect, Intent, Output, Refusal, visible};
+use toolgate_gate::schema::SchemaValidator;
+use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
+use toolgate_proto::{CallResult, Code, Effect, Intent, Output, OutputBlock, Refusal, escape_invisible};
 
 /// Descriptions are part of every prompt: a long one costs, and is where instructions hide.
 const MAX_DESCRIPTION_CHARS: usize = 2_048;
@@ -29,22 +29,27 @@ const MAX_INPUT_ROUNDS: usize = 10;
 /// Arguments whose shape only the server knows.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub(crate) struct Arguments(Map<String, Value>);
+pub(crate) struct RemoteArguments(Map<String, Value>);
 
 /// A tool of another server.
 pub(crate) struct RemoteTool {
-    link: Arc<Link>,
+    connection: Arc<ServerConnection>,
     tool: String,
-    spec: Spec,
-    promised: Option<Checker>,
+    spec: ToolSpec,
+    output_checker: Option<SchemaValidator>,
 }
 
 impl RemoteTool {
     /// Takes a tool as the server describes it.
-    pub(crate) fn new(link: Arc<Link>, joined: &str, tool: &rmcp::model::Tool) -> Result<Self, String> {
+    pub(crate) fn new(
+        link: Arc<ServerConnection>,
+        joined: &str,
+        tool: &rmcp::model::Tool,
+    ) -> Result<Self, String> {
         let said = tool.description.as_deref().unwrap_or_default();
-        let mut spec = Spec::new(joined, shorten(said));
-        spec.title = shorten(tool.title.as_deref().unwrap_or(&tool.name)).chars().take(100).collect();
+        let mut spec = ToolSpec::new(joined, clean_description(said));
+        spec.title =
+            clean_description(tool.title.as_deref().unwrap_or(&tool.name)).chars().take(100).collect();
         spec.open_world = true;
         spec.input_schema = Some(Value::Object(tool.input_schema.as_ref().clone()));
         spec.output_schema = tool.output_schema.as_ref().map(|schema| Value::Object(schema.as_ref().clone()));
@@ -54,41 +59,41 @@ impl RemoteTool {
             .meta
             .as_ref()
             .is_some_and(|meta| meta.0.get("anthropic/requiresUserInteraction") == Some(&Value::Bool(true)));
-        let promised = spec.output_schema.as_ref().map(Checker::new).transpose()?;
-        Ok(Self { link, tool: tool.name.clone().into_owned(), spec, promised })
+        let promised = spec.output_schema.as_ref().map(SchemaValidator::new).transpose()?;
+        Ok(Self { connection: link, tool: tool.name.clone().into_owned(), spec, output_checker: promised })
     }
 
     async fn call(&self, input: Map<String, Value>, cleared: &Cleared) -> CallResult {
-        let server = &self.link.entry.name;
+        let server = &self.connection.entry.name;
         #[cfg_attr(
             not(feature = "http"),
             expect(unused_mut, reason = "only a sign-in opens another connection")
         )]
-        let mut live = self.link.live().await.map_err(|trouble| trouble.refusal(server))?;
+        let mut live = self.connection.ensure_open().await.map_err(|trouble| trouble.refusal(server))?;
         let conversation = ClientConversation::current();
         let mut params = CallToolRequestParams::new(self.tool.clone()).with_arguments(input);
         if let Some(conversation) = &conversation {
-            resume(conversation, &mut params);
+            resume_call(conversation, &mut params);
         }
         for _ in 0..MAX_INPUT_ROUNDS {
-            match self.once(&live, params.clone(), cleared).await? {
-                Reply::Done(result) => {
+            match self.call_once(&live, params.clone(), cleared).await? {
+                RemoteReply::Done(result) => {
                     #[cfg(feature = "http")]
-                    self.link.attempts.welcome();
+                    self.connection.attempts.reset_attempts();
                     return self.output(result);
                 }
-                Reply::Asks(asked) => {
-                    let answers = answers(conversation.as_deref(), &live, &asked, server).await?;
+                RemoteReply::InputRequired(asked) => {
+                    let answers = collect_answers(conversation.as_deref(), &live, &asked, server).await?;
                     params.input_responses = Some(answers);
                     params.request_state = asked.request_state;
                 }
                 #[cfg(feature = "http")]
-                Reply::TurnsAway(challenge, refusal) => {
-                    let let_in = self.link.let_in(&live, challenge).await;
+                RemoteReply::AuthRequired(challenge, refusal) => {
+                    let let_in = self.connection.reauthorize(&live, challenge).await;
                     if !let_in.map_err(|trouble| trouble.refusal(server))? {
                         return Err(refusal);
                     }
-                    live = self.link.live().await.map_err(|trouble| trouble.refusal(server))?;
+                    live = self.connection.ensure_open().await.map_err(|trouble| trouble.refusal(server))?;
                 }
             }
         }
@@ -98,16 +103,16 @@ impl RemoteTool {
         ))
     }
 
-    async fn once(
+    async fn call_once(
         &self,
-        live: &Live,
+        live: &OpenConnection,
         params: CallToolRequestParams,
         cleared: &Cleared,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<RemoteReply, Refusal> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = live.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
-        let handle = sent.map_err(|error| self.failed(&error))?;
-        let _noted = live.desk.note(handle.progress_token.clone(), cleared.progress().clone());
+        let handle = sent.map_err(|error| self.service_error_refusal(&error))?;
+        let _noted = live.in_flight.track_call(handle.progress_token.clone(), cleared.progress().clone());
         let (peer, id) = (live.peer.clone(), handle.id.clone());
         let answer = tokio::select! {
             answer = handle.await_response() => answer,
@@ -122,83 +127,90 @@ impl RemoteTool {
             }
         };
         #[cfg(feature = "http")]
-        if let Some(challenge) = answer.as_ref().err().and_then(AuthChallenge::of_call) {
-            let refusal = Trouble::Auth("it does not let us in".to_owned()).refusal(&self.link.entry.name);
-            return Ok(Reply::TurnsAway(challenge, refusal));
+        if let Some(challenge) = answer.as_ref().err().and_then(AuthChallenge::from_service_error) {
+            let refusal = McpConnectionError::Auth("it does not let us in".to_owned())
+                .refusal(&self.connection.entry.name);
+            return Ok(RemoteReply::AuthRequired(challenge, refusal));
         }
-        match answer.map_err(|error| self.failed(&error))? {
-            ServerResult::CallToolResult(result) => Ok(Reply::Done(result)),
-            ServerResult::InputRequiredResult(asked) => Ok(Reply::Asks(asked)),
-            _ => Err(self.refused("it answered with something that is no result of a tool")),
+        match answer.map_err(|error| self.service_error_refusal(&error))? {
+            ServerResult::CallToolResult(result) => Ok(RemoteReply::Done(result)),
+            ServerResult::InputRequiredResult(asked) => Ok(RemoteReply::InputRequired(asked)),
+            _ => Err(self.remote_failure_refusal("it answered with something that is no result of a tool")),
         }
     }
 
-    fn failed(&self, error: &ServiceError) -> Refusal {
+    fn service_error_refusal(&self, error: &ServiceError) -> Refusal {
         match error {
-            ServiceError::McpError(error) => self.refused(&visible(&error.message)),
+            ServiceError::McpError(error) => self.remote_failure_refusal(&escape_invisible(&error.message)),
             ServiceError::TransportClosed => {
-                Trouble::Down("it ended while the call was under way".to_owned())
-                    .refusal(&self.link.entry.name)
+                McpConnectionError::Down("it ended while the call was under way".to_owned())
+                    .refusal(&self.connection.entry.name)
             }
-            other => Trouble::Down(other.to_string()).refusal(&self.link.entry.name),
+            other => McpConnectionError::Down(other.to_string()).refusal(&self.connection.entry.name),
         }
     }
 
-    fn refused(&self, why: &str) -> Refusal {
-        Refusal::new(Code::RemoteFailed, format!("server `{}`: {why}", self.link.entry.name))
+    fn remote_failure_refusal(&self, why: &str) -> Refusal {
+        Refusal::new(Code::RemoteFailed, format!("server `{}`: {why}", self.connection.entry.name))
     }
 
     fn output(&self, result: CallToolResult) -> CallResult {
-        let content: Vec<Block> =
-            result.content.into_iter().filter_map(rendering::from_content_block).collect();
+        let content: Vec<OutputBlock> =
+            result.content.into_iter().filter_map(convert::from_content_block).collect();
         let mut output = Output { content, ..Output::default() };
         if result.is_error == Some(true) {
             let said = output.model_text();
             let said = if said.is_empty() { "it failed and did not say why".to_owned() } else { said };
-            return Err(self.refused(&said));
+            return Err(self.remote_failure_refusal(&said));
         }
-        match (&self.promised, &result.structured_content) {
+        match (&self.output_checker, &result.structured_content) {
             (Some(promised), Some(structured)) => promised.check(structured).map_err(|problem| {
-                self.refused(&format!("its result is not what it promised: {}", problem.reason))
+                self.remote_failure_refusal(&format!(
+                    "its result is not what it promised: {}",
+                    problem.reason
+                ))
             })?,
             (Some(_), None) => {
-                return Err(self.refused("its result lacks the structured part that it promised"));
+                return Err(
+                    self.remote_failure_refusal("its result lacks the structured part that it promised")
+                );
             }
             (None, _) => {}
         }
         // Without a promise the structured part is a copy for programs; where it says the same, once is enough.
-        let repeats = |structured: &Value| self.promised.is_none() && is_same_content(&output, structured);
+        let repeats =
+            |structured: &Value| self.output_checker.is_none() && is_same_content(&output, structured);
         output.structured = result.structured_content.filter(|structured| !repeats(structured));
         Ok(output)
     }
 }
 
-enum Reply {
+enum RemoteReply {
     Done(CallToolResult),
-    Asks(InputRequiredResult),
+    InputRequired(InputRequiredResult),
     #[cfg(feature = "http")]
-    TurnsAway(AuthChallenge, Refusal),
+    AuthRequired(AuthChallenge, Refusal),
 }
 
 impl Tool for RemoteTool {
-    type Input = Arguments;
+    type Input = RemoteArguments;
 
-    fn spec(&self) -> Spec {
+    fn spec(&self) -> ToolSpec {
         self.spec.clone()
     }
 
-    fn intent(&self, _: &Arguments, _: &Scene) -> Intent {
-        let effect = Effect::Remote { server: self.link.entry.name.clone(), tool: self.tool.clone() };
-        Intent::new(format!("call `{}` of server `{}`", self.tool, self.link.entry.name), [effect])
+    fn intent(&self, _: &RemoteArguments, _: &CallContext) -> Intent {
+        let effect = Effect::Remote { server: self.connection.entry.name.clone(), tool: self.tool.clone() };
+        Intent::new(format!("call `{}` of server `{}`", self.tool, self.connection.entry.name), [effect])
     }
 
-    async fn run(&self, input: Arguments, cleared: Cleared) -> CallResult {
+    async fn run(&self, input: RemoteArguments, cleared: Cleared) -> CallResult {
         self.call(input.0, &cleared).await
     }
 }
 
 /// Takes up a call that went through our own client before.
-fn resume(conversation: &ClientConversation, params: &mut CallToolRequestParams) {
+fn resume_call(conversation: &ClientConversation, params: &mut CallToolRequestParams) {
     let Some(state) = conversation.state().and_then(|state| state.get("remote")) else { return };
     params.request_state = state.get("state").and_then(Value::as_str).map(str::to_owned);
     let names = state.get("names").and_then(Value::as_array).into_iter().flatten();
@@ -210,9 +222,9 @@ fn resume(conversation: &ClientConversation, params: &mut CallToolRequestParams)
 }
 
 /// Answers what a server asks in the middle of a call, by asking whoever made the call.
-async fn answers(
+async fn collect_answers(
     conversation: Option<&ClientConversation>,
-    live: &Live,
+    live: &OpenConnection,
     asked: &InputRequiredResult,
     server: &str,
 ) -> Result<InputResponses, Refusal> {
@@ -224,7 +236,9 @@ async fn answers(
         Refusal::new(Code::NobodyToAsk, format!("server `{server}` asks something in return, and {why}"))
     };
     let Some(conversation) = conversation else {
-        let Some(answerer) = &live.desk.answerer else { return Err(nobody("nobody can be asked here")) };
+        let Some(answerer) = &live.in_flight.request_handler else {
+            return Err(nobody("nobody can be asked here"));
+        };
         let mut answers = InputResponses::new();
         for (name, request) in requests {
             let answer = answerer.answer(server, &request).await;
@@ -232,11 +246,11 @@ async fn answers(
         }
         return Ok(answers);
     };
-    match conversation.waits() {
+    match conversation.can_ask_inline() {
         false => {
             let names: Vec<&String> = requests.keys().collect();
             let state = json!({ "remote": { "state": asked.request_state, "names": names } });
-            Err(conversation.require(requests, Some(state)))
+            Err(conversation.require_input(requests, Some(state)))
         }
         true => {
             let mut answers = InputResponses::new();
@@ -250,14 +264,14 @@ async fn answers(
 }
 
 fn is_same_content(output: &Output, structured: &Value) -> bool {
-    let [Block::Text { text }] = output.content.as_slice() else { return false };
+    let [OutputBlock::Text { text }] = output.content.as_slice() else { return false };
     let only = structured.as_object().filter(|map| map.len() == 1).and_then(|map| map.values().next());
     only.and_then(Value::as_str) == Some(text)
         || serde_json::from_str::<Value>(text).is_ok_and(|value| value == *structured)
 }
 
-fn shorten(text: &str) -> String {
-    let mut text = visible(text);
+fn clean_description(text: &str) -> String {
+    let mut text = escape_invisible(text);
     if let Some((cut, _)) = text.char_indices().nth(MAX_DESCRIPTION_CHARS) {
         text.truncate(cut);
         text.push('…');
@@ -284,8 +298,8 @@ mod tests {
 
     #[test]
     fn descriptions_are_cut_and_cleaned() {
-        let cut = shorten(&"é".repeat(5_000));
+        let cut = clean_description(&"é".repeat(5_000));
         assert_eq!(cut.chars().count(), MAX_DESCRIPTION_CHARS + 1);
-        assert_eq!(shorten("a\u{200b}b\u{e0041}"), "a\\u{200b}b\\u{e0041}");
+        assert_eq!(clean_description("a\u{200b}b\u{e0041}"), "a\\u{200b}b\\u{e0041}");
     }
 }

@@ -3,7 +3,7 @@
 //! A resource is read through the gate as well: reading is an effect on that server, and rules may speak of it.
 
 use super::coordinator::McpCoordinator;
-use crate::server::{ClientConversation, ServerFeatureError, ServerFeatureSet, ServerFeatures, rendering};
+use crate::server::{ClientConversation, ServerFeatureError, ServerFeatureSet, ServerFeatures, convert};
 use futures_util::future::BoxFuture;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -18,11 +18,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::timeout;
-use toolgate_gate::{CallLimits, Cleared, Gate, Scene, Session, Spec, Tool};
-use toolgate_proto::{Block, Body, CallResult, Code, Effect, Intent, Output, Refusal, ToolCall};
+use toolgate_gate::{CallContext, CallOptions, Cleared, Gate, Session, Tool, ToolSpec};
+use toolgate_proto::{
+    CallResult, Code, Effect, Intent, Output, OutputBlock, Refusal, ResourceBody, ToolCall,
+};
 
 /// How long a list of one server may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Input of [`ListResourcesTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -38,8 +40,8 @@ pub(crate) struct ListResourcesTool(pub(crate) McpCoordinator);
 impl Tool for ListResourcesTool {
     type Input = ListResourcesInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "ListMcpResourcesTool",
             "Lists the resources that MCP servers offer, with the server of each. Read one with ReadMcpResourceTool.",
         )
@@ -49,8 +51,8 @@ impl Tool for ListResourcesTool {
         spec
     }
 
-    fn intent(&self, input: &ListResourcesInput, _: &Scene) -> Intent {
-        let servers = self.0.members().iter().map(|member| member.link.entry.name.clone());
+    fn intent(&self, input: &ListResourcesInput, _: &CallContext) -> Intent {
+        let servers = self.0.servers().iter().map(|member| member.connection.entry.name.clone());
         let effects: Vec<Effect> = servers
             .filter(|server| input.server.as_ref().is_none_or(|wanted| wanted == server))
             .map(|server| Effect::Remote { server, tool: "resources/list".to_owned() })
@@ -60,7 +62,7 @@ impl Tool for ListResourcesTool {
 
     async fn run(&self, input: ListResourcesInput, _: Cleared) -> CallResult {
         if let Some(server) = &input.server {
-            known(&self.0, server)?;
+            find_server(&self.0, server)?;
         }
         let found: Vec<Value> = list_all_resources(&self.0)
             .await
@@ -78,7 +80,7 @@ impl Tool for ListResourcesTool {
 /// Input of [`ReadResourceTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ReadInput {
+pub(crate) struct ReadResourceInput {
     /// The server that offers it.
     server: String,
     /// Its address.
@@ -89,10 +91,10 @@ pub(crate) struct ReadInput {
 pub(crate) struct ReadResourceTool(pub(crate) McpCoordinator);
 
 impl Tool for ReadResourceTool {
-    type Input = ReadInput;
+    type Input = ReadResourceInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "ReadMcpResourceTool",
             "Reads a resource of an MCP server, by the address that ListMcpResourcesTool gives.",
         )
@@ -103,19 +105,19 @@ impl Tool for ReadResourceTool {
         spec
     }
 
-    fn intent(&self, input: &ReadInput, _: &Scene) -> Intent {
+    fn intent(&self, input: &ReadResourceInput, _: &CallContext) -> Intent {
         let effect = Effect::Remote { server: input.server.clone(), tool: "resources/read".to_owned() };
         Intent::new(format!("read {} of server `{}`", input.uri, input.server), [effect])
     }
 
-    async fn run(&self, input: ReadInput, _: Cleared) -> CallResult {
-        let member = known(&self.0, &input.server)?;
-        let live = member.link.live().await.map_err(|trouble| trouble.refusal(&input.server))?;
+    async fn run(&self, input: ReadResourceInput, _: Cleared) -> CallResult {
+        let member = find_server(&self.0, &input.server)?;
+        let live = member.connection.ensure_open().await.map_err(|trouble| trouble.refusal(&input.server))?;
         let failed =
             |why: String| Refusal::new(Code::RemoteFailed, format!("server `{}`: {why}", input.server));
         match live.peer.read_resource_once(ReadResourceRequestParams::new(input.uri.clone())).await {
             Ok(ReadResourceResponse::Complete(read)) => {
-                let content = read.contents.into_iter().filter_map(rendering::from_resource).collect();
+                let content = read.contents.into_iter().filter_map(convert::from_resource).collect();
                 Ok(Output { content, ..Output::default() })
             }
             Ok(_) => {
@@ -126,13 +128,13 @@ impl Tool for ReadResourceTool {
     }
 }
 
-fn known<'a>(
+fn find_server<'a>(
     coordinator: &'a McpCoordinator,
     server: &str,
-) -> Result<&'a Arc<super::coordinator::Member>, Refusal> {
-    coordinator.members().iter().find(|member| member.link.entry.name == server).ok_or_else(|| {
+) -> Result<&'a Arc<super::coordinator::UpstreamServer>, Refusal> {
+    coordinator.servers().iter().find(|member| member.connection.entry.name == server).ok_or_else(|| {
         let names: Vec<&str> =
-            coordinator.members().iter().map(|member| member.link.entry.name.as_str()).collect();
+            coordinator.servers().iter().map(|member| member.connection.entry.name.as_str()).collect();
         Refusal::new(Code::BadArgument, format!("there is no server `{server}`"))
             .hint(format!("the servers are {}", names.join(", ")))
     })
@@ -140,21 +142,22 @@ fn known<'a>(
 
 /// Every resource of every server that is there. One that does not answer in time is left out.
 async fn list_all_resources(coordinator: &McpCoordinator) -> Vec<(String, Resource)> {
-    gather(coordinator, |peer| async move { peer.list_all_resources().await.unwrap_or_default() }).await
+    list_from_servers(coordinator, |peer| async move { peer.list_all_resources().await.unwrap_or_default() })
+        .await
 }
 
-async fn gather<T, F>(
+async fn list_from_servers<T, F>(
     coordinator: &McpCoordinator,
     list: impl Fn(rmcp::service::Peer<rmcp::RoleClient>) -> F,
 ) -> Vec<(String, T)>
 where
     F: Future<Output = Vec<T>>,
 {
-    let lists = coordinator.members().iter().filter_map(|member| {
-        let live = member.link.opened()?;
+    let lists = coordinator.servers().iter().filter_map(|member| {
+        let live = member.connection.current_open()?;
         let listing = list(live.peer.clone());
-        let server = member.link.entry.name.clone();
-        Some(async move { (server, timeout(PATIENCE, listing).await.unwrap_or_default()) })
+        let server = member.connection.entry.name.clone();
+        Some(async move { (server, timeout(LIST_TIMEOUT, listing).await.unwrap_or_default()) })
     });
     let lists = futures_util::future::join_all(lists).await;
     lists
@@ -179,13 +182,13 @@ impl GatewayFeatures {
 }
 
 impl ServerFeatures for GatewayFeatures {
-    fn ready(&self) -> BoxFuture<'_, ()> {
-        Box::pin(self.coordinator.ready())
+    fn wait_until_ready(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.coordinator.wait_until_ready())
     }
 
-    fn offers(&self) -> ServerFeatureSet {
+    fn feature_set(&self) -> ServerFeatureSet {
         // What servers have is known only once they are there; an empty list hurts nobody.
-        let any = !self.coordinator.members().is_empty();
+        let any = !self.coordinator.servers().is_empty();
         ServerFeatureSet { resources: any, prompts: any, ..ServerFeatureSet::default() }
     }
 
@@ -201,11 +204,15 @@ impl ServerFeatures for GatewayFeatures {
             let list = |peer: rmcp::service::Peer<rmcp::RoleClient>| async move {
                 peer.list_all_resource_templates().await.unwrap_or_default()
             };
-            gather(&self.coordinator, list).await.into_iter().map(|(_, template)| template).collect()
+            list_from_servers(&self.coordinator, list)
+                .await
+                .into_iter()
+                .map(|(_, template)| template)
+                .collect()
         })
     }
 
-    fn read<'a>(
+    fn read_resource<'a>(
         &'a self,
         uri: &'a str,
         _: Arc<ClientConversation>,
@@ -221,17 +228,17 @@ impl ServerFeatures for GatewayFeatures {
             let server = match all.into_iter().find(|(_, resource)| resource.uri == uri) {
                 Some((server, _)) => server,
                 // It may come from a template; then only one server can be meant.
-                None => match self.coordinator.members() {
-                    [only] => only.link.entry.name.clone(),
+                None => match self.coordinator.servers() {
+                    [only] => only.connection.entry.name.clone(),
                     _ => return Err(missing().into()),
                 },
             };
             let number = self.reads.fetch_add(1, Ordering::Relaxed);
             let input = json!({ "server": server, "uri": uri }).to_string();
             let call = ToolCall::new(format!("mcp_read_{number}"), "ReadMcpResourceTool", input);
-            let closed = self.gate.call(&self.session, call, CallLimits::default()).await;
+            let closed = self.gate.call(&self.session, call, CallOptions::default()).await;
             let output = closed.result.map_err(ServerFeatureError::Round)?;
-            Ok(ReadResourceResult::new(output.content.into_iter().filter_map(contents).collect()))
+            Ok(ReadResourceResult::new(output.content.into_iter().filter_map(to_resource_contents).collect()))
         })
     }
 
@@ -240,7 +247,7 @@ impl ServerFeatures for GatewayFeatures {
             let list = |peer: rmcp::service::Peer<rmcp::RoleClient>| async move {
                 peer.list_all_prompts().await.unwrap_or_default()
             };
-            let all = gather(&self.coordinator, list).await;
+            let all = list_from_servers(&self.coordinator, list).await;
             all.into_iter()
                 .map(|(server, mut prompt)| {
                     prompt.name = format!("mcp__{server}__{}", prompt.name);
@@ -250,7 +257,7 @@ impl ServerFeatures for GatewayFeatures {
         })
     }
 
-    fn prompt<'a>(
+    fn get_prompt<'a>(
         &'a self,
         request: &'a GetPromptRequestParams,
         _: Arc<ClientConversation>,
@@ -260,10 +267,10 @@ impl ServerFeatures for GatewayFeatures {
                 || ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None);
             let parts = request.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
             let (server, name) = parts.ok_or_else(missing)?;
-            let member = known(&self.coordinator, server).map_err(|_| missing())?;
+            let member = find_server(&self.coordinator, server).map_err(|_| missing())?;
             let live = member
-                .link
-                .live()
+                .connection
+                .ensure_open()
                 .await
                 .map_err(|trouble| ServerFeatureError::Round(trouble.refusal(server)))?;
             let mut onward = GetPromptRequestParams::new(name);
@@ -278,18 +285,21 @@ impl ServerFeatures for GatewayFeatures {
     }
 }
 
-fn contents(block: Block) -> Option<ResourceContents> {
+fn to_resource_contents(block: OutputBlock) -> Option<ResourceContents> {
     match block {
-        Block::Embedded { uri, media_type, body } => {
+        OutputBlock::Embedded { uri, media_type, body } => {
             let contents = match body {
-                Body::Text { text } => ResourceContents::text(text, uri),
-                Body::Blob { blob } => ResourceContents::blob(blob, uri),
+                ResourceBody::Text { text } => ResourceContents::text(text, uri),
+                ResourceBody::Blob { blob } => ResourceContents::blob(blob, uri),
             };
             Some(match media_type {
                 Some(media_type) => contents.with_mime_type(media_type),
                 None => contents,
             })
         }
-        Block::Text { .. } | Block::Image { .. } | Block::Audio { .. } | Block::Resource { .. } => None,
+        OutputBlock::Text { .. }
+        | OutputBlock::Image { .. }
+        | OutputBlock::Audio { .. }
+        | OutputBlock::Resource { .. } => None,
     }
 }

@@ -30,7 +30,7 @@ tokio::task_local! {
 }
 
 /// How long a person may take to answer a question of a tool.
-const PATIENCE: Duration = Duration::from_secs(300);
+const INPUT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Which generation of the protocol a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub(crate) struct RequestStatePayload {
 
 /// What the call needs to know before it can go on.
 #[derive(Debug, Default)]
-pub(crate) struct Outgoing {
+pub(crate) struct PendingInputRequests {
     pub(crate) requests: InputRequests,
     pub(crate) carried: RequestStatePayload,
     pub(crate) wanted: bool,
@@ -74,8 +74,8 @@ pub struct ClientConversation {
     peer: Peer<RoleServer>,
     capabilities: ClientCapabilities,
     responses: InputResponses,
-    pub(crate) given: RequestStatePayload,
-    pub(crate) outgoing: Mutex<Outgoing>,
+    pub(crate) request_state: RequestStatePayload,
+    pub(crate) outgoing: Mutex<PendingInputRequests>,
     /// The task that the call became.
     task: OnceLock<TaskContext>,
     asked: AtomicU64,
@@ -91,7 +91,7 @@ impl ClientConversation {
     pub(crate) fn new(
         context: &RequestContext<RoleServer>,
         responses: InputResponses,
-        given: RequestStatePayload,
+        request_state: RequestStatePayload,
     ) -> Self {
         let capabilities = context.client_capabilities().unwrap_or_default();
         Self {
@@ -99,7 +99,7 @@ impl ClientConversation {
             peer: context.peer.clone(),
             capabilities,
             responses,
-            given,
+            request_state,
             outgoing: Mutex::default(),
             task: OnceLock::new(),
             asked: AtomicU64::new(1),
@@ -107,18 +107,18 @@ impl ClientConversation {
     }
 
     /// The call goes on as a task.
-    pub(crate) fn becomes(&self, task: TaskContext) {
+    pub(crate) fn attach_task(&self, task: TaskContext) {
         // A call becomes a task once.
         let _ = self.task.set(task);
     }
 
     /// Whether the client can be asked while the call runs.
-    pub fn waits(&self) -> bool {
+    pub fn can_ask_inline(&self) -> bool {
         self.era == ProtocolEra::Legacy || self.task.get().is_some()
     }
 
     /// Runs something inside this conversation.
-    pub(crate) async fn during<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn run_scoped<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
         CURRENT.scope(self, work).await
     }
 
@@ -159,13 +159,13 @@ impl ClientConversation {
 
     /// What the tool had put aside in an earlier round.
     pub fn state(&self) -> Option<&Value> {
-        self.given.tool.as_ref()
+        self.request_state.tool.as_ref()
     }
 
     /// Ends this round: the call is to be made again with answers to these. Modern clients only.
     ///
     /// The refusal ends the run; the client never sees it.
-    pub fn require(&self, requests: InputRequests, state: Option<Value>) -> Refusal {
+    pub fn require_input(&self, requests: InputRequests, state: Option<Value>) -> Refusal {
         let mut outgoing = self.outgoing();
         let unable = requests.values().find(|request| !self.can_answer(request));
         outgoing.missing = unable.map(required_capabilities);
@@ -185,7 +185,7 @@ impl ClientConversation {
                 return Err("a client of this era is not asked while a call runs".to_owned());
             };
             let key = format!("question-{}", self.asked.fetch_add(1, Ordering::Relaxed));
-            let answer = tokio::time::timeout(PATIENCE, task.request_input(key, request)).await;
+            let answer = tokio::time::timeout(INPUT_TIMEOUT, task.request_input(key, request)).await;
             return match answer {
                 Ok(Ok(answer)) => Ok(answer),
                 Ok(Err(_)) => Err("the task was cancelled".to_owned()),
@@ -198,9 +198,10 @@ impl ClientConversation {
             InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
             _ => return Err("the client cannot be asked this".to_owned()),
         };
-        let options = PeerRequestOptions::with_timeout(PATIENCE);
-        let handle = self.peer.send_request_with_option(request, options).await.map_err(said)?;
-        let result: ClientResult = handle.await_response().await.map_err(said)?;
+        let options = PeerRequestOptions::with_timeout(INPUT_TIMEOUT);
+        let handle =
+            self.peer.send_request_with_option(request, options).await.map_err(service_error_message)?;
+        let result: ClientResult = handle.await_response().await.map_err(service_error_message)?;
         serde_json::to_value(result).map_err(|error| error.to_string())
     }
 
@@ -211,7 +212,7 @@ impl ClientConversation {
         let _ = self.peer.send_notification(ServerNotification::CustomNotification(notification)).await;
     }
 
-    pub(crate) fn outgoing(&self) -> std::sync::MutexGuard<'_, Outgoing> {
+    pub(crate) fn outgoing(&self) -> std::sync::MutexGuard<'_, PendingInputRequests> {
         self.outgoing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -227,7 +228,7 @@ fn required_capabilities(request: &InputRequest) -> ClientCapabilities {
     needed
 }
 
-fn said(error: ServiceError) -> String {
+fn service_error_message(error: ServiceError) -> String {
     error.to_string()
 }
 

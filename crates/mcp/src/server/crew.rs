@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, oneshot};
 use tokio_util::sync::CancellationToken;
-use toolgate_os::{BackgroundWorkGuard, cores};
+use toolgate_os::{BackgroundWorkGuard, available_cores};
 
 /// With fewer calls than this at once, waking another thread costs more than it saves.
 const ENOUGH: usize = 4;
@@ -78,7 +78,7 @@ pub(super) struct Shift<'a>(&'a Crew);
 impl Crew {
     /// Lets calls be handed over from now on, where there is a processor for it.
     pub(super) fn shift(&self) -> Shift<'_> {
-        if cores() > 1 {
+        if available_cores() > 1 {
             *self.helper() = Helper::OnCall;
         }
         Shift(self)
@@ -238,7 +238,7 @@ mod tests {
         assert!(matches!(*crew.helper(), Helper::OnCall | Helper::None), "a thread that nobody needs");
         assert_eq!((0..8).map(|_| handed(&crew, 1, true)).sum::<usize>(), 0);
         let many = handed(&crew, 64, true);
-        if cores() > 1 {
+        if available_cores() > 1 {
             assert!((32..64).contains(&many), "{many}");
         } else {
             assert_eq!(many, 0);

@@ -1,11 +1,11 @@
 //! Serving over HTTP: the same server, with a guarded door.
 //!
 //! A local port can be reached by every page in the person's browser and by every user of the machine.
-//! So the door looks at `Host` and `Origin`, wants a token over TCP, and takes only so much at once.
+//! So the door looks at `Host` and `ServerListOrigin`, wants a token over TCP, and takes only so much at once.
 //! A Unix socket is guarded by its file mode instead.
 
 use super::GateServer;
-use crate::wire::parse_raw_arguments;
+use crate::line_transport::parse_raw_arguments;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full, Limited};
@@ -24,7 +24,7 @@ use toolgate_gate::ledger::sha256_hex;
 
 /// Where to knock.
 #[derive(Debug)]
-pub enum HttpDoor {
+pub enum HttpListener {
     /// A TCP port.
     Tcp(tokio::net::TcpListener),
     /// A Unix socket.
@@ -43,11 +43,11 @@ pub struct HttpOptions {
     /// The bearer token that every request must carry.
     pub token: Option<String>,
     /// Most bytes of a request.
-    pub most_bytes: usize,
+    pub max_request_bytes: usize,
     /// Most requests at once.
-    pub most_at_once: usize,
+    pub max_concurrent_requests: usize,
     /// Most requests in a second, and as many saved up.
-    pub most_a_second: u32,
+    pub max_requests_per_second: u32,
     /// Ends the serving.
     pub cancel: CancellationToken,
 }
@@ -59,45 +59,48 @@ impl Default for HttpOptions {
             hosts: Vec::new(),
             origins: Vec::new(),
             token: None,
-            most_bytes: 16 * 1024 * 1024,
-            most_at_once: 256,
-            most_a_second: 2_000,
+            max_request_bytes: 16 * 1024 * 1024,
+            max_concurrent_requests: 256,
+            max_requests_per_second: 2_000,
             cancel: CancellationToken::new(),
         }
     }
 }
 
-type Body = BoxBody<Bytes, Infallible>;
+type HttpServerBody = BoxBody<Bytes, Infallible>;
 
 /// Serves until cancelled.
-pub async fn serve_http(server: GateServer, door: HttpDoor, options: HttpOptions) -> io::Result<()> {
+pub async fn serve_http(server: GateServer, door: HttpListener, options: HttpOptions) -> io::Result<()> {
     let mut config = StreamableHttpServerConfig::default()
         .with_cancellation_token(options.cancel.child_token())
-        .with_max_request_body_bytes(options.most_bytes)
+        .with_max_request_body_bytes(options.max_request_bytes)
         .enforce_origin_validation();
     match &door {
-        HttpDoor::Tcp(_) if options.hosts.is_empty() => {}
-        HttpDoor::Tcp(_) => config = config.with_allowed_hosts(options.hosts.clone()),
+        HttpListener::Tcp(_) if options.hosts.is_empty() => {}
+        HttpListener::Tcp(_) => config = config.with_allowed_hosts(options.hosts.clone()),
         // Whoever reaches the socket is this user; the host is whatever the client made up.
-        HttpDoor::Unix(_) => config = config.disable_allowed_hosts(),
+        HttpListener::Unix(_) => config = config.disable_allowed_hosts(),
     }
     let mut origins = options.origins.clone();
-    if let HttpDoor::Tcp(listener) = &door {
+    if let HttpListener::Tcp(listener) = &door {
         // A page of our own would come from here; one of anybody else's does not.
         let port = listener.local_addr()?.port();
         origins.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}")));
     }
     config = config.with_allowed_origins(origins);
     let cancel = options.cancel.clone();
-    let guard = Arc::new(Guard {
+    let guard = Arc::new(HttpRequestGuard {
         service: StreamableHttpService::new(
             move || Ok(server.clone()),
             Arc::new(LocalSessionManager::default()),
             config,
         ),
         token: options.token.as_deref().map(|token| sha256_hex(token.as_bytes())),
-        places: Arc::new(Semaphore::new(options.most_at_once)),
-        bucket: Mutex::new(Bucket { left: f64::from(options.most_a_second), at: Instant::now() }),
+        request_slots: Arc::new(Semaphore::new(options.max_concurrent_requests)),
+        bucket: Mutex::new(TokenBucket {
+            left: f64::from(options.max_requests_per_second),
+            at: Instant::now(),
+        }),
         options,
     });
     loop {
@@ -119,7 +122,7 @@ pub async fn serve_http(server: GateServer, door: HttpDoor, options: HttpOptions
                 tokio::spawn(async move {
                     let service = hyper::service::service_fn(move |request| {
                         let guard = Arc::clone(&guard);
-                        async move { Ok::<_, Infallible>(guard.answer(request).await) }
+                        async move { Ok::<_, Infallible>(guard.handle_request(request).await) }
                     });
                     let mut http = hyper::server::conn::http1::Builder::new();
                     http.timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(Duration::from_secs(15));
@@ -134,72 +137,72 @@ pub async fn serve_http(server: GateServer, door: HttpDoor, options: HttpOptions
     }
 }
 
-trait Stream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
-impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> Stream for T {}
+trait HttpServerStream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}
+impl<T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin> HttpServerStream for T {}
 
-async fn accept(door: &HttpDoor) -> io::Result<Box<dyn Stream>> {
+async fn accept(door: &HttpListener) -> io::Result<Box<dyn HttpServerStream>> {
     match door {
-        HttpDoor::Tcp(listener) => {
+        HttpListener::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
             // Replies are small and awaited; they must not wait for more to come.
             let _ = stream.set_nodelay(true);
             Ok(Box::new(stream))
         }
-        HttpDoor::Unix(listener) => {
-            listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn Stream>)
+        HttpListener::Unix(listener) => {
+            listener.accept().await.map(|(stream, _)| Box::new(stream) as Box<dyn HttpServerStream>)
         }
     }
 }
 
-struct Guard {
+struct HttpRequestGuard {
     service: StreamableHttpService<GateServer, LocalSessionManager>,
     /// Digest of the token: comparing digests gives away nothing about how much of it was right.
     token: Option<String>,
-    places: Arc<Semaphore>,
-    bucket: Mutex<Bucket>,
+    request_slots: Arc<Semaphore>,
+    bucket: Mutex<TokenBucket>,
     options: HttpOptions,
 }
 
-struct Bucket {
+struct TokenBucket {
     left: f64,
     at: Instant,
 }
 
-impl Guard {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+impl HttpRequestGuard {
+    async fn handle_request(&self, request: Request<Incoming>) -> Response<HttpServerBody> {
         if request.uri().path() != self.options.path {
-            return said(StatusCode::NOT_FOUND, "there is nothing here");
+            return text_response(StatusCode::NOT_FOUND, "there is nothing here");
         }
-        if !self.knows(request.headers()) {
-            let mut response = said(StatusCode::UNAUTHORIZED, "a bearer token is wanted");
+        if !self.is_authorized(request.headers()) {
+            let mut response = text_response(StatusCode::UNAUTHORIZED, "a bearer token is wanted");
             response
                 .headers_mut()
                 .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
             return response;
         }
-        if !self.in_time() {
-            return said(StatusCode::TOO_MANY_REQUESTS, "too many requests; wait a second");
+        if !self.try_take_token() {
+            return text_response(StatusCode::TOO_MANY_REQUESTS, "too many requests; wait a second");
         }
-        let Ok(_place) = self.places.try_acquire() else {
-            return said(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; try again");
+        let Ok(_place) = self.request_slots.try_acquire() else {
+            return text_response(StatusCode::SERVICE_UNAVAILABLE, "too many requests at once; try again");
         };
         let (mut parts, body) = request.into_parts();
-        let body = match Limited::new(body, self.options.most_bytes).collect().await {
+        let body = match Limited::new(body, self.options.max_request_bytes).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<http_body_util::LengthLimitError>() => {
-                return said(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large");
+                return text_response(StatusCode::PAYLOAD_TOO_LARGE, "the request is too large");
             }
-            Err(_) => return said(StatusCode::BAD_REQUEST, "the request broke off"),
+            Err(_) => return text_response(StatusCode::BAD_REQUEST, "the request broke off"),
         };
         if parts.method == Method::POST
             && let Some(problem) = attach_raw_arguments(&body, &mut parts)
         {
-            return said(StatusCode::BAD_REQUEST, &problem);
+            return text_response(StatusCode::BAD_REQUEST, &problem);
         }
         self.service.handle(Request::from_parts(parts, Full::new(body))).await
     }
 
-    fn knows(&self, headers: &http::HeaderMap) -> bool {
+    fn is_authorized(&self, headers: &http::HeaderMap) -> bool {
         let Some(wanted) = &self.token else { return true };
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token = given
@@ -208,8 +211,8 @@ impl Guard {
         token.is_some_and(|(_, token)| sha256_hex(token.trim().as_bytes()) == *wanted)
     }
 
-    fn in_time(&self) -> bool {
-        let most = f64::from(self.options.most_a_second);
+    fn try_take_token(&self) -> bool {
+        let most = f64::from(self.options.max_requests_per_second);
         let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         bucket.left = (bucket.left + now.duration_since(bucket.at).as_secs_f64() * most).min(most);
@@ -226,11 +229,11 @@ impl Guard {
 /// ways.
 fn attach_raw_arguments(body: &[u8], parts: &mut http::request::Parts) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Method<'a> {
+    struct JsonRpcMethod<'a> {
         #[serde(borrow)]
         method: Option<std::borrow::Cow<'a, str>>,
     }
-    let method = serde_json::from_slice::<Method<'_>>(body).ok()?.method?;
+    let method = serde_json::from_slice::<JsonRpcMethod<'_>>(body).ok()?.method?;
     if method != "tools/call" {
         return None;
     }
@@ -245,7 +248,7 @@ fn attach_raw_arguments(body: &[u8], parts: &mut http::request::Parts) -> Option
     }
 }
 
-fn said(status: StatusCode, text: &str) -> Response<Body> {
+fn text_response(status: StatusCode, text: &str) -> Response<HttpServerBody> {
     let mut response = Response::new(Full::new(Bytes::from(format!("{text}\n"))).boxed());
     *response.status_mut() = status;
     response

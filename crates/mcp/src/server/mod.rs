@@ -7,30 +7,30 @@
 
 #![expect(deprecated, reason = "legacy clients still set a log level; the library marks that as going away")]
 
-mod asking;
 mod conversation;
+pub(crate) mod convert;
 mod crew;
+mod elicitation;
 #[cfg(feature = "http")]
 mod http;
-mod offering;
-mod pages;
+mod pagination;
 mod progress;
-pub(crate) mod rendering;
+mod server_features;
 mod stdio;
 mod tasks;
 
-pub use asking::ClientApprover;
 pub use conversation::{ClientConversation, ProtocolEra};
+pub use elicitation::ClientApprover;
 #[cfg(feature = "http")]
-pub use http::{HttpDoor, HttpOptions, serve_http};
-pub use offering::{ServerFeatureError, ServerFeatureSet, ServerFeatures, ToolsOnly};
+pub use http::{HttpListener, HttpOptions, serve_http};
+pub use server_features::{ServerFeatureError, ServerFeatureSet, ServerFeatures, ToolsOnly};
 pub use stdio::{CallThreads, serve_stdio, serve_streams};
 
-use crate::wire::RawArguments;
-use asking::{Binding, RequestStateSealer};
-use conversation::{Outgoing, RequestStatePayload, detect_era};
+use crate::line_transport::RawArguments;
+use conversation::{PendingInputRequests, RequestStatePayload, detect_era};
+use convert::StructuredContentMode;
 use crew::Crew;
-use rendering::StructuredContentMode;
+use elicitation::{RequestStateBinding, RequestStateSealer};
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
@@ -48,8 +48,8 @@ use serde_json::{Map, Value};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tasks::Tasks;
-use toolgate_gate::{Gate, Session, Shown};
+use tasks::McpTasks;
+use toolgate_gate::{Gate, Session, ToolListSnapshot};
 use toolgate_proto::{CallRecord, SourceId, ToolCall};
 
 /// How long a client may keep a list without asking again. Word of changes comes sooner.
@@ -57,7 +57,7 @@ const LIST_TTL_MS: u64 = 300_000;
 
 /// What a server tells about itself.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct ServerDescription {
     /// Its name.
     pub name: String,
     /// Its version.
@@ -68,14 +68,14 @@ pub struct About {
     pub page_size: usize,
 }
 
-impl About {
+impl ServerDescription {
     /// With the usual page size.
     pub fn new(name: &str, version: &str) -> Self {
         Self {
             name: name.to_owned(),
             version: version.to_owned(),
             instructions: None,
-            page_size: pages::PAGE,
+            page_size: pagination::DEFAULT_PAGE_SIZE,
         }
     }
 }
@@ -83,23 +83,23 @@ impl About {
 /// One gate behind the protocol. Cheap to clone.
 #[derive(Clone)]
 pub struct GateServer {
-    inner: Arc<Inner>,
+    inner: Arc<GateServerInner>,
 }
 
-struct Inner {
+struct GateServerInner {
     gate: Arc<Gate>,
     session: Session,
-    offering: Arc<dyn ServerFeatures>,
-    about: About,
-    seals: RequestStateSealer,
-    tasks: Tasks,
+    features: Arc<dyn ServerFeatures>,
+    description: ServerDescription,
+    state_sealer: RequestStateSealer,
+    tasks: McpTasks,
     crew: Crew,
     calls: AtomicU64,
 }
 
 impl std::fmt::Debug for GateServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GateServer").field("about", &self.inner.about).finish_non_exhaustive()
+        f.debug_struct("GateServer").field("about", &self.inner.description).finish_non_exhaustive()
     }
 }
 
@@ -111,11 +111,22 @@ impl GateServer {
         gate: Arc<Gate>,
         session: Session,
         offering: Arc<dyn ServerFeatures>,
-        about: About,
+        about: ServerDescription,
     ) -> io::Result<Self> {
         let seals = RequestStateSealer::new()?;
-        let (tasks, crew, calls) = (Tasks::default(), Crew::default(), AtomicU64::new(1));
-        Ok(Self { inner: Arc::new(Inner { gate, session, offering, about, seals, tasks, crew, calls }) })
+        let (tasks, crew, calls) = (McpTasks::default(), Crew::default(), AtomicU64::new(1));
+        Ok(Self {
+            inner: Arc::new(GateServerInner {
+                gate,
+                session,
+                features: offering,
+                description: about,
+                state_sealer: seals,
+                tasks,
+                crew,
+                calls,
+            }),
+        })
     }
 
     /// The gate.
@@ -129,16 +140,16 @@ impl GateServer {
     }
 
     /// Opens a round of a request that may need several.
-    fn round(
+    fn open_round(
         &self,
         context: &RequestContext<RoleServer>,
         (responses, state): (Option<InputResponses>, Option<String>),
-        binding: Binding<'_>,
+        binding: RequestStateBinding<'_>,
     ) -> Result<Arc<ClientConversation>, ErrorData> {
         let given = match detect_era(context) {
             ProtocolEra::Modern => self
                 .inner
-                .seals
+                .state_sealer
                 .open(state.as_deref(), binding)
                 .map_err(|problem| ErrorData::invalid_params(problem, None))?,
             ProtocolEra::Legacy => RequestStatePayload::default(),
@@ -150,23 +161,24 @@ impl GateServer {
     fn next_round(
         &self,
         conversation: &ClientConversation,
-        binding: Binding<'_>,
+        binding: RequestStateBinding<'_>,
     ) -> Result<Option<rmcp::model::InputRequiredResult>, ErrorData> {
-        let Outgoing { requests, carried, wanted, missing } = std::mem::take(&mut *conversation.outgoing());
+        let PendingInputRequests { requests, carried, wanted, missing } =
+            std::mem::take(&mut *conversation.outgoing());
         if let Some(missing) = missing {
             return Err(ErrorData::missing_required_client_capability(missing));
         }
         if !wanted || conversation.era() != ProtocolEra::Modern {
             return Ok(None);
         }
-        let sealed = self.inner.seals.seal(requests, carried, binding);
+        let sealed = self.inner.state_sealer.seal(requests, carried, binding);
         sealed.map(Some).map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 }
 
 impl ServerHandler for GateServer {
     fn get_info(&self) -> ServerConfig {
-        let offers = self.inner.offering.offers();
+        let offers = self.inner.features.feature_set();
         let mut capabilities =
             ServerCapabilities::builder().enable_tools().enable_tool_list_changed().enable_tasks().build();
         if offers.resources {
@@ -186,7 +198,7 @@ impl ServerHandler for GateServer {
         if offers.logging {
             capabilities.logging = Some(Map::new());
         }
-        let about = &self.inner.about;
+        let about = &self.inner.description;
         let mut info = ServerConfig::new(capabilities)
             .with_server_info(Implementation::new(about.name.clone(), about.version.clone()));
         info.instructions.clone_from(&about.instructions);
@@ -205,16 +217,17 @@ impl ServerHandler for GateServer {
         request: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.inner.offering.ready().await;
+        self.inner.features.wait_until_ready().await;
         let cursor = request.and_then(|request| request.cursor);
         let definitions = self.inner.gate.definitions(&self.inner.session);
-        let (page, next) = pages::page(
+        let (page, next) = pagination::paginate(
             definitions,
             |tool| tool.name.as_str(),
             cursor.as_deref(),
-            self.inner.about.page_size,
+            self.inner.description.page_size,
         )?;
-        let mut result = ListToolsResult::with_all_items(page.into_iter().map(rendering::tool).collect());
+        let mut result =
+            ListToolsResult::with_all_items(page.into_iter().map(convert::to_mcp_tool).collect());
         (result.next_cursor, result.ttl_ms) = (next, Some(LIST_TTL_MS));
         // What is shown may depend on whom it is shown to.
         result.cache_scope = Some(CacheScope::Private);
@@ -222,7 +235,7 @@ impl ServerHandler for GateServer {
     }
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
-        self.inner.gate.definition(name).map(rendering::tool)
+        self.inner.gate.definition(name).map(convert::to_mcp_tool)
     }
 
     async fn call_tool(
@@ -230,14 +243,14 @@ impl ServerHandler for GateServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let only_reads = self.inner.gate.only_reads(&request.name);
+        let only_reads = self.inner.gate.is_builtin_read_only(&request.name);
         let turn = self.inner.crew.turn(only_reads).await;
         let Some(desk) = self.inner.crew.begin(only_reads) else {
             drop(turn);
-            return self.answer(request, context).await;
+            return self.answer_call(request, context).await;
         };
         let server = self.clone();
-        let answered = desk.done(turn, || async move { server.answer(request, context).await }).await;
+        let answered = desk.done(turn, || async move { server.answer_call(request, context).await }).await;
         answered.unwrap_or_else(|| Err(ErrorData::internal_error("the server is ending", None)))
     }
 
@@ -271,9 +284,10 @@ impl ServerHandler for GateServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let mut all = self.inner.offering.resources().await;
+        let mut all = self.inner.features.resources().await;
         all.sort_by(|a, b| a.uri.cmp(&b.uri));
-        let (page, next) = pages::page(all, |item| &item.uri, cursor.as_deref(), self.inner.about.page_size)?;
+        let (page, next) =
+            pagination::paginate(all, |item| &item.uri, cursor.as_deref(), self.inner.description.page_size)?;
         let mut result = ListResourcesResult::with_all_items(page);
         (result.next_cursor, result.ttl_ms) = (next, Some(LIST_TTL_MS));
         result.cache_scope = Some(CacheScope::Private);
@@ -286,10 +300,14 @@ impl ServerHandler for GateServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let mut all = self.inner.offering.templates().await;
+        let mut all = self.inner.features.templates().await;
         all.sort_by(|a, b| a.uri_template.cmp(&b.uri_template));
-        let (page, next) =
-            pages::page(all, |item| &item.uri_template, cursor.as_deref(), self.inner.about.page_size)?;
+        let (page, next) = pagination::paginate(
+            all,
+            |item| &item.uri_template,
+            cursor.as_deref(),
+            self.inner.description.page_size,
+        )?;
         let mut result = ListResourceTemplatesResult::with_all_items(page);
         (result.next_cursor, result.ttl_ms) = (next, Some(LIST_TTL_MS));
         result.cache_scope = Some(CacheScope::Private);
@@ -302,12 +320,16 @@ impl ServerHandler for GateServer {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let principal = self.principal();
-        let binding =
-            Binding { principal: &principal, method: "resources/read", name: &request.uri, arguments: None };
+        let binding = RequestStateBinding {
+            principal: &principal,
+            method: "resources/read",
+            name: &request.uri,
+            arguments: None,
+        };
         let rounds = (request.input_responses, request.request_state);
-        let conversation = self.round(&context, rounds, binding)?;
-        let reading = self.inner.offering.read(&request.uri, Arc::clone(&conversation));
-        let read = Arc::clone(&conversation).during(reading).await;
+        let conversation = self.open_round(&context, rounds, binding)?;
+        let reading = self.inner.features.read_resource(&request.uri, Arc::clone(&conversation));
+        let read = Arc::clone(&conversation).run_scoped(reading).await;
         match (self.next_round(&conversation, binding)?, read) {
             (Some(round), Err(_)) => Ok(round.into()),
             (_, Ok(mut result)) => {
@@ -326,10 +348,14 @@ impl ServerHandler for GateServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let mut all = self.inner.offering.prompts().await;
+        let mut all = self.inner.features.prompts().await;
         all.sort_by(|a, b| a.name.cmp(&b.name));
-        let (page, next) =
-            pages::page(all, |item| &item.name, cursor.as_deref(), self.inner.about.page_size)?;
+        let (page, next) = pagination::paginate(
+            all,
+            |item| &item.name,
+            cursor.as_deref(),
+            self.inner.description.page_size,
+        )?;
         let mut result = ListPromptsResult::with_all_items(page);
         (result.next_cursor, result.ttl_ms) = (next, Some(LIST_TTL_MS));
         result.cache_scope = Some(CacheScope::Private);
@@ -342,16 +368,16 @@ impl ServerHandler for GateServer {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let principal = self.principal();
-        let binding = Binding {
+        let binding = RequestStateBinding {
             principal: &principal,
             method: "prompts/get",
             name: &request.name,
             arguments: request.arguments.as_ref(),
         };
         let rounds = (request.input_responses.clone(), request.request_state.clone());
-        let conversation = self.round(&context, rounds, binding)?;
-        let getting = self.inner.offering.prompt(&request, Arc::clone(&conversation));
-        let got = Arc::clone(&conversation).during(getting).await;
+        let conversation = self.open_round(&context, rounds, binding)?;
+        let getting = self.inner.features.get_prompt(&request, Arc::clone(&conversation));
+        let got = Arc::clone(&conversation).run_scoped(getting).await;
         match (self.next_round(&conversation, binding)?, got) {
             (Some(round), Err(_)) => Ok(round.into()),
             (_, Ok(mut result)) => {
@@ -367,7 +393,7 @@ impl ServerHandler for GateServer {
         request: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Ok(CompleteResult::new(self.inner.offering.complete(&request).await))
+        Ok(CompleteResult::new(self.inner.features.complete(&request).await))
     }
 
     async fn set_level(
@@ -375,7 +401,7 @@ impl ServerHandler for GateServer {
         _: SetLevelRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if self.inner.offering.offers().logging {
+        if self.inner.features.feature_set().logging {
             return Ok(());
         }
         Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "logging/setLevel", None))
@@ -403,8 +429,8 @@ impl ServerHandler for GateServer {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.inner.gate.tools_changed();
-        let mut seen = self.shown();
+        let mut changes = self.inner.gate.watch_tool_changes();
+        let mut seen = self.visible_tools();
         loop {
             tokio::select! {
                 () = context.cancelled() => return Ok(()),
@@ -412,7 +438,7 @@ impl ServerHandler for GateServer {
                     if changed.is_err() {
                         return Ok(());
                     }
-                    let now = self.shown();
+                    let now = self.visible_tools();
                     if now != seen {
                         seen = now;
                         // A filter that leaves tools out answers with an error, which is as it should be.
@@ -428,10 +454,10 @@ impl ServerHandler for GateServer {
         let peer = context.peer;
         // Legacy clients are told without asking; the task ends with the connection.
         tokio::spawn(async move {
-            let mut changes = server.inner.gate.tools_changed();
-            let mut seen = server.shown();
+            let mut changes = server.inner.gate.watch_tool_changes();
+            let mut seen = server.visible_tools();
             while changes.changed().await.is_ok() && !peer.is_transport_closed() {
-                let now = server.shown();
+                let now = server.visible_tools();
                 if now != seen {
                     seen = now;
                     if peer.notify_tool_list_changed().await.is_err() {
@@ -445,61 +471,62 @@ impl ServerHandler for GateServer {
 
 impl GateServer {
     /// Makes one call through the gate, and says what came of it.
-    async fn answer(
+    async fn answer_call(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let principal = self.principal();
-        let binding = Binding {
+        let binding = RequestStateBinding {
             principal: &principal,
             method: "tools/call",
             name: &request.name,
             arguments: request.arguments.as_ref(),
         };
         let rounds = (request.input_responses, request.request_state);
-        let conversation = self.round(&context, rounds, binding)?;
-        let input = match raw(&context) {
+        let conversation = self.open_round(&context, rounds, binding)?;
+        let input = match find_raw_arguments(&context) {
             Some(raw) => raw.text.clone(),
             None => Value::Object(request.arguments.clone().unwrap_or_default()).to_string(),
         };
-        self.inner.offering.ready().await;
+        self.inner.features.wait_until_ready().await;
         let number = self.inner.calls.fetch_add(1, Ordering::Relaxed);
         let call = ToolCall::new(format!("mcp_{number}"), request.name.as_ref(), input);
         let closed = match self.call(call, Arc::clone(&conversation), &context).await {
-            tasks::McpCallDisposition::Closed(closed) => *closed,
+            tasks::McpCallDisposition::Finished(closed) => *closed,
             tasks::McpCallDisposition::Task(task) => return Ok(CallToolResponse::Task(*task)),
         };
         match self.next_round(&conversation, binding)? {
             Some(round) if closed.result.is_err() => Ok(round.into()),
             _ => {
-                let structured = self.structured(&closed.record);
-                rendering::result(closed.result, structured).map(Into::into)
+                let structured = self.structured_content_mode(&closed.record);
+                convert::to_mcp_result(closed.result, structured).map(Into::into)
             }
         }
     }
 
     /// A text is not sent twice: the structured part goes out where it was promised, or where another server sent it
     /// and it says something else.
-    fn structured(&self, record: &CallRecord) -> StructuredContentMode {
-        let promised = || record.tool.as_ref().is_some_and(|tool| self.inner.gate.promises(tool.as_str()));
+    fn structured_content_mode(&self, record: &CallRecord) -> StructuredContentMode {
+        let promised =
+            || record.tool.as_ref().is_some_and(|tool| self.inner.gate.has_output_schema(tool.as_str()));
         match &record.source {
             Some(SourceId::Mcp { .. }) => StructuredContentMode::Sent,
             _ if promised() => StructuredContentMode::Sent,
-            _ => StructuredContentMode::LeftOut,
+            _ => StructuredContentMode::Omitted,
         }
     }
 
     fn check_updates_offered(&self, method: &'static str) -> Result<(), ErrorData> {
-        if self.inner.offering.offers().resource_updates {
+        if self.inner.features.feature_set().resource_updates {
             return Ok(());
         }
         Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
     /// What a list would show now. A change of rules that shows and hides nothing is no news.
-    fn shown(&self) -> Shown {
-        self.inner.gate.shown(&self.inner.session)
+    fn visible_tools(&self) -> ToolListSnapshot {
+        self.inner.gate.tool_list_snapshot(&self.inner.session)
     }
 }
 
@@ -511,7 +538,7 @@ fn to_protocol_error(not_had: ServerFeatureError) -> ErrorData {
 }
 
 /// The arguments as they arrived, over whichever transport.
-fn raw(context: &RequestContext<RoleServer>) -> Option<&RawArguments> {
+fn find_raw_arguments(context: &RequestContext<RoleServer>) -> Option<&RawArguments> {
     let direct = context.extensions.get::<RawArguments>();
     #[cfg(feature = "http")]
     let direct = direct

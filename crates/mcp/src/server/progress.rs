@@ -18,7 +18,7 @@ pub(super) struct McpProgressReporter {
     pub(super) token: ProgressToken,
     pub(super) peer: Peer<RoleServer>,
     /// The last figure that was told.
-    pub(super) told: f64,
+    pub(super) last_progress: f64,
 }
 
 impl McpProgressReporter {
@@ -29,37 +29,37 @@ impl McpProgressReporter {
             let event = tokio::select! {
                 biased;
                 event = self.events.recv() => event,
-                () = over.cancelled() => return self.rest().await,
+                () = over.cancelled() => return self.drain_events().await,
             };
             match event {
-                Ok(event) => self.tell(event).await,
+                Ok(event) => self.forward_event(event).await,
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => return,
             }
         }
     }
 
-    async fn rest(&mut self) {
+    async fn drain_events(&mut self) {
         loop {
             match self.events.try_recv() {
-                Ok(event) => self.tell(event).await,
+                Ok(event) => self.forward_event(event).await,
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
         }
     }
 
-    async fn tell(&mut self, event: Event) {
+    async fn forward_event(&mut self, event: Event) {
         let Event::Progress { call, text, fraction } = event else { return };
         if call != self.call {
             return;
         }
         // Progress must grow with every report, whatever the tool says.
         let (progress, total) = match fraction.map(|fraction| fraction * 100.0) {
-            Some(part) if part > self.told => (part, Some(100.0)),
-            Some(_) | None => (self.told + 1.0, None),
+            Some(part) if part > self.last_progress => (part, Some(100.0)),
+            Some(_) | None => (self.last_progress + 1.0, None),
         };
-        self.told = progress;
+        self.last_progress = progress;
         let mut report = ProgressNotificationParam::new(self.token.clone(), progress);
         report.total = total;
         let text = text.trim_end();

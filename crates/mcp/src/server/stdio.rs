@@ -1,7 +1,7 @@
 //! Serving over the process's standard streams.
 
 use super::GateServer;
-use crate::wire::Lines;
+use crate::line_transport::LineTransport;
 use rmcp::service::{ServerInitializeError, serve_server};
 use std::io;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub async fn serve_stdio(server: GateServer, hands: CallThreads) -> io::Result<(
 pub async fn serve_streams(server: GateServer, source: ByteSource, sink: ByteSink) -> io::Result<()> {
     // Many calls may arrive at once, and one look serves them all.
     let heard = server.clone();
-    let lines = Lines::new(source, sink).hearing(move |messages| {
-        heard.inner.gate.look();
+    let lines = LineTransport::new(source, sink).with_message_callback(move |messages| {
+        heard.inner.gate.refresh();
         heard.inner.crew.read(messages);
     });
     match serve_server(server, lines).await {

@@ -8,8 +8,8 @@
 
 use super::GateServer;
 use super::conversation::{ClientConversation, ProtocolEra};
+use super::convert;
 use super::progress::McpProgressReporter;
-use super::rendering;
 use rmcp::model::{CreateTaskResult, GetTaskResult, UpdateTaskParams};
 use rmcp::service::RequestContext;
 use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
@@ -18,31 +18,31 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use toolgate_gate::{CallLimits, Closed};
+use toolgate_gate::{CallOptions, CallOutcome};
 use toolgate_proto::{Code, ToolCall};
 
 /// A call that takes longer than this becomes a task.
-const LONG: Duration = Duration::from_millis(800);
+const TASK_PROMOTION_DELAY: Duration = Duration::from_millis(800);
 /// How long a task may take, and how long its result is kept.
-const KEPT: Duration = Duration::from_secs(3_600);
+const TASK_TTL: Duration = Duration::from_secs(3_600);
 /// How often a client should look in.
 const TASK_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// With more tasks than this under way, calls wait as they do for clients that know no tasks.
-const MOST: usize = 64;
+const MAX_RUNNING_TASKS: usize = 64;
 
 /// What became of a call.
 pub(super) enum McpCallDisposition {
     /// It is over.
-    Closed(Box<Closed>),
+    Finished(Box<CallOutcome>),
     /// It goes on as a task.
     Task(Box<CreateTaskResult>),
 }
 
 /// The calls that became tasks.
 #[derive(Default)]
-pub(super) struct Tasks(TaskManager);
+pub(super) struct McpTasks(TaskManager);
 
-impl Tasks {
+impl McpTasks {
     pub(super) fn get(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
         self.0.get_task(id).map(GetTaskResult::new)
     }
@@ -56,30 +56,31 @@ impl Tasks {
     }
 
     fn has_room(&self) -> bool {
-        self.0.running_task_count() < MOST
+        self.0.running_task_count() < MAX_RUNNING_TASKS
     }
 
-    fn adopt(
+    fn promote_to_task(
         &self,
-        running: JoinHandle<Closed>,
+        running: JoinHandle<CallOutcome>,
         cancel: CancellationToken,
         conversation: Arc<ClientConversation>,
         server: GateServer,
     ) -> CreateTaskResult {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let options =
-            TaskOptions::new().with_ttl_ms(millis(KEPT)).with_poll_interval_ms(millis(TASK_POLL_INTERVAL));
+        let options = TaskOptions::new()
+            .with_ttl_ms(millis(TASK_TTL))
+            .with_poll_interval_ms(millis(TASK_POLL_INTERVAL));
         let task = self.0.spawn(options, |context| {
-            conversation.becomes(context.clone());
-            Box::pin(follow(running, cancel, context, server))
+            conversation.attach_task(context.clone());
+            Box::pin(wait_for_call(running, cancel, context, server))
         });
         CreateTaskResult::new(task)
     }
 }
 
 /// Waits for the call on behalf of the task. A task that is given up takes the call with it.
-async fn follow(
-    mut running: JoinHandle<Closed>,
+async fn wait_for_call(
+    mut running: JoinHandle<CallOutcome>,
     cancel: CancellationToken,
     context: TaskContext,
     server: GateServer,
@@ -97,7 +98,8 @@ async fn follow(
     match closed.result {
         Err(refusal) if refusal.code == Code::Cancelled => Err(TaskExit::Cancelled),
         Err(refusal) if refusal.code == Code::ToolPanicked => Err(internal(refusal.reason)),
-        result => rendering::result(result, server.structured(&closed.record)).map_err(TaskExit::Error),
+        result => convert::to_mcp_result(result, server.structured_content_mode(&closed.record))
+            .map_err(TaskExit::Error),
     }
 }
 
@@ -112,14 +114,16 @@ impl GateServer {
         let knows_tasks = conversation.era() == ProtocolEra::Modern
             && context.client_capabilities().is_some_and(|client| client.supports_tasks());
         if !knows_tasks || !self.inner.tasks.has_room() {
-            let calling = self.reported(call, Arc::clone(&conversation), context, context.ct.clone());
-            return McpCallDisposition::Closed(Box::new(calling.await));
+            let calling =
+                self.call_with_progress(call, Arc::clone(&conversation), context, context.ct.clone());
+            return McpCallDisposition::Finished(Box::new(calling.await));
         }
         // The request ends before the task does, and what belongs to the request with it.
         let cancel = CancellationToken::new();
         let (server, inside) = (self.clone(), context.clone());
         let (talk, token) = (Arc::clone(&conversation), cancel.clone());
-        let mut running = tokio::spawn(async move { server.reported(call, talk, &inside, token).await });
+        let mut running =
+            tokio::spawn(async move { server.call_with_progress(call, talk, &inside, token).await });
         let abandoned = cancel.clone().drop_guard();
         let ended = tokio::select! {
             ended = &mut running => Some(ended),
@@ -127,14 +131,14 @@ impl GateServer {
                 cancel.cancel();
                 Some((&mut running).await)
             }
-            () = tokio::time::sleep(LONG) => None,
+            () = tokio::time::sleep(TASK_PROMOTION_DELAY) => None,
         };
         abandoned.disarm();
         match ended {
-            Some(Ok(closed)) => McpCallDisposition::Closed(Box::new(closed)),
+            Some(Ok(closed)) => McpCallDisposition::Finished(Box::new(closed)),
             // The gate catches what tools do; this is a runtime that goes away.
             Some(Err(error)) => std::panic::resume_unwind(error.into_panic()),
-            None => McpCallDisposition::Task(Box::new(self.inner.tasks.adopt(
+            None => McpCallDisposition::Task(Box::new(self.inner.tasks.promote_to_task(
                 running,
                 cancel,
                 conversation,
@@ -144,25 +148,25 @@ impl GateServer {
     }
 
     /// One call, with word on how far it is.
-    async fn reported(
+    async fn call_with_progress(
         &self,
         call: ToolCall,
         conversation: Arc<ClientConversation>,
         context: &RequestContext<RoleServer>,
         cancel: CancellationToken,
-    ) -> Closed {
+    ) -> CallOutcome {
         // What was not promised is not sent, so it need not be made.
-        let plain = !self.inner.gate.promises(call.name.as_str());
-        let looked = super::raw(context).is_some_and(|raw| raw.announced);
-        let limits = CallLimits { cancel, timeout: None, plain, looked };
+        let plain = !self.inner.gate.has_output_schema(call.name.as_str());
+        let looked = super::find_raw_arguments(context).is_some_and(|raw| raw.announced);
+        let limits = CallOptions { cancel, timeout: None, plain, refreshed: looked };
         let reporter = context.meta.get_progress_token().map(|token| McpProgressReporter {
             events: self.inner.gate.events(),
             call: call.id.clone(),
             token,
             peer: context.peer.clone(),
-            told: 0.0,
+            last_progress: 0.0,
         });
-        let calling = conversation.during(self.inner.gate.call(&self.inner.session, call, limits));
+        let calling = conversation.run_scoped(self.inner.gate.call(&self.inner.session, call, limits));
         match reporter {
             Some(reporter) => {
                 let over = CancellationToken::new();

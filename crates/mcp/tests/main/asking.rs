@@ -96,7 +96,8 @@ async fn a_modern_client_makes_the_call_again_with_the_answer() {
     client.end().await;
 
     let records = stage.records.records();
-    let ran = records.iter().filter(|record| matches!(record.outcome, toolgate_proto::Outcome::Done { .. }));
+    let ran =
+        records.iter().filter(|record| matches!(record.outcome, toolgate_proto::OutcomeRecord::Done { .. }));
     assert_eq!(ran.count(), 1, "one approval, one run");
 }
 

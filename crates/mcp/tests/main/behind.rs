@@ -4,8 +4,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use toolgate_gate::{CallLimits, Closed, Gate, GateParts, Session};
-use toolgate_mcp::client::{Access, McpCoordinator, Origin, PinStore, ServerState, Setup, read_servers};
+use toolgate_gate::{CallOptions, CallOutcome, Gate, GateParts, Session};
+use toolgate_mcp::client::{
+    CoordinatorOptions, McpCoordinator, OauthOptions, PinStore, ServerListOrigin, ServerState, read_servers,
+};
 use toolgate_policy::{Layer, LayerRules, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Code, Effect, Principal, SourceId, ToolCall, Workspace};
 
@@ -28,7 +30,7 @@ pub(crate) fn fake(mode: &str, extra: Option<&str>) -> Value {
 impl Yard {
     pub(crate) async fn with(servers: Value, rules: &[&str], pins: Option<AbsPath>) -> Self {
         let yard = Self::unready(servers, rules, pins);
-        yard.coordinator.ready().await;
+        yard.coordinator.wait_until_ready().await;
         yard
     }
 
@@ -53,27 +55,27 @@ impl Yard {
             ("PATH".to_owned(), path),
             ("SECRET_TOKEN".to_owned(), "do not pass on".to_owned()),
         ]);
-        let origin = Origin { file: "test.json", base: &root, env: &env, trusted: true };
+        let origin = ServerListOrigin { file: "test.json", base: &root, env: &env, trusted: true };
         let (servers, problems) = read_servers(&servers, &origin);
         assert!(problems.is_empty(), "{problems:?}");
         let coordinator = McpCoordinator::new(
             servers,
-            Setup {
+            CoordinatorOptions {
                 env: env.clone(),
                 roots: vec![root],
                 pins: PinStore::open(pins).unwrap(),
-                patience: Duration::from_secs(8),
+                ready_timeout: Duration::from_secs(8),
                 answerer: None,
-                access: Access::default(),
+                access: OauthOptions::default(),
             },
         );
         coordinator.start(&gate).unwrap();
         Self { gate, session, coordinator, mark }
     }
 
-    pub(crate) async fn call(&self, tool: &str, input: Value) -> Closed {
+    pub(crate) async fn call(&self, tool: &str, input: Value) -> CallOutcome {
         let call = ToolCall::new("c", tool, input.to_string());
-        self.gate.call(&self.session, call, CallLimits::default()).await
+        self.gate.call(&self.session, call, CallOptions::default()).await
     }
 
     /// Ends the servers, and sees to it that nothing of theirs is left.

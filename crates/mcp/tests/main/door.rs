@@ -4,7 +4,7 @@ use super::stage::{Stage, meta};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use tokio_util::sync::CancellationToken;
-use toolgate_mcp::{HttpDoor, HttpOptions, serve_http};
+use toolgate_mcp::{HttpListener, HttpOptions, serve_http};
 use toolgate_proto::Code;
 
 struct Served {
@@ -23,7 +23,7 @@ async fn serve(options: HttpOptions) -> Served {
     let listener = toolgate_os::listen_tcp(([127, 0, 0, 1], 0).into()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let cancel = options.cancel.clone();
-    tokio::spawn(serve_http(stage.server(100), HttpDoor::Tcp(listener), options));
+    tokio::spawn(serve_http(stage.server(100), HttpListener::Tcp(listener), options));
     Served { address, cancel }
 }
 
@@ -74,15 +74,15 @@ async fn only_those_who_are_meant_are_let_in() {
 
 #[tokio::test]
 async fn too_much_is_refused() {
-    let options = HttpOptions { most_bytes: 4096, ..HttpOptions::default() };
+    let options = HttpOptions { max_request_bytes: 4096, ..HttpOptions::default() };
     let served = serve(options).await;
     let big = call(&json!({ "text": "x".repeat(8192) }).to_string());
     assert_eq!(post(&served, &[], big).await.0, 413);
-    let served = serve(HttpOptions { most_a_second: 1, ..HttpOptions::default() }).await;
+    let served = serve(HttpOptions { max_requests_per_second: 1, ..HttpOptions::default() }).await;
     let first = post(&served, &[], call(r#"{"text":"hi"}"#)).await.0;
     let second = post(&served, &[], call(r#"{"text":"hi"}"#)).await.0;
     assert_eq!((first, second), (200, 429));
-    let served = serve(HttpOptions { most_at_once: 0, ..HttpOptions::default() }).await;
+    let served = serve(HttpOptions { max_concurrent_requests: 0, ..HttpOptions::default() }).await;
     assert_eq!(post(&served, &[], call(r#"{"text":"hi"}"#)).await.0, 503);
 }
 

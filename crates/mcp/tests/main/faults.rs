@@ -3,7 +3,7 @@
 use super::behind::{Yard, alive, fake};
 use serde_json::json;
 use std::time::Duration;
-use toolgate_mcp::client::Trouble;
+use toolgate_mcp::client::McpConnectionError;
 use toolgate_proto::Code;
 
 /// How long any call may take here before it counts as never answered.
@@ -25,7 +25,7 @@ async fn check(mode: &str, bad: serde_json::Value, expected: Option<Code>) {
     let good = yard.call("mcp__good__say", input.clone());
     if yard.state("bad").tools.is_empty() {
         let state = yard.state("bad");
-        assert!(state.trouble.is_some() || !state.problems.is_empty(), "{mode}: {state:?}");
+        assert!(state.error.is_some() || !state.problems.is_empty(), "{mode}: {state:?}");
         assert_eq!(good.await.result.unwrap().model_text(), "1", "{mode}");
         return yard.close().await;
     }
@@ -107,7 +107,7 @@ async fn a_tool_that_turns_while_it_is_in_use_is_held_back() {
     let words = dir.path().join("words");
     let turns = fake("turns", words.to_str());
     let yard = Yard::with(json!({ "bad": turns }), &["mcp__bad__say"], None).await;
-    let mut news = yard.gate.tools_changed();
+    let mut news = yard.gate.watch_tool_changes();
     assert!(yard.call("mcp__bad__say", json!({ "text": "1" })).await.result.is_ok());
     while yard.gate.definition("mcp__bad__say").is_some() {
         tokio::time::timeout(NEVER, news.changed()).await.unwrap().unwrap();
@@ -190,7 +190,9 @@ async fn many_calls_at_once_get_one_answer_each() {
 #[tokio::test]
 async fn what_kept_a_server_from_starting_is_said() {
     let yard = Yard::with(json!({ "bad": fake("die_at_start", None) }), &[], None).await;
-    let Some(Trouble::Down(why)) = yard.state("bad").trouble else { panic!("{:?}", yard.state("bad")) };
+    let Some(McpConnectionError::Down(why)) = yard.state("bad").error else {
+        panic!("{:?}", yard.state("bad"))
+    };
     assert!(why.contains("no licence file"), "{why}");
     yard.close().await;
 }

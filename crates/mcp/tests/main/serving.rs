@@ -2,7 +2,7 @@
 
 use super::stage::{Client, Stage, meta};
 use serde_json::{Value, json};
-use toolgate_proto::{Code, Outcome};
+use toolgate_proto::{Code, OutcomeRecord};
 
 fn call(name: &str, arguments: Value) -> Value {
     json!({ "name": name, "arguments": arguments })
@@ -121,7 +121,7 @@ async fn progress_grows_and_a_cancelled_call_ends() {
     let records = stage.records.records();
     let cancelled = records.iter().find(|record| record.asked.as_str() == "slow").unwrap();
     assert!(
-        matches!(&cancelled.outcome, Outcome::Refused { code: Code::Cancelled, .. }),
+        matches!(&cancelled.outcome, OutcomeRecord::Refused { code: Code::Cancelled, .. }),
         "{:?}",
         cancelled.outcome
     );

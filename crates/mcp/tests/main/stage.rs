@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
-use toolgate_gate::{FnTool, Gate, GateParts, MemorySink, Session, Spec};
-use toolgate_mcp::{About, ClientApprover, GateServer, ToolsOnly, serve_streams};
+use toolgate_gate::{FnTool, Gate, GateParts, MemorySink, Session, ToolSpec};
+use toolgate_mcp::{ClientApprover, GateServer, ServerDescription, ToolsOnly, serve_streams};
 use toolgate_policy::{Layer, LayerRules, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Output, Principal, SourceId, Workspace};
 
@@ -41,16 +41,16 @@ impl Stage {
             ..GateParts::default()
         }));
         for name in ["echo", "write"] {
-            let tool = FnTool::new(Spec::new(name, "Says it."), |input: Echo, _| async move {
+            let tool = FnTool::new(ToolSpec::new(name, "Says it."), |input: Echo, _| async move {
                 Ok(Output::text(input.text))
             });
             gate.register(SourceId::Sdk, tool).unwrap();
         }
         let slow = FnTool::new(
-            Spec::new("slow", "Waits."),
+            ToolSpec::new("slow", "Waits."),
             |_: Nothing, cleared: toolgate_gate::Cleared| async move {
                 for part in 1..=3 {
-                    cleared.progress().part(f64::from(part) / 4.0, format!("step {part}"));
+                    cleared.progress().report_fraction(f64::from(part) / 4.0, format!("step {part}"));
                 }
                 cleared.cancel().cancelled().await;
                 Ok(Output::text("never sent"))
@@ -64,7 +64,7 @@ impl Stage {
     }
 
     pub(crate) fn server(&self, page_size: usize) -> GateServer {
-        let about = About { page_size, ..About::new("stage", "1") };
+        let about = ServerDescription { page_size, ..ServerDescription::new("stage", "1") };
         GateServer::new(Arc::clone(&self.gate), self.session.clone(), Arc::new(ToolsOnly), about).unwrap()
     }
 

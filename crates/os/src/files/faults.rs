@@ -1,39 +1,39 @@
 //! Where tests make a system call fail.
 //!
 //! Every call in [`sys`](super::sys) passes a point here first.
-//! A test installs a [`Plan`] for its thread: let the nth point fail, write less than asked, or end the process.
+//! A test installs a [`FaultPlan`] for its thread: let the nth point fail, write less than asked, or end the process.
 //! Without the feature `faults` (and outside this crate's tests) a point is nothing at all.
 
 #[cfg(any(test, feature = "faults"))]
-pub use armed::{Fault, Plan, with};
+pub use injection::{FaultPlan, InjectedFault, with_fault_plan};
 #[cfg(any(test, feature = "faults"))]
-pub(crate) use armed::{carried, point};
+pub(crate) use injection::{check_fault_point, inherit_fault_plan};
 
 /// How a call may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Go {
+pub(crate) enum SyscallBehavior {
     /// As usual.
-    On,
+    Normal,
     /// Do less than asked.
     #[cfg_attr(not(any(test, feature = "faults")), expect(dead_code, reason = "only tests ask for it"))]
-    Short,
+    ShortWrite,
 }
 
 #[cfg(not(any(test, feature = "faults")))]
 #[inline(always)]
-pub(crate) fn point(_call: &'static str) -> Result<Go, rustix::io::Errno> {
-    Ok(Go::On)
+pub(crate) fn check_fault_point(_call: &'static str) -> Result<SyscallBehavior, rustix::io::Errno> {
+    Ok(SyscallBehavior::Normal)
 }
 
 /// The work, with this thread's plan wherever it runs.
 #[cfg(not(any(test, feature = "faults")))]
-pub(crate) fn carried<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+pub(crate) fn inherit_fault_plan<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
     work
 }
 
 #[cfg(any(test, feature = "faults"))]
-mod armed {
-    use super::Go;
+mod injection {
+    use super::SyscallBehavior;
     use rustix::io::Errno;
     use std::cell::RefCell;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -41,11 +41,11 @@ mod armed {
 
     /// What happens at the chosen point.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum Fault {
+    pub enum InjectedFault {
         /// The system call fails with this error number.
         Errno(i32),
         /// A write takes only a part.
-        Short,
+        ShortWrite,
         /// The process is killed before the call.
         Kill,
         /// Nothing: the points are only counted.
@@ -54,16 +54,16 @@ mod armed {
 
     /// A fault at the nth point, counted from 0. It strikes once.
     #[derive(Debug)]
-    pub struct Plan {
+    pub struct FaultPlan {
         at: usize,
-        fault: Fault,
+        fault: InjectedFault,
         seen: AtomicUsize,
         calls: Mutex<Vec<&'static str>>,
     }
 
-    impl Plan {
+    impl FaultPlan {
         /// A plan.
-        pub fn new(at: usize, fault: Fault) -> Arc<Self> {
+        pub fn new(at: usize, fault: InjectedFault) -> Arc<Self> {
             Arc::new(Self { at, fault, seen: AtomicUsize::new(0), calls: Mutex::new(Vec::new()) })
         }
 
@@ -74,11 +74,11 @@ mod armed {
     }
 
     thread_local! {
-        static PLAN: RefCell<Option<Arc<Plan>>> = const { RefCell::new(None) };
+        static PLAN: RefCell<Option<Arc<FaultPlan>>> = const { RefCell::new(None) };
     }
 
     /// Does something under a plan. Work that is handed to other threads by this crate is under it too.
-    pub fn with<T>(plan: &Arc<Plan>, work: impl FnOnce() -> T) -> T {
+    pub fn with_fault_plan<T>(plan: &Arc<FaultPlan>, work: impl FnOnce() -> T) -> T {
         let former = PLAN.replace(Some(Arc::clone(plan)));
         let out = work();
         PLAN.set(former);
@@ -86,32 +86,32 @@ mod armed {
     }
 
     /// The work, with this thread's plan wherever it runs.
-    pub(crate) fn carried<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    pub(crate) fn inherit_fault_plan<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
         let plan = current();
         move || match plan {
-            Some(plan) => with(&plan, work),
+            Some(plan) => with_fault_plan(&plan, work),
             None => work(),
         }
     }
 
-    fn current() -> Option<Arc<Plan>> {
+    fn current() -> Option<Arc<FaultPlan>> {
         PLAN.with_borrow(Clone::clone)
     }
 
-    pub(crate) fn point(call: &'static str) -> Result<Go, Errno> {
-        let Some(plan) = current() else { return Ok(Go::On) };
+    pub(crate) fn check_fault_point(call: &'static str) -> Result<SyscallBehavior, Errno> {
+        let Some(plan) = current() else { return Ok(SyscallBehavior::Normal) };
         plan.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         if plan.seen.fetch_add(1, Ordering::SeqCst) != plan.at {
-            return Ok(Go::On);
+            return Ok(SyscallBehavior::Normal);
         }
         match plan.fault {
-            Fault::Errno(number) => Err(Errno::from_raw_os_error(number)),
-            Fault::Short => Ok(Go::Short),
-            Fault::Nothing => Ok(Go::On),
-            Fault::Kill => {
+            InjectedFault::Errno(number) => Err(Errno::from_raw_os_error(number)),
+            InjectedFault::ShortWrite => Ok(SyscallBehavior::ShortWrite),
+            InjectedFault::Nothing => Ok(SyscallBehavior::Normal),
+            InjectedFault::Kill => {
                 let _ =
                     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-                Ok(Go::On)
+                Ok(SyscallBehavior::Normal)
             }
         }
     }

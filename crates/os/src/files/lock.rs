@@ -9,35 +9,35 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use tokio::sync::OwnedMutexGuard;
 use toolgate_proto::AbsPath;
 
-type Table = HashMap<AbsPath, Weak<tokio::sync::Mutex<()>>>;
+type FileLockTable = HashMap<AbsPath, Weak<tokio::sync::Mutex<()>>>;
 
-static LOCKS: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
+static FILE_LOCKS: LazyLock<Mutex<FileLockTable>> = LazyLock::new(Mutex::default);
 
 /// Past this many, entries that nobody holds are thrown out.
-const ENOUGH: usize = 1024;
+const LOCK_TABLE_PRUNE_LIMIT: usize = 1024;
 
 /// Waits for its turn with a path.
-pub(crate) async fn lock(real: &AbsPath) -> OwnedMutexGuard<()> {
-    entry(real).lock_owned().await
+pub(crate) async fn lock_path(real: &AbsPath) -> OwnedMutexGuard<()> {
+    lock_entry(real).lock_owned().await
 }
 
 /// The same for a thread outside the async world. Tokio's own way of waiting would panic inside it, and whoever
 /// calls undo need not know where they are.
 pub(crate) fn lock_path_blocking(real: &AbsPath) -> OwnedMutexGuard<()> {
     loop {
-        match entry(real).try_lock_owned() {
+        match lock_entry(real).try_lock_owned() {
             Ok(turn) => return turn,
             Err(_) => std::thread::sleep(std::time::Duration::from_millis(1)),
         }
     }
 }
 
-fn entry(real: &AbsPath) -> Arc<tokio::sync::Mutex<()>> {
-    let mut locks = LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+fn lock_entry(real: &AbsPath) -> Arc<tokio::sync::Mutex<()>> {
+    let mut locks = FILE_LOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(lock) = locks.get(real).and_then(Weak::upgrade) {
         return lock;
     }
-    if locks.len() >= ENOUGH {
+    if locks.len() >= LOCK_TABLE_PRUNE_LIMIT {
         locks.retain(|_, lock| lock.strong_count() > 0);
     }
     let lock = Arc::new(tokio::sync::Mutex::new(()));

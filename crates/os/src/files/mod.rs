@@ -3,16 +3,16 @@
 //! Reading order: [`reach`] is what a call may touch, [`place`] is a directory held open, [`replace`] changes a file
 //! wholly or not at all, [`held`] is what tools get to see of that.
 
-mod reach;
+mod granted_files;
 
-mod check;
-mod held;
+pub(crate) mod anchored_path;
+mod content_check;
 mod lock;
+mod locked_file;
 mod open;
-mod own;
-pub(crate) mod place;
 pub(crate) mod replace;
-mod version;
+mod snapshot;
+mod state_files;
 
 #[cfg(not(any(test, feature = "faults")))]
 mod faults;
@@ -20,19 +20,22 @@ mod faults;
 pub mod faults;
 pub(crate) mod sys;
 
-pub use check::ContentCheck;
-pub(crate) use held::read_at;
-pub use held::{Held, Made, blocking};
-pub(crate) use lock::lock_path_blocking;
-pub use open::{FileProblem, supports_openat2};
-pub(crate) use open::{open_file, open_without_symlinks};
-pub use own::{
-    OwnLock, Stamp, is_executable, is_system_file, list_names_with_suffix, lock_state_file, make_private_dir,
-    open_named_file, read_named_bytes, read_settings_text, replace_state_file, stamp, write_private_file,
+pub use content_check::ContentCheck;
+pub use granted_files::{
+    DirectoryEntry, GrantedAccess, GrantedFiles, HiddenFileFilter, PathGrant, SecretFileMatcher,
 };
-pub use reach::{Access, Entry, Files, Hidden, Reach, SecretFileMatcher};
+pub(crate) use lock::lock_path_blocking;
+pub(crate) use locked_file::read_snapshot;
+pub use locked_file::{AppliedFileChange, LockedFile, run_blocking};
+pub use open::{FileProblem, supports_openat2};
+pub(crate) use open::{open_regular_file, open_without_symlinks};
 pub use replace::ChangeProblem;
-pub use version::{Hash, Mark, Version};
+pub use snapshot::{ContentHash, FileFingerprint, FileSnapshot};
+pub use state_files::{
+    FileStamp, StateFileLock, is_executable, is_system_file, list_names_with_suffix, lock_state_file,
+    make_private_dir, open_named_file, read_file_stamp, read_named_bytes, read_settings_text,
+    replace_state_file, write_private_file,
+};
 
 #[cfg(test)]
 mod race;

@@ -23,7 +23,7 @@ pub enum FileProblem {
     /// The operating system refuses.
     Denied,
     /// A link has appeared on the way since the path was judged.
-    Moved,
+    SymlinkOnPath,
     /// The path is not among those the call was granted.
     NotGranted,
     /// Anything else, in the system's words.
@@ -38,7 +38,7 @@ impl std::fmt::Display for FileProblem {
             Self::NotDirectory => f.write_str("it is not a directory"),
             Self::Special => f.write_str("it is a pipe, a socket or a device"),
             Self::Denied => f.write_str("the operating system refuses access"),
-            Self::Moved => f.write_str("a link appeared on the way to it after the path was judged"),
+            Self::SymlinkOnPath => f.write_str("a link appeared on the way to it after the path was judged"),
             Self::NotGranted => f.write_str("the call was not granted this path"),
             Self::Other(text) => f.write_str(text),
         }
@@ -54,7 +54,7 @@ impl From<Errno> for FileProblem {
             Errno::ISDIR => Self::IsDirectory,
             Errno::NOTDIR => Self::NotDirectory,
             Errno::ACCESS | Errno::PERM => Self::Denied,
-            Errno::LOOP | Errno::XDEV => Self::Moved,
+            Errno::LOOP | Errno::XDEV => Self::SymlinkOnPath,
             Errno::NXIO | Errno::NODEV => Self::Special,
             other => Self::Other(other.to_string()),
         }
@@ -80,7 +80,7 @@ pub(crate) fn open_without_symlinks(real: &AbsPath, flags: OFlags) -> Result<(Ow
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let fd = match sys::openat2(real.as_path(), flags, resolve) {
         Ok(fd) => fd,
-        Err(Errno::NOSYS) => descend(real.as_path(), flags)?,
+        Err(Errno::NOSYS) => open_by_components(real.as_path(), flags)?,
         Err(error) => return Err(error.into()),
     };
     let stat = sys::fstat(fd.as_fd())?;
@@ -94,14 +94,14 @@ pub fn supports_openat2() -> bool {
 }
 
 /// The same for kernels without `openat2`: from handle to handle, each component without following.
-fn descend(path: &Path, flags: OFlags) -> Result<OwnedFd, FileProblem> {
+fn open_by_components(path: &Path, flags: OFlags) -> Result<OwnedFd, FileProblem> {
     let mut at = openat(CWD, "/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     let mut names = path.components().filter(|component| *component != Component::RootDir).peekable();
     if names.peek().is_none() {
         return Ok(openat(CWD, "/", flags, Mode::empty())?);
     }
     while let Some(name) = names.next() {
-        let Component::Normal(name) = name else { return Err(FileProblem::Moved) };
+        let Component::Normal(name) = name else { return Err(FileProblem::SymlinkOnPath) };
         if names.peek().is_none() {
             return Ok(openat(&at, name, flags | OFlags::NOFOLLOW, Mode::empty())?);
         }
@@ -111,7 +111,7 @@ fn descend(path: &Path, flags: OFlags) -> Result<OwnedFd, FileProblem> {
     Err(FileProblem::Missing)
 }
 
-pub(crate) fn open_file(real: &AbsPath) -> Result<(File, Stat), FileProblem> {
+pub(crate) fn open_regular_file(real: &AbsPath) -> Result<(File, Stat), FileProblem> {
     let (fd, stat) = open_without_symlinks(real, OFlags::RDONLY)?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok((File::from(fd), stat)),
@@ -135,8 +135,8 @@ mod tests {
         symlink("f", top.join("d/to_f")).unwrap();
         for (path, fine) in [("d/f", true), ("to_d/f", false), ("d/to_f", false)] {
             let path = AbsPath::new(top.join(path)).unwrap();
-            assert_eq!(open_file(&path).is_ok(), fine, "{path}");
-            assert_eq!(descend(path.as_path(), OFlags::RDONLY).is_ok(), fine, "{path}");
+            assert_eq!(open_regular_file(&path).is_ok(), fine, "{path}");
+            assert_eq!(open_by_components(path.as_path(), OFlags::RDONLY).is_ok(), fine, "{path}");
         }
     }
 
@@ -145,6 +145,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().canonicalize().unwrap().join("pipe");
         rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        assert_eq!(open_file(&AbsPath::new(pipe).unwrap()).unwrap_err(), FileProblem::Special);
+        assert_eq!(open_regular_file(&AbsPath::new(pipe).unwrap()).unwrap_err(), FileProblem::Special);
     }
 }

@@ -1,6 +1,6 @@
 //! A second thread swaps files and directories for links while this one works.
 
-use super::torture::{World, scratch};
+use super::torture::{FaultTestFixture, scratch};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ const SWAPS: usize = 100_000;
 #[test]
 fn swaps_of_files_and_directories_for_links_lead_nowhere() {
     let dir = scratch();
-    let world = World::open(dir.path());
+    let world = FaultTestFixture::open(dir.path());
     let outside = world.top.join("outside");
     std::fs::create_dir(&outside).unwrap();
     std::fs::write(outside.join("f"), "secret").unwrap();

@@ -12,12 +12,12 @@
 //! A process that is killed between two steps may leave the temporary name behind; the journal knows it and removes
 //! it when it is next opened.
 
+use super::anchored_path::{AnchoredPath, open_regular_at, unlink_with_retry};
 use super::faults;
 use super::open::FileProblem;
-use super::place::{Place, open_regular_at, remove};
+use super::snapshot::{FileFingerprint, FileSnapshot};
 use super::sys;
-use super::version::{Mark, Version};
-use crate::threads::beside;
+use crate::threads::try_spawn_scoped;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr, OsString};
@@ -33,7 +33,7 @@ pub enum ChangeProblem {
     /// The change could not be recorded, so it was not made.
     Unrecorded(String),
     /// The new content is not what a file of that name must hold.
-    Unfit(Vec<String>),
+    InvalidContent(Vec<String>),
 }
 
 impl std::fmt::Display for ChangeProblem {
@@ -41,7 +41,9 @@ impl std::fmt::Display for ChangeProblem {
         match self {
             Self::File(problem) => problem.fmt(f),
             Self::Changed => f.write_str("somebody else has changed it in the meantime"),
-            Self::Unfit(words) => write!(f, "its new content would not be valid: {}", words.join("; ")),
+            Self::InvalidContent(words) => {
+                write!(f, "its new content would not be valid: {}", words.join("; "))
+            }
             Self::Unrecorded(words) => write!(f, "the change could not be recorded for undo: {words}"),
         }
     }
@@ -62,9 +64,9 @@ pub(crate) fn temporary_name() -> OsString {
 
 /// New content for a place.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Put<'a> {
+pub(crate) struct ReplaceRequest<'a> {
     /// What must be there; `None` stands for nothing.
-    pub(crate) before: Option<&'a Version>,
+    pub(crate) before: Option<&'a FileSnapshot>,
     pub(crate) content: &'a [u8],
     /// The mode of a file that was removed and comes back.
     pub(crate) mode: Option<u32>,
@@ -73,26 +75,26 @@ pub(crate) struct Put<'a> {
 }
 
 /// Content this large is written while the change is announced.
-const LARGE: usize = 1 << 20;
+const MIN_PARALLEL_WRITE_BYTES: usize = 1 << 20;
 
 /// Puts new content in its place, once `announce` has said that it will be.
 /// The first of the two results is the announcement's, where it was made.
-pub(crate) fn put<A: Send>(
-    place: &mut Place,
-    put: Put<'_>,
+pub(crate) fn put_content<A: Send>(
+    place: &mut AnchoredPath,
+    put: ReplaceRequest<'_>,
     announce: impl FnOnce() -> Result<A, ChangeProblem> + Send,
-) -> (Option<A>, Result<Mark, ChangeProblem>) {
+) -> (Option<A>, Result<FileFingerprint, ChangeProblem>) {
     let (announced, draft) = match prepare(place, put, announce) {
         Ok(prepared) => prepared,
         Err(problem) => {
-            place.unmake();
+            place.remove_created_directories();
             return (None, Err(problem));
         }
     };
     let done = draft.and_then(|draft| {
         let done = match put.before {
-            Some(before) => draft.displace(place, before),
-            None => draft.appear(place),
+            Some(before) => draft.replace_by_exchange(place, before),
+            None => draft.create_by_link(place),
         };
         if done.is_err() {
             draft.unlink_temporary(place);
@@ -100,65 +102,70 @@ pub(crate) fn put<A: Send>(
         done
     });
     if done.is_err() {
-        place.unmake();
+        place.remove_created_directories();
     }
     (Some(announced), done)
 }
 
 /// The announcement and the written draft. An error is the announcement's; then there is no draft.
 fn prepare<'a, A: Send>(
-    place: &Place,
-    put: Put<'a>,
+    place: &AnchoredPath,
+    put: ReplaceRequest<'a>,
     announce: impl FnOnce() -> Result<A, ChangeProblem> + Send,
-) -> Result<(A, Result<Draft<'a>, ChangeProblem>), ChangeProblem> {
+) -> Result<(A, Result<TemporaryFile<'a>, ChangeProblem>), ChangeProblem> {
     // A draft without a name is nothing that a crash could leave behind, so it may be begun before the announcement.
-    if put.content.len() >= LARGE
-        && let Ok(Some(draft)) = Draft::nameless(place, put)
+    if put.content.len() >= MIN_PARALLEL_WRITE_BYTES
+        && let Ok(Some(draft)) = TemporaryFile::create_unnamed(place, put)
     {
-        let (announced, filled) =
-            std::thread::scope(|scope| match beside(scope, faults::carried(|| draft.fill(place, put))) {
+        let (announced, filled) = std::thread::scope(|scope| {
+            match try_spawn_scoped(scope, faults::inherit_fault_plan(|| draft.fill(place, put))) {
                 Some(filling) => (announce(), filling.join()),
                 None => (announce(), Ok(draft.fill(place, put))),
-            });
+            }
+        });
         let filled = filled.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         return Ok((announced?, filled.map(|()| draft)));
     }
-    Ok((announce()?, Draft::write(place, put)))
+    Ok((announce()?, TemporaryFile::write(place, put)))
 }
 
 /// Removes the file that holds `before`.
-pub(crate) fn remove_file(place: &Place, temp: &OsStr, before: &Version) -> Result<(), ChangeProblem> {
+pub(crate) fn remove_file(
+    place: &AnchoredPath,
+    temp: &OsStr,
+    before: &FileSnapshot,
+) -> Result<(), ChangeProblem> {
     let dir = place.dir();
-    may_write(place)?;
+    check_writable(place)?;
     match sys::rename_noreplace(dir, place.name(), temp) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Err(ChangeProblem::Changed),
         Err(error) => return Err(error.into()),
     }
-    let checked = match holds(place, temp, before) {
+    let checked = match holds_snapshot(place, temp, before) {
         Ok(true) => place.sync().map_err(ChangeProblem::from),
         Ok(false) => Err(ChangeProblem::Changed),
         Err(problem) => Err(problem.into()),
     };
-    let done = checked.and_then(|()| Ok(remove(dir, temp, AtFlags::empty())?));
+    let done = checked.and_then(|()| Ok(unlink_with_retry(dir, temp, AtFlags::empty())?));
     if done.is_err() {
         let back = || sys::rename_noreplace(dir, temp, place.name());
-        back().or_else(|_| back()).map_err(|error| stranded(temp, error))?;
+        back().or_else(|_| back()).map_err(|error| rollback_problem(temp, error))?;
     }
     done
 }
 
 /// New content on its way.
-struct Draft<'t> {
+struct TemporaryFile<'t> {
     fd: OwnedFd,
     temp: &'t OsStr,
     /// The system made us give it a name from the start.
     named: bool,
 }
 
-impl<'t> Draft<'t> {
-    fn write(place: &Place, put: Put<'t>) -> Result<Self, ChangeProblem> {
-        let draft = match Self::nameless(place, put)? {
+impl<'t> TemporaryFile<'t> {
+    fn write(place: &AnchoredPath, put: ReplaceRequest<'t>) -> Result<Self, ChangeProblem> {
+        let draft = match Self::create_unnamed(place, put)? {
             Some(draft) => draft,
             None => {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW;
@@ -174,9 +181,9 @@ impl<'t> Draft<'t> {
     }
 
     /// An empty draft that has no name yet. `None` where the file system knows no such thing.
-    fn nameless(place: &Place, put: Put<'t>) -> Result<Option<Self>, ChangeProblem> {
+    fn create_unnamed(place: &AnchoredPath, put: ReplaceRequest<'t>) -> Result<Option<Self>, ChangeProblem> {
         if put.before.is_some() {
-            may_write(place)?;
+            check_writable(place)?;
         }
         match sys::openat(place.dir(), OsStr::new("."), OFlags::TMPFILE | OFlags::RDWR, initial_mode(put)) {
             Ok(fd) => Ok(Some(Self { fd, temp: put.temp, named: false })),
@@ -185,7 +192,7 @@ impl<'t> Draft<'t> {
         }
     }
 
-    fn fill(&self, place: &Place, put: Put<'_>) -> Result<(), ChangeProblem> {
+    fn fill(&self, place: &AnchoredPath, put: ReplaceRequest<'_>) -> Result<(), ChangeProblem> {
         sys::write_all(&self.fd, put.content)?;
         if put.before.is_some() {
             let old = match place.open() {
@@ -202,7 +209,7 @@ impl<'t> Draft<'t> {
     }
 
     /// Takes the name where there was nothing.
-    fn appear(&self, place: &Place) -> Result<Mark, ChangeProblem> {
+    fn create_by_link(&self, place: &AnchoredPath) -> Result<FileFingerprint, ChangeProblem> {
         let dir = place.dir();
         let named = if self.named {
             sys::rename_noreplace(dir, self.temp, place.name())
@@ -214,22 +221,26 @@ impl<'t> Draft<'t> {
             Err(Errno::EXIST) => return Err(ChangeProblem::Changed),
             Err(error) => return Err(error.into()),
         }
-        match place.sync().map_err(ChangeProblem::from).and_then(|()| self.mark()) {
+        match place.sync().map_err(ChangeProblem::from).and_then(|()| self.fingerprint()) {
             Ok(mark) => Ok(mark),
             Err(problem) => {
-                let _ = remove(dir, place.name(), AtFlags::empty());
+                let _ = unlink_with_retry(dir, place.name(), AtFlags::empty());
                 Err(problem)
             }
         }
     }
 
     /// Takes the name from the version that has it.
-    fn displace(&self, place: &Place, before: &Version) -> Result<Mark, ChangeProblem> {
+    fn replace_by_exchange(
+        &self,
+        place: &AnchoredPath,
+        before: &FileSnapshot,
+    ) -> Result<FileFingerprint, ChangeProblem> {
         let dir = place.dir();
         if !self.named {
             sys::link_unnamed_file(self.fd.as_fd(), dir, self.temp)?;
         }
-        match sys::exchange(dir, self.temp, place.name()) {
+        match sys::rename_exchange(dir, self.temp, place.name()) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Err(ChangeProblem::Changed),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
@@ -237,13 +248,13 @@ impl<'t> Draft<'t> {
             }
             Err(error) => return Err(error.into()),
         }
-        let checked = match holds(place, self.temp, before) {
-            Ok(true) => place.sync().map_err(ChangeProblem::from).and_then(|()| self.mark()),
+        let checked = match holds_snapshot(place, self.temp, before) {
+            Ok(true) => place.sync().map_err(ChangeProblem::from).and_then(|()| self.fingerprint()),
             Ok(false) => Err(ChangeProblem::Changed),
             Err(problem) => Err(problem.into()),
         };
         let done = checked.and_then(|mark| {
-            remove(dir, self.temp, AtFlags::empty())?;
+            unlink_with_retry(dir, self.temp, AtFlags::empty())?;
             Ok(mark)
         });
         if done.is_err() {
@@ -253,10 +264,11 @@ impl<'t> Draft<'t> {
     }
 
     /// The names change back. Where somebody has meanwhile put a newer file in our place, theirs stays.
-    fn revert_exchange(&self, place: &Place) -> Result<(), ChangeProblem> {
+    fn revert_exchange(&self, place: &AnchoredPath) -> Result<(), ChangeProblem> {
         let dir = place.dir();
-        let exchange = || sys::exchange(dir, self.temp, place.name());
-        let exchange = || exchange().or_else(|_| exchange()).map_err(|error| stranded(self.temp, error));
+        let exchange = || sys::rename_exchange(dir, self.temp, place.name());
+        let exchange =
+            || exchange().or_else(|_| exchange()).map_err(|error| rollback_problem(self.temp, error));
         exchange()?;
         let ours = sys::fstat(self.fd.as_fd())?;
         let theirs = open_regular_at(dir, self.temp).and_then(|fd| Ok(sys::fstat(fd.as_fd())?));
@@ -267,44 +279,51 @@ impl<'t> Draft<'t> {
     }
 
     /// For file systems that cannot exchange two names.
-    fn replace_by_rename(&self, place: &Place, before: &Version) -> Result<Mark, ChangeProblem> {
-        if !holds(place, place.name(), before)? {
+    fn replace_by_rename(
+        &self,
+        place: &AnchoredPath,
+        before: &FileSnapshot,
+    ) -> Result<FileFingerprint, ChangeProblem> {
+        if !holds_snapshot(place, place.name(), before)? {
             return Err(ChangeProblem::Changed);
         }
-        let mark = self.mark()?;
+        let mark = self.fingerprint()?;
         sys::rename(place.dir(), self.temp, place.name())?;
         place.sync()?;
         Ok(mark)
     }
 
-    fn mark(&self) -> Result<Mark, ChangeProblem> {
-        Ok(Mark::of(&sys::fstat(self.fd.as_fd())?))
+    fn fingerprint(&self) -> Result<FileFingerprint, ChangeProblem> {
+        Ok(FileFingerprint::of(&sys::fstat(self.fd.as_fd())?))
     }
 
     /// No litter. The name may never have been given.
-    fn unlink_temporary(&self, place: &Place) {
-        let _ = remove(place.dir(), self.temp, AtFlags::empty());
+    fn unlink_temporary(&self, place: &AnchoredPath) {
+        let _ = unlink_with_retry(place.dir(), self.temp, AtFlags::empty());
     }
 }
 
 /// What replaces a file gets that file's mode later and must not be readable by more people until then.
-fn initial_mode(put: Put<'_>) -> Mode {
+fn initial_mode(put: ReplaceRequest<'_>) -> Mode {
     Mode::from_raw_mode(if put.before.is_some() { 0o600 } else { 0o666 })
 }
 
 /// Whether a name in the place's directory is a regular file with this version in it.
-fn holds(place: &Place, name: &OsStr, before: &Version) -> Result<bool, FileProblem> {
+fn holds_snapshot(place: &AnchoredPath, name: &OsStr, before: &FileSnapshot) -> Result<bool, FileProblem> {
     match open_regular_at(place.dir(), name) {
-        Ok(fd) => before.is_in(fd),
-        Err(FileProblem::Missing | FileProblem::Moved | FileProblem::IsDirectory | FileProblem::Special) => {
-            Ok(false)
-        }
+        Ok(fd) => before.is_content_of(fd),
+        Err(
+            FileProblem::Missing
+            | FileProblem::SymlinkOnPath
+            | FileProblem::IsDirectory
+            | FileProblem::Special,
+        ) => Ok(false),
         Err(problem) => Err(problem),
     }
 }
 
 /// A rename does not ask whether the file itself may be written to. People who took the right away meant it.
-fn may_write(place: &Place) -> Result<(), ChangeProblem> {
+fn check_writable(place: &AnchoredPath) -> Result<(), ChangeProblem> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     match sys::openat(place.dir(), place.name(), flags, Mode::empty()) {
         Ok(_) | Err(Errno::TXTBSY) => Ok(()),
@@ -344,7 +363,7 @@ fn copy_metadata(old: &OwnedFd, new: &OwnedFd) -> Result<(), ChangeProblem> {
     Ok(())
 }
 
-fn stranded(temp: &OsStr, error: Errno) -> ChangeProblem {
+fn rollback_problem(temp: &OsStr, error: Errno) -> ChangeProblem {
     let temp = temp.display();
     ChangeProblem::File(FileProblem::Other(format!(
         "the change could not be taken back ({error}); the former content is beside it in `{temp}`"
@@ -354,13 +373,18 @@ fn stranded(temp: &OsStr, error: Errno) -> ChangeProblem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::read_at;
+    use crate::files::read_snapshot;
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
     use toolgate_proto::AbsPath;
 
-    fn put_now(place: &mut Place, before: Option<&Version>, content: &[u8]) -> Result<Mark, ChangeProblem> {
-        put(place, Put { before, content, mode: None, temp: &temporary_name() }, || Ok(())).1
+    fn put_now(
+        place: &mut AnchoredPath,
+        before: Option<&FileSnapshot>,
+        content: &[u8],
+    ) -> Result<FileFingerprint, ChangeProblem> {
+        put_content(place, ReplaceRequest { before, content, mode: None, temp: &temporary_name() }, || Ok(()))
+            .1
     }
 
     /// Reads a file, lets somebody else do something, and then tries to change it.
@@ -368,9 +392,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = AbsPath::new(dir.path().canonicalize().unwrap().join("f")).unwrap();
         std::fs::write(&path, "old content").unwrap();
-        let before = read_at(&path, 1000).unwrap().unwrap();
+        let before = read_snapshot(&path, 1000).unwrap().unwrap();
         others(path.as_path());
-        let mut place = Place::find(&path).unwrap();
+        let mut place = AnchoredPath::open_parent(&path).unwrap();
         let made = put_now(&mut place, Some(&before), b"new content");
         assert_eq!(made.map(|_| "made"), expected);
         assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), left);
@@ -402,7 +426,7 @@ mod tests {
                 std::fs::remove_file(path).unwrap();
                 symlink(path.with_extension("target"), path).unwrap();
             },
-            Err(ChangeProblem::File(FileProblem::Moved)),
+            Err(ChangeProblem::File(FileProblem::SymlinkOnPath)),
             "elsewhere",
         );
         check(
@@ -442,8 +466,8 @@ mod tests {
         std::fs::write(&path, "old").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
         rustix::fs::setxattr(path.as_path(), "user.note", b"kept", rustix::fs::XattrFlags::empty()).unwrap();
-        let before = read_at(&path, 1000).unwrap();
-        put_now(&mut Place::find(&path).unwrap(), before.as_ref(), b"new").unwrap();
+        let before = read_snapshot(&path, 1000).unwrap();
+        put_now(&mut AnchoredPath::open_parent(&path).unwrap(), before.as_ref(), b"new").unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o751);
         let mut value = [0; 16];
         let got = rustix::fs::getxattr(path.as_path(), "user.note", &mut value).unwrap();
@@ -455,7 +479,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = AbsPath::new(dir.path().canonicalize().unwrap().join("f")).unwrap();
         std::fs::write(&path, "theirs").unwrap();
-        let made = put_now(&mut Place::make(&path).unwrap(), None, b"ours");
+        let made = put_now(&mut AnchoredPath::create_parents(&path).unwrap(), None, b"ours");
         assert_eq!(made.unwrap_err(), ChangeProblem::Changed);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
     }

@@ -3,59 +3,68 @@
 //! Two things are added to rustix: a call that a signal interrupted is made again, and tests can make any of them
 //! fail (see [`faults`](super::faults)).
 
-use super::faults::{self, Go};
+use super::faults::{self, SyscallBehavior};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat, XattrFlags};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-type Result<T> = std::result::Result<T, Errno>;
+type SyscallResult<T> = std::result::Result<T, Errno>;
 
-fn again<T>(call: &'static str, mut work: impl FnMut(Go) -> Result<T>) -> Result<T> {
+fn retry_on_interrupt<T>(
+    call: &'static str,
+    mut work: impl FnMut(SyscallBehavior) -> SyscallResult<T>,
+) -> SyscallResult<T> {
     loop {
-        match faults::point(call).and_then(&mut work) {
+        match faults::check_fault_point(call).and_then(&mut work) {
             Err(Errno::INTR) => {}
             done => return done,
         }
     }
 }
 
-pub(crate) fn openat2(path: &Path, flags: OFlags, resolve: ResolveFlags) -> Result<OwnedFd> {
-    again("openat2", |_| rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve))
+pub(crate) fn openat2(path: &Path, flags: OFlags, resolve: ResolveFlags) -> SyscallResult<OwnedFd> {
+    retry_on_interrupt("openat2", |_| rustix::fs::openat2(CWD, path, flags, Mode::empty(), resolve))
 }
 
-pub(crate) fn openat(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
-    again("openat", |_| rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, mode))
+pub(crate) fn openat(dir: BorrowedFd<'_>, name: &OsStr, flags: OFlags, mode: Mode) -> SyscallResult<OwnedFd> {
+    retry_on_interrupt("openat", |_| rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, mode))
 }
 
-pub(crate) fn fstat(fd: BorrowedFd<'_>) -> Result<Stat> {
-    again("fstat", |_| rustix::fs::fstat(fd))
+pub(crate) fn fstat(fd: BorrowedFd<'_>) -> SyscallResult<Stat> {
+    retry_on_interrupt("fstat", |_| rustix::fs::fstat(fd))
 }
 
-pub(crate) fn mkdirat(dir: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> Result<()> {
-    again("mkdirat", |_| rustix::fs::mkdirat(dir, name, mode))
+pub(crate) fn mkdirat(dir: BorrowedFd<'_>, name: &OsStr, mode: Mode) -> SyscallResult<()> {
+    retry_on_interrupt("mkdirat", |_| rustix::fs::mkdirat(dir, name, mode))
 }
 
-pub(crate) fn unlinkat(dir: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> Result<()> {
-    again("unlinkat", |_| rustix::fs::unlinkat(dir, name, flags))
+pub(crate) fn unlinkat(dir: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> SyscallResult<()> {
+    retry_on_interrupt("unlinkat", |_| rustix::fs::unlinkat(dir, name, flags))
 }
 
-pub(crate) fn exchange(dir: BorrowedFd<'_>, one: &OsStr, other: &OsStr) -> Result<()> {
-    again("renameat2", |_| rustix::fs::renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE))
+pub(crate) fn rename_exchange(dir: BorrowedFd<'_>, one: &OsStr, other: &OsStr) -> SyscallResult<()> {
+    retry_on_interrupt("renameat2", |_| {
+        rustix::fs::renameat_with(dir, one, dir, other, RenameFlags::EXCHANGE)
+    })
 }
 
-pub(crate) fn rename(dir: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<()> {
-    again("renameat", |_| rustix::fs::renameat(dir, from, dir, to))
+pub(crate) fn rename(dir: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> SyscallResult<()> {
+    retry_on_interrupt("renameat", |_| rustix::fs::renameat(dir, from, dir, to))
 }
 
-pub(crate) fn rename_noreplace(dir: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<()> {
-    again("renameat2", |_| rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE))
+pub(crate) fn rename_noreplace(dir: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> SyscallResult<()> {
+    retry_on_interrupt("renameat2", |_| rustix::fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE))
 }
 
 /// Gives a file without a name one. By the descriptor alone where the kernel lets us, else by way of `/proc`.
-pub(crate) fn link_unnamed_file(file: BorrowedFd<'_>, dir: BorrowedFd<'_>, name: &OsStr) -> Result<()> {
-    again("linkat", |_| match rustix::fs::linkat(file, "", dir, name, AtFlags::EMPTY_PATH) {
+pub(crate) fn link_unnamed_file(
+    file: BorrowedFd<'_>,
+    dir: BorrowedFd<'_>,
+    name: &OsStr,
+) -> SyscallResult<()> {
+    retry_on_interrupt("linkat", |_| match rustix::fs::linkat(file, "", dir, name, AtFlags::EMPTY_PATH) {
         Err(Errno::NOENT | Errno::PERM) => {
             let own = format!("/proc/self/fd/{}", file.as_raw_fd());
             rustix::fs::linkat(CWD, own, dir, name, AtFlags::SYMLINK_FOLLOW)
@@ -64,52 +73,57 @@ pub(crate) fn link_unnamed_file(file: BorrowedFd<'_>, dir: BorrowedFd<'_>, name:
     })
 }
 
-pub(crate) fn fsync(fd: BorrowedFd<'_>) -> Result<()> {
-    again("fsync", |_| rustix::fs::fsync(fd))
+pub(crate) fn fsync(fd: BorrowedFd<'_>) -> SyscallResult<()> {
+    retry_on_interrupt("fsync", |_| rustix::fs::fsync(fd))
 }
 
-pub(crate) fn fchmod(fd: BorrowedFd<'_>, mode: Mode) -> Result<()> {
-    again("fchmod", |_| rustix::fs::fchmod(fd, mode))
+pub(crate) fn fchmod(fd: BorrowedFd<'_>, mode: Mode) -> SyscallResult<()> {
+    retry_on_interrupt("fchmod", |_| rustix::fs::fchmod(fd, mode))
 }
 
-pub(crate) fn fchown(fd: BorrowedFd<'_>, uid: u32, gid: u32) -> Result<()> {
+pub(crate) fn fchown(fd: BorrowedFd<'_>, uid: u32, gid: u32) -> SyscallResult<()> {
     let (uid, gid) = (rustix::fs::Uid::from_raw(uid), rustix::fs::Gid::from_raw(gid));
-    again("fchown", |_| rustix::fs::fchown(fd, Some(uid), Some(gid)))
+    retry_on_interrupt("fchown", |_| rustix::fs::fchown(fd, Some(uid), Some(gid)))
 }
 
-pub(crate) fn list_xattrs(fd: BorrowedFd<'_>) -> Result<Vec<u8>> {
+pub(crate) fn list_xattrs(fd: BorrowedFd<'_>) -> SyscallResult<Vec<u8>> {
     let mut names = vec![0; 4096];
-    let got = again("flistxattr", |_| rustix::fs::flistxattr(fd, &mut names))?;
+    let got = retry_on_interrupt("flistxattr", |_| rustix::fs::flistxattr(fd, &mut names))?;
     names.truncate(got);
     Ok(names)
 }
 
-pub(crate) fn get_xattr(fd: BorrowedFd<'_>, name: &CStr) -> Result<Vec<u8>> {
+pub(crate) fn get_xattr(fd: BorrowedFd<'_>, name: &CStr) -> SyscallResult<Vec<u8>> {
     let mut value = vec![0; 65_536];
-    let got = again("fgetxattr", |_| rustix::fs::fgetxattr(fd, name, &mut value))?;
+    let got = retry_on_interrupt("fgetxattr", |_| rustix::fs::fgetxattr(fd, name, &mut value))?;
     value.truncate(got);
     Ok(value)
 }
 
-pub(crate) fn set_xattr(fd: BorrowedFd<'_>, name: &CStr, value: &[u8]) -> Result<()> {
-    again("fsetxattr", |_| rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty()))
+pub(crate) fn set_xattr(fd: BorrowedFd<'_>, name: &CStr, value: &[u8]) -> SyscallResult<()> {
+    retry_on_interrupt("fsetxattr", |_| rustix::fs::fsetxattr(fd, name, value, XattrFlags::empty()))
 }
 
-pub(crate) fn flock(fd: BorrowedFd<'_>, operation: FlockOperation) -> Result<()> {
-    again("flock", |_| rustix::fs::flock(fd, operation))
+pub(crate) fn flock(fd: BorrowedFd<'_>, operation: FlockOperation) -> SyscallResult<()> {
+    retry_on_interrupt("flock", |_| rustix::fs::flock(fd, operation))
 }
 
-pub(crate) fn ftruncate(fd: BorrowedFd<'_>, bytes: u64) -> Result<()> {
-    again("ftruncate", |_| rustix::fs::ftruncate(fd, bytes))
+pub(crate) fn ftruncate(fd: BorrowedFd<'_>, bytes: u64) -> SyscallResult<()> {
+    retry_on_interrupt("ftruncate", |_| rustix::fs::ftruncate(fd, bytes))
 }
 
 /// Reads from the start to the end, or until more than `most` bytes have come.
-pub(crate) fn read_all(fd: BorrowedFd<'_>, expected: u64, most: u64) -> Result<Vec<u8>> {
-    read_from(fd, 0, expected, most)
+pub(crate) fn read_all(fd: BorrowedFd<'_>, expected: u64, most: u64) -> SyscallResult<Vec<u8>> {
+    read_from_offset(fd, 0, expected, most)
 }
 
 /// The same from another place.
-pub(crate) fn read_from(fd: BorrowedFd<'_>, start: u64, expected: u64, most: u64) -> Result<Vec<u8>> {
+pub(crate) fn read_from_offset(
+    fd: BorrowedFd<'_>,
+    start: u64,
+    expected: u64,
+    most: u64,
+) -> SyscallResult<Vec<u8>> {
     let roomy = usize::try_from(expected.min(most)).unwrap_or(0).saturating_add(1);
     let mut bytes: Vec<u8> = Vec::with_capacity(roomy);
     loop {
@@ -117,7 +131,9 @@ pub(crate) fn read_from(fd: BorrowedFd<'_>, start: u64, expected: u64, most: u64
             bytes.reserve(bytes.len().max(4096));
         }
         let at = start + bytes.len() as u64;
-        let got = again("read", |_| rustix::io::pread(fd, rustix::buffer::spare_capacity(&mut bytes), at))?;
+        let got = retry_on_interrupt("read", |_| {
+            rustix::io::pread(fd, rustix::buffer::spare_capacity(&mut bytes), at)
+        })?;
         if got == 0 || bytes.len() as u64 > most {
             return Ok(bytes);
         }
@@ -125,12 +141,12 @@ pub(crate) fn read_from(fd: BorrowedFd<'_>, start: u64, expected: u64, most: u64
 }
 
 /// Writes all of it, however little the system takes at a time.
-pub(crate) fn write_all(fd: impl AsFd, mut bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_all(fd: impl AsFd, mut bytes: &[u8]) -> SyscallResult<()> {
     while !bytes.is_empty() {
-        let took = again("write", |go| {
+        let took = retry_on_interrupt("write", |go| {
             let part = match go {
-                Go::On => bytes,
-                Go::Short => bytes.get(..bytes.len().div_ceil(2)).unwrap_or(bytes),
+                SyscallBehavior::Normal => bytes,
+                SyscallBehavior::ShortWrite => bytes.get(..bytes.len().div_ceil(2)).unwrap_or(bytes),
             };
             rustix::io::write(fd.as_fd(), part)
         })?;

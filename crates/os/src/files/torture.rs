@@ -3,12 +3,12 @@
 //! After that a file is wholly old or wholly new, agrees with what the caller was told, nothing temporary is left,
 //! and the journal opens.
 
-use super::faults::{Fault, Plan, with};
-use super::{Access, Files, Reach};
-use crate::{Among, How, Journal, JournalLimits, UndoSelector};
+use super::faults::{FaultPlan, InjectedFault, with_fault_plan};
+use super::{GrantedAccess, GrantedFiles, PathGrant};
+use crate::{ConflictHandling, Journal, JournalLimits, UndoFilter, UndoSelector};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use toolgate_proto::{AbsPath, Scope, SessionId};
+use toolgate_proto::{AbsPath, PathScope, SessionId};
 
 /// A fresh directory, in memory where there is such a place: it is the order of calls that is tried here, and thousands
 /// of them would otherwise wait for a disk.
@@ -17,12 +17,12 @@ pub(crate) fn scratch() -> tempfile::TempDir {
 }
 
 /// A directory of files and a journal, in a fresh place.
-pub(crate) struct World {
+pub(crate) struct FaultTestFixture {
     pub(crate) top: AbsPath,
     pub(crate) journal: Arc<Journal>,
 }
 
-impl World {
+impl FaultTestFixture {
     pub(crate) fn open(top: &Path) -> Self {
         let top = AbsPath::new(top.canonicalize().unwrap()).unwrap();
         std::fs::create_dir_all(top.join("ws")).unwrap();
@@ -34,11 +34,12 @@ impl World {
         self.top.join("ws").join(name)
     }
 
-    pub(crate) fn hands(&self, call: &str) -> Files {
+    pub(crate) fn hands(&self, call: &str) -> GrantedFiles {
         let ws = self.top.join("ws");
-        let reach = Reach { asked: ws.clone(), real: ws, scope: Scope::Tree, access: Access::Write };
+        let reach =
+            PathGrant { asked: ws.clone(), real: ws, scope: PathScope::Tree, access: GrantedAccess::Write };
         let recorder = self.journal.recorder(call.into(), SessionId::new("s"));
-        Files::new(vec![reach], vec![]).with_recorder(Some(recorder))
+        GrantedFiles::new(vec![reach], vec![]).with_recorder(Some(recorder))
     }
 
     /// One change as a tool would make it; `None` removes the file.
@@ -46,7 +47,7 @@ impl World {
         let files = self.hands(call);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime
-            .block_on(files.change(&self.path(name), move |held| {
+            .block_on(files.change_file(&self.path(name), move |held| {
                 let before = held.read(1 << 20).map_err(|problem| problem.to_string())?;
                 match (content, before) {
                     (Some(content), before) => held.put(before.as_ref(), content.as_bytes()),
@@ -66,17 +67,17 @@ impl World {
 
 type ExpectedContents = [Option<&'static str>; 3];
 
-struct Scenario {
+struct FaultScenario {
     name: &'static str,
-    prepare: fn(&World),
-    act: fn(&World) -> Result<(), String>,
+    prepare: fn(&FaultTestFixture),
+    act: fn(&FaultTestFixture) -> Result<(), String>,
     before: ExpectedContents,
     after: ExpectedContents,
 }
 
 const NAMES: [&str; 3] = ["a", "deep/er/b", "c"];
 
-fn three_changes(world: &World) {
+fn three_changes(world: &FaultTestFixture) {
     std::fs::write(world.path("a"), "old a").unwrap();
     std::fs::write(world.path("c"), "old c").unwrap();
     world.change("one", "a", Some("new a")).unwrap();
@@ -84,15 +85,15 @@ fn three_changes(world: &World) {
     world.change("one", "c", None).unwrap();
 }
 
-const SCENARIOS: [Scenario; 5] = [
-    Scenario {
+const SCENARIOS: [FaultScenario; 5] = [
+    FaultScenario {
         name: "create",
         prepare: |_| {},
         act: |world| world.change("one", "deep/er/b", Some("new b")),
         before: [None, None, None],
         after: [None, Some("new b"), None],
     },
-    Scenario {
+    FaultScenario {
         name: "replace",
         prepare: |world| {
             std::fs::write(world.path("a"), "old a").unwrap();
@@ -103,31 +104,33 @@ const SCENARIOS: [Scenario; 5] = [
         before: [Some("old a"), None, None],
         after: [Some("new a"), None, None],
     },
-    Scenario {
+    FaultScenario {
         name: "delete",
         prepare: |world| std::fs::write(world.path("c"), "old c").unwrap(),
         act: |world| world.change("one", "c", None),
         before: [None, None, Some("old c")],
         after: [None, None, None],
     },
-    Scenario {
+    FaultScenario {
         name: "undo",
         prepare: three_changes,
         act: |world| {
-            let moved = world.journal.undo(&UndoSelector::Last(Among::default()), How::Careful);
+            let moved =
+                world.journal.undo(&UndoSelector::Last(UndoFilter::default()), ConflictHandling::Refuse);
             moved.map(drop).map_err(|problem| problem.to_string())
         },
         before: [Some("new a"), Some("new b"), None],
         after: [Some("old a"), None, Some("old c")],
     },
-    Scenario {
+    FaultScenario {
         name: "redo",
         prepare: |world| {
             three_changes(world);
-            world.journal.undo(&UndoSelector::Last(Among::default()), How::Careful).unwrap();
+            world.journal.undo(&UndoSelector::Last(UndoFilter::default()), ConflictHandling::Refuse).unwrap();
         },
         act: |world| {
-            let moved = world.journal.redo(&UndoSelector::Last(Among::default()), How::Careful);
+            let moved =
+                world.journal.redo(&UndoSelector::Last(UndoFilter::default()), ConflictHandling::Refuse);
             moved.map(drop).map_err(|problem| problem.to_string())
         },
         before: [Some("old a"), None, Some("old c")],
@@ -149,16 +152,16 @@ fn litter(top: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn contents(world: &World) -> [Option<String>; 3] {
+fn contents(world: &FaultTestFixture) -> [Option<String>; 3] {
     NAMES.map(|name| world.text(name))
 }
 
-fn count_points(scenario: &Scenario) -> Vec<&'static str> {
+fn count_points(scenario: &FaultScenario) -> Vec<&'static str> {
     let dir = scratch();
-    let world = World::open(dir.path());
+    let world = FaultTestFixture::open(dir.path());
     (scenario.prepare)(&world);
-    let plan = Plan::new(usize::MAX, Fault::Nothing);
-    with(&plan, || (scenario.act)(&world)).unwrap();
+    let plan = FaultPlan::new(usize::MAX, InjectedFault::Nothing);
+    with_fault_plan(&plan, || (scenario.act)(&world)).unwrap();
     assert_eq!(contents(&world), scenario.after.map(|text| text.map(str::to_owned)), "{}", scenario.name);
     plan.calls()
 }
@@ -167,10 +170,10 @@ fn count_points(scenario: &Scenario) -> Vec<&'static str> {
 fn each_failing_call_leaves_the_old_or_the_new_and_no_litter() {
     use rustix::io::Errno;
     let faults = [Errno::NOSPC, Errno::IO, Errno::ACCESS, Errno::INTR]
-        .map(|errno| Fault::Errno(errno.raw_os_error()))
+        .map(|errno| InjectedFault::Errno(errno.raw_os_error()))
         .into_iter()
-        .chain([Fault::Short]);
-    let faults: Vec<Fault> = faults.collect();
+        .chain([InjectedFault::ShortWrite]);
+    let faults: Vec<InjectedFault> = faults.collect();
     let mut total = 0;
     for scenario in &SCENARIOS {
         let calls = count_points(scenario);
@@ -185,25 +188,25 @@ fn each_failing_call_leaves_the_old_or_the_new_and_no_litter() {
     println!("{total} faults");
 }
 
-fn check_fault(scenario: &Scenario, at: usize, call: &str, fault: Fault) {
+fn check_fault(scenario: &FaultScenario, at: usize, call: &str, fault: InjectedFault) {
     let told = format!("{}: {fault:?} at {at} ({call})", scenario.name);
     let dir = scratch();
-    let world = World::open(dir.path());
+    let world = FaultTestFixture::open(dir.path());
     (scenario.prepare)(&world);
-    let result = with(&Plan::new(at, fault), || (scenario.act)(&world));
+    let result = with_fault_plan(&FaultPlan::new(at, fault), || (scenario.act)(&world));
     let expected = if result.is_ok() { scenario.after } else { scenario.before };
     assert_eq!(contents(&world), expected.map(|text| text.map(str::to_owned)), "{told}: {result:?}");
     assert_eq!(litter(world.top.as_path()), Vec::<PathBuf>::new(), "{told}");
     if scenario.name == "create" && result.is_err() {
         assert!(!world.path("deep").as_path().exists(), "{told}: directories made for nothing stay");
     }
-    if matches!(fault, Fault::Short | Fault::Errno(4)) {
+    if matches!(fault, InjectedFault::ShortWrite | InjectedFault::Errno(4)) {
         assert_eq!(result, Ok(()), "{told}: an interruption is no failure");
     }
     // The journal opens, and what it says agrees with the files: undo brings the old content back, or there is none.
     drop(world.journal);
     let journal = Journal::open(&world.top.join("state"), JournalLimits::default()).unwrap();
-    let done = journal.list().unwrap().iter().any(|change| change.state == crate::State::Done);
+    let done = journal.list().unwrap().iter().any(|change| change.state == crate::ChangeState::Done);
     let anything = match scenario.name {
         "undo" => expected == scenario.before,
         _ => expected == scenario.after,
@@ -217,7 +220,7 @@ fn a_kill_before_each_call_leaves_the_old_or_the_new_and_no_litter() {
     for (index, scenario) in SCENARIOS.iter().enumerate() {
         for at in 0.. {
             let dir = scratch();
-            (scenario.prepare)(&World::open(dir.path()));
+            (scenario.prepare)(&FaultTestFixture::open(dir.path()));
             let status = std::process::Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "files::torture::dies_when_told_to", "--nocapture"])
                 .env("TORTURE", format!("{index} {at} {}", dir.path().display()))
@@ -230,7 +233,7 @@ fn a_kill_before_each_call_leaves_the_old_or_the_new_and_no_litter() {
                 break;
             }
             total += 1;
-            let world = World::open(dir.path());
+            let world = FaultTestFixture::open(dir.path());
             let now = contents(&world);
             for (file, name) in NAMES.iter().enumerate() {
                 let either = [scenario.before[file], scenario.after[file]];
@@ -249,7 +252,7 @@ fn a_kill_before_each_call_leaves_the_old_or_the_new_and_no_litter() {
 }
 
 /// After a crash the same request can be made again, and then everything is new.
-fn finish_after_crash(scenario: &Scenario, world: &World, at: usize) {
+fn finish_after_crash(scenario: &FaultScenario, world: &FaultTestFixture, at: usize) {
     let again = (scenario.act)(world);
     let goal = scenario.after.map(|text| text.map(str::to_owned));
     assert!(contents(world) == goal, "{} at {at}: {again:?}, {:?}", scenario.name, contents(world));
@@ -262,6 +265,6 @@ fn dies_when_told_to() {
     let mut words = told.splitn(3, ' ');
     let scenario = &SCENARIOS[words.next().unwrap().parse::<usize>().unwrap()];
     let at = words.next().unwrap().parse().unwrap();
-    let world = World::open(Path::new(words.next().unwrap()));
-    let _ = with(&Plan::new(at, Fault::Kill), || (scenario.act)(&world));
+    let world = FaultTestFixture::open(Path::new(words.next().unwrap()));
+    let _ = with_fault_plan(&FaultPlan::new(at, InjectedFault::Kill), || (scenario.act)(&world));
 }

@@ -1,7 +1,7 @@
 //! The lines of the journal.
 
-use super::{Change, Kept};
-use crate::files::Hash;
+use super::{ContentDescriptor, JournalChange};
+use crate::files::ContentHash;
 use serde::{Deserialize, Serialize};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,7 +10,7 @@ use toolgate_proto::{AbsPath, CallId, SessionId};
 /// What became of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ChangeState {
     /// Announced. Only a crash leaves it so.
     Begun,
     /// Made.
@@ -24,7 +24,7 @@ pub enum State {
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
-pub(super) enum Line {
+pub(super) enum JournalLine {
     /// A change is about to be made.
     Begin {
         id: u64,
@@ -40,7 +40,7 @@ pub(super) enum Line {
     Moving {
         ids: Vec<u64>,
         /// What they will be afterwards.
-        to: State,
+        to: ChangeState,
         /// What the file will hold then.
         target: Option<String>,
         temp: JournalPath,
@@ -53,7 +53,7 @@ pub(super) enum Line {
     /// So it is.
     State {
         ids: Vec<u64>,
-        state: State,
+        state: ChangeState,
         /// When the undo or redo began that made it so; 0 where none did.
         #[serde(default, skip_serializing_if = "is_zero")]
         at: u64,
@@ -104,27 +104,27 @@ pub(super) struct JournalContent {
     stored: bool,
 }
 
-impl From<Kept> for JournalContent {
-    fn from(kept: Kept) -> Self {
+impl From<ContentDescriptor> for JournalContent {
+    fn from(kept: ContentDescriptor) -> Self {
         Self { blake3: kept.hash.to_string(), bytes: kept.bytes, mode: kept.mode, stored: kept.stored }
     }
 }
 
 impl JournalContent {
-    fn read(&self) -> Option<Kept> {
-        let hash = Hash::from_hex(&self.blake3)?;
-        Some(Kept { hash, bytes: self.bytes, mode: self.mode, stored: self.stored })
+    fn parse(&self) -> Option<ContentDescriptor> {
+        let hash = ContentHash::from_hex(&self.blake3)?;
+        Some(ContentDescriptor { hash, bytes: self.bytes, mode: self.mode, stored: self.stored })
     }
 }
 
 /// A change as a line told it, with the temporary name it used. `None` where the line makes no sense.
-pub(super) fn parse_begin(line: &Line) -> Option<(Change, OsString)> {
-    let Line::Begin { id, call, session, at, path, before, after, temp } = line else { return None };
+pub(super) fn parse_begin(line: &JournalLine) -> Option<(JournalChange, OsString)> {
+    let JournalLine::Begin { id, call, session, at, path, before, after, temp } = line else { return None };
     let read = |kept: &Option<JournalContent>| match kept {
-        Some(kept) => kept.read().map(Some),
+        Some(kept) => kept.parse().map(Some),
         None => Some(None),
     };
-    let change = Change {
+    let change = JournalChange {
         id: *id,
         call: call.clone(),
         session: session.clone(),
@@ -133,13 +133,13 @@ pub(super) fn parse_begin(line: &Line) -> Option<(Change, OsString)> {
         path: path.path()?,
         before: read(before)?,
         after: read(after)?,
-        state: State::Begun,
+        state: ChangeState::Begun,
     };
     Some((change, temp.name()))
 }
 
-pub(super) fn to_begin_line(change: &Change) -> Line {
-    Line::Begin {
+pub(super) fn to_begin_line(change: &JournalChange) -> JournalLine {
+    JournalLine::Begin {
         id: change.id,
         call: change.call.clone(),
         session: change.session.clone(),

@@ -14,19 +14,19 @@
 //! Whoever writes to it holds the lock; whoever is between the first and the last step of a change holds a shared
 //! lock on `live`, so that nobody takes a change under way for a crashed one.
 
-mod blobs;
-mod choose;
+mod blob_store;
+mod compress;
 mod line;
 mod log;
-mod pack;
 mod recover;
+mod select;
 mod undo;
 
-use crate::files::place::Place;
-use crate::files::{FileProblem, Hash, Version, sys};
-use blobs::BlobStore;
-use line::{JournalPath, Line};
-use log::{Book, Log};
+use crate::files::anchored_path::AnchoredPath;
+use crate::files::{ContentHash, FileProblem, FileSnapshot, sys};
+use blob_store::BlobStore;
+use line::{JournalLine, JournalPath};
+use log::{JournalIndex, JournalLog};
 use rustix::fs::FlockOperation;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,9 +34,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use toolgate_proto::{AbsPath, CallId, SessionId};
 
-pub use choose::{Among, UndoSelector};
-pub use line::State;
-pub use undo::{Conflict, FileRestore, How, Moved, Plan, UndoProblem};
+pub use line::ChangeState;
+pub use select::{UndoFilter, UndoSelector};
+pub use undo::{ConflictHandling, FileRestore, UndoConflict, UndoOutcome, UndoPlan, UndoProblem};
 
 /// How much the journal keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,9 +57,9 @@ impl Default for JournalLimits {
 
 /// Content that a change displaced or made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
+pub struct ContentDescriptor {
     /// Its hash.
-    pub hash: Hash,
+    pub hash: ContentHash,
     /// Its size.
     pub bytes: u64,
     /// The file's permission bits.
@@ -70,7 +70,7 @@ pub struct Kept {
 
 /// One change of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct JournalChange {
     /// Its number, ever rising.
     pub id: u64,
     /// The call that made it.
@@ -84,22 +84,22 @@ pub struct Change {
     /// The file, links resolved.
     pub path: AbsPath,
     /// What was there; `None` where the change created the file.
-    pub before: Option<Kept>,
+    pub before: Option<ContentDescriptor>,
     /// What came there; `None` where the change removed the file.
-    pub after: Option<Kept>,
+    pub after: Option<ContentDescriptor>,
     /// What became of it.
-    pub state: State,
+    pub state: ChangeState,
 }
 
 /// Whether a change can be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undo {
+pub enum UndoAvailability {
     /// Yes, as the journal's change of this number.
     Recorded(u64),
     /// No: the file was too large to be kept.
     TooLarge,
     /// No: there is no journal.
-    Off,
+    NoJournal,
 }
 
 /// The record of all changes. Cheap to share.
@@ -110,79 +110,82 @@ pub struct Journal {
     lock: OwnedFd,
     limits: JournalLimits,
     /// What was there has been read, and what a crash left is settled.
-    settled: AtomicBool,
+    recovered: AtomicBool,
     /// Somebody is about to compress what is stored as it is.
-    packing: AtomicBool,
+    compressing: AtomicBool,
     /// How many large contents this process has displaced.
-    large: AtomicU64,
-    inner: Mutex<Inner>,
+    large_contents: AtomicU64,
+    inner: Mutex<JournalState>,
 }
 
 #[derive(Debug)]
-struct Inner {
-    log: Log,
+struct JournalState {
+    log: JournalLog,
     blobs: BlobStore,
-    book: Book,
+    index: JournalIndex,
 }
 
 impl Journal {
     /// Opens or creates the journal in a directory, which is made private to the user, and settles what a crash left
     /// unsettled.
     pub fn open(dir: &AbsPath, limits: JournalLimits) -> Result<Self, FileProblem> {
-        let journal = Self::at(dir, limits)?;
+        let journal = Self::open_lazily(dir, limits)?;
         journal.recover_once()?;
         Ok(journal)
     }
 
     /// The same, but what is there is only read when it is first needed: most calls change nothing, and should not
     /// wait for a long memory.
-    pub fn at(dir: &AbsPath, limits: JournalLimits) -> Result<Self, FileProblem> {
-        let place = Place::make(&dir.join("journal"))?;
-        let dir = log::private_dir(place.dir(), OsStr::new("journal"))?;
+    pub fn open_lazily(dir: &AbsPath, limits: JournalLimits) -> Result<Self, FileProblem> {
+        let place = AnchoredPath::create_parents(&dir.join("journal"))?;
+        let dir = log::open_private_dir(place.dir(), OsStr::new("journal"))?;
         let lock = log::open_private_file(dir.as_fd(), OsStr::new("lock"))?;
-        let log = Log::open(dir.as_fd())?;
+        let log = JournalLog::open(dir.as_fd())?;
         let blobs = BlobStore::open(dir.as_fd())?;
-        let inner = Mutex::new(Inner { log, blobs, book: Book::default() });
+        let inner = Mutex::new(JournalState { log, blobs, index: JournalIndex::default() });
         Ok(Self {
             dir,
             lock,
             limits,
-            settled: AtomicBool::new(false),
-            packing: AtomicBool::new(false),
-            large: AtomicU64::new(0),
+            recovered: AtomicBool::new(false),
+            compressing: AtomicBool::new(false),
+            large_contents: AtomicU64::new(0),
             inner,
         })
     }
 
     fn recover_once(&self) -> Result<(), FileProblem> {
-        if !self.settled.load(Ordering::Acquire) {
+        if !self.recovered.load(Ordering::Acquire) {
             self.recover()?;
-            self.settled.store(true, Ordering::Release);
+            self.recovered.store(true, Ordering::Release);
         }
         Ok(())
     }
 
     /// Every change that is remembered, newest first.
-    pub fn list(&self) -> Result<Vec<Change>, FileProblem> {
-        self.locked(|inner| Ok(inner.book.changes.values().rev().cloned().collect()))
+    pub fn list(&self) -> Result<Vec<JournalChange>, FileProblem> {
+        self.with_lock(|inner| Ok(inner.index.changes.values().rev().cloned().collect()))
     }
 
     /// The stored content of a change.
-    pub fn content(&self, kept: &Kept) -> Result<Vec<u8>, FileProblem> {
-        self.locked(|inner| inner.blobs.load(kept))
+    pub fn content(&self, kept: &ContentDescriptor) -> Result<Vec<u8>, FileProblem> {
+        self.with_lock(|inner| inner.blobs.load(kept))
     }
 
     /// Does something while nobody else writes, knowing all that others wrote.
-    fn locked<T>(&self, work: impl FnOnce(&mut Inner) -> Result<T, FileProblem>) -> Result<T, FileProblem> {
+    fn with_lock<T>(
+        &self,
+        work: impl FnOnce(&mut JournalState) -> Result<T, FileProblem>,
+    ) -> Result<T, FileProblem> {
         self.recover_once()?;
         self.with_lock_unrecovered(work)
     }
 
     fn with_lock_unrecovered<T>(
         &self,
-        work: impl FnOnce(&mut Inner) -> Result<T, FileProblem>,
+        work: impl FnOnce(&mut JournalState) -> Result<T, FileProblem>,
     ) -> Result<T, FileProblem> {
-        let mut inner = self.inner();
+        let mut inner = self.lock_state();
         sys::flock(self.lock.as_fd(), FlockOperation::LockExclusive)?;
         let caught_up = inner.catch_up(self.dir.as_fd());
         let done = caught_up.and_then(|()| work(&mut inner));
@@ -194,15 +197,15 @@ impl Journal {
         Ok(out)
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn lock_state(&self) -> MutexGuard<'_, JournalState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says that a change is under way in this process, until the result is dropped.
-    fn live(&self) -> Result<Live, FileProblem> {
+    fn lock_in_progress(&self) -> Result<InProgressLock, FileProblem> {
         let live = log::open_private_file(self.dir.as_fd(), OsStr::new("live"))?;
         sys::flock(live.as_fd(), FlockOperation::LockShared)?;
-        Ok(Live(live))
+        Ok(InProgressLock(live))
     }
 
     /// What the undo of a session's or a call's changes is asked through.
@@ -211,15 +214,15 @@ impl Journal {
     }
 }
 
-impl Inner {
+impl JournalState {
     fn catch_up(&mut self, dir: std::os::fd::BorrowedFd<'_>) -> Result<(), FileProblem> {
-        let Self { log, book, .. } = self;
+        let Self { log, index: book, .. } = self;
         log.catch_up(dir, book)
     }
 
-    fn append(&mut self, line: Line) -> Result<(), FileProblem> {
+    fn append(&mut self, line: JournalLine) -> Result<(), FileProblem> {
         self.log.append(&line)?;
-        self.book.apply(line);
+        self.index.apply(line);
         Ok(())
     }
 }
@@ -227,9 +230,9 @@ impl Inner {
 /// A sign that a change is under way. Closing alone would not take it away while a process that is just being
 /// started still has a copy of the descriptor.
 #[derive(Debug)]
-struct Live(OwnedFd);
+struct InProgressLock(OwnedFd);
 
-impl Drop for Live {
+impl Drop for InProgressLock {
     fn drop(&mut self) {
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
     }
@@ -245,41 +248,42 @@ pub struct ChangeRecorder {
 
 /// A change about to be made.
 #[derive(Debug)]
-pub(crate) struct Draft<'a> {
+pub(crate) struct ProposedChange<'a> {
     pub(crate) path: &'a AbsPath,
-    pub(crate) before: Option<&'a Version>,
-    pub(crate) after: Option<Kept>,
+    pub(crate) before: Option<&'a FileSnapshot>,
+    pub(crate) after: Option<ContentDescriptor>,
     pub(crate) temp: &'a OsStr,
 }
 
 /// A change that was announced. It must be told how it ended.
 #[derive(Debug)]
 #[must_use = "an announced change must be ended"]
-pub(crate) struct Begun {
+pub(crate) struct PendingChange {
     journal: Arc<Journal>,
     id: u64,
-    undo: Undo,
+    undo: UndoAvailability,
     /// What was displaced is stored as it is, and should be compressed.
-    large: bool,
-    _live: Live,
+    is_large: bool,
+    _in_progress: InProgressLock,
 }
 
 impl ChangeRecorder {
     /// Keeps what will be displaced and announces the change.
-    pub(crate) fn begin(&self, draft: &Draft<'_>) -> Result<Begun, String> {
+    pub(crate) fn begin(&self, draft: &ProposedChange<'_>) -> Result<PendingChange, String> {
         self.try_begin(draft).map_err(|problem| problem.to_string())
     }
 
-    fn try_begin(&self, draft: &Draft<'_>) -> Result<Begun, FileProblem> {
-        let live = self.journal.live()?;
-        let small = draft.before.is_none_or(|before| before.mark.bytes <= self.journal.limits.file_bytes);
-        let id = self.journal.locked(|inner| {
+    fn try_begin(&self, draft: &ProposedChange<'_>) -> Result<PendingChange, FileProblem> {
+        let live = self.journal.lock_in_progress()?;
+        let small =
+            draft.before.is_none_or(|before| before.fingerprint.bytes <= self.journal.limits.file_bytes);
+        let id = self.journal.with_lock(|inner| {
             let before = match draft.before {
-                Some(before) => Some(inner.blobs.keep(before, small)?),
+                Some(before) => Some(inner.blobs.store(before, small)?),
                 None => None,
             };
-            let id = inner.book.next_id();
-            inner.append(Line::Begin {
+            let id = inner.index.next_id();
+            inner.append(JournalLine::Begin {
                 id,
                 call: self.call.clone(),
                 session: self.session.clone(),
@@ -291,23 +295,30 @@ impl ChangeRecorder {
             })?;
             Ok(id)
         })?;
-        let undo = if small { Undo::Recorded(id) } else { Undo::TooLarge };
-        let large = small && draft.before.is_some_and(|before| blobs::is_large(&before.bytes));
-        Ok(Begun { journal: Arc::clone(&self.journal), id, undo, large, _live: live })
+        let undo = if small { UndoAvailability::Recorded(id) } else { UndoAvailability::TooLarge };
+        let large = small && draft.before.is_some_and(|before| blob_store::is_large(&before.bytes));
+        Ok(PendingChange {
+            journal: Arc::clone(&self.journal),
+            id,
+            undo,
+            is_large: large,
+            _in_progress: live,
+        })
     }
 }
 
-impl Begun {
+impl PendingChange {
     /// Writes down how it ended. If that fails, the next opening finds out by itself, so it is no reason to take
     /// back a change that was made.
-    pub(crate) fn end(self, made: bool) -> Undo {
-        let state = if made { State::Done } else { State::Failed };
+    pub(crate) fn end(self, made: bool) -> UndoAvailability {
+        let state = if made { ChangeState::Done } else { ChangeState::Failed };
         let journal = &self.journal;
-        let ended = journal.locked(|inner| inner.append(Line::State { ids: vec![self.id], state, at: 0 }));
+        let ended =
+            journal.with_lock(|inner| inner.append(JournalLine::State { ids: vec![self.id], state, at: 0 }));
         if ended.is_ok() {
             let _ = journal.evict_oldest();
         }
-        if self.large {
+        if self.is_large {
             journal.schedule_compression();
         }
         self.undo
@@ -319,23 +330,23 @@ impl Journal {
     fn evict_oldest(&self) -> Result<(), FileProblem> {
         let JournalLimits { total_bytes, changes, .. } = self.limits;
         {
-            let inner = self.inner();
-            if inner.blobs.bytes() <= total_bytes && inner.book.changes.len() <= changes {
+            let inner = self.lock_state();
+            if inner.blobs.total_bytes() <= total_bytes && inner.index.changes.len() <= changes {
                 return Ok(());
             }
         }
-        self.pack()?;
-        self.locked(|inner| {
-            let Inner { log, blobs, book } = inner;
-            let mut uses = book.uses();
+        self.compress_raw_blobs()?;
+        self.with_lock(|inner| {
+            let JournalState { log, blobs, index: book } = inner;
+            let mut uses = book.count_references();
             // What a crash or another process left behind, and nobody needs.
             blobs.retain(|hash| uses.contains_key(hash))?;
             // Some more than needed, so that it does not happen again at once.
-            while blobs.bytes() > total_bytes / 5 * 4 || book.changes.len() > changes / 5 * 4 {
+            while blobs.total_bytes() > total_bytes / 5 * 4 || book.changes.len() > changes / 5 * 4 {
                 let Some(oldest) = book.oldest_finished_id().and_then(|id| book.changes.remove(&id)) else {
                     break;
                 };
-                for hash in log::stored(&oldest) {
+                for hash in log::stored_hashes(&oldest) {
                     let left = uses.get(&hash).copied().unwrap_or(0).saturating_sub(1);
                     uses.insert(hash, left);
                     if left == 0 {

@@ -14,7 +14,7 @@ pub struct CaptureOptions {
     /// Bytes kept in memory from the end.
     pub tail: usize,
     /// Bytes after which the command is stopped.
-    pub most: u64,
+    pub max_bytes: u64,
     /// The file for long output. It is made when it is needed.
     pub file: AbsPath,
     /// Make the file at once, so that others can follow it.
@@ -22,8 +22,8 @@ pub struct CaptureOptions {
 }
 
 #[derive(Debug)]
-pub(super) struct Capture {
-    keeping: CaptureOptions,
+pub(super) struct OutputCapture {
+    options: CaptureOptions,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
@@ -34,7 +34,7 @@ pub(super) struct Capture {
 
 /// A view of what was written so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct OutputSnapshot {
     /// The first bytes.
     pub head: Vec<u8>,
     /// The last bytes, if not all of it is in `head`.
@@ -47,35 +47,41 @@ pub struct Written {
     pub problem: Option<String>,
 }
 
-impl Written {
+impl OutputSnapshot {
     /// Bytes that are neither in `head` nor in `tail`.
-    pub fn omitted(&self) -> u64 {
+    pub fn omitted_bytes(&self) -> u64 {
         self.total - (self.head.len() + self.tail.len()) as u64
     }
 }
 
-impl Capture {
+impl OutputCapture {
     pub(super) fn new(keeping: CaptureOptions) -> Self {
-        let mut capture =
-            Self { keeping, head: Vec::new(), tail: VecDeque::new(), total: 0, file: None, problem: None };
-        if capture.keeping.file_at_once {
-            capture.open();
+        let mut capture = Self {
+            options: keeping,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            total: 0,
+            file: None,
+            problem: None,
+        };
+        if capture.options.file_at_once {
+            capture.create_file();
         }
         capture
     }
 
     /// Takes what was read. Says whether the most was passed.
-    pub(super) fn take(&mut self, mut bytes: &[u8]) -> bool {
-        let room = self.keeping.most.saturating_sub(self.total);
+    pub(super) fn append(&mut self, mut bytes: &[u8]) -> bool {
+        let room = self.options.max_bytes.saturating_sub(self.total);
         let full = bytes.len() as u64 > room;
         if full {
             bytes = bytes.get(..usize::try_from(room).unwrap_or(usize::MAX)).unwrap_or(bytes);
         }
         self.total += bytes.len() as u64;
-        let to_head = bytes.len().min(self.keeping.head - self.head.len());
+        let to_head = bytes.len().min(self.options.head - self.head.len());
         let (first, rest) = bytes.split_at_checked(to_head).unwrap_or((bytes, &[]));
         if self.file.is_none() && self.problem.is_none() && !rest.is_empty() {
-            self.open();
+            self.create_file();
         }
         self.head.extend_from_slice(first);
         if let Some(file) = &mut self.file
@@ -84,12 +90,12 @@ impl Capture {
             self.problem = Some(error.to_string());
             self.file = None;
         }
-        if rest.len() >= self.keeping.tail {
+        if rest.len() >= self.options.tail {
             self.tail.clear();
-            let last = rest.len() - self.keeping.tail;
+            let last = rest.len() - self.options.tail;
             self.tail.extend(rest.get(last..).unwrap_or_default());
         } else {
-            let surplus = (self.tail.len() + rest.len()).saturating_sub(self.keeping.tail);
+            let surplus = (self.tail.len() + rest.len()).saturating_sub(self.options.tail);
             self.tail.drain(..surplus);
             self.tail.extend(rest);
         }
@@ -97,13 +103,13 @@ impl Capture {
     }
 
     /// Makes the file and puts what is known into it.
-    fn open(&mut self) {
+    fn create_file(&mut self) {
         let opened = OpenOptions::new()
             .create_new(true)
             .read(true)
             .write(true)
             .mode(0o600)
-            .open(self.keeping.file.as_path())
+            .open(self.options.file.as_path())
             .and_then(|mut file| file.write_all(&self.head).map(|()| file));
         match opened {
             Ok(file) => self.file = Some(file),
@@ -111,18 +117,18 @@ impl Capture {
         }
     }
 
-    pub(super) fn written(&self) -> Written {
-        Written {
+    pub(super) fn snapshot(&self) -> OutputSnapshot {
+        OutputSnapshot {
             head: self.head.clone(),
             tail: self.tail.iter().copied().collect(),
             total: self.total,
-            file: self.file.is_some().then(|| self.keeping.file.clone()),
+            file: self.file.is_some().then(|| self.options.file.clone()),
             problem: self.problem.clone(),
         }
     }
 
     /// Bytes from an offset on, at most so many: from the file, or from what is in memory.
-    pub(super) fn from(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+    pub(super) fn read_from(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
         if let Some(file) = &self.file {
             let left = usize::try_from(self.total.saturating_sub(offset)).unwrap_or(usize::MAX);
             let mut out = vec![0; left.min(most)];
@@ -143,7 +149,7 @@ mod tests {
 
     fn keeping(dir: &tempfile::TempDir, head: usize, tail: usize, most: u64) -> CaptureOptions {
         let file = AbsPath::new(dir.path().join("out")).unwrap();
-        CaptureOptions { head, tail, most, file, file_at_once: false }
+        CaptureOptions { head, tail, max_bytes: most, file, file_at_once: false }
     }
 
     proptest! {
@@ -155,15 +161,15 @@ mod tests {
         ) {
             let dir = tempfile::tempdir().unwrap();
             let all: Vec<u8> = chunks.concat();
-            let mut capture = Capture::new(keeping(&dir, head, tail, 10_000));
+            let mut capture = OutputCapture::new(keeping(&dir, head, tail, 10_000));
             for chunk in &chunks {
-                prop_assert!(!capture.take(chunk));
+                prop_assert!(!capture.append(chunk));
             }
-            let written = capture.written();
+            let written = capture.snapshot();
             prop_assert_eq!(written.total, all.len() as u64);
             prop_assert!(all.starts_with(&written.head));
             prop_assert!(all.ends_with(&written.tail));
-            prop_assert_eq!(capture.from(0, usize::MAX).unwrap(), all.clone());
+            prop_assert_eq!(capture.read_from(0, usize::MAX).unwrap(), all.clone());
             match &written.file {
                 Some(file) => prop_assert_eq!(std::fs::read(file).unwrap(), all),
                 None => prop_assert_eq!(written.head, all),
@@ -173,11 +179,11 @@ mod tests {
         #[test]
         fn the_most_is_never_passed(sizes in prop::collection::vec(0usize..60, 1..20), most in 0u64..200) {
             let dir = tempfile::tempdir().unwrap();
-            let mut capture = Capture::new(keeping(&dir, 20, 20, most));
+            let mut capture = OutputCapture::new(keeping(&dir, 20, 20, most));
             let mut sum = 0;
             for size in sizes {
                 sum += size as u64;
-                let full = capture.take(&vec![b'x'; size]);
+                let full = capture.append(&vec![b'x'; size]);
                 prop_assert!(capture.total <= most);
                 if sum > most {
                     prop_assert!(full || size == 0);

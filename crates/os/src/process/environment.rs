@@ -10,7 +10,7 @@ use std::ffi::CString;
 use toolgate_proto::{AbsPath, GitTerms, Refusal};
 
 /// Names that are let through without being asked for.
-const PASSED: &[&str] = &[
+const ALLOWED_VARIABLES: &[&str] = &[
     "PATH",
     "HOME",
     "USER",
@@ -95,7 +95,7 @@ const SECRET_WORDS: &[&str] =
     &["KEY", "KEYS", "AUTH", "PAT", "PWD", "PW", "PASS", "DSN", "SESSION", "JWT", "BEARER", "SALT"];
 
 /// Names that choose what code runs, whoever asks for them: only ever set, never passed on.
-const NEVER: &[&str] =
+const BLOCKED_VARIABLES: &[&str] =
     &["LD_*", "DYLD_*", "BASH_FUNC_*", "BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "PS4", "IFS", "GIT_*"];
 
 /// Whether git may run helpers that a repository chooses.
@@ -110,18 +110,22 @@ pub enum GitHelpers {
 
 /// The environment of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Environment {
+pub struct CommandEnvironment {
     entries: BTreeMap<String, String>,
     /// Names that were there and stay out.
     pub withheld: Vec<String>,
 }
 
-impl Environment {
+impl CommandEnvironment {
     /// Cuts an environment from another: what the list and the patterns let through, and what is set in so many words.
-    pub fn cut(from: &BTreeMap<String, String>, pass: &[String], set: &BTreeMap<String, String>) -> Self {
+    pub fn from_filtered(
+        from: &BTreeMap<String, String>,
+        pass: &[String],
+        set: &BTreeMap<String, String>,
+    ) -> Self {
         let mut out = Self::default();
         for (name, value) in from {
-            if passes(name, pass) {
+            if is_allowed_variable(name, pass) {
                 out.entries.insert(name.clone(), value.clone());
             } else {
                 out.withheld.push(name.clone());
@@ -149,7 +153,7 @@ impl Environment {
     }
 
     /// Points every name for a temporary directory there.
-    pub fn temporary(&mut self, dir: &AbsPath) {
+    pub fn set_temp_dir(&mut self, dir: &AbsPath) {
         for name in ["TMPDIR", "TMP", "TEMP"] {
             self.set(name, dir.to_string());
         }
@@ -162,7 +166,7 @@ impl Environment {
     /// # Errors
     /// Refuses where git was to be trusted to only read, and the repository leads outside the workspace or its
     /// configuration cannot be taken.
-    pub fn git(
+    pub fn restrict_git(
         &mut self,
         helpers: GitHelpers,
         terms: GitTerms,
@@ -172,7 +176,7 @@ impl Environment {
         if helpers == GitHelpers::On {
             return Ok(Vec::new());
         }
-        let setup = super::git::setup(terms, cwd, roots, &self.entries)?;
+        let setup = super::git::prepare_git(terms, cwd, roots, &self.entries)?;
         self.entries.extend(super::git::as_variables(&setup.settings));
         for (name, value) in setup.variables {
             self.set(&name, value);
@@ -200,15 +204,15 @@ impl Environment {
     }
 }
 
-fn passes(name: &str, pass: &[String]) -> bool {
-    if NEVER.iter().any(|pattern| matches(pattern, name)) {
+fn is_allowed_variable(name: &str, pass: &[String]) -> bool {
+    if BLOCKED_VARIABLES.iter().any(|pattern| matches_pattern(pattern, name)) {
         return false;
     }
     if pass.iter().any(|exact| exact == name) {
         return true;
     }
-    let listed = PASSED.contains(&name) || name.starts_with("LC_");
-    (listed || pass.iter().any(|pattern| matches(pattern, name))) && !is_secret_name(name)
+    let listed = ALLOWED_VARIABLES.contains(&name) || name.starts_with("LC_");
+    (listed || pass.iter().any(|pattern| matches_pattern(pattern, name))) && !is_secret_name(name)
 }
 
 /// Whether a name looks like that of a secret.
@@ -218,7 +222,7 @@ pub fn is_secret_name(name: &str) -> bool {
         || name.split('_').any(|word| SECRET_WORDS.contains(&word))
 }
 
-fn matches(pattern: &str, name: &str) -> bool {
+fn matches_pattern(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
         Some((before, after)) => {
@@ -234,7 +238,7 @@ mod tests {
     fn cut(names: &[&str], pass: &[&str]) -> Vec<String> {
         let from = names.iter().map(|name| ((*name).to_owned(), "v".to_owned())).collect();
         let pass: Vec<String> = pass.iter().map(|name| (*name).to_owned()).collect();
-        let cut = Environment::cut(&from, &pass, &BTreeMap::new());
+        let cut = CommandEnvironment::from_filtered(&from, &pass, &BTreeMap::new());
         names.iter().filter(|name| cut.get(name) == Some("v")).map(|name| (*name).to_owned()).collect()
     }
 
@@ -261,7 +265,7 @@ mod tests {
 
     #[test]
     fn the_list_itself_has_no_secrets_on_it() {
-        for name in PASSED {
+        for name in ALLOWED_VARIABLES {
             assert!(!is_secret_name(name), "{name}");
         }
     }

@@ -13,16 +13,16 @@
 //!
 //! The configuration may change between the question and the run; then the sandbox is what bounds git.
 
-mod chosen;
-mod layout;
 mod query;
+mod referenced_files;
+mod repository;
 
-pub use chosen::find_git_referenced_files;
-use layout::{Repository, canonical};
 use query::{
-    GitConfigEntry, MAX_CONFIG_BYTES, MAX_INDEX_BYTES, Query, find_git, parse_config_entries,
+    GitConfigEntry, GitQuery, MAX_CONFIG_BYTES, MAX_INDEX_BYTES, find_git, parse_config_entries,
     parse_submodules,
 };
+pub use referenced_files::find_git_referenced_files;
+use repository::{GitRepository, canonicalize};
 use std::collections::BTreeMap;
 use std::fs;
 use toolgate_proto::{AbsPath, Code, GitTerms, GitUse, Refusal};
@@ -40,7 +40,7 @@ const NO_FILE: &str = "/dev/null";
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
 const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
 
-const ALWAYS: [(&str, &str); 14] = [
+const BASE_SETTINGS: [(&str, &str); 14] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
@@ -71,7 +71,7 @@ const PARTIAL_READ_SETTINGS: &[(&str, &str)] = &[
 ];
 
 /// Set as well where git only reads.
-const READER: &[(&str, &str)] = &[
+const READ_ONLY_SETTINGS: &[(&str, &str)] = &[
     ("core.attributesFile", NO_FILE),
     ("core.excludesFile", NO_FILE),
     ("core.sshCommand", NO_PROGRAM),
@@ -108,7 +108,7 @@ const READ_ONLY_VARIABLES: &[(&str, &str)] = &[
 ];
 
 /// The user's own settings that keep their meaning where git only reads: they name no program and no file.
-const CARRIED: &[&str] = &[
+const PRESERVED_USER_SETTINGS: &[&str] = &[
     "advice.*",
     "blame.blankboundary",
     "blame.coloring",
@@ -170,20 +170,20 @@ pub(super) struct GitSetup {
 }
 
 /// How git is started in a directory, for what it does there.
-pub(super) fn setup(
+pub(super) fn prepare_git(
     terms: GitTerms,
     cwd: &AbsPath,
     roots: &[AbsPath],
     environment: &BTreeMap<String, String>,
 ) -> Result<GitSetup, Refusal> {
     match terms.usage {
-        GitUse::Absent => Ok(GitSetup { settings: unasked(cwd), ..GitSetup::default() }),
-        GitUse::Granted => Ok(granted(cwd, environment)),
+        GitUse::Absent => Ok(GitSetup { settings: read_settings_without_git(cwd), ..GitSetup::default() }),
+        GitUse::Granted => Ok(prepare_granted(cwd, environment)),
         GitUse::GrantedReads => {
-            Ok(reader(GitTerms { usage: GitUse::Reads, ..terms }, cwd, roots, environment)
-                .unwrap_or_else(|_| granted(cwd, environment)))
+            Ok(prepare_read_only(GitTerms { usage: GitUse::Reads, ..terms }, cwd, roots, environment)
+                .unwrap_or_else(|_| prepare_granted(cwd, environment)))
         }
-        GitUse::Mixed | GitUse::Reads => reader(terms, cwd, roots, environment).map_err(|why| {
+        GitUse::Mixed | GitUse::Reads => prepare_read_only(terms, cwd, roots, environment).map_err(|why| {
             let message = format!("git may not read here without being allowed to: {why}");
             Refusal::new(Code::ShellFailed, message)
                 .hint("add the directory to the workspace, or allow the command by a rule of its own")
@@ -192,33 +192,33 @@ pub(super) fn setup(
 }
 
 /// A rule or a person allowed git: the user's helpers stay, those of the repository go.
-fn granted(cwd: &AbsPath, environment: &BTreeMap<String, String>) -> GitSetup {
+fn prepare_granted(cwd: &AbsPath, environment: &BTreeMap<String, String>) -> GitSetup {
     let rows = find_git(environment.get("PATH").map_or("", String::as_str))
-        .and_then(|git| Query::start(&git, LIST, cwd, environment, ("", MAX_CONFIG_BYTES)))
-        .and_then(Query::finish)
+        .and_then(|git| GitQuery::start(&git, CONFIG_LIST_ARGS, cwd, environment, ("", MAX_CONFIG_BYTES)))
+        .and_then(GitQuery::finish)
         .and_then(|answer| parse_config_entries(&answer.output));
     let settings = match rows {
         Some(rows) => {
-            let mut settings = always();
-            settings.extend(neutralised(&rows, GitUse::Granted));
+            let mut settings = base_settings();
+            settings.extend(override_repository_settings(&rows, GitUse::Granted));
             settings
         }
-        None => unasked(cwd),
+        None => read_settings_without_git(cwd),
     };
     GitSetup { settings, ..GitSetup::default() }
 }
 
-const LIST: &[&str] = &["config", "-z", "--list", "--includes", "--show-scope", "--show-origin"];
+const CONFIG_LIST_ARGS: &[&str] = &["config", "-z", "--list", "--includes", "--show-scope", "--show-origin"];
 
-fn reader(
+fn prepare_read_only(
     terms: GitTerms,
     cwd: &AbsPath,
     roots: &[AbsPath],
     environment: &BTreeMap<String, String>,
 ) -> Result<GitSetup, String> {
-    let roots: Vec<AbsPath> = roots.iter().filter_map(|root| canonical(root.as_path())).collect();
-    let repository = Repository::discover(cwd)?;
-    if let Some(why) = repository.as_ref().and_then(|repository| repository.objection(&roots)) {
+    let roots: Vec<AbsPath> = roots.iter().filter_map(|root| canonicalize(root.as_path())).collect();
+    let repository = GitRepository::discover(cwd)?;
+    if let Some(why) = repository.as_ref().and_then(|repository| repository.layout_problem(&roots)) {
         return Err(why);
     }
     let mut asking = environment.clone();
@@ -230,15 +230,15 @@ fn reader(
     }
     asking.insert("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned());
     // The question must not run what it asks about: git asks a file watcher before it looks into the index.
-    asking.extend(as_variables(&always()));
+    asking.extend(as_variables(&base_settings()));
     let git = find_git(environment.get("PATH").map_or("", String::as_str)).ok_or("there is no git")?;
     let ask = |args: &[&str], input: &str, max: u64| {
-        Query::start(&git, args, cwd, &asking, (input, max)).ok_or("git could not be started")
+        GitQuery::start(&git, args, cwd, &asking, (input, max)).ok_or("git could not be started")
     };
     // Both questions at once: each costs little more than the start of a process.
-    let listed = ask(LIST, "", MAX_CONFIG_BYTES)?;
+    let listed = ask(CONFIG_LIST_ARGS, "", MAX_CONFIG_BYTES)?;
     let submodules = match &repository {
-        Some(repository) => submodules(repository, &ask)?,
+        Some(repository) => list_submodules(repository, &ask)?,
         None => Vec::new(),
     };
     let listed = listed.finish().ok_or("its configuration takes too long to read, or is too large")?;
@@ -258,14 +258,15 @@ fn reader(
         }
     }
     let usage = terms.usage;
-    let mut out = GitSetup { settings: always(), ..GitSetup::default() };
+    let mut out = GitSetup { settings: base_settings(), ..GitSetup::default() };
     out.settings
         .extend(PARTIAL_READ_SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
-    out.settings.extend(neutralised(&rows, usage));
+    out.settings.extend(override_repository_settings(&rows, usage));
     out.variables.push(("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned()));
     if usage == GitUse::Reads {
-        out.settings.extend(READER.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
-        out.settings.extend(carried(&rows));
+        out.settings
+            .extend(READ_ONLY_SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        out.settings.extend(preserved_user_settings(&rows));
         let variables = READ_ONLY_VARIABLES.iter();
         out.variables.extend(variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         if let Some(ignored) = user_excludes(&rows, environment) {
@@ -283,7 +284,7 @@ fn reader(
                 out.settings.push(("safe.directory".to_owned(), repository.top.to_string()));
             }
         }
-        out.reads.extend(repository.outside(&roots));
+        out.reads.extend(repository.outside_paths(&roots));
     }
     if out.settings.len() > MAX_OVERRIDES {
         return Err("its configuration names too many programs".to_owned());
@@ -292,11 +293,11 @@ fn reader(
 }
 
 /// The names of the submodules: what `.gitmodules` says of them would otherwise make git look into them.
-fn submodules(
-    repository: &Repository,
-    ask: &impl Fn(&[&str], &str, u64) -> Result<Query, &'static str>,
+fn list_submodules(
+    repository: &GitRepository,
+    ask: &impl Fn(&[&str], &str, u64) -> Result<GitQuery, &'static str>,
 ) -> Result<Vec<String>, &'static str> {
-    const LONG: &str = "its `.gitmodules` takes too long to read, or is too large";
+    const TOO_LONG_MESSAGE: &str = "its `.gitmodules` takes too long to read, or is too large";
     let file = repository.top.join(".gitmodules");
     let list = |from: &[&str]| {
         ask(&[&["config", "-z", "--name-only", "--list"], from].concat(), "", MAX_CONFIG_BYTES)
@@ -309,7 +310,8 @@ fn submodules(
         vec![list(&["--file", &file.to_string()])?]
     } else {
         let names = ":.gitmodules\nHEAD:.gitmodules\n";
-        let kept = ask(&["cat-file", "--batch-check"], names, MAX_CONFIG_BYTES)?.finish().ok_or(LONG)?;
+        let kept =
+            ask(&["cat-file", "--batch-check"], names, MAX_CONFIG_BYTES)?.finish().ok_or(TOO_LONG_MESSAGE)?;
         if kept.output == b":.gitmodules missing\nHEAD:.gitmodules missing\n" {
             Vec::new()
         } else {
@@ -319,7 +321,7 @@ fn submodules(
     let mut names = Vec::new();
     for query in queries {
         // A file that git cannot read to its end still counts up to there.
-        let answer = query.finish().ok_or(LONG)?;
+        let answer = query.finish().ok_or(TOO_LONG_MESSAGE)?;
         names.extend(parse_submodules(&answer.output).ok_or("its `.gitmodules` is not text")?);
     }
     Ok(names)
@@ -335,12 +337,12 @@ pub(super) fn as_variables(settings: &[(String, String)]) -> Vec<(String, String
     out
 }
 
-fn always() -> Vec<(String, String)> {
-    ALWAYS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+fn base_settings() -> Vec<(String, String)> {
+    BASE_SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
 /// What a setting of the repository's is overridden with.
-enum Neutral {
+enum ConfigOverride {
     /// A value that runs and names nothing.
     Value(&'static str),
     /// The user's own file, or else none.
@@ -350,8 +352,8 @@ enum Neutral {
 }
 
 /// What takes the meaning from a setting that makes git run a program or read a file; `None` for all others.
-fn neutral(row: &GitConfigEntry) -> Option<Neutral> {
-    use Neutral::{UserFile, UserProgram, Value};
+fn find_override(row: &GitConfigEntry) -> Option<ConfigOverride> {
+    use ConfigOverride::{UserFile, UserProgram, Value};
     let named = row.subsection.is_some();
     Some(match (row.section.as_str(), named, row.variable.as_str()) {
         ("diff", false, "external") | ("diff", true, "command") => Value(BUILTIN_DIFF_COMMAND),
@@ -391,20 +393,23 @@ fn neutral(row: &GitConfigEntry) -> Option<Neutral> {
 }
 
 /// The overrides for what the repository chose.
-fn neutralised(rows: &[GitConfigEntry], usage: GitUse) -> Vec<(String, String)> {
+fn override_repository_settings(rows: &[GitConfigEntry], usage: GitUse) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> = Vec::new();
     for row in rows.iter().filter(|row| row.of_repository) {
         let key = row.key();
         if out.iter().any(|(known, _)| *known == key) {
             continue;
         }
-        match neutral(row) {
-            Some(Neutral::Value(value)) => out.push((key, value.to_owned())),
-            Some(Neutral::UserProgram(_)) if usage == GitUse::Reads => out.push((key, NO_PROGRAM.to_owned())),
-            Some(Neutral::UserFile) if usage == GitUse::Reads => out.push((key, NO_FILE.to_owned())),
-            Some(neutral @ (Neutral::UserProgram(_) | Neutral::UserFile)) => {
+        match find_override(row) {
+            Some(ConfigOverride::Value(value)) => out.push((key, value.to_owned())),
+            Some(ConfigOverride::UserProgram(_)) if usage == GitUse::Reads => {
+                out.push((key, NO_PROGRAM.to_owned()))
+            }
+            Some(ConfigOverride::UserFile) if usage == GitUse::Reads => out.push((key, NO_FILE.to_owned())),
+            Some(neutral @ (ConfigOverride::UserProgram(_) | ConfigOverride::UserFile)) => {
                 let own = rows.iter().rfind(|own| !own.of_repository && own.key() == key);
-                let otherwise = if let Neutral::UserProgram(program) = neutral { program } else { NO_FILE };
+                let otherwise =
+                    if let ConfigOverride::UserProgram(program) = neutral { program } else { NO_FILE };
                 out.push((key, own.map_or_else(|| otherwise.to_owned(), |own| own.value.clone())));
             }
             None => {}
@@ -414,9 +419,9 @@ fn neutralised(rows: &[GitConfigEntry], usage: GitUse) -> Vec<(String, String)> 
 }
 
 /// The user's settings that count where the repository says nothing of the same.
-fn carried(rows: &[GitConfigEntry]) -> Vec<(String, String)> {
+fn preserved_user_settings(rows: &[GitConfigEntry]) -> Vec<(String, String)> {
     let listed = |key: &str| {
-        CARRIED.iter().any(|known| match known.strip_suffix('*') {
+        PRESERVED_USER_SETTINGS.iter().any(|known| match known.strip_suffix('*') {
             Some(section) => key.starts_with(section),
             None => *known == key,
         })
@@ -460,10 +465,10 @@ fn is_trusted(rows: &[GitConfigEntry], top: &AbsPath) -> bool {
             "" => false,
             "*" => true,
             value => {
-                let below = value.strip_suffix("/*").and_then(|dir| canonical(dir.as_ref()));
+                let below = value.strip_suffix("/*").and_then(|dir| canonicalize(dir.as_ref()));
                 trusted
                     || below.is_some_and(|dir| top.is_under(&dir))
-                    || canonical(value.as_ref()).as_ref() == Some(top)
+                    || canonicalize(value.as_ref()).as_ref() == Some(top)
             }
         };
     }
@@ -471,15 +476,15 @@ fn is_trusted(rows: &[GitConfigEntry], top: &AbsPath) -> bool {
 }
 
 /// The settings for a command in which git is not named: found without asking git.
-fn unasked(cwd: &AbsPath) -> Vec<(String, String)> {
+fn read_settings_without_git(cwd: &AbsPath) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> =
-        ALWAYS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        BASE_SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     let mut above = Some(cwd.clone());
     while let Some(dir) = above {
         let config = dir.join(".git/config");
         let small = fs::metadata(&config).is_ok_and(|meta| meta.is_file() && meta.len() <= MAX_CONFIG_BYTES);
         if small && let Ok(bytes) = fs::read(&config) {
-            out.extend(chosen(&String::from_utf8_lossy(&bytes)));
+            out.extend(parse_overrides(&String::from_utf8_lossy(&bytes)));
         }
         above = dir.parent();
     }
@@ -487,7 +492,7 @@ fn unasked(cwd: &AbsPath) -> Vec<(String, String)> {
 }
 
 /// What a configuration names for itself.
-fn chosen(config: &str) -> Vec<(String, String)> {
+fn parse_overrides(config: &str) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let mut section = String::new();
     let mut name = String::new();
@@ -537,7 +542,7 @@ mod tests {
     fn programs_under_names_of_the_repositorys_choice_are_found() {
         let config = "[core]\n\teditor = x\n[diff]\n external = evil\n[diff \"Weird \\\"name\"]\n\tTextConv=evil\n\
                       [filter \"f\"] clean = evil\nprocess\t= evil\n[merge \"m\"]\ndriver=evil\n[credential]\nhelper = !evil\n";
-        let found: Vec<String> = chosen(config).into_iter().map(|(key, _)| key).collect();
+        let found: Vec<String> = parse_overrides(config).into_iter().map(|(key, _)| key).collect();
         assert_eq!(
             found,
             [
@@ -549,6 +554,6 @@ mod tests {
                 "credential.helper"
             ]
         );
-        assert_eq!(chosen("[user]\nname = a\n[remote \"o\"]\nurl = x\n"), []);
+        assert_eq!(parse_overrides("[user]\nname = a\n[remote \"o\"]\nurl = x\n"), []);
     }
 }

@@ -1,35 +1,34 @@
 //! Commands: started, followed, ended with everything they started.
 //!
-//! [`Process::start`] runs a shell command in a session of its own, below a keeper that owns every process the
+//! [`SupervisedProcess::start`] runs a shell command in a session of its own, below a keeper that owns every process the
 //! command ever starts (`keeper.rs` says how, and what is not covered).
 //! Its output goes through one pipe, so that standard output and error stay in the order in which they were written.
-//! Dropping a [`Process`] ends all of it at once.
+//! Dropping a [`SupervisedProcess`] ends all of it at once.
 //!
 //! The text that was judged is the text that runs: it is handed to `bash -c` as it is.
 //! A startup file of toolgate's own sets a trap that tells the shell's working directory when it exits, on a handle
 //! that the command does not otherwise use.
 
 mod capture;
+mod descendants;
 mod environment;
+mod exec;
 mod git;
-mod keeper;
-mod launch;
+mod monitor;
+mod output_text;
 mod program;
-mod pump;
-mod sweep;
-mod text;
+mod supervisor;
 
-pub use capture::{CaptureOptions, Written};
-pub use environment::{Environment, GitHelpers, is_secret_name};
+pub use capture::{CaptureOptions, OutputSnapshot};
+pub use environment::{CommandEnvironment, GitHelpers, is_secret_name};
 pub use git::find_git_referenced_files;
+pub use output_text::to_plain_text;
 pub use program::{FoundProgram, find_programs};
-pub use text::to_plain_text;
 
-use crate::sandbox::{Confinement, Refused, SandboxEnforcement};
-use keeper::{Charge, Word, stop_message};
-pub(crate) use launch::errno;
-use launch::{CWD_REPORT_FD, Launch, describe_step};
-use pump::{ProcessMonitor, Shared};
+use crate::sandbox::{SandboxDenial, SandboxEnforcement, SandboxProfile};
+pub(crate) use exec::last_errno;
+use exec::{CWD_REPORT_FD, ExecRequest, describe_step};
+use monitor::{ProcessMonitor, SharedProcessState};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
@@ -40,56 +39,57 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
+use supervisor::{SupervisorArgs, SupervisorMessage, stop_message};
 use toolgate_proto::AbsPath;
 
 /// A shell command to be started.
-pub struct Command {
+pub struct ProcessSpec {
     /// The exact text, for `bash -c`.
     pub text: String,
     /// Where it starts.
     pub cwd: AbsPath,
     /// What it knows.
-    pub environment: Environment,
-    /// toolgate's startup file for shells, see [`STARTUP`].
+    pub environment: CommandEnvironment,
+    /// toolgate's startup file for shells, see [`STARTUP_SCRIPT`].
     pub startup: Option<AbsPath>,
     /// How much of its output is kept.
-    pub keeping: CaptureOptions,
+    pub capture: CaptureOptions,
     /// The box it runs in; `None` runs it as it is.
-    pub confinement: Option<Confinement>,
+    pub sandbox: Option<SandboxProfile>,
 }
 
 /// What toolgate's startup file for shells says.
 /// The trap is silent under `set -x`, and leaves the exit status as it is.
-pub const STARTUP: &str = "unset BASH_ENV\ntrap '{ set +x; builtin pwd -P >&250; } 2>&-' EXIT\n";
+pub const STARTUP_SCRIPT: &str = "unset BASH_ENV\ntrap '{ set +x; builtin pwd -P >&250; } 2>&-' EXIT\n";
 
 /// How a command's shell ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub enum ProcessExit {
     /// With this code.
     Code(i32),
     /// By this signal.
     Signal(i32),
     /// Its keeper was killed, so nobody knows.
-    Lost,
+    Unknown,
 }
 
 /// How far a command is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum ProcessPhase {
     /// The shell runs.
     Running,
     /// The shell has ended; processes that it started still run.
-    Left(Exit),
+    ShellExited(ProcessExit),
     /// Nothing of it is left.
-    Gone(Exit),
+    AllExited(ProcessExit),
 }
 
-impl Phase {
+impl ProcessPhase {
     /// How the shell ended, if it has.
-    pub fn exit(self) -> Option<Exit> {
+    pub fn exit(self) -> Option<ProcessExit> {
         match self {
             Self::Running => None,
-            Self::Left(exit) | Self::Gone(exit) => Some(exit),
+            Self::ShellExited(exit) | Self::AllExited(exit) => Some(exit),
         }
     }
 }
@@ -117,8 +117,8 @@ impl From<rustix::io::Errno> for ProcessStartError {
 
 /// A command that was started. Dropping it ends every process of it.
 #[derive(Debug)]
-pub struct Process {
-    shared: Arc<Shared>,
+pub struct SupervisedProcess {
+    shared: Arc<SharedProcessState>,
     /// Closing it, or losing it with toolgate's life, ends the command.
     lifeline: Arc<OwnedFd>,
     pid: i32,
@@ -126,13 +126,14 @@ pub struct Process {
     enforced: Option<SandboxEnforcement>,
 }
 
-impl Process {
+impl SupervisedProcess {
     /// Starts a command. `changed` is called, on another thread, whenever there is more output or the phase changed.
     pub fn start(
-        command: Command,
+        command: ProcessSpec,
         changed: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self, ProcessStartError> {
-        let Command { text, cwd, mut environment, startup, keeping, confinement } = command;
+        let ProcessSpec { text, cwd, mut environment, startup, capture: keeping, sandbox: confinement } =
+            command;
         let started = Instant::now();
         let shell = find_shell(&environment)?;
         // Without this, bash looks the user up at every start.
@@ -158,31 +159,31 @@ impl Process {
             }
             confinement
         });
-        let prepared = confinement.map(Confinement::prepare).transpose()?;
+        let prepared = confinement.map(SandboxProfile::prepare).transpose()?;
         let (wrapping, cage, warden, enforced) = match prepared {
             Some(prepared) => {
-                (prepared.wrapping, Some(prepared.cage), prepared.warden, Some(prepared.enforced))
+                (prepared.argv_prefix, Some(prepared.setup), prepared.notify_handler, Some(prepared.enforced))
             }
             None => (Vec::new(), None, None, None),
         };
 
         let call = [shell.as_bytes(), b"--norc", b"--noprofile", b"-c", text.as_bytes()];
         let argv = wrapping.iter().map(String::as_bytes).chain(call);
-        let launch = Launch::new(
-            argv.map(c_string).collect::<Result<_, _>>()?,
+        let launch = ExecRequest::new(
+            argv.map(to_c_string).collect::<Result<_, _>>()?,
             environment.to_envp(),
-            c_string(cwd.as_path().as_os_str().as_bytes())?,
-            [high(nothing)?, high(output_end)?, high(cwd_end)?],
+            to_c_string(cwd.as_path().as_os_str().as_bytes())?,
+            [dup_to_high_fd(nothing)?, dup_to_high_fd(output_end)?, dup_to_high_fd(cwd_end)?],
             cage,
         );
-        let charge = Charge::new(launch, high(lifeline_end)?, high(status_end)?);
+        let charge = SupervisorArgs::new(launch, dup_to_high_fd(lifeline_end)?, dup_to_high_fd(status_end)?);
         std::thread::Builder::new()
             .name("toolgate-vigil".to_owned())
             .stack_size(64 * 1024)
-            .spawn(move || keeper::keep(charge))?;
+            .spawn(move || supervisor::run_supervisor(charge))?;
 
         let lifeline = Arc::new(lifeline);
-        let shared = Arc::new(Shared::new(keeping, Arc::downgrade(&lifeline), changed));
+        let shared = Arc::new(SharedProcessState::new(keeping, Arc::downgrade(&lifeline), changed));
         let refused = warden.map(|warden| warden.start()).transpose()?;
         let (tell, told) = sync_channel(1);
         let pump = ProcessMonitor {
@@ -190,7 +191,7 @@ impl Process {
             output,
             status,
             cwd_report,
-            refused,
+            denials: refused,
             started: tell,
         };
         std::thread::Builder::new()
@@ -198,12 +199,15 @@ impl Process {
             .stack_size(512 * 1024)
             .spawn(move || pump.run())?;
         match told.recv() {
-            Ok(Word::Started { pid }) => Ok(Self { shared, lifeline, pid, started, enforced }),
-            Ok(Word::Failed { step, errno }) => Err(ProcessStartError {
+            Ok(SupervisorMessage::Started { pid }) => Ok(Self { shared, lifeline, pid, started, enforced }),
+            Ok(SupervisorMessage::Failed { step, errno }) => Err(ProcessStartError {
                 message: format!("{}: {}", describe_step(step), io::Error::from_raw_os_error(errno)),
                 sandbox: (3..=7).contains(&step),
             }),
-            Ok(Word::Exited { .. } | Word::Ended { .. } | Word::Gone) | Err(_) => Err(ProcessStartError {
+            Ok(
+                SupervisorMessage::Exited { .. } | SupervisorMessage::Ended { .. } | SupervisorMessage::Gone,
+            )
+            | Err(_) => Err(ProcessStartError {
                 message: "its keeper could not be started".to_owned(),
                 sandbox: false,
             }),
@@ -216,18 +220,18 @@ impl Process {
     }
 
     /// How far it is.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> ProcessPhase {
         self.shared.phase()
     }
 
     /// What it wrote so far.
-    pub fn written(&self) -> Written {
-        self.shared.written()
+    pub fn output_snapshot(&self) -> OutputSnapshot {
+        self.shared.output_snapshot()
     }
 
     /// What it wrote from an offset on.
-    pub fn written_from(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
-        self.shared.written_from(offset, most)
+    pub fn read_output_from(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
+        self.shared.read_output_from(offset, most)
     }
 
     /// Where the shell was when it exited, if it told.
@@ -237,7 +241,7 @@ impl Process {
 
     /// It was stopped because it wrote too much.
     pub fn is_over_output_limit(&self) -> bool {
-        self.shared.full()
+        self.shared.is_over_limit()
     }
 
     /// How long ago it was started, or how long the shell ran.
@@ -246,23 +250,23 @@ impl Process {
     }
 
     /// What its sandbox holds it to; `None` where it runs without one.
-    pub fn enforced(&self) -> Option<&SandboxEnforcement> {
+    pub fn enforcement(&self) -> Option<&SandboxEnforcement> {
         self.enforced.as_ref()
     }
 
     /// What the sandbox was seen to refuse so far.
-    pub fn refused(&self) -> Vec<Refused> {
-        self.shared.refused()
+    pub fn denials(&self) -> Vec<SandboxDenial> {
+        self.shared.denials()
     }
 
     /// Asks every process of it to end, and kills what is left after the grace.
-    pub fn stop(&self, grace: Duration) {
+    pub fn send_stop(&self, grace: Duration) {
         stop(&self.lifeline, grace);
     }
 
     /// Waits until nothing of it is left, but not longer than this. Says whether that is so.
-    pub fn wait_gone(&self, most: Duration) -> bool {
-        self.shared.wait_gone(most)
+    pub fn wait_all_exited(&self, most: Duration) -> bool {
+        self.shared.wait_all_exited(most)
     }
 }
 
@@ -273,11 +277,11 @@ fn stop(lifeline: &OwnedFd, grace: Duration) {
 }
 
 /// Out of the way of the standard streams and of what a command may use.
-pub(crate) fn high(handle: OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn dup_to_high_fd(handle: OwnedFd) -> io::Result<OwnedFd> {
     Ok(fcntl_dupfd_cloexec(handle, CWD_REPORT_FD + 10)?)
 }
 
-fn c_string(bytes: &[u8]) -> Result<CString, ProcessStartError> {
+fn to_c_string(bytes: &[u8]) -> Result<CString, ProcessStartError> {
     CString::new(bytes).map_err(|_| ProcessStartError {
         message: "the command has a zero byte in it".to_owned(),
         sandbox: false,
@@ -285,7 +289,7 @@ fn c_string(bytes: &[u8]) -> Result<CString, ProcessStartError> {
 }
 
 /// Bash, on the command's own search path, else where it usually is.
-fn find_shell(environment: &Environment) -> Result<String, ProcessStartError> {
+fn find_shell(environment: &CommandEnvironment) -> Result<String, ProcessStartError> {
     let path = environment.get("PATH").unwrap_or_default();
     let usual = ["/bin", "/usr/bin", "/usr/local/bin"];
     // The usual places first: a search path may lead into the workspace.
@@ -306,6 +310,6 @@ pub fn write_startup_file(dir: &AbsPath) -> io::Result<AbsPath> {
     let path = dir.join("startup.sh");
     let mut file =
         std::fs::OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&path)?;
-    file.write_all(STARTUP.as_bytes())?;
+    file.write_all(STARTUP_SCRIPT.as_bytes())?;
     Ok(path)
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use toolgate_proto::{AbsPath, EntryKind};
 
 /// Scripts whose interpreter is a script again.
-const MAX_SCRIPTS: usize = 4;
+const MAX_SCRIPT_DEPTH: usize = 4;
 /// As much of a first line as the kernel reads.
 const MAX_FIRST_LINE_BYTES: usize = 256;
 /// Toolchains of rustup that are looked at.
@@ -17,7 +17,7 @@ const MAX_TOOLCHAINS: usize = 16;
 /// As much of a file as its headers take.
 const MAX_HEAD_BYTES: usize = 4096;
 /// Files of which it is remembered what they name.
-const MAX_KNOWN: usize = 1_000;
+const MAX_CACHED_FILES: usize = 1_000;
 /// Entries of a program header table; real programs have about a dozen.
 const MAX_HEADERS: u16 = 64;
 
@@ -45,7 +45,7 @@ pub fn find_programs(
             continue;
         }
         let mut interpreters = Vec::new();
-        collect_interpreters(&file, search_path, cwd, MAX_SCRIPTS, &mut interpreters);
+        collect_interpreters(&file, search_path, cwd, MAX_SCRIPT_DEPTH, &mut interpreters);
         interpreters.retain(|path| !untrusted.iter().any(|root| path.is_under(root)));
         let behind = find_toolchain_programs(&file, name);
         out.push(FoundProgram { file, interpreters });
@@ -114,10 +114,10 @@ fn collect_interpreters(
 /// What a file names as its interpreter: the first line of a script, the loader of a dynamic program.
 /// Remembered for each file as it is, since the same few programs are started again and again.
 fn read_interpreters(path: &Path) -> Vec<String> {
-    static KNOWN: Mutex<BTreeMap<ProgramCacheKey, Vec<String>>> = Mutex::new(BTreeMap::new());
+    static CACHE: Mutex<BTreeMap<ProgramCacheKey, Vec<String>>> = Mutex::new(BTreeMap::new());
     let Ok(stat) = statat(CWD, path, AtFlags::empty()) else { return Vec::new() };
     let version = (stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_size);
-    if let Some(known) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&version) {
+    if let Some(known) = CACHE.lock().unwrap_or_else(PoisonError::into_inner).get(&version) {
         return known.clone();
     }
     let mut head = vec![0; MAX_HEAD_BYTES];
@@ -127,8 +127,8 @@ fn read_interpreters(path: &Path) -> Vec<String> {
         Some(line) => parse_shebang(line),
         None => parse_elf_loader(&head).into_iter().collect(),
     };
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if known.len() >= MAX_KNOWN {
+    let mut known = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() >= MAX_CACHED_FILES {
         known.clear();
     }
     known.insert(version, named.clone());
@@ -152,7 +152,7 @@ fn parse_shebang(line: &[u8]) -> Vec<String> {
 
 /// The loader that an ELF file of this machine's kind names; its headers and that name stand at the start.
 fn parse_elf_loader(head: &[u8]) -> Option<String> {
-    const LOADER: u64 = 3;
+    const PT_INTERP: u64 = 3;
     let number = |from: u64| -> Option<u64> {
         let from = usize::try_from(from).ok()?;
         Some(u64::from_le_bytes(head.get(from..from.checked_add(8)?)?.try_into().ok()?))
@@ -165,7 +165,7 @@ fn parse_elf_loader(head: &[u8]) -> Option<String> {
     let (table, size, count) = (number(32)?, short(54)?, short(56)?);
     for index in 0..u64::from(count.min(MAX_HEADERS)) {
         let entry = table.checked_add(index * u64::from(size))?;
-        if number(entry)? & 0xffff_ffff == LOADER {
+        if number(entry)? & 0xffff_ffff == PT_INTERP {
             let from = usize::try_from(number(entry.checked_add(8)?)?).ok()?;
             let length = usize::try_from(number(entry.checked_add(32)?)?).ok()?;
             let name = head.get(from..from.checked_add(length)?)?;

@@ -4,9 +4,9 @@
 //! The system call filter goes along; the warden does not, so nothing that was refused is observed, and a protected
 //! path that does not exist cannot be held.
 
-use super::calls::{Setting, rules};
-use super::filter::{Act, Program, assemble};
-use super::{Gap, Net, ProcessStartError, SandboxPathAccess};
+use super::seccomp_filter::{BpfProgram, SyscallAction, assemble_program};
+use super::syscall_rules::{SyscallRuleOptions, build_rules};
+use super::{MissingFeature, ProcessStartError, SandboxNetworkAccess, SandboxPathAccess};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::ffi::c_long;
 use std::io::{Seek, Write};
@@ -18,10 +18,10 @@ use toolgate_proto::AbsPath;
 /// Where Bubblewrap finds the filter.
 pub(super) const FILTER_FD: i32 = 251;
 
-const PLACES: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
+const BWRAP_PATHS: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
 /// Namespaces that are always new, and a view of the machine that cannot be written.
-const BASE: [&str; 15] = [
+const BASE_ARGS: [&str; 15] = [
     "--unshare-user",
     "--unshare-pid",
     "--unshare-ipc",
@@ -44,19 +44,22 @@ pub(super) struct BubblewrapCommand {
     pub(super) argv: Vec<String>,
     /// The filter, for [`FILTER_FD`].
     pub(super) filter: OwnedFd,
-    pub(super) missing: Vec<Gap>,
+    pub(super) missing: Vec<MissingFeature>,
 }
 
-pub(super) fn wrapping(bounds: &SandboxPathAccess, net: Net) -> Result<BubblewrapCommand, ProcessStartError> {
+pub(super) fn build_command(
+    bounds: &SandboxPathAccess,
+    net: SandboxNetworkAccess,
+) -> Result<BubblewrapCommand, ProcessStartError> {
     let unusable = |message: String| ProcessStartError { message, sandbox: true };
-    let bwrap = usable().as_ref().map_err(|problem| unusable(problem.clone()))?;
-    if let Net::Loopback(Some(_)) = net {
+    let bwrap = find_working_bwrap().as_ref().map_err(|problem| unusable(problem.clone()))?;
+    if let SandboxNetworkAccess::Loopback(Some(_)) = net {
         let words =
             "bubblewrap cannot let a command reach some hosts only; take the backend `landlock` for that";
         return Err(unusable(words.to_owned()));
     }
-    let mut argv: Vec<String> = std::iter::once(*bwrap).chain(BASE).map(str::to_owned).collect();
-    if net != Net::Full {
+    let mut argv: Vec<String> = std::iter::once(*bwrap).chain(BASE_ARGS).map(str::to_owned).collect();
+    if net != SandboxNetworkAccess::Full {
         argv.push("--unshare-net".to_owned());
     }
     let mut missing = Vec::new();
@@ -66,11 +69,13 @@ pub(super) fn wrapping(bounds: &SandboxPathAccess, net: Net) -> Result<Bubblewra
     for path in find_parents_of_protected(bounds) {
         argv.extend(["--bind".to_owned(), path.to_string(), path.to_string()]);
     }
-    for path in bounds.barred() {
+    for path in bounds.write_protected() {
         if path.as_path().exists() {
             argv.extend(["--ro-bind".to_owned(), path.to_string(), path.to_string()]);
-        } else if bounds.writable().any(|root| path.is_under(root)) && !missing.contains(&Gap::Absent) {
-            missing.push(Gap::Absent);
+        } else if bounds.writable().any(|root| path.is_under(root))
+            && !missing.contains(&MissingFeature::AbsentPaths)
+        {
+            missing.push(MissingFeature::AbsentPaths);
         }
     }
     for path in bounds.unreadable().iter().filter(|path| path.as_path().exists()) {
@@ -87,28 +92,32 @@ pub(super) fn wrapping(bounds: &SandboxPathAccess, net: Net) -> Result<Bubblewra
     }
     argv.extend(["--seccomp".to_owned(), FILTER_FD.to_string(), "--".to_owned()]);
     // A network of its own keeps the command from others' ports, but a socket in the file system is no port.
-    let left_out: &[c_long] = if net == Net::None {
+    let left_out: &[c_long] = if net == SandboxNetworkAccess::None {
         &[]
     } else {
-        missing.push(Gap::Sockets);
+        missing.push(MissingFeature::Sockets);
         &[libc::SYS_connect, libc::SYS_bind]
     };
-    let setting = Setting {
-        net: if net == Net::None { Net::None } else { Net::Full },
-        warden: false,
+    let setting = SyscallRuleOptions {
+        net: if net == SandboxNetworkAccess::None {
+            SandboxNetworkAccess::None
+        } else {
+            SandboxNetworkAccess::Full
+        },
+        notify: false,
         reads: false,
         programs: false,
     };
-    let mut table = rules(setting);
-    table.retain(|rule| rule.act == Act::Pass || !left_out.contains(&rule.call));
-    Ok(BubblewrapCommand { argv, filter: file_of(&assemble(&table))?, missing })
+    let mut table = build_rules(setting);
+    table.retain(|rule| rule.action == SyscallAction::Allow || !left_out.contains(&rule.call));
+    Ok(BubblewrapCommand { argv, filter: write_filter_file(&assemble_program(&table))?, missing })
 }
 
 /// The directories between a writable one and what is barred in it. A rename of one would take that along; what is
 /// mounted cannot be renamed.
 fn find_parents_of_protected(bounds: &SandboxPathAccess) -> Vec<AbsPath> {
     let mut out = Vec::new();
-    for path in bounds.barred() {
+    for path in bounds.write_protected() {
         let mut above = path.parent();
         while let Some(dir) = above {
             let inside = bounds.writable().any(|root| dir.is_under(root) && dir != *root);
@@ -125,7 +134,7 @@ fn find_parents_of_protected(bounds: &SandboxPathAccess) -> Vec<AbsPath> {
 }
 
 /// The filter as Bubblewrap reads it: the kernel's own form, one step after the other.
-fn file_of(program: &Program) -> Result<OwnedFd, ProcessStartError> {
+fn write_filter_file(program: &BpfProgram) -> Result<OwnedFd, ProcessStartError> {
     let mut file = std::fs::File::from(memfd_create("toolgate-filter", MemfdFlags::CLOEXEC)?);
     for step in program {
         let mut bytes = step.code.to_ne_bytes().to_vec();
@@ -139,16 +148,17 @@ fn file_of(program: &Program) -> Result<OwnedFd, ProcessStartError> {
 
 /// Whether Bubblewrap is here and works; if not, why.
 pub fn check_bubblewrap() -> Result<(), String> {
-    usable().as_ref().map(|_| ()).map_err(Clone::clone)
+    find_working_bwrap().as_ref().map(|_| ()).map_err(Clone::clone)
 }
 
 /// The program, if it is here and works. Tried once.
-fn usable() -> &'static Result<&'static str, String> {
-    static USABLE: OnceLock<Result<&'static str, String>> = OnceLock::new();
-    USABLE.get_or_init(|| {
-        let found = PLACES.into_iter().find(|place| std::path::Path::new(place).exists());
+fn find_working_bwrap() -> &'static Result<&'static str, String> {
+    static WORKING_BWRAP: OnceLock<Result<&'static str, String>> = OnceLock::new();
+    WORKING_BWRAP.get_or_init(|| {
+        let found = BWRAP_PATHS.into_iter().find(|place| std::path::Path::new(place).exists());
         let bwrap = found.ok_or("bubblewrap is not on this machine")?;
-        let tried = Command::new(bwrap).args(BASE).args(["--", "/bin/true"]).stdin(Stdio::null()).output();
+        let tried =
+            Command::new(bwrap).args(BASE_ARGS).args(["--", "/bin/true"]).stdin(Stdio::null()).output();
         match tried {
             Ok(done) if done.status.success() => Ok(bwrap),
             Ok(done) => Err(format!(

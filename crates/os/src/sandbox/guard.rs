@@ -15,7 +15,7 @@ pub trait PathGuard: Send + Sync {
 
     /// Whether what is in a directory is hidden by its own name or not at all, so that
     /// [`PathGuard::may_hide_name`] can tell most names apart without a look at the path.
-    fn names_tell(&self, _directory: &AbsPath) -> bool {
+    fn hides_only_by_name(&self, _directory: &AbsPath) -> bool {
         false
     }
 
@@ -47,8 +47,8 @@ impl FileGuard {
         self.0.as_ref().is_some_and(|guard| guard.protects(real))
     }
 
-    pub(super) fn names_tell(&self, directory: &AbsPath) -> bool {
-        self.0.as_ref().is_none_or(|guard| guard.names_tell(directory))
+    pub(super) fn hides_only_by_name(&self, directory: &AbsPath) -> bool {
+        self.0.as_ref().is_none_or(|guard| guard.hides_only_by_name(directory))
     }
 
     pub(super) fn may_hide_name(&self, name: &str) -> bool {

@@ -6,7 +6,7 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 /// Limits on each process of a command. `None` leaves what toolgate itself has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Limits {
+pub struct ProcessLimits {
     /// Bytes of memory for data of one process.
     pub memory: Option<u64>,
     /// Processes of this user, all together; the system administrator is exempt.
@@ -17,9 +17,9 @@ pub struct Limits {
     pub cpu_seconds: Option<u64>,
 }
 
-impl Limits {
+impl ProcessLimits {
     /// Sets them on this process. Never raises one.
-    pub(super) fn set(&self) -> Result<(), Errno> {
+    pub(super) fn apply(&self) -> Result<(), Errno> {
         let wanted = [
             // A dump of a command's memory is a file that nobody asked for.
             (Resource::Core, Some(0)),

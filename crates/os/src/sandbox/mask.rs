@@ -25,9 +25,9 @@ pub enum MaskSupport {
 
 impl MaskSupport {
     /// Tried once, in a process of its own.
-    pub fn here() -> Self {
-        static HERE: OnceLock<MaskSupport> = OnceLock::new();
-        *HERE.get_or_init(|| {
+    pub fn detect() -> Self {
+        static DETECTED: OnceLock<MaskSupport> = OnceLock::new();
+        *DETECTED.get_or_init(|| {
             let privileged =
                 capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN));
             let wanted = if privileged { Self::Privileged } else { Self::UserNamespace };
@@ -112,7 +112,7 @@ fn unshare_mounts() -> Result<(), c_int> {
     // SAFETY: this process gets its own view of what is mounted; no memory is concerned.
     match unsafe { libc::unshare(libc::CLONE_NEWNS) } {
         0 => Ok(()),
-        _ => Err(crate::process::errno()),
+        _ => Err(crate::process::last_errno()),
     }
 }
 
@@ -122,7 +122,7 @@ fn mount(source: Option<&CStr>, target: &CStr, kind: Option<&CStr>, flags: u64) 
     // SAFETY: every pointer leads to a text that ends with a zero, or is null.
     let done =
         unsafe { libc::mount(pointer(source), target.as_ptr(), pointer(kind), flags, std::ptr::null()) };
-    if done == 0 { Ok(()) } else { Err(crate::process::errno()) }
+    if done == 0 { Ok(()) } else { Err(crate::process::last_errno()) }
 }
 
 fn write_file(path: &CStr, text: &CStr) -> Result<(), c_int> {

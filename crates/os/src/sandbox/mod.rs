@@ -2,7 +2,7 @@
 //! warden for what neither can say.
 //!
 //! It needs no root, no namespaces and no helper program, so that it works in containers and on hardened hosts.
-//! [`Confinement`] says what a command may do; [`crate::process`] enters it on the way to the command.
+//! [`SandboxProfile`] says what a command may do; [`crate::process_id`] enters it on the way to the command.
 //!
 //! Three layers, each of which only takes away:
 //! - **Landlock** (`files.rs`) knows directories. It cannot subtract, so exceptions are spelled out around.
@@ -11,50 +11,50 @@
 //!   reads the path once, resolves it itself, and makes the change itself or refuses, so that nothing the command
 //!   does in between matters. It also sees what is refused, and can say so.
 //!
-//! What a machine lacks is known ([`SandboxEnforcement::missing`]), recorded, and with [`Confinement::required`] a reason not to
+//! What a machine lacks is known ([`SandboxEnforcement::missing`]), recorded, and with [`SandboxProfile::required`] a reason not to
 //! run at all.
 
-mod bounds;
 mod bubblewrap;
-mod calls;
-mod files;
-mod filter;
-mod ground;
+mod denials;
 mod guard;
-mod kept_ruleset;
+mod kernel_support;
+mod landlock_rules;
 mod limits;
 mod mask;
-mod refused;
+mod path_access;
+mod ruleset_cache;
 mod scan;
 mod seatbelt;
-mod system;
-mod trial;
-mod warden;
+mod seccomp_filter;
+mod seccomp_notify;
+mod self_test;
+mod syscall_rules;
+mod system_paths;
 
 pub use bubblewrap::check_bubblewrap;
-pub use ground::{Gap, Ground};
+pub use denials::{SandboxAccess, SandboxDenial};
 pub use guard::{FileGuard, PathGuard};
-pub use limits::Limits;
+pub use kernel_support::{KernelSupport, MissingFeature};
+pub use limits::ProcessLimits;
 pub use mask::MaskSupport;
-pub use refused::{Access, Refused};
 pub use seatbelt::build_seatbelt_profile;
-pub use trial::{SelfTest, run_self_test};
+pub use self_test::{SelfTest, run_self_test};
 
-pub(crate) use refused::SandboxDenialLog;
-pub(crate) use warden::SeccompNotifyHandler;
+pub(crate) use denials::SandboxDenialLog;
+pub(crate) use seccomp_notify::SeccompNotifyHandler;
 
 use crate::process::{FoundProgram, ProcessStartError};
-use bounds::SandboxPathAccess;
-use filter::Program;
 use mask::FileMasks;
+use path_access::SandboxPathAccess;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use seccomp_filter::BpfProgram;
 use std::ffi::c_int;
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use toolgate_proto::AbsPath;
 
 /// What a command may do.
 #[derive(Debug, Clone, Default)]
-pub struct Confinement {
+pub struct SandboxProfile {
     /// Trees in which it may write.
     pub writable: Vec<AbsPath>,
     /// Single entries that it may create, change and remove, with the directories on the way to them.
@@ -77,13 +77,13 @@ pub struct Confinement {
     /// Paths whose contents it may not read.
     pub unreadable: Vec<AbsPath>,
     /// What it may reach over the network.
-    pub net: Net,
+    pub net: SandboxNetworkAccess,
     /// Sockets in the file system that it may connect to, or directories of them, beside those in writable ones.
     pub sockets: Vec<AbsPath>,
     /// How much of the machine it may use.
-    pub limits: Limits,
+    pub limits: ProcessLimits,
     /// Who makes the box.
-    pub backend: Backend,
+    pub backend: SandboxMechanism,
     /// Refuse to run where a part of this cannot be enforced.
     pub required: bool,
 }
@@ -100,7 +100,7 @@ pub enum WithheldFileMode {
 
 /// What a command may reach over the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Net {
+pub enum SandboxNetworkAccess {
     /// Nothing.
     #[default]
     None,
@@ -112,7 +112,7 @@ pub enum Net {
 
 /// Who makes the box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Backend {
+pub enum SandboxMechanism {
     /// toolgate itself, by what the kernel offers to everybody.
     #[default]
     Landlock,
@@ -126,44 +126,44 @@ pub struct SandboxEnforcement {
     /// What is refused is seen, and can be told.
     pub observed: bool,
     /// What this machine could not enforce.
-    pub missing: Vec<Gap>,
+    pub missing: Vec<MissingFeature>,
 }
 
 /// Everything that is needed to enter the box.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedSandbox {
     /// What stands before the shell and its arguments.
-    pub(crate) wrapping: Vec<String>,
-    pub(crate) cage: SandboxSetup,
-    pub(crate) warden: Option<SeccompNotifyHandler>,
+    pub(crate) argv_prefix: Vec<String>,
+    pub(crate) setup: SandboxSetup,
+    pub(crate) notify_handler: Option<SeccompNotifyHandler>,
     pub(crate) enforced: SandboxEnforcement,
 }
 
-impl Confinement {
-    pub(crate) fn prepare(self) -> Result<Prepared, ProcessStartError> {
+impl SandboxProfile {
+    pub(crate) fn prepare(self) -> Result<PreparedSandbox, ProcessStartError> {
         match self.backend {
-            Backend::Landlock => self.prepare_landlock(),
-            Backend::Bubblewrap => self.prepare_bubblewrap(),
+            SandboxMechanism::Landlock => self.prepare_landlock(),
+            SandboxMechanism::Bubblewrap => self.prepare_bubblewrap(),
         }
     }
 
-    fn prepare_bubblewrap(self) -> Result<Prepared, ProcessStartError> {
+    fn prepare_bubblewrap(self) -> Result<PreparedSandbox, ProcessStartError> {
         let bounds = SandboxPathAccess::new(&self);
         let bubblewrap::BubblewrapCommand { argv, filter, missing } =
-            bubblewrap::wrapping(&bounds, self.net)?;
+            bubblewrap::build_command(&bounds, self.net)?;
         self.check_required(&missing)?;
         let cage = SandboxSetup {
             ruleset: None,
             program: None,
-            messenger: None,
-            filter_file: Some(crate::process::high(filter)?),
+            listener_socket: None,
+            filter_file: Some(crate::process::dup_to_high_fd(filter)?),
             masks: None,
             limits: self.limits,
         };
         let enforced = SandboxEnforcement { observed: false, missing };
-        Ok(Prepared { wrapping: argv, cage, warden: None, enforced })
+        Ok(PreparedSandbox { argv_prefix: argv, setup: cage, notify_handler: None, enforced })
     }
 
-    fn check_required(&self, missing: &[Gap]) -> Result<(), ProcessStartError> {
+    fn check_required(&self, missing: &[MissingFeature]) -> Result<(), ProcessStartError> {
         if !self.required || missing.is_empty() {
             return Ok(());
         }
@@ -175,63 +175,70 @@ impl Confinement {
         Err(ProcessStartError { message, sandbox: true })
     }
 
-    fn prepare_landlock(self) -> Result<Prepared, ProcessStartError> {
-        let ground = Ground::here();
-        let missing = ground.gaps(&self);
+    fn prepare_landlock(self) -> Result<PreparedSandbox, ProcessStartError> {
+        let ground = KernelSupport::detect();
+        let missing = ground.missing_features(&self);
         self.check_required(&missing)?;
         let unusable = |message: String| ProcessStartError { message, sandbox: true };
         let mut bounds = SandboxPathAccess::new(&self);
-        let masks = FileMasks::new(&bounds.maskable(), MaskSupport::here());
+        let masks = FileMasks::new(&bounds.maskable_files(), MaskSupport::detect());
         if masks.is_some() {
-            bounds.mask();
+            bounds.set_masked();
         }
         let ruleset = if ground.landlock > 0 {
-            kept_ruleset::get_or_build_ruleset(&mut bounds, self.net, ground.warden).map_err(unusable)?
+            ruleset_cache::get_or_build_ruleset(&mut bounds, self.net, ground.seccomp_notify)
+                .map_err(unusable)?
         } else {
             None
         };
-        let setting = calls::Setting {
+        let setting = syscall_rules::SyscallRuleOptions {
             net: self.net,
-            warden: ground.warden,
+            notify: ground.seccomp_notify,
             reads: bounds.needs_read_notify(),
             programs: bounds.executable().is_some(),
         };
-        let program = ground.filter.then(|| calls::program(setting));
-        let (messenger, warden) = if ground.warden {
+        let program = ground.filter.then(|| syscall_rules::build_program(setting));
+        let (messenger, warden) = if ground.seccomp_notify {
             let (ours, theirs) =
                 socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
             let landlock = ruleset.is_some();
             (
-                Some(crate::process::high(theirs)?),
+                Some(crate::process::dup_to_high_fd(theirs)?),
                 Some(SeccompNotifyHandler::new(ours, bounds, (self.net, self.withheld), landlock)),
             )
         } else {
             (None, None)
         };
-        let ruleset = ruleset.map(crate::process::high).transpose()?;
-        let cage =
-            SandboxSetup { ruleset, program, messenger, filter_file: None, masks, limits: self.limits };
-        let enforced = SandboxEnforcement { observed: ground.warden, missing };
-        Ok(Prepared { wrapping: Vec::new(), cage, warden, enforced })
+        let ruleset = ruleset.map(crate::process::dup_to_high_fd).transpose()?;
+        let cage = SandboxSetup {
+            ruleset,
+            program,
+            listener_socket: messenger,
+            filter_file: None,
+            masks,
+            limits: self.limits,
+        };
+        let enforced = SandboxEnforcement { observed: ground.seccomp_notify, missing };
+        Ok(PreparedSandbox { argv_prefix: Vec::new(), setup: cage, notify_handler: warden, enforced })
     }
 }
 
 /// The box as the command's process enters it.
 pub(crate) struct SandboxSetup {
     ruleset: Option<OwnedFd>,
-    program: Option<Program>,
+    program: Option<BpfProgram>,
     /// Where the filter's handle is sent for the warden.
-    messenger: Option<OwnedFd>,
+    listener_socket: Option<OwnedFd>,
     /// The filter as a file, for a program that installs it itself.
     filter_file: Option<OwnedFd>,
     /// Hidden files that are covered.
     masks: Option<FileMasks>,
-    limits: Limits,
+    limits: ProcessLimits,
 }
 
 impl SandboxSetup {
-    pub(crate) fn handles(&self) -> [Option<RawFd>; 3] {
-        [&self.ruleset, &self.messenger, &self.filter_file]
+    pub(crate) fn raw_fds(&self) -> [Option<RawFd>; 3] {
+        [&self.ruleset, &self.listener_socket, &self.filter_file]
             .map(|handle| handle.as_ref().map(AsRawFd::as_raw_fd))
     }
 
@@ -240,15 +247,15 @@ impl SandboxSetup {
         self.masks.as_ref().map_or(0, FileMasks::clone_flags)
     }
 
-    pub(crate) fn forget_handles(self) {
-        for handle in [self.ruleset, self.messenger, self.filter_file].into_iter().flatten() {
+    pub(crate) fn forget_fds(self) {
+        for handle in [self.ruleset, self.listener_socket, self.filter_file].into_iter().flatten() {
             let _ = handle.into_raw_fd();
         }
     }
 
     /// Enters the box. INVARIANT: makes system calls and nothing else. The error is a step and an error number.
-    pub(crate) fn enter(&self) -> Result<(), (i32, c_int)> {
-        self.limits.set().map_err(|errno| (3, errno.raw_os_error()))?;
+    pub(crate) fn apply(&self) -> Result<(), (i32, c_int)> {
+        self.limits.apply().map_err(|errno| (3, errno.raw_os_error()))?;
         if let Some(masks) = &self.masks {
             masks.apply().map_err(|errno| (5, errno))?;
         }
@@ -261,12 +268,14 @@ impl SandboxSetup {
             dup_filter_fd(file).map_err(|errno| (6, errno))?;
         }
         if let Some(ruleset) = &self.ruleset {
-            restrict(ruleset).map_err(|errno| (5, errno))?;
+            restrict_self(ruleset).map_err(|errno| (5, errno))?;
         }
         if let Some(program) = &self.program {
-            let listener = install(program, self.messenger.is_some()).map_err(|errno| (6, errno))?;
-            if let (Some(messenger), Some(listener)) = (&self.messenger, listener) {
-                warden::send_listener(messenger.as_fd(), listener.as_fd()).map_err(|errno| (7, errno))?;
+            let listener = install_seccomp_filter(program, self.listener_socket.is_some())
+                .map_err(|errno| (6, errno))?;
+            if let (Some(messenger), Some(listener)) = (&self.listener_socket, listener) {
+                seccomp_notify::send_listener(messenger.as_fd(), listener.as_fd())
+                    .map_err(|errno| (7, errno))?;
             }
         }
         Ok(())
@@ -278,23 +287,23 @@ impl SandboxSetup {
 fn dup_filter_fd(file: &OwnedFd) -> Result<(), c_int> {
     // SAFETY: plain numbers, in the new process's own table.
     match unsafe { libc::dup2(file.as_raw_fd(), bubblewrap::FILTER_FD) } {
-        -1 => Err(crate::process::errno()),
+        -1 => Err(crate::process::last_errno()),
         _ => Ok(()),
     }
 }
 
 #[expect(unsafe_code, reason = "landlock_restrict_self has no safe form that leaves the handle alone")]
-fn restrict(ruleset: &OwnedFd) -> Result<(), c_int> {
+fn restrict_self(ruleset: &OwnedFd) -> Result<(), c_int> {
     // SAFETY: plain numbers.
     match unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) } {
         0 => Ok(()),
-        _ => Err(crate::process::errno()),
+        _ => Err(crate::process::last_errno()),
     }
 }
 
 /// Installs a filter on this thread and everything it starts. With a listener, the kernel asks through it.
 #[expect(unsafe_code, reason = "seccomp has no safe form")]
-fn install(program: &Program, listen: bool) -> Result<Option<OwnedFd>, c_int> {
+fn install_seccomp_filter(program: &BpfProgram, listen: bool) -> Result<Option<OwnedFd>, c_int> {
     use std::os::fd::FromRawFd;
     let filter = libc::sock_fprog {
         len: u16::try_from(program.len()).map_err(|_| libc::E2BIG)?,
@@ -318,7 +327,7 @@ fn install(program: &Program, listen: bool) -> Result<Option<OwnedFd>, c_int> {
         match c_int::try_from(done) {
             // SAFETY: a handle that the kernel just made for us.
             Ok(fd) if done >= 0 => return Ok(listen.then(|| unsafe { OwnedFd::from_raw_fd(fd) })),
-            _ => last = crate::process::errno(),
+            _ => last = crate::process::last_errno(),
         }
     }
     Err(last)

@@ -39,7 +39,7 @@ pub(super) fn find_hidden<'p>(roots: impl Iterator<Item = &'p AbsPath>, guard: &
     while let Some(directory) = ahead.pop() {
         // What cannot be listed here cannot be listed by the command either.
         let Ok(entries) = fs::read_dir(directory.as_path()) else { continue };
-        let by_name = guard.names_tell(&directory);
+        let by_name = guard.hides_only_by_name(&directory);
         for entry in entries.flatten() {
             if left == 0 {
                 found.complete = false;
@@ -132,9 +132,9 @@ pub(super) fn find_guarded_symlink_targets<'p>(
 ) -> Vec<AbsPath> {
     const MAX_ENTRIES: usize = 4_000;
     // In a repository's directory these hold nothing but data, and much of it.
-    const DATA: [&str; 4] = ["objects", "refs", "logs", "lfs"];
+    const REPOSITORY_DATA_NAMES: [&str; 4] = ["objects", "refs", "logs", "lfs"];
     // Not guarded themselves, but some names in them are.
-    const AROUND: [&str; 3] = [".config", ".github", ".local"];
+    const PARENT_NAMES: [&str; 3] = [".config", ".github", ".local"];
     let mut out = Vec::new();
     if !guard.is_some() {
         return out;
@@ -153,7 +153,9 @@ pub(super) fn find_guarded_symlink_targets<'p>(
             let is = |names: &[&str]| names.iter().any(|one| name == **one);
             if kind.is_symlink() && guard.protects(&path) {
                 out.push(crate::resolve(&path).real);
-            } else if kind.is_dir() && (guard.protects(&path) && !is(&DATA) || is(&AROUND)) {
+            } else if kind.is_dir()
+                && (guard.protects(&path) && !is(&REPOSITORY_DATA_NAMES) || is(&PARENT_NAMES))
+            {
                 ahead.push(path);
             }
         }
@@ -164,12 +166,13 @@ pub(super) fn find_guarded_symlink_targets<'p>(
 /// Whether a path belongs to what makes git run programs in an existing repository that is not called `.git`: a
 /// directory with `HEAD`, `objects` and `refs`, whatever its name.
 pub(super) fn is_repository_setting(real: &AbsPath) -> bool {
-    const SETTINGS: [&str; 5] = ["hooks", "info", "commondir", "modules", "worktrees"];
+    const SETTING_NAMES: [&str; 5] = ["hooks", "info", "commondir", "modules", "worktrees"];
     let mut at = Some(real.clone());
     while let Some(path) = at {
         let parent = path.parent();
         let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
-        let named = name.is_some_and(|name| name.starts_with("config") || SETTINGS.contains(&name.as_str()));
+        let named =
+            name.is_some_and(|name| name.starts_with("config") || SETTING_NAMES.contains(&name.as_str()));
         let there = |directory: &AbsPath, name: &str| {
             statat(CWD, directory.join(name).as_path(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
         };

@@ -2,49 +2,49 @@
 //!
 //! The text is tested here; it has not been tried on a Mac, and nothing uses it yet.
 
-use super::{Confinement, Net};
+use super::{SandboxNetworkAccess, SandboxProfile};
 use toolgate_proto::AbsPath;
 
 /// The profile for `sandbox-exec -p`. Later rules win, so exceptions follow what they are taken from.
-pub fn build_seatbelt_profile(confinement: &Confinement) -> String {
+pub fn build_seatbelt_profile(confinement: &SandboxProfile) -> String {
     let mut out = String::from(
         "(version 1)\n(deny default)\n(allow process-exec process-fork signal (target same-sandbox))\n\
          (allow sysctl-read mach-lookup ipc-posix-shm)\n(allow file-read*)\n\
          (allow file-write* (literal \"/dev/null\") (literal \"/dev/zero\") (literal \"/dev/tty\"))\n",
     );
     for path in &confinement.writable {
-        out.push_str(&format!("(allow file-write* (subpath {}))\n", quoted(path)));
+        out.push_str(&format!("(allow file-write* (subpath {}))\n", quote_path(path)));
     }
     for path in &confinement.protected {
-        out.push_str(&format!("(deny file-write* (subpath {}))\n", quoted(path)));
+        out.push_str(&format!("(deny file-write* (subpath {}))\n", quote_path(path)));
         // Renaming a directory above would take the file along.
         let mut above = path.parent();
         while let Some(parent) = above
             .filter(|parent| confinement.writable.iter().any(|root| parent.is_under(root) && parent != root))
         {
-            out.push_str(&format!("(deny file-write-unlink (literal {}))\n", quoted(&parent)));
+            out.push_str(&format!("(deny file-write-unlink (literal {}))\n", quote_path(&parent)));
             above = parent.parent();
         }
     }
     for path in &confinement.unreadable {
-        out.push_str(&format!("(deny file-read-data file-write* (subpath {}))\n", quoted(path)));
+        out.push_str(&format!("(deny file-read-data file-write* (subpath {}))\n", quote_path(path)));
     }
     match confinement.net {
-        Net::None => {}
-        Net::Loopback(Some(port)) => {
+        SandboxNetworkAccess::None => {}
+        SandboxNetworkAccess::Loopback(Some(port)) => {
             out.push_str(&format!("(allow network-outbound (remote ip \"localhost:{port}\"))\n"));
         }
-        Net::Loopback(None) => out.push_str(
+        SandboxNetworkAccess::Loopback(None) => out.push_str(
             "(allow network-outbound (remote ip \"localhost:*\"))\n\
              (allow network-bind network-inbound (local ip \"localhost:*\"))\n",
         ),
-        Net::Full => out.push_str("(allow network*)\n"),
+        SandboxNetworkAccess::Full => out.push_str("(allow network*)\n"),
     }
     out
 }
 
 /// A string of the profile language. A path cannot end it early.
-fn quoted(path: &AbsPath) -> String {
+fn quote_path(path: &AbsPath) -> String {
     let mut out = String::from("\"");
     for c in path.to_string().chars() {
         if matches!(c, '"' | '\\') {
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn exceptions_follow_what_they_are_taken_from() {
-        let profile = build_seatbelt_profile(&Confinement {
+        let profile = build_seatbelt_profile(&SandboxProfile {
             writable: vec![path("/ws")],
             protected: vec![path("/ws/.git/hooks")],
             unreadable: vec![path("/Users/a/.ssh")],
-            ..Confinement::default()
+            ..SandboxProfile::default()
         });
         let tail: Vec<&str> = profile.lines().skip(6).collect();
         assert_eq!(
@@ -89,15 +89,15 @@ mod tests {
     #[test]
     fn a_path_cannot_write_rules() {
         let confinement =
-            Confinement { writable: vec![path("/a\") (allow default) (\"")], ..Confinement::default() };
+            SandboxProfile { writable: vec![path("/a\") (allow default) (\"")], ..SandboxProfile::default() };
         assert!(build_seatbelt_profile(&confinement).contains(r#"(subpath "/a\") (allow default) (\"")"#));
     }
 
     #[test]
     fn the_network_is_what_was_granted() {
-        let profile = |net| build_seatbelt_profile(&Confinement { net, ..Confinement::default() });
-        assert!(profile(Net::Loopback(Some(8080))).contains("localhost:8080"));
-        assert!(profile(Net::Loopback(None)).contains("network-bind"));
-        assert!(profile(Net::Full).contains("(allow network*)"));
+        let profile = |net| build_seatbelt_profile(&SandboxProfile { net, ..SandboxProfile::default() });
+        assert!(profile(SandboxNetworkAccess::Loopback(Some(8080))).contains("localhost:8080"));
+        assert!(profile(SandboxNetworkAccess::Loopback(None)).contains("network-bind"));
+        assert!(profile(SandboxNetworkAccess::Full).contains("(allow network*)"));
     }
 }

@@ -1,13 +1,13 @@
 //! Search in the content of files.
 
-use crate::files::{FileProblem, Hidden, open_file};
-use crate::search::aside::{SkippedSummary, path_of};
-use crate::search::collect::{Key, OrderedResults, ResultLimit, Size};
-use crate::search::lines::{FileHits, MatchSink, Show};
-use crate::search::pattern::{Lines, Pattern};
-use crate::search::select::Selector;
-use crate::search::walk::{Visit, WalkFile, walk};
-use crate::search::{SearchProblem, Stop, Tree};
+use crate::files::{FileProblem, HiddenFileFilter, open_regular_file};
+use crate::search::collect::{OrderedResults, ResultLimit, ResultSize, WalkKey};
+use crate::search::lines::{ContentOutputKind, FileHits, MatchSink};
+use crate::search::pattern::{LineMode, SearchPattern};
+use crate::search::select::FileSelector;
+use crate::search::skipped::{SkippedSummary, path_from_key};
+use crate::search::walk::{FileVisitor, WalkFile, walk};
+use crate::search::{SearchProblem, SearchStopFlag, SearchTree};
 use grep_regex::RegexMatcher;
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use std::fs::File;
@@ -24,110 +24,120 @@ pub struct ContentSearchResult {
     /// Whether this is all there is, and not only as much as was asked for.
     pub complete: bool,
     /// What the search met beside.
-    pub aside: SkippedSummary,
+    pub skipped: SkippedSummary,
 }
 
 /// Searches the files of a tree, or the one file that the tree is.
 pub fn search_content(
-    tree: &Tree,
-    selector: &Selector,
-    pattern: &Pattern,
-    show: &Show,
+    tree: &SearchTree,
+    selector: &FileSelector,
+    pattern: &SearchPattern,
+    show: &ContentOutputKind,
     need: ResultLimit,
-    stop: &Stop,
+    stop: &SearchStopFlag,
 ) -> Result<ContentSearchResult, SearchProblem> {
-    let content = Content { pattern, show, need, stop, named: !tree.is_directory };
+    let content = ContentSearch { pattern, show, limit: need, stop, named: !tree.is_directory };
     if content.named {
         return content.search_named_file(tree);
     }
     // A file that was named was judged by itself; one that a walk comes upon may be a secret.
-    let tree = &Tree { hidden: tree.hidden.as_ref().map(Hidden::for_content), ..tree.clone() };
+    let tree =
+        &SearchTree { hidden: tree.hidden.as_ref().map(HiddenFileFilter::for_content), ..tree.clone() };
     let (held, notes) = walk(tree, selector, &content, OrderedResults::<FileHits>::new(need), stop)?;
     if stop.is_stopped() {
         return Err(SearchProblem::Stopped);
     }
     let complete = held.is_complete();
     let held = held.into_results();
-    let end: Option<&Key> = if complete { None } else { held.last_key_value().map(|(key, _)| key) };
-    let aside = notes.aside(end);
-    let files = held.into_iter().map(|(key, hits)| (path_of(&key), hits)).collect();
-    Ok(ContentSearchResult { files, complete, aside })
+    let end: Option<&WalkKey> = if complete { None } else { held.last_key_value().map(|(key, _)| key) };
+    let aside = notes.summarize(end);
+    let files = held.into_iter().map(|(key, hits)| (path_from_key(&key), hits)).collect();
+    Ok(ContentSearchResult { files, complete, skipped: aside })
 }
 
-struct Content<'s> {
-    pattern: &'s Pattern,
-    show: &'s Show,
-    need: ResultLimit,
-    stop: &'s Stop,
+struct ContentSearch<'s> {
+    pattern: &'s SearchPattern,
+    show: &'s ContentOutputKind,
+    limit: ResultLimit,
+    stop: &'s SearchStopFlag,
     /// The one file was named, so it is searched even where it holds binary data.
     named: bool,
 }
 
 /// What one thread searches with. The matcher is the thread's own: its caches are not shared.
-struct Engine {
+struct SearchEngine {
     matcher: RegexMatcher,
     searcher: Searcher,
 }
 
-impl Content<'_> {
-    fn engine(&self) -> Engine {
+impl ContentSearch<'_> {
+    fn build_engine(&self) -> SearchEngine {
         let mut builder = SearcherBuilder::new();
         builder
-            .line_number(self.show.numbers())
-            .multi_line(self.pattern.lines == Lines::Many)
+            .line_number(self.show.has_line_numbers())
+            .multi_line(self.pattern.line_mode == LineMode::Multi)
             .heap_limit(Some(MAX_BUFFER_BYTES))
             .binary_detection(if self.named {
                 BinaryDetection::convert(0)
             } else {
                 BinaryDetection::quit(0)
             });
-        if let Show::Lines(lines) = self.show {
+        if let ContentOutputKind::Lines(lines) = self.show {
             builder.before_context(lines.before).after_context(lines.after);
         }
-        Engine { matcher: self.pattern.matcher.clone(), searcher: builder.build() }
+        SearchEngine { matcher: self.pattern.matcher.clone(), searcher: builder.build() }
     }
 
-    fn search(&self, engine: &mut Engine, file: File, size: u64) -> Result<Option<FileHits>, FileProblem> {
-        let Engine { matcher, searcher } = engine;
-        let mut gather = MatchSink::new(matcher, self.show, self.need, self.named);
+    fn search_file(
+        &self,
+        engine: &mut SearchEngine,
+        file: File,
+        size: u64,
+    ) -> Result<Option<FileHits>, FileProblem> {
+        let SearchEngine { matcher, searcher } = engine;
+        let mut gather = MatchSink::new(matcher, self.show, self.limit, self.named);
         // Files that the system makes up have no size, and yet something in them.
         let left = if size == 0 { u64::MAX } else { size };
         let reader = StoppableReader { file, left, stop: self.stop };
         searcher.search_reader(&*matcher, reader, &mut gather)?;
-        Ok(gather.hits())
+        Ok(gather.into_hits())
     }
 
-    fn search_named_file(&self, tree: &Tree) -> Result<ContentSearchResult, SearchProblem> {
-        let (file, stat) = open_file(&tree.start)?;
+    fn search_named_file(&self, tree: &SearchTree) -> Result<ContentSearchResult, SearchProblem> {
+        let (file, stat) = open_regular_file(&tree.start)?;
         let size = u64::try_from(stat.st_size).unwrap_or(0);
-        let found = self.search(&mut self.engine(), file, size);
+        let found = self.search_file(&mut self.build_engine(), file, size);
         if self.stop.is_stopped() {
             return Err(SearchProblem::Stopped);
         }
         let files: Vec<_> = found?.map(|hits| (Vec::new(), hits)).into_iter().collect();
         let held: (usize, usize) =
             files.iter().map(|(_, hits)| (hits.units(), hits.bytes())).next().unwrap_or_default();
-        let complete = held.0 < self.need.units && held.1 < self.need.bytes;
-        Ok(ContentSearchResult { files, complete, aside: SkippedSummary::default() })
+        let complete = held.0 < self.limit.units && held.1 < self.limit.bytes;
+        Ok(ContentSearchResult { files, complete, skipped: SkippedSummary::default() })
     }
 }
 
-impl Visit for Content<'_> {
-    type Scratch = Engine;
+impl FileVisitor for ContentSearch<'_> {
+    type Scratch = SearchEngine;
     type Found = FileHits;
 
-    fn scratch(&self) -> Engine {
-        self.engine()
+    fn scratch(&self) -> SearchEngine {
+        self.build_engine()
     }
 
-    fn is_heavy(&self) -> bool {
+    fn is_expensive(&self) -> bool {
         true
     }
 
-    fn file(&self, engine: &mut Engine, file: &WalkFile<'_>) -> Result<Option<FileHits>, FileProblem> {
+    fn visit_file(
+        &self,
+        engine: &mut SearchEngine,
+        file: &WalkFile<'_>,
+    ) -> Result<Option<FileHits>, FileProblem> {
         let (opened, size) = file.directory.open_file(file.name)?;
-        let found = self.search(engine, opened, size)?;
-        Ok(found.map(|hits| hits.at(file.relative)))
+        let found = self.search_file(engine, opened, size)?;
+        Ok(found.map(|hits| hits.with_path_bytes(file.relative)))
     }
 }
 
@@ -137,7 +147,7 @@ struct StoppableReader<'s> {
     /// Until the end that it had when it was opened; to ask the system whether that is the end is a quarter of what a
     /// small file costs.
     left: u64,
-    stop: &'s Stop,
+    stop: &'s SearchStopFlag,
 }
 
 impl Read for StoppableReader<'_> {

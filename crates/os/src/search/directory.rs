@@ -6,7 +6,7 @@
 
 use crate::files::FileProblem;
 use crate::files::open_without_symlinks;
-use crate::search::rules::{Rules, affects_ignore_rules};
+use crate::search::ignore_rules::{IgnoreRules, affects_ignore_rules};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat, fstat, openat, statat};
 use rustix::io::Errno;
 use std::ffi::{CStr, OsStr};
@@ -21,7 +21,7 @@ use toolgate_proto::AbsPath;
 /// Deeper directories are reached by their path again (without links) instead of keeping a handle each,
 /// so that a very deep tree cannot use up the process's descriptors.
 const MAX_HANDLE_DEPTH: usize = 32;
-const READ: OFlags = OFlags::RDONLY
+const READ_FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -29,19 +29,19 @@ const READ: OFlags = OFlags::RDONLY
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WalkEntryKind {
     File,
     Directory,
-    Link,
+    Symlink,
     Special,
 }
 
-impl Kind {
+impl WalkEntryKind {
     fn of(file_type: FileType) -> Self {
         match file_type {
             FileType::RegularFile => Self::File,
             FileType::Directory => Self::Directory,
-            FileType::Symlink => Self::Link,
+            FileType::Symlink => Self::Symlink,
             _ => Self::Special,
         }
     }
@@ -49,11 +49,11 @@ impl Kind {
 
 /// The entries of a directory, packed: one allocation for the names of all of them.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct EntryNames {
     bytes: Vec<u8>,
     entries: Vec<NamedEntry>,
     /// There is an entry that bears on what is ignored here; most directories have none.
-    has_rules: bool,
+    has_ignore_files: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -61,10 +61,10 @@ pub(crate) struct NamedEntry {
     start: u32,
     /// With its final NUL.
     len: u32,
-    pub(crate) kind: Kind,
+    pub(crate) kind: WalkEntryKind,
 }
 
-impl Names {
+impl EntryNames {
     fn read(handle: &OwnedFd, buffer: &mut [MaybeUninit<u8>]) -> Result<Self, FileProblem> {
         let mut names = Self::default();
         let mut dir = RawDir::new(handle, buffer);
@@ -82,13 +82,13 @@ impl Names {
                 },
                 known => known,
             };
-            names.push(name, Kind::of(file_type));
+            names.push(name, WalkEntryKind::of(file_type));
         }
         Ok(names)
     }
 
-    fn push(&mut self, name: &CStr, kind: Kind) {
-        self.has_rules = self.has_rules || affects_ignore_rules(name);
+    fn push(&mut self, name: &CStr, kind: WalkEntryKind) {
+        self.has_ignore_files = self.has_ignore_files || affects_ignore_rules(name);
         let name = name.to_bytes_with_nul();
         // A directory of four gigabytes of names ends here; what follows is not walked.
         let (Ok(start), Ok(len)) = (u32::try_from(self.bytes.len()), u32::try_from(name.len())) else {
@@ -100,7 +100,7 @@ impl Names {
 
     pub(crate) fn sort(&mut self) {
         let bytes = &self.bytes;
-        self.entries.sort_unstable_by(|a, b| raw(bytes, *a).cmp(raw(bytes, *b)));
+        self.entries.sort_unstable_by(|a, b| name_bytes(bytes, *a).cmp(name_bytes(bytes, *b)));
     }
 
     pub(crate) fn entries(&self) -> &[NamedEntry] {
@@ -108,22 +108,22 @@ impl Names {
     }
 
     pub(crate) fn name(&self, entry: NamedEntry) -> &CStr {
-        CStr::from_bytes_with_nul(raw(&self.bytes, entry)).unwrap_or(c"")
+        CStr::from_bytes_with_nul(name_bytes(&self.bytes, entry)).unwrap_or(c"")
     }
 
-    pub(crate) fn has_rules(&self) -> bool {
-        self.has_rules
+    pub(crate) fn has_ignore_files(&self) -> bool {
+        self.has_ignore_files
     }
 }
 
-fn raw(bytes: &[u8], entry: NamedEntry) -> &[u8] {
+fn name_bytes(bytes: &[u8], entry: NamedEntry) -> &[u8] {
     let start = entry.start as usize;
     bytes.get(start..start + entry.len as usize).unwrap_or_default()
 }
 
 /// A directory on the way.
 #[derive(Debug)]
-pub(crate) struct Directory {
+pub(crate) struct WalkDirectory {
     /// Absolute, with a separator at its end.
     path: Vec<u8>,
     /// From the start of the walk, each name followed by a NUL: compared as bytes, keys are in the order of a walk
@@ -132,17 +132,17 @@ pub(crate) struct Directory {
     handle: Option<OwnedFd>,
     depth: usize,
     /// What is kept out of sight here can be told by names.
-    pub(crate) names_tell: bool,
-    pub(crate) names: Names,
+    pub(crate) can_decide_by_name: bool,
+    pub(crate) names: EntryNames,
     /// The ignore files that count here.
-    pub(crate) rules: Option<Arc<Rules>>,
+    pub(crate) rules: Option<Arc<IgnoreRules>>,
 }
 
-impl Directory {
+impl WalkDirectory {
     /// Opens the directory where a walk starts.
-    pub(crate) fn start(real: &AbsPath, buffer: &mut [MaybeUninit<u8>]) -> Result<Self, FileProblem> {
+    pub(crate) fn open_start(real: &AbsPath, buffer: &mut [MaybeUninit<u8>]) -> Result<Self, FileProblem> {
         let (handle, _) = open_without_symlinks(real, OFlags::RDONLY | OFlags::DIRECTORY)?;
-        let names = Names::read(&handle, buffer)?;
+        let names = EntryNames::read(&handle, buffer)?;
         let mut path = real.as_path().as_os_str().as_bytes().to_vec();
         if path.last() != Some(&b'/') {
             path.push(b'/');
@@ -152,26 +152,30 @@ impl Directory {
             key: Vec::new(),
             handle: Some(handle),
             depth: 0,
-            names_tell: false,
+            can_decide_by_name: false,
             names,
             rules: None,
         })
     }
 
     /// Opens a directory in this one.
-    pub(crate) fn enter(&self, name: &CStr, buffer: &mut [MaybeUninit<u8>]) -> Result<Self, FileProblem> {
-        let handle = self.open(name, READ | OFlags::DIRECTORY)?;
-        let names = Names::read(&handle, buffer)?;
+    pub(crate) fn open_subdirectory(
+        &self,
+        name: &CStr,
+        buffer: &mut [MaybeUninit<u8>],
+    ) -> Result<Self, FileProblem> {
+        let handle = self.open(name, READ_FLAGS | OFlags::DIRECTORY)?;
+        let names = EntryNames::read(&handle, buffer)?;
         let path = [self.path.as_slice(), name.to_bytes(), b"/"].concat();
-        let key = self.key_of(name, &[0]);
+        let key = self.entry_key(name, &[0]);
         let depth = self.depth + 1;
         let handle = (depth < MAX_HANDLE_DEPTH).then_some(handle);
-        Ok(Self { path, key, handle, depth, names_tell: false, names, rules: self.rules.clone() })
+        Ok(Self { path, key, handle, depth, can_decide_by_name: false, names, rules: self.rules.clone() })
     }
 
     /// Opens a regular file in this directory, and tells its size.
     pub(crate) fn open_file(&self, name: &CStr) -> Result<(File, u64), FileProblem> {
-        let handle = self.open(name, READ)?;
+        let handle = self.open(name, READ_FLAGS)?;
         let stat = fstat(&handle)?;
         // It was one when the directory was read; a pipe that took its place would never end.
         match FileType::from_raw_mode(stat.st_mode) {
@@ -195,10 +199,10 @@ impl Directory {
     fn open(&self, name: &CStr, flags: OFlags) -> Result<OwnedFd, FileProblem> {
         match &self.handle {
             Some(handle) => match openat(handle, name, flags, Mode::empty()) {
-                Err(Errno::LOOP | Errno::MLINK) => Err(FileProblem::Moved),
+                Err(Errno::LOOP | Errno::MLINK) => Err(FileProblem::SymlinkOnPath),
                 opened => Ok(opened?),
             },
-            None => Ok(open_without_symlinks(&self.join(name), flags)?.0),
+            None => Ok(open_without_symlinks(&self.entry_path(name), flags)?.0),
         }
     }
 
@@ -211,12 +215,12 @@ impl Directory {
     }
 
     /// The place of an entry of this directory in the order of the walk.
-    pub(crate) fn key_of(&self, name: &CStr, end: &[u8]) -> Vec<u8> {
+    pub(crate) fn entry_key(&self, name: &CStr, end: &[u8]) -> Vec<u8> {
         [self.key.as_slice(), name.to_bytes(), end].concat()
     }
 
     /// The path of an entry of this directory.
-    pub(crate) fn join(&self, name: &CStr) -> AbsPath {
+    pub(crate) fn entry_path(&self, name: &CStr) -> AbsPath {
         let path = [self.path.as_slice(), name.to_bytes()].concat();
         AbsPath::new(as_path(&path)).unwrap_or_else(|_| AbsPath::root())
     }

@@ -4,7 +4,7 @@
 //! matches may span lines, they are counted and not the lines; a file in which binary data is met counts for nothing
 //! in counts, and shows what came before in lines.
 
-use crate::search::collect::{ResultLimit, Size};
+use crate::search::collect::{ResultLimit, ResultSize};
 use grep_matcher::{Match, Matcher};
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkError, SinkFinish, SinkMatch};
@@ -12,7 +12,7 @@ use std::io;
 use std::ops::Range;
 
 /// Characters of a line that are kept; of a longer one, those around its first match.
-const MOST_LINE_CHARS: usize = 2_000;
+const MAX_LINE_CHARS: usize = 2_000;
 /// Of those, how many stand before the match.
 const MAX_LEAD_CHARS: usize = 200;
 /// How far past a match over several lines the engine may look to find it again, as in ripgrep.
@@ -20,7 +20,7 @@ const LOOK_AHEAD_BYTES: usize = 128;
 
 /// What a search is to give.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Show {
+pub enum ContentOutputKind {
     /// Which files have a match.
     Files,
     /// How many matching lines each file has.
@@ -44,8 +44,8 @@ pub struct LineOutputOptions {
     pub only_matching: bool,
 }
 
-impl Show {
-    pub(crate) fn numbers(&self) -> bool {
+impl ContentOutputKind {
+    pub(crate) fn has_line_numbers(&self) -> bool {
         matches!(self, Self::Lines(lines) if lines.numbers)
     }
 }
@@ -54,7 +54,7 @@ impl Show {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileHits {
     /// The lines, where lines were asked for.
-    pub lines: Vec<Line>,
+    pub lines: Vec<ResultLine>,
     /// The count, where counts were asked for.
     pub count: u64,
     /// How many of the lines are matches.
@@ -66,7 +66,7 @@ pub struct FileHits {
 
 /// One line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct ResultLine {
     /// Its number, from 1, where numbers were asked for.
     pub number: Option<u64>,
     /// Why it is here.
@@ -88,13 +88,13 @@ pub enum ResultLineKind {
 
 impl FileHits {
     /// The same with its path, which takes room as well.
-    pub(crate) fn at(mut self, path: &[u8]) -> Self {
+    pub(crate) fn with_path_bytes(mut self, path: &[u8]) -> Self {
         self.bytes += path.len() + 16;
         self
     }
 }
 
-impl Size for FileHits {
+impl ResultSize for FileHits {
     fn units(&self) -> usize {
         self.lines.len().max(1)
     }
@@ -107,40 +107,49 @@ impl Size for FileHits {
 /// Takes the engine's reports about one file.
 pub(crate) struct MatchSink<'g> {
     matcher: &'g RegexMatcher,
-    show: &'g Show,
-    need: ResultLimit,
+    show: &'g ContentOutputKind,
+    limit: ResultLimit,
     /// The file was named, so binary data does not rule it out.
     named: bool,
     hits: FileHits,
-    any: bool,
+    has_match: bool,
 }
 
 impl<'g> MatchSink<'g> {
-    pub(crate) fn new(matcher: &'g RegexMatcher, show: &'g Show, need: ResultLimit, named: bool) -> Self {
-        Self { matcher, show, need, named, hits: FileHits::default(), any: false }
+    pub(crate) fn new(
+        matcher: &'g RegexMatcher,
+        show: &'g ContentOutputKind,
+        limit: ResultLimit,
+        named: bool,
+    ) -> Self {
+        Self { matcher, show, limit, named, hits: FileHits::default(), has_match: false }
     }
 
-    pub(crate) fn hits(self) -> Option<FileHits> {
+    pub(crate) fn into_hits(self) -> Option<FileHits> {
         let counts = match self.show {
-            Show::Files => self.any,
-            Show::LineCounts | Show::MatchCounts => self.hits.count > 0 && (self.named || !self.hits.binary),
-            Show::Lines(_) => self.any && (!self.hits.lines.is_empty() || self.hits.binary),
+            ContentOutputKind::Files => self.has_match,
+            ContentOutputKind::LineCounts | ContentOutputKind::MatchCounts => {
+                self.hits.count > 0 && (self.named || !self.hits.binary)
+            }
+            ContentOutputKind::Lines(_) => {
+                self.has_match && (!self.hits.lines.is_empty() || self.hits.binary)
+            }
         };
         counts.then_some(self.hits)
     }
 
     fn push(&mut self, number: Option<u64>, kind: ResultLineKind, bytes: &[u8], at: usize) {
-        let text = clip(without_line_end(bytes), at);
+        let text = clip_line(without_line_end(bytes), at);
         self.hits.bytes += text.len() + 16;
-        self.hits.lines.push(Line { number, kind, text });
+        self.hits.lines.push(ResultLine { number, kind, text });
     }
 
     fn wants_more(&self) -> bool {
-        self.hits.lines.len() < self.need.units && self.hits.bytes < self.need.bytes
+        self.hits.lines.len() < self.limit.units && self.hits.bytes < self.limit.bytes
     }
 
     /// Finds the matches again that the engine has reported as a range of lines, relative to that range.
-    fn matches(&self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<Vec<Match>> {
+    fn find_matches(&self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<Vec<Match>> {
         let range = found.bytes_range_in_buffer();
         let buffer = found.buffer();
         let until = if searcher.multi_line_with_matcher(self.matcher) {
@@ -171,7 +180,7 @@ impl<'g> MatchSink<'g> {
             if !self.wants_more() {
                 return;
             }
-            let at = if line.len() > MOST_LINE_CHARS { self.first_match_offset(line) } else { 0 };
+            let at = if line.len() > MAX_LINE_CHARS { self.first_match_offset(line) } else { 0 };
             self.push(number, ResultLineKind::Match, line, at);
             self.hits.matching += 1;
             number = number.map(|number| number + 1);
@@ -184,7 +193,7 @@ impl<'g> MatchSink<'g> {
 
     /// The matching parts alone, each on a line; one that spans lines gives a line for each.
     fn push_matching_parts(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<()> {
-        let matches = self.matches(searcher, found)?;
+        let matches = self.find_matches(searcher, found)?;
         let spans_lines = searcher.multi_line_with_matcher(self.matcher);
         let bytes = found.bytes();
         let mut number = found.line_number();
@@ -211,24 +220,28 @@ impl Sink for MatchSink<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        self.any = true;
+        self.has_match = true;
         match self.show {
-            Show::Files => return Ok(false),
-            Show::LineCounts if searcher.multi_line_with_matcher(self.matcher) => {
-                self.hits.count += self.matches(searcher, found)?.len().max(1) as u64;
+            ContentOutputKind::Files => return Ok(false),
+            ContentOutputKind::LineCounts if searcher.multi_line_with_matcher(self.matcher) => {
+                self.hits.count += self.find_matches(searcher, found)?.len().max(1) as u64;
             }
-            Show::LineCounts => self.hits.count += 1,
-            Show::MatchCounts => self.hits.count += self.matches(searcher, found)?.len().max(1) as u64,
+            ContentOutputKind::LineCounts => self.hits.count += 1,
+            ContentOutputKind::MatchCounts => {
+                self.hits.count += self.find_matches(searcher, found)?.len().max(1) as u64
+            }
             // Lines of a named file that turns out to be binary would be noise.
-            Show::Lines(_) if self.named && self.hits.binary => return Ok(false),
-            Show::Lines(lines) if lines.only_matching => self.push_matching_parts(searcher, found)?,
-            Show::Lines(_) => self.push_lines(found),
+            ContentOutputKind::Lines(_) if self.named && self.hits.binary => return Ok(false),
+            ContentOutputKind::Lines(lines) if lines.only_matching => {
+                self.push_matching_parts(searcher, found)?
+            }
+            ContentOutputKind::Lines(_) => self.push_lines(found),
         }
         Ok(self.wants_more())
     }
 
     fn context(&mut self, _searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        if let Show::Lines(lines) = self.show
+        if let ContentOutputKind::Lines(lines) = self.show
             && !lines.only_matching
         {
             self.push(context.line_number(), ResultLineKind::Context, context.bytes(), 0);
@@ -237,7 +250,7 @@ impl Sink for MatchSink<'_> {
     }
 
     fn context_break(&mut self, _searcher: &Searcher) -> io::Result<bool> {
-        if matches!(self.show, Show::Lines(_)) {
+        if matches!(self.show, ContentOutputKind::Lines(_)) {
             self.push(None, ResultLineKind::Gap, b"", 0);
         }
         Ok(self.wants_more())
@@ -268,20 +281,20 @@ fn without_line_end(line: &[u8]) -> &[u8] {
 }
 
 /// A line for the model: whole where it is short, else the part around byte `at`.
-fn clip(line: &[u8], at: usize) -> String {
+fn clip_line(line: &[u8], at: usize) -> String {
     let text = String::from_utf8_lossy(line);
-    if line.len() <= MOST_LINE_CHARS {
+    if line.len() <= MAX_LINE_CHARS {
         return text.into_owned();
     }
     let total = text.chars().count();
-    if total <= MOST_LINE_CHARS {
+    if total <= MAX_LINE_CHARS {
         return text.into_owned();
     }
     let before = String::from_utf8_lossy(slice(line, 0..at)).chars().count();
-    let skip = if before + MAX_LEAD_CHARS <= MOST_LINE_CHARS { 0 } else { before - MAX_LEAD_CHARS };
-    let skip = skip.min(total - MOST_LINE_CHARS);
-    let kept: String = text.chars().skip(skip).take(MOST_LINE_CHARS).collect();
-    let rest = total - skip - MOST_LINE_CHARS;
+    let skip = if before + MAX_LEAD_CHARS <= MAX_LINE_CHARS { 0 } else { before - MAX_LEAD_CHARS };
+    let skip = skip.min(total - MAX_LINE_CHARS);
+    let kept: String = text.chars().skip(skip).take(MAX_LINE_CHARS).collect();
+    let rest = total - skip - MAX_LINE_CHARS;
     let lead = if skip > 0 { format!("[{skip} characters before] …") } else { String::new() };
     let tail = if rest > 0 { format!("… [{rest} more characters]") } else { String::new() };
     format!("{lead}{kept}{tail}")
@@ -294,13 +307,13 @@ mod tests {
     #[test]
     fn a_long_line_is_shown_around_its_match() {
         let line = format!("{}needle{}", "a".repeat(10_000), "b".repeat(10_000));
-        let text = clip(line.as_bytes(), 10_000);
+        let text = clip_line(line.as_bytes(), 10_000);
         assert!(text.starts_with("[9800 characters before] …aaa"), "{text}");
         assert!(text.contains("needle") && text.ends_with("b… [8206 more characters]"), "{text}");
 
         let line = format!("needle{}", "é".repeat(5_000));
-        let text = clip(line.as_bytes(), 0);
+        let text = clip_line(line.as_bytes(), 0);
         assert!(text.starts_with("needleé") && text.ends_with("… [3006 more characters]"), "{text}");
-        assert_eq!(clip("é".repeat(2_000).as_bytes(), 0), "é".repeat(2_000));
+        assert_eq!(clip_line("é".repeat(2_000).as_bytes(), 0), "é".repeat(2_000));
     }
 }

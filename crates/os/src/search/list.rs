@@ -1,10 +1,10 @@
 //! A listing of a directory and what is below it, in the order of a tree.
 
 use crate::files::FileProblem;
-use crate::search::directory::{Directory, Kind, NamedEntry};
-use crate::search::select::{Dotted, LeftOut, Selection, Selector};
-use crate::search::{SearchProblem, Stop, Tree};
-use crate::threads::each;
+use crate::search::directory::{NamedEntry, WalkDirectory, WalkEntryKind};
+use crate::search::select::{DotfileHandling, ExclusionReason, FileSelection, FileSelector};
+use crate::search::{SearchProblem, SearchStopFlag, SearchTree};
+use crate::threads::parallel_map;
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use toolgate_proto::EntryKind;
 
 /// Entries are counted up to here; a listing that goes on says so.
 const MAX_COUNTED_ENTRIES: u64 = 200_000;
-const ENTRIES_BUFFER: usize = 32 * 1024;
+const ENTRIES_BUFFER_BYTES: usize = 32 * 1024;
 /// With fewer files in a directory, starting a thread takes longer than it saves.
-const MANY: usize = 256;
+const MIN_PARALLEL_FILES: usize = 256;
 
 /// What to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct ListOptions {
 
 /// One entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedEntry {
     /// How far below the directory that was asked for.
     pub level: usize,
     /// Its name.
@@ -41,7 +41,7 @@ pub struct Listed {
     /// What it is; a link counts as a file.
     pub kind: EntryKind,
     /// It is a link.
-    pub link: bool,
+    pub is_symlink: bool,
     /// Size in bytes, for files.
     pub bytes: u64,
     /// Why what is below is not listed.
@@ -52,7 +52,7 @@ pub struct Listed {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListingPage {
     /// The page.
-    pub entries: Vec<Listed>,
+    pub entries: Vec<ListedEntry>,
     /// All entries.
     pub total: u64,
     /// Directories among them.
@@ -70,129 +70,144 @@ pub struct ListingPage {
 }
 
 /// Lists a directory.
-pub fn list_tree(tree: &Tree, options: ListOptions, stop: &Stop) -> Result<ListingPage, SearchProblem> {
+pub fn list_tree(
+    tree: &SearchTree,
+    options: ListOptions,
+    stop: &SearchStopFlag,
+) -> Result<ListingPage, SearchProblem> {
     if !tree.is_directory {
         return Err(FileProblem::NotDirectory.into());
     }
-    let dotted = if options.dotted { Dotted::Take } else { Dotted::Leave };
-    let selection = Selection { ignored: options.ignored, dotted, ..Selection::default() };
+    let dotted = if options.dotted { DotfileHandling::Include } else { DotfileHandling::Exclude };
+    let selection = FileSelection { ignored: options.ignored, dotted, ..FileSelection::default() };
     // INVARIANT: a selection without globs and types has nothing in it that could be wrong.
-    let Ok(selector) = Selector::new(&selection) else { return Ok(ListingPage::default()) };
-    let mut buffer = vec![MaybeUninit::uninit(); ENTRIES_BUFFER];
-    let mut start = Directory::start(&tree.start, buffer.as_mut_slice())?;
+    let Ok(selector) = FileSelector::new(&selection) else { return Ok(ListingPage::default()) };
+    let mut buffer = vec![MaybeUninit::uninit(); ENTRIES_BUFFER_BYTES];
+    let mut start = WalkDirectory::open_start(&tree.start, buffer.as_mut_slice())?;
     if selector.respects_ignore_files {
         start.rules = tree.ancestor_ignore_rules();
     }
     let answer = ListingPage::default();
-    let mut listing = TreeLister { tree, options, selector, buffer, answer, unmeasured: Vec::new() };
+    let mut listing = TreeLister { tree, options, selector, buffer, page: answer, unmeasured: Vec::new() };
     // Directories that are being listed, with how far each has come.
-    let mut way = vec![listing.open(start)];
+    let mut way = vec![listing.prepare_directory(start)];
     while let Some((directory, next)) = way.last_mut() {
         if stop.is_stopped() {
             return Err(SearchProblem::Stopped);
         }
         let directory = Arc::clone(directory);
         let Some(&entry) = directory.names.entries().get(*next) else {
-            listing.measure(&directory);
+            listing.read_sizes(&directory);
             way.pop();
             continue;
         };
         *next += 1;
-        if listing.answer.total >= MAX_COUNTED_ENTRIES {
-            listing.answer.uncounted = true;
-            listing.measure(&directory);
+        if listing.page.total >= MAX_COUNTED_ENTRIES {
+            listing.page.uncounted = true;
+            listing.read_sizes(&directory);
             break;
         }
-        if let Some(below) = listing.entry(&directory, entry) {
-            listing.measure(&directory);
+        if let Some(below) = listing.list_entry(&directory, entry) {
+            listing.read_sizes(&directory);
             way.push(below);
         }
     }
-    Ok(listing.answer)
+    Ok(listing.page)
 }
 
 struct TreeLister<'t> {
-    tree: &'t Tree,
+    tree: &'t SearchTree,
     options: ListOptions,
-    selector: Selector,
+    selector: FileSelector,
     buffer: Vec<MaybeUninit<u8>>,
-    answer: ListingPage,
+    page: ListingPage,
     /// Files of the directory at hand whose size is not yet known, and where in the answer they are.
     unmeasured: Vec<(usize, NamedEntry)>,
 }
 
 impl TreeLister<'_> {
-    fn open(&self, mut directory: Directory) -> (Arc<Directory>, usize) {
+    fn prepare_directory(&self, mut directory: WalkDirectory) -> (Arc<WalkDirectory>, usize) {
         self.selector.load_ignore_rules(&mut directory);
         directory.names.sort();
         (Arc::new(directory), 0)
     }
 
     /// Lists one entry, and opens it where what is below is wanted too.
-    fn entry(&mut self, directory: &Directory, entry: NamedEntry) -> Option<(Arc<Directory>, usize)> {
+    fn list_entry(
+        &mut self,
+        directory: &WalkDirectory,
+        entry: NamedEntry,
+    ) -> Option<(Arc<WalkDirectory>, usize)> {
         let name = directory.names.name(entry);
-        let is_dir = entry.kind == Kind::Directory;
-        match self.selector.lists(directory, name, is_dir) {
+        let is_dir = entry.kind == WalkEntryKind::Directory;
+        match self.selector.check_listed(directory, name, is_dir) {
             Ok(()) => {}
-            Err(LeftOut::Dotted) => {
-                self.answer.dotted += 1;
+            Err(ExclusionReason::Dotfile) => {
+                self.page.dotted += 1;
                 return None;
             }
-            Err(LeftOut::Ignored) => {
-                self.answer.ignored += 1;
+            Err(ExclusionReason::Ignored) => {
+                self.page.ignored += 1;
                 return None;
             }
         }
         let hidden = self.tree.hidden.as_ref().filter(|hidden| hidden.hides_any());
-        if hidden.is_some_and(|hidden| hidden.hides(&directory.join(name))) {
-            self.answer.withheld += 1;
+        if hidden.is_some_and(|hidden| hidden.hides(&directory.entry_path(name))) {
+            self.page.withheld += 1;
             return None;
         }
         let below = (is_dir && directory.depth() + 1 < self.options.depth as usize)
-            .then(|| directory.enter(name, self.buffer.as_mut_slice()));
+            .then(|| directory.open_subdirectory(name, self.buffer.as_mut_slice()));
         let (below, problem) = match below {
             Some(Ok(below)) => (Some(below), None),
             Some(Err(problem)) => (None, Some(problem)),
             None => (None, None),
         };
-        let place = self.answer.total;
-        self.answer.total += 1;
-        self.answer.directories += u64::from(is_dir);
-        self.answer.files += u64::from(entry.kind == Kind::File);
+        let place = self.page.total;
+        self.page.total += 1;
+        self.page.directories += u64::from(is_dir);
+        self.page.files += u64::from(entry.kind == WalkEntryKind::File);
         if place >= self.options.offset && place - self.options.offset < self.options.limit {
-            if entry.kind == Kind::File {
-                self.unmeasured.push((self.answer.entries.len(), entry));
+            if entry.kind == WalkEntryKind::File {
+                self.unmeasured.push((self.page.entries.len(), entry));
             }
-            self.answer.entries.push(listed(directory, name, entry.kind, problem));
+            self.page.entries.push(listed_entry(directory, name, entry.kind, problem));
         }
-        below.map(|below| self.open(below))
+        below.map(|below| self.prepare_directory(below))
     }
 
     /// Finds out the sizes of files of one directory: what takes longest in a listing, so many are shared out.
-    fn measure(&mut self, directory: &Directory) {
+    fn read_sizes(&mut self, directory: &WalkDirectory) {
         let unmeasured = std::mem::take(&mut self.unmeasured);
         let size = |(_, entry): &(usize, NamedEntry)| {
             let stat = directory.stat(directory.names.name(*entry));
             stat.map_or(0, |stat| u64::try_from(stat.st_size).unwrap_or(0))
         };
-        for (bytes, (place, _)) in each(&unmeasured, MANY, size).into_iter().zip(unmeasured) {
-            if let Some(entry) = self.answer.entries.get_mut(place) {
+        for (bytes, (place, _)) in
+            parallel_map(&unmeasured, MIN_PARALLEL_FILES, size).into_iter().zip(unmeasured)
+        {
+            if let Some(entry) = self.page.entries.get_mut(place) {
                 entry.bytes = bytes;
             }
         }
     }
 }
 
-fn listed(directory: &Directory, name: &CStr, kind: Kind, problem: Option<FileProblem>) -> Listed {
-    Listed {
+fn listed_entry(
+    directory: &WalkDirectory,
+    name: &CStr,
+    kind: WalkEntryKind,
+    problem: Option<FileProblem>,
+) -> ListedEntry {
+    ListedEntry {
         level: directory.depth(),
         name: name.to_bytes().to_vec(),
         kind: match kind {
-            Kind::File | Kind::Link => EntryKind::File,
-            Kind::Directory => EntryKind::Directory,
-            Kind::Special => EntryKind::Special,
+            WalkEntryKind::File | WalkEntryKind::Symlink => EntryKind::File,
+            WalkEntryKind::Directory => EntryKind::Directory,
+            WalkEntryKind::Special => EntryKind::Special,
         },
-        link: kind == Kind::Link,
+        is_symlink: kind == WalkEntryKind::Symlink,
         bytes: 0,
         problem,
     }

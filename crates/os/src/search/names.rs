@@ -1,38 +1,40 @@
 //! Search for files by name.
 
 use crate::files::FileProblem;
-use crate::search::aside::{SkippedSummary, path_of};
-use crate::search::collect::{Changed, Key, MtimeCutoff, Newest, OrderedResults, ResultLimit, Size};
+use crate::search::collect::{
+    MtimeCutoff, MtimeNanos, NewestFiles, OrderedResults, ResultLimit, ResultSize, WalkKey,
+};
 use crate::search::directory::as_path;
-use crate::search::select::{SelectionProblem, Selector};
-use crate::search::walk::{Visit, WalkFile, walk};
-use crate::search::{SearchProblem, Stop, Tree};
+use crate::search::select::{FileSelector, SelectionProblem};
+use crate::search::skipped::{SkippedSummary, path_from_key};
+use crate::search::walk::{FileVisitor, WalkFile, walk};
+use crate::search::{SearchProblem, SearchStopFlag, SearchTree};
 use globset::{GlobBuilder, GlobMatcher};
 use std::path::Path;
 
 /// A glob over paths below a directory: `*` and `?` stay inside one name, `**` crosses any number of directories,
 /// `{a,b}` is either, `[a-z]` and `[!a]` are one character.
 #[derive(Debug, Clone)]
-pub struct NamePattern {
+pub struct PathGlob {
     glob: GlobMatcher,
     /// Matches everything, so nothing needs to be matched.
-    all: bool,
+    matches_all: bool,
 }
 
 /// What a pattern without a separator speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Bare {
+pub enum BareGlobScope {
     /// Files of that name in the directory itself, as in a shell.
     Here,
     /// Files of that name at any depth, as in an ignore file.
     Anywhere,
 }
 
-impl NamePattern {
+impl PathGlob {
     /// Makes a pattern ready.
-    pub fn new(text: &str, bare: Bare) -> Result<Self, SelectionProblem> {
+    pub fn new(text: &str, bare: BareGlobScope) -> Result<Self, SelectionProblem> {
         let mut glob = text.strip_prefix('/').unwrap_or(text).to_owned();
-        if bare == Bare::Anywhere && !text.contains('/') {
+        if bare == BareGlobScope::Anywhere && !text.contains('/') {
             glob = format!("**/{glob}");
         }
         let matcher = GlobBuilder::new(&glob)
@@ -42,14 +44,14 @@ impl NamePattern {
             .build()
             .map_err(|error| SelectionProblem::Glob {
                 glob: text.to_owned(),
-                words: error.kind().to_string(),
+                reason: error.kind().to_string(),
             })?
             .compile_matcher();
-        Ok(Self { glob: matcher, all: matches!(glob.as_str(), "**" | "**/*") })
+        Ok(Self { glob: matcher, matches_all: matches!(glob.as_str(), "**" | "**/*") })
     }
 
     pub(crate) fn matches(&self, relative: &Path) -> bool {
-        self.all || self.glob.is_match(relative)
+        self.matches_all || self.glob.is_match(relative)
     }
 }
 
@@ -70,7 +72,7 @@ pub enum NameOrder {
     /// Those changed last come first; of those changed at the same time, the first by name.
     Newest {
         /// As many are given.
-        most: usize,
+        limit: usize,
     },
     /// By path.
     Path(ResultLimit),
@@ -84,38 +86,39 @@ pub struct NameSearchResult {
     /// How many there are in all, where that is known.
     pub total: Option<u64>,
     /// What the search met beside.
-    pub aside: SkippedSummary,
+    pub skipped: SkippedSummary,
 }
 
 /// Finds files by name.
 pub fn find_names(
-    tree: &Tree,
-    selector: &Selector,
-    pattern: &NamePattern,
+    tree: &SearchTree,
+    selector: &FileSelector,
+    pattern: &PathGlob,
     order: NameOrder,
-    stop: &Stop,
+    stop: &SearchStopFlag,
 ) -> Result<NameSearchResult, SearchProblem> {
     if !tree.is_directory {
         return Err(FileProblem::NotDirectory.into());
     }
     let answer = match order {
-        NameOrder::Newest { most } => {
+        NameOrder::Newest { limit: most } => {
             let floor = MtimeCutoff::new();
-            let names = NewestNameVisitor { pattern, floor: &floor };
-            let (newest, notes) = walk(tree, selector, &names, Newest::new(most, &floor), stop)?;
+            let names = NewestNameVisitor { pattern, cutoff: &floor };
+            let (newest, notes) = walk(tree, selector, &names, NewestFiles::new(most, &floor), stop)?;
             let total = Some(newest.total());
-            let files = newest.into_sorted().iter().map(path_of).collect();
-            NameSearchResult { files, total, aside: notes.aside(None) }
+            let files = newest.into_sorted().iter().map(path_from_key).collect();
+            NameSearchResult { files, total, skipped: notes.summarize(None) }
         }
         NameOrder::Path(need) => {
-            let names = Names { pattern };
-            let (held, notes) = walk(tree, selector, &names, OrderedResults::<Named>::new(need), stop)?;
+            let names = NameVisitor { pattern };
+            let (held, notes) = walk(tree, selector, &names, OrderedResults::<NameMatch>::new(need), stop)?;
             let complete = held.is_complete();
             let held = held.into_results();
-            let end: Option<&Key> = if complete { None } else { held.last_key_value().map(|(key, _)| key) };
-            let aside = notes.aside(end);
-            let files: Vec<_> = held.keys().map(path_of).collect();
-            NameSearchResult { total: complete.then_some(files.len() as u64), files, aside }
+            let end: Option<&WalkKey> =
+                if complete { None } else { held.last_key_value().map(|(key, _)| key) };
+            let aside = notes.summarize(end);
+            let files: Vec<_> = held.keys().map(path_from_key).collect();
+            NameSearchResult { total: complete.then_some(files.len() as u64), files, skipped: aside }
         }
     };
     if stop.is_stopped() {
@@ -126,11 +129,11 @@ pub fn find_names(
 
 /// A file that matches by name.
 #[derive(Debug, Clone, Copy)]
-struct Named {
+struct NameMatch {
     bytes: usize,
 }
 
-impl Size for Named {
+impl ResultSize for NameMatch {
     fn units(&self) -> usize {
         1
     }
@@ -142,53 +145,53 @@ impl Size for Named {
 
 /// Files by name and age, which costs a look at each.
 struct NewestNameVisitor<'p> {
-    pattern: &'p NamePattern,
-    floor: &'p MtimeCutoff,
+    pattern: &'p PathGlob,
+    cutoff: &'p MtimeCutoff,
 }
 
-impl Visit for NewestNameVisitor<'_> {
+impl FileVisitor for NewestNameVisitor<'_> {
     type Scratch = ();
-    type Found = Changed;
+    type Found = MtimeNanos;
 
     fn scratch(&self) {}
 
-    fn is_heavy(&self) -> bool {
+    fn is_expensive(&self) -> bool {
         false
     }
 
-    fn wants(&self, file: &WalkFile<'_>) -> bool {
+    fn matches_name(&self, file: &WalkFile<'_>) -> bool {
         self.pattern.matches(as_path(file.relative))
     }
 
-    fn file(&self, (): &mut (), file: &WalkFile<'_>) -> Result<Option<Changed>, FileProblem> {
+    fn visit_file(&self, (): &mut (), file: &WalkFile<'_>) -> Result<Option<MtimeNanos>, FileProblem> {
         let stat = file.directory.stat(file.name)?;
         let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
         let changed = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanos);
-        Ok(self.floor.admits(changed).then_some(changed))
+        Ok(self.cutoff.admit(changed).then_some(changed))
     }
 }
 
 /// Files by name.
-struct Names<'p> {
-    pattern: &'p NamePattern,
+struct NameVisitor<'p> {
+    pattern: &'p PathGlob,
 }
 
-impl Visit for Names<'_> {
+impl FileVisitor for NameVisitor<'_> {
     type Scratch = ();
-    type Found = Named;
+    type Found = NameMatch;
 
     fn scratch(&self) {}
 
-    fn is_heavy(&self) -> bool {
+    fn is_expensive(&self) -> bool {
         false
     }
 
-    fn wants(&self, file: &WalkFile<'_>) -> bool {
+    fn matches_name(&self, file: &WalkFile<'_>) -> bool {
         self.pattern.matches(as_path(file.relative))
     }
 
-    fn file(&self, (): &mut (), file: &WalkFile<'_>) -> Result<Option<Named>, FileProblem> {
-        Ok(Some(Named { bytes: file.relative.len() + 1 }))
+    fn visit_file(&self, (): &mut (), file: &WalkFile<'_>) -> Result<Option<NameMatch>, FileProblem> {
+        Ok(Some(NameMatch { bytes: file.relative.len() + 1 }))
     }
 }
 

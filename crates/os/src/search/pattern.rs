@@ -8,13 +8,13 @@ use regex_syntax::ast::{ErrorKind as AstError, Span};
 use regex_syntax::{Error as SyntaxError, ParserBuilder, hir};
 
 /// A longer pattern is a mistake, or an attempt to keep the engine busy.
-const MOST_BYTES: usize = 64 * 1024;
+const MAX_PATTERN_BYTES: usize = 64 * 1024;
 /// What each thread may spend on remembering states of the automaton; beyond it the search is slower, not wrong.
 const MAX_DFA_CACHE_BYTES: usize = 64 * 1024 * 1024;
 
 /// Whether letters match their other case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Case {
+pub enum CaseSensitivity {
     /// They must be the same.
     Sensitive,
     /// They need not be.
@@ -23,18 +23,18 @@ pub enum Case {
 
 /// Whether a match may go over the end of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lines {
+pub enum LineMode {
     /// Each line is searched by itself.
-    One,
+    Single,
     /// A match may span lines, and `.` matches the end of a line as well.
-    Many,
+    Multi,
 }
 
 /// A pattern that is ready to search.
 #[derive(Debug, Clone)]
-pub struct Pattern {
+pub struct SearchPattern {
     pub(crate) matcher: RegexMatcher,
-    pub(crate) lines: Lines,
+    pub(crate) line_mode: LineMode,
 }
 
 /// Why a pattern cannot be used.
@@ -43,49 +43,52 @@ pub struct PatternProblem {
     /// What is wrong.
     pub reason: String,
     /// The pattern with a mark under the place, on lines of their own.
-    pub picture: Option<String>,
+    pub snippet: Option<String>,
     /// What to do about it.
     pub hint: String,
 }
 
-impl Pattern {
+impl SearchPattern {
     /// Makes a pattern ready.
-    pub fn new(text: &str, case: Case, lines: Lines) -> Result<Self, PatternProblem> {
-        if text.len() > MOST_BYTES {
+    pub fn new(text: &str, case: CaseSensitivity, lines: LineMode) -> Result<Self, PatternProblem> {
+        if text.len() > MAX_PATTERN_BYTES {
             return Err(PatternProblem {
-                reason: format!("the pattern has {} bytes, more than the {MOST_BYTES} allowed", text.len()),
-                picture: None,
+                reason: format!(
+                    "the pattern has {} bytes, more than the {MAX_PATTERN_BYTES} allowed",
+                    text.len()
+                ),
+                snippet: None,
                 hint: "search for a part of it".to_owned(),
             });
         }
         if let Err(error) = parse(text, lines) {
-            return Err(explain(text, lines, &error));
+            return Err(explain_syntax_error(text, lines, &error));
         }
         let mut builder = RegexMatcherBuilder::new();
         builder
             .multi_line(true)
-            .case_insensitive(case == Case::Insensitive)
+            .case_insensitive(case == CaseSensitivity::Insensitive)
             .ban_byte(Some(0))
             .dfa_size_limit(MAX_DFA_CACHE_BYTES);
         match lines {
-            Lines::One => builder.line_terminator(Some(b'\n')),
-            Lines::Many => builder.dot_matches_new_line(true),
+            LineMode::Single => builder.line_terminator(Some(b'\n')),
+            LineMode::Multi => builder.dot_matches_new_line(true),
         };
-        let matcher = builder.build(text).map_err(|error| unusable(text, lines, &error))?;
-        Ok(Self { matcher, lines })
+        let matcher = builder.build(text).map_err(|error| explain_engine_error(text, lines, &error))?;
+        Ok(Self { matcher, line_mode: lines })
     }
 }
 
-fn parse(text: &str, lines: Lines) -> Result<hir::Hir, Box<SyntaxError>> {
+fn parse(text: &str, lines: LineMode) -> Result<hir::Hir, Box<SyntaxError>> {
     let mut parser = ParserBuilder::new();
-    parser.utf8(false).multi_line(true).dot_matches_new_line(lines == Lines::Many);
+    parser.utf8(false).multi_line(true).dot_matches_new_line(lines == LineMode::Multi);
     parser.build().parse(text).map_err(Box::new)
 }
 
 /// What the engine refuses although the syntax is right.
-fn unusable(text: &str, lines: Lines, error: &grep_regex::Error) -> PatternProblem {
+fn explain_engine_error(text: &str, lines: LineMode, error: &grep_regex::Error) -> PatternProblem {
     let (reason, hint) = match error.kind() {
-        grep_regex::ErrorKind::NotAllowed(_) if lines == Lines::One => (
+        grep_regex::ErrorKind::NotAllowed(_) if lines == LineMode::Single => (
             format!(
                 "the pattern `{text}` matches across the end of a line, but each line is searched by itself"
             ),
@@ -100,10 +103,10 @@ fn unusable(text: &str, lines: Lines, error: &grep_regex::Error) -> PatternProbl
             "use a shorter pattern or smaller repetition counts".to_owned(),
         ),
     };
-    PatternProblem { reason, picture: None, hint }
+    PatternProblem { reason, snippet: None, hint }
 }
 
-fn explain(text: &str, lines: Lines, error: &SyntaxError) -> PatternProblem {
+fn explain_syntax_error(text: &str, lines: LineMode, error: &SyntaxError) -> PatternProblem {
     let (what, span) = match error {
         SyntaxError::Parse(error) => (error.kind().to_string(), Some(*error.span())),
         SyntaxError::Translate(error) => (error.kind().to_string(), Some(*error.span())),
@@ -113,7 +116,7 @@ fn explain(text: &str, lines: Lines, error: &SyntaxError) -> PatternProblem {
         SyntaxError::Parse(error) => Some(error.kind()),
         _ => None,
     };
-    let picture = span.map(|span| picture(text, &span));
+    let picture = span.map(|span| render_snippet(text, &span));
     let (what, hint) = match kind {
         Some(AstError::UnsupportedLookAround) => (
             "look-around (`(?=`, `(?!`, `(?<=`, `(?<!`) is not supported".to_owned(),
@@ -124,13 +127,13 @@ fn explain(text: &str, lines: Lines, error: &SyntaxError) -> PatternProblem {
             "backreferences such as `\\1` are not supported".to_owned(),
             "write the repeated text out, or search for the first part and pick from the result".to_owned(),
         ),
-        _ => (what, escaped(text, lines)),
+        _ => (what, escape_hint(text, lines)),
     };
-    PatternProblem { reason: format!("`{text}` is not a regular expression: {what}"), picture, hint }
+    PatternProblem { reason: format!("`{text}` is not a regular expression: {what}"), snippet: picture, hint }
 }
 
 /// The pattern, and marks under the place.
-fn picture(text: &str, span: &Span) -> String {
+fn render_snippet(text: &str, span: &Span) -> String {
     let line = text.lines().nth(span.start.line.saturating_sub(1)).unwrap_or(text);
     let start = span.start.column.saturating_sub(1);
     let width = if span.end.line == span.start.line {
@@ -142,7 +145,7 @@ fn picture(text: &str, span: &Span) -> String {
 }
 
 /// The nearest pattern that is one, by taking some of the special characters literally.
-fn escaped(text: &str, lines: Lines) -> String {
+fn escape_hint(text: &str, lines: LineMode) -> String {
     for special in
         [&['{', '}'][..], &['(', ')'], &['[', ']'], &['*', '+', '?'], &['{', '}', '(', ')', '[', ']']]
     {
@@ -173,9 +176,9 @@ mod tests {
     use super::*;
 
     fn check(text: &str, reason: &str, picture: &str, hint: &str) {
-        let problem = Pattern::new(text, Case::Sensitive, Lines::One).unwrap_err();
+        let problem = SearchPattern::new(text, CaseSensitivity::Sensitive, LineMode::Single).unwrap_err();
         assert!(problem.reason.contains(reason), "{text}: {}", problem.reason);
-        assert_eq!(problem.picture.as_deref().unwrap_or_default(), picture, "{text}");
+        assert_eq!(problem.snippet.as_deref().unwrap_or_default(), picture, "{text}");
         assert!(problem.hint.contains(hint), "{text}: {}", problem.hint);
     }
 
@@ -194,6 +197,6 @@ mod tests {
         check("foo(?=bar)", "look-around", "    foo(?=bar)\n       ^^^", "without the assertion");
         check(r"(a)\1", "backreferences", "    (a)\\1\n       ^^", "write the repeated text out");
         check("a\\nb", "end of a line", "", "`multiline`");
-        assert!(Pattern::new("a\\nb", Case::Sensitive, Lines::Many).is_ok());
+        assert!(SearchPattern::new("a\\nb", CaseSensitivity::Sensitive, LineMode::Multi).is_ok());
     }
 }

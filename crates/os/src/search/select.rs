@@ -3,9 +3,9 @@
 //! The order of judgement is ripgrep's: globs given with the call decide first, then ignore files, then file types;
 //! and a name with a dot is left out unless one of them asked for it.
 
-use crate::search::directory::{Directory, as_path};
-use crate::search::names::{Bare, NamePattern};
-use crate::search::rules::{Rules, Said};
+use crate::search::directory::{WalkDirectory, as_path};
+use crate::search::ignore_rules::{IgnoreDecision, IgnoreRules};
+use crate::search::names::{BareGlobScope, PathGlob};
 use ignore::Match;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::{Types, TypesBuilder};
@@ -14,13 +14,13 @@ use std::path::PathBuf;
 
 /// Which files to look at, as asked for.
 #[derive(Debug, Clone, Default)]
-pub struct Selection {
+pub struct FileSelection {
     /// Take files that ignore files leave out.
     pub ignored: bool,
     /// What becomes of files and directories whose name starts with a dot.
-    pub dotted: Dotted,
+    pub dotted: DotfileHandling,
     /// Directories of these names are not entered.
-    pub never: &'static [&'static str],
+    pub excluded_directories: &'static [&'static str],
     /// Only what lies below this directory, seen from where the search starts, is wanted: nothing beside the way to
     /// it is entered.
     pub below: Option<String>,
@@ -35,14 +35,14 @@ pub struct Selection {
 
 /// What becomes of names that start with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Dotted {
+pub enum DotfileHandling {
     /// They are taken where a glob, an ignore file's exception or a file type asks for them, as in ripgrep.
     #[default]
-    WhereAskedFor,
+    IncludeIfMatched,
     /// They are taken like any other.
-    Take,
+    Include,
     /// They are left out, whatever asks for them.
-    Leave,
+    Exclude,
 }
 
 /// Why a selection cannot be used.
@@ -53,7 +53,7 @@ pub enum SelectionProblem {
         /// The glob.
         glob: String,
         /// What is wrong with it.
-        words: String,
+        reason: String,
     },
     /// There is no such file type.
     Type {
@@ -66,56 +66,60 @@ pub enum SelectionProblem {
 
 /// A selection that is ready to judge.
 #[derive(Debug)]
-pub struct Selector {
+pub struct FileSelector {
     pub(crate) respects_ignore_files: bool,
-    dotted: Dotted,
-    never: &'static [&'static str],
+    dotted: DotfileHandling,
+    excluded_directories: &'static [&'static str],
     below: Option<PathBuf>,
-    only: Option<NamePattern>,
+    only: Option<PathGlob>,
     globs: Override,
     types: Types,
 }
 
-impl Selector {
+impl FileSelector {
     /// Makes a selection ready.
-    pub fn new(selection: &Selection) -> Result<Self, SelectionProblem> {
+    pub fn new(selection: &FileSelection) -> Result<Self, SelectionProblem> {
         let mut globs = OverrideBuilder::new("");
         for glob in &selection.globs {
             globs.add(glob).map_err(|error| SelectionProblem::Glob {
                 glob: glob.clone(),
-                words: glob_error_message(&error),
+                reason: glob_error_message(&error),
             })?;
         }
         let globs = globs.build().map_err(|error| SelectionProblem::Glob {
             glob: selection.globs.join(" "),
-            words: glob_error_message(&error),
+            reason: glob_error_message(&error),
         })?;
-        let types = if selection.types.is_empty() { Types::empty() } else { types(&selection.types)? };
+        let types = if selection.types.is_empty() { Types::empty() } else { build_types(&selection.types)? };
         Ok(Self {
             respects_ignore_files: !selection.ignored,
             dotted: selection.dotted,
-            never: selection.never,
+            excluded_directories: selection.excluded_directories,
             below: selection.below.as_ref().map(PathBuf::from),
-            only: selection.only.as_deref().map(|only| NamePattern::new(only, Bare::Anywhere)).transpose()?,
+            only: selection
+                .only
+                .as_deref()
+                .map(|only| PathGlob::new(only, BareGlobScope::Anywhere))
+                .transpose()?,
             globs,
             types,
         })
     }
 
     /// Whether an entry is taken. `path` is absolute, and `from` is where its part below the start begins.
-    pub(crate) fn takes(
+    pub(crate) fn includes(
         &self,
-        rules: Option<&Rules>,
+        rules: Option<&IgnoreRules>,
         path: &[u8],
         from: usize,
         name: &[u8],
         is_dir: bool,
     ) -> bool {
-        if is_dir && self.never.iter().any(|never| never.as_bytes() == name) {
+        if is_dir && self.excluded_directories.iter().any(|never| never.as_bytes() == name) {
             return false;
         }
         let is_dotted = name.first() == Some(&b'.');
-        if is_dotted && self.dotted == Dotted::Leave {
+        if is_dotted && self.dotted == DotfileHandling::Exclude {
             return false;
         }
         let relative = as_path(path.get(from..).unwrap_or_default());
@@ -141,10 +145,10 @@ impl Selector {
         }
         let mut asked_for = false;
         if let Some(rules) = rules {
-            match rules.say(path, is_dir) {
-                Said::Ignore => return false,
-                Said::Take => asked_for = true,
-                Said::Nothing => {}
+            match rules.decide(path, is_dir) {
+                IgnoreDecision::Ignore => return false,
+                IgnoreDecision::Include => asked_for = true,
+                IgnoreDecision::Unmatched => {}
             }
         }
         if !self.types.is_empty() {
@@ -154,44 +158,53 @@ impl Selector {
                 Match::None => {}
             }
         }
-        asked_for || self.dotted == Dotted::Take || !is_dotted
+        asked_for || self.dotted == DotfileHandling::Include || !is_dotted
     }
 
     /// The ignore files that count in a directory.
-    pub(crate) fn load_ignore_rules(&self, directory: &mut Directory) {
+    pub(crate) fn load_ignore_rules(&self, directory: &mut WalkDirectory) {
         if self.respects_ignore_files {
-            directory.rules = Rules::of(directory);
+            directory.rules = IgnoreRules::of(directory);
         }
     }
 }
 
 /// Why an entry was left out of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LeftOut {
-    Dotted,
+pub(crate) enum ExclusionReason {
+    Dotfile,
     Ignored,
 }
 
-impl Selector {
+impl FileSelector {
     /// The same judgement for a listing, which says why.
-    pub(crate) fn lists(&self, directory: &Directory, name: &CStr, is_dir: bool) -> Result<(), LeftOut> {
+    pub(crate) fn check_listed(
+        &self,
+        directory: &WalkDirectory,
+        name: &CStr,
+        is_dir: bool,
+    ) -> Result<(), ExclusionReason> {
         let dotted = name.to_bytes().first() == Some(&b'.');
         let said = match &directory.rules {
             Some(rules) => {
                 let path = [directory.path(), name.to_bytes()].concat();
-                rules.say(&path, is_dir)
+                rules.decide(&path, is_dir)
             }
-            None => Said::Nothing,
+            None => IgnoreDecision::Unmatched,
         };
         match said {
-            Said::Ignore => Err(LeftOut::Ignored),
-            Said::Nothing | Said::Take if dotted && self.dotted != Dotted::Take => Err(LeftOut::Dotted),
-            Said::Nothing | Said::Take => Ok(()),
+            IgnoreDecision::Ignore => Err(ExclusionReason::Ignored),
+            IgnoreDecision::Unmatched | IgnoreDecision::Include
+                if dotted && self.dotted != DotfileHandling::Include =>
+            {
+                Err(ExclusionReason::Dotfile)
+            }
+            IgnoreDecision::Unmatched | IgnoreDecision::Include => Ok(()),
         }
     }
 }
 
-fn types(names: &[String]) -> Result<Types, SelectionProblem> {
+fn build_types(names: &[String]) -> Result<Types, SelectionProblem> {
     let mut builder = TypesBuilder::new();
     builder.add_defaults();
     for name in names {

@@ -1,12 +1,12 @@
 //! What only the engine can show: how far a search goes, what it holds, and that it stays inside.
 
 use super::*;
-use crate::files::{Files, Reach};
+use crate::files::{GrantedFiles, PathGrant};
 use proptest::prelude::*;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
 use tempfile::TempDir;
-use toolgate_proto::{EntryKind, Scope};
+use toolgate_proto::{EntryKind, PathScope};
 
 /// Directories of fifty files each, all of which hold the needle.
 fn forest(directories: usize) -> TempDir {
@@ -21,35 +21,39 @@ fn forest(directories: usize) -> TempDir {
     dir
 }
 
-fn granted(at: &Path, hidden: Option<Hidden>) -> Tree {
+fn granted(at: &Path, hidden: Option<HiddenFileFilter>) -> SearchTree {
     let real = AbsPath::new(at.canonicalize().unwrap()).unwrap();
-    let reach =
-        Reach { asked: real.clone(), real: real.clone(), scope: Scope::Tree, access: crate::Access::Read };
-    let mut files = Files::new(vec![reach], vec![real.clone()]);
+    let reach = PathGrant {
+        asked: real.clone(),
+        real: real.clone(),
+        scope: PathScope::Tree,
+        access: crate::GrantedAccess::Read,
+    };
+    let mut files = GrantedFiles::new(vec![reach], vec![real.clone()]);
     if let Some(hidden) = hidden {
         files = files.with_hidden(hidden);
     }
-    files.tree(&real, Scope::Tree).unwrap()
+    files.search_tree(&real, PathScope::Tree).unwrap()
 }
 
 fn needles(
-    tree: &Tree,
-    show: &Show,
+    tree: &SearchTree,
+    show: &ContentOutputKind,
     need: ResultLimit,
-    stop: &Stop,
+    stop: &SearchStopFlag,
 ) -> Result<ContentSearchResult, SearchProblem> {
-    let pattern = Pattern::new("needle", Case::Sensitive, Lines::One).unwrap();
-    let selector = Selector::new(&Selection::default()).unwrap();
+    let pattern = SearchPattern::new("needle", CaseSensitivity::Sensitive, LineMode::Single).unwrap();
+    let selector = FileSelector::new(&FileSelection::default()).unwrap();
     search_content(tree, &selector, &pattern, show, need, stop)
 }
 
 const ALL: ResultLimit = ResultLimit { units: usize::MAX, bytes: usize::MAX };
 
 /// Counts how many files a search asks about, and does something at one of them.
-fn counting(at: usize, then: impl Fn() + Send + Sync + 'static) -> (Hidden, Arc<AtomicUsize>) {
+fn counting(at: usize, then: impl Fn() + Send + Sync + 'static) -> (HiddenFileFilter, Arc<AtomicUsize>) {
     let asked = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&asked);
-    let hidden = Hidden::new(move |path| {
+    let hidden = HiddenFileFilter::new(move |path| {
         if path.as_path().extension().is_some() && counter.fetch_add(1, Ordering::SeqCst) + 1 == at {
             then();
         }
@@ -64,8 +68,13 @@ fn a_search_with_a_limit_stops_early_and_always_with_the_same_files() {
     for _ in 0..20 {
         let (hidden, asked) = counting(0, || {});
         let need = ResultLimit { units: 70, bytes: usize::MAX };
-        let answer =
-            needles(&granted(dir.path(), Some(hidden)), &Show::Files, need, &Stop::default()).unwrap();
+        let answer = needles(
+            &granted(dir.path(), Some(hidden)),
+            &ContentOutputKind::Files,
+            need,
+            &SearchStopFlag::default(),
+        )
+        .unwrap();
         let files: Vec<String> =
             answer.files.iter().map(|(path, _)| String::from_utf8(path.clone()).unwrap()).collect();
         let expected: Vec<String> =
@@ -79,11 +88,11 @@ fn a_search_with_a_limit_stops_early_and_always_with_the_same_files() {
 #[test]
 fn every_thread_stops_at_the_next_file() {
     let dir = forest(60);
-    let stop = Stop::default();
+    let stop = SearchStopFlag::default();
     let stopper = stop.clone();
     let (hidden, asked) = counting(200, move || stopper.stop());
     let tree = granted(dir.path(), Some(hidden));
-    assert_eq!(needles(&tree, &Show::Files, ALL, &stop).unwrap_err(), SearchProblem::Stopped);
+    assert_eq!(needles(&tree, &ContentOutputKind::Files, ALL, &stop).unwrap_err(), SearchProblem::Stopped);
     assert!(asked.load(Ordering::SeqCst) <= 200 + 12, "{asked:?}");
 }
 
@@ -91,43 +100,48 @@ fn every_thread_stops_at_the_next_file() {
 fn what_policy_hides_is_counted_and_not_found() {
     let dir = forest(4);
     let hidden = || {
-        Hidden::new(|path: &AbsPath| {
+        HiddenFileFilter::new(|path: &AbsPath| {
             let text = path.to_string();
             text.ends_with("file07.txt") || text.ends_with("dir002")
         })
     };
     let tree = granted(dir.path(), Some(hidden()));
-    let answer = needles(&tree, &Show::Files, ALL, &Stop::default()).unwrap();
+    let answer = needles(&tree, &ContentOutputKind::Files, ALL, &SearchStopFlag::default()).unwrap();
     assert_eq!(answer.files.len(), 3 * 49);
-    assert_eq!((answer.aside.withheld_files, answer.aside.withheld_directories), (3, 1));
+    assert_eq!((answer.skipped.withheld_files, answer.skipped.withheld_directories), (3, 1));
 
     // With a limit, what lies after the end of the answer does not count, however far threads had come.
     for _ in 0..10 {
         let need = ResultLimit { units: 60, bytes: usize::MAX };
-        let answer = needles(&tree, &Show::Files, need, &Stop::default()).unwrap();
-        assert_eq!((answer.aside.withheld_files, answer.aside.withheld_directories), (2, 0));
+        let answer = needles(&tree, &ContentOutputKind::Files, need, &SearchStopFlag::default()).unwrap();
+        assert_eq!((answer.skipped.withheld_files, answer.skipped.withheld_directories), (2, 0));
     }
 
-    let pattern = NamePattern::new("**/file0[67].txt", Bare::Here).unwrap();
-    let selector = Selector::new(&Selection::default()).unwrap();
+    let pattern = PathGlob::new("**/file0[67].txt", BareGlobScope::Here).unwrap();
+    let selector = FileSelector::new(&FileSelection::default()).unwrap();
     let names =
-        find_names(&tree, &selector, &pattern, NameOrder::Newest { most: 9 }, &Stop::default()).unwrap();
+        find_names(&tree, &selector, &pattern, NameOrder::Newest { limit: 9 }, &SearchStopFlag::default())
+            .unwrap();
     assert_eq!(
-        (names.total, names.aside.withheld_files),
+        (names.total, names.skipped.withheld_files),
         (Some(3), 3),
         "a name that does not match is not told"
     );
 
     let options = ListOptions { depth: 2, dotted: false, ignored: false, offset: 0, limit: 1000 };
-    let list = list_tree(&tree, options, &Stop::default()).unwrap();
+    let list = list_tree(&tree, options, &SearchStopFlag::default()).unwrap();
     assert_eq!((list.total, list.withheld), (3 + 3 * 49, 4));
 
     let real = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
-    let reach =
-        Reach { asked: real.clone(), real: real.clone(), scope: Scope::Tree, access: crate::Access::Read };
-    let files = Files::new(vec![reach], vec![real.clone()]).with_hidden(hidden());
+    let reach = PathGrant {
+        asked: real.clone(),
+        real: real.clone(),
+        scope: PathScope::Tree,
+        access: crate::GrantedAccess::Read,
+    };
+    let files = GrantedFiles::new(vec![reach], vec![real.clone()]).with_hidden(hidden());
     assert_eq!(files.list(&real).unwrap().len(), 3);
-    assert_eq!(files.beside(&real.join("dir001/none")).len(), 49);
+    assert_eq!(files.sibling_names(&real.join("dir001/none")).len(), 49);
     assert_eq!(files.open(&real.join("dir001/file07.txt")).unwrap_err(), FileProblem::NotGranted);
 }
 
@@ -146,7 +160,7 @@ fn each_file_is_listed_with_its_own_size() {
     let tree = granted(dir.path(), None);
     for (offset, limit) in [(0, 2_000), (100, 450), (899, 2)] {
         let options = ListOptions { depth: 2, dotted: false, ignored: false, offset, limit };
-        let list = list_tree(&tree, options, &Stop::default()).unwrap();
+        let list = list_tree(&tree, options, &SearchStopFlag::default()).unwrap();
         assert_eq!((list.total, list.entries.len() as u64), (904, limit.min(904 - offset)));
         for entry in list.entries.iter().filter(|entry| entry.kind == EntryKind::File) {
             let name = std::str::from_utf8(&entry.name).unwrap();
@@ -166,15 +180,15 @@ fn descriptors_do_not_grow_with_the_tree() {
     }
     let most = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&most);
-    let hidden = Hidden::new(move |_| {
+    let hidden = HiddenFileFilter::new(move |_| {
         let open = std::fs::read_dir("/proc/self/fd").unwrap().count();
         seen.fetch_max(open, Ordering::SeqCst);
         false
     });
     let tree = granted(dir.path(), Some(hidden));
-    let answer = needles(&tree, &Show::Files, ALL, &Stop::default()).unwrap();
+    let answer = needles(&tree, &ContentOutputKind::Files, ALL, &SearchStopFlag::default()).unwrap();
     assert_eq!(answer.files.len(), 200 * 50 + 300);
-    assert_eq!(answer.aside, SkippedSummary::default());
+    assert_eq!(answer.skipped, SkippedSummary::default());
     // Other tests of this process hold some as well; a handle for each directory would be five hundred.
     assert!(most.load(Ordering::SeqCst) < 250, "{most:?}");
 }
@@ -203,10 +217,10 @@ fn a_directory_swapped_for_a_link_does_not_lead_outside() {
                 );
             }
         });
-        let show = Show::Lines(LineOutputOptions::default());
+        let show = ContentOutputKind::Lines(LineOutputOptions::default());
         let mut inside = 0;
         for _ in 0..2_000 {
-            let answer = needles(&granted(&top, None), &show, ALL, &Stop::default()).unwrap();
+            let answer = needles(&granted(&top, None), &show, ALL, &SearchStopFlag::default()).unwrap();
             for (path, hits) in &answer.files {
                 assert_eq!(hits.lines[0].text, "inside needle", "{}", path.escape_ascii());
                 inside += 1;
@@ -218,9 +232,9 @@ fn a_directory_swapped_for_a_link_does_not_lead_outside() {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Piece(usize, usize);
+struct SizedPiece(usize, usize);
 
-impl collect::Size for Piece {
+impl collect::ResultSize for SizedPiece {
     fn units(&self) -> usize {
         self.0
     }
@@ -245,7 +259,7 @@ proptest! {
         let need = ResultLimit { units, bytes };
         let mut held = collect::OrderedResults::new(need);
         for (key, (units, bytes)) in shuffled {
-            collect::Collect::add(&mut held, key.into(), Piece(units, bytes));
+            collect::ResultCollector::add(&mut held, key.into(), SizedPiece(units, bytes));
         }
         let complete = held.is_complete();
         let held: Vec<Vec<u8>> = held.into_results().into_keys().map(Vec::from).collect();

@@ -10,13 +10,13 @@
 //! One thread starts; others join only when there turns out to be work for them, because starting a thread costs more
 //! than searching a small project.
 
-use crate::files::{FileProblem, Hidden};
-use crate::search::aside::Notes;
-use crate::search::collect::{Collect, Key};
-use crate::search::directory::{Directory, Kind, NamedEntry, as_path};
-use crate::search::select::Selector;
-use crate::search::{Stop, Tree};
-use crate::threads::{beside, cores};
+use crate::files::{FileProblem, HiddenFileFilter};
+use crate::search::collect::{ResultCollector, WalkKey};
+use crate::search::directory::{NamedEntry, WalkDirectory, WalkEntryKind, as_path};
+use crate::search::select::FileSelector;
+use crate::search::skipped::SkippedEntries;
+use crate::search::{SearchStopFlag, SearchTree};
+use crate::threads::{available_cores, try_spawn_scoped};
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ffi::{CStr, CString};
@@ -28,16 +28,16 @@ use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
 
 /// Bytes of directory entries that are read at once.
-const ENTRIES_BUFFER: usize = 32 * 1024;
+const ENTRIES_BUFFER_BYTES: usize = 32 * 1024;
 /// Files that are handed out together.
 const MAX_FILES_PER_TASK: usize = 16;
 /// As many threads as ripgrep would use at most.
-const MOST_THREADS: usize = 12;
+const MAX_THREADS: usize = 12;
 /// A search that takes longer than this is worth other threads.
-const ALONE: Duration = Duration::from_millis(2);
+const SINGLE_THREAD_TIMEOUT: Duration = Duration::from_millis(2);
 
 /// What is done with each file that is taken.
-pub(crate) trait Visit: Sync {
+pub(crate) trait FileVisitor: Sync {
     /// What one thread keeps between files.
     type Scratch;
     /// What is found in one file.
@@ -46,15 +46,15 @@ pub(crate) trait Visit: Sync {
     fn scratch(&self) -> Self::Scratch;
 
     /// Whether looking at a file costs more than finding it, so that it is worth handing out.
-    fn is_heavy(&self) -> bool;
+    fn is_expensive(&self) -> bool;
 
     /// Whether the name alone rules a file out.
-    fn wants(&self, file: &WalkFile<'_>) -> bool {
+    fn matches_name(&self, file: &WalkFile<'_>) -> bool {
         let _ = file;
         true
     }
 
-    fn file(
+    fn visit_file(
         &self,
         scratch: &mut Self::Scratch,
         file: &WalkFile<'_>,
@@ -63,161 +63,165 @@ pub(crate) trait Visit: Sync {
 
 /// One file of the walk.
 pub(crate) struct WalkFile<'a> {
-    pub(crate) directory: &'a Directory,
+    pub(crate) directory: &'a WalkDirectory,
     pub(crate) name: &'a CStr,
     /// Below the start of the walk.
     pub(crate) relative: &'a [u8],
 }
 
 /// Walks a tree. The answer is in the collection that comes back.
-pub(crate) fn walk<V: Visit, C: Collect<V::Found>>(
-    tree: &Tree,
-    selector: &Selector,
+pub(crate) fn walk<V: FileVisitor, C: ResultCollector<V::Found>>(
+    tree: &SearchTree,
+    selector: &FileSelector,
     visit: &V,
     collect: C,
-    stop: &Stop,
-) -> Result<(C, Notes), FileProblem> {
-    let mut hand = Hand::new(visit);
-    let mut start = Directory::start(&tree.start, hand.entries.as_mut_slice())?;
+    stop: &SearchStopFlag,
+) -> Result<(C, SkippedEntries), FileProblem> {
+    let mut hand = WalkWorker::new(visit);
+    let mut start = WalkDirectory::open_start(&tree.start, hand.entries.as_mut_slice())?;
     if selector.respects_ignore_files {
         start.rules = tree.ancestor_ignore_rules();
     }
-    let walk = Walk {
+    let walk = TreeWalk {
         from: start.path().len(),
         hidden: tree.hidden.as_ref().filter(|hidden| hidden.hides_any()),
         selector,
-        visit,
+        visitor: visit,
         stop,
-        settled: AtomicBool::new(false),
-        queue: Mutex::new(Queue {
+        limit_reached: AtomicBool::new(false),
+        queue: Mutex::new(WalkQueue {
             items: BinaryHeap::new(),
             active: 0,
             idle: 0,
-            over: false,
-            collect,
-            notes: Notes::default(),
+            finished: false,
+            collector: collect,
+            skipped: SkippedEntries::default(),
         }),
         changed: Condvar::new(),
     };
-    walk.read(start, &mut hand);
-    std::thread::scope(|scope| walk.lead(scope, hand));
+    walk.read_directory(start, &mut hand);
+    std::thread::scope(|scope| walk.run_first_worker(scope, hand));
     let queue = walk.queue.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((queue.collect, queue.notes))
+    Ok((queue.collector, queue.skipped))
 }
 
-struct Walk<'w, V: Visit, C> {
+struct TreeWalk<'w, V: FileVisitor, C> {
     /// Where in an absolute path the part below the start begins.
     from: usize,
-    hidden: Option<&'w Hidden>,
-    selector: &'w Selector,
-    visit: &'w V,
-    stop: &'w Stop,
+    hidden: Option<&'w HiddenFileFilter>,
+    selector: &'w FileSelector,
+    visitor: &'w V,
+    stop: &'w SearchStopFlag,
     /// Enough is held: what lies after it need not be looked at.
-    settled: AtomicBool,
-    queue: Mutex<Queue<C>>,
+    limit_reached: AtomicBool,
+    queue: Mutex<WalkQueue<C>>,
     changed: Condvar,
 }
 
-struct Queue<C> {
-    items: BinaryHeap<Reverse<Item>>,
+struct WalkQueue<C> {
+    items: BinaryHeap<Reverse<WalkItem>>,
     /// Threads that have an item in hand, and so may add others.
     active: usize,
     idle: usize,
-    over: bool,
-    collect: C,
-    notes: Notes,
+    finished: bool,
+    collector: C,
+    skipped: SkippedEntries,
 }
 
 /// A piece of work and its place in the order.
-struct Item {
-    key: Key,
-    work: Work,
+struct WalkItem {
+    key: WalkKey,
+    task: WalkTask,
 }
 
-enum Work {
-    Enter { parent: Arc<Directory>, name: CString },
-    Look { directory: Arc<Directory>, files: Vec<NamedEntry> },
+enum WalkTask {
+    ReadDirectory { parent: Arc<WalkDirectory>, name: CString },
+    VisitFiles { directory: Arc<WalkDirectory>, files: Vec<NamedEntry> },
 }
 
-impl Ord for Item {
+impl Ord for WalkItem {
     fn cmp(&self, other: &Self) -> Ordering {
         self.key.cmp(&other.key)
     }
 }
 
-impl PartialOrd for Item {
+impl PartialOrd for WalkItem {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Item {
+impl PartialEq for WalkItem {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key
     }
 }
 
-impl Eq for Item {}
+impl Eq for WalkItem {}
 
 /// What one thread works with.
-struct Hand<V: Visit> {
+struct WalkWorker<V: FileVisitor> {
     scratch: V::Scratch,
     entries: Vec<MaybeUninit<u8>>,
     path: Vec<u8>,
-    found: Vec<(Key, V::Found)>,
-    items: Vec<Item>,
-    notes: Notes,
+    found: Vec<(WalkKey, V::Found)>,
+    items: Vec<WalkItem>,
+    skipped: SkippedEntries,
 }
 
-impl<V: Visit> Hand<V> {
+impl<V: FileVisitor> WalkWorker<V> {
     fn new(visit: &V) -> Self {
         Self {
             scratch: visit.scratch(),
-            entries: vec![MaybeUninit::uninit(); ENTRIES_BUFFER],
+            entries: vec![MaybeUninit::uninit(); ENTRIES_BUFFER_BYTES],
             path: Vec::new(),
             found: Vec::new(),
             items: Vec::new(),
-            notes: Notes::default(),
+            skipped: SkippedEntries::default(),
         }
     }
 }
 
-impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
+impl<V: FileVisitor, C: ResultCollector<V::Found>> TreeWalk<'_, V, C> {
     /// The first thread's part.
-    fn lead<'scope, 'env>(&'scope self, scope: &'scope Scope<'scope, 'env>, mut hand: Hand<V>) {
+    fn run_first_worker<'scope, 'env>(
+        &'scope self,
+        scope: &'scope Scope<'scope, 'env>,
+        mut hand: WalkWorker<V>,
+    ) {
         let began = Instant::now();
         let mut alone = true;
         self.merge_results(&mut self.lock(), &mut hand);
-        self.work(&mut hand, |waiting| {
-            if alone && waiting > 1 && began.elapsed() > ALONE {
+        self.run_worker(&mut hand, |waiting| {
+            if alone && waiting > 1 && began.elapsed() > SINGLE_THREAD_TIMEOUT {
                 alone = false;
-                for _ in 1..threads() {
-                    beside(scope, || self.work(&mut Hand::new(self.visit), |_| {}));
+                for _ in 1..thread_count() {
+                    try_spawn_scoped(scope, || self.run_worker(&mut WalkWorker::new(self.visitor), |_| {}));
                 }
             }
         });
     }
 
     /// Takes the first piece of work, again and again.
-    fn work(&self, hand: &mut Hand<V>, mut after_each: impl FnMut(usize)) {
+    fn run_worker(&self, hand: &mut WalkWorker<V>, mut after_each: impl FnMut(usize)) {
         let _others_must_know = EndWalkOnPanic(self);
         let mut queue = self.lock();
-        while !queue.over {
+        while !queue.finished {
             if self.stop.is_stopped() {
-                queue.over = true;
+                queue.finished = true;
                 break;
             }
-            match self.next(&mut queue) {
+            match self.next_item(&mut queue) {
                 Some(item) => {
                     queue.active += 1;
                     drop(queue);
-                    self.perform(item, hand);
+                    self.run_task(item, hand);
                     queue = self.lock();
                     queue.active -= 1;
                     self.merge_results(&mut queue, hand);
                     after_each(queue.items.len());
                 }
-                None if queue.active == 0 => queue.over = true,
+                None if queue.active == 0 => queue.finished = true,
                 None => {
                     queue.idle += 1;
                     queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -229,26 +233,26 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
         self.changed.notify_all();
     }
 
-    fn next(&self, queue: &mut Queue<C>) -> Option<Item> {
+    fn next_item(&self, queue: &mut WalkQueue<C>) -> Option<WalkItem> {
         let first = &queue.items.peek()?.0;
-        if queue.collect.end().is_some_and(|end| first.key > *end) {
+        if queue.collector.end().is_some_and(|end| first.key > *end) {
             queue.items.clear();
-            queue.collect.cut();
+            queue.collector.mark_truncated();
             return None;
         }
         queue.items.pop().map(|item| item.0)
     }
 
     /// Puts what a thread has made where all can see it.
-    fn merge_results(&self, queue: &mut Queue<C>, hand: &mut Hand<V>) {
+    fn merge_results(&self, queue: &mut WalkQueue<C>, hand: &mut WalkWorker<V>) {
         for (key, found) in hand.found.drain(..) {
-            queue.collect.add(key, found);
+            queue.collector.add(key, found);
         }
-        if queue.collect.end().is_some() {
-            self.settled.store(true, atomic::Ordering::Relaxed);
+        if queue.collector.end().is_some() {
+            self.limit_reached.store(true, atomic::Ordering::Relaxed);
         }
-        queue.notes.withheld.append(&mut hand.notes.withheld);
-        queue.notes.unreadable.append(&mut hand.notes.unreadable);
+        queue.skipped.withheld.append(&mut hand.skipped.withheld);
+        queue.skipped.unreadable.append(&mut hand.skipped.unreadable);
         if !hand.items.is_empty() {
             queue.items.extend(hand.items.drain(..).map(Reverse));
             if queue.idle > 0 {
@@ -257,22 +261,22 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
         }
     }
 
-    fn perform(&self, item: Item, hand: &mut Hand<V>) {
-        match item.work {
-            Work::Enter { parent, name } => {
-                match parent.enter(&name, hand.entries.as_mut_slice()) {
-                    Ok(directory) => self.read(directory, hand),
+    fn run_task(&self, item: WalkItem, hand: &mut WalkWorker<V>) {
+        match item.task {
+            WalkTask::ReadDirectory { parent, name } => {
+                match parent.open_subdirectory(&name, hand.entries.as_mut_slice()) {
+                    Ok(directory) => self.read_directory(directory, hand),
                     // It has gone, or something else has taken its place.
-                    Err(FileProblem::Missing | FileProblem::NotDirectory | FileProblem::Moved) => {}
+                    Err(FileProblem::Missing | FileProblem::NotDirectory | FileProblem::SymlinkOnPath) => {}
                     Err(problem) => {
-                        hand.notes.unreadable.insert(item.key, problem);
+                        hand.skipped.unreadable.insert(item.key, problem);
                     }
                 }
             }
-            Work::Look { directory, files } => {
+            WalkTask::VisitFiles { directory, files } => {
                 for entry in files {
                     let name = directory.names.name(entry);
-                    if !self.look(&directory, name, hand) {
+                    if !self.visit_entry(&directory, name, hand) {
                         break;
                     }
                 }
@@ -281,10 +285,10 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
     }
 
     /// Goes through the entries of a directory.
-    fn read(&self, mut directory: Directory, hand: &mut Hand<V>) {
+    fn read_directory(&self, mut directory: WalkDirectory, hand: &mut WalkWorker<V>) {
         self.selector.load_ignore_rules(&mut directory);
-        directory.names_tell = self.hidden.is_some_and(|hidden| {
-            AbsPath::new(as_path(directory.path())).is_ok_and(|path| hidden.names_tell(&path))
+        directory.can_decide_by_name = self.hidden.is_some_and(|hidden| {
+            AbsPath::new(as_path(directory.path())).is_ok_and(|path| hidden.can_decide_by_name(&path))
         });
         if C::IN_ORDER {
             directory.names.sort();
@@ -294,10 +298,10 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
         let mut run: Vec<NamedEntry> = Vec::new();
         for &entry in names.entries() {
             let is_dir = match entry.kind {
-                Kind::Directory => true,
-                Kind::File => false,
+                WalkEntryKind::Directory => true,
+                WalkEntryKind::File => false,
                 // Links are not followed, so nothing outside of the tree is reached through one.
-                Kind::Link | Kind::Special => continue,
+                WalkEntryKind::Symlink | WalkEntryKind::Special => continue,
             };
             let name = names.name(entry);
             let bytes = name.to_bytes();
@@ -305,48 +309,53 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
             hand.path.extend_from_slice(directory.path());
             hand.path.extend_from_slice(bytes);
             let rules = directory.rules.as_deref();
-            if !self.selector.takes(rules, &hand.path, self.from, bytes, is_dir) {
+            if !self.selector.includes(rules, &hand.path, self.from, bytes, is_dir) {
                 continue;
             }
             if is_dir {
                 self.queue_files(&directory, &mut run, hand);
-                let key = directory.key_of(name, &[0]).into();
+                let key = directory.entry_key(name, &[0]).into();
                 if self.is_hidden(&hand.path) {
-                    hand.notes.withheld.insert(key, Kind::Directory);
+                    hand.skipped.withheld.insert(key, WalkEntryKind::Directory);
                     continue;
                 }
-                let work = Work::Enter { parent: Arc::clone(&directory), name: name.to_owned() };
-                hand.items.push(Item { key, work });
-            } else if self.visit.is_heavy() {
+                let work = WalkTask::ReadDirectory { parent: Arc::clone(&directory), name: name.to_owned() };
+                hand.items.push(WalkItem { key, task: work });
+            } else if self.visitor.is_expensive() {
                 run.push(entry);
                 if run.len() == MAX_FILES_PER_TASK {
                     self.queue_files(&directory, &mut run, hand);
                 }
             } else {
-                self.look(&directory, name, hand);
+                self.visit_entry(&directory, name, hand);
             }
         }
         self.queue_files(&directory, &mut run, hand);
     }
 
-    fn queue_files(&self, directory: &Arc<Directory>, run: &mut Vec<NamedEntry>, hand: &mut Hand<V>) {
+    fn queue_files(
+        &self,
+        directory: &Arc<WalkDirectory>,
+        run: &mut Vec<NamedEntry>,
+        hand: &mut WalkWorker<V>,
+    ) {
         let Some(first) = run.first() else { return };
-        let key = directory.key_of(directory.names.name(*first), &[]).into();
-        let work = Work::Look { directory: Arc::clone(directory), files: std::mem::take(run) };
-        hand.items.push(Item { key, work });
+        let key = directory.entry_key(directory.names.name(*first), &[]).into();
+        let work = WalkTask::VisitFiles { directory: Arc::clone(directory), files: std::mem::take(run) };
+        hand.items.push(WalkItem { key, task: work });
     }
 
     /// Looks at one file. False where nothing after it needs a look.
-    fn look(&self, directory: &Directory, name: &CStr, hand: &mut Hand<V>) -> bool {
+    fn visit_entry(&self, directory: &WalkDirectory, name: &CStr, hand: &mut WalkWorker<V>) -> bool {
         if self.stop.is_stopped() {
             return false;
         }
-        let key = || Key::from(directory.key_of(name, &[]));
-        if self.settled.load(atomic::Ordering::Relaxed) {
+        let key = || WalkKey::from(directory.entry_key(name, &[]));
+        if self.limit_reached.load(atomic::Ordering::Relaxed) {
             let key = key();
             let mut queue = self.lock();
-            if queue.collect.end().is_some_and(|end| key > *end) {
-                queue.collect.cut();
+            if queue.collector.end().is_some_and(|end| key > *end) {
+                queue.collector.mark_truncated();
                 return false;
             }
         }
@@ -355,25 +364,27 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
         hand.path.extend_from_slice(name.to_bytes());
         let relative = hand.path.get(self.from..).unwrap_or_default();
         let file = WalkFile { directory, name, relative };
-        if !self.visit.wants(&file) {
+        if !self.visitor.matches_name(&file) {
             return true;
         }
         if self.is_hidden_file(directory, name, &hand.path) {
-            hand.notes.withheld.insert(key(), Kind::File);
+            hand.skipped.withheld.insert(key(), WalkEntryKind::File);
             return true;
         }
-        match self.visit.file(&mut hand.scratch, &file) {
+        match self.visitor.visit_file(&mut hand.scratch, &file) {
             Ok(Some(found)) => hand.found.push((key(), found)),
-            Ok(None) | Err(FileProblem::Missing | FileProblem::Moved | FileProblem::Special) => {}
+            Ok(None) | Err(FileProblem::Missing | FileProblem::SymlinkOnPath | FileProblem::Special) => {}
             Err(problem) => {
-                hand.notes.unreadable.insert(key(), problem);
+                hand.skipped.unreadable.insert(key(), problem);
             }
         }
         true
     }
 
-    fn is_hidden_file(&self, directory: &Directory, name: &CStr, path: &[u8]) -> bool {
-        let passes = |hidden: &Hidden| directory.names_tell && !hidden.may_hide_name(name.to_bytes());
+    fn is_hidden_file(&self, directory: &WalkDirectory, name: &CStr, path: &[u8]) -> bool {
+        let passes = |hidden: &HiddenFileFilter| {
+            directory.can_decide_by_name && !hidden.may_hide_name(name.to_bytes())
+        };
         !self.hidden.is_none_or(passes) && self.is_hidden(path)
     }
 
@@ -384,23 +395,23 @@ impl<V: Visit, C: Collect<V::Found>> Walk<'_, V, C> {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue<C>> {
+    fn lock(&self) -> MutexGuard<'_, WalkQueue<C>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A thread that panics ends the walk: its item will never be handed in, and the others would wait for it.
-struct EndWalkOnPanic<'a, 'w, V: Visit, C: Collect<V::Found>>(&'a Walk<'w, V, C>);
+struct EndWalkOnPanic<'a, 'w, V: FileVisitor, C: ResultCollector<V::Found>>(&'a TreeWalk<'w, V, C>);
 
-impl<V: Visit, C: Collect<V::Found>> Drop for EndWalkOnPanic<'_, '_, V, C> {
+impl<V: FileVisitor, C: ResultCollector<V::Found>> Drop for EndWalkOnPanic<'_, '_, V, C> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.lock().over = true;
+            self.0.lock().finished = true;
             self.0.changed.notify_all();
         }
     }
 }
 
-fn threads() -> usize {
-    cores().min(MOST_THREADS)
+fn thread_count() -> usize {
+    available_cores().min(MAX_THREADS)
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use toolgate_os::process::{
-    CaptureOptions, Command, Environment, Exit, Phase, Process, to_plain_text, write_startup_file,
+    CaptureOptions, CommandEnvironment, ProcessExit, ProcessPhase, ProcessSpec, SupervisedProcess,
+    to_plain_text, write_startup_file,
 };
-use toolgate_os::sandbox::Confinement;
+use toolgate_os::sandbox::SandboxProfile;
 use toolgate_proto::AbsPath;
 
 /// Longer than anything here takes: a wait that reaches it has failed.
@@ -23,7 +24,7 @@ impl Desk {
         for name in ["ws", "own", "tmp"] {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
-        let mark = toolgate_os::fresh_id("mark_");
+        let mark = toolgate_os::generate_id("mark_");
         Self { dir, mark }
     }
 
@@ -35,7 +36,7 @@ impl Desk {
         self.path("ws")
     }
 
-    pub(super) fn command(&self, text: &str) -> Command {
+    pub(super) fn command(&self, text: &str) -> ProcessSpec {
         let mut from: BTreeMap<String, String> = BTreeMap::new();
         for name in ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"] {
             if let Ok(value) = std::env::var(name) {
@@ -44,43 +45,50 @@ impl Desk {
         }
         // Every process of the command inherits the mark, so that survivors can be counted.
         let set = BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), self.mark.clone())]);
-        let mut environment = Environment::cut(&from, &[], &set);
-        environment.temporary(&self.path("tmp"));
+        let mut environment = CommandEnvironment::from_filtered(&from, &[], &set);
+        environment.set_temp_dir(&self.path("tmp"));
         let own = self.path("own");
         let keeping = CaptureOptions {
             head: 100_000,
             tail: 10_000,
-            most: 1 << 30,
-            file: own.join(toolgate_os::fresh_id("out_")),
+            max_bytes: 1 << 30,
+            file: own.join(toolgate_os::generate_id("out_")),
             file_at_once: false,
         };
         let startup = Some(write_startup_file(&own).unwrap());
-        Command { text: text.to_owned(), cwd: self.ws(), environment, startup, keeping, confinement: None }
+        ProcessSpec {
+            text: text.to_owned(),
+            cwd: self.ws(),
+            environment,
+            startup,
+            capture: keeping,
+            sandbox: None,
+        }
     }
 
     pub(super) fn start(&self, text: &str) -> Started {
         self.start_command(self.command(text))
     }
 
-    pub(super) fn start_in(&self, text: &str, confinement: Confinement) -> Started {
+    pub(super) fn start_in(&self, text: &str, confinement: SandboxProfile) -> Started {
         let mut command = self.command(text);
-        command.confinement = Some(confinement);
+        command.sandbox = Some(confinement);
         self.start_command(command)
     }
 
     /// The box that a workspace gets: it may write there and in its temporary directory.
-    pub(super) fn confinement(&self) -> Confinement {
+    pub(super) fn confinement(&self) -> SandboxProfile {
         let protected = [".git/hooks", ".git/config", ".toolgate", ".mcp.json", ".claude/settings.json"];
-        Confinement {
+        SandboxProfile {
             writable: vec![self.ws(), self.path("tmp")],
             protected: protected.into_iter().map(|name| self.ws().join(name)).collect(),
-            ..Confinement::default()
+            ..SandboxProfile::default()
         }
     }
 
-    pub(super) fn start_command(&self, command: Command) -> Started {
+    pub(super) fn start_command(&self, command: ProcessSpec) -> Started {
         let (send, changed) = channel();
-        let process = Process::start(command, move || {
+        let process = SupervisedProcess::start(command, move || {
             // Nobody listens any more once the test has what it wanted.
             let _ = send.send(());
         })
@@ -116,13 +124,13 @@ impl Desk {
 }
 
 pub(super) struct Started {
-    pub(super) process: Process,
+    pub(super) process: SupervisedProcess,
     pub(super) changed: Receiver<()>,
 }
 
 impl Started {
     /// Waits for something to become true of the command.
-    pub(super) fn until(&self, mut done: impl FnMut(&Process) -> bool) {
+    pub(super) fn until(&self, mut done: impl FnMut(&SupervisedProcess) -> bool) {
         while !done(&self.process) {
             let more = self.changed.recv_timeout(LONG);
             assert!(more.is_ok(), "no end: {} {:?}", self.text(), self.process);
@@ -130,16 +138,16 @@ impl Started {
     }
 
     pub(super) fn text(&self) -> String {
-        to_plain_text(&self.process.written().head)
+        to_plain_text(&self.process.output_snapshot().head)
     }
 
     /// Waits for the shell's end.
-    pub(super) fn ended(&self) -> (Exit, String) {
-        self.until(|process| process.phase() != Phase::Running);
+    pub(super) fn ended(&self) -> (ProcessExit, String) {
+        self.until(|process| process.phase() != ProcessPhase::Running);
         (self.process.phase().exit().unwrap(), self.text())
     }
 
     pub(super) fn until_text(&self, words: &str) {
-        self.until(|process| to_plain_text(&process.written().head).contains(words));
+        self.until(|process| to_plain_text(&process.output_snapshot().head).contains(words));
     }
 }

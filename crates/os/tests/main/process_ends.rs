@@ -2,7 +2,7 @@
 
 use super::bench_desk::{Desk, LONG};
 use std::time::Duration;
-use toolgate_os::process::{Exit, Phase};
+use toolgate_os::process::{ProcessExit, ProcessPhase};
 
 /// Commands whose processes do not want to go.
 const STUBBORN: &[&str] = &[
@@ -24,8 +24,8 @@ fn a_stop_reaches_every_process() {
         let desk = Desk::new();
         let started = desk.start(text);
         started.until_text("ready");
-        started.process.stop(Duration::from_millis(50));
-        assert!(started.process.wait_gone(LONG), "{text}");
+        started.process.send_stop(Duration::from_millis(50));
+        assert!(started.process.wait_all_exited(LONG), "{text}");
         assert_eq!(desk.alive(), Vec::<String>::new(), "{text}");
     }
 }
@@ -49,9 +49,9 @@ fn a_polite_command_may_clean_up_after_itself() {
     let desk = Desk::new();
     let started = desk.start("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done");
     started.until_text("ready");
-    started.process.stop(LONG);
+    started.process.send_stop(LONG);
     let (exit, text) = started.ended();
-    assert_eq!(exit, Exit::Code(5));
+    assert_eq!(exit, ProcessExit::Code(5));
     assert!(text.ends_with("bye\n"), "{text}");
 }
 
@@ -59,11 +59,11 @@ fn a_polite_command_may_clean_up_after_itself() {
 fn what_a_shell_leaves_behind_is_still_owned() {
     let desk = Desk::new();
     let started = desk.start("(setsid sleep 1000 >/dev/null 2>&1 &); echo done");
-    assert_eq!(started.ended(), (Exit::Code(0), "done\n".to_owned()));
-    assert_eq!(started.process.phase(), Phase::Left(Exit::Code(0)));
+    assert_eq!(started.ended(), (ProcessExit::Code(0), "done\n".to_owned()));
+    assert_eq!(started.process.phase(), ProcessPhase::ShellExited(ProcessExit::Code(0)));
     desk.wait_alive(1);
-    started.process.stop(Duration::ZERO);
-    assert!(started.process.wait_gone(LONG));
+    started.process.send_stop(Duration::ZERO);
+    assert!(started.process.wait_all_exited(LONG));
     assert_eq!(desk.alive(), Vec::<String>::new());
 }
 
@@ -81,8 +81,8 @@ while time.time() < end:
 '";
     let started = desk.start(hopper);
     started.until_text("ready");
-    started.process.stop(Duration::from_millis(5));
-    assert!(started.process.wait_gone(LONG));
+    started.process.send_stop(Duration::from_millis(5));
+    assert!(started.process.wait_all_exited(LONG));
     assert_eq!(desk.alive(), Vec::<String>::new());
 }
 
@@ -92,9 +92,9 @@ fn a_growing_tree_ends() {
     let desk = Desk::new();
     let tree = "f() { echo x; if [ $1 -gt 0 ]; then for i in 1 2 3; do (f $(($1 - 1))) & done; fi; wait; sleep 1000; }; f 4";
     let started = desk.start(tree);
-    started.until(|process| process.written().total > 20);
-    started.process.stop(Duration::from_millis(5));
-    assert!(started.process.wait_gone(LONG));
+    started.until(|process| process.output_snapshot().total > 20);
+    started.process.send_stop(Duration::from_millis(5));
+    assert!(started.process.wait_all_exited(LONG));
     assert_eq!(desk.alive(), Vec::<String>::new());
 }
 

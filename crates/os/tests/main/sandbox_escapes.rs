@@ -8,7 +8,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use toolgate_os::sandbox::{Backend, Confinement, Net, check_bubblewrap};
+use toolgate_os::sandbox::{SandboxMechanism, SandboxNetworkAccess, SandboxProfile, check_bubblewrap};
 
 /// Attempts by system call, in `tests/probe/escape.c`.
 const CALLS: &[&str] = &[
@@ -322,8 +322,8 @@ impl World {
         Self { desk, outside, child, port, _listeners: listeners }
     }
 
-    fn confinement(&self) -> Confinement {
-        Confinement {
+    fn confinement(&self) -> SandboxProfile {
+        SandboxProfile {
             unreadable: vec![self.desk.ws().join(".env"), self.desk.path("priv")],
             required: true,
             ..self.desk.confinement()
@@ -407,20 +407,20 @@ fn probe() -> &'static Path {
 }
 
 /// Runs an attempt, and says how it got out if it did.
-fn escapes(text: &str, boxed: Option<Backend>, by_exit: bool) -> Option<String> {
-    escapes_with(text, boxed, |_| Net::None, by_exit)
+fn escapes(text: &str, boxed: Option<SandboxMechanism>, by_exit: bool) -> Option<String> {
+    escapes_with(text, boxed, |_| SandboxNetworkAccess::None, by_exit)
 }
 
 /// The network that is granted may depend on the port where somebody listens.
 fn escapes_with(
     text: &str,
-    boxed: Option<Backend>,
-    net: impl FnOnce(u16) -> Net,
+    boxed: Option<SandboxMechanism>,
+    net: impl FnOnce(u16) -> SandboxNetworkAccess,
     by_exit: bool,
 ) -> Option<String> {
     let mut world = World::new();
     let net = net(world.port);
-    if boxed == Some(Backend::Bubblewrap) {
+    if boxed == Some(SandboxMechanism::Bubblewrap) {
         world.make_what_is_protected();
     }
     let text = text
@@ -430,12 +430,12 @@ fn escapes_with(
         .replace("PORT", &world.port.to_string());
     let before = world.state();
     let started = match boxed {
-        Some(backend) => world.desk.start_in(&text, Confinement { backend, net, ..world.confinement() }),
+        Some(backend) => world.desk.start_in(&text, SandboxProfile { backend, net, ..world.confinement() }),
         None => world.desk.start(&text),
     };
     let (exit, output) = started.ended();
-    started.process.stop(std::time::Duration::ZERO);
-    assert!(started.process.wait_gone(super::bench_desk::LONG), "{text}");
+    started.process.send_stop(std::time::Duration::ZERO);
+    assert!(started.process.wait_all_exited(super::bench_desk::LONG), "{text}");
     let after = world.state();
     if before != after {
         let changed: Vec<_> = after.iter().filter(|line| !before.contains(line)).collect();
@@ -444,8 +444,12 @@ fn escapes_with(
     if output.contains("hunter2") {
         return Some(format!("read {output}"));
     }
-    assert_ne!(exit, toolgate_os::process::Exit::Code(2 + 125 * i32::from(!by_exit)), "{text}: {output}");
-    (by_exit && exit == toolgate_os::process::Exit::Code(0)).then(|| format!("exit 0 {output}"))
+    assert_ne!(
+        exit,
+        toolgate_os::process::ProcessExit::Code(2 + 125 * i32::from(!by_exit)),
+        "{text}: {output}"
+    );
+    (by_exit && exit == toolgate_os::process::ProcessExit::Code(0)).then(|| format!("exit 0 {output}"))
 }
 
 fn call_text(name: &str) -> String {
@@ -455,15 +459,17 @@ fn call_text(name: &str) -> String {
 #[test]
 fn no_system_call_gets_out() {
     for name in CALLS.iter().chain(RARE) {
-        assert_eq!(escapes(&call_text(name), Some(Backend::Landlock), true), None, "{name}");
+        assert_eq!(escapes(&call_text(name), Some(SandboxMechanism::Landlock), true), None, "{name}");
     }
 }
 
 #[test]
 fn no_socket_but_tcp_to_this_machine_gets_out_with_loopback() {
     for name in WITH_LOOPBACK {
-        for net in [|_| Net::Loopback(None), |port| Net::Loopback(Some(port))] {
-            let way = escapes_with(&call_text(name), Some(Backend::Landlock), net, true);
+        for net in
+            [|_| SandboxNetworkAccess::Loopback(None), |port| SandboxNetworkAccess::Loopback(Some(port))]
+        {
+            let way = escapes_with(&call_text(name), Some(SandboxMechanism::Landlock), net, true);
             assert_eq!(way, None, "{name} {:?}", net(1));
         }
     }
@@ -476,7 +482,7 @@ fn a_call_that_is_not_known_does_not_exist() {
                for n in (457, 458, 470, 471, 500, 548, 1000, 100000):\n  r = libc.syscall(n, -1, -1, -1, -1, -1, -1)\n  \
                print(n, r, os.strerror(ctypes.get_errno()))'";
     let (exit, output) = desk.start_in(ask, desk.confinement()).ended();
-    assert_eq!(exit, toolgate_os::process::Exit::Code(0), "{output}");
+    assert_eq!(exit, toolgate_os::process::ProcessExit::Code(0), "{output}");
     assert_eq!(output.lines().count(), 8);
     for line in output.lines() {
         assert!(line.ends_with("-1 Function not implemented"), "{line}");
@@ -486,7 +492,7 @@ fn a_call_that_is_not_known_does_not_exist() {
 #[test]
 fn no_command_gets_out() {
     for text in COMMANDS {
-        assert_eq!(escapes(text, Some(Backend::Landlock), false), None, "{text}");
+        assert_eq!(escapes(text, Some(SandboxMechanism::Landlock), false), None, "{text}");
     }
 }
 
@@ -495,28 +501,30 @@ fn no_command_gets_out() {
 fn no_command_gets_out_of_bubblewrap() {
     if let Err(problem) = check_bubblewrap() {
         let world = World::new();
-        let confinement = Confinement { backend: Backend::Bubblewrap, ..world.confinement() };
-        let command = toolgate_os::process::Command {
-            confinement: Some(confinement),
+        let confinement = SandboxProfile { backend: SandboxMechanism::Bubblewrap, ..world.confinement() };
+        let command = toolgate_os::process::ProcessSpec {
+            sandbox: Some(confinement),
             ..world.desk.command("echo x > ../out/victim")
         };
-        let refused = toolgate_os::process::Process::start(command, || ()).unwrap_err();
+        let refused = toolgate_os::process::SupervisedProcess::start(command, || ()).unwrap_err();
         assert!(refused.sandbox && refused.message == problem, "{refused:?}");
         return;
     }
     // A box that does not start would hold everything.
     let world = World::new();
     let inside = "echo in > inside && cat inside && bash -c 'exit 3'";
-    let confinement = Confinement { backend: Backend::Bubblewrap, ..world.confinement() };
-    let confinement = Confinement { required: false, ..confinement };
+    let confinement = SandboxProfile { backend: SandboxMechanism::Bubblewrap, ..world.confinement() };
+    let confinement = SandboxProfile { required: false, ..confinement };
     let (exit, output) = world.desk.start_in(inside, confinement).ended();
-    assert_eq!((exit, output.as_str()), (toolgate_os::process::Exit::Code(3), "in\n"));
+    assert_eq!((exit, output.as_str()), (toolgate_os::process::ProcessExit::Code(3), "in\n"));
     let mut out = Vec::new();
     for text in COMMANDS {
-        out.extend(escapes(text, Some(Backend::Bubblewrap), false).map(|how| (text, how)));
+        out.extend(escapes(text, Some(SandboxMechanism::Bubblewrap), false).map(|how| (text, how)));
     }
     for name in CALLS.iter().chain(RARE) {
-        out.extend(escapes(&call_text(name), Some(Backend::Bubblewrap), true).map(|how| (name, how)));
+        out.extend(
+            escapes(&call_text(name), Some(SandboxMechanism::Bubblewrap), true).map(|how| (name, how)),
+        );
     }
     assert!(out.is_empty(), "{out:#?}");
 }
@@ -546,31 +554,38 @@ fn the_attempts_are_real_outside_the_box() {
 fn loopback_reaches_this_machine_and_nothing_else() {
     let world = World::new();
     let fetch = |target: &str| format!("exec 3<>/dev/tcp/{target} && echo connected");
-    let run = |text: &str, net: Net| {
-        let confinement = Confinement { net, ..world.confinement() };
+    let run = |text: &str, net: SandboxNetworkAccess| {
+        let confinement = SandboxProfile { net, ..world.confinement() };
         world.desk.start_in(text, confinement).ended().1
     };
     let here = format!("127.0.0.1/{}", world.port);
-    assert_eq!(run(&fetch(&here), Net::Loopback(None)), "connected\n");
-    assert_eq!(run(&fetch(&here), Net::Loopback(Some(world.port))), "connected\n");
-    assert!(run(&fetch(&here), Net::Loopback(Some(1))).contains("Permission denied"));
+    assert_eq!(run(&fetch(&here), SandboxNetworkAccess::Loopback(None)), "connected\n");
+    assert_eq!(run(&fetch(&here), SandboxNetworkAccess::Loopback(Some(world.port))), "connected\n");
+    assert!(run(&fetch(&here), SandboxNetworkAccess::Loopback(Some(1))).contains("Permission denied"));
     assert!(
-        run(&fetch(&format!("192.0.2.1/{}", world.port)), Net::Loopback(Some(world.port)))
+        run(&fetch(&format!("192.0.2.1/{}", world.port)), SandboxNetworkAccess::Loopback(Some(world.port)))
             .contains("Permission denied")
     );
-    assert!(run(&fetch("192.0.2.1/80"), Net::Loopback(None)).contains("Permission denied"));
-    assert!(run("echo x > /dev/udp/127.0.0.1/53", Net::Loopback(None)).contains("Permission denied"));
+    assert!(run(&fetch("192.0.2.1/80"), SandboxNetworkAccess::Loopback(None)).contains("Permission denied"));
+    assert!(
+        run("echo x > /dev/udp/127.0.0.1/53", SandboxNetworkAccess::Loopback(None))
+            .contains("Permission denied")
+    );
     let listen = "python3 -c 'import socket; s = socket.socket(); s.bind((\"0.0.0.0\", 0)); s.listen(); print(s.getsockname()[0])'";
-    assert_eq!(run(listen, Net::Loopback(None)), "127.0.0.1\n");
-    assert!(run(listen, Net::Loopback(Some(1))).contains("PermissionError"));
+    assert_eq!(run(listen, SandboxNetworkAccess::Loopback(None)), "127.0.0.1\n");
+    assert!(run(listen, SandboxNetworkAccess::Loopback(Some(1))).contains("PermissionError"));
     // Without a bind, the kernel would choose a port on every interface.
     let unbound = listen.replace("s.bind((\"0.0.0.0\", 0)); ", "");
-    assert_eq!(run(&unbound, Net::Loopback(None)), "127.0.0.1\n");
-    assert!(run(&unbound, Net::Loopback(Some(1))).contains("PermissionError"));
+    assert_eq!(run(&unbound, SandboxNetworkAccess::Loopback(None)), "127.0.0.1\n");
+    assert!(run(&unbound, SandboxNetworkAccess::Loopback(Some(1))).contains("PermissionError"));
     std::fs::create_dir(world.desk.ws().join("d")).unwrap();
     let local = "python3 -c 'import socket; s = socket.socket(socket.AF_UNIX); s.bind(\"d/s\"); s.listen(); \
                  c = socket.socket(socket.AF_UNIX); c.connect(\"d/s\"); s.accept(); print(\"accepted\")'; rm -f d/s";
-    for net in [Net::None, Net::Loopback(None), Net::Loopback(Some(1))] {
+    for net in [
+        SandboxNetworkAccess::None,
+        SandboxNetworkAccess::Loopback(None),
+        SandboxNetworkAccess::Loopback(Some(1)),
+    ] {
         assert_eq!(run(local, net), "accepted\n");
     }
 }

@@ -1,8 +1,8 @@
 //! What developers do all day works in the box as it does outside of it.
 
 use super::bench_desk::Desk;
-use toolgate_os::process::Exit;
-use toolgate_os::sandbox::{Backend, Confinement, check_bubblewrap};
+use toolgate_os::process::ProcessExit;
+use toolgate_os::sandbox::{SandboxMechanism, SandboxProfile, check_bubblewrap};
 
 const ORDINARY: &[&str] = &[
     "ls -la",
@@ -113,14 +113,14 @@ fn is_installed(program: &str) -> bool {
 }
 
 /// Every command in turn, in one workspace each with and without the box, with the same results.
-fn check(backend: Backend) {
+fn check(backend: SandboxMechanism) {
     assert!(ORDINARY.len() >= 60);
     let (free, boxed) = (Desk::new(), Desk::new());
     let there = WHERE_THERE.iter().filter(|(program, _)| is_installed(program)).map(|(_, text)| text);
     for text in ORDINARY.iter().chain(there) {
         let expected = free.start(text).ended();
-        assert_eq!(expected.0, Exit::Code(0), "{text}: {}", expected.1);
-        let started = boxed.start_in(text, Confinement { backend, ..boxed.confinement() });
+        assert_eq!(expected.0, ProcessExit::Code(0), "{text}: {}", expected.1);
+        let started = boxed.start_in(text, SandboxProfile { backend, ..boxed.confinement() });
         let (exit, output) = started.ended();
         let plain = |text: &str, desk: &Desk| {
             // Names of temporary directories differ, and so do times in a listing.
@@ -131,20 +131,20 @@ fn check(backend: Backend) {
             (exit, plain(&output, &boxed)),
             (expected.0, plain(&expected.1, &free)),
             "{text}\nrefused: {:?}",
-            started.process.refused()
+            started.process.denials()
         );
     }
 }
 
 #[test]
 fn ordinary_commands_are_unchanged() {
-    check(Backend::Landlock);
+    check(SandboxMechanism::Landlock);
 }
 
 /// Where it is; where it is not, `no_command_gets_out_of_bubblewrap` checks that this is said.
 #[test]
 fn ordinary_commands_are_unchanged_in_bubblewrap() {
     if check_bubblewrap().is_ok() {
-        check(Backend::Bubblewrap);
+        check(SandboxMechanism::Bubblewrap);
     }
 }

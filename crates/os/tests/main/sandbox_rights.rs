@@ -2,8 +2,8 @@
 
 use super::bench_desk::Desk;
 use std::sync::Arc;
-use toolgate_os::process::{Exit, find_programs};
-use toolgate_os::sandbox::{Access, Confinement, FileGuard, PathGuard, WithheldFileMode};
+use toolgate_os::process::{ProcessExit, find_programs};
+use toolgate_os::sandbox::{FileGuard, PathGuard, SandboxAccess, SandboxProfile, WithheldFileMode};
 use toolgate_proto::AbsPath;
 
 /// Keeps back `.env` wherever it lies, and lets nothing be called `.git` or be written to `locked`.
@@ -43,35 +43,35 @@ impl World {
     }
 
     /// The rights of a line that was judged to only read with these programs.
-    fn reader(&self, programs: &[&str]) -> Confinement {
+    fn reader(&self, programs: &[&str]) -> SandboxProfile {
         let names: Vec<String> = programs.iter().map(|name| (*name).to_owned()).collect();
         let path = std::env::var("PATH").unwrap();
-        Confinement {
+        SandboxProfile {
             private: vec![self.desk.path("tmp")],
             readable: Some(vec![self.desk.ws(), self.desk.path("own")]),
             executable: Some(find_programs(&names, &path, &self.desk.ws(), &[self.desk.ws()])),
             guard: FileGuard::new(Arc::new(NameGuard)),
             withheld: WithheldFileMode::Empty,
             required: true,
-            ..Confinement::default()
+            ..SandboxProfile::default()
         }
     }
 
     /// The rights of a line that a rule allowed as a whole.
-    fn whole(&self) -> Confinement {
-        Confinement {
+    fn whole(&self) -> SandboxProfile {
+        SandboxProfile {
             writable: vec![self.desk.ws()],
             private: vec![self.desk.path("tmp")],
             guard: FileGuard::new(Arc::new(NameGuard)),
             required: true,
-            ..Confinement::default()
+            ..SandboxProfile::default()
         }
     }
 
-    fn run(&self, text: &str, rights: Confinement) -> (Exit, String, Vec<(Access, String)>) {
+    fn run(&self, text: &str, rights: SandboxProfile) -> (ProcessExit, String, Vec<(SandboxAccess, String)>) {
         let started = self.desk.start_in(text, rights);
         let (exit, output) = started.ended();
-        let refused = started.process.refused();
+        let refused = started.process.denials();
         (exit, output, refused.into_iter().map(|one| (one.access, one.target)).collect())
     }
 
@@ -107,7 +107,7 @@ fn a_reader_reads() {
         ("cat <(echo sub)", "sub\n"),
     ] {
         let (exit, output, refused) = world.run(text, world.reader(&["cat", "ls"]));
-        assert_eq!((exit, output.as_str()), (Exit::Code(0), wanted), "{text}: {refused:?}");
+        assert_eq!((exit, output.as_str()), (ProcessExit::Code(0), wanted), "{text}: {refused:?}");
     }
 }
 
@@ -172,8 +172,8 @@ fn what_the_analysis_missed_is_refused() {
         assert!(!output.contains("hunter2"), "{text}: {output}");
         assert!(!output.contains("root:"), "{text}: {output}");
         if text.contains("touch") && !text.contains("trap") && !text.contains('&') {
-            let started = refused.iter().any(|(access, _)| *access == Access::Execute);
-            assert!(started || exit != Exit::Code(0), "{text}: {exit:?} {refused:?} {output}");
+            let started = refused.iter().any(|(access, _)| *access == SandboxAccess::Execute);
+            assert!(started || exit != ProcessExit::Code(0), "{text}: {exit:?} {refused:?} {output}");
         }
     }
 }
@@ -183,7 +183,7 @@ fn a_program_that_is_not_listed_is_named() {
     let world = World::new();
     let (_, _, refused) = world.run("cat a.txt; touch p", world.reader(&["cat"]));
     let touch = toolgate_os::resolve(&AbsPath::new("/usr/bin/touch").unwrap()).real.to_string();
-    assert_eq!(refused, [(Access::Execute, touch)]);
+    assert_eq!(refused, [(SandboxAccess::Execute, touch)]);
 }
 
 /// A search goes on past what is withheld, and what was withheld is known.
@@ -192,10 +192,13 @@ fn a_search_goes_past_what_is_withheld() {
     let world = World::new();
     let (exit, output, refused) =
         world.run("grep -rl e . | sort; grep -r hunter2 .; echo $?", world.reader(&["grep", "sort"]));
-    assert_eq!(exit, Exit::Code(0));
+    assert_eq!(exit, ProcessExit::Code(0));
     assert!(!output.contains("hunter2") && output.ends_with("1\n"), "{output}");
-    let withheld: Vec<&String> =
-        refused.iter().filter(|(access, _)| *access == Access::ReadHidden).map(|(_, path)| path).collect();
+    let withheld: Vec<&String> = refused
+        .iter()
+        .filter(|(access, _)| *access == SandboxAccess::ReadHidden)
+        .map(|(_, path)| path)
+        .collect();
     assert!(withheld.iter().any(|path| path.ends_with("ws/.env")), "{refused:?}");
     assert!(withheld.iter().any(|path| path.ends_with("ws/sub/.env")), "{refused:?}");
 }
@@ -225,13 +228,13 @@ fn named_entries_can_be_written_and_no_others() {
     ] {
         let world = World::new();
         let path = |name: &&str| world.desk.ws().join(name);
-        let rights = Confinement {
+        let rights = SandboxProfile {
             entries: entries.iter().map(path).collect(),
             writable: trees.iter().map(path).collect(),
             ..world.reader(&["mkdir", "rm", "mv", "cp", "cat"])
         };
         let (exit, output, refused) = world.run(text, rights);
-        assert_eq!(exit == Exit::Code(0), works, "{text}: {output} {refused:?}");
+        assert_eq!(exit == ProcessExit::Code(0), works, "{text}: {output} {refused:?}");
     }
 }
 
@@ -320,7 +323,7 @@ int main(void) {
 "#;
     std::fs::write(world.desk.path("ws/race.c"), source).unwrap();
     let (exit, output, _) = world.run("cc -O1 -pthread -o race race.c && ./race", world.whole());
-    assert_eq!((exit, output.as_str()), (Exit::Code(0), "none\n"));
+    assert_eq!((exit, output.as_str()), (ProcessExit::Code(0), "none\n"));
 }
 
 /// Rules that are used again for the next command still say what is there now.
@@ -331,15 +334,15 @@ fn what_was_made_beside_a_hidden_file_is_read_by_the_next_command() {
     std::fs::create_dir(&home).unwrap();
     std::fs::write(home.join("secret"), "hunter2").unwrap();
     let run = |text: &str| {
-        let rights = Confinement { unreadable: vec![home.join("secret")], ..world.whole() };
+        let rights = SandboxProfile { unreadable: vec![home.join("secret")], ..world.whole() };
         world.run(text, rights)
     };
     for round in 0..3 {
         let name = format!("new{round}");
-        assert_ne!(run(&format!("cat ../home/{name}")).0, Exit::Code(0));
+        assert_ne!(run(&format!("cat ../home/{name}")).0, ProcessExit::Code(0));
         std::fs::write(home.join(&name), "made").unwrap();
         let (exit, output, _) = run(&format!("cat ../home/{name}"));
-        assert_eq!((exit, output.as_str()), (Exit::Code(0), "made"));
+        assert_eq!((exit, output.as_str()), (ProcessExit::Code(0), "made"));
         // The file that is hidden is another one now.
         std::fs::write(home.join("other"), "hunter2").unwrap();
         std::fs::rename(home.join("other"), home.join("secret")).unwrap();

@@ -1,16 +1,16 @@
 //! The tool as a whole: rules on its name and fields, mode, hooks, the policy book; and effects that need only those.
 
-use super::case::{Case, Force, Grant, Stage};
+use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation, ToolWideGrant};
 use crate::fold::fold_path;
 use crate::mcp::{argument_paths, name_problem};
-use crate::raw::Action;
+use crate::raw::RuleAction;
 use crate::rule::ActionIndex;
 use serde_json::Value;
-use toolgate_proto::{Code, Effect, EntryKind, Mode, Reason, Severity, SourceId, ToolIdentity};
+use toolgate_proto::{Code, Effect, EntryKind, Mode, RiskLevel, SourceId, ToolIdentity, VerdictReason};
 
 /// How a name is compared with rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reading {
+pub(crate) enum ToolNameMatching {
     /// Only what is certainly meant: for allow rules.
     Strict,
     /// Whatever could be meant: for deny and ask rules.
@@ -18,12 +18,16 @@ pub(crate) enum Reading {
 }
 
 /// The first rule of an action that names the tool.
-pub(crate) fn named(index: &ActionIndex, tool: &ToolIdentity, reading: Reading) -> Option<u32> {
+pub(crate) fn find_tool_rule(
+    index: &ActionIndex,
+    tool: &ToolIdentity,
+    reading: ToolNameMatching,
+) -> Option<u32> {
     let by_name = index.tools.find(tool);
     let by_pair = match (reading, &tool.source) {
-        (Reading::Broad, _) => index.mcp.find_broadly(tool, |_| true),
-        (Reading::Strict, SourceId::Mcp { server, tool }) => index.mcp.find(server, tool, |_| true),
-        (Reading::Strict, _) => None,
+        (ToolNameMatching::Broad, _) => index.mcp.find_broadly(tool, |_| true),
+        (ToolNameMatching::Strict, SourceId::Mcp { server, tool }) => index.mcp.find(server, tool, |_| true),
+        (ToolNameMatching::Strict, _) => None,
     };
     by_name.into_iter().chain(by_pair).min()
 }
@@ -31,51 +35,83 @@ pub(crate) fn named(index: &ActionIndex, tool: &ToolIdentity, reading: Reading) 
 /// State whose change loosens what may happen next.
 const LOOSENING_STATE: [&str; 6] = ["mode", "settings", "config", "permissions", "trust", "hooks"];
 
-impl Case<'_> {
+impl PolicyEvaluation<'_> {
     /// Everything that is decided of the call as a whole.
     pub(crate) fn check_call(&mut self) {
         let (compiled, request) = (self.compiled, self.request);
         let tool = request.tool;
         if let Some(reason) = &compiled.unusable {
-            self.object(Force::Deny, Stage::Usable, reason.clone());
+            self.add_objection(ObjectionKind::Deny, PolicyCheck::Usable, reason.clone());
         }
         if !compiled.disabled.is_empty() && compiled.disabled.iter().any(|name| tool.has_name(name)) {
             let text = format!("`{}` is switched off here", tool.name);
-            self.object(Force::Deny, Stage::DenyRules, Reason::new(Code::DeniedByRule, text));
+            self.add_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::DenyRules,
+                VerdictReason::new(Code::DeniedByRule, text),
+            );
         }
-        if let Some(id) = named(&compiled.deny, tool, Reading::Broad) {
+        if let Some(id) = find_tool_rule(&compiled.deny, tool, ToolNameMatching::Broad) {
             let text = format!("`{}` is denied", tool.name);
-            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::DenyRules,
+                Code::DeniedByRule,
+                text,
+                id,
+            );
         }
         if let Some(id) = compiled.deny.params.find(tool, request.input) {
             let text = format!("`{}` is denied with this input", tool.name);
-            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::DenyRules,
+                Code::DeniedByRule,
+                text,
+                id,
+            );
         }
         if self.mode == Mode::Deny {
-            let reason = Reason::new(Code::DeniedByMode, "mode deny lets nothing run");
-            self.object(Force::Deny, Stage::Mode, reason);
+            let reason = VerdictReason::new(Code::DeniedByMode, "mode deny lets nothing run");
+            self.add_objection(ObjectionKind::Deny, PolicyCheck::Mode, reason);
         }
         self.check_hook_opinions();
         self.check_policy_books();
-        if let Some(id) = named(&compiled.ask, tool, Reading::Broad) {
+        if let Some(id) = find_tool_rule(&compiled.ask, tool, ToolNameMatching::Broad) {
             let text = "a rule wants a person to be asked".to_owned();
-            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::AskRules,
+                Code::NobodyToAsk,
+                text,
+                id,
+            );
         }
         if let Some(id) = compiled.ask.params.find(tool, request.input) {
             let text = "a rule wants a person to be asked about this input".to_owned();
-            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::AskRules,
+                Code::NobodyToAsk,
+                text,
+                id,
+            );
         }
         if tool.requires_interaction {
-            let reason = Reason::new(Code::NobodyToAsk, "the tool needs a person");
-            self.object(Force::Explicit, Stage::AskRules, reason);
+            let reason = VerdictReason::new(Code::NobodyToAsk, "the tool needs a person");
+            self.add_objection(ObjectionKind::Explicit, PolicyCheck::AskRules, reason);
         }
         if let SourceId::Mcp { server, tool } = &request.tool.source
             && let Some(problem) = name_problem(server, tool)
         {
-            self.object(Force::Deny, Stage::Risks, Reason::new(Code::DeniedByRule, problem));
+            self.add_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::Risks,
+                VerdictReason::new(Code::DeniedByRule, problem),
+            );
         }
-        if let Some(id) = named(&compiled.allow, tool, Reading::Strict) {
-            self.grant = Some(Grant::Rule(id));
+        if let Some(id) = find_tool_rule(&compiled.allow, tool, ToolNameMatching::Strict) {
+            self.grant = Some(ToolWideGrant::Rule(id));
         }
         if request.intent.effects.is_empty() && tool.source != SourceId::Builtin {
             // Only built-in tools are believed when they say that they touch nothing.
@@ -87,38 +123,49 @@ impl Case<'_> {
         for opinion in self.request.opinions {
             let because = opinion.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
             match opinion.action {
-                Action::Deny => {
+                RuleAction::Deny => {
                     let text = format!("hook {} denies{because}", opinion.by);
-                    self.object(Force::Deny, Stage::Hooks, Reason::new(Code::HookDenied, text));
+                    self.add_objection(
+                        ObjectionKind::Deny,
+                        PolicyCheck::Hooks,
+                        VerdictReason::new(Code::HookDenied, text),
+                    );
                 }
-                Action::Ask => {
+                RuleAction::Ask => {
                     let text = format!("hook {} wants a person to be asked{because}", opinion.by);
-                    self.object(Force::Explicit, Stage::Hooks, Reason::new(Code::NobodyToAsk, text));
+                    self.add_objection(
+                        ObjectionKind::Explicit,
+                        PolicyCheck::Hooks,
+                        VerdictReason::new(Code::NobodyToAsk, text),
+                    );
                 }
-                Action::Allow => {}
+                RuleAction::Allow => {}
             }
         }
     }
 
     fn check_policy_books(&mut self) {
-        let Some(answer) = self.compiled.books.answer(self.request.tool, self.request.input) else { return };
+        let Some(answer) = self.compiled.books.strictest_decision(self.request.tool, self.request.input)
+        else {
+            return;
+        };
         let reason = |code: Code, text: &str| {
-            Reason::new(code, answer.message.unwrap_or(text)).by(answer.reference.clone())
+            VerdictReason::new(code, answer.message.unwrap_or(text)).with_rule(answer.reference.clone())
         };
         match answer.action {
-            Action::Deny => {
-                self.object(
-                    Force::Deny,
-                    Stage::Book,
+            RuleAction::Deny => {
+                self.add_objection(
+                    ObjectionKind::Deny,
+                    PolicyCheck::Book,
                     reason(Code::DeniedByRule, "the policy book denies it"),
                 );
             }
-            Action::Ask => {
-                let force = if answer.by_rule { Force::Explicit } else { Force::ByDefault };
+            RuleAction::Ask => {
+                let force = if answer.by_rule { ObjectionKind::Explicit } else { ObjectionKind::ByDefault };
                 let text = "the policy book wants a person to be asked";
-                self.object(force, Stage::Book, reason(Code::NobodyToAsk, text));
+                self.add_objection(force, PolicyCheck::Book, reason(Code::NobodyToAsk, text));
             }
-            Action::Allow => self.grant = self.grant.or(Some(Grant::Book)),
+            RuleAction::Allow => self.grant = self.grant.or(Some(ToolWideGrant::Book)),
         }
     }
 
@@ -130,10 +177,10 @@ impl Case<'_> {
             Effect::Exec { command } => self.check_command(command),
             Effect::Fetch { url } => self.check_fetch(url),
             Effect::Search { query } => {
-                let bare = self.compiled.allow.tools.find_name("WebSearch").map(Grant::Rule);
+                let bare = self.compiled.allow.tools.find_name("WebSearch").map(ToolWideGrant::Rule);
                 match self.grant.or(bare) {
                     Some(grant) => self.add_grant_reason(grant),
-                    None => self.uncovered(
+                    None => self.add_uncovered_objection(
                         format!("no rule allows to search the web for `{query}`"),
                         Some("WebSearch".to_owned()),
                     ),
@@ -142,12 +189,12 @@ impl Case<'_> {
             Effect::Delegate { agent } => self.check_agent(agent),
             Effect::Skill { name, args } => self.check_skill(name, args.as_deref()),
             Effect::Remote { server, tool } => self.check_remote_tool(server, tool),
-            Effect::Ask => self.ground("the tool only asks the person", None),
+            Effect::Ask => self.add_allow_reason("the tool only asks the person", None),
             Effect::State { name } => {
                 let harmless = self.request.tool.source == SourceId::Builtin
                     && !LOOSENING_STATE.contains(&name.as_str());
                 if harmless {
-                    self.ground("only toolgate's own state changes", None);
+                    self.add_allow_reason("only toolgate's own state changes", None);
                 } else {
                     self.require_grant("the tool changes state that toolgate keeps");
                 }
@@ -165,7 +212,7 @@ impl Case<'_> {
             Some(grant) => self.add_grant_reason(grant),
             None => {
                 let name = self.request.tool.name.to_string();
-                self.uncovered(format!("{text}, and no rule allows it"), Some(name));
+                self.add_uncovered_objection(format!("{text}, and no rule allows it"), Some(name));
             }
         }
     }
@@ -174,7 +221,11 @@ impl Case<'_> {
     pub(crate) fn ask_in_plan_mode(&mut self, what: &str) {
         if self.mode == Mode::Plan {
             let text = format!("{what}, and mode plan only reads");
-            self.object(Force::Explicit, Stage::Mode, Reason::new(Code::DeniedByMode, text));
+            self.add_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::Mode,
+                VerdictReason::new(Code::DeniedByMode, text),
+            );
         }
     }
 
@@ -182,21 +233,33 @@ impl Case<'_> {
         let compiled = self.compiled;
         if let Some(id) = compiled.deny.agents.find(agent) {
             let text = format!("agent `{agent}` is denied");
-            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::DenyRules,
+                Code::DeniedByRule,
+                text,
+                id,
+            );
         }
         if let Some(id) = compiled.ask.agents.find(agent) {
             let text = format!("a rule wants a person to be asked about agent `{agent}`");
-            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::AskRules,
+                Code::NobodyToAsk,
+                text,
+                id,
+            );
         }
         if let Some(mode) = self.request.input.get("mode").and_then(Value::as_str) {
             self.check_agent_mode(mode);
         }
-        let rule = compiled.allow.agents.find(agent).map(Grant::Rule);
-        match rule.or(self.grant).or(compiled.allow.tools.find_name("Agent").map(Grant::Rule)) {
+        let rule = compiled.allow.agents.find(agent).map(ToolWideGrant::Rule);
+        match rule.or(self.grant).or(compiled.allow.tools.find_name("Agent").map(ToolWideGrant::Rule)) {
             Some(grant) => self.add_grant_reason(grant),
-            None => self.uncovered(
+            None => self.add_uncovered_objection(
                 format!("no rule allows agent `{agent}`"),
-                Some(crate::rule::grammar::write("Agent", agent)),
+                Some(crate::rule::grammar::write_rule("Agent", agent)),
             ),
         }
     }
@@ -215,27 +278,39 @@ impl Case<'_> {
         }
         let locked = wanted == Ok(Mode::Bypass) && self.compiled.managed.disable_bypass_permissions_mode;
         let text = format!("the agent would run in mode {mode}, which is looser than the session's");
-        let force = if locked { Force::Deny } else { Force::Explicit };
-        self.object(force, Stage::Mode, Reason::new(Code::DeniedByMode, text));
+        let force = if locked { ObjectionKind::Deny } else { ObjectionKind::Explicit };
+        self.add_objection(force, PolicyCheck::Mode, VerdictReason::new(Code::DeniedByMode, text));
     }
 
     fn check_skill(&mut self, name: &str, args: Option<&str>) {
         let compiled = self.compiled;
         if let Some(id) = compiled.deny.skills.find_any_use(name, args) {
             let text = format!("skill `{name}` is denied");
-            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::DenyRules,
+                Code::DeniedByRule,
+                text,
+                id,
+            );
         }
         if let Some(id) = compiled.ask.skills.find_any_use(name, args) {
             let text = format!("a rule wants a person to be asked about skill `{name}`");
-            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::AskRules,
+                Code::NobodyToAsk,
+                text,
+                id,
+            );
         }
-        let rule = compiled.allow.skills.find(name, args).map(Grant::Rule);
+        let rule = compiled.allow.skills.find(name, args).map(ToolWideGrant::Rule);
         match rule.or(self.grant) {
             Some(grant) => self.add_grant_reason(grant),
             None => {
                 let content = if args.is_some() { format!("{name} *") } else { name.to_owned() };
-                let suggestion = crate::rule::grammar::write("Skill", &content);
-                self.uncovered(format!("no rule allows skill `{name}`"), Some(suggestion));
+                let suggestion = crate::rule::grammar::write_rule("Skill", &content);
+                self.add_uncovered_objection(format!("no rule allows skill `{name}`"), Some(suggestion));
             }
         }
     }
@@ -244,20 +319,32 @@ impl Case<'_> {
         let compiled = self.compiled;
         if let Some(id) = compiled.deny.mcp.find_possible(server, tool, |_| true) {
             let text = format!("`{tool}` of server `{server}` is denied");
-            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::DenyRules,
+                Code::DeniedByRule,
+                text,
+                id,
+            );
         }
         if let Some(id) = compiled.ask.mcp.find_possible(server, tool, |_| true) {
             let text = format!("a rule wants a person to be asked about `{tool}` of server `{server}`");
-            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::AskRules,
+                Code::NobodyToAsk,
+                text,
+                id,
+            );
         }
         self.ask_in_plan_mode("another server may change anything");
-        if !self.request.survey.only_spoken_of {
+        if !self.request.survey.ignores_input_paths {
             self.check_remote_paths();
         }
-        let rule = compiled.allow.mcp.find(server, tool, |_| true).map(Grant::Rule);
+        let rule = compiled.allow.mcp.find(server, tool, |_| true).map(ToolWideGrant::Rule);
         match rule.or(self.grant) {
             Some(grant) => self.add_grant_reason(grant),
-            None => self.uncovered(
+            None => self.add_uncovered_objection(
                 format!("no rule allows `{tool}` of server `{server}`"),
                 Some(crate::mcp::joined_name(server, tool)),
             ),
@@ -283,8 +370,12 @@ impl Case<'_> {
             }
             if shared {
                 let text = format!("`{path}` is the same file as another name somewhere else");
-                self.warn("hard_link", Severity::Medium, text.clone());
-                self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+                self.add_warning("hard_link", RiskLevel::Medium, text.clone());
+                self.add_objection(
+                    ObjectionKind::ByDefault,
+                    PolicyCheck::Risks,
+                    VerdictReason::new(Code::NobodyToAsk, text),
+                );
             }
         }
     }
@@ -300,16 +391,32 @@ impl Case<'_> {
         let (denied, asked) = (held(&compiled.deny), held(&compiled.ask));
         if let Some(id) = denied {
             let text = format!("`{text}` is denied");
-            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::DenyRules,
+                Code::DeniedByRule,
+                text,
+                id,
+            );
             return;
         }
         if let Some(id) = asked {
             let text = format!("a rule wants a person to be asked about `{text}`");
-            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::AskRules,
+                Code::NobodyToAsk,
+                text,
+                id,
+            );
         }
-        if let Some(why) = compiled.guarded.protected(&folded, self.request.workspace) {
+        if let Some(why) = compiled.protection.protected_reason(&folded, self.request.workspace) {
             let text = format!("another server may write `{text}`: {why}");
-            self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
+            self.add_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::Protected,
+                VerdictReason::new(Code::ProtectedPath, text),
+            );
         }
     }
 }

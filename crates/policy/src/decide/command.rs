@@ -1,16 +1,18 @@
 //! Command lines: every simple command must be covered, any may be denied or asked about.
 
-use super::case::{Case, Force, Grant, Stage};
+use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation, ToolWideGrant};
 use super::paths::AccessOrigin;
 use crate::facts::EntryKind;
 use crate::judgement::CommandVerdict;
-use crate::protect::Touch;
-use crate::raw::{Action, Enforcement};
+use crate::protect::ReadOrWrite;
+use crate::raw::{Enforcement, RuleAction};
 use crate::rule::{ActionIndex, squeeze_blanks};
-use crate::shell::{self, Analysis, InferredEffect, Origin, Part, Phase, Standing};
+use crate::shell::{
+    self, CommandAnalysis, CommandPart, DangerResponse, DangerStanding, EffectOrigin, InferredEffect,
+};
 use std::borrow::Cow;
 use toolgate_proto::{
-    AbsPath, Code, CommandLine, Effect, GitTerms, GitUse, Mode, Reason, Severity, SourceId,
+    AbsPath, Code, CommandLine, Effect, GitTerms, GitUse, Mode, RiskLevel, SourceId, VerdictReason,
 };
 
 /// What covers a simple command.
@@ -21,7 +23,7 @@ enum CommandCoverage {
     /// A rule with a wildcard.
     Rule(u32),
     /// A rule for the tool, or the policy book.
-    Grant(Grant),
+    Grant(ToolWideGrant),
     /// It cannot do anything but read.
     ReadOnly,
     /// The mode frees changes inside the workspace.
@@ -30,7 +32,7 @@ enum CommandCoverage {
     Nothing,
 }
 
-impl Case<'_> {
+impl PolicyEvaluation<'_> {
     /// A command line.
     pub(crate) fn check_command(&mut self, line: &CommandLine) {
         let survey = self.request.survey;
@@ -56,7 +58,7 @@ impl Case<'_> {
                 )
                 | None => whole,
             };
-            let cover = spoken.map(CommandCoverage::Exact).or_else(|| self.cover(part));
+            let cover = spoken.map(CommandCoverage::Exact).or_else(|| self.find_coverage(part));
             self.covered_as_whole |= match cover {
                 Some(CommandCoverage::ReadOnly | CommandCoverage::AcceptEdits | CommandCoverage::Nothing) => {
                     false
@@ -74,26 +76,38 @@ impl Case<'_> {
         self.git = git_terms(&analysis.parts, &covers);
         self.check_doubt(&analysis, whole);
         if analysis.parts.is_empty() && analysis.doubt.is_none() {
-            self.ground("nothing runs", None);
+            self.add_allow_reason("nothing runs", None);
         }
     }
 
     /// What holds for the line as a whole.
-    fn check_line(&mut self, line: &CommandLine, analysis: &Analysis) {
+    fn check_line(&mut self, line: &CommandLine, analysis: &CommandAnalysis) {
         let compiled = self.compiled;
         if compiled.managed.disable_skill_shell_execution
             && matches!(self.request.tool.source, SourceId::Skill { .. })
         {
-            let reason = Reason::new(Code::DeniedByRule, "skills may not run commands here");
-            self.object(Force::Deny, Stage::DenyRules, reason);
+            let reason = VerdictReason::new(Code::DeniedByRule, "skills may not run commands here");
+            self.add_objection(ObjectionKind::Deny, PolicyCheck::DenyRules, reason);
         }
         if let Some(id) = compiled.deny.tools.find_name("Bash") {
             let text = "commands are denied".to_owned();
-            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::DenyRules,
+                Code::DeniedByRule,
+                text,
+                id,
+            );
         }
         if let Some(id) = compiled.ask.tools.find_name("Bash") {
             let text = "a rule wants a person to be asked about commands".to_owned();
-            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::AskRules,
+                Code::NobodyToAsk,
+                text,
+                id,
+            );
         }
         // A line that cannot be taken apart is at least compared as it stands. Deny and ask rules may match more
         // than bash would read, so any space separates words for them.
@@ -103,24 +117,24 @@ impl Case<'_> {
         }
         if line.unsandboxed {
             let (force, text) = if compiled.allow_unsandboxed {
-                (Force::Explicit, "the command wants to leave the sandbox")
+                (ObjectionKind::Explicit, "the command wants to leave the sandbox")
             } else {
-                (Force::Deny, "commands may not leave the sandbox here")
+                (ObjectionKind::Deny, "commands may not leave the sandbox here")
             };
-            self.object(force, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+            self.add_objection(force, PolicyCheck::Risks, VerdictReason::new(Code::NobodyToAsk, text));
         }
         for danger in &analysis.dangers {
             self.danger = self.danger.max(Some(danger.severity));
-            self.warn(danger.kind.as_str(), danger.severity, danger.text.clone());
+            self.add_warning(danger.kind.as_str(), danger.severity, danger.text.clone());
             match (danger.standing, danger.phase) {
-                (Standing::Advisory, Phase::Ask | Phase::Deny) => {}
-                (Standing::Binding, Phase::Ask) => {
-                    let reason = Reason::new(Code::ProtectedPath, danger.text.clone());
-                    self.object(Force::Explicit, Stage::Protected, reason);
+                (DangerStanding::Advisory, DangerResponse::Ask | DangerResponse::Deny) => {}
+                (DangerStanding::Binding, DangerResponse::Ask) => {
+                    let reason = VerdictReason::new(Code::ProtectedPath, danger.text.clone());
+                    self.add_objection(ObjectionKind::Explicit, PolicyCheck::Protected, reason);
                 }
-                (Standing::Binding, Phase::Deny) => {
-                    let reason = Reason::new(Code::ProtectedPath, danger.text.clone());
-                    self.object(Force::Deny, Stage::Protected, reason);
+                (DangerStanding::Binding, DangerResponse::Deny) => {
+                    let reason = VerdictReason::new(Code::ProtectedPath, danger.text.clone());
+                    self.add_objection(ObjectionKind::Deny, PolicyCheck::Protected, reason);
                 }
             }
         }
@@ -132,23 +146,31 @@ impl Case<'_> {
     }
 
     /// A line that is not understood asks, unless a rule is for exactly this line.
-    fn check_doubt(&mut self, analysis: &Analysis, whole: Option<u32>) {
+    fn check_doubt(&mut self, analysis: &CommandAnalysis, whole: Option<u32>) {
         let Some(doubt) = &analysis.doubt else { return };
-        self.warn(doubt.kind.as_str(), Severity::High, doubt.text.clone());
+        self.add_warning(doubt.kind.as_str(), RiskLevel::High, doubt.text.clone());
         self.ask_in_plan_mode("the command is not understood");
         if let Some(id) = whole {
-            self.ground("a rule allows exactly this line", Some(id));
+            self.add_allow_reason("a rule allows exactly this line", Some(id));
             return;
         }
         let text = format!("the command is not fully understood: {}", doubt.text);
-        self.object(self.unread(None), Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+        self.add_objection(
+            self.unparsed_objection_kind(None),
+            PolicyCheck::Risks,
+            VerdictReason::new(Code::NobodyToAsk, text),
+        );
     }
 
     /// How strong the question about a command is that cannot be read: where a deny or ask rule might be meant,
     /// neither mode bypass nor a hook answers it.
-    fn unread(&self, program: Option<&str>) -> Force {
+    fn unparsed_objection_kind(&self, program: Option<&str>) -> ObjectionKind {
         let mut guarded = [&self.compiled.deny, &self.compiled.ask].into_iter();
-        if guarded.any(|index| index.may_apply_to(program)) { Force::Explicit } else { Force::ByDefault }
+        if guarded.any(|index| index.may_apply_to(program)) {
+            ObjectionKind::Explicit
+        } else {
+            ObjectionKind::ByDefault
+        }
     }
 
     /// Deny and ask rules for one spelling of a command.
@@ -157,16 +179,28 @@ impl Case<'_> {
         let (denied, asked) = (find(&self.compiled.deny), find(&self.compiled.ask));
         if let Some(id) = denied {
             let text = format!("a rule denies `{text}`");
-            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::DenyRules,
+                Code::DeniedByRule,
+                text,
+                id,
+            );
         }
         if let Some(id) = asked {
             let text = format!("a rule wants a person to be asked about `{text}`");
-            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::AskRules,
+                Code::NobodyToAsk,
+                text,
+                id,
+            );
         }
     }
 
     /// One simple command.
-    fn check_simple_command(&mut self, part: &Part, cover: Option<CommandCoverage>) {
+    fn check_simple_command(&mut self, part: &CommandPart, cover: Option<CommandCoverage>) {
         let before = self.objections.len();
         for text in &part.deny_texts {
             self.check_command_text(text);
@@ -175,10 +209,10 @@ impl Case<'_> {
             Some(
                 CommandCoverage::Exact(id)
                 | CommandCoverage::Rule(id)
-                | CommandCoverage::Grant(Grant::Rule(id)),
+                | CommandCoverage::Grant(ToolWideGrant::Rule(id)),
             ) => Some(id),
             Some(
-                CommandCoverage::Grant(Grant::Book)
+                CommandCoverage::Grant(ToolWideGrant::Book)
                 | CommandCoverage::ReadOnly
                 | CommandCoverage::AcceptEdits
                 | CommandCoverage::Nothing,
@@ -201,41 +235,42 @@ impl Case<'_> {
             Some(cover) => self.add_coverage_reason(cover, part),
             None if part.allow_text.is_some() => {
                 let suggestion = self.command_rule(part);
-                self.uncovered(format!("no rule allows `{}`", part.text), suggestion);
+                self.add_uncovered_objection(format!("no rule allows `{}`", part.text), suggestion);
             }
             None => {
-                let force = self.unread(part.program.as_deref());
+                let force = self.unparsed_objection_kind(part.program.as_deref());
                 let text = format!("what `{}` does cannot be known before it runs", part.text);
-                self.object(force, Stage::Grants, Reason::new(Code::NobodyToAsk, text));
+                self.add_objection(force, PolicyCheck::Grants, VerdictReason::new(Code::NobodyToAsk, text));
             }
         }
         let worst = self.objections.get(before..).unwrap_or_default();
-        let worst = worst.iter().max_by_key(|objection| objection.force);
+        let worst = worst.iter().max_by_key(|objection| objection.kind);
         self.parts.push(match worst {
             Some(objection) => CommandVerdict {
                 text: part.text.clone(),
-                action: match objection.force {
-                    Force::ByDefault | Force::Explicit => Action::Ask,
-                    Force::Deny => Action::Deny,
+                action: match objection.kind {
+                    ObjectionKind::ByDefault | ObjectionKind::Explicit => RuleAction::Ask,
+                    ObjectionKind::Deny => RuleAction::Deny,
                 },
                 reason: objection.reason.text.clone(),
                 rule: objection.reason.rule.clone(),
             },
             None => CommandVerdict {
                 text: part.text.clone(),
-                action: Action::Allow,
-                reason: self.grounds.last().map_or_else(String::new, |(text, _)| text.to_string()),
+                action: RuleAction::Allow,
+                reason: self.allow_reasons.last().map_or_else(String::new, |(text, _)| text.to_string()),
                 rule: rule.and_then(|id| self.reference(id)),
             },
         });
     }
 
     /// What covers a part, if anything does.
-    fn cover(&self, part: &Part) -> Option<CommandCoverage> {
+    fn find_coverage(&self, part: &CommandPart) -> Option<CommandCoverage> {
         let allow = &self.compiled.allow;
         let Some(text) = part.allow_text.as_deref() else {
             // Words that are only known at run time: no rule can speak of them, but the kernel bounds what they reach.
-            let unseen = part.reads_unknown_paths && self.unread(part.program.as_deref()) == Force::ByDefault;
+            let unseen = part.reads_unknown_paths
+                && self.unparsed_objection_kind(part.program.as_deref()) == ObjectionKind::ByDefault;
             return (unseen && self.is_allowed_as_read_only(part)).then_some(CommandCoverage::ReadOnly);
         };
         if text.is_empty() {
@@ -250,7 +285,7 @@ impl Case<'_> {
             if let Some(id) = allow.commands.find_wildcard(text) {
                 return Some(CommandCoverage::Rule(id));
             }
-            let bare = allow.tools.find_name("Bash").map(Grant::Rule);
+            let bare = allow.tools.find_name("Bash").map(ToolWideGrant::Rule);
             if let Some(grant) = self.grant.or(bare) {
                 return Some(CommandCoverage::Grant(grant));
             }
@@ -262,13 +297,13 @@ impl Case<'_> {
     }
 
     /// Whether a command passes because it can do nothing but read.
-    fn is_allowed_as_read_only(&self, part: &Part) -> bool {
+    fn is_allowed_as_read_only(&self, part: &CommandPart) -> bool {
         self.compiled.auto_read_only && self.is_known_read_only(part)
     }
 
     /// Whether it is known that a command can do nothing but read. Its redirects are judged by themselves.
-    fn is_known_read_only(&self, part: &Part) -> bool {
-        let by_itself = |inferred: &&InferredEffect| inferred.origin != Origin::Redirect;
+    fn is_known_read_only(&self, part: &CommandPart) -> bool {
+        let by_itself = |inferred: &&InferredEffect| inferred.origin != EffectOrigin::Redirect;
         let mut own = part.effects.iter().filter(by_itself).map(|inferred| &inferred.effect);
         // Where the kernel does not hold a command to its effects, only what is plain and fully known passes.
         let enforced = self.compiled.enforcement == Enforcement::Kernel;
@@ -287,24 +322,24 @@ impl Case<'_> {
             .is_some_and(|fact| fact.kind == EntryKind::Missing && fact.problem.is_none())
     }
 
-    fn add_coverage_reason(&mut self, cover: CommandCoverage, part: &Part) {
+    fn add_coverage_reason(&mut self, cover: CommandCoverage, part: &CommandPart) {
         match cover {
             CommandCoverage::Exact(id) | CommandCoverage::Rule(id) => {
-                self.ground("a rule allows the command", Some(id))
+                self.add_allow_reason("a rule allows the command", Some(id))
             }
             CommandCoverage::Grant(grant) => self.add_grant_reason(grant),
-            CommandCoverage::ReadOnly => self.ground(format!("`{}` only reads", part.text), None),
+            CommandCoverage::ReadOnly => self.add_allow_reason(format!("`{}` only reads", part.text), None),
             CommandCoverage::AcceptEdits => {
-                self.ground("mode acceptEdits allows changes inside the workspace", None)
+                self.add_allow_reason("mode acceptEdits allows changes inside the workspace", None)
             }
-            CommandCoverage::Nothing => self.ground("nothing runs", None),
+            CommandCoverage::Nothing => self.add_allow_reason("nothing runs", None),
         }
     }
 
     fn check_inferred_effect(&mut self, inferred: &InferredEffect, via: AccessOrigin, rule: Option<u32>) {
         let via = match inferred.origin {
-            Origin::Redirect => AccessOrigin::Redirect,
-            Origin::Argument | Origin::Program => via,
+            EffectOrigin::Redirect => AccessOrigin::Redirect,
+            EffectOrigin::Argument | EffectOrigin::Program => via,
         };
         match &inferred.effect {
             Effect::Read { path, scope } => {
@@ -322,7 +357,7 @@ impl Case<'_> {
                     self.request.facts.get(path).is_some_and(|fact| fact.kind == EntryKind::Directory);
                 for entry in &inferred.entries {
                     if entry.contains(['*', '?', '[']) {
-                        self.check_glob_pattern(&format!("{path}/{entry}"), path, Touch::Write, true);
+                        self.check_glob_pattern(&format!("{path}/{entry}"), path, ReadOrWrite::Write, true);
                     } else if directory {
                         self.check_write(&path.join(entry), *kind, via);
                     }
@@ -336,32 +371,38 @@ impl Case<'_> {
             | Effect::Remote { .. }
             | Effect::Ask
             | Effect::State { .. }
-            | Effect::Opaque => self.uncovered("the command does something that no rule speaks of", None),
+            | Effect::Opaque => {
+                self.add_uncovered_objection("the command does something that no rule speaks of", None)
+            }
         }
     }
 }
 
 /// What git does in a line, by what its commands are allowed by.
-fn git_terms(parts: &[Part], covers: &[Option<CommandCoverage>]) -> GitTerms {
+fn git_terms(parts: &[CommandPart], covers: &[Option<CommandCoverage>]) -> GitTerms {
     let mut covered = parts.iter().zip(covers);
     let relies = covered.any(|(part, cover)| part.runs_git() && *cover == Some(CommandCoverage::ReadOnly));
-    let usage = match (parts.iter().any(Part::runs_git), relies, parts.iter().all(Part::reads_if_bounded)) {
+    let usage = match (
+        parts.iter().any(CommandPart::runs_git),
+        relies,
+        parts.iter().all(CommandPart::reads_if_bounded),
+    ) {
         (false, _, _) => GitUse::Absent,
         (true, true, true) => GitUse::Reads,
         (true, true, false) => GitUse::Mixed,
         (true, false, true) => GitUse::GrantedReads,
         (true, false, false) => GitUse::Granted,
     };
-    GitTerms { usage, searches: parts.iter().any(Part::searches_by_git) }
+    GitTerms { usage, searches: parts.iter().any(CommandPart::searches_by_git) }
 }
 
 /// Whether a command changes files, and only such as its words name.
-fn is_known_edit(part: &Part) -> bool {
+fn is_known_edit(part: &CommandPart) -> bool {
     part.file_edit && !part.unknown_effects
 }
 
 /// Whether a search program leaves out names that begin with a dot, because no option tells it not to.
-fn skips_hidden(part: &Part) -> bool {
+fn skips_hidden(part: &CommandPart) -> bool {
     let letters = match part.program.as_deref() {
         Some("rg") => "u.",
         Some("fd") => "uH",
@@ -378,7 +419,7 @@ fn skips_hidden(part: &Part) -> bool {
 }
 
 /// Whether a glob for `rg` may match a hidden name: what a glob asks for is looked at although it is hidden.
-fn has_glob_for_hidden(part: &Part) -> bool {
+fn has_glob_for_hidden(part: &CommandPart) -> bool {
     let mut words = part.argv.iter().map(|word| word.text.as_str());
     let hidden = |glob: &str| {
         let name = glob.rsplit('/').next().unwrap_or(glob);

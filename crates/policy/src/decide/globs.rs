@@ -1,15 +1,15 @@
 //! Shell patterns: the files that they name now are judged one by one; where those are not known, the pattern is.
 
-use super::case::{Case, Force, Stage};
+use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation};
 use super::paths::AccessOrigin;
 use crate::fold::fold_path;
-use crate::protect::{Touch, strip_workspace_roots};
-use crate::protected_names::NAMES;
+use crate::protect::{ReadOrWrite, strip_workspace_roots};
+use crate::protected_names::PROTECTED_NAMES;
 use crate::rule::ActionIndex;
 use crate::rule::path::PathIndex;
-use crate::rule::segment::{Reach, Segment, Shape};
+use crate::rule::segment::{PatternSegment, RelativeShellPattern, TraversalScope};
 use crate::shell::InferredEffect;
-use toolgate_proto::{AbsPath, Code, Effect, Reason, Scope, Severity, WriteKind};
+use toolgate_proto::{AbsPath, Code, Effect, PathScope, RiskLevel, VerdictReason, WriteKind};
 
 /// Well-known names of secrets. A pattern that begins with enough of one, and fits it, is taken to mean it.
 const SECRET_NAMES: &[&str] = &[
@@ -42,20 +42,20 @@ const SECRET_NAMES: &[&str] = &[
 /// Well-known endings of secrets. A pattern that spells out a dot and more, and fits one, is taken to mean it.
 const SECRET_ENDINGS: &[&str] = &["server.pem", "server.key", "server.p12", "server.pfx", "server.gpg"];
 
-impl Case<'_> {
+impl PolicyEvaluation<'_> {
     /// What a command would do to the files that a pattern names.
     pub(crate) fn check_glob(&mut self, inferred: &InferredEffect, glob: &str, via: AccessOrigin) {
         let matches = self.request.facts.glob(glob).unwrap_or_default();
         if let Effect::Read { path: dir, scope } = &inferred.effect {
             if matches.is_empty() {
-                self.check_glob_pattern(glob, dir, Touch::Read, *scope == Scope::Tree);
+                self.check_glob_pattern(glob, dir, ReadOrWrite::Read, *scope == PathScope::Tree);
             }
             for path in matches {
                 self.check_read(path, *scope, via);
             }
         } else if let Effect::Write { path: dir, kind } = &inferred.effect {
             if matches.is_empty() {
-                self.check_glob_pattern(glob, dir, Touch::Write, *kind == WriteKind::Tree);
+                self.check_glob_pattern(glob, dir, ReadOrWrite::Write, *kind == WriteKind::Tree);
             }
             for path in matches {
                 self.check_write(path, *kind, via);
@@ -64,50 +64,62 @@ impl Case<'_> {
     }
 
     /// A pattern of which the files are not known: rules, protected and sensitive names that it may meet.
-    pub(crate) fn check_glob_pattern(&mut self, glob: &str, dir: &AbsPath, touch: Touch, deep: bool) {
+    pub(crate) fn check_glob_pattern(&mut self, glob: &str, dir: &AbsPath, touch: ReadOrWrite, deep: bool) {
         let folded = fold_path(glob).into_owned();
         let dir_text = fold_path(&dir.lexical().to_string()).into_owned();
         let rest = folded.strip_prefix(dir_text.trim_end_matches('/')).unwrap_or(&folded);
-        let shape: Option<Vec<Segment>> =
-            rest.split('/').filter(|name| !name.is_empty()).map(Segment::parse).collect();
+        let shape: Option<Vec<PatternSegment>> =
+            rest.split('/').filter(|name| !name.is_empty()).map(PatternSegment::parse).collect();
         let compiled = self.compiled;
-        let reach = shape.as_deref().map_or(Reach::All, |names| Reach::Shape(Shape { names, deep }));
+        let reach = shape
+            .as_deref()
+            .map_or(TraversalScope::All, |names| TraversalScope::Shape(RelativeShellPattern { names, deep }));
         let meets = |index: &PathIndex| index.find_below(&dir_text, reach, &self.folded);
         let rules = |index: &ActionIndex| {
             let edits = match touch {
-                Touch::Read => None,
-                Touch::Write => meets(&index.edits),
+                ReadOrWrite::Read => None,
+                ReadOrWrite::Write => meets(&index.edits),
             };
             meets(&index.reads).into_iter().chain(edits).min()
         };
         let found = rules(&compiled.deny).or_else(|| rules(&compiled.ask));
         if let Some(id) = found {
             let text = format!("`{glob}` may name something that a rule keeps back");
-            self.add_rule_objection(Force::Explicit, Stage::Risks, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(ObjectionKind::Explicit, PolicyCheck::Risks, Code::NobodyToAsk, text, id);
         }
         let bare: String = folded.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).collect();
         let workspace = self.request.workspace;
         let spoken = [folded.as_str(), bare.as_str()];
         let protected = || {
-            let spoken = spoken.iter().find_map(|text| compiled.guarded.protected(text, workspace));
+            let spoken = spoken.iter().find_map(|text| compiled.protection.protected_reason(text, workspace));
             spoken.or_else(|| match_protected_name(rest).map(|name| format!("it fits `{name}`")))
         };
-        if touch == Touch::Write
+        if touch == ReadOrWrite::Write
             && let Some(why) = protected()
         {
             let text = format!("`{glob}` may name a protected path: {why}");
-            self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
+            self.add_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::Protected,
+                VerdictReason::new(Code::ProtectedPath, text),
+            );
         }
         let secret = spoken
             .iter()
-            .find_map(|text| compiled.guarded.sensitive(strip_workspace_roots(text, workspace), touch))
+            .find_map(|text| {
+                compiled.protection.sensitive_reason(strip_workspace_roots(text, workspace), touch)
+            })
             .or_else(|| {
                 match_secret_name(rest)
                     .map(|name| format!("`{glob}` may name `{name}`, which may hold secrets"))
             });
         if let Some(why) = secret {
-            self.warn("sensitive_path", Severity::High, why.clone());
-            self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, why));
+            self.add_warning("sensitive_path", RiskLevel::High, why.clone());
+            self.add_objection(
+                ObjectionKind::ByDefault,
+                PolicyCheck::Risks,
+                VerdictReason::new(Code::NobodyToAsk, why),
+            );
         }
     }
 }
@@ -115,7 +127,7 @@ impl Case<'_> {
 /// The well-known secret that a pattern below a directory is taken to mean, if it is.
 fn match_secret_name(pattern: &str) -> Option<&'static str> {
     wildcard_names(pattern).find_map(|(name, segment)| {
-        let fits = |secret: &str| Segment::fit(std::slice::from_ref(&segment), secret);
+        let fits = |secret: &str| PatternSegment::matches_path(std::slice::from_ref(&segment), secret);
         let start = literal_prefix(name);
         // A pattern for names with a dot is about few files; any other must spell out enough of the name.
         let enough = start.starts_with('.') || start.len() >= 3;
@@ -131,16 +143,18 @@ fn match_protected_name(pattern: &str) -> Option<&'static str> {
     wildcard_names(pattern).find_map(|(name, segment)| {
         let start = literal_prefix(name);
         let fits = |own: &&&str| {
-            !start.is_empty() && own.starts_with(start) && Segment::fit(std::slice::from_ref(&segment), own)
+            !start.is_empty()
+                && own.starts_with(start)
+                && PatternSegment::matches_path(std::slice::from_ref(&segment), own)
         };
-        NAMES.iter().find(fits).copied()
+        PROTECTED_NAMES.iter().find(fits).copied()
     })
 }
 
 /// The names of a pattern that have wildcards.
-fn wildcard_names(pattern: &str) -> impl Iterator<Item = (&str, Segment)> {
+fn wildcard_names(pattern: &str) -> impl Iterator<Item = (&str, PatternSegment)> {
     let names = pattern.split('/').filter(|name| name.contains(['*', '?', '[']));
-    names.filter_map(|name| Some((name, Segment::parse(name)?)))
+    names.filter_map(|name| Some((name, PatternSegment::parse(name)?)))
 }
 
 /// What a pattern spells out before its first wildcard.

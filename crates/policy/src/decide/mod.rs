@@ -1,35 +1,35 @@
 //! The decision: a compiled policy, and the questions it answers.
 //!
-//! The order of judgement is kept in [`case::Stage`]: unusable rules, deny rules, mode, hooks, the policy book,
+//! The order of judgement is kept in [`evaluation::PolicyCheck`]: unusable rules, deny rules, mode, hooks, the policy book,
 //! protected paths, ask rules, risks, grants. Every stage may raise an objection; the strictest objection decides,
 //! and only a call without any is allowed.
 
 mod call;
-pub(crate) mod case;
 mod command;
+pub(crate) mod evaluation;
 mod fetch;
 mod globs;
 mod paths;
 mod question;
 mod rights;
 
-use crate::compile::Compiled;
+use crate::compile::CompiledPolicy;
 use crate::facts::{PathFacts, Workspace};
-use crate::filter::ReadFilter;
 use crate::guard::CommandGuard;
 use crate::judgement::{HookOpinion, Judgement};
-use crate::raw::{ManagedRestrictions, Problem, RawPolicy};
-use crate::shell::{self, Analysis};
-use case::{Approval, Case};
+use crate::raw::{ManagedRestrictions, RawPolicy, RuleProblem};
+use crate::read_filter::ReadFilter;
+use crate::shell::{self, CommandAnalysis};
+use evaluation::{PolicyApproval, PolicyEvaluation};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolgate_proto::{
-    AbsPath, CommandLine, CommandRights, Effect, Intent, Mode, Reason, Terms, ToolIdentity,
+    AbsPath, CommandLine, CommandRights, Effect, Intent, Mode, Terms, ToolIdentity, VerdictReason,
 };
 
 /// Everything there is to judge about one call.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct PolicyRequest<'a> {
     /// Which tool.
     pub tool: &'a ToolIdentity,
     /// Its validated input, for rules on parameters.
@@ -56,7 +56,7 @@ pub struct IntentSurvey {
     /// The shell patterns of which the matching files are needed.
     pub globs: Vec<String>,
     /// The call asks about another call, as a person set it up: paths in its input are spoken of, not touched.
-    pub only_spoken_of: bool,
+    pub ignores_input_paths: bool,
 }
 
 /// A command line and what it would do.
@@ -65,12 +65,12 @@ pub struct SurveyedCommand {
     /// The command line.
     pub line: CommandLine,
     /// Its simple commands, their effects, and doubts.
-    pub analysis: Analysis,
+    pub analysis: CommandAnalysis,
 }
 
 impl IntentSurvey {
     /// The analysis of a command line, if this survey made one.
-    pub fn analysis(&self, line: &CommandLine) -> Option<&Analysis> {
+    pub fn analysis(&self, line: &CommandLine) -> Option<&CommandAnalysis> {
         self.commands.iter().find(|command| command.line == *line).map(|command| &command.analysis)
     }
 }
@@ -78,16 +78,16 @@ impl IntentSurvey {
 /// Compiled rules and a mode. Built by [`RawPolicy::compile`]; clones share the rules.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    pub(crate) compiled: Arc<Compiled>,
+    pub(crate) compiled: Arc<CompiledPolicy>,
     mode: Mode,
 }
 
 impl Policy {
-    pub(crate) fn of(compiled: Arc<Compiled>, mode: Mode) -> Self {
+    pub(crate) fn of(compiled: Arc<CompiledPolicy>, mode: Mode) -> Self {
         Self { compiled, mode }
     }
 
-    pub(crate) fn compile(raw: RawPolicy) -> (Self, Vec<Problem>) {
+    pub(crate) fn compile(raw: RawPolicy) -> (Self, Vec<RuleProblem>) {
         crate::compile::compile(raw)
     }
 
@@ -103,16 +103,16 @@ impl Policy {
     }
 
     /// What the organisation has switched off.
-    pub fn switches(&self) -> &ManagedRestrictions {
+    pub fn managed_restrictions(&self) -> &ManagedRestrictions {
         &self.compiled.managed
     }
 
     /// Whether a rule denies every call of this tool, so that it need not be shown to a model at all.
-    pub fn hides(&self, tool: &ToolIdentity) -> bool {
+    pub fn hides_tool(&self, tool: &ToolIdentity) -> bool {
         let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
-        call::named(&self.compiled.deny, tool, call::Reading::Broad).is_some()
+        call::find_tool_rule(&self.compiled.deny, tool, call::ToolNameMatching::Broad).is_some()
             || names.into_iter().any(|name| self.compiled.disabled.contains(name))
-            || self.compiled.books.hides(tool)
+            || self.compiled.books.always_denies(tool)
     }
 
     /// Analyses the commands of an intent and names every path whose facts [`Policy::decide`] will want.
@@ -124,11 +124,11 @@ impl Policy {
                 survey.commands.push(SurveyedCommand { line: command.clone(), analysis });
             }
         }
-        let mut paths: Vec<AbsPath> = intent.effects.iter().filter_map(path_of).cloned().collect();
+        let mut paths: Vec<AbsPath> = intent.effects.iter().filter_map(effect_path).cloned().collect();
         let mut globs: Vec<String> = Vec::new();
         let parts = survey.commands.iter().flat_map(|command| &command.analysis.parts);
         for inferred in parts.flat_map(|part| &part.effects) {
-            let Some(path) = path_of(&inferred.effect) else { continue };
+            let Some(path) = effect_path(&inferred.effect) else { continue };
             globs.extend(inferred.glob.iter().cloned());
             paths.extend(inferred.entries.iter().map(|entry| path.join(entry)));
             paths.push(path.clone());
@@ -172,8 +172,8 @@ impl Policy {
     }
 
     /// Judges a call.
-    pub fn decide(&self, request: &Request<'_>) -> Judgement {
-        let mut case = Case::new(&self.compiled, self.mode, request);
+    pub fn decide(&self, request: &PolicyRequest<'_>) -> Judgement {
+        let mut case = PolicyEvaluation::new(&self.compiled, self.mode, request);
         case.check_call();
         for effect in &request.intent.effects {
             case.check_effect(effect);
@@ -182,8 +182,8 @@ impl Policy {
     }
 
     /// The terms of a run that a person has approved.
-    pub fn terms(&self, request: &Request<'_>, reason: Reason) -> Terms {
-        Case::new(&self.compiled, self.mode, request).terms(reason, Approval::Given)
+    pub fn terms(&self, request: &PolicyRequest<'_>, reason: VerdictReason) -> Terms {
+        PolicyEvaluation::new(&self.compiled, self.mode, request).terms(reason, PolicyApproval::Given)
     }
 
     /// The rules for files, for a command that runs with these rights.
@@ -192,8 +192,8 @@ impl Policy {
     }
 
     /// Whether any rule may keep back a file that a search finds.
-    pub fn hides_any(&self) -> bool {
-        self.compiled.deny.reads.any() || self.compiled.ask.reads.any()
+    pub fn hides_any_file(&self) -> bool {
+        self.compiled.deny.reads.has_patterns() || self.compiled.ask.reads.has_patterns()
     }
 
     /// What a search may show of the files it finds.
@@ -202,7 +202,7 @@ impl Policy {
     }
 }
 
-pub(crate) fn path_of(effect: &Effect) -> Option<&AbsPath> {
+pub(crate) fn effect_path(effect: &Effect) -> Option<&AbsPath> {
     match effect {
         Effect::Read { path, .. } | Effect::Write { path, .. } => Some(path),
         Effect::Exec { .. }

@@ -3,18 +3,18 @@
 //! A path is judged under every form it has: as spelled, with `..` removed by text, each link on the way, and where it
 //! really leads. A deny or ask rule counts if any form fits; an allow rule only if the spelled and the real one do.
 
-use super::case::{Case, Force, Grant, Stage};
+use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation, ToolWideGrant};
 use crate::facts::{EntryKind, PathFact};
 use crate::fold::fold_path;
-use crate::protect::{Touch, is_under, strip_workspace_roots};
+use crate::path_spelling;
+use crate::protect::{ReadOrWrite, is_under, strip_workspace_roots};
 use crate::raw::Enforcement;
 use crate::rule::ActionIndex;
 use crate::rule::grammar;
 use crate::rule::path::{PathIndex, PathUse};
-use crate::rule::segment::Reach;
-use crate::spelling;
+use crate::rule::segment::TraversalScope;
 use std::borrow::Cow;
-use toolgate_proto::{AbsPath, Code, Mode, Reason, Scope, Severity, WriteKind};
+use toolgate_proto::{AbsPath, Code, Mode, PathScope, RiskLevel, VerdictReason, WriteKind};
 
 /// Who touches a path, and so what may cover it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,8 @@ struct PathForms<'p> {
     fact: Option<&'p PathFact>,
 }
 
-impl Case<'_> {
-    fn forms<'p>(&self, path: &'p AbsPath) -> PathForms<'p>
+impl PolicyEvaluation<'_> {
+    fn path_forms<'p>(&self, path: &'p AbsPath) -> PathForms<'p>
     where
         Self: 'p,
     {
@@ -96,37 +96,37 @@ impl Case<'_> {
             .min()
     }
 
-    fn inside(&self, forms: &PathForms<'_>) -> bool {
+    fn is_inside_workspace(&self, forms: &PathForms<'_>) -> bool {
         forms.fact.is_some_and(|fact| {
             fact.problem.is_none() && self.request.workspace.roots.iter().any(|root| fact.real.is_under(root))
         })
     }
 
     /// A read of one entry or of a tree.
-    pub(crate) fn check_read(&mut self, path: &AbsPath, scope: Scope, via: AccessOrigin) {
-        let forms = self.forms(path);
-        if self.is_null(&forms, via) {
+    pub(crate) fn check_read(&mut self, path: &AbsPath, scope: PathScope, via: AccessOrigin) {
+        let forms = self.path_forms(path);
+        if self.is_null_device(&forms, via) {
             return;
         }
         let compiled = self.compiled;
         self.check_path_rules(path, &forms, PathUse::Read);
         let odd = self.check_path_form(path, &forms);
-        if scope == Scope::Tree && via != AccessOrigin::Tool {
+        if scope == PathScope::Tree && via != AccessOrigin::Tool {
             self.check_tree(path, &forms);
         }
-        let secret = self.check_sensitive(&forms, Touch::Read, via);
+        let secret = self.check_sensitive(&forms, ReadOrWrite::Read, via);
         if odd || secret {
             return;
         }
-        let inside = self.inside(&forms);
+        let inside = self.is_inside_workspace(&forms);
         if inside && matches!(via, AccessOrigin::Tool | AccessOrigin::Redirect) {
-            self.ground("it only reads inside the workspace", None);
+            self.add_allow_reason("it only reads inside the workspace", None);
         }
         if inside {
             return;
         }
         if let Some(id) = self.find_read_rule(&forms) {
-            self.ground("a rule allows to read the path", Some(id));
+            self.add_allow_reason("a rule allows to read the path", Some(id));
             return;
         }
         if via == AccessOrigin::Tool
@@ -135,26 +135,26 @@ impl Case<'_> {
             self.add_grant_reason(grant);
             return;
         }
-        let force = if compiled.block_reads_outside { Force::Deny } else { Force::ByDefault };
-        self.outside(path, force, "Read");
+        let force = if compiled.block_reads_outside { ObjectionKind::Deny } else { ObjectionKind::ByDefault };
+        self.add_outside_objection(path, force, "Read");
     }
 
     /// A change of a file or a tree.
     pub(crate) fn check_write(&mut self, path: &AbsPath, kind: WriteKind, via: AccessOrigin) {
-        let forms = self.forms(path);
-        if self.is_null(&forms, via) {
+        let forms = self.path_forms(path);
+        if self.is_null_device(&forms, via) {
             return;
         }
         self.ask_in_plan_mode("a file would change");
         self.check_path_rules(path, &forms, PathUse::Edit);
         let odd = self.check_path_form(path, &forms);
         let guarded = self.check_protected(path, &forms) | self.check_removal(path, &forms, kind);
-        let secret = self.check_sensitive(&forms, Touch::Write, via);
+        let secret = self.check_sensitive(&forms, ReadOrWrite::Write, via);
         let shared = self.check_hard_link(path, &forms);
         if odd || guarded || secret || shared {
             return;
         }
-        let inside = self.inside(&forms);
+        let inside = self.is_inside_workspace(&forms);
         let covered = match via {
             AccessOrigin::Tool => self.grant,
             AccessOrigin::Redirect => None,
@@ -163,34 +163,35 @@ impl Case<'_> {
             AccessOrigin::Command if inside => return,
             AccessOrigin::Granted { .. } | AccessOrigin::Command => None,
         };
-        if let Some(grant) = self.find_edit_rule(&forms).map(Grant::Rule).or(covered) {
+        if let Some(grant) = self.find_edit_rule(&forms).map(ToolWideGrant::Rule).or(covered) {
             self.add_grant_reason(grant);
             return;
         }
         if inside && self.mode == Mode::AcceptEdits {
-            self.ground("mode acceptEdits allows changes inside the workspace", None);
+            self.add_allow_reason("mode acceptEdits allows changes inside the workspace", None);
             return;
         }
         if inside {
             let suggestion = exact_path_rule("Edit", &forms.real);
-            self.uncovered(format!("no rule allows to change `{}`", forms.real), suggestion);
+            self.add_uncovered_objection(format!("no rule allows to change `{}`", forms.real), suggestion);
             return;
         }
-        let force = if self.compiled.block_writes_outside { Force::Deny } else { Force::ByDefault };
-        self.outside(path, force, "Edit");
+        let force =
+            if self.compiled.block_writes_outside { ObjectionKind::Deny } else { ObjectionKind::ByDefault };
+        self.add_outside_objection(path, force, "Edit");
     }
 
     /// `/dev/null` holds nothing and keeps nothing; a command's output streams are its own.
-    fn is_null(&self, forms: &PathForms<'_>, via: AccessOrigin) -> bool {
+    fn is_null_device(&self, forms: &PathForms<'_>, via: AccessOrigin) -> bool {
         let stream = matches!(&*forms.lexical, "/dev/stdout" | "/dev/stderr");
         (via == AccessOrigin::Redirect && stream) || forms.all.iter().all(|form| form == "/dev/null")
     }
 
-    fn outside(&mut self, path: &AbsPath, force: Force, rule: &str) {
+    fn add_outside_objection(&mut self, path: &AbsPath, force: ObjectionKind, rule: &str) {
         let real = self.request.facts.get(path).map_or(path, |fact| &fact.real);
         let text = format!("`{real}` lies outside the workspace");
         let suggestion = exact_path_rule(rule, &real.to_string());
-        self.object(force, Stage::Grants, Reason::new(Code::OutsideRoots, text));
+        self.add_objection(force, PolicyCheck::Grants, VerdictReason::new(Code::OutsideRoots, text));
         self.suggestions.extend(suggestion);
     }
 
@@ -225,11 +226,23 @@ impl Case<'_> {
         };
         if let Some(id) = denied {
             let text = format!("a rule denies to {verb} `{path}`");
-            self.add_rule_objection(Force::Deny, Stage::DenyRules, Code::DeniedByRule, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Deny,
+                PolicyCheck::DenyRules,
+                Code::DeniedByRule,
+                text,
+                id,
+            );
         }
         if let Some(id) = asked {
             let text = format!("a rule wants a person to be asked before it may {verb} `{path}`");
-            self.add_rule_objection(Force::Explicit, Stage::AskRules, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::AskRules,
+                Code::NobodyToAsk,
+                text,
+                id,
+            );
         }
     }
 
@@ -241,16 +254,25 @@ impl Case<'_> {
         };
         if let Some(problem) = problem {
             let text = format!("`{path}` cannot be judged: {problem}");
-            self.object(Force::Explicit, Stage::Risks, Reason::new(Code::UnresolvablePath, text));
+            self.add_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::Risks,
+                VerdictReason::new(Code::UnresolvablePath, text),
+            );
             return true;
         }
         let real = forms.fact.map(|fact| &fact.real);
-        let odd = spelling::oddity(path).or_else(|| real.and_then(spelling::oddity));
         let odd =
-            odd.or_else(|| spelling::is_not_utf8(path).then(|| "the path is not valid text".to_owned()));
+            path_spelling::spelling_problem(path).or_else(|| real.and_then(path_spelling::spelling_problem));
+        let odd =
+            odd.or_else(|| path_spelling::is_not_utf8(path).then(|| "the path is not valid text".to_owned()));
         if let Some(odd) = odd {
-            self.warn("path_spelling", Severity::High, odd.clone());
-            self.object(Force::Explicit, Stage::Risks, Reason::new(Code::UnresolvablePath, odd));
+            self.add_warning("path_spelling", RiskLevel::High, odd.clone());
+            self.add_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::Risks,
+                VerdictReason::new(Code::UnresolvablePath, odd),
+            );
             return true;
         }
         // Shared memory is a directory of ordinary files that happens to lie among the devices.
@@ -261,20 +283,28 @@ impl Case<'_> {
         let special = forms.fact.is_some_and(|fact| fact.kind == EntryKind::Special);
         if special || forms.all.iter().any(magic) {
             let text = format!("`{path}` is a device, a pipe, a socket or a window into a process");
-            self.warn("special_file", Severity::High, text.clone());
-            self.object(Force::Explicit, Stage::Risks, Reason::new(Code::ProtectedPath, text));
+            self.add_warning("special_file", RiskLevel::High, text.clone());
+            self.add_objection(
+                ObjectionKind::Explicit,
+                PolicyCheck::Risks,
+                VerdictReason::new(Code::ProtectedPath, text),
+            );
             return true;
         }
         false
     }
 
     fn check_protected(&mut self, path: &AbsPath, forms: &PathForms<'_>) -> bool {
-        let (guarded, workspace) = (&self.compiled.guarded, self.request.workspace);
-        let why = forms.all.iter().find_map(|form| guarded.protected(&fold_path(form), workspace));
+        let (guarded, workspace) = (&self.compiled.protection, self.request.workspace);
+        let why = forms.all.iter().find_map(|form| guarded.protected_reason(&fold_path(form), workspace));
         let Some(why) = why else { return false };
         let text = format!("`{path}` is protected: {why}");
-        self.warn("protected_path", Severity::Critical, text.clone());
-        self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
+        self.add_warning("protected_path", RiskLevel::Critical, text.clone());
+        self.add_objection(
+            ObjectionKind::Explicit,
+            PolicyCheck::Protected,
+            VerdictReason::new(Code::ProtectedPath, text),
+        );
         true
     }
 
@@ -291,36 +321,48 @@ impl Case<'_> {
             return false;
         }
         let text = format!("everything below `{path}` would be removed or changed");
-        self.warn("dangerous_removal", Severity::Critical, text.clone());
-        self.object(Force::Explicit, Stage::Protected, Reason::new(Code::ProtectedPath, text));
+        self.add_warning("dangerous_removal", RiskLevel::Critical, text.clone());
+        self.add_objection(
+            ObjectionKind::Explicit,
+            PolicyCheck::Protected,
+            VerdictReason::new(Code::ProtectedPath, text),
+        );
         true
     }
 
-    fn check_sensitive(&mut self, forms: &PathForms<'_>, touch: Touch, via: AccessOrigin) -> bool {
+    fn check_sensitive(&mut self, forms: &PathForms<'_>, touch: ReadOrWrite, via: AccessOrigin) -> bool {
         let workspace = self.request.workspace;
         let why = forms.all.iter().find_map(|form| {
-            self.compiled.guarded.sensitive(strip_workspace_roots(&fold_path(form), workspace), touch)
+            self.compiled
+                .protection
+                .sensitive_reason(strip_workspace_roots(&fold_path(form), workspace), touch)
         });
         let Some(why) = why else { return false };
-        self.warn("sensitive_path", Severity::High, why.clone());
+        self.add_warning("sensitive_path", RiskLevel::High, why.clone());
         if via == (AccessOrigin::Granted { exactly: true }) {
             return false;
         }
         let compiled = self.compiled;
         let frank = match touch {
-            Touch::Read => self.find_for_both_forms(&[&compiled.frank_reads, &compiled.frank_edits], forms),
-            Touch::Write => self.find_for_both_forms(&[&compiled.frank_edits], forms),
+            ReadOrWrite::Read => {
+                self.find_for_both_forms(&[&compiled.sensitive_reads, &compiled.sensitive_edits], forms)
+            }
+            ReadOrWrite::Write => self.find_for_both_forms(&[&compiled.sensitive_edits], forms),
         };
         if let Some(id) = frank {
-            self.ground("a rule that speaks of the sensitive name allows it", Some(id));
+            self.add_allow_reason("a rule that speaks of the sensitive name allows it", Some(id));
             return false;
         }
         let rule = match touch {
-            Touch::Read => "Read",
-            Touch::Write => "Edit",
+            ReadOrWrite::Read => "Read",
+            ReadOrWrite::Write => "Edit",
         };
         let suggestion = exact_path_rule(rule, &forms.real);
-        self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, why));
+        self.add_objection(
+            ObjectionKind::ByDefault,
+            PolicyCheck::Risks,
+            VerdictReason::new(Code::NobodyToAsk, why),
+        );
         self.suggestions.extend(suggestion);
         true
     }
@@ -330,8 +372,12 @@ impl Case<'_> {
         let shared = forms.fact.is_some_and(|fact| fact.hard_linked && fact.kind == EntryKind::File);
         if shared {
             let text = format!("`{path}` is the same file as another name somewhere else");
-            self.warn("hard_link", Severity::Medium, text.clone());
-            self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+            self.add_warning("hard_link", RiskLevel::Medium, text.clone());
+            self.add_objection(
+                ObjectionKind::ByDefault,
+                PolicyCheck::Risks,
+                VerdictReason::new(Code::NobodyToAsk, text),
+            );
         }
         shared
     }
@@ -347,16 +393,26 @@ impl Case<'_> {
             let text = format!(
                 "the command may show files below `{path}` that hold secrets, and nothing withholds them"
             );
-            self.object(Force::ByDefault, Stage::Risks, Reason::new(Code::NobodyToAsk, text));
+            self.add_objection(
+                ObjectionKind::ByDefault,
+                PolicyCheck::Risks,
+                VerdictReason::new(Code::NobodyToAsk, text),
+            );
         }
         let dir = fold_path(&forms.real);
-        let reach = if self.skips_hidden { Reach::Visible } else { Reach::All };
+        let reach = if self.skips_hidden { TraversalScope::Visible } else { TraversalScope::All };
         let below = |index: &PathIndex| index.find_below(&dir, reach, &self.folded);
         let compiled = self.compiled;
         let found = below(&compiled.deny.reads).or_else(|| below(&compiled.ask.reads));
         if let Some(id) = found {
             let text = format!("the command may read something below `{path}` that a rule keeps back");
-            self.add_rule_objection(Force::ByDefault, Stage::Risks, Code::NobodyToAsk, text, id);
+            self.add_rule_objection(
+                ObjectionKind::ByDefault,
+                PolicyCheck::Risks,
+                Code::NobodyToAsk,
+                text,
+                id,
+            );
         }
     }
 }
@@ -373,5 +429,5 @@ fn exact_path_rule(rule: &str, path: &str) -> Option<String> {
         }
         content.push(c);
     }
-    Some(grammar::write(rule, &content))
+    Some(grammar::write_rule(rule, &content))
 }

@@ -1,12 +1,14 @@
 //! What a person is asked, and what would have spared the question.
 
-use super::case::{Case, Force, PolicyObjection, Stage};
-use super::path_of;
+use super::effect_path;
+use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation, PolicyObjection};
 use crate::lint::{ARBITRARY_CODE_RUNNERS, over_broad_reason};
-use crate::raw::Action;
-use crate::rule::{Rule, grammar};
-use crate::shell::Part;
-use toolgate_proto::{AbsPath, Code, Effect, Mode, Question, Reason, Severity, Suggestion, Verdict};
+use crate::raw::RuleAction;
+use crate::rule::{PermissionRule, grammar};
+use crate::shell::CommandPart;
+use toolgate_proto::{
+    AbsPath, ApprovalQuestion, Code, Effect, Mode, RiskLevel, RuleSuggestion, Verdict, VerdictReason,
+};
 
 /// Most suggestions that a person is shown.
 const MAX_SUGGESTIONS: usize = 5;
@@ -78,17 +80,17 @@ const OPEN_ENDED_SUBCOMMANDS: &[&str] = &[
     "tool",
 ];
 
-impl Case<'_> {
+impl PolicyEvaluation<'_> {
     /// The one place where a question becomes a denial in mode `dontAsk`.
-    pub(crate) fn ask(&self, objection: PolicyObjection, suggestions: Vec<Suggestion>) -> Verdict {
-        let explicit = objection.force == Force::Explicit;
+    pub(crate) fn ask(&self, objection: PolicyObjection, suggestions: Vec<RuleSuggestion>) -> Verdict {
+        let explicit = objection.kind == ObjectionKind::Explicit;
         let reason = objection.reason;
         if self.mode == Mode::DontAsk {
             let text = format!("{}, and mode dontAsk does not ask", reason.text);
-            return Verdict::Deny(Reason { text, code: Code::DeniedByMode, rule: reason.rule });
+            return Verdict::Deny(VerdictReason { text, code: Code::DeniedByMode, rule: reason.rule });
         }
         let intent = self.request.intent;
-        Verdict::Ask(Question {
+        Verdict::Ask(ApprovalQuestion {
             tool: self.request.tool.name.clone(),
             description: intent.summary.clone(),
             risk: self.risk(),
@@ -112,7 +114,7 @@ impl Case<'_> {
     fn locations(&self) -> Vec<String> {
         let mut out: Vec<String> = Vec::new();
         for effect in self.effects() {
-            let location = match path_of(effect).map(|path| (path, self.real(path))) {
+            let location = match effect_path(effect).map(|path| (path, self.real_path(path))) {
                 Some((path, real)) if *path != real => format!("{path} → {real}"),
                 Some(_) | None => effect.location(),
             };
@@ -123,38 +125,39 @@ impl Case<'_> {
         out
     }
 
-    fn real(&self, path: &AbsPath) -> AbsPath {
+    fn real_path(&self, path: &AbsPath) -> AbsPath {
         self.request.facts.get(path).map_or_else(|| path.lexical(), |fact| fact.real.clone())
     }
 
     /// How much could go wrong.
-    pub(crate) fn risk(&self) -> Severity {
-        let own = self.request.intent.effects.iter().map(effect_risk).max().unwrap_or(Severity::Low);
+    pub(crate) fn risk(&self) -> RiskLevel {
+        let own = self.request.intent.effects.iter().map(effect_risk).max().unwrap_or(RiskLevel::Low);
         let named = self.compiled.books.risk(self.request.tool).unwrap_or(own);
         let only_reads = !self.parts.is_empty()
             && self.request.survey.commands.iter().all(|command| {
-                command.analysis.doubt.is_none() && command.analysis.parts.iter().all(Part::only_reads)
+                command.analysis.doubt.is_none() && command.analysis.parts.iter().all(CommandPart::only_reads)
             });
-        let base = if only_reads && named == Severity::High { Severity::Low } else { named };
-        base.max(self.danger.unwrap_or(Severity::Low))
+        let base = if only_reads && named == RiskLevel::High { RiskLevel::Low } else { named };
+        base.max(self.danger.unwrap_or(RiskLevel::Low))
     }
 
-    pub(crate) fn suggestions(&self) -> Vec<Suggestion> {
-        let mut out: Vec<Suggestion> = Vec::new();
+    pub(crate) fn suggestions(&self) -> Vec<RuleSuggestion> {
+        let mut out: Vec<RuleSuggestion> = Vec::new();
         // What could ruin the machine is looked at each time it comes.
-        if self.danger == Some(Severity::Critical) {
+        if self.danger == Some(RiskLevel::Critical) {
             return out;
         }
         for rule in &self.suggestions {
-            if out.len() < MAX_SUGGESTIONS && !out.iter().any(|other| other.rule == *rule) && narrow(rule) {
-                out.push(Suggestion { rule: rule.clone() });
+            if out.len() < MAX_SUGGESTIONS && !out.iter().any(|other| other.rule == *rule) && is_narrow(rule)
+            {
+                out.push(RuleSuggestion { rule: rule.clone() });
             }
         }
         out
     }
 
     /// The narrowest useful rule for a simple command.
-    pub(crate) fn command_rule(&self, part: &Part) -> Option<String> {
+    pub(crate) fn command_rule(&self, part: &CommandPart) -> Option<String> {
         let text = part.allow_text.as_deref().filter(|text| !text.is_empty())?;
         let mut words = text.split(' ');
         let (program, second) = (words.next()?, words.next());
@@ -173,28 +176,32 @@ impl Case<'_> {
         };
         let exact = (!text.contains('*') && !text.chars().any(char::is_control)).then(|| text.to_owned());
         let content = prefix.or(exact)?;
-        Some(grammar::write("Bash", &content))
+        Some(grammar::write_rule("Bash", &content))
     }
 
     /// The smallest change of settings that would let the call pass.
-    pub(crate) fn flip(&self, objection: &PolicyObjection, suggestions: &[Suggestion]) -> Option<String> {
+    pub(crate) fn suggest_settings_change(
+        &self,
+        objection: &PolicyObjection,
+        suggestions: &[RuleSuggestion],
+    ) -> Option<String> {
         if let Some(rule) = &objection.reason.rule
-            && objection.stage != Stage::Grants
+            && objection.check != PolicyCheck::Grants
         {
-            return Some(match objection.stage {
-                Stage::Usable => format!("repair the {rule}"),
-                Stage::DenyRules
-                | Stage::Mode
-                | Stage::Hooks
-                | Stage::Book
-                | Stage::Protected
-                | Stage::AskRules
-                | Stage::Risks
-                | Stage::Grants => format!("remove or narrow the {rule}"),
+            return Some(match objection.check {
+                PolicyCheck::Usable => format!("repair the {rule}"),
+                PolicyCheck::DenyRules
+                | PolicyCheck::Mode
+                | PolicyCheck::Hooks
+                | PolicyCheck::Book
+                | PolicyCheck::Protected
+                | PolicyCheck::AskRules
+                | PolicyCheck::Risks
+                | PolicyCheck::Grants => format!("remove or narrow the {rule}"),
             });
         }
-        match (objection.force, objection.stage) {
-            (Force::ByDefault, _) => {
+        match (objection.kind, objection.check) {
+            (ObjectionKind::ByDefault, _) => {
                 let rules: Vec<String> =
                     suggestions.iter().map(|suggestion| format!("`{}`", suggestion.rule)).collect();
                 match rules.as_slice() {
@@ -203,57 +210,59 @@ impl Case<'_> {
                     rules => Some(format!("add the allow rules {}", rules.join(", "))),
                 }
             }
-            (Force::Explicit | Force::Deny, Stage::Mode) => Some("use another mode".to_owned()),
-            (Force::Explicit | Force::Deny, Stage::Hooks) => {
+            (ObjectionKind::Explicit | ObjectionKind::Deny, PolicyCheck::Mode) => {
+                Some("use another mode".to_owned())
+            }
+            (ObjectionKind::Explicit | ObjectionKind::Deny, PolicyCheck::Hooks) => {
                 Some("do what the hook's message says".to_owned())
             }
             (
-                Force::Explicit | Force::Deny,
-                Stage::Usable
-                | Stage::DenyRules
-                | Stage::Book
-                | Stage::Protected
-                | Stage::AskRules
-                | Stage::Risks
-                | Stage::Grants,
+                ObjectionKind::Explicit | ObjectionKind::Deny,
+                PolicyCheck::Usable
+                | PolicyCheck::DenyRules
+                | PolicyCheck::Book
+                | PolicyCheck::Protected
+                | PolicyCheck::AskRules
+                | PolicyCheck::Risks
+                | PolicyCheck::Grants,
             ) => None,
         }
     }
 }
 
 /// Whether a rule lets no more pass than people mean when they say yes once.
-fn narrow(rule: &str) -> bool {
-    let Ok(parsed) = Rule::parse(rule, Action::Allow, &AbsPath::root()) else { return false };
+fn is_narrow(rule: &str) -> bool {
+    let Ok(parsed) = PermissionRule::parse(rule, RuleAction::Allow, &AbsPath::root()) else { return false };
     if over_broad_reason(&parsed).is_some() {
         return false;
     }
     let opens = match &parsed {
-        Rule::Command(crate::rule::bash::CommandPattern::Prefix(prefix)) => {
+        PermissionRule::Command(crate::rule::bash::CommandPattern::Prefix(prefix)) => {
             let mut words = prefix.split(' ');
             let program = words.next().unwrap_or("").rsplit('/').next().unwrap_or("");
             words.next().is_none() && ARBITRARY_CODE_RUNNERS.contains(&program)
         }
-        Rule::Command(_)
-        | Rule::Tool(_)
-        | Rule::Mcp(_)
-        | Rule::Path(_)
-        | Rule::Domain(_)
-        | Rule::Agent(_)
-        | Rule::Skill(_)
-        | Rule::Param(_) => false,
-        Rule::Never(..) => true,
+        PermissionRule::Command(_)
+        | PermissionRule::Tool(_)
+        | PermissionRule::Mcp(_)
+        | PermissionRule::Path(_)
+        | PermissionRule::Domain(_)
+        | PermissionRule::Agent(_)
+        | PermissionRule::Skill(_)
+        | PermissionRule::Param(_) => false,
+        PermissionRule::Never(..) => true,
     };
     !opens
 }
 
-fn effect_risk(effect: &Effect) -> Severity {
+fn effect_risk(effect: &Effect) -> RiskLevel {
     match effect {
-        Effect::Read { .. } | Effect::Ask | Effect::State { .. } => Severity::Low,
+        Effect::Read { .. } | Effect::Ask | Effect::State { .. } => RiskLevel::Low,
         Effect::Write { .. } | Effect::Search { .. } | Effect::Fetch { .. } | Effect::Skill { .. } => {
-            Severity::Medium
+            RiskLevel::Medium
         }
         Effect::Exec { .. } | Effect::Delegate { .. } | Effect::Remote { .. } | Effect::Opaque => {
-            Severity::High
+            RiskLevel::High
         }
     }
 }

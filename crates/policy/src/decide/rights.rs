@@ -4,41 +4,41 @@
 //! that. A line that a rule, a mode or a person allowed as a whole gets the workspace: what it does was not foreseen.
 //! Either way the sandbox enforces the rights, so that an error of the analysis is a failed command.
 
-use super::case::Case;
-use crate::compile::Compiled;
+use super::evaluation::PolicyEvaluation;
+use crate::compile::CompiledPolicy;
 use crate::guard::GuardScope;
-use crate::shell::{Analysis, InferredEffect};
+use crate::shell::{CommandAnalysis, InferredEffect};
 use std::collections::BTreeSet;
-use toolgate_proto::{AbsPath, CommandRights, Effect, RightsLevel, Scope, WriteKind, WriteRight};
+use toolgate_proto::{AbsPath, CommandRights, Effect, PathScope, RightsLevel, WriteKind, WriteRight};
 
 /// Whether a path is kept from a command by default.
-type Kept = fn(&GuardScope, &Compiled, &AbsPath) -> bool;
+type GuardPredicate = fn(&GuardScope, &CompiledPolicy, &AbsPath) -> bool;
 
 /// Whether a line was allowed as a whole, or command by command for what each was found to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Allowed {
+pub(crate) enum RightsBasis {
     /// A rule, a mode, a hook or a person answered for the line.
     AsWhole,
     /// Each command was covered by what the analysis found.
     ByEffects,
 }
 
-impl Case<'_> {
+impl PolicyEvaluation<'_> {
     /// The rights of the commands of this call.
-    pub(crate) fn rights(&self, allowed: Allowed) -> CommandRights {
-        let analyses: Vec<&Analysis> =
+    pub(crate) fn rights(&self, allowed: RightsBasis) -> CommandRights {
+        let analyses: Vec<&CommandAnalysis> =
             self.request.survey.commands.iter().map(|command| &command.analysis).collect();
         if analyses.is_empty() {
             return CommandRights::none();
         }
-        let whole = allowed == Allowed::AsWhole
+        let whole = allowed == RightsBasis::AsWhole
             || self.covered_as_whole
             || analyses.iter().any(|analysis| analysis.doubt.is_some());
         let inferred: Vec<&InferredEffect> =
             analyses.iter().flat_map(|analysis| &analysis.parts).flat_map(|part| &part.effects).collect();
         let mut rights =
             if whole {
-                let mut rights = CommandRights::whole(&self.request.workspace.roots);
+                let mut rights = CommandRights::for_workspace(&self.request.workspace.roots);
                 rights.git_data = analyses.iter().flat_map(|analysis| &analysis.parts).any(|part| {
                     part.program
                         .as_deref()
@@ -64,7 +64,7 @@ impl Case<'_> {
     }
 
     /// The workspace, and what the effects name outside of it.
-    fn read_rights(&self, inferred: &[&InferredEffect], analyses: &[&Analysis]) -> Vec<AbsPath> {
+    fn read_rights(&self, inferred: &[&InferredEffect], analyses: &[&CommandAnalysis]) -> Vec<AbsPath> {
         let mut paths: BTreeSet<AbsPath> = self.request.workspace.roots.iter().cloned().collect();
         let parts = analyses.iter().flat_map(|analysis| &analysis.parts);
         paths.extend(parts.flat_map(|part| &part.looks_in).cloned());
@@ -92,7 +92,7 @@ impl Case<'_> {
 
     fn write_rights(&self, inferred: &[&InferredEffect]) -> Vec<WriteRight> {
         let mut out: Vec<WriteRight> = Vec::new();
-        let mut add = |path: AbsPath, scope: Scope| {
+        let mut add = |path: AbsPath, scope: PathScope| {
             let right = WriteRight { path, scope };
             if !out.contains(&right) {
                 out.push(right);
@@ -106,8 +106,8 @@ impl Case<'_> {
                 continue;
             }
             let scope = match kind {
-                WriteKind::Tree => Scope::Tree,
-                WriteKind::Put | WriteKind::Edit | WriteKind::Delete => Scope::Entry,
+                WriteKind::Tree => PathScope::Tree,
+                WriteKind::Put | WriteKind::Edit | WriteKind::Delete => PathScope::Entry,
             };
             if let Some(glob) = &inferred.glob {
                 match self.request.facts.glob(glob) {
@@ -117,13 +117,13 @@ impl Case<'_> {
                         }
                     }
                     // Which files the pattern names is known when the shell expands it.
-                    None => add(real, Scope::Tree),
+                    None => add(real, PathScope::Tree),
                 }
                 continue;
             }
             for entry in &inferred.entries {
                 // What is moved or copied into a directory may be a tree.
-                add(real.join(entry), Scope::Tree);
+                add(real.join(entry), PathScope::Tree);
             }
             add(real, scope);
         }
@@ -136,8 +136,8 @@ impl Case<'_> {
         let mut out: Vec<AbsPath> = Vec::new();
         for inferred in inferred.iter().filter(|inferred| inferred.glob.is_none()) {
             let (path, kept) = match &inferred.effect {
-                Effect::Read { path, .. } => (path, GuardScope::hides as Kept),
-                Effect::Write { path, .. } => (path, GuardScope::protects as Kept),
+                Effect::Read { path, .. } => (path, GuardScope::hides as GuardPredicate),
+                Effect::Write { path, .. } => (path, GuardScope::protects as GuardPredicate),
                 Effect::Exec { .. }
                 | Effect::Fetch { .. }
                 | Effect::Search { .. }
@@ -166,7 +166,7 @@ impl Case<'_> {
 }
 
 /// Every program that the lines may start.
-fn programs(analyses: &[&Analysis]) -> Vec<String> {
+fn programs(analyses: &[&CommandAnalysis]) -> Vec<String> {
     let names: BTreeSet<String> = analyses.iter().flat_map(|analysis| analysis.programs()).collect();
     names.into_iter().collect()
 }

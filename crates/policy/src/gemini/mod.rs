@@ -3,16 +3,16 @@
 //! There the rule of highest priority wins, whatever it decides; here a deny beats an ask beats an allow.
 //! [`translate`] walks the rules of each tool from the highest priority down, leaves out what a stronger rule never
 //! lets come into play, and writes the rest into the two books.
-//! Where the two orders cannot agree, the answer becomes stricter, never looser, and a [`Note`] says so; where even
+//! Where the two orders cannot agree, the answer becomes stricter, never looser, and a [`TranslationNote`] says so; where even
 //! that is impossible the rule is refused, and so is the whole file: half a policy is none.
 
-mod shell;
+mod command_rules;
 
-use crate::raw::Action;
+use crate::raw::RuleAction;
 use crate::rule::grammar;
+use command_rules::GeminiCommandRules;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use shell::Commands;
 
 /// One `[[rule]]`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -93,11 +93,11 @@ pub enum GeminiDecision {
 }
 
 impl GeminiDecision {
-    fn action(self) -> Action {
+    fn action(self) -> RuleAction {
         match self {
-            Self::Allow => Action::Allow,
-            Self::AskUser => Action::Ask,
-            Self::Deny => Action::Deny,
+            Self::Allow => RuleAction::Allow,
+            Self::AskUser => RuleAction::Ask,
+            Self::Deny => RuleAction::Deny,
         }
     }
 }
@@ -125,12 +125,12 @@ pub struct GeminiTranslation {
     /// Settings, ready to be written to a file.
     pub settings: Value,
     /// What does not mean quite the same.
-    pub notes: Vec<Note>,
+    pub notes: Vec<TranslationNote>,
 }
 
 /// Where the settings are stricter than the rule they come from, or leave it out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Note {
+pub struct TranslationNote {
     /// The line of the rule.
     pub line: usize,
     /// What becomes of it, lower case, without a full stop.
@@ -138,19 +138,19 @@ pub struct Note {
 }
 
 /// Turns rules into settings. An error names the line of a rule that cannot be kept without loosening it.
-pub fn translate(rules: &[GeminiRule]) -> Result<GeminiTranslation, Note> {
+pub fn translate(rules: &[GeminiRule]) -> Result<GeminiTranslation, TranslationNote> {
     let mut sorted: Vec<&GeminiRule> = rules.iter().collect();
     // Among equals the one that stands first wins; the sort keeps their order.
     sorted.sort_by_key(|rule| std::cmp::Reverse(rule.priority));
-    let mut desk = Desk::default();
+    let mut desk = GeminiTranslator::default();
     for rule in sorted {
-        desk.rule(rule)?;
+        desk.add_rule(rule)?;
     }
     Ok(desk.finish())
 }
 
 /// The built-in tools of the Gemini CLI, and ours for the same purpose.
-const TOOLS: &[(&str, &str)] = &[
+const TOOL_EQUIVALENTS: &[(&str, &str)] = &[
     ("read_file", "Read"),
     ("read_many_files", "read_many_files"),
     ("list_directory", "ls"),
@@ -172,25 +172,25 @@ const TOOLS: &[(&str, &str)] = &[
 ];
 
 /// Tools of ours that do what several of theirs do: what holds one of them back must hold these back too.
-const ALSO: &[(&str, &[&str])] = &[("Edit", &["MultiEdit", "NotebookEdit"])];
+const RELATED_TOOLS: &[(&str, &[&str])] = &[("Edit", &["MultiEdit", "NotebookEdit"])];
 
 #[derive(Debug, Default)]
-struct Desk {
-    notes: Vec<Note>,
+struct GeminiTranslator {
+    notes: Vec<TranslationNote>,
     allow: Vec<String>,
     ask: Vec<String>,
     deny: Vec<String>,
     book: Vec<Value>,
     /// Tools of which every use is decided: nothing below counts.
     closed: std::collections::BTreeSet<String>,
-    commands: Commands,
-    servers: Vec<(String, Action, usize)>,
+    commands: GeminiCommandRules,
+    servers: Vec<(String, RuleAction, usize)>,
     /// The lines of rules whose questions are left to the default.
     questions: Vec<usize>,
 }
 
 /// What a rule is about, once its tool is known.
-enum Subject {
+enum GeminiRuleSubject {
     /// Commands.
     Shell,
     /// A tool of ours.
@@ -201,16 +201,16 @@ enum Subject {
     Server(String),
 }
 
-impl Desk {
-    fn note(&mut self, line: usize, message: impl Into<String>) {
-        let note = Note { line, message: message.into() };
+impl GeminiTranslator {
+    fn add_note(&mut self, line: usize, message: impl Into<String>) {
+        let note = TranslationNote { line, message: message.into() };
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
     }
 
-    fn rule(&mut self, rule: &GeminiRule) -> Result<(), Note> {
-        let refused = |message: &str| Note { line: rule.line, message: message.to_owned() };
+    fn add_rule(&mut self, rule: &GeminiRule) -> Result<(), TranslationNote> {
+        let refused = |message: &str| TranslationNote { line: rule.line, message: message.to_owned() };
         if rule.priority > 999 {
             return Err(refused("the priority must be between 0 and 999"));
         }
@@ -220,31 +220,31 @@ impl Desk {
         {
             return Err(refused("`commandPrefix`, `commandRegex` and `argsPattern` exclude each other"));
         }
-        let subjects = subjects(rule).map_err(refused)?;
-        if shaped && !subjects.iter().all(|subject| matches!(subject, Subject::Shell)) {
+        let subjects = rule_subjects(rule).map_err(refused)?;
+        if shaped && !subjects.iter().all(|subject| matches!(subject, GeminiRuleSubject::Shell)) {
             return Err(refused("`commandPrefix` and `commandRegex` are for `run_shell_command` only"));
         }
-        if !self.counts(rule) {
+        if !self.check_conditions(rule) {
             return Ok(());
         }
         for subject in subjects {
             match subject {
-                Subject::Shell => {
+                GeminiRuleSubject::Shell => {
                     let (commands, mut notes) = (&mut self.commands, Vec::new());
                     let kept = commands.add(rule, &mut self.book, &mut notes);
-                    notes.into_iter().for_each(|message| self.note(rule.line, message));
+                    notes.into_iter().for_each(|message| self.add_note(rule.line, message));
                     kept.map_err(|message| refused(&message))?;
                 }
-                Subject::Tool(name) => self.tool(rule, name)?,
-                Subject::Unknown(name) => self.tool(rule, &name)?,
-                Subject::Server(pattern) => self.server(rule, pattern)?,
+                GeminiRuleSubject::Tool(name) => self.add_tool_rule(rule, name)?,
+                GeminiRuleSubject::Unknown(name) => self.add_tool_rule(rule, &name)?,
+                GeminiRuleSubject::Server(pattern) => self.add_server_rule(rule, pattern)?,
             }
         }
         Ok(())
     }
 
     /// Conditions that we do not have: a rule that holds back counts always, one that allows never.
-    fn counts(&mut self, rule: &GeminiRule) -> bool {
+    fn check_conditions(&mut self, rule: &GeminiRule) -> bool {
         let wide = [GeminiMode::Default, GeminiMode::AutoEdit, GeminiMode::Yolo];
         // Mode plan asks about every change, whatever is allowed, so a rule that leaves it out loses nothing.
         let modes = rule.modes.is_empty() || wide.iter().all(|mode| rule.modes.contains(mode));
@@ -258,20 +258,23 @@ impl Desk {
         for (_, limit) in limits.into_iter().filter(|(limited, _)| *limited) {
             if rule.decision == GeminiDecision::Allow {
                 counts = false;
-                self.note(rule.line, format!("left out: it allows {limit}, which cannot be said here"));
+                self.add_note(rule.line, format!("left out: it allows {limit}, which cannot be said here"));
             } else {
-                self.note(rule.line, format!("stricter: it was {limit}, and now counts always"));
+                self.add_note(rule.line, format!("stricter: it was {limit}, and now counts always"));
             }
         }
         if rule.allow_redirection == Some(true) && rule.decision == GeminiDecision::Allow {
-            self.note(rule.line, "stricter: a redirect is judged as a change of the file it names");
+            self.add_note(rule.line, "stricter: a redirect is judged as a change of the file it names");
         }
         counts
     }
 
-    fn tool(&mut self, rule: &GeminiRule, name: &str) -> Result<(), Note> {
+    fn add_tool_rule(&mut self, rule: &GeminiRule, name: &str) -> Result<(), TranslationNote> {
         if self.closed.contains(name) {
-            self.note(rule.line, format!("left out for `{name}`: a stronger rule always decides before it"));
+            self.add_note(
+                rule.line,
+                format!("left out for `{name}`: a stronger rule always decides before it"),
+            );
             return Ok(());
         }
         let condition = match &rule.args_pattern {
@@ -281,17 +284,17 @@ impl Desk {
                 None if rule.decision == GeminiDecision::Deny => {
                     let message =
                         format!("`{pattern}` cannot be said of one field, so the denial would be lost");
-                    return Err(Note { line: rule.line, message });
+                    return Err(TranslationNote { line: rule.line, message });
                 }
                 None if rule.decision == GeminiDecision::AskUser => {
-                    self.note(
+                    self.add_note(
                         rule.line,
                         format!("stricter: `{pattern}` cannot be said of one field; every use asks"),
                     );
                     None
                 }
                 None => {
-                    self.note(rule.line, format!("left out: `{pattern}` cannot be said of one field"));
+                    self.add_note(rule.line, format!("left out: `{pattern}` cannot be said of one field"));
                     return Ok(());
                 }
             },
@@ -299,16 +302,23 @@ impl Desk {
         let closes = condition.is_none();
         match rule.decision {
             GeminiDecision::Allow if !closes => {
-                self.note(rule.line, "left out: an allow for some inputs of the tool cannot be said here");
+                self.add_note(
+                    rule.line,
+                    "left out: an allow for some inputs of the tool cannot be said here",
+                );
             }
-            GeminiDecision::Allow => match granted(name) {
-                Granted::Rule(text) => self.allow.push(text.to_owned()),
-                Granted::Already => {}
-                Granted::Never => self.note(rule.line, format!("left out: `{name}` is not known here")),
+            GeminiDecision::Allow => match tool_grant(name) {
+                GeminiToolGrant::Rule(text) => self.allow.push(text.to_owned()),
+                GeminiToolGrant::Already => {}
+                GeminiToolGrant::Never => {
+                    self.add_note(rule.line, format!("left out: `{name}` is not known here"))
+                }
             },
             GeminiDecision::AskUser | GeminiDecision::Deny => {
-                let others =
-                    ALSO.iter().find(|(tool, _)| *tool == name).map_or(&[][..], |(_, others)| others);
+                let others = RELATED_TOOLS
+                    .iter()
+                    .find(|(tool, _)| *tool == name)
+                    .map_or(&[][..], |(_, others)| others);
                 for tool in std::iter::once(name).chain(others.iter().copied()) {
                     self.book.push(book_rule(rule, tool, condition.as_ref()));
                 }
@@ -320,27 +330,27 @@ impl Desk {
         Ok(())
     }
 
-    fn server(&mut self, rule: &GeminiRule, pattern: String) -> Result<(), Note> {
+    fn add_server_rule(&mut self, rule: &GeminiRule, pattern: String) -> Result<(), TranslationNote> {
         let action = rule.decision.action();
         if rule.args_pattern.is_some() {
             return match rule.decision {
                 GeminiDecision::Deny => {
                     let message = "a pattern on the input of an MCP tool cannot be kept".to_owned();
-                    Err(Note { line: rule.line, message })
+                    Err(TranslationNote { line: rule.line, message })
                 }
                 GeminiDecision::AskUser => {
-                    self.note(rule.line, "stricter: the pattern on the input is dropped; every use asks");
+                    self.add_note(rule.line, "stricter: the pattern on the input is dropped; every use asks");
                     self.ask.push(pattern);
                     Ok(())
                 }
                 GeminiDecision::Allow => {
-                    self.note(rule.line, "left out: it allows only some inputs of an MCP tool");
+                    self.add_note(rule.line, "left out: it allows only some inputs of an MCP tool");
                     Ok(())
                 }
             };
         }
         if self.servers.iter().any(|(stronger, _, _)| covers(stronger, &pattern)) {
-            self.note(
+            self.add_note(
                 rule.line,
                 format!("left out for `{pattern}`: a stronger rule always decides before it"),
             );
@@ -353,17 +363,17 @@ impl Desk {
             .map(|(_, _, line)| *line)
             .collect();
         // Nothing is allowed here unless a rule says so: a question for everything else needs no rule.
-        if action == Action::Ask && !overruled.is_empty() {
+        if action == RuleAction::Ask && !overruled.is_empty() {
             self.questions.push(rule.line);
             self.servers.push((pattern, action, rule.line));
             return Ok(());
         }
         for line in overruled {
-            self.note(line, format!("stricter: the weaker rule on line {} comes first here", rule.line));
+            self.add_note(line, format!("stricter: the weaker rule on line {} comes first here", rule.line));
         }
         match rule.decision {
             GeminiDecision::Allow if pattern == "mcp__*" => {
-                self.note(rule.line, "left out: no rule may allow every tool of every server");
+                self.add_note(rule.line, "left out: no rule may allow every tool of every server");
             }
             GeminiDecision::Allow => self.allow.push(pattern.clone()),
             GeminiDecision::AskUser => self.ask.push(pattern.clone()),
@@ -377,7 +387,7 @@ impl Desk {
         self.questions.extend(self.commands.default_ask_line());
         let mut notes = Vec::new();
         std::mem::take(&mut self.commands).finish(&mut self.allow, &mut self.ask, &mut self.deny, &mut notes);
-        notes.into_iter().for_each(|(line, message)| self.note(line, message));
+        notes.into_iter().for_each(|(line, message)| self.add_note(line, message));
         let mut permissions = Map::new();
         for (name, mut list) in [
             ("allow", std::mem::take(&mut self.allow)),
@@ -392,7 +402,7 @@ impl Desk {
         }
         for line in std::mem::take(&mut self.questions) {
             permissions.insert("disableBypassPermissionsMode".to_owned(), json!("disable"));
-            self.note(line, "stricter: mode bypass is switched off, because it would skip the question");
+            self.add_note(line, "stricter: mode bypass is switched off, because it would skip the question");
         }
         let mut settings = Map::new();
         settings.insert("permissions".to_owned(), Value::Object(permissions));
@@ -405,7 +415,7 @@ impl Desk {
 }
 
 /// Which tools a rule is about.
-fn subjects(rule: &GeminiRule) -> Result<Vec<Subject>, &'static str> {
+fn rule_subjects(rule: &GeminiRule) -> Result<Vec<GeminiRuleSubject>, &'static str> {
     let names = rule.tool_name.as_ref().map(StringOrList::texts);
     if let Some(server) = &rule.mcp_name {
         let server = if server == "*" { "*".to_owned() } else { normalise_server(server) };
@@ -415,40 +425,47 @@ fn subjects(rule: &GeminiRule) -> Result<Vec<Subject>, &'static str> {
             (server, "*") => format!("mcp__{server}"),
             (server, tool) => format!("mcp__{server}__{tool}"),
         };
-        return Ok(names.iter().map(|name| Subject::Server(pattern(name))).collect());
+        return Ok(names.iter().map(|name| GeminiRuleSubject::Server(pattern(name))).collect());
     }
     let names = names.ok_or("`toolName` or `mcpName` is missing")?;
     let mut out = Vec::new();
     for name in names {
         match name {
             "*" => {
-                out.push(Subject::Shell);
-                for (_, ours) in TOOLS {
-                    if !out.iter().any(|other| matches!(other, Subject::Tool(name) if name == ours)) {
-                        out.push(Subject::Tool(ours));
+                out.push(GeminiRuleSubject::Shell);
+                for (_, ours) in TOOL_EQUIVALENTS {
+                    if !out.iter().any(|other| matches!(other, GeminiRuleSubject::Tool(name) if name == ours))
+                    {
+                        out.push(GeminiRuleSubject::Tool(ours));
                     }
                 }
-                out.push(Subject::Server("mcp__*".to_owned()));
+                out.push(GeminiRuleSubject::Server("mcp__*".to_owned()));
             }
-            "run_shell_command" | "ShellTool" => out.push(Subject::Shell),
-            "mcp_*" => out.push(Subject::Server("mcp__*".to_owned())),
+            "run_shell_command" | "ShellTool" => out.push(GeminiRuleSubject::Shell),
+            "mcp_*" => out.push(GeminiRuleSubject::Server("mcp__*".to_owned())),
             _ => match name.strip_prefix("mcp_").and_then(|rest| rest.split_once('_')) {
                 Some((server, "*")) => {
-                    out.push(Subject::Server(format!("mcp__{}", normalise_server(server))))
+                    out.push(GeminiRuleSubject::Server(format!("mcp__{}", normalise_server(server))))
                 }
                 Some((server, tool)) => {
-                    out.push(Subject::Server(format!("mcp__{}__{tool}", normalise_server(server))));
+                    out.push(GeminiRuleSubject::Server(format!("mcp__{}__{tool}", normalise_server(server))));
                 }
-                None => match (TOOLS.iter().find(|(theirs, _)| *theirs == name), name.split_once("__")) {
-                    (Some((_, ours)), _) => out.push(Subject::Tool(ours)),
-                    (None, Some((server, "*"))) => {
-                        out.push(Subject::Server(format!("mcp__{}", normalise_server(server))));
+                None => {
+                    match (TOOL_EQUIVALENTS.iter().find(|(theirs, _)| *theirs == name), name.split_once("__"))
+                    {
+                        (Some((_, ours)), _) => out.push(GeminiRuleSubject::Tool(ours)),
+                        (None, Some((server, "*"))) => {
+                            out.push(GeminiRuleSubject::Server(format!("mcp__{}", normalise_server(server))));
+                        }
+                        (None, Some((server, tool))) => {
+                            out.push(GeminiRuleSubject::Server(format!(
+                                "mcp__{}__{tool}",
+                                normalise_server(server)
+                            )));
+                        }
+                        (None, None) => out.push(GeminiRuleSubject::Unknown(name.to_owned())),
                     }
-                    (None, Some((server, tool))) => {
-                        out.push(Subject::Server(format!("mcp__{}__{tool}", normalise_server(server))));
-                    }
-                    (None, None) => out.push(Subject::Unknown(name.to_owned())),
-                },
+                }
             },
         }
     }
@@ -468,7 +485,7 @@ fn covers(wide: &str, narrow: &str) -> bool {
 }
 
 /// How a whole tool is allowed.
-enum Granted {
+enum GeminiToolGrant {
     /// By this rule.
     Rule(&'static str),
     /// It is free as it is.
@@ -477,17 +494,17 @@ enum Granted {
     Never,
 }
 
-fn granted(tool: &str) -> Granted {
+fn tool_grant(tool: &str) -> GeminiToolGrant {
     match tool {
         // Their file tools reach no further than the workspace; neither does this.
-        "Write" | "Edit" => Granted::Rule("Edit(**)"),
-        "WebFetch" => Granted::Rule("WebFetch"),
-        "WebSearch" => Granted::Rule("WebSearch"),
-        "Agent" => Granted::Rule("Agent"),
-        "Skill" => Granted::Rule("Skill"),
+        "Write" | "Edit" => GeminiToolGrant::Rule("Edit(**)"),
+        "WebFetch" => GeminiToolGrant::Rule("WebFetch"),
+        "WebSearch" => GeminiToolGrant::Rule("WebSearch"),
+        "Agent" => GeminiToolGrant::Rule("Agent"),
+        "Skill" => GeminiToolGrant::Rule("Skill"),
         "Read" | "read_many_files" | "ls" | "Glob" | "Grep" | "TodoWrite" | "AskUserQuestion" | "memory"
-        | "EnterPlanMode" | "ExitPlanMode" => Granted::Already,
-        _ => Granted::Never,
+        | "EnterPlanMode" | "ExitPlanMode" => GeminiToolGrant::Already,
+        _ => GeminiToolGrant::Never,
     }
 }
 
@@ -520,6 +537,6 @@ fn field_condition(pattern: &str) -> Option<Value> {
 }
 
 /// `Bash(content)`.
-fn bash(content: &str) -> String {
-    grammar::write("Bash", content)
+fn bash_rule(content: &str) -> String {
+    grammar::write_rule("Bash", content)
 }

@@ -3,9 +3,9 @@
 //! The content is an exact command, a prefix that ends at a word (`npm run *`, or the older `npm run:*`), or a text
 //! with `*` anywhere. It is compared with one simple command at a time, never with a whole line.
 
-use super::grammar::Malformed;
-use crate::raw::Action;
-use crate::wild::Wild;
+use super::grammar::RuleSyntaxError;
+use crate::raw::RuleAction;
+use crate::wildcard::WildcardPattern;
 use std::collections::{HashMap, HashSet};
 
 /// A compiled command pattern.
@@ -18,17 +18,20 @@ pub(crate) enum CommandPattern {
     /// A text with wildcards.
     Wild {
         /// The whole pattern, or all but its last ` *`.
-        body: Wild,
+        body: WildcardPattern,
         /// The pattern ends in ` *`: more words may follow.
-        tail: Option<Wild>,
+        tail: Option<WildcardPattern>,
     },
 }
 
 impl CommandPattern {
-    pub(crate) fn parse(content: &str, action: Action) -> Result<Self, Malformed> {
+    pub(crate) fn parse(content: &str, action: RuleAction) -> Result<Self, RuleSyntaxError> {
         let content = squeeze_blanks(content);
         if content == ":*" {
-            return Err(Malformed::new("`:*` follows no command", "write `Bash` to mean every command"));
+            return Err(RuleSyntaxError::new(
+                "`:*` follows no command",
+                "write `Bash` to mean every command",
+            ));
         }
         if let Some(prefix) = content.strip_suffix(":*") {
             return Ok(Self::Prefix(prefix.trim_end().to_owned()));
@@ -43,11 +46,11 @@ impl CommandPattern {
             return Ok(Self::Prefix(prefix.to_owned()));
         }
         let compile = |text: &str| {
-            let wild = Wild::new(text);
+            let wild = WildcardPattern::new(text);
             match action {
                 // `curl http://host/*` must not cover a second address or an option behind the first.
-                Action::Allow => wild.narrowed(ends_inside_url),
-                Action::Ask | Action::Deny => wild,
+                RuleAction::Allow => wild.restrict_to_words(ends_inside_url),
+                RuleAction::Ask | RuleAction::Deny => wild,
             }
         };
         Ok(match open {
@@ -67,7 +70,7 @@ impl CommandPattern {
     }
 
     /// What is odd about the pattern although it can be read.
-    pub(crate) fn caution(&self, action: Action) -> Option<(&'static str, &'static str)> {
+    pub(crate) fn caution(&self, action: RuleAction) -> Option<(&'static str, &'static str)> {
         let Self::Wild { body, .. } = self else { return None };
         let head = body.head();
         if head.split(' ').next_back().is_some_and(|word| word.contains('=')) {
@@ -76,7 +79,7 @@ impl CommandPattern {
                 "leave the assignment out, harmless ones are looked through",
             ));
         }
-        if action == Action::Allow && (head.is_empty() || !head.trim_end().contains(' ')) {
+        if action == RuleAction::Allow && (head.is_empty() || !head.trim_end().contains(' ')) {
             return Some((
                 "a wildcard stands before the sub-command, so options of the program may take its place",
                 "name the sub-command before the first `*`",
@@ -243,7 +246,7 @@ mod tests {
     }
 
     fn check(content: &str, command: &str) -> bool {
-        let pattern = CommandPattern::parse(content, Action::Allow).unwrap();
+        let pattern = CommandPattern::parse(content, RuleAction::Allow).unwrap();
         let mut index = CommandIndex::default();
         index.add(7, pattern.clone());
         assert_eq!(index.find(command).is_some(), pattern.matches(command), "{content} / {command}");
@@ -288,8 +291,8 @@ mod tests {
         ] {
             assert_eq!(check(content, command), matches, "{content} / {command}");
         }
-        let deny = CommandPattern::parse("curl http://a/*", Action::Deny).unwrap();
+        let deny = CommandPattern::parse("curl http://a/*", RuleAction::Deny).unwrap();
         assert!(deny.matches("curl http://a/ http://b"));
-        assert!(CommandPattern::parse(":*", Action::Allow).is_err());
+        assert!(CommandPattern::parse(":*", RuleAction::Allow).is_err());
     }
 }

@@ -2,21 +2,21 @@
 //!
 //! Hosts are compared label by label after one WHATWG parse, never as text with a suffix.
 
-use super::grammar::Malformed;
-use crate::wild::Wild;
+use super::grammar::RuleSyntaxError;
+use crate::wildcard::WildcardPattern;
 use std::collections::HashMap;
 use url::Host;
 
 /// A host pattern, and the port if the rule names one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DomainPattern {
-    pub(crate) hosts: Hosts,
+    pub(crate) hosts: DomainHosts,
     pub(crate) port: DomainPorts,
 }
 
 /// Which hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Hosts {
+pub(crate) enum DomainHosts {
     /// Every host (`domain:*`).
     Every,
     /// This host.
@@ -24,7 +24,7 @@ pub(crate) enum Hosts {
     /// Any host one or more labels below this one (`*.example.com`).
     Below(String),
     /// As many labels as the pattern has, each fitting its own.
-    Labels(Vec<Wild>),
+    Labels(Vec<WildcardPattern>),
 }
 
 /// Which ports.
@@ -39,8 +39,8 @@ pub(crate) enum DomainPorts {
 }
 
 impl DomainPattern {
-    pub(crate) fn parse(content: &str) -> Result<Self, Malformed> {
-        let bad = |message: &str| Malformed::new(message, "write `WebFetch(domain:example.com)`");
+    pub(crate) fn parse(content: &str) -> Result<Self, RuleSyntaxError> {
+        let bad = |message: &str| RuleSyntaxError::new(message, "write `WebFetch(domain:example.com)`");
         let Some(text) = content.strip_prefix("domain:") else {
             return Err(bad("the content of a WebFetch rule begins with `domain:`"));
         };
@@ -51,27 +51,27 @@ impl DomainPattern {
         let (host, port) = split_port(text).ok_or_else(|| bad("the port is no number from 1 to 65535"))?;
         let host = host.strip_suffix('.').unwrap_or(host);
         let hosts = if host == "*" {
-            Hosts::Every
+            DomainHosts::Every
         } else if let Some(below) = host.strip_prefix("*.")
             && !below.contains('*')
         {
             match Host::parse(below).map_err(|_| bad("this is no host name"))? {
-                Host::Domain(name) => Hosts::Below(name),
+                Host::Domain(name) => DomainHosts::Below(name),
                 Host::Ipv4(_) | Host::Ipv6(_) => return Err(bad("an address has no sub-domains")),
             }
         } else if host.contains('*') {
-            let labels: Option<Vec<Wild>> = host.split('.').map(label).collect();
-            Hosts::Labels(labels.ok_or_else(|| bad("this is no host pattern"))?)
+            let labels: Option<Vec<WildcardPattern>> = host.split('.').map(parse_label).collect();
+            DomainHosts::Labels(labels.ok_or_else(|| bad("this is no host pattern"))?)
         } else {
-            Hosts::Exactly(Host::parse(host).map_err(|_| bad("this is no host name"))?)
+            DomainHosts::Exactly(Host::parse(host).map_err(|_| bad("this is no host name"))?)
         };
         Ok(Self { hosts, port })
     }
 }
 
-fn label(text: &str) -> Option<Wild> {
+fn parse_label(text: &str) -> Option<WildcardPattern> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '*');
-    (!text.is_empty() && text.chars().all(plain)).then(|| Wild::new(&text.to_ascii_lowercase()))
+    (!text.is_empty() && text.chars().all(plain)).then(|| WildcardPattern::new(&text.to_ascii_lowercase()))
 }
 
 fn split_port(text: &str) -> Option<(&str, DomainPorts)> {
@@ -95,7 +95,7 @@ fn split_port(text: &str) -> Option<(&str, DomainPorts)> {
 pub(crate) struct DomainIndex {
     exact: HashMap<Host<String>, Vec<(u32, DomainPorts)>>,
     below: HashMap<String, Vec<(u32, DomainPorts)>>,
-    labels: Vec<(u32, DomainPorts, Vec<Wild>)>,
+    labels: Vec<(u32, DomainPorts, Vec<WildcardPattern>)>,
     every: Vec<(u32, DomainPorts)>,
     any: bool,
 }
@@ -114,10 +114,10 @@ impl DomainIndex {
         self.any = true;
         let port = pattern.port;
         match pattern.hosts {
-            Hosts::Every => self.every.push((id, port)),
-            Hosts::Exactly(host) => self.exact.entry(host).or_default().push((id, port)),
-            Hosts::Below(name) => self.below.entry(name).or_default().push((id, port)),
-            Hosts::Labels(labels) => self.labels.push((id, port, labels)),
+            DomainHosts::Every => self.every.push((id, port)),
+            DomainHosts::Exactly(host) => self.exact.entry(host).or_default().push((id, port)),
+            DomainHosts::Below(name) => self.below.entry(name).or_default().push((id, port)),
+            DomainHosts::Labels(labels) => self.labels.push((id, port, labels)),
         }
     }
 
@@ -142,7 +142,7 @@ impl DomainIndex {
     }
 }
 
-fn fits_labels(labels: &[Wild], name: &str) -> bool {
+fn fits_labels(labels: &[WildcardPattern], name: &str) -> bool {
     !name.is_empty()
         && name.split('.').count() == labels.len()
         && name.split('.').zip(labels).all(|(label, pattern)| !label.is_empty() && pattern.matches(label))

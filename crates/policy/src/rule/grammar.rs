@@ -2,7 +2,7 @@
 
 /// A rule taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Form {
+pub(crate) struct RuleSyntax {
     /// The name before the parenthesis, as written.
     pub(crate) name: String,
     /// What stands in the parentheses, escapes resolved; `None` for a bare rule (also `Tool(*)`).
@@ -11,29 +11,29 @@ pub(crate) struct Form {
 
 /// Why a rule is not of that form.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Malformed {
+pub(crate) struct RuleSyntaxError {
     pub(crate) message: String,
     pub(crate) fix: String,
 }
 
-impl Malformed {
+impl RuleSyntaxError {
     pub(crate) fn new(message: impl Into<String>, fix: impl Into<String>) -> Self {
         Self { message: message.into(), fix: fix.into() }
     }
 }
 
 /// Takes a rule apart. The first plain `(` opens, the last plain `)` closes and must end the rule.
-pub(crate) fn parse(text: &str) -> Result<Form, Malformed> {
+pub(crate) fn parse(text: &str) -> Result<RuleSyntax, RuleSyntaxError> {
     let text = text.trim();
     if text.chars().any(char::is_control) {
-        return Err(Malformed::new("the rule holds control characters", "remove them"));
+        return Err(RuleSyntaxError::new("the rule holds control characters", "remove them"));
     }
     let Some(open) = unescaped_parens(text).find(|(_, c)| *c == '(').map(|(at, _)| at) else {
         if text.contains([')', '(']) {
-            return Err(Malformed::new("a parenthesis is missing", "write `Tool` or `Tool(content)`"));
+            return Err(RuleSyntaxError::new("a parenthesis is missing", "write `Tool` or `Tool(content)`"));
         }
         check_name(text)?;
-        return Ok(Form { name: text.to_owned(), content: None });
+        return Ok(RuleSyntax { name: text.to_owned(), content: None });
     };
     let (name, rest) = text.split_at(open);
     check_name(name)?;
@@ -42,12 +42,20 @@ pub(crate) fn parse(text: &str) -> Result<Form, Malformed> {
     let content = match closes {
         Some(at) if at + 1 == inner.len() => inner.strip_suffix(')').unwrap_or(inner),
         Some(_) => {
-            return Err(Malformed::new("text follows the closing parenthesis", "end the rule with `)`"));
+            return Err(RuleSyntaxError::new(
+                "text follows the closing parenthesis",
+                "end the rule with `)`",
+            ));
         }
-        None => return Err(Malformed::new("the closing parenthesis is missing", "end the rule with `)`")),
+        None => {
+            return Err(RuleSyntaxError::new("the closing parenthesis is missing", "end the rule with `)`"));
+        }
     };
     if content.trim().is_empty() {
-        return Err(Malformed::new("the parentheses are empty", format!("write `{name}` for every use")));
+        return Err(RuleSyntaxError::new(
+            "the parentheses are empty",
+            format!("write `{name}` for every use"),
+        ));
     }
     let depth = unescaped_parens(content).try_fold(0i64, |depth, (_, c)| {
         let depth = if c == '(' { depth + 1 } else { depth - 1 };
@@ -55,17 +63,17 @@ pub(crate) fn parse(text: &str) -> Result<Form, Malformed> {
     });
     let escaped = unescaped_parens(content).count() != content.matches(['(', ')']).count();
     if escaped && depth != Some(0) {
-        return Err(Malformed::new(
+        return Err(RuleSyntaxError::new(
             "escaped and unbalanced plain parentheses are mixed",
             "escape every parenthesis with `\\`",
         ));
     }
     let content = unescape(content);
-    Ok(Form { name: name.to_owned(), content: (content != "*").then_some(content) })
+    Ok(RuleSyntax { name: name.to_owned(), content: (content != "*").then_some(content) })
 }
 
 /// Writes a rule so that [`parse`] gives the same content back.
-pub(crate) fn write(name: &str, content: &str) -> String {
+pub(crate) fn write_rule(name: &str, content: &str) -> String {
     let mut out = format!("{name}(");
     for c in content.chars() {
         if matches!(c, '(' | ')' | '\\') {
@@ -104,7 +112,7 @@ fn unescape(text: &str) -> String {
 
 /// Names that people write without their capital letter. Such a rule would never match, and as a deny it would be
 /// missed; any other lower-case name may be a tool of the embedding program.
-const CAPITALISED: [&str; 16] = [
+const CAPITALISED_TOOL_NAMES: [&str; 16] = [
     "Bash",
     "Read",
     "Edit",
@@ -123,19 +131,20 @@ const CAPITALISED: [&str; 16] = [
     "AskUserQuestion",
 ];
 
-fn check_name(name: &str) -> Result<(), Malformed> {
+fn check_name(name: &str) -> Result<(), RuleSyntaxError> {
     if name.is_empty() {
-        return Err(Malformed::new("the rule names no tool", "begin with the name of a tool"));
+        return Err(RuleSyntaxError::new("the rule names no tool", "begin with the name of a tool"));
     }
     if let Some(odd) = name.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*'))) {
-        return Err(Malformed::new(
+        return Err(RuleSyntaxError::new(
             format!("`{odd}` cannot stand in the name of a tool"),
             "write `Tool` or `Tool(content)`",
         ));
     }
-    if let Some(meant) = CAPITALISED.iter().find(|known| known.eq_ignore_ascii_case(name) && **known != name)
+    if let Some(meant) =
+        CAPITALISED_TOOL_NAMES.iter().find(|known| known.eq_ignore_ascii_case(name) && **known != name)
     {
-        return Err(Malformed::new(
+        return Err(RuleSyntaxError::new(
             format!("no tool is called `{name}`"),
             format!("did you mean `{meant}`?"),
         ));
@@ -193,7 +202,7 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(content in r"[a-z()\\ .:]{1,12}") {
             proptest::prop_assume!(!content.trim().is_empty());
-            let form = parse(&write("Bash", &content)).unwrap();
+            let form = parse(&write_rule("Bash", &content)).unwrap();
             proptest::prop_assert_eq!(form.content.as_deref(), Some(content.as_str()));
         }
     }

@@ -4,9 +4,9 @@
 //! names join to the same text stay apart for allow rules. A deny or ask rule also counts when only the joined name
 //! fits: a name that could be meant is treated as if it were.
 
-use super::grammar::Malformed;
-use crate::raw::Action;
-use crate::wild::Wild;
+use super::grammar::RuleSyntaxError;
+use crate::raw::RuleAction;
+use crate::wildcard::WildcardPattern;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use toolgate_proto::{SourceId, ToolIdentity};
@@ -14,35 +14,39 @@ use toolgate_proto::{SourceId, ToolIdentity};
 /// A compiled pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct McpPattern {
-    server: Wild,
+    server: WildcardPattern,
     /// `None`: every tool of the server.
-    tool: Option<Wild>,
+    tool: Option<WildcardPattern>,
     /// The whole text after `mcp__`.
-    joined: Wild,
+    joined: WildcardPattern,
 }
 
 impl McpPattern {
-    pub(crate) fn parse(name: &str, action: Action) -> Result<Self, Malformed> {
+    pub(crate) fn parse(name: &str, action: RuleAction) -> Result<Self, RuleSyntaxError> {
         let body = name.strip_prefix("mcp__").unwrap_or(name);
         let (server, tool) = match body.split_once("__") {
             Some((server, tool)) => (server, Some(tool)),
             None => (body, None),
         };
         if server.is_empty() || tool.is_some_and(str::is_empty) {
-            return Err(Malformed::new(
+            return Err(RuleSyntaxError::new(
                 "the rule names no server or no tool",
                 "write `mcp__server` or `mcp__server__tool`",
             ));
         }
         let wide_server = server.contains('*');
         let wide_tool = tool.is_none_or(|tool| tool.contains('*'));
-        if action == Action::Allow && wide_server && wide_tool {
-            return Err(Malformed::new(
+        if action == RuleAction::Allow && wide_server && wide_tool {
+            return Err(RuleSyntaxError::new(
                 "an allow rule cannot leave both the server and the tool open",
                 "name the server: `mcp__server__*`",
             ));
         }
-        Ok(Self { server: Wild::new(server), tool: tool.map(Wild::new), joined: Wild::new(body) })
+        Ok(Self {
+            server: WildcardPattern::new(server),
+            tool: tool.map(WildcardPattern::new),
+            joined: WildcardPattern::new(body),
+        })
     }
 
     fn matches_pair(&self, server: &str, tool: &str) -> bool {

@@ -15,12 +15,12 @@ pub(crate) mod segment;
 pub(crate) mod skill;
 pub(crate) mod tool;
 
-use crate::raw::Action;
+use crate::raw::RuleAction;
 use agent::{AgentIndex, AgentPattern};
 pub(crate) use bash::squeeze_blanks;
 use bash::{CommandIndex, CommandPattern};
 use domain::{DomainIndex, DomainPattern};
-use grammar::Malformed;
+use grammar::RuleSyntaxError;
 use mcp::{McpIndex, McpPattern};
 use param::{KeyedContent, ParamIndex, ParamPattern};
 use path::{PathIndex, PathPattern, PathUse};
@@ -30,7 +30,7 @@ use toolgate_proto::AbsPath;
 
 /// What a rule speaks of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub(crate) enum PermissionRule {
     /// Every use of a tool.
     Tool(ToolPattern),
     /// A tool of another server, or all of them.
@@ -53,7 +53,7 @@ pub(crate) enum Rule {
 
 /// What a rule speaks of, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PermissionRuleKind {
     Command,
     Read,
     Edit,
@@ -75,8 +75,8 @@ const NO_PATH_RULES: [(&str, &str); 8] = [
     ("NotebookRead", "write `Read(…)`, which also covers NotebookRead"),
 ];
 
-impl Rule {
-    pub(crate) fn parse(text: &str, action: Action, anchor: &AbsPath) -> Result<Self, Malformed> {
+impl PermissionRule {
+    pub(crate) fn parse(text: &str, action: RuleAction, anchor: &AbsPath) -> Result<Self, RuleSyntaxError> {
         let form = grammar::parse(text)?;
         let name = form.name.as_str();
         let Some(content) = form.content else {
@@ -95,7 +95,7 @@ impl Rule {
             return Ok(param_rule(pattern, action));
         }
         if name.contains('*') {
-            return Err(Malformed::new("a name with `*` takes no parentheses", "name one tool"));
+            return Err(RuleSyntaxError::new("a name with `*` takes no parentheses", "name one tool"));
         }
         match param::parse(name, &content) {
             Some(KeyedContent::Primary(_))
@@ -112,7 +112,7 @@ impl Rule {
             Some(KeyedContent::Primary(_)) | None => {}
         }
         match tool::family(name) {
-            "Bash" | "PowerShell" if action != Action::Allow && bash::joins_commands(&content) => {
+            "Bash" | "PowerShell" if action != RuleAction::Allow && bash::joins_commands(&content) => {
                 Ok(Self::Never(
                     "the rule joins commands by an operator, but rules are compared with one command at a time, \
                      so it never matches",
@@ -131,7 +131,7 @@ impl Rule {
             )),
             other => match NO_PATH_RULES.iter().find(|(tool, _)| *tool == other) {
                 Some((_, fix)) => Ok(Self::Never("a path rule of this name never matches", fix)),
-                None => Err(Malformed::new(
+                None => Err(RuleSyntaxError::new(
                     format!("`{name}` takes no content of this form"),
                     format!("write `{name}`, or `{name}(field:value)` to deny or ask"),
                 )),
@@ -140,34 +140,34 @@ impl Rule {
     }
 }
 
-impl Rule {
-    pub(crate) fn kind(&self) -> Kind {
+impl PermissionRule {
+    pub(crate) fn kind(&self) -> PermissionRuleKind {
         match self {
-            Self::Command(_) => Kind::Command,
+            Self::Command(_) => PermissionRuleKind::Command,
             Self::Path(pattern) => match pattern.usage {
-                PathUse::Read => Kind::Read,
-                PathUse::Edit => Kind::Edit,
+                PathUse::Read => PermissionRuleKind::Read,
+                PathUse::Edit => PermissionRuleKind::Edit,
             },
-            Self::Domain(_) => Kind::Domain,
-            Self::Agent(_) => Kind::Agent,
-            Self::Skill(_) => Kind::Skill,
-            Self::Tool(_) | Self::Mcp(_) | Self::Param(_) | Self::Never(..) => Kind::Other,
+            Self::Domain(_) => PermissionRuleKind::Domain,
+            Self::Agent(_) => PermissionRuleKind::Agent,
+            Self::Skill(_) => PermissionRuleKind::Skill,
+            Self::Tool(_) | Self::Mcp(_) | Self::Param(_) | Self::Never(..) => PermissionRuleKind::Other,
         }
     }
 }
 
-fn param_rule(pattern: ParamPattern, action: Action) -> Rule {
+fn param_rule(pattern: ParamPattern, action: RuleAction) -> PermissionRule {
     match action {
-        Action::Ask | Action::Deny => Rule::Param(pattern),
-        Action::Allow => Rule::Never(
+        RuleAction::Ask | RuleAction::Deny => PermissionRule::Param(pattern),
+        RuleAction::Allow => PermissionRule::Never(
             "a rule on a field of the input can deny or ask, not allow",
             "move it to `deny` or `ask`, or allow the tool",
         ),
     }
 }
 
-fn mcp_content_error() -> Malformed {
-    Malformed::new(
+fn mcp_content_error() -> RuleSyntaxError {
+    RuleSyntaxError::new(
         "a rule for another server's tool takes only `field:value` in parentheses",
         "write `mcp__server__tool`, or `mcp__server__tool(field:value)` to deny or ask",
     )
@@ -188,20 +188,20 @@ pub(crate) struct ActionIndex {
 }
 
 impl ActionIndex {
-    pub(crate) fn add(&mut self, id: u32, rule: Rule) {
+    pub(crate) fn add(&mut self, id: u32, rule: PermissionRule) {
         match rule {
-            Rule::Tool(pattern) => self.tools.add(id, pattern),
-            Rule::Mcp(pattern) => self.mcp.add(id, pattern),
-            Rule::Command(pattern) => self.commands.add(id, pattern),
-            Rule::Path(pattern) => match pattern.usage {
+            PermissionRule::Tool(pattern) => self.tools.add(id, pattern),
+            PermissionRule::Mcp(pattern) => self.mcp.add(id, pattern),
+            PermissionRule::Command(pattern) => self.commands.add(id, pattern),
+            PermissionRule::Path(pattern) => match pattern.usage {
                 PathUse::Read => self.reads.add(id, pattern),
                 PathUse::Edit => self.edits.add(id, pattern),
             },
-            Rule::Domain(pattern) => self.domains.add(id, pattern),
-            Rule::Agent(pattern) => self.agents.add(id, pattern),
-            Rule::Skill(pattern) => self.skills.add(id, pattern),
-            Rule::Param(pattern) => self.params.add(id, pattern),
-            Rule::Never(..) => {}
+            PermissionRule::Domain(pattern) => self.domains.add(id, pattern),
+            PermissionRule::Agent(pattern) => self.agents.add(id, pattern),
+            PermissionRule::Skill(pattern) => self.skills.add(id, pattern),
+            PermissionRule::Param(pattern) => self.params.add(id, pattern),
+            PermissionRule::Never(..) => {}
         }
     }
 

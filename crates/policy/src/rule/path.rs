@@ -5,10 +5,10 @@
 //! `~/` the home directory, `/` the directory of the settings file, anything else the working directory.
 //! Deny and ask patterns are compared with folded names (see [`crate::fold`]), allow patterns with exact ones.
 
-use super::grammar::Malformed;
-use super::segment::{Reach, Segment};
+use super::grammar::RuleSyntaxError;
+use super::segment::{PatternSegment, TraversalScope};
 use crate::fold::fold_path;
-use crate::raw::Action;
+use crate::raw::RuleAction;
 use std::collections::{HashMap, HashSet};
 use toolgate_proto::AbsPath;
 
@@ -23,7 +23,7 @@ pub(crate) enum PathUse {
 
 /// Where a pattern starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Base {
+pub(crate) enum PatternBase {
     /// The root of the file system.
     Root,
     /// The home directory.
@@ -36,76 +36,85 @@ pub(crate) enum Base {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathPattern {
     pub(crate) usage: PathUse,
-    base: Base,
+    base: PatternBase,
     /// It fits at any depth below its base.
     floating: bool,
     /// It is spelled with `./`: where it is only a guess whether it is meant, the one in the base is.
     dotted: bool,
-    segments: Vec<Segment>,
+    segments: Vec<PatternSegment>,
     /// The pattern without its anchor, folded: to see whether it speaks of a sensitive name itself.
-    pub(crate) spoken: String,
+    pub(crate) folded_text: String,
 }
 
 impl PathPattern {
     pub(crate) fn parse(
         usage: PathUse,
         content: &str,
-        action: Action,
+        action: RuleAction,
         anchor: &AbsPath,
-    ) -> Result<Self, Malformed> {
+    ) -> Result<Self, RuleSyntaxError> {
         if content.ends_with(":*") {
-            return Err(Malformed::new("`:*` means nothing in a path pattern", "write `/**` for all below"));
+            return Err(RuleSyntaxError::new(
+                "`:*` means nothing in a path pattern",
+                "write `/**` for all below",
+            ));
         }
         if content.starts_with('!') {
-            return Err(Malformed::new(
+            return Err(RuleSyntaxError::new(
                 "a path rule cannot be negated",
                 "write a rule of the other kind, or `\\!` for a name that begins with `!`",
             ));
         }
         let (base, rest) = if let Some(rest) = content.strip_prefix("//") {
-            (Base::Root, rest.to_owned())
+            (PatternBase::Root, rest.to_owned())
         } else if content == "~" {
-            (Base::Home, String::new())
+            (PatternBase::Home, String::new())
         } else if let Some(rest) = content.strip_prefix("~/") {
-            (Base::Home, rest.to_owned())
+            (PatternBase::Home, rest.to_owned())
         } else if let Some(rest) = content.strip_prefix('/') {
             let anchor = anchor.to_string();
-            (Base::Root, format!("{}/{rest}", anchor.trim_matches('/')))
+            (PatternBase::Root, format!("{}/{rest}", anchor.trim_matches('/')))
         } else if content.starts_with('~') {
-            return Err(Malformed::new("`~name` is not understood", "write `~/…` or `//absolute/path`"));
+            return Err(RuleSyntaxError::new(
+                "`~name` is not understood",
+                "write `~/…` or `//absolute/path`",
+            ));
         } else {
-            (Base::Cwd, content.strip_prefix("./").unwrap_or(content).to_owned())
+            (PatternBase::Cwd, content.strip_prefix("./").unwrap_or(content).to_owned())
         };
-        let folds = action != Action::Allow;
+        let folds = action != RuleAction::Allow;
         let rest = if folds { fold_path(&rest).into_owned() } else { rest };
         let names: Vec<&str> = rest.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
         if names.contains(&"..") {
-            return Err(Malformed::new("`..` cannot stand in a path pattern", "write `//absolute/path`"));
+            return Err(RuleSyntaxError::new(
+                "`..` cannot stand in a path pattern",
+                "write `//absolute/path`",
+            ));
         }
         let mut segments = Vec::with_capacity(names.len());
         for name in &names {
-            let segment = Segment::parse(name).ok_or_else(|| {
-                Malformed::new(
+            let segment = PatternSegment::parse(name).ok_or_else(|| {
+                RuleSyntaxError::new(
                     "a `[` in the pattern is not closed, or a name is too long",
                     "write `\\[` for the character",
                 )
             })?;
             // `**/**` says no more than `**`.
-            if segment != Segment::Many || segments.last() != Some(&Segment::Many) {
+            if segment != PatternSegment::Many || segments.last() != Some(&PatternSegment::Many) {
                 segments.push(segment);
             }
         }
         if segments.len() > 60 {
-            return Err(Malformed::new("the pattern has too many parts", "name a directory higher up"));
+            return Err(RuleSyntaxError::new("the pattern has too many parts", "name a directory higher up"));
         }
-        if segments.is_empty() && base == Base::Cwd && !matches!(content, "." | "./") {
-            return Err(Malformed::new("the pattern names nothing", "name a file or a directory"));
+        if segments.is_empty() && base == PatternBase::Cwd && !matches!(content, "." | "./") {
+            return Err(RuleSyntaxError::new("the pattern names nothing", "name a file or a directory"));
         }
         let single = names.len() == 1 && names.first() != Some(&"**");
-        let floating = base == Base::Cwd
+        let floating = base == PatternBase::Cwd
             && match action {
-                Action::Allow => single && !rest.ends_with('/'),
-                Action::Ask | Action::Deny => {
+                RuleAction::Allow => single && !rest.ends_with('/'),
+                RuleAction::Ask | RuleAction::Deny => {
                     single
                         || (names.len() == 2 && names.last() == Some(&"**") && names.first() != Some(&"**"))
                 }
@@ -117,38 +126,38 @@ impl PathPattern {
             floating,
             dotted: content.starts_with("./"),
             segments,
-            spoken: fold_path(&spoken).into_owned(),
+            folded_text: fold_path(&spoken).into_owned(),
         })
     }
 
     /// Whether the pattern names one path, or all below one.
     pub(crate) fn is_single_path(&self) -> bool {
-        let literal = |segment: &Segment| matches!(segment, Segment::Literal(_));
+        let literal = |segment: &PatternSegment| matches!(segment, PatternSegment::Literal(_));
         let directory = match self.segments.split_last() {
-            Some((Segment::Many, before)) => before.iter().all(literal),
+            Some((PatternSegment::Many, before)) => before.iter().all(literal),
             Some(_) | None => self.segments.iter().all(literal),
         };
         !self.floating && directory
     }
 
     /// The one absolute path that the pattern names, if it has no wildcard: such a rule can bind a sandbox.
-    pub(crate) fn literal(&self, places: &Places<'_>) -> Option<AbsPath> {
+    pub(crate) fn literal_path(&self, places: &BaseDirectories<'_>) -> Option<AbsPath> {
         if self.floating {
             return None;
         }
         let segments = match self.segments.split_last() {
-            Some((Segment::Many, before)) => before,
+            Some((PatternSegment::Many, before)) => before,
             Some(_) | None => &self.segments,
         };
         let mut path = match self.base {
-            Base::Root => AbsPath::root(),
-            Base::Home => AbsPath::new(places.home.as_deref()?).ok()?,
-            Base::Cwd => AbsPath::new(&*places.cwd).ok()?,
+            PatternBase::Root => AbsPath::root(),
+            PatternBase::Home => AbsPath::new(places.home.as_deref()?).ok()?,
+            PatternBase::Cwd => AbsPath::new(&*places.cwd).ok()?,
         };
         for segment in segments {
             match segment {
-                Segment::Literal(name) => path = path.join(name),
-                Segment::Glob(_) | Segment::Many => return None,
+                PatternSegment::Literal(name) => path = path.join(name),
+                PatternSegment::Glob(_) | PatternSegment::Many => return None,
             }
         }
         Some(path)
@@ -157,7 +166,7 @@ impl PathPattern {
 
 /// The directories that patterns start from, as text: exact for allow rules, folded for the others.
 #[derive(Debug, Clone)]
-pub(crate) struct Places<'w> {
+pub(crate) struct BaseDirectories<'w> {
     pub(crate) cwd: std::borrow::Cow<'w, str>,
     pub(crate) home: Option<std::borrow::Cow<'w, str>>,
 }
@@ -174,13 +183,13 @@ pub(crate) struct PathIndex {
 #[derive(Debug, Clone, Default)]
 struct BaseIndex {
     /// Anchored patterns by the literal names they begin with.
-    anchored: HashMap<String, Vec<(u32, Vec<Segment>)>>,
+    anchored: HashMap<String, Vec<(u32, Vec<PatternSegment>)>>,
     /// Patterns for any depth, by their first name.
-    named: HashMap<String, Vec<(u32, Vec<Segment>)>>,
+    named: HashMap<String, Vec<(u32, Vec<PatternSegment>)>>,
     /// Patterns `*.ext` for any depth, by `ext`.
-    extensions: HashMap<String, Vec<(u32, Vec<Segment>)>>,
+    extensions: HashMap<String, Vec<(u32, Vec<PatternSegment>)>>,
     /// Any other pattern for any depth.
-    loose: Vec<(u32, Vec<Segment>)>,
+    loose: Vec<(u32, Vec<PatternSegment>)>,
     /// Patterns for any depth that are spelled with `./`.
     dotted: HashSet<u32>,
     any: bool,
@@ -188,16 +197,16 @@ struct BaseIndex {
 
 impl PathIndex {
     /// Whether there is any pattern.
-    pub(crate) fn any(&self) -> bool {
+    pub(crate) fn has_patterns(&self) -> bool {
         self.any
     }
 
     pub(crate) fn add(&mut self, id: u32, pattern: PathPattern) {
         self.any = true;
         let index = match pattern.base {
-            Base::Root => &mut self.root,
-            Base::Home => &mut self.home,
-            Base::Cwd => &mut self.cwd,
+            PatternBase::Root => &mut self.root,
+            PatternBase::Home => &mut self.home,
+            PatternBase::Cwd => &mut self.cwd,
         };
         index.any = true;
         if pattern.floating && pattern.dotted {
@@ -215,19 +224,24 @@ impl PathIndex {
     }
 
     /// The first rule that fits an absolute path in text form.
-    pub(crate) fn find(&self, path: &str, places: &Places<'_>) -> Option<u32> {
+    pub(crate) fn find(&self, path: &str, places: &BaseDirectories<'_>) -> Option<u32> {
         if !self.any {
             return None;
         }
         let root = self.root.find(path.strip_prefix('/').unwrap_or(path));
-        let home = places.home.as_ref().and_then(|home| self.home.find(below(path, home)?));
-        let cwd = below(path, &places.cwd).and_then(|rest| self.cwd.find(rest));
+        let home = places.home.as_ref().and_then(|home| self.home.find(strip_base_prefix(path, home)?));
+        let cwd = strip_base_prefix(path, &places.cwd).and_then(|rest| self.cwd.find(rest));
         root.into_iter().chain(home).chain(cwd).min()
     }
 
     /// The first rule that could fit something below a directory, or that a shell pattern could name.
     /// `reach` says what is visited there.
-    pub(crate) fn find_below(&self, dir: &str, reach: Reach<'_>, places: &Places<'_>) -> Option<u32> {
+    pub(crate) fn find_below(
+        &self,
+        dir: &str,
+        reach: TraversalScope<'_>,
+        places: &BaseDirectories<'_>,
+    ) -> Option<u32> {
         if !self.any {
             return None;
         }
@@ -236,10 +250,10 @@ impl PathIndex {
         let bases = [(places.home.as_deref(), &self.home), (Some(&*places.cwd), &self.cwd)];
         for (base, index) in bases {
             let Some(base) = base else { continue };
-            let found = match below(dir, base) {
+            let found = match strip_base_prefix(dir, base) {
                 Some(inside) => index.find_below(inside, reach),
                 // The directory holds the base: everything that starts there lies below it.
-                None if below(base, dir).is_some() => index.find_below("", Reach::All),
+                None if strip_base_prefix(base, dir).is_some() => index.find_below("", TraversalScope::All),
                 None => None,
             };
             least = least.into_iter().chain(found).min();
@@ -249,7 +263,7 @@ impl PathIndex {
 }
 
 /// What follows `base` in `path`, both in text form; empty for `base` itself.
-fn below<'p>(path: &'p str, base: &str) -> Option<&'p str> {
+fn strip_base_prefix<'p>(path: &'p str, base: &str) -> Option<&'p str> {
     if base == "/" {
         return path.strip_prefix('/');
     }
@@ -258,11 +272,11 @@ fn below<'p>(path: &'p str, base: &str) -> Option<&'p str> {
 }
 
 impl BaseIndex {
-    fn add_anchored(&mut self, id: u32, mut segments: Vec<Segment>) {
+    fn add_anchored(&mut self, id: u32, mut segments: Vec<PatternSegment>) {
         let mut prefix = String::new();
         let mut taken = 0;
         for segment in &segments {
-            let Segment::Literal(name) = segment else { break };
+            let PatternSegment::Literal(name) = segment else { break };
             if !prefix.is_empty() {
                 prefix.push('/');
             }
@@ -273,18 +287,18 @@ impl BaseIndex {
         self.anchored.entry(prefix).or_default().push((id, segments));
     }
 
-    fn add_floating(&mut self, id: u32, mut segments: Vec<Segment>) {
+    fn add_floating(&mut self, id: u32, mut segments: Vec<PatternSegment>) {
         match segments.first() {
-            Some(Segment::Literal(name)) => {
+            Some(PatternSegment::Literal(name)) => {
                 let name = name.clone();
                 segments.drain(..1);
                 self.named.entry(name).or_default().push((id, segments));
             }
-            Some(Segment::Glob(glob)) => match glob.extension() {
+            Some(PatternSegment::Glob(glob)) => match glob.extension() {
                 Some(extension) => self.extensions.entry(extension).or_default().push((id, segments)),
                 None => self.loose.push((id, segments)),
             },
-            Some(Segment::Many) => self.loose.push((id, segments)),
+            Some(PatternSegment::Many) => self.loose.push((id, segments)),
             None => {}
         }
     }
@@ -304,7 +318,7 @@ impl BaseIndex {
                 let rest = rest.strip_prefix('/').unwrap_or(rest);
                 patterns
                     .iter()
-                    .filter(|(_, segments)| Segment::fit(segments, rest))
+                    .filter(|(_, segments)| PatternSegment::matches_path(segments, rest))
                     .for_each(|(id, _)| note(*id));
             }
         }
@@ -314,14 +328,14 @@ impl BaseIndex {
                 let Some(from) = path.get(start..).filter(|from| !from.is_empty()) else { continue };
                 let (name, rest) = from.split_once('/').unwrap_or((from, ""));
                 for (id, segments) in self.named.get(name).into_iter().flatten() {
-                    if Segment::fit(segments, rest) {
+                    if PatternSegment::matches_path(segments, rest) {
                         note(*id);
                     }
                 }
                 let extension = name.rsplit_once('.').map(|(_, extension)| extension);
                 let extension = extension.and_then(|extension| self.extensions.get(extension));
                 for (id, segments) in extension.into_iter().flatten().chain(&self.loose) {
-                    if Segment::fit(segments, from) {
+                    if PatternSegment::matches_path(segments, from) {
                         note(*id);
                     }
                 }
@@ -330,28 +344,29 @@ impl BaseIndex {
         least
     }
 
-    fn find_below(&self, dir: &str, reach: Reach<'_>) -> Option<u32> {
+    fn find_below(&self, dir: &str, reach: TraversalScope<'_>) -> Option<u32> {
         if !self.any {
             return None;
         }
         let anchored = self.anchored.iter().flat_map(|(prefix, patterns)| {
             patterns.iter().filter(move |(_, segments)| {
-                let literal = prefix.split('/').filter(|name| !name.is_empty()).map(Segment::literal);
-                let whole: Vec<Segment> = literal.chain(segments.iter().cloned()).collect();
-                Segment::may_meet(&whole, dir, reach)
+                let literal = prefix.split('/').filter(|name| !name.is_empty()).map(PatternSegment::literal);
+                let whole: Vec<PatternSegment> = literal.chain(segments.iter().cloned()).collect();
+                PatternSegment::may_match_below(&whole, dir, reach)
             })
         });
         let floating = self.named.iter().flat_map(|(name, patterns)| {
             patterns.iter().filter(move |(id, segments)| {
-                let depth = (!self.dotted.contains(id)).then_some(Segment::Many).into_iter();
-                let whole: Vec<Segment> =
-                    depth.chain([Segment::literal(name)]).chain(segments.iter().cloned()).collect();
-                Segment::may_meet(&whole, dir, reach)
+                let depth = (!self.dotted.contains(id)).then_some(PatternSegment::Many).into_iter();
+                let whole: Vec<PatternSegment> =
+                    depth.chain([PatternSegment::literal(name)]).chain(segments.iter().cloned()).collect();
+                PatternSegment::may_match_below(&whole, dir, reach)
             })
         });
         let other = self.extensions.values().flatten().chain(&self.loose).filter(|(_, segments)| {
-            let whole: Vec<Segment> = [Segment::Many].into_iter().chain(segments.iter().cloned()).collect();
-            Segment::may_meet(&whole, dir, reach)
+            let whole: Vec<PatternSegment> =
+                [PatternSegment::Many].into_iter().chain(segments.iter().cloned()).collect();
+            PatternSegment::may_match_below(&whole, dir, reach)
         });
         anchored.chain(floating).chain(other).map(|(id, _)| *id).min()
     }
@@ -360,15 +375,15 @@ impl BaseIndex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rule::segment::Shape;
+    use crate::rule::segment::RelativeShellPattern;
 
-    fn check(action: Action, pattern: &str, path: &str) -> bool {
+    fn check(action: RuleAction, pattern: &str, path: &str) -> bool {
         let anchor = AbsPath::new("/home/u/.claude").unwrap();
         let pattern = PathPattern::parse(PathUse::Read, pattern, action, &anchor).unwrap();
         let mut index = PathIndex::default();
         index.add(0, pattern.clone());
-        let path = if action == Action::Allow { path.into() } else { fold_path(path) };
-        index.find(&path, &Places { cwd: "/ws".into(), home: Some("/home/u".into()) }).is_some()
+        let path = if action == RuleAction::Allow { path.into() } else { fold_path(path) };
+        index.find(&path, &BaseDirectories { cwd: "/ws".into(), home: Some("/home/u".into()) }).is_some()
     }
 
     #[test]
@@ -404,15 +419,15 @@ mod tests {
             ("a/**/b", "/ws/a/x/y/b/z", true, true),
             ("/data/app/**", "/data/app-secrets/k", false, false),
         ] {
-            assert_eq!(check(Action::Allow, pattern, path), allow, "allow {pattern} {path}");
-            assert_eq!(check(Action::Deny, pattern, path), deny, "deny {pattern} {path}");
+            assert_eq!(check(RuleAction::Allow, pattern, path), allow, "allow {pattern} {path}");
+            assert_eq!(check(RuleAction::Deny, pattern, path), deny, "deny {pattern} {path}");
         }
     }
 
     #[test]
     fn rules_below_a_directory_are_seen() {
         let anchor = AbsPath::new("/ws").unwrap();
-        let places = Places { cwd: "/ws".into(), home: Some("/home/u".into()) };
+        let places = BaseDirectories { cwd: "/ws".into(), home: Some("/home/u".into()) };
         for (pattern, dir, glob, may) in [
             ("secrets/**", "/ws", None, true),
             ("/secrets/**", "/ws/src", None, false),
@@ -428,13 +443,14 @@ mod tests {
             (".env", "/ws", Some("*"), false),
             (".env", "/ws", Some(".e*"), true),
         ] {
-            let pattern = PathPattern::parse(PathUse::Read, pattern, Action::Deny, &anchor).unwrap();
+            let pattern = PathPattern::parse(PathUse::Read, pattern, RuleAction::Deny, &anchor).unwrap();
             let mut index = PathIndex::default();
             index.add(0, pattern.clone());
-            let rest: Option<Vec<Segment>> =
-                glob.map(|glob: &str| glob.split('/').filter_map(Segment::parse).collect());
-            let reach =
-                rest.as_deref().map_or(Reach::All, |names| Reach::Shape(Shape { names, deep: false }));
+            let rest: Option<Vec<PatternSegment>> =
+                glob.map(|glob: &str| glob.split('/').filter_map(PatternSegment::parse).collect());
+            let reach = rest.as_deref().map_or(TraversalScope::All, |names| {
+                TraversalScope::Shape(RelativeShellPattern { names, deep: false })
+            });
             assert_eq!(index.find_below(dir, reach, &places).is_some(), may, "{pattern:?} {dir} {glob:?}");
         }
     }

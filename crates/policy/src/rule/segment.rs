@@ -2,7 +2,7 @@
 
 /// One step of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Segment {
+pub(crate) enum PatternSegment {
     /// This name.
     Literal(String),
     /// A name with wildcards.
@@ -13,30 +13,30 @@ pub(crate) enum Segment {
 
 /// What a shell pattern names below a directory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape<'s> {
+pub(crate) struct RelativeShellPattern<'s> {
     /// The names of the pattern.
-    pub(crate) names: &'s [Segment],
+    pub(crate) names: &'s [PatternSegment],
     /// What it names is used with all that lies below.
     pub(crate) deep: bool,
 }
 
 /// What is visited below a directory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Reach<'s> {
+pub(crate) enum TraversalScope<'s> {
     /// Everything.
     All,
     /// Everything but names that begin with a dot, as some search programs have it.
     Visible,
     /// What a shell pattern names.
-    Shape(Shape<'s>),
+    Shape(RelativeShellPattern<'s>),
 }
 
 /// A pattern for one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NameGlob(Vec<Token>);
+pub(crate) struct NameGlob(Vec<GlobToken>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Token {
+enum GlobToken {
     Char(char),
     /// `?`.
     One,
@@ -52,7 +52,7 @@ enum Token {
 /// The places in a name's pattern are counted in the bits of a word.
 const MAX_GLOB_TOKENS: usize = 127;
 
-impl Token {
+impl GlobToken {
     fn char(&self) -> Option<char> {
         match self {
             Self::Char(c) => Some(*c),
@@ -60,7 +60,7 @@ impl Token {
         }
     }
 
-    fn takes(&self, c: char) -> bool {
+    fn matches_char(&self, c: char) -> bool {
         match self {
             Self::Char(own) => *own == c,
             Self::One => true,
@@ -72,15 +72,15 @@ impl Token {
     }
 
     /// Whether some character fits both. Classes are taken to meet anything: a doubt counts as yes.
-    fn may_share(&self, other: &Self) -> bool {
+    fn may_overlap(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Char(own), other) | (other, Self::Char(own)) => other.takes(*own),
+            (Self::Char(own), other) | (other, Self::Char(own)) => other.matches_char(*own),
             (Self::One | Self::Any | Self::Class { .. }, Self::One | Self::Any | Self::Class { .. }) => true,
         }
     }
 }
 
-impl Segment {
+impl PatternSegment {
     /// Reads one name of a pattern; `None` if a bracket is not closed or the name is too long to be one.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         if name == "**" {
@@ -94,13 +94,13 @@ impl Segment {
         while let Some(c) = chars.next() {
             tokens.push(match c {
                 '*' => {
-                    if tokens.last() == Some(&Token::Any) {
+                    if tokens.last() == Some(&GlobToken::Any) {
                         continue;
                     }
-                    Token::Any
+                    GlobToken::Any
                 }
-                '?' => Token::One,
-                '\\' => Token::Char(chars.next().unwrap_or('\\')),
+                '?' => GlobToken::One,
+                '\\' => GlobToken::Char(chars.next().unwrap_or('\\')),
                 '[' => {
                     let negated = chars.next_if(|c| matches!(c, '!' | '^')).is_some();
                     let mut ranges = Vec::new();
@@ -121,12 +121,12 @@ impl Segment {
                             ranges.push((low, low));
                         }
                     }
-                    Token::Class { negated, ranges }
+                    GlobToken::Class { negated, ranges }
                 }
-                other => Token::Char(other),
+                other => GlobToken::Char(other),
             });
         }
-        let literal: Option<String> = tokens.iter().map(Token::char).collect();
+        let literal: Option<String> = tokens.iter().map(GlobToken::char).collect();
         if literal.is_none() && tokens.len() >= MAX_GLOB_TOKENS {
             return None;
         }
@@ -145,7 +145,7 @@ impl Segment {
         }
     }
 
-    fn takes(&self, name: &str) -> bool {
+    fn matches_name(&self, name: &str) -> bool {
         match self {
             Self::Literal(own) => own == name,
             Self::Glob(glob) => glob.matches(name),
@@ -154,14 +154,14 @@ impl Segment {
     }
 
     /// Whether the pattern fits the path (names joined by `/`) or one of the directories that lead to it.
-    pub(crate) fn fit(segments: &[Self], path: &str) -> bool {
+    pub(crate) fn matches_path(segments: &[Self], path: &str) -> bool {
         if segments.is_empty() {
             return true;
         }
         let done = 1u64 << segments.len();
-        let mut at = Self::open(segments, 1);
+        let mut at = Self::epsilon_closure(segments, 1);
         for name in path.split('/').filter(|name| !name.is_empty()) {
-            at = Self::step(segments, at, name);
+            at = Self::advance(segments, at, name);
             if at & done != 0 {
                 return true;
             }
@@ -173,21 +173,21 @@ impl Segment {
     }
 
     /// The places in the pattern (as bits) that one more name leads to.
-    fn step(segments: &[Self], at: u64, name: &str) -> u64 {
+    fn advance(segments: &[Self], at: u64, name: &str) -> u64 {
         let mut next = 0;
         for (place, segment) in segments.iter().enumerate().filter(|(place, _)| at >> place & 1 == 1) {
             match segment {
                 Self::Many if place + 1 == segments.len() => next |= 1 << (place + 1),
                 Self::Many => next |= 1 << place,
-                Self::Literal(_) | Self::Glob(_) if segment.takes(name) => next |= 1 << (place + 1),
+                Self::Literal(_) | Self::Glob(_) if segment.matches_name(name) => next |= 1 << (place + 1),
                 Self::Literal(_) | Self::Glob(_) => {}
             }
         }
-        Self::open(segments, next)
+        Self::epsilon_closure(segments, next)
     }
 
     /// `**` may span nothing, but for one at the end: `src/**` is what lies in `src`, not `src` itself.
-    fn open(segments: &[Self], mut at: u64) -> u64 {
+    fn epsilon_closure(segments: &[Self], mut at: u64) -> u64 {
         for (place, segment) in segments.iter().enumerate() {
             if *segment == Self::Many && at >> place & 1 == 1 && place + 1 < segments.len() {
                 at |= 1 << (place + 1);
@@ -197,25 +197,25 @@ impl Segment {
     }
 
     /// Whether the pattern may fit something below `dir` that is visited. A doubt counts as yes.
-    pub(crate) fn may_meet(segments: &[Self], dir: &str, reach: Reach<'_>) -> bool {
-        let mut at = Self::open(segments, 1);
+    pub(crate) fn may_match_below(segments: &[Self], dir: &str, reach: TraversalScope<'_>) -> bool {
+        let mut at = Self::epsilon_closure(segments, 1);
         for name in dir.split('/').filter(|name| !name.is_empty()) {
             if at >> segments.len() & 1 == 1 {
                 return true;
             }
-            at = Self::step(segments, at, name);
+            at = Self::advance(segments, at, name);
         }
         let places = (0..=segments.len()).filter(|place| at >> place & 1 == 1);
         let mut rests = places.filter_map(|place| segments.get(place..));
         match reach {
-            Reach::All => rests.next().is_some(),
-            Reach::Visible => rests.any(|rest| !rest.iter().any(Self::is_hidden)),
-            Reach::Shape(shape) => rests.any(|rest| Self::may_share(rest, shape)),
+            TraversalScope::All => rests.next().is_some(),
+            TraversalScope::Visible => rests.any(|rest| !rest.iter().any(Self::is_hidden)),
+            TraversalScope::Shape(shape) => rests.any(|rest| Self::may_overlap(rest, shape)),
         }
     }
 
     /// Whether a rule's pattern and a shell pattern may name the same path.
-    fn may_share(rule: &[Self], shape: Shape<'_>) -> bool {
+    fn may_overlap(rule: &[Self], shape: RelativeShellPattern<'_>) -> bool {
         // meets[i][j]: what is left of the rule from `i` and of the shell pattern from `j` may name the same.
         // Where the rule ends first, it fits a directory on the way; where the shell pattern does, only what lies
         // below could still be meant.
@@ -249,7 +249,7 @@ impl Segment {
             }
             (Self::Glob(own), Self::Literal(other)) => own.matches(other),
             (Self::Glob(own), Self::Glob(other)) => {
-                (!own.starts_with_dot() || other.starts_with_dot()) && own.may_share(other)
+                (!own.starts_with_dot() || other.starts_with_dot()) && own.may_overlap(other)
             }
         }
     }
@@ -258,45 +258,47 @@ impl Segment {
 impl NameGlob {
     /// What follows the last dot, if the pattern is `*` and literal text with a dot in it.
     pub(crate) fn extension(&self) -> Option<String> {
-        let (Token::Any, rest) = self.0.split_first()? else { return None };
-        let text: Option<String> = rest.iter().map(Token::char).collect();
+        let (GlobToken::Any, rest) = self.0.split_first()? else { return None };
+        let text: Option<String> = rest.iter().map(GlobToken::char).collect();
         text?.rsplit_once('.').map(|(_, extension)| extension.to_owned())
     }
 
     /// The letter that every name it matches starts with.
-    pub(crate) fn first(&self) -> Option<char> {
-        self.0.first().and_then(Token::char)
+    pub(crate) fn first_char(&self) -> Option<char> {
+        self.0.first().and_then(GlobToken::char)
     }
 
     fn starts_with_dot(&self) -> bool {
-        self.0.first() == Some(&Token::Char('.'))
+        self.0.first() == Some(&GlobToken::Char('.'))
     }
 
     fn matches(&self, name: &str) -> bool {
-        let mut at = self.open(1);
+        let mut at = self.epsilon_closure(1);
         for c in name.chars() {
             let mut next = 0u128;
             for (place, token) in self.0.iter().enumerate().filter(|(place, _)| at >> place & 1 == 1) {
                 match token {
-                    Token::Any => next |= 1 << place,
-                    Token::Char(_) | Token::One | Token::Class { .. } if token.takes(c) => {
+                    GlobToken::Any => next |= 1 << place,
+                    GlobToken::Char(_) | GlobToken::One | GlobToken::Class { .. }
+                        if token.matches_char(c) =>
+                    {
                         next |= 1 << (place + 1);
                     }
-                    Token::Char(_) | Token::One | Token::Class { .. } => {}
+                    GlobToken::Char(_) | GlobToken::One | GlobToken::Class { .. } => {}
                 }
             }
             if next == 0 {
                 return false;
             }
-            at = self.open(next);
+            at = self.epsilon_closure(next);
         }
         at >> self.0.len() & 1 == 1
     }
 
     /// `*` may take nothing.
-    fn open(&self, mut at: u128) -> u128 {
+    fn epsilon_closure(&self, mut at: u128) -> u128 {
         for (place, token) in self.0.iter().enumerate() {
-            if *token == Token::Any && at >> place & 1 == 1 {
+            if *token == GlobToken::Any && at >> place & 1 == 1 {
                 at |= 1 << (place + 1);
             }
         }
@@ -304,8 +306,8 @@ impl NameGlob {
     }
 
     /// Whether some name fits both patterns.
-    fn may_share(&self, other: &Self) -> bool {
-        let rest_is_stars = |tokens: &[Token]| tokens.iter().all(|token| *token == Token::Any);
+    fn may_overlap(&self, other: &Self) -> bool {
+        let rest_is_stars = |tokens: &[GlobToken]| tokens.iter().all(|token| *token == GlobToken::Any);
         let mut after: Vec<bool> =
             (0..=other.0.len()).map(|at| other.0.get(at..).is_none_or(rest_is_stars)).collect();
         for (place, own) in self.0.iter().enumerate().rev() {
@@ -313,10 +315,10 @@ impl NameGlob {
             for (at, token) in other.0.iter().enumerate().rev() {
                 let here = |row: &[bool], at: usize| row.get(at).copied().unwrap_or(false);
                 let meets = match (own, token) {
-                    (Token::Any, _) | (_, Token::Any) => {
+                    (GlobToken::Any, _) | (_, GlobToken::Any) => {
                         here(&after, at) || here(&row, at + 1) || here(&after, at + 1)
                     }
-                    (own, token) => own.may_share(token) && here(&after, at + 1),
+                    (own, token) => own.may_overlap(token) && here(&after, at + 1),
                 };
                 if let Some(place) = row.get_mut(at) {
                     *place = meets;

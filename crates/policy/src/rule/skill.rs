@@ -1,18 +1,18 @@
 //! `Skill(name)` and `Skill(name *)`: which skills may be loaded, and with which arguments.
 
 use super::bash::{CommandIndex, CommandPattern};
-use super::grammar::Malformed;
+use super::grammar::RuleSyntaxError;
 
 /// A skill by name, or by name and any arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SkillPattern(CommandPattern);
 
 impl SkillPattern {
-    pub(crate) fn parse(content: &str) -> Result<Self, Malformed> {
+    pub(crate) fn parse(content: &str) -> Result<Self, RuleSyntaxError> {
         match content.strip_suffix(" *") {
             Some(name) if !name.contains('*') => Ok(Self(CommandPattern::Prefix(name.trim().to_owned()))),
             None if !content.contains('*') => Ok(Self(CommandPattern::Exact(content.trim().to_owned()))),
-            Some(_) | None => Err(Malformed::new(
+            Some(_) | None => Err(RuleSyntaxError::new(
                 "`*` can only stand at the end of a skill rule, after a blank",
                 "write `Skill(name)` or `Skill(name *)`",
             )),

@@ -1,13 +1,13 @@
 //! `Tool` and `Tool*`: rules on the name of a tool.
 
-use super::grammar::Malformed;
-use crate::raw::Action;
-use crate::wild::Wild;
+use super::grammar::RuleSyntaxError;
+use crate::raw::RuleAction;
+use crate::wildcard::WildcardPattern;
 use std::collections::HashMap;
 use toolgate_proto::ToolIdentity;
 
 /// Older names that settings still use.
-const ALIASES: [(&str, &str); 8] = [
+const TOOL_ALIASES: [(&str, &str); 8] = [
     ("Task", "Agent"),
     ("KillShell", "TaskStop"),
     ("KillBash", "TaskStop"),
@@ -19,13 +19,13 @@ const ALIASES: [(&str, &str); 8] = [
 ];
 
 /// The name that an alias stands for.
-pub(crate) fn canonical(name: &str) -> &str {
-    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
+pub(crate) fn canonical_name(name: &str) -> &str {
+    TOOL_ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
 }
 
 /// The family whose content grammar a name uses: the plain toolset's names read like the others.
 pub(crate) fn family(name: &str) -> &str {
-    match canonical(name) {
+    match canonical_name(name) {
         "shell" | "run_shell_command" | "Monitor" => "Bash",
         "read_file" | "read_many_files" => "Read",
         "edit_file" | "replace" => "Edit",
@@ -45,17 +45,17 @@ pub(crate) enum ToolPattern {
     /// One name.
     Name(String),
     /// A name with `*`; it must fit the whole name.
-    Glob(Wild),
+    Glob(WildcardPattern),
 }
 
 impl ToolPattern {
-    pub(crate) fn parse(name: &str, action: Action) -> Result<Self, Malformed> {
+    pub(crate) fn parse(name: &str, action: RuleAction) -> Result<Self, RuleSyntaxError> {
         if !name.contains('*') {
-            return Ok(Self::Name(canonical(name).to_owned()));
+            return Ok(Self::Name(canonical_name(name).to_owned()));
         }
         match action {
-            Action::Ask | Action::Deny => Ok(Self::Glob(Wild::new(name))),
-            Action::Allow => Err(Malformed::new(
+            RuleAction::Ask | RuleAction::Deny => Ok(Self::Glob(WildcardPattern::new(name))),
+            RuleAction::Allow => Err(RuleSyntaxError::new(
                 "an allow rule cannot have `*` in the name of a tool",
                 "name the tool, or write `mcp__server__*`",
             )),
@@ -67,7 +67,7 @@ impl ToolPattern {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToolIndex {
     names: HashMap<String, u32>,
-    globs: Vec<(u32, Wild)>,
+    globs: Vec<(u32, WildcardPattern)>,
 }
 
 impl ToolIndex {
@@ -91,7 +91,7 @@ impl ToolIndex {
 
     /// The first rule for this name.
     pub(crate) fn find_name(&self, name: &str) -> Option<u32> {
-        let named = self.names.get(canonical(name)).or_else(|| self.names.get(name)).copied();
+        let named = self.names.get(canonical_name(name)).or_else(|| self.names.get(name)).copied();
         let globs = self.globs.iter().filter(|(_, wild)| wild.matches(name)).map(|(id, _)| *id);
         named.into_iter().chain(globs).min()
     }

@@ -1,22 +1,22 @@
 //! The answer of the analysis: parts, dangers, doubt.
 
-use super::part::base_name;
+use super::command_part::base_name;
 use serde::{Deserialize, Serialize};
-use toolgate_proto::{AbsPath, Effect, Severity};
+use toolgate_proto::{AbsPath, Effect, RiskLevel};
 
 /// What a command line would do, as far as it can be known.
 ///
 /// How to judge one:
-/// - a deny or ask rule matches the line if it matches any of [`Part::deny_texts`] of any part, or any effect;
-/// - while [`Analysis::doubt`] stands, only an exact rule for the whole text can allow the line;
-/// - otherwise the line is allowed if *every* part is: by a rule that matches its [`Part::allow_text`]
-///   (a wildcard rule only if the part is [`Part::plain`]), by [`Part::read_only`], or because the mode frees its
-///   [`Part::file_edit`]; and if every effect that the rule or mode does not speak for is allowed by itself;
-/// - a danger with [`Standing::Binding`] is asked about (or denied) whatever rules and modes say.
+/// - a deny or ask rule matches the line if it matches any of [`CommandPart::deny_texts`] of any part, or any effect;
+/// - while [`CommandAnalysis::record_doubt`] stands, only an exact rule for the whole text can allow the line;
+/// - otherwise the line is allowed if *every* part is: by a rule that matches its [`CommandPart::allow_text`]
+///   (a wildcard rule only if the part is [`CommandPart::plain_syntax`]), by [`CommandPart::read_only`], or because the mode frees its
+///   [`CommandPart::file_edit`]; and if every effect that the rule or mode does not speak for is allowed by itself;
+/// - a danger with [`DangerStanding::RequestStateBinding`] is asked about (or denied) whatever rules and modes say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Analysis {
+pub struct CommandAnalysis {
     /// Every simple command, in the order in which the text has them; the payload of a wrapper follows its wrapper.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CommandPart>,
     /// What a person should be warned of.
     pub dangers: Vec<CommandDanger>,
     /// Why the line as a whole is not understood. The parts found nevertheless count for deny and ask rules.
@@ -27,11 +27,11 @@ pub struct Analysis {
     pub plain_syntax: bool,
 }
 
-impl Analysis {
+impl CommandAnalysis {
     /// Every program that bash may execute for this line, as spelled and without repetition: wrappers, what they
     /// run, and the programs that known scripts start in turn. Builtins that the shell itself runs are left out.
     ///
-    /// Complete only where [`Analysis::doubt`] is `None` and every part has a known [`Part::program`].
+    /// Complete only where [`CommandAnalysis::record_doubt`] is `None` and every part has a known [`CommandPart::program`].
     pub fn programs(&self) -> Vec<String> {
         let mut programs: Vec<String> = Vec::new();
         for name in self.parts.iter().flat_map(|part| &part.executes) {
@@ -45,7 +45,7 @@ impl Analysis {
 
 /// One simple command of a command line, or a redirect or assignment that stands alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Part {
+pub struct CommandPart {
     /// As written, blanks normalised: for display, and for exact rules.
     pub text: String,
     /// What allow rules are matched against: transparent wrappers and harmless assignments removed, quotes round
@@ -62,26 +62,26 @@ pub struct Part {
     /// What a wrapper runs that is not transparent is a part of its own.
     #[serde(default)]
     pub executes: Vec<String>,
-    /// The words of [`Part::allow_text`]: program first, transparent wrappers, assignments and redirects left out.
-    pub argv: Vec<Word>,
+    /// The words of [`CommandPart::allow_text`]: program first, transparent wrappers, assignments and redirects left out.
+    pub argv: Vec<CommandWord>,
     /// What it would read, write or fetch, as far as its words tell. Redirects are always here.
     pub effects: Vec<InferredEffect>,
     /// The command itself cannot write, run other programs, reach the network or change shell state.
-    /// Says nothing about redirects: a write or fetch in [`Part::effects`] is judged apart, and so is whether the
+    /// Says nothing about redirects: a write or fetch in [`CommandPart::path_effects`] is judged apart, and so is whether the
     /// paths it reads may be read.
     pub read_only: bool,
     /// `false`: a wildcard allow rule does not cover this use of the program (`find -exec`, `git -c`, …);
     /// an exact rule still does.
     pub plain: bool,
     /// One of the file-changing commands that mode `acceptEdits` frees inside the workspace; all that it
-    /// changes is in [`Part::effects`].
+    /// changes is in [`CommandPart::path_effects`].
     pub file_edit: bool,
-    /// The command may touch paths or hosts that are not in [`Part::effects`].
+    /// The command may touch paths or hosts that are not in [`CommandPart::path_effects`].
     pub unknown_effects: bool,
     /// It only reads, but which files is decided when it runs: by the value of a variable, the output of a command,
     /// or the words that `xargs` and `find -exec` add.
-    /// Then [`Part::read_only`] is true and [`Part::unknown_effects`] false, and no allow rule covers it
-    /// ([`Part::allow_text`] is `None`) unless its words are all known (`pip list` reads what is installed).
+    /// Then [`CommandPart::read_only`] is true and [`CommandPart::unknown_effects`] false, and no allow rule covers it
+    /// ([`CommandPart::allow_text`] is `None`) unless its words are all known (`pip list` reads what is installed).
     /// It may pass unasked only where the kernel limits what is read, written, run and sent to what was judged.
     /// An unknown word can also be an option; the flag is set only for programs none of whose options writes, runs
     /// a program, loads code or reaches the network, and for words that cannot be options.
@@ -89,7 +89,7 @@ pub struct Part {
     /// Files that choose which program runs behind a name (`rust-toolchain.toml`, `.python-version`).
     /// Read-only holds only while none of them exists.
     pub chosen_by: Vec<AbsPath>,
-    /// Programs that this one starts as a matter of course (`man` starts `groff`); they are in [`Part::executes`] too.
+    /// Programs that this one starts as a matter of course (`man` starts `groff`); they are in [`CommandPart::executes`] too.
     pub helpers: Vec<String>,
     /// Places of the system, and of the user's settings, that it looks at by itself (`dpkg` at its database).
     /// They hold no secret, and no rule is asked about them; a sandbox has to let it read them.
@@ -102,7 +102,7 @@ pub struct Part {
     pub git_reader: bool,
 }
 
-impl Part {
+impl CommandPart {
     /// Whether git is the program, and may search the files of the worktree.
     pub fn searches_by_git(&self) -> bool {
         self.runs_git() && self.argv.iter().any(|word| word.text == "grep" || word.live.is_some())
@@ -128,17 +128,17 @@ impl Part {
 
 /// One word of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Word {
+pub struct CommandWord {
     /// The value if it is literal, the source text if it is live.
     pub text: String,
     /// What makes its value unknown before it runs; `None` for a literal word.
-    pub live: Option<Live>,
+    pub live: Option<ShellExpansionKind>,
 }
 
 /// Why the value of a word is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Live {
+pub enum ShellExpansionKind {
     /// A number or name that bash itself makes up and that holds no secret (`$?`, `$#`, `$PWD`).
     Harmless,
     /// Names of files that exist (`*.rs`): it depends on the directory, and may be several words.
@@ -159,7 +159,7 @@ pub struct InferredEffect {
     /// A read, write or fetch. For a glob: the directory that the literal part of the pattern names.
     pub effect: Effect,
     /// Where it was seen.
-    pub origin: Origin,
+    pub origin: EffectOrigin,
     /// The absolute shell pattern, if the effect is on whatever matches it.
     /// As in bash, a leading dot is matched only by a dot that is spelled out.
     pub glob: Option<String>,
@@ -170,7 +170,7 @@ pub struct InferredEffect {
 /// Where an effect was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum EffectOrigin {
     /// A redirect: a read or write of its own, which no rule for the command covers.
     Redirect,
     /// An argument of the command.
@@ -185,11 +185,11 @@ pub struct CommandDanger {
     /// Which kind.
     pub kind: DangerKind,
     /// How bad.
-    pub severity: Severity,
+    pub severity: RiskLevel,
     /// What it calls for.
-    pub phase: Phase,
+    pub phase: DangerResponse,
     /// Whether rules and modes can lift it.
-    pub standing: Standing,
+    pub standing: DangerStanding,
     /// In words, with the text concerned.
     pub text: String,
 }
@@ -197,7 +197,7 @@ pub struct CommandDanger {
 /// What a danger calls for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Phase {
+pub enum DangerResponse {
     /// A person decides.
     Ask,
     /// It is refused.
@@ -207,7 +207,7 @@ pub enum Phase {
 /// Whether rules and modes can lift a danger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum DangerStanding {
     /// Shown in a prompt that happens anyway; by itself it stops nothing.
     Advisory,
     /// No mode and no allow rule lifts it.

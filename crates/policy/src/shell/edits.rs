@@ -1,39 +1,39 @@
 //! Programs that change files, and which files their words name.
 
-use super::expand::Arg;
+use super::expand::ShellArg;
 use super::grammars;
-use toolgate_proto::{Scope, WriteKind};
+use toolgate_proto::{PathScope, WriteKind};
 
 /// What a file-changing command does.
 #[derive(Debug, Default)]
-pub(super) struct Edit {
-    pub(super) reads: Vec<(Arg, Scope)>,
-    pub(super) writes: Vec<Target>,
+pub(super) struct CommandEdits {
+    pub(super) reads: Vec<(ShellArg, PathScope)>,
+    pub(super) writes: Vec<CommandEditTarget>,
     /// All that it changes is in `writes`.
     pub(super) complete: bool,
     /// One of the commands that mode `acceptEdits` frees.
-    pub(super) everyday: bool,
+    pub(super) accept_edits_command: bool,
     /// What is removed for good.
-    pub(super) removed: Vec<Arg>,
+    pub(super) removed: Vec<ShellArg>,
 }
 
 /// A file that is changed.
 #[derive(Debug)]
-pub(super) struct Target {
-    pub(super) file: Arg,
+pub(super) struct CommandEditTarget {
+    pub(super) file: ShellArg,
     pub(super) kind: WriteKind,
     /// What is put into it if it is a directory.
     pub(super) entries: Vec<String>,
 }
 
 /// Options and operands, told apart.
-struct Words<'a> {
-    operands: Vec<&'a Arg>,
+struct CommandEditArgs<'a> {
+    operands: Vec<&'a ShellArg>,
     flags: String,
     /// Long options, without their values.
     long: Vec<&'a str>,
     /// The value of `-t` or `--target-directory`.
-    into: Option<Arg>,
+    target_directory: Option<ShellArg>,
     complete: bool,
 }
 
@@ -109,9 +109,14 @@ fn abbreviates(name: &str, full: &str) -> bool {
     name.len() > 2 && full.starts_with(name)
 }
 
-fn split<'a>(args: &'a [Arg], valued: &str) -> Words<'a> {
-    let mut words =
-        Words { operands: Vec::new(), flags: String::new(), long: Vec::new(), into: None, complete: true };
+fn split_options<'a>(args: &'a [ShellArg], valued: &str) -> CommandEditArgs<'a> {
+    let mut words = CommandEditArgs {
+        operands: Vec::new(),
+        flags: String::new(),
+        long: Vec::new(),
+        target_directory: None,
+        complete: true,
+    };
     let mut options = true;
     let mut rest = args.iter();
     while let Some(arg) = rest.next() {
@@ -127,7 +132,7 @@ fn split<'a>(args: &'a [Arg], valued: &str) -> Words<'a> {
             };
             words.long.push(name);
             if abbreviates(name, "--target-directory") {
-                words.into = attached.map(Arg::literal).or_else(|| rest.next().cloned());
+                words.target_directory = attached.map(ShellArg::literal).or_else(|| rest.next().cloned());
             } else if LONG_VALUED.iter().any(|full| abbreviates(name, full)) {
                 if attached.is_none() {
                     rest.next();
@@ -142,10 +147,13 @@ fn split<'a>(args: &'a [Arg], valued: &str) -> Words<'a> {
                 words.flags.push(flag);
                 if valued.contains(flag) {
                     let attached: String = cluster.collect();
-                    let value =
-                        if attached.is_empty() { rest.next().cloned() } else { Some(Arg::literal(attached)) };
+                    let value = if attached.is_empty() {
+                        rest.next().cloned()
+                    } else {
+                        Some(ShellArg::literal(attached))
+                    };
                     if flag == 't' {
-                        words.into = value;
+                        words.target_directory = value;
                     }
                     break;
                 }
@@ -155,54 +163,54 @@ fn split<'a>(args: &'a [Arg], valued: &str) -> Words<'a> {
     words
 }
 
-fn target(file: &Arg, kind: WriteKind) -> Target {
-    Target { file: file.clone(), kind, entries: Vec::new() }
+fn edit_target(file: &ShellArg, kind: WriteKind) -> CommandEditTarget {
+    CommandEditTarget { file: file.clone(), kind, entries: Vec::new() }
 }
 
 /// What the words of a file-changing program come to; `None` if it is none.
-pub(super) fn edit(program: &str, args: &[Arg]) -> Option<Edit> {
+pub(super) fn parse_edits(program: &str, args: &[ShellArg]) -> Option<CommandEdits> {
     Some(match program {
         "rm" | "rmdir" | "unlink" | "shred" => {
-            let words = split(args, "");
+            let words = split_options(args, "");
             let deep = words.flags.contains(['r', 'R'])
                 || words.long.iter().any(|option| abbreviates(option, "--recursive"));
             let kind = if deep { WriteKind::Tree } else { WriteKind::Delete };
-            Edit {
-                writes: words.operands.iter().map(|file| target(file, kind)).collect(),
+            CommandEdits {
+                writes: words.operands.iter().map(|file| edit_target(file, kind)).collect(),
                 complete: words.complete,
-                everyday: matches!(program, "rm" | "rmdir"),
+                accept_edits_command: matches!(program, "rm" | "rmdir"),
                 removed: words.operands.into_iter().cloned().collect(),
-                ..Edit::default()
+                ..CommandEdits::default()
             }
         }
         "mkdir" | "touch" => {
-            let words = split(args, if program == "mkdir" { "m" } else { "drt" });
+            let words = split_options(args, if program == "mkdir" { "m" } else { "drt" });
             // `touch -t` takes a time, not a directory.
-            Edit {
-                writes: words.operands.iter().map(|file| target(file, WriteKind::Put)).collect(),
+            CommandEdits {
+                writes: words.operands.iter().map(|file| edit_target(file, WriteKind::Put)).collect(),
                 complete: words.complete,
-                everyday: true,
-                ..Edit::default()
+                accept_edits_command: true,
+                ..CommandEdits::default()
             }
         }
-        "cp" | "mv" | "ln" | "install" | "link" => copy(program, args),
+        "cp" | "mv" | "ln" | "install" | "link" => parse_copy(program, args),
         "tee" => {
-            let words = split(args, "");
-            Edit {
-                writes: words.operands.iter().map(|file| target(file, WriteKind::Put)).collect(),
+            let words = split_options(args, "");
+            CommandEdits {
+                writes: words.operands.iter().map(|file| edit_target(file, WriteKind::Put)).collect(),
                 complete: words.complete,
-                ..Edit::default()
+                ..CommandEdits::default()
             }
         }
         "truncate" | "fallocate" | "mkfifo" | "mknod" => {
-            let words = split(args, "sroml");
-            Edit {
-                writes: words.operands.iter().map(|file| target(file, WriteKind::Put)).collect(),
-                ..Edit::default()
+            let words = split_options(args, "sroml");
+            CommandEdits {
+                writes: words.operands.iter().map(|file| edit_target(file, WriteKind::Put)).collect(),
+                ..CommandEdits::default()
             }
         }
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" => {
-            let words = split(args, "");
+            let words = split_options(args, "");
             let kind = if words.flags.contains('R')
                 || words.long.iter().any(|option| abbreviates(option, "--recursive"))
             {
@@ -210,31 +218,33 @@ pub(super) fn edit(program: &str, args: &[Arg]) -> Option<Edit> {
             } else {
                 WriteKind::Edit
             };
-            Edit {
-                writes: words.operands.iter().skip(1).map(|file| target(file, kind)).collect(),
+            CommandEdits {
+                writes: words.operands.iter().skip(1).map(|file| edit_target(file, kind)).collect(),
                 complete: words.complete,
-                ..Edit::default()
+                ..CommandEdits::default()
             }
         }
         "dd" => {
             let value = |name: &str| {
-                args.iter().filter_map(|arg| arg.text.strip_prefix(name)).map(Arg::literal).next()
+                args.iter().filter_map(|arg| arg.text.strip_prefix(name)).map(ShellArg::literal).next()
             };
-            Edit {
-                reads: value("if=").map(|file| (file, Scope::Entry)).into_iter().collect(),
-                writes: value("of=").map(|file| target(&file, WriteKind::Put)).into_iter().collect(),
-                ..Edit::default()
+            CommandEdits {
+                reads: value("if=").map(|file| (file, PathScope::Entry)).into_iter().collect(),
+                writes: value("of=").map(|file| edit_target(&file, WriteKind::Put)).into_iter().collect(),
+                ..CommandEdits::default()
             }
         }
         "sed" | "gsed" => {
             let written = grammars::sed_in_place(args)?;
             let used = grammars::judge("sed", args)?;
-            let files = written.files.iter().map(|file| target(file, WriteKind::Edit));
-            Edit {
-                writes: files.chain(written.beside.iter().map(|file| target(file, WriteKind::Put))).collect(),
+            let files = written.files.iter().map(|file| edit_target(file, WriteKind::Edit));
+            CommandEdits {
+                writes: files
+                    .chain(written.beside.iter().map(|file| edit_target(file, WriteKind::Put)))
+                    .collect(),
                 complete: !used.hazard && written.complete,
-                everyday: !used.hazard && written.complete,
-                ..Edit::default()
+                accept_edits_command: !used.hazard && written.complete,
+                ..CommandEdits::default()
             }
         }
         "sort" | "uniq" | "iconv" | "shuf" | "tree" | "xxd" | "curl" | "wget" => {
@@ -244,14 +254,14 @@ pub(super) fn edit(program: &str, args: &[Arg]) -> Option<Edit> {
     })
 }
 
-fn copy(program: &str, args: &[Arg]) -> Edit {
-    let words = split(args, if program == "install" { "tSgmo" } else { "tS" });
+fn parse_copy(program: &str, args: &[ShellArg]) -> CommandEdits {
+    let words = split_options(args, if program == "install" { "tSgmo" } else { "tS" });
     let deep = words.flags.contains(['r', 'R', 'a'])
         || words
             .long
             .iter()
             .any(|option| abbreviates(option, "--recursive") || abbreviates(option, "--archive"));
-    let (sources, into) = match (&words.into, words.operands.split_last()) {
+    let (sources, into) = match (&words.target_directory, words.operands.split_last()) {
         (Some(into), _) => (words.operands.clone(), Some(into.clone())),
         (None, Some((last, sources))) if !sources.is_empty() => (sources.to_vec(), Some((*last).clone())),
         // `ln -s target` makes a link here.
@@ -263,9 +273,9 @@ fn copy(program: &str, args: &[Arg]) -> Edit {
         .filter(|name| !name.is_empty())
         .collect();
     let kind = if deep || program == "mv" { WriteKind::Tree } else { WriteKind::Put };
-    let mut writes: Vec<Target> = into
+    let mut writes: Vec<CommandEditTarget> = into
         .into_iter()
-        .map(|file| Target {
+        .map(|file| CommandEditTarget {
             file,
             kind: if program == "mv" { WriteKind::Put } else { kind },
             entries: Vec::clone(&entries),
@@ -273,17 +283,25 @@ fn copy(program: &str, args: &[Arg]) -> Edit {
         .collect();
     let mut reads = Vec::new();
     match program {
-        "mv" => writes.extend(sources.iter().map(|source| target(source, WriteKind::Tree))),
+        "mv" => writes.extend(sources.iter().map(|source| edit_target(source, WriteKind::Tree))),
         _ => reads.extend(
-            sources.iter().map(|source| ((*source).clone(), if deep { Scope::Tree } else { Scope::Entry })),
+            sources
+                .iter()
+                .map(|source| ((*source).clone(), if deep { PathScope::Tree } else { PathScope::Entry })),
         ),
     }
     let complete = words.complete && !writes.is_empty();
-    Edit { reads, writes, complete, everyday: matches!(program, "cp" | "mv"), removed: Vec::new() }
+    CommandEdits {
+        reads,
+        writes,
+        complete,
+        accept_edits_command: matches!(program, "cp" | "mv"),
+        removed: Vec::new(),
+    }
 }
 
 /// Readers that write when told to.
-fn parse_output_options(program: &str, args: &[Arg]) -> Option<Edit> {
+fn parse_output_options(program: &str, args: &[ShellArg]) -> Option<CommandEdits> {
     let mut writes = Vec::new();
     let mut words = args.iter();
     while let Some(arg) = words.next() {
@@ -293,13 +311,13 @@ fn parse_output_options(program: &str, args: &[Arg]) -> Option<Edit> {
             .filter(|(name, _)| abbreviates(name, "--output") || abbreviates(name, "--output-document"))
         {
             if name.len() > 3 {
-                writes.push(target(&Arg::literal(file), WriteKind::Put));
+                writes.push(edit_target(&ShellArg::literal(file), WriteKind::Put));
             }
         } else if (text.len() > 3
             && (abbreviates(text, "--output") || abbreviates(text, "--output-document")))
             || matches!(text, "-o" | "-O" | "-P") && !(program == "curl" && text == "-O")
         {
-            writes.extend(words.next().map(|file| target(file, WriteKind::Put)));
+            writes.extend(words.next().map(|file| edit_target(file, WriteKind::Put)));
         } else if !text.starts_with("--")
             && let Some(cluster) = text.strip_prefix('-')
             && let Some((_, file)) =
@@ -307,15 +325,15 @@ fn parse_output_options(program: &str, args: &[Arg]) -> Option<Edit> {
         {
             // `-uo x`, `-ox`.
             if file.is_empty() {
-                writes.extend(words.next().map(|file| target(file, WriteKind::Put)));
+                writes.extend(words.next().map(|file| edit_target(file, WriteKind::Put)));
             } else {
-                writes.push(target(&Arg::literal(file), WriteKind::Put));
+                writes.push(edit_target(&ShellArg::literal(file), WriteKind::Put));
             }
         }
     }
     if matches!(program, "uniq" | "xxd") {
-        let operands: Vec<&Arg> = args.iter().filter(|arg| !arg.text.starts_with('-')).collect();
-        writes.extend(operands.get(1).map(|file| target(file, WriteKind::Put)));
+        let operands: Vec<&ShellArg> = args.iter().filter(|arg| !arg.text.starts_with('-')).collect();
+        writes.extend(operands.get(1).map(|file| edit_target(file, WriteKind::Put)));
     }
-    (!writes.is_empty()).then(|| Edit { writes, ..Edit::default() })
+    (!writes.is_empty()).then(|| CommandEdits { writes, ..CommandEdits::default() })
 }

@@ -1,21 +1,21 @@
 //! From words as written to arguments as the program would get them, as far as that is certain.
 
-use super::analysis::{Live, Word as Shown};
-use super::syntax::{Form, Piece, Word};
+use super::analysis::{CommandWord as Shown, ShellExpansionKind};
+use super::syntax::{ParameterExpansionForm, ShellWord, WordPiece};
 
 /// One argument after brace expansion and removal of quotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Arg {
+pub(super) struct ShellArg {
     /// The value if it is known, the source text if not.
     pub(super) text: String,
     /// What makes the value unknown.
-    pub(super) live: Option<Live>,
+    pub(super) live: Option<ShellExpansionKind>,
     /// Begins with a tilde that stands for a home directory.
     pub(super) tilde: bool,
     /// Live and unquoted: it may become several words, or none.
     pub(super) splits: bool,
     /// Its first character is known, so that a live word cannot turn out to be an option.
-    pub(super) starts: bool,
+    pub(super) first_char_known: bool,
     /// The variables in it; an empty name stands for an expansion that looks at more than one.
     pub(super) variables: Vec<String>,
     /// An expansion in it sets a variable or expands a value once more (`${x:=y}`, `${x@P}`, `${!x}`).
@@ -29,13 +29,13 @@ pub(super) struct Arg {
     /// Live, but every word that it becomes begins with a character that no option begins with.
     pub(super) never_option: bool,
     /// All values that it can have, each one word, if the line itself tells.
-    pub(super) one_of: Vec<Arg>,
+    pub(super) one_of: Vec<ShellArg>,
 }
 
-impl Arg {
+impl ShellArg {
     /// A literal argument.
     pub(super) fn literal(text: impl Into<String>) -> Self {
-        Self { text: text.into(), starts: true, ..Self::default() }
+        Self { text: text.into(), first_char_known: true, ..Self::default() }
     }
 
     /// The value, if it is known for certain.
@@ -53,10 +53,14 @@ impl Arg {
         match self.live {
             None => self.text.starts_with('-') && self.text.len() > 1,
             Some(_) if self.never_option => false,
-            Some(Live::Harmless) => false,
-            Some(Live::Glob | Live::Tilde | Live::Arithmetic | Live::Parameter | Live::Substitution) => {
-                !self.starts || self.splits || self.emptied.starts_with('-')
-            }
+            Some(ShellExpansionKind::Harmless) => false,
+            Some(
+                ShellExpansionKind::Glob
+                | ShellExpansionKind::Tilde
+                | ShellExpansionKind::Arithmetic
+                | ShellExpansionKind::Parameter
+                | ShellExpansionKind::Substitution,
+            ) => !self.first_char_known || self.splits || self.emptied.starts_with('-'),
         }
     }
 
@@ -74,16 +78,16 @@ impl Arg {
         format!("'{}'", self.text.replace('\'', "'\\''"))
     }
 
-    pub(super) fn shown(&self) -> Shown {
+    pub(super) fn to_command_word(&self) -> Shown {
         Shown { text: self.text.clone(), live: self.live }
     }
 }
 
 /// A character with its quoting, or an expansion.
 #[derive(Debug, Clone, Copy)]
-enum Atom<'a> {
+enum WordAtom<'a> {
     Char(char, bool),
-    Live(&'a Piece),
+    Live(&'a WordPiece),
 }
 
 /// How many characters brace expansion may look at and make.
@@ -92,18 +96,18 @@ const MAX_BRACE_DEPTH: usize = 12;
 const MAX_SEQUENCE_LENGTH: u64 = 256;
 
 /// Expands the braces of a word and removes its quotes. `None`: too much to expand.
-pub(super) fn expand(word: &Word, out: &mut Vec<Arg>) -> Option<()> {
+pub(super) fn expand(word: &ShellWord, out: &mut Vec<ShellArg>) -> Option<()> {
     let has_braces = word
         .pieces
         .iter()
-        .any(|piece| matches!(piece, Piece::Literal { text, quoted: false } if text.contains('{')));
+        .any(|piece| matches!(piece, WordPiece::Literal { text, quoted: false } if text.contains('{')));
     if !has_braces {
-        out.push(single(&word.pieces, &word.source));
+        out.push(expand_single(&word.pieces, &word.source));
         return Some(());
     }
-    let atoms: Vec<Atom<'_>> = atoms(&word.pieces).collect();
+    let atoms: Vec<WordAtom<'_>> = word_atoms(&word.pieces).collect();
     let mut budget = MAX_BRACE_CHARS;
-    let words = braces(&atoms, &mut budget, 0)?;
+    let words = expand_braces(&atoms, &mut budget, 0)?;
     let expanded = words.len() > 1;
     for atoms in words {
         // An alternative that is empty and unquoted is no word at all.
@@ -116,38 +120,38 @@ pub(super) fn expand(word: &Word, out: &mut Vec<Arg>) -> Option<()> {
 }
 
 /// The value of a word that is not subject to brace expansion (an assignment, a redirect target, a here-string).
-pub(super) fn single(pieces: &[Piece], source: &str) -> Arg {
-    if let [Piece::Literal { text, quoted: false }] = pieces
+pub(super) fn expand_single(pieces: &[WordPiece], source: &str) -> ShellArg {
+    if let [WordPiece::Literal { text, quoted: false }] = pieces
         && !text.contains(['*', '?', '[', '~'])
     {
-        return Arg::literal(text.clone());
+        return ShellArg::literal(text.clone());
     }
-    let atoms: Vec<Atom<'_>> = atoms(pieces).collect();
+    let atoms: Vec<WordAtom<'_>> = word_atoms(pieces).collect();
     from_atoms(&atoms, Some(source))
 }
 
-fn atoms(pieces: &[Piece]) -> impl Iterator<Item = Atom<'_>> {
+fn word_atoms(pieces: &[WordPiece]) -> impl Iterator<Item = WordAtom<'_>> {
     pieces.iter().flat_map(|piece| {
         let (text, quoted, live) = match piece {
-            Piece::Literal { text, quoted } => (text.as_str(), *quoted, None),
-            Piece::Parameter { .. }
-            | Piece::Command { .. }
-            | Piece::Process { .. }
-            | Piece::Arithmetic { .. } => ("", false, Some(Atom::Live(piece))),
+            WordPiece::Literal { text, quoted } => (text.as_str(), *quoted, None),
+            WordPiece::Parameter { .. }
+            | WordPiece::Command { .. }
+            | WordPiece::Process { .. }
+            | WordPiece::Arithmetic { .. } => ("", false, Some(WordAtom::Live(piece))),
         };
-        text.chars().map(move |character| Atom::Char(character, quoted)).chain(live)
+        text.chars().map(move |character| WordAtom::Char(character, quoted)).chain(live)
     })
 }
 
-fn from_atoms(atoms: &[Atom<'_>], source: Option<&str>) -> Arg {
-    let mut arg = Arg::default();
+fn from_atoms(atoms: &[WordAtom<'_>], source: Option<&str>) -> ShellArg {
+    let mut arg = ShellArg::default();
     let mut spelled = String::new();
     let mut pattern = String::new();
     let globs = has_glob(atoms);
     for (position, atom) in atoms.iter().enumerate() {
         match atom {
-            Atom::Char(character, quoted) => {
-                arg.starts |= position == 0 && !(globs && !quoted && "*?[".contains(*character));
+            WordAtom::Char(character, quoted) => {
+                arg.first_char_known |= position == 0 && !(globs && !quoted && "*?[".contains(*character));
                 if *quoted && "*?[]\\{}~!^-".contains(*character) {
                     pattern.push('\\');
                 }
@@ -155,21 +159,23 @@ fn from_atoms(atoms: &[Atom<'_>], source: Option<&str>) -> Arg {
                 spelled.push(*character);
                 pattern.push(*character);
             }
-            Atom::Live(piece) => {
+            WordAtom::Live(piece) => {
                 spelled.push('$');
                 add_live_piece(piece, &mut arg);
             }
         }
     }
-    if let Some(Atom::Char('~', false)) = atoms.first() {
+    if let Some(WordAtom::Char('~', false)) = atoms.first() {
         match atoms.get(1) {
-            None | Some(Atom::Char('/', _)) => arg.tilde = true,
-            Some(Atom::Char(..) | Atom::Live(_)) => raise(&mut arg, Live::Tilde),
+            None | Some(WordAtom::Char('/', _)) => arg.tilde = true,
+            Some(WordAtom::Char(..) | WordAtom::Live(_)) => {
+                raise_expansion_kind(&mut arg, ShellExpansionKind::Tilde)
+            }
         }
     }
     if globs {
         arg.pattern = arg.live.is_none().then_some(pattern);
-        raise(&mut arg, Live::Glob);
+        raise_expansion_kind(&mut arg, ShellExpansionKind::Glob);
         arg.splits = true;
     }
     arg.text = match (arg.live, source) {
@@ -180,44 +186,49 @@ fn from_atoms(atoms: &[Atom<'_>], source: Option<&str>) -> Arg {
     arg
 }
 
-fn raise(arg: &mut Arg, live: Live) {
+fn raise_expansion_kind(arg: &mut ShellArg, live: ShellExpansionKind) {
     arg.live = arg.live.max(Some(live));
 }
 
-fn add_live_piece(piece: &Piece, arg: &mut Arg) {
+fn add_live_piece(piece: &WordPiece, arg: &mut ShellArg) {
     match piece {
-        Piece::Literal { .. } => {}
-        Piece::Parameter { name, form, arithmetic, operands, quoted } => {
-            let number = matches!(name.as_str(), "?" | "#" | "$" | "!") && *form == Form::Value;
-            if number || *form == Form::Length {
-                raise(arg, Live::Harmless);
+        WordPiece::Literal { .. } => {}
+        WordPiece::Parameter { name, form, arithmetic, operands, quoted } => {
+            let number =
+                matches!(name.as_str(), "?" | "#" | "$" | "!") && *form == ParameterExpansionForm::Value;
+            if number || *form == ParameterExpansionForm::Length {
+                raise_expansion_kind(arg, ShellExpansionKind::Harmless);
             } else {
-                raise(arg, Live::Parameter);
+                raise_expansion_kind(arg, ShellExpansionKind::Parameter);
                 // `"$@"` is several words even between quotes.
-                let all = |pieces: &Vec<Piece>| matches!(pieces.as_slice(), [Piece::Literal { text, .. }] if text == "@");
+                let all = |pieces: &Vec<WordPiece>| matches!(pieces.as_slice(), [WordPiece::Literal { text, .. }] if text == "@");
                 arg.splits |= !quoted || name == "@" || arithmetic.iter().chain(operands).any(all);
             }
-            arg.evaluates |= evaluation(std::slice::from_ref(piece), &mut arg.evaluated);
-            let evaluated = matches!(form, Form::Evaluated | Form::Assigned);
+            arg.evaluates |= collect_evaluation(std::slice::from_ref(piece), &mut arg.evaluated);
+            let evaluated =
+                matches!(form, ParameterExpansionForm::Evaluated | ParameterExpansionForm::Assigned);
             arg.variables.push(if evaluated { String::new() } else { name.clone() });
             for operand in operands {
                 collect_variables(operand, &mut arg.variables);
             }
         }
-        Piece::Command { quoted, .. } => {
-            raise(arg, Live::Substitution);
+        WordPiece::Command { quoted, .. } => {
+            raise_expansion_kind(arg, ShellExpansionKind::Substitution);
             arg.splits |= !quoted;
         }
         // The name of a pipe: one word that begins with a slash, and what is read there is the output of its commands.
-        Piece::Process { .. } => {
-            raise(arg, Live::Harmless);
-            arg.starts |= arg.emptied.is_empty();
+        WordPiece::Process { .. } => {
+            raise_expansion_kind(arg, ShellExpansionKind::Harmless);
+            arg.first_char_known |= arg.emptied.is_empty();
         }
-        Piece::Arithmetic { .. } => {
+        WordPiece::Arithmetic { .. } => {
             let before = arg.evaluated.len();
-            arg.evaluates |= evaluation(std::slice::from_ref(piece), &mut arg.evaluated);
+            arg.evaluates |= collect_evaluation(std::slice::from_ref(piece), &mut arg.evaluated);
             let names = arg.evaluated.len() > before;
-            raise(arg, if names { Live::Arithmetic } else { Live::Harmless });
+            raise_expansion_kind(
+                arg,
+                if names { ShellExpansionKind::Arithmetic } else { ShellExpansionKind::Harmless },
+            );
             // A name may hold anything.
             arg.splits |= names;
             // A number is not the name of a pipe, which has no variables.
@@ -228,18 +239,19 @@ fn add_live_piece(piece: &Piece, arg: &mut Arg) {
 }
 
 /// The variables in the operand of an expansion, which may be what it comes to.
-fn collect_variables(pieces: &[Piece], variables: &mut Vec<String>) {
+fn collect_variables(pieces: &[WordPiece], variables: &mut Vec<String>) {
     for piece in pieces {
         match piece {
-            Piece::Literal { .. } | Piece::Command { .. } | Piece::Process { .. } => {}
-            Piece::Parameter { name, form, operands, .. } => {
-                let evaluated = matches!(form, Form::Evaluated | Form::Assigned);
+            WordPiece::Literal { .. } | WordPiece::Command { .. } | WordPiece::Process { .. } => {}
+            WordPiece::Parameter { name, form, operands, .. } => {
+                let evaluated =
+                    matches!(form, ParameterExpansionForm::Evaluated | ParameterExpansionForm::Assigned);
                 variables.push(if evaluated { String::new() } else { name.clone() });
                 for operand in operands {
                     collect_variables(operand, variables);
                 }
             }
-            Piece::Arithmetic { pieces } => {
+            WordPiece::Arithmetic { pieces } => {
                 let before = variables.len();
                 collect_evaluated_names(pieces, variables);
                 if variables.len() > before {
@@ -252,26 +264,27 @@ fn collect_variables(pieces: &[Piece], variables: &mut Vec<String>) {
 
 /// Whether expanding pieces expands a value once more or sets a variable, at any depth; adds the names whose
 /// values are evaluated as arithmetic. Commands inside are not looked at: they have words of their own.
-pub(super) fn evaluation(pieces: &[Piece], names: &mut Vec<String>) -> bool {
+pub(super) fn collect_evaluation(pieces: &[WordPiece], names: &mut Vec<String>) -> bool {
     let mut evaluates = false;
     for piece in pieces {
         match piece {
-            Piece::Literal { .. } | Piece::Command { .. } | Piece::Process { .. } => {}
-            Piece::Parameter { form, arithmetic, operands, .. } => {
-                evaluates |= matches!(form, Form::Evaluated | Form::Assigned);
+            WordPiece::Literal { .. } | WordPiece::Command { .. } | WordPiece::Process { .. } => {}
+            WordPiece::Parameter { form, arithmetic, operands, .. } => {
+                evaluates |=
+                    matches!(form, ParameterExpansionForm::Evaluated | ParameterExpansionForm::Assigned);
                 for expression in arithmetic {
                     if !is_index(expression) {
                         collect_evaluated_names(expression, names);
                     }
-                    evaluates |= evaluation(expression, names);
+                    evaluates |= collect_evaluation(expression, names);
                 }
                 for operand in operands {
-                    evaluates |= evaluation(operand, names);
+                    evaluates |= collect_evaluation(operand, names);
                 }
             }
-            Piece::Arithmetic { pieces } => {
+            WordPiece::Arithmetic { pieces } => {
                 collect_evaluated_names(pieces, names);
-                evaluates |= evaluation(pieces, names);
+                evaluates |= collect_evaluation(pieces, names);
             }
         }
     }
@@ -279,14 +292,14 @@ pub(super) fn evaluation(pieces: &[Piece], names: &mut Vec<String>) -> bool {
 }
 
 /// The names whose values arithmetic evaluates in turn; an empty name stands for what cannot be told.
-pub(super) fn collect_evaluated_names(pieces: &[Piece], names: &mut Vec<String>) {
+pub(super) fn collect_evaluated_names(pieces: &[WordPiece], names: &mut Vec<String>) {
     let in_name = |character: char| character == '_' || character.is_alphanumeric();
     let begins_name = |first: char| first == '_' || first.is_alphabetic();
     // A name that goes on with an expansion is another name than the one that is written.
     let mut unfinished = false;
     for piece in pieces {
         match piece {
-            Piece::Literal { text, .. } => {
+            WordPiece::Literal { text, .. } => {
                 let words = text.split(|character: char| !in_name(character));
                 names.extend(words.filter(|word| word.starts_with(begins_name)).map(str::to_owned));
                 // An element of an array, or code that has come through a quote.
@@ -299,7 +312,12 @@ pub(super) fn collect_evaluated_names(pieces: &[Piece], names: &mut Vec<String>)
                     .is_some_and(|word| word.starts_with(begins_name));
                 continue;
             }
-            Piece::Parameter { name, form: Form::Value | Form::Changed, operands, .. } => {
+            WordPiece::Parameter {
+                name,
+                form: ParameterExpansionForm::Value | ParameterExpansionForm::Changed,
+                operands,
+                ..
+            } => {
                 if !matches!(name.as_str(), "?" | "#" | "$" | "!") {
                     names.push(name.clone());
                 }
@@ -307,11 +325,14 @@ pub(super) fn collect_evaluated_names(pieces: &[Piece], names: &mut Vec<String>)
                     collect_evaluated_names(operand, names);
                 }
             }
-            Piece::Parameter { form: Form::Length, .. } => {}
-            Piece::Parameter { form: Form::Assigned | Form::Evaluated, .. }
-            | Piece::Command { .. }
-            | Piece::Process { .. } => names.push(String::new()),
-            Piece::Arithmetic { pieces } => collect_evaluated_names(pieces, names),
+            WordPiece::Parameter { form: ParameterExpansionForm::Length, .. } => {}
+            WordPiece::Parameter {
+                form: ParameterExpansionForm::Assigned | ParameterExpansionForm::Evaluated,
+                ..
+            }
+            | WordPiece::Command { .. }
+            | WordPiece::Process { .. } => names.push(String::new()),
+            WordPiece::Arithmetic { pieces } => collect_evaluated_names(pieces, names),
         }
         if unfinished {
             names.push(String::new());
@@ -321,33 +342,39 @@ pub(super) fn collect_evaluated_names(pieces: &[Piece], names: &mut Vec<String>)
 }
 
 /// A subscript that is a number, or all elements.
-fn is_index(pieces: &[Piece]) -> bool {
-    matches!(pieces, [Piece::Literal { text, .. }] if text == "@" || text == "*" || text.bytes().all(|byte| byte.is_ascii_digit()))
+fn is_index(pieces: &[WordPiece]) -> bool {
+    matches!(pieces, [WordPiece::Literal { text, .. }] if text == "@" || text == "*" || text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn has_glob(atoms: &[Atom<'_>]) -> bool {
-    let bracket = atoms.iter().position(|atom| matches!(atom, Atom::Char('[', false)));
-    let closed = bracket
-        .is_some_and(|open| atoms.iter().skip(open + 2).any(|atom| matches!(atom, Atom::Char(']', false))));
-    closed || atoms.iter().any(|atom| matches!(atom, Atom::Char('*' | '?', false)))
+fn has_glob(atoms: &[WordAtom<'_>]) -> bool {
+    let bracket = atoms.iter().position(|atom| matches!(atom, WordAtom::Char('[', false)));
+    let closed = bracket.is_some_and(|open| {
+        atoms.iter().skip(open + 2).any(|atom| matches!(atom, WordAtom::Char(']', false)))
+    });
+    closed || atoms.iter().any(|atom| matches!(atom, WordAtom::Char('*' | '?', false)))
 }
 
 /// All words that a word with braces stands for.
-fn braces<'a>(atoms: &[Atom<'a>], budget: &mut usize, depth: usize) -> Option<Vec<Vec<Atom<'a>>>> {
+fn expand_braces<'a>(
+    atoms: &[WordAtom<'a>],
+    budget: &mut usize,
+    depth: usize,
+) -> Option<Vec<Vec<WordAtom<'a>>>> {
     if depth > MAX_BRACE_DEPTH {
         return None;
     }
-    let mut prefix: Vec<Atom<'a>> = Vec::new();
+    let mut prefix: Vec<WordAtom<'a>> = Vec::new();
     let mut rest = atoms;
     while let Some((atom, after)) = rest.split_first() {
-        if let Atom::Char('{', false) = atom
-            && let Some((alternatives, after)) = alternatives(after, budget, depth)?
+        if let WordAtom::Char('{', false) = atom
+            && let Some((alternatives, after)) = parse_brace_alternatives(after, budget, depth)?
         {
-            let tails = braces(after, budget, depth + 1)?;
+            let tails = expand_braces(after, budget, depth + 1)?;
             let mut words = Vec::new();
             for alternative in &alternatives {
                 for tail in &tails {
-                    let word: Vec<Atom<'a>> = prefix.iter().chain(alternative).chain(tail).copied().collect();
+                    let word: Vec<WordAtom<'a>> =
+                        prefix.iter().chain(alternative).chain(tail).copied().collect();
                     *budget = budget.checked_sub(word.len() + 1)?;
                     words.push(word);
                 }
@@ -360,52 +387,52 @@ fn braces<'a>(atoms: &[Atom<'a>], budget: &mut usize, depth: usize) -> Option<Ve
     Some(vec![prefix])
 }
 
-type BraceAlternatives<'s, 'a> = Option<(Vec<Vec<Atom<'a>>>, &'s [Atom<'a>])>;
+type BraceAlternatives<'s, 'a> = Option<(Vec<Vec<WordAtom<'a>>>, &'s [WordAtom<'a>])>;
 
 /// The alternatives of the brace whose inside comes next, and what follows it; `Some(None)` if it is plain text.
-fn alternatives<'s, 'a>(
-    inside: &'s [Atom<'a>],
+fn parse_brace_alternatives<'s, 'a>(
+    inside: &'s [WordAtom<'a>],
     budget: &mut usize,
     depth: usize,
 ) -> Option<BraceAlternatives<'s, 'a>> {
     let mut open = 0_usize;
-    let mut members: Vec<&'s [Atom<'a>]> = Vec::new();
+    let mut members: Vec<&'s [WordAtom<'a>]> = Vec::new();
     let mut start = 0;
     for (at, atom) in inside.iter().enumerate() {
         *budget = budget.checked_sub(1)?;
         match atom {
-            Atom::Char('{', false) => open += 1,
-            Atom::Char(',', false) if open == 0 => {
+            WordAtom::Char('{', false) => open += 1,
+            WordAtom::Char(',', false) if open == 0 => {
                 members.push(inside.get(start..at)?);
                 start = at + 1;
             }
-            Atom::Char('}', false) if open == 0 => {
+            WordAtom::Char('}', false) if open == 0 => {
                 let last = inside.get(start..at)?;
                 let after = inside.get(at + 1..)?;
                 if members.is_empty() {
-                    return Some(sequence(last)?.map(|words| (words, after)));
+                    return Some(parse_brace_sequence(last)?.map(|words| (words, after)));
                 }
                 members.push(last);
                 let mut words = Vec::new();
                 for member in members {
-                    words.extend(braces(member, budget, depth + 1)?);
+                    words.extend(expand_braces(member, budget, depth + 1)?);
                 }
                 return Some(Some((words, after)));
             }
-            Atom::Char('}', false) => open -= 1,
-            Atom::Char(..) | Atom::Live(_) => {}
+            WordAtom::Char('}', false) => open -= 1,
+            WordAtom::Char(..) | WordAtom::Live(_) => {}
         }
     }
     Some(None)
 }
 
 /// `1..5`, `a..e`, `1..9..2`; `Some(None)` if it is plain text, `None` if it is too much.
-fn sequence<'a>(inside: &[Atom<'a>]) -> Option<Option<Vec<Vec<Atom<'a>>>>> {
+fn parse_brace_sequence<'a>(inside: &[WordAtom<'a>]) -> Option<Option<Vec<Vec<WordAtom<'a>>>>> {
     let text: Option<String> = inside
         .iter()
         .map(|atom| match atom {
-            Atom::Char(character, false) => Some(*character),
-            Atom::Char(_, true) | Atom::Live(_) => None,
+            WordAtom::Char(character, false) => Some(*character),
+            WordAtom::Char(_, true) | WordAtom::Live(_) => None,
         })
         .collect();
     let Some(text) = text else { return Some(None) };
@@ -418,8 +445,8 @@ fn sequence<'a>(inside: &[Atom<'a>]) -> Option<Option<Vec<Vec<Atom<'a>>>>> {
         },
         _ => return Some(None),
     };
-    let word = |text: String| -> Vec<Atom<'a>> {
-        text.chars().map(|character| Atom::Char(character, true)).collect()
+    let word = |text: String| -> Vec<WordAtom<'a>> {
+        text.chars().map(|character| WordAtom::Char(character, true)).collect()
     };
     if let (Ok(from), Ok(to)) = (first.parse::<i64>(), last.parse::<i64>()) {
         let padded = |text: &str| text.trim_start_matches(['-', '+']).starts_with('0') && text.len() > 1;

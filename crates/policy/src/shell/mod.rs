@@ -16,75 +16,75 @@
 //! `grammars` and `edits`, and `dirs` turns names into paths.
 
 mod analysis;
-mod assign;
+mod command_part;
 mod conditions;
-mod dirs;
 mod edits;
+mod executed_programs;
 mod expand;
 mod grammars;
 mod guesses;
 mod lookup;
 mod network;
-mod part;
-mod plain;
-mod programs;
-mod reader;
+mod option_tables;
+mod parser;
+mod plain_syntax;
 mod redirects;
 mod removal;
 mod runners;
 mod scan;
-mod screen;
 mod syntax;
-mod table;
-mod values;
-mod variables;
-mod walk;
+mod text_check;
+mod variable_safety;
+mod variable_table;
+mod variable_tracking;
+mod visitor;
+mod working_dirs;
 mod wrappers;
 
 pub use analysis::{
-    Analysis, CommandDanger, CommandDoubt, DangerKind, DoubtKind, InferredEffect, Live, Origin, Part, Phase,
-    Standing, Word,
+    CommandAnalysis, CommandDanger, CommandDoubt, CommandPart, CommandWord, DangerKind, DangerResponse,
+    DangerStanding, DoubtKind, EffectOrigin, InferredEffect, ShellExpansionKind,
 };
 
 use crate::facts::Workspace;
-use dirs::WorkingDirs;
-use toolgate_proto::{CommandLine, Severity, Shell};
-use walk::{Place, Walk};
+use toolgate_proto::{CommandLine, RiskLevel, ShellKind};
+use visitor::{AnalysisVisitor, CommandContext};
+use working_dirs::WorkingDirs;
 
 /// The subcommands of git that pass without a question in the forms in which they only read.
 pub fn git_readers() -> Vec<&'static str> {
-    table::git::readers()
+    option_tables::git::readers()
 }
 
 /// Finds every simple command of a command line, and what each would do.
-pub fn analyse(line: &CommandLine, workspace: &Workspace) -> Analysis {
-    let mut walk = Walk::new(workspace, &line.cwd);
-    let place = Place {
+pub fn analyse(line: &CommandLine, workspace: &Workspace) -> CommandAnalysis {
+    let mut walk = AnalysisVisitor::new(workspace, &line.cwd);
+    let place = CommandContext {
         bodies: &[],
-        dirs: WorkingDirs::one(line.cwd.clone()),
+        dirs: WorkingDirs::single(line.cwd.clone()),
         background: false,
         piped: false,
         run_by: None,
         executed: false,
     };
-    if line.shell != Shell::Bash {
-        walk.doubt(DoubtKind::OtherShell, "another shell than bash will read it");
+    if line.shell != ShellKind::Bash {
+        walk.record_doubt(DoubtKind::OtherShell, "another shell than bash will read it");
     }
-    match screen::screen(&line.text) {
+    match text_check::check_text(&line.text) {
         Some(doubt) => {
             if doubt.kind == DoubtKind::InvisibleText {
-                walk.warn(DangerKind::InvisibleText, Severity::High, || doubt.text.clone());
+                walk.warn(DangerKind::InvisibleText, RiskLevel::High, || doubt.text.clone());
             }
-            walk.doubt(doubt.kind, &doubt.text);
-            scan::scan(&mut walk, &line.text, &place);
+            walk.record_doubt(doubt.kind, &doubt.text);
+            scan::scan_unparsed(&mut walk, &line.text, &place);
         }
-        None => match reader::read(&line.text) {
-            Ok(program) => walk.program(&program, &place),
+        None => match parser::parse_bash(&line.text) {
+            Ok(program) => walk.visit_program(&program, &place),
             Err(fault) => {
-                walk.doubt(fault.kind, fault.what);
-                scan::scan(&mut walk, &line.text, &place);
+                walk.record_doubt(fault.kind, fault.what);
+                scan::scan_unparsed(&mut walk, &line.text, &place);
             }
         },
     }
-    walk.finish(plain::is_plain(&line.text))
+    walk.finish(plain_syntax::is_plain(&line.text))
 }

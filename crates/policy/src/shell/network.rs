@@ -1,9 +1,9 @@
 //! Programs that reach the network, and the addresses their words name.
 
-use super::expand::Arg;
+use super::expand::ShellArg;
 
 /// Programs whose purpose is to send or fetch.
-const PROGRAMS: &[&str] = &[
+const NETWORK_PROGRAMS: &[&str] = &[
     "curl",
     "wget",
     "aria2c",
@@ -46,11 +46,11 @@ const CURL_VALUED: &str = "AbcCdDeEFhHKmoPQrtTuUwxXyYz";
 
 /// Whether the program exists to reach the network.
 pub(super) fn uses_network(program: &str) -> bool {
-    PROGRAMS.contains(&program)
+    NETWORK_PROGRAMS.contains(&program)
 }
 
 /// The addresses that the words name.
-pub(super) fn addresses(program: &str, args: &[Arg]) -> Vec<String> {
+pub(super) fn addresses(program: &str, args: &[ShellArg]) -> Vec<String> {
     let mut found = Vec::new();
     let mut words = args.iter();
     while let Some(arg) = words.next() {
@@ -76,7 +76,7 @@ pub(super) fn addresses(program: &str, args: &[Arg]) -> Vec<String> {
             "nc" | "ncat" | "netcat" | "telnet" if !text.starts_with('-') && found.is_empty() => {
                 let port = args
                     .iter()
-                    .filter_map(Arg::known)
+                    .filter_map(ShellArg::known)
                     .filter(|word| !word.starts_with('-'))
                     .nth(1)
                     .unwrap_or_default();
@@ -98,7 +98,7 @@ fn with_scheme(address: &str) -> String {
 }
 
 /// The files that `curl` is told to send or to take its options from.
-pub(super) fn sent_files(program: &str, args: &[Arg]) -> Vec<Arg> {
+pub(super) fn sent_files(program: &str, args: &[ShellArg]) -> Vec<ShellArg> {
     if program != "curl" && program != "wget" {
         return Vec::new();
     }
@@ -109,7 +109,8 @@ pub(super) fn sent_files(program: &str, args: &[Arg]) -> Vec<Arg> {
             Some((option, value)) if option.starts_with("--") => (option, Some(value.to_owned())),
             _ => (arg.text.as_str(), None),
         };
-        let mut value = || attached.clone().or_else(|| words.next().and_then(Arg::known).map(str::to_owned));
+        let mut value =
+            || attached.clone().or_else(|| words.next().and_then(ShellArg::known).map(str::to_owned));
         match option {
             "-T" | "--upload-file" | "-K" | "--config" | "--post-file" | "--body-file" | "-b"
             | "--cookie" | "--netrc-file" => found.extend(value()),
@@ -127,5 +128,5 @@ pub(super) fn sent_files(program: &str, args: &[Arg]) -> Vec<Arg> {
             _ => {}
         }
     }
-    found.into_iter().filter(|file| file != "-").map(Arg::literal).collect()
+    found.into_iter().filter(|file| file != "-").map(ShellArg::literal).collect()
 }

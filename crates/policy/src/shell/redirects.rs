@@ -1,13 +1,15 @@
 //! Redirects: reads and writes of their own, which no rule for a command covers.
 
-use super::analysis::{CommandDanger, DangerKind, InferredEffect, Origin, Phase, Standing};
-use super::dirs::{is_null_or_stream_device, socket};
-use super::expand::{self, Arg};
-use super::part::{inferred, is_pipe};
+use super::analysis::{
+    CommandDanger, DangerKind, DangerResponse, DangerStanding, EffectOrigin, InferredEffect,
+};
+use super::command_part::{inferred_effect, is_pipe};
+use super::expand::{self, ShellArg};
 use super::removal;
-use super::syntax::{BashRedirectKind, Redirect};
-use super::walk::{Place, Walk};
-use toolgate_proto::{Effect, Scope, Severity, WriteKind};
+use super::syntax::{BashRedirect, BashRedirectKind};
+use super::visitor::{AnalysisVisitor, CommandContext};
+use super::working_dirs::{is_null_or_stream_device, parse_network_redirect};
+use toolgate_proto::{Effect, PathScope, RiskLevel, WriteKind};
 
 /// What the redirects of a command come to.
 #[derive(Default)]
@@ -23,12 +25,16 @@ pub(super) struct RedirectEffects {
     pub(super) reads: bool,
 }
 
-impl Walk<'_> {
+impl AnalysisVisitor<'_> {
     /// What redirects read and write.
-    pub(super) fn redirects(&mut self, redirects: &[Redirect], place: &Place<'_>) -> RedirectEffects {
+    pub(super) fn analyse_redirects(
+        &mut self,
+        redirects: &[BashRedirect],
+        place: &CommandContext<'_>,
+    ) -> RedirectEffects {
         let mut outcome = RedirectEffects::default();
         for redirect in redirects {
-            self.pieces(&redirect.target.pieces, place);
+            self.visit_pieces(&redirect.target.pieces, place);
             outcome.unknown |= redirect.sets_variable;
             outcome.reads |= matches!(
                 redirect.kind,
@@ -40,8 +46,8 @@ impl Walk<'_> {
                 BashRedirectKind::HereDocument => {
                     let body = redirect.body.and_then(|number| place.bodies.get(number));
                     let pieces = body.map(|body| body.pieces.as_slice()).unwrap_or_default();
-                    self.pieces(pieces, place);
-                    let arg = expand::single(pieces, "");
+                    self.visit_pieces(pieces, place);
+                    let arg = expand::expand_single(pieces, "");
                     outcome.unknown |= self.evaluates(&arg);
                     outcome.reveals |= !self.is_printable(&arg);
                     outcome.input = Some(arg.known().map(str::to_owned));
@@ -51,22 +57,27 @@ impl Walk<'_> {
                     outcome.reveals |= !self.is_printable(&target);
                     outcome.input = Some(target.known().map(str::to_owned));
                 }
-                BashRedirectKind::Read => self.redirect(&target, &[Direction::In], place, &mut outcome),
+                BashRedirectKind::Read => {
+                    self.add_redirect_effects(&target, &[RedirectDirection::In], place, &mut outcome)
+                }
                 BashRedirectKind::Write | BashRedirectKind::Append | BashRedirectKind::Both => {
-                    self.redirect(&target, &[Direction::Out], place, &mut outcome);
+                    self.add_redirect_effects(&target, &[RedirectDirection::Out], place, &mut outcome);
                 }
-                BashRedirectKind::ReadWrite => {
-                    self.redirect(&target, &[Direction::In, Direction::Out], place, &mut outcome)
-                }
+                BashRedirectKind::ReadWrite => self.add_redirect_effects(
+                    &target,
+                    &[RedirectDirection::In, RedirectDirection::Out],
+                    place,
+                    &mut outcome,
+                ),
                 BashRedirectKind::DuplicateInput | BashRedirectKind::DuplicateOutput => {
                     let descriptor = target.known().is_some_and(is_descriptor);
                     if !descriptor {
                         let way = if redirect.kind == BashRedirectKind::DuplicateInput {
-                            Direction::In
+                            RedirectDirection::In
                         } else {
-                            Direction::Out
+                            RedirectDirection::Out
                         };
-                        self.redirect(&target, &[way], place, &mut outcome);
+                        self.add_redirect_effects(&target, &[way], place, &mut outcome);
                     }
                 }
             }
@@ -75,8 +86,8 @@ impl Walk<'_> {
     }
 
     /// The word that a redirect names. Braces in it are expanded, and more than one word is an error.
-    fn expand_redirect_target(&mut self, redirect: &Redirect, outcome: &mut RedirectEffects) -> Arg {
-        let whole = expand::single(&redirect.target.pieces, &redirect.target.source);
+    fn expand_redirect_target(&mut self, redirect: &BashRedirect, outcome: &mut RedirectEffects) -> ShellArg {
+        let whole = expand::expand_single(&redirect.target.pieces, &redirect.target.source);
         if matches!(redirect.kind, BashRedirectKind::HereDocument | BashRedirectKind::HereString) {
             return whole;
         }
@@ -90,11 +101,11 @@ impl Walk<'_> {
         }
     }
 
-    fn redirect(
+    fn add_redirect_effects(
         &mut self,
-        target: &Arg,
-        ways: &[Direction],
-        place: &Place<'_>,
+        target: &ShellArg,
+        ways: &[RedirectDirection],
+        place: &CommandContext<'_>,
         outcome: &mut RedirectEffects,
     ) {
         if target.known().is_some_and(is_null_or_stream_device)
@@ -103,41 +114,45 @@ impl Walk<'_> {
         {
             return;
         }
-        if let Some(url) = target.known().and_then(socket) {
-            self.warn(DangerKind::Network, Severity::High, || format!("a redirect opens `{url}`"));
-            outcome.effects.push(inferred(Effect::Fetch { url }, Origin::Redirect));
+        if let Some(url) = target.known().and_then(parse_network_redirect) {
+            self.warn(DangerKind::Network, RiskLevel::High, || format!("a redirect opens `{url}`"));
+            outcome.effects.push(inferred_effect(Effect::Fetch { url }, EffectOrigin::Redirect));
             outcome.unknown = true;
             return;
         }
         if target.known().is_some_and(removal::is_device)
-            && ways.iter().any(|way| matches!(way, Direction::Out))
+            && ways.iter().any(|way| matches!(way, RedirectDirection::Out))
         {
-            self.danger(CommandDanger {
+            self.record_danger(CommandDanger {
                 kind: DangerKind::DangerousRemoval,
-                severity: Severity::Critical,
-                phase: Phase::Ask,
-                standing: Standing::Binding,
+                severity: RiskLevel::Critical,
+                phase: DangerResponse::Ask,
+                standing: DangerStanding::Binding,
                 text: format!("a redirect overwrites `{}`", target.text),
             });
         }
         for way in ways {
             // A glob that matches several files is an error, one that matches one is that file.
             let effects = match way {
-                Direction::In => place.dirs.reads(target, Scope::Entry, Origin::Redirect, self.workspace),
-                Direction::Out => place.dirs.writes(target, WriteKind::Put, Origin::Redirect, self.workspace),
+                RedirectDirection::In => {
+                    place.dirs.read_effects(target, PathScope::Entry, EffectOrigin::Redirect, self.workspace)
+                }
+                RedirectDirection::Out => {
+                    place.dirs.write_effects(target, WriteKind::Put, EffectOrigin::Redirect, self.workspace)
+                }
             };
             let glob = target.pattern.is_some();
             if effects.is_none() || glob {
                 outcome.unknown = true;
-                self.warn(DangerKind::Redirect, Severity::High, || {
+                self.warn(DangerKind::Redirect, RiskLevel::High, || {
                     format!("the target of the redirect `{}` is not known", target.text)
                 });
-                for path in place.dirs.likely(target, self.workspace) {
+                for path in place.dirs.likely_paths(target, self.workspace) {
                     let effect = match way {
-                        Direction::In => Effect::Read { path, scope: Scope::Entry },
-                        Direction::Out => Effect::Write { path, kind: WriteKind::Put },
+                        RedirectDirection::In => Effect::Read { path, scope: PathScope::Entry },
+                        RedirectDirection::Out => Effect::Write { path, kind: WriteKind::Put },
                     };
-                    outcome.effects.push(inferred(effect, Origin::Redirect));
+                    outcome.effects.push(inferred_effect(effect, EffectOrigin::Redirect));
                 }
             }
             outcome.effects.extend(effects.unwrap_or_default());
@@ -152,7 +167,7 @@ fn is_descriptor(text: &str) -> bool {
 }
 
 #[derive(Clone, Copy)]
-enum Direction {
+enum RedirectDirection {
     In,
     Out,
 }

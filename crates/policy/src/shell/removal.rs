@@ -1,15 +1,15 @@
 //! Removals that no rule and no mode may approve: what would be gone is more than a command's business.
 
-use super::analysis::Live;
-use super::dirs::{WorkingDirs, is_null_or_stream_device};
+use super::analysis::ShellExpansionKind;
 use super::edits;
-use super::expand::Arg;
+use super::expand::ShellArg;
 use super::grammars;
+use super::working_dirs::{WorkingDirs, is_null_or_stream_device};
 use crate::facts::Workspace;
 use toolgate_proto::AbsPath;
 
 /// Directories that hold the system; nothing below them is removed unasked, unless the workspace itself is there.
-const SYSTEM: &[&str] = &[
+const SYSTEM_DIRS: &[&str] = &[
     "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "proc", "sbin", "sys", "usr", "System", "Library",
     "Windows",
 ];
@@ -17,9 +17,9 @@ const SYSTEM: &[&str] = &[
 /// What a command removes or overwrites as a whole.
 pub(super) struct RemovalTargets {
     /// The files and directories that it names.
-    pub(super) files: Vec<Arg>,
+    pub(super) files: Vec<ShellArg>,
     /// It overwrites a whole disk, or removes what only its input names.
-    pub(super) whole: bool,
+    pub(super) unbounded: bool,
 }
 
 /// Programs that make a file system, or erase one.
@@ -60,8 +60,12 @@ pub(super) fn is_device(text: &str) -> bool {
 
 /// What a command removes; `None` if it is none that removes.
 /// `starts` are the starting points of the `find` that runs it.
-pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Option<RemovalTargets> {
-    let files = |files: Vec<Arg>| Some(RemovalTargets { files, whole: false });
+pub(super) fn removal_targets(
+    name: &str,
+    args: &[ShellArg],
+    starts: Option<Vec<ShellArg>>,
+) -> Option<RemovalTargets> {
+    let files = |files: Vec<ShellArg>| Some(RemovalTargets { files, unbounded: false });
     let recursive = |letters: &[char]| {
         args.iter().any(|arg| match arg.text.strip_prefix("--") {
             Some(long) => long.len() > 2 && "recursive".starts_with(long),
@@ -72,26 +76,28 @@ pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Opt
         "find" | "gfind" => {
             let removes = grammars::judge(name, args).is_some_and(|used| used.removes);
             // A bare `find . -name x -delete` tidies up; anything else than `.` is looked at.
-            let named = |start: &Arg| start.text != ".";
+            let named = |start: &ShellArg| start.text != ".";
             removes.then(|| RemovalTargets {
                 files: grammars::starting_points_of_find(args).into_iter().filter(named).collect(),
-                whole: false,
+                unbounded: false,
             })
         }
         "rm" | "rmdir" | "unlink" | "shred" | "srm" | "trash" | "trash-put" | "rimraf" | "del" => {
-            let mut removed = edits::edit(if name == "shred" { "shred" } else { "rm" }, args)?.removed;
+            let mut removed = edits::parse_edits(if name == "shred" { "shred" } else { "rm" }, args)?.removed;
             if name == "rimraf" || name == "trash" || name == "trash-put" || name == "srm" {
                 removed.retain(|file| !file.text.starts_with('-'));
             }
             // `{}` is what find found, and with a test it is only some of that.
-            let added = |file: &Arg| file.live == Some(Live::Substitution) && !file.text.contains(['$', '`']);
+            let added = |file: &ShellArg| {
+                file.live == Some(ShellExpansionKind::Substitution) && !file.text.contains(['$', '`'])
+            };
             let found = starts.is_some() && removed.iter().any(added);
             let fed = starts.is_none() && removed.iter().any(added);
             if let Some(starts) = starts.filter(|_| found) {
                 removed.extend(starts.into_iter().filter(|start| start.text != "."));
             }
             // Words from an input may name anything.
-            Some(RemovalTargets { whole: fed && recursive(&['r', 'R']), files: removed })
+            Some(RemovalTargets { unbounded: fed && recursive(&['r', 'R']), files: removed })
         }
         "chmod" | "chown" | "chgrp" | "setfacl" | "chattr" | "chcon" if recursive(&['R']) => {
             let operands = args.iter().filter(|arg| !arg.text.starts_with('-'));
@@ -102,24 +108,24 @@ pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Opt
                 let text = arg.text.as_str();
                 text.starts_with("--del") || text == "--remove-source-files" || text == "--delete"
             });
-            let operands: Vec<&Arg> = args.iter().filter(|arg| !arg.text.starts_with('-')).collect();
+            let operands: Vec<&ShellArg> = args.iter().filter(|arg| !arg.text.starts_with('-')).collect();
             let last = operands.last().filter(|last| !last.text.contains(':'))?;
-            deletes.then(|| RemovalTargets { files: vec![(*last).clone()], whole: false })
+            deletes.then(|| RemovalTargets { files: vec![(*last).clone()], unbounded: false })
         }
         "dd" => {
             let target = args.iter().find_map(|arg| arg.text.strip_prefix("of="))?;
-            Some(RemovalTargets { files: Vec::new(), whole: is_device(target.trim_matches('"')) })
+            Some(RemovalTargets { files: Vec::new(), unbounded: is_device(target.trim_matches('"')) })
         }
         "tee" | "cp" | "mv" | "truncate" | "install" | "ln" => {
             let device = args.iter().any(|arg| is_device(&arg.text));
-            let moved: Vec<Arg> = match (name, args.split_last()) {
+            let moved: Vec<ShellArg> = match (name, args.split_last()) {
                 ("mv", Some((_, sources))) => {
                     sources.iter().filter(|arg| !arg.text.starts_with('-')).cloned().collect()
                 }
                 _ => Vec::new(),
             };
             let reads_device = name == "cp" && args.last().is_some_and(|last| !is_device(&last.text));
-            Some(RemovalTargets { files: moved, whole: device && !reads_device })
+            Some(RemovalTargets { files: moved, unbounded: device && !reads_device })
         }
         _ if erases_disks(name) => {
             let asks = args.is_empty()
@@ -129,19 +135,24 @@ pub(super) fn removed(name: &str, args: &[Arg], starts: Option<Vec<Arg>>) -> Opt
                         "-l" | "--list" | "-V" | "--version" | "-h" | "--help" | "status" | "list"
                     )
                 });
-            Some(RemovalTargets { files: Vec::new(), whole: !asks })
+            Some(RemovalTargets { files: Vec::new(), unbounded: !asks })
         }
         _ => None,
     }
 }
 
 /// `chmod -R u+w .` is everyday work in a workspace.
-fn is_current_dir(arg: &Arg) -> bool {
+fn is_current_dir(arg: &ShellArg) -> bool {
     arg.live.is_none() && matches!(arg.text.as_str(), "." | "./")
 }
 
 /// Whether removing what a word names would take a root, home, working, parent, system or repository directory away.
-pub(super) fn is_critical(arg: &Arg, dirs: &WorkingDirs, start: &AbsPath, workspace: &Workspace) -> bool {
+pub(super) fn is_critical(
+    arg: &ShellArg,
+    dirs: &WorkingDirs,
+    start: &AbsPath,
+    workspace: &Workspace,
+) -> bool {
     // What is live may be empty: `"$dir"/*` is then `/*`.
     let text = arg.emptied();
     let everything = text.rsplit('/').next().is_some_and(|last| {
@@ -186,5 +197,5 @@ pub(super) fn contains_protected_dir(path: &AbsPath, start: &AbsPath, workspace:
         return true;
     }
     let in_workspace = workspace.roots.iter().chain([&workspace.cwd]).any(|root| path.is_under(root));
-    !in_workspace && SYSTEM.iter().any(|system| path.is_under(&root.join(system)))
+    !in_workspace && SYSTEM_DIRS.iter().any(|system| path.is_under(&root.join(system)))
 }

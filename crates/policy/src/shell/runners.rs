@@ -3,14 +3,14 @@
 //! What such a line starts is guessed at, generously, and only shown to deny and ask rules: a guess never allows.
 //! The alternative, to parse each program's options in full, would be wrong with the next release of each of them.
 
-use super::expand::Arg;
+use super::expand::ShellArg;
 use super::grammars;
 
 /// What a runner may start.
 #[derive(Debug, Default)]
 pub(super) struct GuessedCommands {
     /// Words that may be a command.
-    pub(super) words: Vec<Vec<Arg>>,
+    pub(super) words: Vec<Vec<ShellArg>>,
     /// Texts that may be handed to a shell.
     pub(super) texts: Vec<String>,
     /// An option names a program, so that a wildcard rule for this one does not speak of it.
@@ -291,15 +291,15 @@ pub(super) fn is_runner(name: &str) -> bool {
 }
 
 /// What a use of a program may start; `None` if it is not known to start anything.
-pub(super) fn guess(name: &str, args: &[Arg]) -> Option<GuessedCommands> {
+pub(super) fn guess_commands(name: &str, args: &[ShellArg]) -> Option<GuessedCommands> {
     let mut guesses = GuessedCommands::default();
     let runner = RUNNERS.iter().find(|(names, _)| names.contains(&name)).map(|(_, before)| *before);
     if let Some(before) = runner {
-        commands(name, before, args, &mut guesses);
+        guess_runner_commands(name, before, args, &mut guesses);
     }
     for options in RUN_OPTIONS.iter().filter(|(names, _)| names.contains(&name)).map(|(_, options)| *options)
     {
-        option_values(options, args, &mut guesses);
+        guess_option_commands(options, args, &mut guesses);
     }
     if matches!(name, "make" | "gmake") {
         for arg in args {
@@ -313,7 +313,7 @@ pub(super) fn guess(name: &str, args: &[Arg]) -> Option<GuessedCommands> {
     }
     for options in INTERPRETERS.iter().filter(|(names, _)| names.contains(&name)).map(|(_, options)| *options)
     {
-        for code in values(options, args) {
+        for code in interpreter_code(options, args) {
             guesses.texts.extend(extract_strings(&code));
         }
     }
@@ -321,14 +321,14 @@ pub(super) fn guess(name: &str, args: &[Arg]) -> Option<GuessedCommands> {
         guesses.texts.extend(args.iter().flat_map(|arg| extract_strings(&arg.text)));
     }
     if name == "git" {
-        git(args, &mut guesses);
+        guess_git_commands(args, &mut guesses);
     }
     let found = !guesses.words.is_empty() || !guesses.texts.is_empty() || guesses.by_option;
     found.then_some(guesses)
 }
 
 /// Every place at which the command of a runner may begin.
-fn commands(name: &str, before: usize, args: &[Arg], guesses: &mut GuessedCommands) {
+fn guess_runner_commands(name: &str, before: usize, args: &[ShellArg], guesses: &mut GuessedCommands) {
     let mut plain = 0;
     let mut after_option = false;
     for (at, arg) in args.iter().enumerate().take(MAX_GUESSES * 2) {
@@ -361,7 +361,7 @@ fn commands(name: &str, before: usize, args: &[Arg], guesses: &mut GuessedComman
     }
 }
 
-fn option_values(options: &[&str], args: &[Arg], guesses: &mut GuessedCommands) {
+fn guess_option_commands(options: &[&str], args: &[ShellArg], guesses: &mut GuessedCommands) {
     for (at, arg) in args.iter().enumerate() {
         let text = arg.text.as_str();
         for option in options {
@@ -401,7 +401,7 @@ fn without_key(value: &str) -> &str {
     }
 }
 
-fn values(options: &[&str], args: &[Arg]) -> Vec<String> {
+fn interpreter_code(options: &[&str], args: &[ShellArg]) -> Vec<String> {
     let mut found = Vec::new();
     for (at, arg) in args.iter().enumerate() {
         for option in options {
@@ -455,7 +455,7 @@ fn extract_strings(code: &str) -> Vec<String> {
 }
 
 /// Subcommands of git that run a text or a program.
-fn git(args: &[Arg], guesses: &mut GuessedCommands) {
+fn guess_git_commands(args: &[ShellArg], guesses: &mut GuessedCommands) {
     let position = |word: &str| args.iter().position(|arg| arg.text == word);
     let after = |at: usize| args.get(at + 1..).unwrap_or_default();
     if position("rebase").is_some() {
@@ -473,7 +473,8 @@ fn git(args: &[Arg], guesses: &mut GuessedCommands) {
     if position("submodule").is_some()
         && let Some(at) = position("foreach")
     {
-        let words: Vec<Arg> = after(at).iter().skip_while(|arg| arg.text.starts_with('-')).cloned().collect();
+        let words: Vec<ShellArg> =
+            after(at).iter().skip_while(|arg| arg.text.starts_with('-')).cloned().collect();
         guesses.texts.push(words.iter().map(|arg| arg.text.as_str()).collect::<Vec<_>>().join(" "));
         guesses.words.push(words);
         guesses.by_option = true;
@@ -488,7 +489,7 @@ fn git(args: &[Arg], guesses: &mut GuessedCommands) {
         guesses.texts.extend(after(at).iter().map(|arg| arg.text.clone()));
         guesses.by_option = true;
     }
-    let helper = |arg: &Arg| {
+    let helper = |arg: &ShellArg| {
         arg.text.starts_with("credential") || arg.text.starts_with("remote-") || arg.text.contains("ext::")
     };
     guesses.by_option |= args.iter().any(helper);
@@ -501,7 +502,7 @@ fn git(args: &[Arg], guesses: &mut GuessedCommands) {
 }
 
 /// Whether a program is an interpreter that reads code from its input if it is given no file.
-pub(super) fn reads_code(name: &str, args: &[Arg]) -> bool {
+pub(super) fn reads_code(name: &str, args: &[ShellArg]) -> bool {
     let interpreter = INTERPRETERS.iter().take(6).any(|(names, _)| names.contains(&name))
         || matches!(name, "at" | "batch" | "sqlite3" | "psql" | "mysql" | "gdb" | "ed" | "ex" | "parallel");
     matches!(name, "at" | "batch")

@@ -1,33 +1,38 @@
 //! A last look at text that could not be read: every stretch between operators counts as a command, so that deny
 //! and ask rules still see it. Nothing found here can ever be allowed.
 
-use super::expand::Arg;
+use super::expand::ShellArg;
 use super::redirects::RedirectEffects;
-use super::walk::{Place, Walk};
+use super::visitor::{AnalysisVisitor, CommandContext};
 use std::collections::HashSet;
 
 /// Words before which a command begins.
-const LEADING: &[&str] = &[
+const LEADING_WORDS: &[&str] = &[
     "!", "{", "if", "then", "else", "elif", "while", "until", "do", "time", "coproc", "function", "for",
     "case", "in", "select",
 ];
 
 /// Looks through a text that is no program: with quotes as the shell has them, and as if there were none.
-pub(super) fn scan(walk: &mut Walk<'_>, text: &str, place: &Place<'_>) {
+pub(super) fn scan_unparsed(walk: &mut AnalysisVisitor<'_>, text: &str, place: &CommandContext<'_>) {
     let mut seen: HashSet<String> = HashSet::new();
     let before = std::mem::replace(&mut walk.brief, true);
-    segments(text, true, |words| unread(walk, words, &mut seen, place));
+    for_each_segment(text, true, |words| add_segment(walk, words, &mut seen, place));
     if text.contains(['\'', '"']) {
-        segments(text, false, |words| unread(walk, words, &mut seen, place));
+        for_each_segment(text, false, |words| add_segment(walk, words, &mut seen, place));
     }
     walk.brief = before;
 }
 
 /// Lists one stretch of words.
-fn unread(walk: &mut Walk<'_>, segment: &[String], seen: &mut HashSet<String>, place: &Place<'_>) {
+fn add_segment(
+    walk: &mut AnalysisVisitor<'_>,
+    segment: &[String],
+    seen: &mut HashSet<String>,
+    place: &CommandContext<'_>,
+) {
     let mut words = segment;
     while let Some((first, rest)) = words.split_first()
-        && (LEADING.contains(&first.as_str()) || is_assignment(first))
+        && (LEADING_WORDS.contains(&first.as_str()) || is_assignment(first))
     {
         words = rest;
     }
@@ -36,9 +41,9 @@ fn unread(walk: &mut Walk<'_>, segment: &[String], seen: &mut HashSet<String>, p
         return;
     }
     seen.insert(text.clone());
-    let args: Vec<Arg> = words.iter().map(Arg::literal).collect();
+    let args: Vec<ShellArg> = words.iter().map(ShellArg::literal).collect();
     let first = walk.found.parts.len();
-    walk.part(text, &[], args, RedirectEffects::default(), place);
+    walk.analyse_simple_command(text, &[], args, RedirectEffects::default(), place);
     for part in walk.found.parts.iter_mut().skip(first) {
         part.allow_text = None;
         part.read_only = false;
@@ -55,7 +60,7 @@ fn is_assignment(word: &str) -> bool {
 }
 
 /// Hands out the words between operators, quotes and backslashes removed.
-fn segments(text: &str, quotes: bool, mut each: impl FnMut(&[String])) {
+fn for_each_segment(text: &str, quotes: bool, mut each: impl FnMut(&[String])) {
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
     let mut quote: Option<char> = None;

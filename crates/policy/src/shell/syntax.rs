@@ -1,21 +1,21 @@
 //! The tree of a bash program, as far as policy cares.
 //!
-//! Only [`super::reader`] makes these, so another parser can take its place without anybody else noticing.
+//! Only [`super::parser`] makes these, so another parser can take its place without anybody else noticing.
 
 /// A whole program: the commands, and the here-documents that its redirects refer to by number.
 #[derive(Debug, Default)]
-pub(super) struct Program {
-    pub(super) list: List,
-    pub(super) bodies: Vec<Body>,
+pub(super) struct BashProgram {
+    pub(super) list: CommandList,
+    pub(super) bodies: Vec<HereDocumentBody>,
 }
 
 /// Commands one after another.
 #[derive(Debug, Default)]
-pub(super) struct List(pub(super) Vec<AndOr>);
+pub(super) struct CommandList(pub(super) Vec<AndOrList>);
 
 /// Pipelines joined by `&&` and `||`.
 #[derive(Debug)]
-pub(super) struct AndOr {
+pub(super) struct AndOrList {
     pub(super) first: BashPipeline,
     pub(super) rest: Vec<(AndOrOperator, BashPipeline)>,
     pub(super) background: bool,
@@ -32,48 +32,48 @@ pub(super) enum AndOrOperator {
 #[derive(Debug)]
 pub(super) struct BashPipeline {
     pub(super) negated: bool,
-    pub(super) commands: Vec<Command>,
+    pub(super) commands: Vec<BashCommand>,
 }
 
 /// One command.
 #[derive(Debug)]
-pub(super) enum Command {
-    Simple(Simple),
-    Compound(Compound, Vec<Redirect>),
-    Function { name: String, body: Box<Command> },
+pub(super) enum BashCommand {
+    Simple(BashSimpleCommand),
+    Compound(BashCompoundCommand, Vec<BashRedirect>),
+    Function { name: String, body: Box<BashCommand> },
 }
 
 /// Words, assignments and redirects.
 #[derive(Debug, Default)]
-pub(super) struct Simple {
-    pub(super) assignments: Vec<Assignment>,
-    pub(super) words: Vec<Word>,
-    pub(super) redirects: Vec<Redirect>,
+pub(super) struct BashSimpleCommand {
+    pub(super) assignments: Vec<VariableAssignment>,
+    pub(super) words: Vec<ShellWord>,
+    pub(super) redirects: Vec<BashRedirect>,
     /// Each item as written, in order.
     pub(super) spelled: Vec<String>,
 }
 
 /// Commands made of commands.
 #[derive(Debug)]
-pub(super) enum Compound {
-    Group(List),
-    Subshell(List),
-    If { arms: Vec<(List, List)>, otherwise: Option<List> },
-    While { condition: List, body: List },
-    For { name: String, words: Vec<Word>, body: List },
-    Case { subject: Word, arms: Vec<(Vec<Word>, List)> },
-    Test(Vec<Word>),
-    Arithmetic(Vec<Piece>),
-    ArithmeticFor(Vec<Piece>, List),
+pub(super) enum BashCompoundCommand {
+    Group(CommandList),
+    Subshell(CommandList),
+    If { arms: Vec<(CommandList, CommandList)>, otherwise: Option<CommandList> },
+    While { condition: CommandList, body: CommandList },
+    For { name: String, words: Vec<ShellWord>, body: CommandList },
+    Case { subject: ShellWord, arms: Vec<(Vec<ShellWord>, CommandList)> },
+    Test(Vec<ShellWord>),
+    Arithmetic(Vec<WordPiece>),
+    ArithmeticFor(Vec<WordPiece>, CommandList),
 }
 
 /// `name=value`, `name[subscript]+=value`, `name=(…)`.
 #[derive(Debug)]
-pub(super) struct Assignment {
+pub(super) struct VariableAssignment {
     pub(super) name: String,
-    pub(super) subscript: Option<Vec<Piece>>,
+    pub(super) subscript: Option<Vec<WordPiece>>,
     /// One word, or the elements of an array.
-    pub(super) values: Vec<Word>,
+    pub(super) values: Vec<ShellWord>,
     pub(super) array: bool,
     /// As written.
     pub(super) source: String,
@@ -81,9 +81,9 @@ pub(super) struct Assignment {
 
 /// A redirect. For a here-document the target is its delimiter.
 #[derive(Debug)]
-pub(super) struct Redirect {
+pub(super) struct BashRedirect {
     pub(super) kind: BashRedirectKind,
-    pub(super) target: Word,
+    pub(super) target: ShellWord,
     /// Number of the here-document.
     pub(super) body: Option<usize>,
     /// `{name}>file`: the shell sets a variable.
@@ -107,41 +107,41 @@ pub(super) enum BashRedirectKind {
 
 /// The text of a here-document.
 #[derive(Debug, Default)]
-pub(super) struct Body {
-    pub(super) pieces: Vec<Piece>,
+pub(super) struct HereDocumentBody {
+    pub(super) pieces: Vec<WordPiece>,
 }
 
 /// One word as written, before any expansion.
 #[derive(Debug, Default)]
-pub(super) struct Word {
-    pub(super) pieces: Vec<Piece>,
+pub(super) struct ShellWord {
+    pub(super) pieces: Vec<WordPiece>,
     pub(super) source: String,
 }
 
 /// A piece of a word.
 #[derive(Debug)]
-pub(super) enum Piece {
+pub(super) enum WordPiece {
     /// Text that stands for itself; quoted text is neither split, matched nor expanded.
     Literal { text: String, quoted: bool },
     /// `$x`, `${x…}`; `arithmetic` are subscripts and offsets, `operands` the words after another operator.
     Parameter {
         name: String,
-        form: Form,
-        arithmetic: Vec<Vec<Piece>>,
-        operands: Vec<Vec<Piece>>,
+        form: ParameterExpansionForm,
+        arithmetic: Vec<Vec<WordPiece>>,
+        operands: Vec<Vec<WordPiece>>,
         quoted: bool,
     },
     /// `$(…)` or backquotes.
-    Command { list: List, quoted: bool },
+    Command { list: CommandList, quoted: bool },
     /// `<(…)` or `>(…)`.
-    Process { list: List },
+    Process { list: CommandList },
     /// `$((…))`, `$[…]`.
-    Arithmetic { pieces: Vec<Piece> },
+    Arithmetic { pieces: Vec<WordPiece> },
 }
 
 /// How a parameter is expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum ParameterExpansionForm {
     /// `$x`, `${x}`.
     Value,
     /// `${#x}`.

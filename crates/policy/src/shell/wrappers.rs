@@ -1,6 +1,6 @@
 //! Programs that run other programs: what they run, and whether they change what a grant means.
 
-use super::expand::Arg;
+use super::expand::ShellArg;
 
 /// Shells, whose `-c` takes a program and which read one from standard input.
 pub(super) const SHELLS: &[&str] =
@@ -15,7 +15,7 @@ const MAX_WRAPPER_OPTIONS: usize = 16;
 
 /// What a wrapper runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Runs {
+pub(super) enum WrapperPayload {
     /// The words from this position on.
     Words(usize),
     /// A text, read as a shell program; `None` if it is not known.
@@ -26,23 +26,23 @@ pub(super) enum Runs {
 
 /// How many words after a transparent wrapper its command begins; such a wrapper leaves a grant as it is.
 /// Only options that are known leave it transparent.
-pub(super) fn transparent(name: &str, args: &[Arg]) -> Option<usize> {
+pub(super) fn skip_transparent_wrapper(name: &str, args: &[ShellArg]) -> Option<usize> {
     // A wrapper's own options are few.
-    let literal: Vec<&str> = args.iter().take(MAX_WRAPPER_OPTIONS).map_while(Arg::known).collect();
+    let literal: Vec<&str> = args.iter().take(MAX_WRAPPER_OPTIONS).map_while(ShellArg::known).collect();
     let skip = match name {
         "nohup" | "builtin" | "noglob" => usize::from(literal.first() == Some(&"--")),
         "command" => literal.iter().take_while(|word| matches!(**word, "-p" | "--")).count(),
         "time" => literal.iter().take_while(|word| matches!(**word, "-p" | "--")).count(),
-        "nice" => options(&literal, "n", &["--adjustment="], true)?,
+        "nice" => count_options(&literal, "n", &["--adjustment="], true)?,
         "timeout" => {
-            options(
+            count_options(
                 &literal,
                 "ks",
                 &["--kill-after=", "--signal=", "--foreground", "--preserve-status", "--verbose", "-v"],
                 false,
             )? + 1
         }
-        "stdbuf" => options(&literal, "ioe", &["--input=", "--output=", "--error="], false)?,
+        "stdbuf" => count_options(&literal, "ioe", &["--input=", "--output=", "--error="], false)?,
         "xargs" => 0,
         _ => return None,
     };
@@ -51,7 +51,7 @@ pub(super) fn transparent(name: &str, args: &[Arg]) -> Option<usize> {
 }
 
 /// Counts leading options: short ones with a value, the listed long ones, and `-5` if `numbers`.
-fn options(words: &[&str], valued: &str, known: &[&str], numbers: bool) -> Option<usize> {
+fn count_options(words: &[&str], valued: &str, known: &[&str], numbers: bool) -> Option<usize> {
     let mut at = 0;
     while let Some(word) = words.get(at) {
         if !word.starts_with('-') || *word == "-" {
@@ -77,17 +77,17 @@ fn options(words: &[&str], valued: &str, known: &[&str], numbers: bool) -> Optio
 }
 
 /// A program that runs others: its short options with a value, and how many words come before the command.
-struct Wrapper {
+struct WrapperSpec {
     names: &'static [&'static str],
     valued: &'static str,
     before: usize,
 }
 
-const WRAPPERS: &[Wrapper] = &[
-    Wrapper { names: &["env"], valued: "uC", before: 0 },
-    Wrapper { names: &["sudo", "doas", "pkexec"], valued: "ugpCTUrtDRh", before: 0 },
-    Wrapper { names: &["exec"], valued: "a", before: 0 },
-    Wrapper {
+const WRAPPERS: &[WrapperSpec] = &[
+    WrapperSpec { names: &["env"], valued: "uC", before: 0 },
+    WrapperSpec { names: &["sudo", "doas", "pkexec"], valued: "ugpCTUrtDRh", before: 0 },
+    WrapperSpec { names: &["exec"], valued: "a", before: 0 },
+    WrapperSpec {
         names: &[
             "setsid",
             "nohup",
@@ -104,23 +104,27 @@ const WRAPPERS: &[Wrapper] = &[
         valued: "",
         before: 0,
     },
-    Wrapper { names: &["busybox", "toybox"], valued: "", before: 0 },
-    Wrapper { names: &["time"], valued: "fo", before: 0 },
-    Wrapper { names: &["nice"], valued: "n", before: 0 },
-    Wrapper { names: &["ionice"], valued: "cnpPu", before: 0 },
-    Wrapper { names: &["timeout"], valued: "ks", before: 1 },
-    Wrapper { names: &["stdbuf"], valued: "ioe", before: 0 },
-    Wrapper { names: &["xargs", "parallel"], valued: "aEILPdnsjSN", before: 0 },
-    Wrapper { names: &["taskset", "chrt", "chroot", "gosu", "su-exec", "setarch"], valued: "TPD", before: 1 },
-    Wrapper { names: &["linux64", "linux32", "i386", "x86_64"], valued: "", before: 0 },
-    Wrapper {
+    WrapperSpec { names: &["busybox", "toybox"], valued: "", before: 0 },
+    WrapperSpec { names: &["time"], valued: "fo", before: 0 },
+    WrapperSpec { names: &["nice"], valued: "n", before: 0 },
+    WrapperSpec { names: &["ionice"], valued: "cnpPu", before: 0 },
+    WrapperSpec { names: &["timeout"], valued: "ks", before: 1 },
+    WrapperSpec { names: &["stdbuf"], valued: "ioe", before: 0 },
+    WrapperSpec { names: &["xargs", "parallel"], valued: "aEILPdnsjSN", before: 0 },
+    WrapperSpec {
+        names: &["taskset", "chrt", "chroot", "gosu", "su-exec", "setarch"],
+        valued: "TPD",
+        before: 1,
+    },
+    WrapperSpec { names: &["linux64", "linux32", "i386", "x86_64"], valued: "", before: 0 },
+    WrapperSpec {
         names: &["unshare", "nsenter", "setpriv", "prlimit", "systemd-run", "systemd-inhibit"],
         valued: "tSGpEuGH",
         before: 0,
     },
-    Wrapper { names: &["strace", "ltrace", "valgrind"], valued: "eopPsuEabIOSUX", before: 0 },
-    Wrapper { names: &["flock"], valued: "wE", before: 1 },
-    Wrapper {
+    WrapperSpec { names: &["strace", "ltrace", "valgrind"], valued: "eopPsuEabIOSUX", before: 0 },
+    WrapperSpec { names: &["flock"], valued: "wE", before: 1 },
+    WrapperSpec {
         names: &[
             "xvfb-run",
             "rlwrap",
@@ -137,61 +141,68 @@ const WRAPPERS: &[Wrapper] = &[
         valued: "nsefpwalru",
         before: 0,
     },
-    Wrapper { names: &["ssh"], valued: "BbcDEeFIiJLlmOopQRSWw", before: 1 },
-    Wrapper { names: &["entr"], valued: "", before: 0 },
+    WrapperSpec { names: &["ssh"], valued: "BbcDEeFIiJLlmOopQRSWw", before: 1 },
+    WrapperSpec { names: &["entr"], valued: "", before: 0 },
 ];
 
 /// What a program runs, as far as its words tell; `None` if it is no wrapper.
-pub(super) fn runs(name: &str, args: &[Arg]) -> Option<Runs> {
+pub(super) fn wrapper_payload(name: &str, args: &[ShellArg]) -> Option<WrapperPayload> {
     if SHELLS.contains(&name) {
         return Some(shell_payload(args));
     }
     match name {
-        "eval" => return Some(Runs::Text(joined(args))),
+        "eval" => return Some(WrapperPayload::Text(join_known_words(args))),
         // The words are joined and handed to a shell.
         "watch" => {
-            let at = match words(&Wrapper { names: &[], valued: "nq", before: 0 }, name, args) {
-                Runs::Words(at) => at,
-                Runs::Text(_) | Runs::Nothing => return Some(Runs::Nothing),
-            };
-            return Some(Runs::Text(joined(args.get(at..).unwrap_or_default())));
+            let at =
+                match find_payload_words(&WrapperSpec { names: &[], valued: "nq", before: 0 }, name, args) {
+                    WrapperPayload::Words(at) => at,
+                    WrapperPayload::Text(_) | WrapperPayload::Nothing => {
+                        return Some(WrapperPayload::Nothing);
+                    }
+                };
+            return Some(WrapperPayload::Text(join_known_words(args.get(at..).unwrap_or_default())));
         }
         "trap" => {
-            return Some(Runs::Text(
-                args.iter().find(|arg| !arg.text.starts_with('-')).and_then(Arg::known).map(str::to_owned),
+            return Some(WrapperPayload::Text(
+                args.iter()
+                    .find(|arg| !arg.text.starts_with('-'))
+                    .and_then(ShellArg::known)
+                    .map(str::to_owned),
             ));
         }
         "su" | "runuser" | "script" => {
             return Some(
-                after_option(args, &["-c", "--command", "-qc", "-ec"]).map_or(Runs::Nothing, Runs::Text),
+                option_value(args, &["-c", "--command", "-qc", "-ec"])
+                    .map_or(WrapperPayload::Nothing, WrapperPayload::Text),
             );
         }
         "mapfile" | "readarray" | "compgen" | "complete" => {
-            return after_option(args, &["-C"]).map(Runs::Text);
+            return option_value(args, &["-C"]).map(WrapperPayload::Text);
         }
         "flock" => {
-            if let Some(text) = after_option(args, &["-c", "--command"]) {
-                return Some(Runs::Text(text));
+            if let Some(text) = option_value(args, &["-c", "--command"]) {
+                return Some(WrapperPayload::Text(text));
             }
         }
-        "emulate" => return after_option(args, &["-c"]).map(Runs::Text),
+        "emulate" => return option_value(args, &["-c"]).map(WrapperPayload::Text),
         "env" => {
-            if let Some(text) = after_option(args, &["-S", "--split-string"]) {
-                return Some(Runs::Text(text));
+            if let Some(text) = option_value(args, &["-S", "--split-string"]) {
+                return Some(WrapperPayload::Text(text));
             }
         }
         _ => {}
     }
-    let loader = Wrapper { names: &[], valued: "", before: 0 };
+    let loader = WrapperSpec { names: &[], valued: "", before: 0 };
     let wrapper = if name.starts_with("ld-linux") || name == "ld.so" || name.starts_with("ld-musl") {
         &loader
     } else {
         WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name))?
     };
-    Some(words(wrapper, name, args))
+    Some(find_payload_words(wrapper, name, args))
 }
 
-fn words(wrapper: &Wrapper, name: &str, args: &[Arg]) -> Runs {
+fn find_payload_words(wrapper: &WrapperSpec, name: &str, args: &[ShellArg]) -> WrapperPayload {
     let mut before = wrapper.before;
     let mut at = 0;
     while let Some(arg) = args.get(at) {
@@ -221,16 +232,20 @@ fn words(wrapper: &Wrapper, name: &str, args: &[Arg]) -> Runs {
         at += 1;
     }
     at += before;
-    if at < args.len() { Runs::Words(at) } else { Runs::Nothing }
+    if at < args.len() { WrapperPayload::Words(at) } else { WrapperPayload::Nothing }
 }
 
 /// The program text of `sh -c`; nothing if a file or standard input is run.
-fn shell_payload(args: &[Arg]) -> Runs {
+fn shell_payload(args: &[ShellArg]) -> WrapperPayload {
     let mut words = args.iter();
     let mut from_text = false;
     while let Some(arg) = words.next() {
         if arg.live.is_some() {
-            return if from_text || arg.may_be_option() { Runs::Text(None) } else { Runs::Nothing };
+            return if from_text || arg.may_be_option() {
+                WrapperPayload::Text(None)
+            } else {
+                WrapperPayload::Nothing
+            };
         }
         match arg.text.as_str() {
             "--" | "-" => {}
@@ -245,24 +260,30 @@ fn shell_payload(args: &[Arg]) -> Runs {
                     words.next();
                 }
             }
-            text => return if from_text { Runs::Text(Some(text.to_owned())) } else { Runs::Nothing },
+            text => {
+                return if from_text {
+                    WrapperPayload::Text(Some(text.to_owned()))
+                } else {
+                    WrapperPayload::Nothing
+                };
+            }
         }
     }
-    if from_text { Runs::Text(None) } else { Runs::Nothing }
+    if from_text { WrapperPayload::Text(None) } else { WrapperPayload::Nothing }
 }
 
 /// Whether a shell is given neither a text nor a file, so that it runs what it reads.
-pub(super) fn reads_program(args: &[Arg]) -> bool {
+pub(super) fn reads_program(args: &[ShellArg]) -> bool {
     args.iter().all(|arg| arg.text == "-" || arg.text.starts_with(['-', '+']))
         || args.iter().any(|arg| matches!(arg.text.as_str(), "-s" | "/dev/stdin"))
 }
 
 /// The value of the first of these options; inner `None` if it is not known.
-fn after_option(args: &[Arg], options: &[&str]) -> Option<Option<String>> {
+fn option_value(args: &[ShellArg], options: &[&str]) -> Option<Option<String>> {
     let mut words = args.iter().take(MAX_WRAPPER_OPTIONS);
     while let Some(arg) = words.next() {
         if options.contains(&arg.text.as_str()) {
-            return Some(words.next().and_then(Arg::known).map(str::to_owned));
+            return Some(words.next().and_then(ShellArg::known).map(str::to_owned));
         }
         let attached = options.iter().find_map(|option| {
             let rest = arg.text.strip_prefix(option)?;
@@ -276,7 +297,7 @@ fn after_option(args: &[Arg], options: &[&str]) -> Option<Option<String>> {
     None
 }
 
-fn joined(args: &[Arg]) -> Option<String> {
-    let words: Option<Vec<&str>> = args.iter().map(Arg::known).collect();
+fn join_known_words(args: &[ShellArg]) -> Option<String> {
+    let words: Option<Vec<&str>> = args.iter().map(ShellArg::known).collect();
     words.map(|words| words.join(" "))
 }

@@ -10,22 +10,23 @@ pub(crate) fn is_confusable_host(host: &str) -> bool {
         return false;
     }
     let (text, valid) = idna::domain_to_unicode(host);
-    valid.is_err() || text.split('.').any(suspicious)
+    valid.is_err() || text.split('.').any(is_suspicious_label)
 }
 
-fn suspicious(label: &str) -> bool {
+fn is_suspicious_label(label: &str) -> bool {
     if label.is_ascii() {
         return label.starts_with("xn--");
     }
     let letters = || label.chars().filter(|c| c.is_alphabetic());
-    let latin = letters().any(|c| script(c) == Script::Latin);
-    let near =
-        letters().any(|c| matches!(script(c), Script::Cyrillic | Script::Greek | Script::OtherAlphabet));
+    let latin = letters().any(|c| script(c) == UnicodeScript::Latin);
+    let near = letters().any(|c| {
+        matches!(script(c), UnicodeScript::Cyrillic | UnicodeScript::Greek | UnicodeScript::OtherAlphabet)
+    });
     (latin && near) || letters().all(|c| LATIN_LOOKALIKES.contains(c))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Script {
+enum UnicodeScript {
     Latin,
     Greek,
     Cyrillic,
@@ -35,11 +36,11 @@ enum Script {
     Other,
 }
 
-fn script(c: char) -> Script {
+fn script(c: char) -> UnicodeScript {
     match u32::from(c) {
-        0x0041..=0x024f | 0x1e00..=0x1eff | 0xa720..=0xa7ff | 0xff21..=0xff5a => Script::Latin,
-        0x0370..=0x03ff | 0x1f00..=0x1fff => Script::Greek,
-        0x0400..=0x052f | 0x1c80..=0x1c8f | 0x2de0..=0x2dff | 0xa640..=0xa69f => Script::Cyrillic,
+        0x0041..=0x024f | 0x1e00..=0x1eff | 0xa720..=0xa7ff | 0xff21..=0xff5a => UnicodeScript::Latin,
+        0x0370..=0x03ff | 0x1f00..=0x1fff => UnicodeScript::Greek,
+        0x0400..=0x052f | 0x1c80..=0x1c8f | 0x2de0..=0x2dff | 0xa640..=0xa69f => UnicodeScript::Cyrillic,
         0x0250..=0x02af
         | 0x0530..=0x058f
         | 0x10a0..=0x10ff
@@ -47,8 +48,8 @@ fn script(c: char) -> Script {
         | 0x1400..=0x167f
         | 0x1d00..=0x1dbf
         | 0x2c80..=0x2cff
-        | 0xab70..=0xabbf => Script::OtherAlphabet,
-        _ => Script::Other,
+        | 0xab70..=0xabbf => UnicodeScript::OtherAlphabet,
+        _ => UnicodeScript::Other,
     }
 }
 

@@ -1,13 +1,13 @@
 //! Addresses on the network: one parse, and what it may mean.
 //!
-//! [`Target::parse`] reads an address as browsers do and keeps what a person should know of it.
+//! [`FetchTarget::parse`] reads an address as browsers do and keeps what a person should know of it.
 //! [`address_class`] says whether an IP address is one that a fetch may reach; the fetch tool asks it of every address
 //! that a name resolves to, and [`Policy::vet_chain`](crate::Policy::vet_chain) asks it of a whole chain of redirects.
 
-mod chain;
 mod confusable;
+mod redirects;
 
-pub use chain::{FetchObjection, MAX_REDIRECTS, RedirectHop};
+pub use redirects::{FetchObjection, MAX_REDIRECTS, RedirectHop};
 pub use toolgate_proto::address::{AddressClass, classify_address as address_class};
 
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub const DOCUMENTATION_HOSTS: &[&str] =
 
 /// An address that can be fetched, as far as its text tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct FetchTarget {
     /// The address, parsed.
     pub url: Url,
     /// Its host; a trailing dot is gone.
@@ -53,9 +53,9 @@ pub struct Target {
 }
 
 /// Longest address that is fetched unasked: a longer one carries data.
-const LONGEST: usize = 2048;
+const MAX_UNASKED_URL_BYTES: usize = 2048;
 
-impl Target {
+impl FetchTarget {
     /// Reads an address. An error says, in words, why it can never be fetched.
     pub fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| format!("the address cannot be read: {error}"))?;
@@ -83,7 +83,7 @@ impl Target {
     }
 
     /// Whether the host is not of the public network, as far as its name tells.
-    pub fn private(&self) -> Option<AddressClass> {
+    pub fn private_class(&self) -> Option<AddressClass> {
         host_class(&self.host)
     }
 
@@ -135,7 +135,7 @@ fn oddities(text: &str, url: &Url) -> Vec<String> {
     if !scheme_end.starts_with("//") || scheme_end.starts_with("///") {
         out.push("the address does not have two slashes after its scheme".to_owned());
     }
-    if text.len() > LONGEST {
+    if text.len() > MAX_UNASKED_URL_BYTES {
         out.push(format!("the address is {} characters long and may carry data", text.len()));
     }
     if let Some(Host::Ipv4(address)) = url.host()
@@ -167,7 +167,7 @@ mod tests {
             "http://2130706433/",
             "http:///docs.example.com/",
         ] {
-            assert!(Target::parse(odd).is_ok_and(|target| !target.oddities.is_empty()), "{odd}");
+            assert!(FetchTarget::parse(odd).is_ok_and(|target| !target.oddities.is_empty()), "{odd}");
         }
         for plain in [
             "https://docs.example.com/a@b.html",
@@ -177,13 +177,13 @@ mod tests {
             "https://docs.example.com/~ann/(x)/'y'.html",
             "http://93.184.216.34/",
         ] {
-            let target = Target::parse(plain).unwrap();
+            let target = FetchTarget::parse(plain).unwrap();
             assert_eq!(target.oddities, Vec::<String>::new(), "{plain}");
         }
         for never in
             ["file:///etc/passwd", "https://", "data:text/html,hi", "https://.example.com/", "nonsense"]
         {
-            assert!(Target::parse(never).is_err(), "{never}");
+            assert!(FetchTarget::parse(never).is_err(), "{never}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::world::{Node, World, compile, input_of, raw_policy, word};
 use serde_json::Value;
-use toolgate_policy::{RawPolicy, Weight, cases};
+use toolgate_policy::{ProblemSeverity, RawPolicy, cases};
 
 /// Builds the world that a settings block describes: `"links": {"p/key": "~/.ssh/id"}`.
 fn world(settings: &Value) -> World {
@@ -52,9 +52,9 @@ fn run(name: &str, text: &str) -> usize {
             let (_, problems) = raw.compile();
             let got = match problems.iter().map(|problem| problem.weight).max() {
                 None => "fine",
-                Some(Weight::Note) => "note",
-                Some(Weight::Warning) => "warning",
-                Some(Weight::Fatal) => "fatal",
+                Some(ProblemSeverity::Note) => "note",
+                Some(ProblemSeverity::Warning) => "warning",
+                Some(ProblemSeverity::Fatal) => "fatal",
             };
             if got != row.weight {
                 wrong.push(format!(

@@ -4,15 +4,15 @@ use super::world::{Node, World, abs, action, identity, raw_policy};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use toolgate_policy::url::{RedirectHop, Target};
-use toolgate_policy::{Action, HookOpinion, Policy, RawPolicy, mcp};
+use toolgate_policy::url::{FetchTarget, RedirectHop};
+use toolgate_policy::{HookOpinion, Policy, RawPolicy, RuleAction, mcp};
 use toolgate_proto::{
-    Effect, Intent, Scope, SourceId, ToolIdentity, ToolName, WriteKind, json as strict_json,
+    Effect, Intent, PathScope, SourceId, ToolIdentity, ToolName, WriteKind, json as strict_json,
 };
 
 /// What became of a case.
 enum Outcome {
-    Judged(Action, String),
+    Judged(RuleAction, String),
     /// Somebody else refuses it or sees to it.
     Deferred(&'static str),
 }
@@ -43,16 +43,16 @@ fn run(text: &str, judge: impl Fn(&Value, &Value) -> Outcome) -> Tally {
                 let say = format!("{id} {action}: {short}: {reason}");
                 if case["expect"] == "allow" {
                     tally.must_allow += 1;
-                    if action != Action::Allow {
+                    if action != RuleAction::Allow {
                         tally.asked.push(say);
                     }
                 } else {
-                    if action == Action::Allow {
+                    if action == RuleAction::Allow {
                         tally.let_through.push(say.clone());
                     }
                     if case["strict"] == "deny" {
                         tally.strict += 1;
-                        if action != Action::Deny {
+                        if action != RuleAction::Deny {
                             tally.not_denied.push(say);
                         }
                     }
@@ -183,26 +183,26 @@ fn judge_path(input: &Value, policy: &Value) -> Outcome {
     world.workspace.roots = vec![real];
     let text = spell(input.as_str().unwrap());
     if text.is_empty() {
-        return Judged(Action::Deny, "an empty path is refused by the tool".to_owned());
+        return Judged(RuleAction::Deny, "an empty path is refused by the tool".to_owned());
     }
     let path = world.path(&text);
     let read = |scope| Effect::Read { path: path.clone(), scope };
     let (tool, effects) = match policy["op"].as_str().unwrap() {
-        "read" | "git_add" => ("Read", vec![read(Scope::Entry)]),
-        "list" => ("LS", vec![read(Scope::Entry)]),
+        "read" | "git_add" => ("Read", vec![read(PathScope::Entry)]),
+        "list" => ("LS", vec![read(PathScope::Entry)]),
         "write" => ("Write", vec![Effect::Write { path: path.clone(), kind: WriteKind::Put }]),
         "edit" => ("Edit", vec![Effect::Write { path: path.clone(), kind: WriteKind::Edit }]),
         "glob" => {
             let literal =
                 text.split('/').take_while(|name| !name.contains('*')).collect::<Vec<_>>().join("/");
-            ("Glob", vec![Effect::Read { path: world.path(&literal), scope: Scope::Tree }])
+            ("Glob", vec![Effect::Read { path: world.path(&literal), scope: PathScope::Tree }])
         }
         // Our search follows no links; one that does could not say what it reads.
-        "grep" if policy["follow_symlinks"] == true => ("Grep", vec![read(Scope::Tree), Effect::Opaque]),
-        "grep" => ("Grep", vec![read(Scope::Tree)]),
+        "grep" if policy["follow_symlinks"] == true => ("Grep", vec![read(PathScope::Tree), Effect::Opaque]),
+        "grep" => ("Grep", vec![read(PathScope::Tree)]),
         "git_diff_ref" => {
             let root = world.workspace.cwd.clone();
-            ("Read", vec![Effect::Read { path: root, scope: Scope::Tree }])
+            ("Read", vec![Effect::Read { path: root, scope: PathScope::Tree }])
         }
         other => panic!("{other}"),
     };
@@ -221,7 +221,7 @@ fn judge_url(input: &Value, settings: &Value) -> Outcome {
     let world = World::new("/ws");
     let policy = policy_of(settings, &world);
     let judgement = world.judge(&policy, "WebFetch", &json!({ "url": input }));
-    if action(&judgement) != Action::Allow {
+    if action(&judgement) != RuleAction::Allow {
         return judged(&judgement);
     }
     let mut locations = vec![input.as_str().unwrap()];
@@ -243,7 +243,7 @@ fn judge_url(input: &Value, settings: &Value) -> Outcome {
 }
 
 fn resolve(location: &str, table: &Value, look_up: usize) -> Vec<IpAddr> {
-    let host = match Target::parse(location) {
+    let host = match FetchTarget::parse(location) {
         Ok(target) => target.host_text(),
         Err(_) => return Vec::new(),
     };
@@ -289,8 +289,8 @@ fn judge_misc(input: &Value, policy: &Value) -> Outcome {
         }
         "tool_call_raw" => {
             let raw = input["raw_json"].as_str().unwrap();
-            match strict_json::parse_object(raw, strict_json::Limits::CALL) {
-                Err(problem) => Judged(Action::Deny, problem.to_string()),
+            match strict_json::parse_object(raw, strict_json::JsonLimits::CALL) {
+                Err(problem) => Judged(RuleAction::Deny, problem.to_string()),
                 Ok(fields) if fits_schema(&fields) => {
                     call(&json!({ "tool": input["tool"], "input": fields }))
                 }
@@ -299,9 +299,9 @@ fn judge_misc(input: &Value, policy: &Value) -> Outcome {
         }
         "policy_text" => match strict_json::parse_object(
             input["raw_json"].as_str().unwrap(),
-            strict_json::Limits::SETTINGS,
+            strict_json::JsonLimits::SETTINGS,
         ) {
-            Err(problem) => Judged(Action::Deny, problem.to_string()),
+            Err(problem) => Judged(RuleAction::Deny, problem.to_string()),
             Ok(settings) => {
                 let compiled = policy_of(&Value::Object(settings), &world);
                 let then = &input["then"];
@@ -317,15 +317,15 @@ fn judge_misc(input: &Value, policy: &Value) -> Outcome {
             let names = input["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
             let pairs: Vec<(&str, &str)> =
                 names.map(|name| name.trim_start_matches("mcp__").split_once("__").unwrap()).collect();
-            let refused = !mcp::collisions(pairs).is_empty();
-            Judged(if refused { Action::Deny } else { Action::Allow }, "registration".to_owned())
+            let refused = !mcp::find_collisions(pairs).is_empty();
+            Judged(if refused { RuleAction::Deny } else { RuleAction::Allow }, "registration".to_owned())
         }
         "mcp_list_changed" if input["now"].get("annotations").is_some() => {
             judge_remote(&world, &compiled, "srv", input["now"]["tool"].as_str().unwrap())
         }
         "project_settings" if input["then"].get("tool").is_some() => {
-            let text =
-                strict_json::parse(input["text"].as_str().unwrap(), strict_json::Limits::SETTINGS).unwrap();
+            let text = strict_json::parse(input["text"].as_str().unwrap(), strict_json::JsonLimits::SETTINGS)
+                .unwrap();
             let mut raw = settings(policy, &world);
             let mut project = raw_policy(&text, &world).layers.remove(0);
             project.trusted = input["trusted"] == true;
@@ -393,14 +393,14 @@ fn judge_hook(input: &Value, policy: &Value, world: &World, compiled: &Policy) -
         }
         let opinion = |action| HookOpinion { by: "h".to_owned(), action, reason: None };
         match outcome["exit"].as_i64() {
-            Some(2) => opinions.push(opinion(Action::Deny)),
+            Some(2) => opinions.push(opinion(RuleAction::Deny)),
             Some(0) => {
                 let Ok(said) = serde_json::from_str::<Value>(outcome["stdout"].as_str().unwrap_or("{}"))
                 else {
                     return Deferred(HOOK);
                 };
                 match said["decision"].as_str() {
-                    Some("allow") => opinions.push(opinion(Action::Allow)),
+                    Some("allow") => opinions.push(opinion(RuleAction::Allow)),
                     Some(_) => return Deferred(HOOK),
                     None => {}
                 }

@@ -3,12 +3,12 @@
 use super::world::{Node, World, abs, action, compile, identity, input_of, raw_policy, word};
 use serde_json::{Map, Value, json};
 use toolgate_policy::{
-    Action, HookOpinion, IntentSurvey, Judgement, Layer, LayerRules, PathFacts, Policy, RawPolicy, RawRule,
-    Request, Weight,
+    HookOpinion, IntentSurvey, Judgement, Layer, LayerRules, PathFacts, Policy, PolicyRequest,
+    ProblemSeverity, RawPolicy, RawRule, RuleAction,
 };
 use toolgate_proto::{
-    Code, CommandRights, Effect, Intent, Network, Question, RightsLevel, Scope, SourceId, ToolIdentity,
-    ToolName, Verdict, WriteRight,
+    ApprovalQuestion, Code, CommandRights, Effect, Intent, NetworkAccess, PathScope, RightsLevel, SourceId,
+    ToolIdentity, ToolName, Verdict, WriteRight,
 };
 
 fn judge(settings: &Value, tool: &str, text: &str) -> Judgement {
@@ -16,7 +16,7 @@ fn judge(settings: &Value, tool: &str, text: &str) -> Judgement {
     world.judge(&compile(settings, &world).0, tool, &input_of(tool, text))
 }
 
-fn question(judgement: Judgement) -> Question {
+fn question(judgement: Judgement) -> ApprovalQuestion {
     match judgement.verdict {
         Verdict::Ask(question) => question,
         other => panic!("{other:?}"),
@@ -38,9 +38,9 @@ fn a_rule_is_named_with_its_layer_file_and_line() {
     let steps: Vec<String> =
         judgement.steps.iter().map(|step| format!("{}: {}", step.looked_at, step.found)).collect();
     assert_eq!(steps, ["rules: all can be read", "deny rules: a rule denies `rm x`"]);
-    let parts: Vec<(String, Action)> =
+    let parts: Vec<(String, RuleAction)> =
         judgement.parts.iter().map(|part| (part.text.clone(), part.action)).collect();
-    assert_eq!(parts, [("ls".to_owned(), Action::Allow), ("rm x".to_owned(), Action::Deny)]);
+    assert_eq!(parts, [("ls".to_owned(), RuleAction::Allow), ("rm x".to_owned(), RuleAction::Deny)]);
     assert_eq!(judgement.parts[1].rule.as_ref().unwrap().line, Some(7));
     assert_eq!(
         judgement.flip.as_deref(),
@@ -67,7 +67,7 @@ fn an_allowed_call_says_every_step() {
         ]
     );
     let last = judgement.steps.last().unwrap();
-    assert_eq!(last.action, Some(Action::Allow));
+    assert_eq!(last.action, Some(RuleAction::Allow));
     assert_eq!(last.rule.as_ref().unwrap().text, "Bash(npm run *)");
     assert_eq!(judgement.flip, None);
 }
@@ -154,16 +154,16 @@ fn hooks_answer_only_what_no_rule_asks() {
     let world = World::new("/ws");
     let hook = |action| [HookOpinion { by: "h".to_owned(), action, reason: Some("because".to_owned()) }];
     for (settings, tool, text, action_of_hook, wanted) in [
-        (json!({}), "Edit", "a.rs", Action::Allow, "allow"),
-        (json!({ "deny": ["Edit"] }), "Edit", "a.rs", Action::Allow, "deny"),
-        (json!({ "ask": ["Edit"] }), "Edit", "a.rs", Action::Allow, "ask"),
-        (json!({}), "Edit", ".git/config", Action::Allow, "ask"),
-        (json!({ "mode": "plan" }), "Edit", "a.rs", Action::Allow, "ask"),
-        (json!({ "mode": "dontAsk" }), "Edit", "a.rs", Action::Allow, "allow"),
-        (json!({ "allow": ["Edit"] }), "Edit", "a.rs", Action::Deny, "deny"),
-        (json!({ "allow": ["Edit"] }), "Edit", "a.rs", Action::Ask, "ask"),
-        (json!({ "mode": "bypass" }), "Edit", "a.rs", Action::Ask, "ask"),
-        (json!({ "deny": ["Edit"] }), "Edit", "a.rs", Action::Ask, "deny"),
+        (json!({}), "Edit", "a.rs", RuleAction::Allow, "allow"),
+        (json!({ "deny": ["Edit"] }), "Edit", "a.rs", RuleAction::Allow, "deny"),
+        (json!({ "ask": ["Edit"] }), "Edit", "a.rs", RuleAction::Allow, "ask"),
+        (json!({}), "Edit", ".git/config", RuleAction::Allow, "ask"),
+        (json!({ "mode": "plan" }), "Edit", "a.rs", RuleAction::Allow, "ask"),
+        (json!({ "mode": "dontAsk" }), "Edit", "a.rs", RuleAction::Allow, "allow"),
+        (json!({ "allow": ["Edit"] }), "Edit", "a.rs", RuleAction::Deny, "deny"),
+        (json!({ "allow": ["Edit"] }), "Edit", "a.rs", RuleAction::Ask, "ask"),
+        (json!({ "mode": "bypass" }), "Edit", "a.rs", RuleAction::Ask, "ask"),
+        (json!({ "deny": ["Edit"] }), "Edit", "a.rs", RuleAction::Ask, "deny"),
     ] {
         let (policy, _) = compile(&settings, &world);
         let judgement = world.judge_with(&policy, tool, &input_of(tool, text), &hook(action_of_hook));
@@ -196,14 +196,14 @@ fn the_terms_hold_a_command_to_its_bounds() {
     let judgement = judge(&settings, "Bash", "curl https://api.example.com/x");
     let Verdict::Allow(terms) = judgement.verdict else { panic!("{judgement:?}") };
     assert!(!terms.unsandboxed);
-    assert_eq!(terms.rights, CommandRights::whole(&[abs("/ws")]));
+    assert_eq!(terms.rights, CommandRights::for_workspace(&[abs("/ws")]));
     assert!(terms.protected.contains(&abs("/ws/.git/hooks")));
     assert!(terms.unreadable.starts_with(&[abs("/srv/secret"), abs("/home/u/keys")]));
     assert!(terms.unreadable.contains(&abs("/home/u/.ssh")));
-    assert_eq!(terms.network, Network::Hosts(vec!["api.example.com".to_owned()]));
+    assert_eq!(terms.network, NetworkAccess::Hosts(vec!["api.example.com".to_owned()]));
     let judgement = judge(&json!({ "allow": ["Bash(make *)"] }), "Bash", "make all");
     let Verdict::Allow(terms) = judgement.verdict else { panic!("{judgement:?}") };
-    assert_eq!(terms.network, Network::None);
+    assert_eq!(terms.network, NetworkAccess::None);
 }
 
 #[test]
@@ -216,15 +216,15 @@ fn rights_are_cut_to_the_effects_unless_the_line_was_allowed_as_a_whole() {
     let none = json!({});
     let reads = terms(&none, "cat a.txt | timeout 5 sort");
     assert_eq!(reads.rights.level, RightsLevel::ReadOnly);
-    assert_eq!((reads.rights.write, reads.network), (Vec::new(), Network::None));
+    assert_eq!((reads.rights.write, reads.network), (Vec::new(), NetworkAccess::None));
     assert_eq!(reads.rights.execute, Some(["cat", "sort", "timeout"].map(str::to_owned).to_vec()));
     assert_eq!(reads.rights.read, Some(vec![abs("/ws")]));
 
     let edits = json!({ "mode": "acceptEdits" });
     let writes = terms(&edits, "touch src/new.rs && rm -r old").rights;
-    let right = |path: &str, scope: Scope| WriteRight { path: abs(path), scope };
+    let right = |path: &str, scope: PathScope| WriteRight { path: abs(path), scope };
     assert_eq!(writes.level, RightsLevel::NamedWrites);
-    assert_eq!(writes.write, [right("/ws/src/new.rs", Scope::Entry), right("/ws/old", Scope::Tree)]);
+    assert_eq!(writes.write, [right("/ws/src/new.rs", PathScope::Entry), right("/ws/old", PathScope::Tree)]);
 
     // A question that a mode answers widens nothing: the rights are those that the other mode grants.
     let bypassed = terms(&json!({ "mode": "bypass" }), "touch src/new.rs && rm -r old").rights;
@@ -232,7 +232,7 @@ fn rights_are_cut_to_the_effects_unless_the_line_was_allowed_as_a_whole() {
 
     // An allowed host opens nothing for a line that only reads.
     let hosts = json!({ "allow": ["WebFetch(domain:docs.example.com)"] });
-    assert_eq!(terms(&hosts, "cat a.txt").network, Network::None);
+    assert_eq!(terms(&hosts, "cat a.txt").network, NetworkAccess::None);
 
     let rule = json!({ "allow": ["Bash(git commit *)", "Bash(python3 *)"] });
     let whole = terms(&rule, "python3 x.py && cat a.txt").rights;
@@ -246,7 +246,8 @@ fn a_command_is_kept_from_what_rules_and_names_keep_back_unless_it_was_named() {
     let world = World::new("/ws");
     let settings = json!({ "deny": ["Read(vault/**)", "Edit(locked/**)"], "allow": ["Read(test.pem)"] });
     let (policy, _) = compile(&settings, &world);
-    let rights = CommandRights { named: vec![abs("/ws/.env")], ..CommandRights::whole(&[abs("/ws")]) };
+    let rights =
+        CommandRights { named: vec![abs("/ws/.env")], ..CommandRights::for_workspace(&[abs("/ws")]) };
     let guard = policy.command_guard(&world.workspace, &rights);
     for (path, hides, protects) in [
         ("/ws/a.rs", false, false),
@@ -269,7 +270,7 @@ fn a_command_is_kept_from_what_rules_and_names_keep_back_unless_it_was_named() {
     ] {
         assert_eq!((guard.hides(&abs(path)), guard.protects(&abs(path))), (hides, protects), "{path}");
     }
-    let git = CommandRights { git_data: true, ..CommandRights::whole(&[abs("/ws")]) };
+    let git = CommandRights { git_data: true, ..CommandRights::for_workspace(&[abs("/ws")]) };
     let guard = policy.command_guard(&world.workspace, &git);
     for (path, protects) in [
         ("/ws/.git/objects/ab/cd", false),
@@ -311,12 +312,12 @@ fn a_search_shows_nothing_that_rules_keep_back() {
     let (policy, _) = compile(&settings, &world);
     let filter = policy.read_filter(&world.workspace);
     for hidden in ["/ws/.env", "/ws/a/.ENV", "/ws/a/vault/x", "/ws/notes/x", "/ws/a/../.env"] {
-        assert!(filter.hidden(&abs(hidden)), "{hidden}");
+        assert!(filter.is_hidden(&abs(hidden)), "{hidden}");
     }
     for shown in ["/ws/a.rs", "/ws/vault.md", "/ws/environment"] {
-        assert!(!filter.hidden(&abs(shown)), "{shown}");
+        assert!(!filter.is_hidden(&abs(shown)), "{shown}");
     }
-    assert!(filter.sensitive(&abs("/ws/x.pem")) && !filter.sensitive(&abs("/ws/x.rs")));
+    assert!(filter.is_sensitive(&abs("/ws/x.pem")) && !filter.is_sensitive(&abs("/ws/x.rs")));
     assert_eq!(word(&world.judge(&policy, "Grep", &json!({ "path": "." }))), "allow");
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "grep -r x ." }))), "ask");
     // What only its name makes sensitive is withheld by the sandbox, and a search goes on.
@@ -368,7 +369,7 @@ fn denied_tools_are_hidden() {
         ("Skill", true),
         ("Read", false),
     ] {
-        assert_eq!(policy.hides(&identity(tool)), hidden, "{tool}");
+        assert_eq!(policy.hides_tool(&identity(tool)), hidden, "{tool}");
     }
 }
 
@@ -480,9 +481,9 @@ fn only_built_in_tools_are_believed() {
     let judge = |tool: &ToolIdentity, intent: &Intent| {
         action(&world.judge_intent(&policy, tool, &Map::new(), intent, &[]))
     };
-    assert_eq!(judge(&tool(SourceId::Builtin), &nothing), Action::Allow);
-    assert_eq!(judge(&tool(SourceId::Sdk), &nothing), Action::Ask);
-    assert_eq!(judge(&tool(SourceId::Builtin), &state), Action::Ask);
+    assert_eq!(judge(&tool(SourceId::Builtin), &nothing), RuleAction::Allow);
+    assert_eq!(judge(&tool(SourceId::Sdk), &nothing), RuleAction::Ask);
+    assert_eq!(judge(&tool(SourceId::Builtin), &state), RuleAction::Ask);
 }
 
 #[test]
@@ -495,7 +496,7 @@ fn what_was_not_surveyed_or_resolved_is_never_allowed() {
         let input = input.as_object().unwrap();
         let intent = world.intent(&tool, input);
         let workspace = &world.workspace;
-        let judgement = policy.decide(&Request {
+        let judgement = policy.decide(&PolicyRequest {
             tool: &tool,
             input,
             intent: &intent,
@@ -514,7 +515,7 @@ fn an_untrusted_project_can_only_tighten() {
         raw_policy(&json!({ "allow": ["Bash(make *)"], "deny": ["Bash(rm *)"] }), &World::new("/ws"));
     raw.layers[0].trusted = false;
     let (policy, problems) = raw.compile();
-    assert_eq!(problems.iter().map(|problem| problem.weight).collect::<Vec<_>>(), [Weight::Note]);
+    assert_eq!(problems.iter().map(|problem| problem.weight).collect::<Vec<_>>(), [ProblemSeverity::Note]);
     let world = World::new("/ws");
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "make all" }))), "ask");
     assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "rm x" }))), "deny");
@@ -529,7 +530,7 @@ fn locked_bypass_stays_locked() {
     assert_eq!(problems.len(), 1);
     assert_eq!(policy.with_mode(toolgate_proto::Mode::Bypass).mode().as_str(), "default");
     assert_eq!(policy.with_mode(toolgate_proto::Mode::Plan).mode().as_str(), "plan");
-    assert!(policy.switches().disable_bypass_permissions_mode);
+    assert!(policy.managed_restrictions().disable_bypass_permissions_mode);
 }
 
 #[test]
@@ -564,30 +565,30 @@ fn idle_and_repeated_rules_are_reported() {
 fn a_book_that_cannot_be_read_denies_everything() {
     let world = World::new("/ws");
     for (book, weight) in [
-        (json!({ "rules": [{ "tool": "x" }] }), Some(Weight::Fatal)),
-        (json!({ "rules": [{ "tool": "x", "action": "refuse" }] }), Some(Weight::Fatal)),
-        (json!({ "rules": [], "extra": 1 }), Some(Weight::Fatal)),
-        (json!([]), Some(Weight::Fatal)),
-        (json!({ "rules": [["x", "allow"]] }), Some(Weight::Fatal)),
+        (json!({ "rules": [{ "tool": "x" }] }), Some(ProblemSeverity::Fatal)),
+        (json!({ "rules": [{ "tool": "x", "action": "refuse" }] }), Some(ProblemSeverity::Fatal)),
+        (json!({ "rules": [], "extra": 1 }), Some(ProblemSeverity::Fatal)),
+        (json!([]), Some(ProblemSeverity::Fatal)),
+        (json!({ "rules": [["x", "allow"]] }), Some(ProblemSeverity::Fatal)),
         (
             json!({ "rules": [{ "tool": "x", "action": "deny", "conditions": [{ "param": "p", "operator": "matches", "value": "(" }] }] }),
-            Some(Weight::Fatal),
+            Some(ProblemSeverity::Fatal),
         ),
         (
             json!({ "rules": [{ "tool": "x", "action": "ask", "conditions": [{ "param": "p", "operator": "matches", "value": "(x{1000}){1000}" }] }] }),
-            Some(Weight::Fatal),
+            Some(ProblemSeverity::Fatal),
         ),
         (
             json!({ "rules": [{ "tool": "x", "action": "allow", "conditions": [{ "param": "p", "operator": "matches", "value": "(" }] }] }),
-            Some(Weight::Warning),
+            Some(ProblemSeverity::Warning),
         ),
-        (json!({ "defaultAction": "allow" }), Some(Weight::Warning)),
+        (json!({ "defaultAction": "allow" }), Some(ProblemSeverity::Warning)),
         (json!({ "defaultAction": "ask" }), None),
     ] {
         let (policy, problems) = compile(&json!({ "policy": book }), &world);
         assert_eq!(problems.iter().map(|problem| problem.weight).max(), weight, "{book}");
         let denied = word(&world.judge(&policy, "Read", &json!({ "path": "a" }))) == "deny";
-        assert_eq!(denied, weight == Some(Weight::Fatal), "{book}");
+        assert_eq!(denied, weight == Some(ProblemSeverity::Fatal), "{book}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::world::{World, compile, input_of, word};
 use serde_json::{Value, json};
-use toolgate_policy::Weight;
+use toolgate_policy::ProblemSeverity;
 use toolgate_policy::gemini::{GeminiRule, GeminiTranslation, translate};
 
 /// Rules as a TOML file has them, without the TOML.
@@ -18,7 +18,7 @@ fn check(given: &Value, calls: &[(&str, &str, &str)]) -> GeminiTranslation {
     let translated = translate(&rules(given)).unwrap_or_else(|note| panic!("{note:?}"));
     let world = World::new("/ws");
     let (policy, problems) = compile(&translated.settings, &world);
-    assert!(problems.iter().all(|problem| problem.weight != Weight::Fatal), "{problems:?}");
+    assert!(problems.iter().all(|problem| problem.weight != ProblemSeverity::Fatal), "{problems:?}");
     for (tool, text, wanted) in calls {
         let judgement = world.judge(&policy, tool, &input_of(tool, text));
         assert_eq!(word(&judgement), *wanted, "{tool} {text} under {}", translated.settings);

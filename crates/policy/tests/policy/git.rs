@@ -2,9 +2,9 @@
 
 use super::world::{Node, World, action, compile, input_of};
 use serde_json::json;
-use toolgate_policy::Action;
+use toolgate_policy::RuleAction;
 
-fn judge_line(line: &str, allow: &[&str], deny: &[&str], cwd: &str) -> Action {
+fn judge_line(line: &str, allow: &[&str], deny: &[&str], cwd: &str) -> RuleAction {
     let mut world = World::new("/ws")
         .with("/ws/src/main.rs", Node::Shared)
         .with("/ws/a.txt", Node::Shared)
@@ -148,7 +148,7 @@ fn a_denied_file_is_never_shown_by_git() {
         for deny in DENIED {
             for allow in [&[][..], &["Bash(git *)"], &["Bash"]] {
                 judged += 1;
-                if judge_line(line, allow, &[deny], "/ws") == Action::Allow {
+                if judge_line(line, allow, &[deny], "/ws") == RuleAction::Allow {
                     wrong.push(format!("{line:?} with allow {allow:?} and deny {deny}"));
                 }
             }
@@ -171,15 +171,15 @@ fn a_denied_file_that_git_names_is_denied() {
         "git log -L 1,3:.env",
         "git grep x -- .env",
     ] {
-        assert_eq!(judge_line(line, &["Bash"], &["Read(.env)"], "/ws"), Action::Deny, "{line}");
+        assert_eq!(judge_line(line, &["Bash"], &["Read(.env)"], "/ws"), RuleAction::Deny, "{line}");
     }
     // The top of the repository may be any directory above.
     for line in
         ["git show HEAD:.env", "git show HEAD:sub/.env", "git show HEAD:./.env", "git diff -- ':/.env'"]
     {
-        assert_eq!(judge_line(line, &["Bash"], &["Read(.env)"], "/ws/sub"), Action::Deny, "{line}");
+        assert_eq!(judge_line(line, &["Bash"], &["Read(.env)"], "/ws/sub"), RuleAction::Deny, "{line}");
     }
-    assert_eq!(judge_line("git diff", &[], &["Read(/private/**)"], "/ws/sub"), Action::Ask);
+    assert_eq!(judge_line("git diff", &[], &["Read(/private/**)"], "/ws/sub"), RuleAction::Ask);
 }
 
 #[test]
@@ -208,12 +208,12 @@ fn git_that_shows_no_denied_file_stays_free() {
         "git branch -a",
         "git describe --tags",
     ] {
-        assert_eq!(judge_line(line, &[], &["Read(.env)"], "/ws"), Action::Allow, "{line}");
+        assert_eq!(judge_line(line, &[], &["Read(.env)"], "/ws"), RuleAction::Allow, "{line}");
     }
     // A rule for another place does not matter.
     for line in ["git diff", "git log -p", "git show", "git grep x"] {
-        assert_eq!(judge_line(line, &[], &["Read(~/.ssh/**)"], "/ws"), Action::Allow, "{line}");
-        assert_eq!(judge_line(line, &[], &[], "/ws/sub"), Action::Allow, "{line}");
+        assert_eq!(judge_line(line, &[], &["Read(~/.ssh/**)"], "/ws"), RuleAction::Allow, "{line}");
+        assert_eq!(judge_line(line, &[], &[], "/ws/sub"), RuleAction::Allow, "{line}");
     }
 }
 
@@ -258,7 +258,7 @@ fn a_rule_for_git_does_not_cover_what_git_runs_or_writes_into_its_settings() {
         for allow in ["Bash(git *)", "Bash"] {
             assert_ne!(
                 judge_line(line, &[allow], &["Bash(rm *)"], "/ws"),
-                Action::Allow,
+                RuleAction::Allow,
                 "{line} with {allow}"
             );
         }
@@ -266,6 +266,6 @@ fn a_rule_for_git_does_not_cover_what_git_runs_or_writes_into_its_settings() {
     for line in
         ["git config user.name", "git commit -m x", "git push", "git submodule update", "git bisect good"]
     {
-        assert_eq!(judge_line(line, &["Bash(git *)"], &[], "/ws"), Action::Allow, "{line}");
+        assert_eq!(judge_line(line, &["Bash(git *)"], &[], "/ws"), RuleAction::Allow, "{line}");
     }
 }

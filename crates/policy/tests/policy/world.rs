@@ -3,11 +3,12 @@
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use toolgate_policy::{
-    Action, Enforcement, EntryKind, HookOpinion, IntentSurvey, Judgement, Layer, LayerRules, PathFact,
-    PathFacts, Policy, Problem, RawBook, RawPolicy, Request, ShellGlob, Workspace,
+    Enforcement, EntryKind, HookOpinion, IntentSurvey, Judgement, Layer, LayerRules, PathFact, PathFacts,
+    Policy, PolicyRequest, RawBook, RawPolicy, RuleAction, RuleProblem, ShellGlob, Workspace,
 };
 use toolgate_proto::{
-    AbsPath, CommandLine, Effect, Intent, Scope, Shell, SourceId, ToolIdentity, ToolName, Verdict, WriteKind,
+    AbsPath, CommandLine, Effect, Intent, PathScope, ShellKind, SourceId, ToolIdentity, ToolName, Verdict,
+    WriteKind,
 };
 
 /// What is at a path of the model.
@@ -110,7 +111,7 @@ impl World {
                 for path in self.nodes.keys() {
                     let name = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'));
                     let name = name.filter(|name| !name.contains('/') && glob.literal(depth).is_none());
-                    if let Some(name) = name.filter(|name| glob.fits(depth, name)) {
+                    if let Some(name) = name.filter(|name| glob.matches_name(depth, name)) {
                         next.push((format!("{directory}/{name}"), true));
                     }
                 }
@@ -149,7 +150,15 @@ impl World {
         let survey = policy.survey_call(input, intent, &self.workspace);
         let facts = self.facts(&survey);
         let workspace = &self.workspace;
-        policy.decide(&Request { tool, input, intent, survey: &survey, workspace, facts: &facts, opinions })
+        policy.decide(&PolicyRequest {
+            tool,
+            input,
+            intent,
+            survey: &survey,
+            workspace,
+            facts: &facts,
+            opinions,
+        })
     }
 
     pub(crate) fn path(&self, text: &str) -> AbsPath {
@@ -164,17 +173,17 @@ impl World {
         let text = |names: &[&str]| names.iter().find_map(|name| input.get(*name)?.as_str()).unwrap_or("");
         let path = || self.path(text(&["file_path", "path", "notebook_path"]));
         let effect = match tool.name.as_str() {
-            "Read" => Effect::Read { path: path(), scope: Scope::Entry },
-            "LS" => Effect::Read { path: path(), scope: Scope::Entry },
-            "Grep" | "Glob" | "LSP" => Effect::Read { path: path(), scope: Scope::Tree },
+            "Read" => Effect::Read { path: path(), scope: PathScope::Entry },
+            "LS" => Effect::Read { path: path(), scope: PathScope::Entry },
+            "Grep" | "Glob" | "LSP" => Effect::Read { path: path(), scope: PathScope::Tree },
             "Write" => Effect::Write { path: path(), kind: WriteKind::Put },
             "Edit" | "MultiEdit" | "NotebookEdit" => Effect::Write { path: path(), kind: WriteKind::Edit },
             "Bash" | "Monitor" | "PowerShell" => Effect::Exec {
                 command: CommandLine {
                     text: text(&["command"]).to_owned(),
                     shell: match (tool.name.as_str(), input.get("shell").and_then(Value::as_str)) {
-                        ("PowerShell", _) | (_, Some("zsh")) => Shell::Other,
-                        _ => Shell::Bash,
+                        ("PowerShell", _) | (_, Some("zsh")) => ShellKind::Other,
+                        _ => ShellKind::Bash,
                     },
                     cwd: self.workspace.cwd.clone(),
                     unsandboxed: input.get("dangerouslyDisableSandbox") == Some(&json!(true)),
@@ -285,18 +294,18 @@ pub(crate) fn raw_policy(settings: &Value, world: &World) -> RawPolicy {
     raw
 }
 
-pub(crate) fn compile(settings: &Value, world: &World) -> (Policy, Vec<Problem>) {
+pub(crate) fn compile(settings: &Value, world: &World) -> (Policy, Vec<RuleProblem>) {
     raw_policy(settings, world).compile()
 }
 
 pub(crate) fn word(judgement: &Judgement) -> &'static str {
-    judgement.verdict.word()
+    judgement.verdict.as_str()
 }
 
-pub(crate) fn action(judgement: &Judgement) -> Action {
+pub(crate) fn action(judgement: &Judgement) -> RuleAction {
     match judgement.verdict {
-        Verdict::Allow(_) => Action::Allow,
-        Verdict::Ask(_) => Action::Ask,
-        Verdict::Deny(_) => Action::Deny,
+        Verdict::Allow(_) => RuleAction::Allow,
+        Verdict::Ask(_) => RuleAction::Ask,
+        Verdict::Deny(_) => RuleAction::Deny,
     }
 }

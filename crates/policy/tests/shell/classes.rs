@@ -3,7 +3,7 @@
 //! The lines are in `cases/`, one a row; a row that begins with `json ` holds a JSON string.
 
 use super::law::{Answer, Rules, analysed, judge};
-use toolgate_policy::shell::{DangerKind, Standing};
+use toolgate_policy::shell::{DangerKind, DangerStanding};
 
 pub(crate) fn lines(text: &str) -> Vec<String> {
     let line = |row: &str| match row.strip_prefix("json ") {
@@ -107,9 +107,9 @@ fn a_denied_word_that_is_only_text_is_not() {
 fn removals_that_take_too_much_are_binding() {
     let binding = |text: &str| {
         let kinds = analysed(text).dangers;
-        kinds
-            .iter()
-            .any(|danger| danger.kind == DangerKind::DangerousRemoval && danger.standing == Standing::Binding)
+        kinds.iter().any(|danger| {
+            danger.kind == DangerKind::DangerousRemoval && danger.standing == DangerStanding::Binding
+        })
     };
     let missed: Vec<String> =
         lines(include_str!("cases/binding.txt")).into_iter().filter(|text| !binding(text)).collect();

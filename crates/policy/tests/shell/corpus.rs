@@ -3,7 +3,7 @@
 use super::law::{Answer, Rules, judge, workspace};
 use serde_json::Value;
 use toolgate_policy::shell::analyse;
-use toolgate_proto::{CommandLine, Shell};
+use toolgate_proto::{CommandLine, ShellKind};
 
 fn strings(value: &Value, key: &str) -> Vec<String> {
     let list = value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -33,7 +33,7 @@ pub(crate) fn cases() -> Vec<(Value, Rules, CommandLine)> {
                 read_only: policy["readonly_auto"] == Value::Bool(true),
                 bounded: false,
             };
-            let shell = if policy["shell"] == "zsh" { Shell::Other } else { Shell::Bash };
+            let shell = if policy["shell"] == "zsh" { ShellKind::Other } else { ShellKind::Bash };
             let text = case["input"].as_str().unwrap().to_owned();
             let line = CommandLine { text, shell, cwd: workspace().cwd, unsandboxed: false };
             (case, rules, line)
@@ -49,7 +49,7 @@ fn known_failures_do_not_pass_and_ordinary_lines_do() {
         let analysis = analyse(&line, &workspace());
         let answer = judge(&analysis, &rules);
         let right = match (case["expect"].as_str(), case["strict"].as_str()) {
-            (Some("allow"), _) if line.shell == Shell::Other => true,
+            (Some("allow"), _) if line.shell == ShellKind::Other => true,
             (Some("allow"), _) => answer == Answer::Allow,
             (_, Some("deny")) => answer == Answer::Deny,
             _ => answer != Answer::Allow,

@@ -1,8 +1,8 @@
 //! A small stand-in for the decision law, so that the analysis can be tested by what would come of it.
 
 use toolgate_policy::Workspace;
-use toolgate_policy::shell::{Analysis, Origin, Part, Standing, analyse};
-use toolgate_proto::{AbsPath, CommandLine, Effect, Shell};
+use toolgate_policy::shell::{CommandAnalysis, CommandPart, DangerStanding, EffectOrigin, analyse};
+use toolgate_proto::{AbsPath, CommandLine, Effect, ShellKind};
 
 /// What would come of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,10 +33,10 @@ pub(crate) fn workspace() -> Workspace {
 }
 
 pub(crate) fn line(text: &str) -> CommandLine {
-    CommandLine { text: text.to_owned(), shell: Shell::Bash, cwd: path("/ws"), unsandboxed: false }
+    CommandLine { text: text.to_owned(), shell: ShellKind::Bash, cwd: path("/ws"), unsandboxed: false }
 }
 
-pub(crate) fn analysed(text: &str) -> Analysis {
+pub(crate) fn analysed(text: &str) -> CommandAnalysis {
     analyse(&line(text), &workspace())
 }
 
@@ -63,7 +63,7 @@ fn sensitive(path: &AbsPath) -> bool {
     path.file_name().is_some_and(|name| name == ".env") || path.to_string().contains("/.ssh/")
 }
 
-fn covered(part: &Part, rules: &Rules) -> bool {
+fn covered(part: &CommandPart, rules: &Rules) -> bool {
     let Some(text) = &part.allow_text else { return false };
     text.is_empty()
         || rules.allow.iter().any(|rule| {
@@ -72,7 +72,7 @@ fn covered(part: &Part, rules: &Rules) -> bool {
         })
 }
 
-pub(crate) fn judge(analysis: &Analysis, rules: &Rules) -> Answer {
+pub(crate) fn judge(analysis: &CommandAnalysis, rules: &Rules) -> Answer {
     let root = path("/ws");
     for part in &analysis.parts {
         if part.deny_texts.iter().any(|text| rules.deny.iter().any(|rule| matches(rule, text))) {
@@ -86,7 +86,7 @@ pub(crate) fn judge(analysis: &Analysis, rules: &Rules) -> Answer {
             }
         }
     }
-    let binding = analysis.dangers.iter().any(|danger| danger.standing == Standing::Binding);
+    let binding = analysis.dangers.iter().any(|danger| danger.standing == DangerStanding::Binding);
     if binding || analysis.doubt.is_some() {
         return Answer::Ask;
     }
@@ -96,7 +96,7 @@ pub(crate) fn judge(analysis: &Analysis, rules: &Rules) -> Answer {
         let effects = part.effects.iter().all(|inferred| match &inferred.effect {
             Effect::Read { path, .. } => path.lexical().is_under(&root) && !sensitive(path),
             Effect::Write { path, .. } => {
-                inferred.origin != Origin::Redirect
+                inferred.origin != EffectOrigin::Redirect
                     && by_rule
                     && path.lexical().is_under(&root)
                     && !rules.protected.iter().any(|name| path.lexical().is_under(&root.join(name)))

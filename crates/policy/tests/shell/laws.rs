@@ -4,7 +4,7 @@ use super::classes::lines;
 use super::corpus::cases;
 use super::law::{Answer, Rules, analysed, judge};
 use proptest::prelude::*;
-use toolgate_policy::shell::Analysis;
+use toolgate_policy::shell::CommandAnalysis;
 
 /// Ways to put a line into another without changing what it runs.
 const WRAPPINGS: &[(&str, &str)] = &[
@@ -153,7 +153,7 @@ fn refused() -> Vec<(String, Rules, Answer)> {
 }
 
 /// A line that is not whole, or that ends in a comment, is another line once something is added to it.
-fn is_whole(analysis: &Analysis, text: &str) -> bool {
+fn is_whole(analysis: &CommandAnalysis, text: &str) -> bool {
     analysis.doubt.is_none() && !text.contains('#')
 }
 
@@ -226,7 +226,7 @@ fn harmless_respelling_changes_nothing() {
 }
 
 /// Every spelling that deny rules would see.
-fn spellings(analysis: &Analysis) -> Vec<String> {
+fn spellings(analysis: &CommandAnalysis) -> Vec<String> {
     analysis.parts.iter().flat_map(|part| part.deny_texts.clone()).collect()
 }
 

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use toolgate_policy::Workspace;
-use toolgate_policy::shell::{Analysis, analyse};
-use toolgate_proto::{Effect, Scope};
+use toolgate_policy::shell::{CommandAnalysis, analyse};
+use toolgate_proto::{Effect, PathScope};
 
 /// Programs of the tables; those that are not installed are left out.
 const READERS: &str = "cat tac head tail wc nl cut paste tr sort uniq comm join fold fmt expand unexpand rev od hexdump \
@@ -344,7 +344,7 @@ fn installed(program: &str) -> Option<PathBuf> {
 }
 
 /// Whether a line passes where the kernel limits nothing: it only reads, and only in the workspace.
-fn passes(analysis: &Analysis, workspace: &Workspace) -> bool {
+fn passes(analysis: &CommandAnalysis, workspace: &Workspace) -> bool {
     analysis.doubt.is_none()
         && analysis.parts.iter().all(|part| {
             part.reads_if_bounded()
@@ -387,7 +387,8 @@ fn no_combination_of_options_of_a_reader_writes_starts_or_reveals() {
         let shows = |mark: &str| printed.windows(mark.len()).any(|window| window == mark.as_bytes());
         let wide = roams
             || analysis.parts.iter().flat_map(|part| &part.effects).any(|inferred| {
-                inferred.glob.is_some() || matches!(inferred.effect, Effect::Read { scope: Scope::Tree, .. })
+                inferred.glob.is_some()
+                    || matches!(inferred.effect, Effect::Read { scope: PathScope::Tree, .. })
             });
         // Which files an unknown word names is the kernel's business.
         if !roams && shows(&format!("{SECRET}-outside")) || !wide && shows(&format!("{SECRET}-inside")) {

@@ -1,33 +1,34 @@
 //! The policy book, walked from front to back.
 
-use super::scene::Call;
+use super::scenario::GeneratedCall;
 use serde_json::Value;
-use toolgate_policy::Action;
+use toolgate_policy::RuleAction;
 
 /// What the book says of a call, and whether one of its rules did.
-pub(super) fn answer(book: &Value, call: &Call) -> Option<(Action, bool)> {
+pub(super) fn evaluate_book(book: &Value, call: &GeneratedCall) -> Option<(RuleAction, bool)> {
     let rules: Vec<&Value> = book.get("rules").and_then(Value::as_array).into_iter().flatten().collect();
     let of = |rule: &&&Value, own: bool| {
         let tool = rule.get("tool").and_then(Value::as_str).unwrap_or_default();
         if own { tool == call.tool || call.also.contains(&tool) } else { tool == "*" }
     };
-    let first = |own: bool| rules.iter().filter(|rule| of(rule, own)).find(|rule| holds(rule, call));
+    let first =
+        |own: bool| rules.iter().filter(|rule| of(rule, own)).find(|rule| matches_conditions(rule, call));
     if let Some(rule) = first(true).or_else(|| first(false)) {
-        return action(rule.get("action")).map(|action| (action, true));
+        return parse_action(rule.get("action")).map(|action| (action, true));
     }
-    action(book.get("defaultAction")).map(|action| (action, false))
+    parse_action(book.get("defaultAction")).map(|action| (action, false))
 }
 
-fn action(value: Option<&Value>) -> Option<Action> {
+fn parse_action(value: Option<&Value>) -> Option<RuleAction> {
     match value.and_then(Value::as_str) {
-        Some("allow") => Some(Action::Allow),
-        Some("ask") => Some(Action::Ask),
-        Some("deny") => Some(Action::Deny),
+        Some("allow") => Some(RuleAction::Allow),
+        Some("ask") => Some(RuleAction::Ask),
+        Some("deny") => Some(RuleAction::Deny),
         Some(_) | None => None,
     }
 }
 
-fn holds(rule: &Value, call: &Call) -> bool {
+fn matches_conditions(rule: &Value, call: &GeneratedCall) -> bool {
     let conditions = rule.get("conditions").and_then(Value::as_array);
     conditions.into_iter().flatten().all(|condition| {
         let text = |key: &str| condition.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -42,14 +43,14 @@ fn holds(rule: &Value, call: &Call) -> bool {
             "equals" => found == *wanted,
             "contains" => found.contains(wanted),
             "startsWith" => found.starts_with(wanted),
-            "matches" => matches(wanted, &found),
+            "matches" => matches_regex(wanted, &found),
             _ => false,
         })
     })
 }
 
 /// The few regular expressions that scenes use, in words.
-fn matches(expression: &str, text: &str) -> bool {
+fn matches_regex(expression: &str, text: &str) -> bool {
     match expression {
         "^npm (test|run)$" => text == "npm test" || text == "npm run",
         "src/.*s$" => text.split("src/").skip(1).any(|rest| !rest.contains('\n')) && text.ends_with('s'),

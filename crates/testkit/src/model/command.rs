@@ -1,53 +1,53 @@
 //! Command lines as trees, and what the few programs in them do.
 
-use super::scene::{Address, CWD, HOME};
+use super::scenario::{CWD, GeneratedUrl, HOME};
 
 /// A list of commands, each with what joins it to the next.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
-    pub(super) items: Vec<(Item, &'static str)>,
+pub(super) struct GeneratedCommandLine {
+    pub(super) items: Vec<(GeneratedCommand, &'static str)>,
 }
 
 /// One command of a list.
 #[derive(Debug, Clone)]
-pub(super) enum Item {
-    Simple(Simple),
+pub(super) enum GeneratedCommand {
+    Simple(GeneratedSimpleCommand),
     /// `( … )`.
-    Subshell(Line),
+    Subshell(GeneratedCommandLine),
     /// `{ …; }`.
-    Group(Line),
+    Group(GeneratedCommandLine),
     /// `if true; then …; fi`.
-    If(Line),
+    If(GeneratedCommandLine),
     /// `echo "$( … )"`.
-    Echoed(Line),
+    EchoSubstitution(GeneratedCommandLine),
     /// `bash -c '…'`.
-    Handed(Line),
+    BashCommand(GeneratedCommandLine),
 }
 
 /// A simple command: a program and its words.
 #[derive(Debug, Clone)]
-pub(super) struct Simple {
+pub(super) struct GeneratedSimpleCommand {
     pub(super) assignment: Option<&'static str>,
     pub(super) wrapper: Option<&'static str>,
     pub(super) words: Vec<String>,
     pub(super) output: Option<String>,
     pub(super) input: Option<String>,
     /// What an address among the words says.
-    pub(super) address: Option<Address>,
+    pub(super) address: Option<GeneratedUrl>,
     /// How the words are quoted: not at all, or each by its place.
     pub(super) quoting: usize,
 }
 
 /// What a simple command does to one place.
 #[derive(Debug, Clone)]
-pub(super) enum Touch {
+pub(super) enum GeneratedCommandEffect {
     Reads(String),
     Changes(String),
     Removes(String),
-    Fetches(Address),
+    Fetches(GeneratedUrl),
 }
 
-impl Line {
+impl GeneratedCommandLine {
     pub(super) fn text(&self) -> String {
         let mut out = String::new();
         for (at, (item, joint)) in self.items.iter().enumerate() {
@@ -60,51 +60,53 @@ impl Line {
     }
 
     /// Every simple command that would run.
-    pub(super) fn simples(&self) -> Vec<Simple> {
-        self.items.iter().flat_map(|(item, _)| item.simples()).collect()
+    pub(super) fn simple_commands(&self) -> Vec<GeneratedSimpleCommand> {
+        self.items.iter().flat_map(|(item, _)| item.simple_commands()).collect()
     }
 }
 
-impl Item {
+impl GeneratedCommand {
     fn text(&self) -> String {
         match self {
             Self::Simple(simple) => simple.text(),
             Self::Subshell(line) => format!("( {} )", line.text()),
             Self::Group(line) => format!("{{ {}; }}", line.text()),
             Self::If(line) => format!("if true; then {}; fi", line.text()),
-            Self::Echoed(line) => format!("echo \"$( {} )\"", line.text()),
-            Self::Handed(line) => format!("bash -c '{}'", line.text().replace('\'', "'\\''")),
+            Self::EchoSubstitution(line) => format!("echo \"$( {} )\"", line.text()),
+            Self::BashCommand(line) => format!("bash -c '{}'", line.text().replace('\'', "'\\''")),
         }
     }
 
-    fn simples(&self) -> Vec<Simple> {
+    fn simple_commands(&self) -> Vec<GeneratedSimpleCommand> {
         match self {
             Self::Simple(simple) => vec![simple.clone()],
-            Self::Subshell(line) | Self::Group(line) => line.simples(),
-            Self::If(line) => std::iter::once(Simple::of(&["true"])).chain(line.simples()).collect(),
+            Self::Subshell(line) | Self::Group(line) => line.simple_commands(),
+            Self::If(line) => {
+                std::iter::once(GeneratedSimpleCommand::of(&["true"])).chain(line.simple_commands()).collect()
+            }
             // Text that a command printed may be printed again; what made it counts by itself.
-            Self::Echoed(line) => line.simples(),
+            Self::EchoSubstitution(line) => line.simple_commands(),
             // The shell that is started is a command of its own.
-            Self::Handed(line) => {
-                let shell = Simple::of(&["bash", "-c", &format!("'{}'", line.text())]);
-                std::iter::once(shell).chain(line.simples()).collect()
+            Self::BashCommand(line) => {
+                let shell = GeneratedSimpleCommand::of(&["bash", "-c", &format!("'{}'", line.text())]);
+                std::iter::once(shell).chain(line.simple_commands()).collect()
             }
         }
     }
 
     /// Whether an `echo` of text that is not known stands here.
-    pub(super) fn echoes(&self) -> bool {
+    pub(super) fn has_command_substitution(&self) -> bool {
         match self {
             Self::Simple(_) => false,
-            Self::Echoed(_) => true,
-            Self::Subshell(line) | Self::Group(line) | Self::If(line) | Self::Handed(line) => {
-                line.items.iter().any(|(item, _)| item.echoes())
+            Self::EchoSubstitution(_) => true,
+            Self::Subshell(line) | Self::Group(line) | Self::If(line) | Self::BashCommand(line) => {
+                line.items.iter().any(|(item, _)| item.has_command_substitution())
             }
         }
     }
 }
 
-impl Simple {
+impl GeneratedSimpleCommand {
     pub(super) fn of(words: &[&str]) -> Self {
         Self {
             assignment: None,
@@ -139,15 +141,15 @@ impl Simple {
     }
 
     /// The command without what is put before it.
-    pub(super) fn bare(&self) -> String {
+    pub(super) fn bare_text(&self) -> String {
         self.words.join(" ")
     }
 
     /// Every way to speak of the command that a rule which holds back may use.
     pub(super) fn spellings(&self) -> Vec<String> {
-        let mut out = vec![self.bare()];
+        let mut out = vec![self.bare_text()];
         if let Some(wrapper) = self.wrapper {
-            out.push(format!("{wrapper} {}", self.bare()));
+            out.push(format!("{wrapper} {}", self.bare_text()));
         }
         if let Some(assignment) = self.assignment {
             let further: Vec<String> = out.iter().map(|text| format!("{assignment} {text}")).collect();
@@ -157,7 +159,7 @@ impl Simple {
     }
 
     /// Whether an assignment in front may steer the program, so that no rule for the program means this.
-    pub(super) fn steered(&self) -> bool {
+    pub(super) fn has_environment_override(&self) -> bool {
         self.assignment.is_some_and(|assignment| !assignment.starts_with("NODE_ENV="))
             && !self.has_unknown_variable()
     }
@@ -177,7 +179,7 @@ impl Simple {
     }
 
     /// Whether it can do nothing but read.
-    pub(super) fn only_reads(&self) -> bool {
+    pub(super) fn is_read_only(&self) -> bool {
         match self.program() {
             "echo" | "ls" | "cat" | "true" | "wc" | "head" => true,
             "git" => self.word(1) == "status",
@@ -191,22 +193,26 @@ impl Simple {
     }
 
     /// What it does by itself, redirects apart.
-    pub(super) fn touches(&self) -> Vec<Touch> {
-        let path = |at: usize| absolute(&self.word(at));
+    pub(super) fn effects(&self) -> Vec<GeneratedCommandEffect> {
+        let path = |at: usize| to_absolute(&self.word(at));
         match self.program() {
-            "cat" | "wc" | "head" if self.words.len() > 1 => vec![Touch::Reads(path(1))],
-            "ls" => vec![Touch::Reads(if self.words.len() > 1 { path(1) } else { CWD.to_owned() })],
-            "cp" => vec![Touch::Reads(path(1)), Touch::Changes(path(2))],
-            "mkdir" | "touch" => vec![Touch::Changes(path(1))],
-            "rm" => vec![Touch::Removes(path(1))],
-            "curl" => self.address.iter().cloned().map(Touch::Fetches).collect(),
+            "cat" | "wc" | "head" if self.words.len() > 1 => vec![GeneratedCommandEffect::Reads(path(1))],
+            "ls" => vec![GeneratedCommandEffect::Reads(if self.words.len() > 1 {
+                path(1)
+            } else {
+                CWD.to_owned()
+            })],
+            "cp" => vec![GeneratedCommandEffect::Reads(path(1)), GeneratedCommandEffect::Changes(path(2))],
+            "mkdir" | "touch" => vec![GeneratedCommandEffect::Changes(path(1))],
+            "rm" => vec![GeneratedCommandEffect::Removes(path(1))],
+            "curl" => self.address.iter().cloned().map(GeneratedCommandEffect::Fetches).collect(),
             _ => Vec::new(),
         }
     }
 }
 
 /// A word of a command as a path.
-pub(super) fn absolute(word: &str) -> String {
+pub(super) fn to_absolute(word: &str) -> String {
     match word.strip_prefix("~/") {
         Some(rest) => format!("{HOME}/{rest}"),
         None if word.starts_with('/') => word.to_owned(),

@@ -1,17 +1,20 @@
 //! The model and the engine, asked the same.
 
-use super::dice::Dice;
-use super::law;
-use super::make;
-use super::scene::{CWD, Call, Deed, EXTRA, HOME, Written, place};
+use super::evaluator;
+use super::generate;
+use super::rng::SplitMixRng;
+use super::scenario::{
+    CWD, EXTRA_ROOT, GeneratedCall, GeneratedEffect, GeneratedSettings, HOME, resolve_path,
+};
 use std::fmt;
 use toolgate_policy::url::FetchSettings;
 use toolgate_policy::{
-    Action, Enforcement, EntryKind, HookOpinion, IntentSurvey, LayerRules, ManagedRestrictions, PathFact,
-    PathFacts, Policy, RawBook, RawPolicy, Request, Workspace,
+    Enforcement, EntryKind, HookOpinion, IntentSurvey, LayerRules, ManagedRestrictions, PathFact, PathFacts,
+    Policy, PolicyRequest, RawBook, RawPolicy, RuleAction, Workspace,
 };
 use toolgate_proto::{
-    AbsPath, CommandLine, Effect, Intent, Scope, Shell, SourceId, ToolIdentity, ToolName, Verdict, WriteKind,
+    AbsPath, CommandLine, Effect, Intent, PathScope, ShellKind, SourceId, ToolIdentity, ToolName, Verdict,
+    WriteKind,
 };
 
 /// Calls that are judged under each policy.
@@ -19,8 +22,8 @@ const CALLS_PER_POLICY: usize = 24;
 
 /// A run of random pairs of policy and call.
 #[derive(Debug)]
-pub struct Comparison {
-    dice: Dice,
+pub struct ModelComparison {
+    rng: SplitMixRng,
     /// Pairs judged so far.
     pub pairs: u64,
     /// How often the answer was allow, ask and deny.
@@ -29,18 +32,18 @@ pub struct Comparison {
 
 /// A pair on which the two differ, made as small as it goes.
 #[derive(Debug)]
-pub struct Disagreement {
+pub struct ModelDisagreement {
     /// What the model says.
-    pub model: Action,
+    pub model: RuleAction,
     /// What the engine says, and why.
-    pub engine: (Action, String),
+    pub engine: (RuleAction, String),
     /// The settings.
     pub settings: String,
     /// The call.
     pub call: String,
 }
 
-impl fmt::Display for Disagreement {
+impl fmt::Display for ModelDisagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (action, why) = &self.engine;
         writeln!(f, "the model says {}, the engine says {action} ({why})", self.model)?;
@@ -48,42 +51,42 @@ impl fmt::Display for Disagreement {
     }
 }
 
-impl Comparison {
+impl ModelComparison {
     /// A run that the seed decides.
     pub fn new(seed: u64) -> Self {
-        Self { dice: Dice::new(seed), pairs: 0, answers: [0; 3] }
+        Self { rng: SplitMixRng::new(seed), pairs: 0, answers: [0; 3] }
     }
 
     /// One policy, several calls. The first disagreement ends the run.
-    pub fn step(&mut self) -> Result<(), Box<Disagreement>> {
-        let written = make::written(&mut self.dice);
+    pub fn step(&mut self) -> Result<(), Box<ModelDisagreement>> {
+        let written = generate::generate_settings(&mut self.rng);
         let policy = compile(&written);
         for _ in 0..CALLS_PER_POLICY {
-            let call = make::call(&mut self.dice);
-            let wanted = law::judge(&written, &call);
-            let (got, _) = ask(&policy, &call);
+            let call = generate::generate_call(&mut self.rng);
+            let wanted = evaluator::judge(&written, &call);
+            let (got, _) = decide_with_engine(&policy, &call);
             if got != wanted {
-                return Err(Box::new(smallest(written, call)));
+                return Err(Box::new(shrink_disagreement(written, call)));
             }
             self.pairs += 1;
             let [allow, ask, deny] = &mut self.answers;
             match got {
-                Action::Allow => *allow += 1,
-                Action::Ask => *ask += 1,
-                Action::Deny => *deny += 1,
+                RuleAction::Allow => *allow += 1,
+                RuleAction::Ask => *ask += 1,
+                RuleAction::Deny => *deny += 1,
             }
         }
         Ok(())
     }
 }
 
-fn abs(path: &str) -> AbsPath {
+fn abs_path(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
 
-fn compile(written: &Written) -> Policy {
+fn compile(written: &GeneratedSettings) -> Policy {
     let layers = written.layers.iter().map(|layer| {
-        let mut rules = LayerRules::new(layer.layer, abs(layer.anchor()));
+        let mut rules = LayerRules::new(layer.layer, abs_path(layer.anchor()));
         let list = |texts: &[String]| texts.iter().map(|text| text.as_str().into()).collect();
         (rules.allow, rules.ask, rules.deny) = (list(&layer.allow), list(&layer.ask), list(&layer.deny));
         rules.trusted = layer.trusted;
@@ -117,38 +120,51 @@ fn compile(written: &Written) -> Policy {
     raw.compile().0
 }
 
-fn effect(deed: &Deed) -> Effect {
+fn to_effect(deed: &GeneratedEffect) -> Effect {
     match deed {
-        Deed::Read(path) => Effect::Read { path: abs(path), scope: Scope::Entry },
-        Deed::Search(path) => Effect::Read { path: abs(path), scope: Scope::Tree },
-        Deed::Write(path) => Effect::Write { path: abs(path), kind: WriteKind::Put },
-        Deed::Run(line) => Effect::Exec {
-            command: CommandLine { text: line.text(), shell: Shell::Bash, cwd: abs(CWD), unsandboxed: false },
+        GeneratedEffect::Read(path) => Effect::Read { path: abs_path(path), scope: PathScope::Entry },
+        GeneratedEffect::ReadTree(path) => Effect::Read { path: abs_path(path), scope: PathScope::Tree },
+        GeneratedEffect::Write(path) => Effect::Write { path: abs_path(path), kind: WriteKind::Put },
+        GeneratedEffect::Exec(line) => Effect::Exec {
+            command: CommandLine {
+                text: line.text(),
+                shell: ShellKind::Bash,
+                cwd: abs_path(CWD),
+                unsandboxed: false,
+            },
         },
-        Deed::Fetch(address) => Effect::Fetch { url: address.text() },
-        Deed::Ask(query) => Effect::Search { query: query.clone() },
-        Deed::Delegate(agent) => Effect::Delegate { agent: agent.clone() },
-        Deed::Skill(name, args) => Effect::Skill { name: name.clone(), args: args.clone() },
-        Deed::Remote { server, tool, .. } => Effect::Remote { server: server.clone(), tool: tool.clone() },
-        Deed::Note => Effect::State { name: "todos".to_owned() },
-        Deed::Anything => Effect::Opaque,
+        GeneratedEffect::Fetch(address) => Effect::Fetch { url: address.text() },
+        GeneratedEffect::WebSearch(query) => Effect::Search { query: query.clone() },
+        GeneratedEffect::Delegate(agent) => Effect::Delegate { agent: agent.clone() },
+        GeneratedEffect::Skill(name, args) => Effect::Skill { name: name.clone(), args: args.clone() },
+        GeneratedEffect::Remote { server, tool, .. } => {
+            Effect::Remote { server: server.clone(), tool: tool.clone() }
+        }
+        GeneratedEffect::State => Effect::State { name: "todos".to_owned() },
+        GeneratedEffect::Opaque => Effect::Opaque,
     }
 }
 
-fn ask(policy: &Policy, call: &Call) -> (Action, String) {
-    let workspace = Workspace { cwd: abs(CWD), roots: vec![abs(CWD), abs(EXTRA)], home: Some(abs(HOME)) };
-    let source = match &call.deed {
-        Deed::Remote { server, tool, .. } => SourceId::Mcp { server: server.clone(), tool: tool.clone() },
-        Deed::Read(_)
-        | Deed::Search(_)
-        | Deed::Write(_)
-        | Deed::Run(_)
-        | Deed::Fetch(_)
-        | Deed::Ask(_)
-        | Deed::Delegate(_)
-        | Deed::Skill(..)
-        | Deed::Note
-        | Deed::Anything => SourceId::Builtin,
+fn decide_with_engine(policy: &Policy, call: &GeneratedCall) -> (RuleAction, String) {
+    let workspace = Workspace {
+        cwd: abs_path(CWD),
+        roots: vec![abs_path(CWD), abs_path(EXTRA_ROOT)],
+        home: Some(abs_path(HOME)),
+    };
+    let source = match &call.effect {
+        GeneratedEffect::Remote { server, tool, .. } => {
+            SourceId::Mcp { server: server.clone(), tool: tool.clone() }
+        }
+        GeneratedEffect::Read(_)
+        | GeneratedEffect::ReadTree(_)
+        | GeneratedEffect::Write(_)
+        | GeneratedEffect::Exec(_)
+        | GeneratedEffect::Fetch(_)
+        | GeneratedEffect::WebSearch(_)
+        | GeneratedEffect::Delegate(_)
+        | GeneratedEffect::Skill(..)
+        | GeneratedEffect::State
+        | GeneratedEffect::Opaque => SourceId::Builtin,
     };
     let tool = ToolIdentity {
         name: ToolName::new(call.tool),
@@ -157,15 +173,15 @@ fn ask(policy: &Policy, call: &Call) -> (Action, String) {
         read_only: false,
         requires_interaction: call.needs_person,
     };
-    let intent = Intent::new("do it", [effect(&call.deed)]);
+    let intent = Intent::new("do it", [to_effect(&call.effect)]);
     let survey = policy.survey(&intent, &workspace);
-    let facts = facts(&survey);
+    let facts = collect_facts(&survey);
     let opinions: Vec<HookOpinion> = call
         .opinions
         .iter()
         .map(|action| HookOpinion { by: "hook".to_owned(), action: *action, reason: None })
         .collect();
-    let judgement = policy.decide(&Request {
+    let judgement = policy.decide(&PolicyRequest {
         tool: &tool,
         input: &call.input,
         intent: &intent,
@@ -175,21 +191,21 @@ fn ask(policy: &Policy, call: &Call) -> (Action, String) {
         opinions: &opinions,
     });
     let action = match judgement.verdict {
-        Verdict::Allow(_) => Action::Allow,
-        Verdict::Ask(_) => Action::Ask,
-        Verdict::Deny(_) => Action::Deny,
+        Verdict::Allow(_) => RuleAction::Allow,
+        Verdict::Ask(_) => RuleAction::Ask,
+        Verdict::Deny(_) => RuleAction::Deny,
     };
     (action, judgement.verdict.reason().to_string())
 }
 
-fn facts(survey: &IntentSurvey) -> PathFacts {
+fn collect_facts(survey: &IntentSurvey) -> PathFacts {
     let mut facts = PathFacts::none();
     for asked in &survey.paths {
-        let at = place(&asked.to_string());
+        let at = resolve_path(&asked.to_string());
         facts.insert(PathFact {
             asked: asked.clone(),
-            real: abs(&at.real),
-            links: at.links.iter().map(|link| abs(link)).collect(),
+            real: abs_path(&at.real),
+            links: at.links.iter().map(|link| abs_path(link)).collect(),
             kind: if at.shared { EntryKind::File } else { EntryKind::Missing },
             hard_linked: at.shared,
             problem: None,
@@ -199,14 +215,15 @@ fn facts(survey: &IntentSurvey) -> PathFacts {
 }
 
 /// Leaves out whatever can be left out while the two still differ.
-fn smallest(mut written: Written, mut call: Call) -> Disagreement {
-    let differs =
-        |written: &Written, call: &Call| ask(&compile(written), call).0 != law::judge(written, call);
+fn shrink_disagreement(mut written: GeneratedSettings, mut call: GeneratedCall) -> ModelDisagreement {
+    let differs = |written: &GeneratedSettings, call: &GeneratedCall| {
+        decide_with_engine(&compile(written), call).0 != evaluator::judge(written, call)
+    };
     let mut changed = true;
     while changed {
         changed = false;
-        let mut candidates: Vec<(Written, Call)> = Vec::new();
-        let mut change = |edit: &dyn Fn(&mut Written, &mut Call)| {
+        let mut candidates: Vec<(GeneratedSettings, GeneratedCall)> = Vec::new();
+        let mut change = |edit: &dyn Fn(&mut GeneratedSettings, &mut GeneratedCall)| {
             let (mut written, mut call) = (written.clone(), call.clone());
             edit(&mut written, &mut call);
             candidates.push((written, call));
@@ -242,7 +259,7 @@ fn smallest(mut written: Written, mut call: Call) -> Disagreement {
         change(&|_, call| call.needs_person = false);
         for at in 0..4 {
             change(&|_, call| {
-                if let Deed::Run(line) = &mut call.deed
+                if let GeneratedEffect::Exec(line) = &mut call.effect
                     && line.items.len() > 1
                     && at < line.items.len()
                 {
@@ -250,7 +267,7 @@ fn smallest(mut written: Written, mut call: Call) -> Disagreement {
                 }
             });
         }
-        let size = |written: &Written, call: &Call| format!("{written:?}{call:?}").len();
+        let size = |written: &GeneratedSettings, call: &GeneratedCall| format!("{written:?}{call:?}").len();
         let now = size(&written, &call);
         if let Some(found) =
             candidates.into_iter().find(|(written, call)| size(written, call) < now && differs(written, call))
@@ -259,15 +276,15 @@ fn smallest(mut written: Written, mut call: Call) -> Disagreement {
             changed = true;
         }
     }
-    let command = match &call.deed {
-        Deed::Run(line) => format!(" `{}`", line.text()),
+    let command = match &call.effect {
+        GeneratedEffect::Exec(line) => format!(" `{}`", line.text()),
         _ => String::new(),
     };
-    Disagreement {
-        model: law::judge(&written, &call),
-        engine: ask(&compile(&written), &call),
+    ModelDisagreement {
+        model: evaluator::judge(&written, &call),
+        engine: decide_with_engine(&compile(&written), &call),
         settings: format!("{written:?}"),
-        call: format!("{}{command} {:?} {:?} {:?}", call.tool, call.deed, call.input, call.opinions),
+        call: format!("{}{command} {:?} {:?} {:?}", call.tool, call.effect, call.input, call.opinions),
     }
 }
 
@@ -279,7 +296,7 @@ mod tests {
     #[test]
     fn the_engine_agrees_with_the_slow_model() {
         for seed in 0..4 {
-            let mut comparison = Comparison::new(seed);
+            let mut comparison = ModelComparison::new(seed);
             while comparison.pairs < 2_500 {
                 if let Err(found) = comparison.step() {
                     panic!("seed {seed}, after {} pairs: {found}", comparison.pairs);

@@ -10,16 +10,16 @@
 //! What the model does not know (options of programs, live words, trees, odd spellings) is not generated: that is for
 //! the corpus and the fuzz targets.
 //!
-//! [`Comparison`] makes up policies and calls from a seed and asks both.
+//! [`ModelComparison`] makes up policies and calls from a seed and asks both.
 
 mod book;
 mod command;
 mod compare;
-mod dice;
-mod law;
-mod make;
+mod evaluator;
+mod generate;
 mod path;
+mod rng;
 mod rule;
-mod scene;
+mod scenario;
 
-pub use compare::{Comparison, Disagreement};
+pub use compare::{ModelComparison, ModelDisagreement};

@@ -1,19 +1,19 @@
 //! Patterns of paths, tried name by name.
 
-use super::scene::{CWD, HOME};
+use super::scenario::{CWD, HOME};
 
 /// Where a pattern starts, and the names it asks for from there.
 #[derive(Debug, Clone)]
-pub(super) struct Pattern {
+pub(super) struct ReferencePathPattern {
     base: String,
     anywhere: bool,
     names: Vec<String>,
     folds: bool,
 }
 
-impl Pattern {
+impl ReferencePathPattern {
     /// Reads a pattern of a rule. `grants`: it stands in an allow rule.
-    pub(super) fn read(content: &str, anchor: &str, grants: bool) -> Self {
+    pub(super) fn parse(content: &str, anchor: &str, grants: bool) -> Self {
         let (base, rest) = if let Some(rest) = content.strip_prefix("//") {
             ("", rest)
         } else if let Some(rest) = content.strip_prefix("~/") {
@@ -32,7 +32,7 @@ impl Pattern {
     }
 
     /// Whether it fits a path, or a directory above it.
-    pub(super) fn fits(&self, path: &str) -> bool {
+    pub(super) fn matches_path(&self, path: &str) -> bool {
         let (path, base) = if self.folds {
             (path.to_lowercase(), self.base.to_lowercase())
         } else {
@@ -49,7 +49,7 @@ impl Pattern {
             .map(|name| if self.folds { name.to_lowercase() } else { name.clone() })
             .collect();
         let starts = if self.anywhere { found.len() } else { 1 };
-        (0..starts.max(1)).any(|start| fit(&wanted, found.get(start..).unwrap_or_default()))
+        (0..starts.max(1)).any(|start| match_names(&wanted, found.get(start..).unwrap_or_default()))
     }
 
     /// Whether the pattern itself spells out a secret name.
@@ -59,28 +59,32 @@ impl Pattern {
 }
 
 /// Names asked for against names found. What lies below a fitting directory fits too.
-fn fit(wanted: &[String], found: &[&str]) -> bool {
+fn match_names(wanted: &[String], found: &[&str]) -> bool {
     match wanted.split_first() {
         None => true,
         Some((first, rest)) if first == "**" => {
             if rest.is_empty() {
                 return !found.is_empty();
             }
-            (0..=found.len()).any(|skip| fit(rest, found.get(skip..).unwrap_or_default()))
+            (0..=found.len()).any(|skip| match_names(rest, found.get(skip..).unwrap_or_default()))
         }
         Some((first, rest)) => found.split_first().is_some_and(|(name, below)| {
             let (first, name): (Vec<char>, Vec<char>) = (first.chars().collect(), name.chars().collect());
-            glob(&first, &name) && fit(rest, below)
+            matches_glob(&first, &name) && match_names(rest, below)
         }),
     }
 }
 
 /// `*` and `?` inside one name.
-fn glob(pattern: &[char], name: &[char]) -> bool {
+fn matches_glob(pattern: &[char], name: &[char]) -> bool {
     match pattern.split_first() {
         None => name.is_empty(),
-        Some(('*', rest)) => (0..=name.len()).any(|skip| glob(rest, name.get(skip..).unwrap_or_default())),
-        Some(('?', rest)) => name.split_first().is_some_and(|(_, below)| glob(rest, below)),
-        Some((first, rest)) => name.split_first().is_some_and(|(c, below)| c == first && glob(rest, below)),
+        Some(('*', rest)) => {
+            (0..=name.len()).any(|skip| matches_glob(rest, name.get(skip..).unwrap_or_default()))
+        }
+        Some(('?', rest)) => name.split_first().is_some_and(|(_, below)| matches_glob(rest, below)),
+        Some((first, rest)) => {
+            name.split_first().is_some_and(|(c, below)| c == first && matches_glob(rest, below))
+        }
     }
 }

@@ -1,65 +1,65 @@
 //! Rules, read from their text each time one is asked about.
 
-use super::path::Pattern;
-use super::scene::{Address, Call};
+use super::path::ReferencePathPattern;
+use super::scenario::{GeneratedCall, GeneratedUrl};
 use serde_json::Value;
-use toolgate_policy::Action;
+use toolgate_policy::RuleAction;
 
 /// A rule in force.
 #[derive(Debug, Clone)]
-pub(super) struct Rule {
-    pub(super) action: Action,
+pub(super) struct ReferenceRule {
+    pub(super) action: RuleAction,
     name: String,
     content: Option<String>,
     anchor: &'static str,
 }
 
 /// What stands in a rule list.
-pub(super) enum Entry {
+pub(super) enum ReferenceRuleEntry {
     /// A rule.
-    Rule(Rule),
+    Rule(ReferenceRule),
     /// Something that never fits anything, though it can be read.
-    Idle,
+    NeverMatches,
     /// Something that cannot be read.
-    Broken,
+    Malformed,
 }
 
 /// Old names of tools.
 const ALIASES: &[(&str, &str)] = &[("Task", "Agent"), ("KillShell", "TaskStop"), ("KillBash", "TaskStop")];
 
-impl Rule {
-    pub(super) fn read(text: &str, action: Action, anchor: &'static str) -> Entry {
+impl ReferenceRule {
+    pub(super) fn parse(text: &str, action: RuleAction, anchor: &'static str) -> ReferenceRuleEntry {
         let (name, content) = match text.split_once('(') {
             None => (text, None),
             Some((name, rest)) => match rest.strip_suffix(')') {
                 Some(content) => (name, Some(content)),
-                None => return Entry::Broken,
+                None => return ReferenceRuleEntry::Malformed,
             },
         };
         if name.is_empty() || name.contains(')') || content.is_some_and(|content| content.trim().is_empty()) {
-            return Entry::Broken;
+            return ReferenceRuleEntry::Malformed;
         }
         if matches!(name, "bash" | "read" | "edit") {
-            return Entry::Broken;
+            return ReferenceRuleEntry::Malformed;
         }
         let content = content.filter(|content| *content != "*").map(str::to_owned);
         let name = ALIASES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new);
         if name.starts_with("mcp__") && content.is_some() {
-            return Entry::Broken;
+            return ReferenceRuleEntry::Malformed;
         }
         // Path rules are written Read and Edit.
         if matches!(name, "Write" | "Grep" | "MultiEdit" | "NotebookEdit" | "Glob") && content.is_some() {
-            return Entry::Idle;
+            return ReferenceRuleEntry::NeverMatches;
         }
-        let grants = action == Action::Allow;
+        let grants = action == RuleAction::Allow;
         if grants && name.contains('*') && !may_grant_by_glob(name) {
-            return Entry::Idle;
+            return ReferenceRuleEntry::NeverMatches;
         }
         let rule = Self { action, name: name.to_owned(), content, anchor };
         if grants && rule.parameter().is_some() {
-            return Entry::Idle;
+            return ReferenceRuleEntry::NeverMatches;
         }
-        Entry::Rule(rule)
+        ReferenceRuleEntry::Rule(rule)
     }
 
     fn content_for_tool(&self, name: &str) -> Option<&str> {
@@ -67,18 +67,19 @@ impl Rule {
     }
 
     /// The rule is the bare name, and it means this tool.
-    pub(super) fn names(&self, call: &Call) -> bool {
+    pub(super) fn matches_tool(&self, call: &GeneratedCall) -> bool {
         if self.content.is_some() {
             return false;
         }
         std::iter::once(call.tool).chain(call.also.iter().copied()).any(|name| {
-            wild(&self.name, name) || (name.starts_with("mcp__") && matches_server(&self.name, name))
+            matches_wildcard(&self.name, name)
+                || (name.starts_with("mcp__") && matches_server(&self.name, name))
         })
     }
 
     /// The rule is this bare name.
     pub(super) fn is_bare(&self, name: &str) -> bool {
-        self.content.is_none() && wild(&self.name, name)
+        self.content.is_none() && matches_wildcard(&self.name, name)
     }
 
     /// `field:value` of a deny or ask rule.
@@ -88,7 +89,7 @@ impl Rule {
     }
 
     /// The rule is about a field of the input, and the field says so.
-    pub(super) fn matches_field(&self, call: &Call) -> bool {
+    pub(super) fn matches_field(&self, call: &GeneratedCall) -> bool {
         let Some((field, value)) = self.parameter() else { return false };
         let meant = call.tool == self.name || call.also.contains(&self.name.as_str());
         let said = match call.input.get(field) {
@@ -96,15 +97,15 @@ impl Rule {
             Some(Value::Null | Value::Array(_) | Value::Object(_)) | None => return false,
             Some(other) => other.to_string(),
         };
-        meant && wild(value, &said)
+        meant && matches_wildcard(value, &said)
     }
 
     /// The rule speaks of this simple command.
-    pub(super) fn fits_command(&self, command: &str) -> bool {
+    pub(super) fn matches_command(&self, command: &str) -> bool {
         if self.parameter().is_some() {
             return false;
         }
-        self.content_for_tool("Bash").is_some_and(|content| fits_command(content, command, self.action))
+        self.content_for_tool("Bash").is_some_and(|content| matches_command(content, command, self.action))
     }
 
     /// The rule is this very command, without a wildcard.
@@ -130,18 +131,18 @@ impl Rule {
     pub(super) fn matches_path(&self, name: &str, path: &str) -> bool {
         match &self.content {
             None => self.name == name,
-            Some(_) => self.pattern(name).is_some_and(|pattern| pattern.fits(path)),
+            Some(_) => self.pattern(name).is_some_and(|pattern| pattern.matches_path(path)),
         }
     }
 
     /// The pattern of a path rule.
-    pub(super) fn pattern(&self, name: &str) -> Option<Pattern> {
+    pub(super) fn pattern(&self, name: &str) -> Option<ReferencePathPattern> {
         let content = self.content_for_tool(name)?;
-        Some(Pattern::read(content, self.anchor, self.action == Action::Allow))
+        Some(ReferencePathPattern::parse(content, self.anchor, self.action == RuleAction::Allow))
     }
 
     /// The rule speaks of this host.
-    pub(super) fn matches_host(&self, address: &Address) -> bool {
+    pub(super) fn matches_host(&self, address: &GeneratedUrl) -> bool {
         let Some(domain) =
             self.content_for_tool("WebFetch").and_then(|content| content.strip_prefix("domain:"))
         else {
@@ -155,12 +156,12 @@ impl Rule {
             Some(port) => port == address.effective_port(),
             // What holds back a host holds back all of its ports; so does what opens a host of one's own.
             None => {
-                self.action != Action::Allow
+                self.action != RuleAction::Allow
                     || matches!(address.effective_port(), 80 | 443)
                     || is_private(address.host)
             }
         };
-        port_fits && fits_labels(host, address.host)
+        port_fits && matches_labels(host, address.host)
     }
 
     /// The rule names this very host.
@@ -179,7 +180,7 @@ impl Rule {
         self.content_for_tool("Skill").is_some_and(|content| match content.strip_suffix(" *") {
             Some(prefix) => prefix == name,
             // A skill that is held back is held back with arguments as well.
-            None => content == name && (args.is_none() || self.action != Action::Allow),
+            None => content == name && (args.is_none() || self.action != RuleAction::Allow),
         })
     }
 }
@@ -195,7 +196,7 @@ fn may_grant_by_glob(name: &str) -> bool {
 /// `mcp__server` means every tool of the server.
 fn matches_server(rule: &str, name: &str) -> bool {
     let server = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__")).map(|(server, _)| server);
-    server.is_some_and(|server| rule.strip_prefix("mcp__").is_some_and(|rule| wild(rule, server)))
+    server.is_some_and(|server| rule.strip_prefix("mcp__").is_some_and(|rule| matches_wildcard(rule, server)))
 }
 
 /// Addresses that are not of the public network, as far as scenes use them.
@@ -204,7 +205,7 @@ pub(super) fn is_private(host: &str) -> bool {
 }
 
 /// Labels against labels: `*.` in front takes one or more, `*` elsewhere stays in its label.
-pub(super) fn fits_labels(pattern: &str, host: &str) -> bool {
+pub(super) fn matches_labels(pattern: &str, host: &str) -> bool {
     let host = host.to_lowercase();
     let host: Vec<&str> = host.trim_end_matches('.').split('.').collect();
     let pattern = pattern.to_lowercase();
@@ -217,17 +218,18 @@ pub(super) fn fits_labels(pattern: &str, host: &str) -> bool {
 }
 
 fn labels_match(pattern: &[&str], host: &[&str]) -> bool {
-    pattern.len() == host.len() && pattern.iter().zip(host).all(|(label, found)| wild(label, found))
+    pattern.len() == host.len()
+        && pattern.iter().zip(host).all(|(label, found)| matches_wildcard(label, found))
 }
 
 /// `*` stands for any text.
-pub(super) fn wild(pattern: &str, text: &str) -> bool {
+pub(super) fn matches_wildcard(pattern: &str, text: &str) -> bool {
     let pattern: Vec<(char, bool)> = pattern.chars().map(|c| (c, false)).collect();
-    takes(&pattern, &text.chars().collect::<Vec<_>>())
+    matches_chars(&pattern, &text.chars().collect::<Vec<_>>())
 }
 
 /// The content of a Bash rule against a simple command.
-fn fits_command(content: &str, command: &str, action: Action) -> bool {
+fn matches_command(content: &str, command: &str, action: RuleAction) -> bool {
     if let Some(prefix) = content.strip_suffix(":*") {
         return command == prefix || command.starts_with(&format!("{prefix} "));
     }
@@ -237,27 +239,27 @@ fn fits_command(content: &str, command: &str, action: Action) -> bool {
             let before = content.get(..at).unwrap_or_default();
             let word = before.rsplit([' ', '*']).next().unwrap_or_default();
             // In an allow rule, a star that is glued to a path or an address stays in its argument.
-            (c, action == Action::Allow && c == '*' && !before.ends_with(' ') && word.contains('/'))
+            (c, action == RuleAction::Allow && c == '*' && !before.ends_with(' ') && word.contains('/'))
         })
         .collect();
     let command: Vec<char> = command.chars().collect();
-    if takes(&pattern, &command) {
+    if matches_chars(&pattern, &command) {
         return true;
     }
     // ` *` at the end: nothing need follow.
     content.ends_with(" *")
-        && takes(pattern.get(..pattern.len().saturating_sub(2)).unwrap_or_default(), &command)
+        && matches_chars(pattern.get(..pattern.len().saturating_sub(2)).unwrap_or_default(), &command)
 }
 
 /// A pattern of characters; the flag keeps a star inside its word.
-fn takes(pattern: &[(char, bool)], text: &[char]) -> bool {
+fn matches_chars(pattern: &[(char, bool)], text: &[char]) -> bool {
     match pattern.split_first() {
         None => text.is_empty(),
         Some((('*', narrow), rest)) => (0..=text.len())
             .take_while(|skip| !narrow || !text.get(..*skip).unwrap_or_default().contains(&' '))
-            .any(|skip| takes(rest, text.get(skip..).unwrap_or_default())),
+            .any(|skip| matches_chars(rest, text.get(skip..).unwrap_or_default())),
         Some(((first, _), rest)) => {
-            text.split_first().is_some_and(|(c, below)| c == first && takes(rest, below))
+            text.split_first().is_some_and(|(c, below)| c == first && matches_chars(rest, below))
         }
     }
 }

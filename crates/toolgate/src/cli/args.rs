@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
-use toolgate::{Format, Mode, Toolset};
+use toolgate::{DefinitionFormat, Mode, Toolset};
 
 /// The tool runtime for LLM agents: every call crosses one boundary, and leaves one record.
 #[derive(Debug, Parser)]
@@ -14,14 +14,14 @@ use toolgate::{Format, Mode, Toolset};
                   4 needs approval and nobody could be asked, 130 interrupted.\n\
                   Start with `toolgate demo`."
 )]
-pub(crate) struct Args {
+pub(crate) struct CliArgs {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
-impl Args {
+impl CliArgs {
     /// Reads the command line. Ends the program where that asks for help or makes no sense.
     pub(crate) fn read() -> Self {
         let line: Vec<_> = std::env::args_os().collect();
@@ -33,22 +33,22 @@ impl Args {
     fn parse_serve(line: &[OsString]) -> Option<Self> {
         let says = |word: &str| line.iter().any(|said| said == word);
         let only = (says("mcp") && says("serve")).then(|| McpServeCliArgs::try_parse_from(line).ok())??;
-        let Only::Mcp(args) = only.command;
-        Some(Self { global: only.global, command: Command::Mcp(args.command.into()) })
+        let McpOnlyCommand::Mcp(args) = only.command;
+        Some(Self { global: only.global, command: CliCommand::Mcp(args.command.into()) })
     }
 }
 
-/// What [`Args`] take, for one command. Help and errors are left to those.
+/// What [`CliArgs`] take, for one command. Help and errors are left to those.
 #[derive(Debug, Parser)]
 struct McpServeCliArgs {
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
     #[command(subcommand)]
-    command: Only,
+    command: McpOnlyCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Only {
+enum McpOnlyCommand {
     Mcp(McpServeOnlyArgs),
 }
 
@@ -60,7 +60,7 @@ struct McpServeOnlyArgs {
 
 /// Options that every command takes.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Global {
+pub(crate) struct GlobalArgs {
     /// Work in this directory
     #[arg(long, global = true, value_name = "DIR")]
     pub(crate) cwd: Option<String>,
@@ -139,7 +139,7 @@ pub(crate) enum ColorWhen {
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// List the tools, or print their definitions for a provider
     Tools(ToolsArgs),
     /// Make one call, or a batch of calls, through the whole boundary
@@ -183,7 +183,7 @@ pub(crate) struct ToolsArgs {
     pub(crate) name: Option<String>,
     /// Print definitions: anthropic, openai, gemini, mcp or json
     #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<DefinitionFormat>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -467,9 +467,9 @@ mod tests {
             let (way, after) = (ways[rest % ways.len()], globals[rest / ways.len()]);
             let words = ["toolgate"].iter().chain(before).chain(way).chain(after);
             let line: Vec<OsString> = words.map(OsString::from).collect();
-            let Some(read) = Args::parse_serve(&line) else { continue };
+            let Some(read) = CliArgs::parse_serve(&line) else { continue };
             short += 1;
-            let whole = Args::try_parse_from(&line);
+            let whole = CliArgs::try_parse_from(&line);
             assert_eq!(format!("{read:?}"), format!("{:?}", whole.unwrap()), "{line:?}");
         }
         // Three ways to serve, less those that say twice what may be said once.

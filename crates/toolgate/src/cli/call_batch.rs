@@ -1,38 +1,43 @@
 //! `toolgate call --batch`: many calls through the boundary, together where their effects do not conflict.
 
 use super::args::{CallArgs, ResultForm};
-use super::call::{Calls, make, render_outcome};
-use super::out::Out;
-use super::world::World;
-use super::{Exit, Failure};
+use super::call::{RequestedCalls, make_calls, render_outcome};
+use super::context::CliContext;
+use super::output::CliOutput;
+use super::{CliError, CliExitCode};
 use serde_json::{Map, Value};
 use std::io::{BufRead, BufReader, Read};
 use toolgate::ToolCall;
-use toolgate_proto::json::{Limits, parse_object};
+use toolgate_proto::json::{JsonLimits, parse_object};
 
-pub(crate) fn run(world: &World, args: &CallArgs, file: &str, out: &mut Out) -> Result<Exit, Failure> {
-    let calls = read(world, file)?;
-    let closed = make(world, args, Calls::Batch(calls), out)?;
+pub(crate) fn run(
+    world: &CliContext,
+    args: &CallArgs,
+    file: &str,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let calls = read_calls(world, file)?;
+    let closed = make_calls(world, args, RequestedCalls::Batch(calls), out)?;
     let form = if world.global.json { ResultForm::Json } else { args.form };
-    let mut exit = Exit::Ok;
+    let mut exit = CliExitCode::Ok;
     for closed in &closed {
-        out.line(&render_outcome(form, closed).to_string())?;
-        if let (Exit::Ok, Err(refusal)) = (exit, &closed.result) {
-            exit = Exit::of(refusal);
+        out.print_line(&render_outcome(form, closed).to_string())?;
+        if let (CliExitCode::Ok, Err(refusal)) = (exit, &closed.result) {
+            exit = CliExitCode::of(refusal);
         }
     }
     Ok(exit)
 }
 
 /// The calls of a file. All are read before any runs, so that a line that cannot be read stops them all.
-fn read(world: &World, file: &str) -> Result<Vec<ToolCall>, Failure> {
+fn read_calls(world: &CliContext, file: &str) -> Result<Vec<ToolCall>, CliError> {
     let reader: Box<dyn Read> = if file == "-" {
         Box::new(std::io::stdin())
     } else {
-        let path = world.ambient.path(file);
+        let path = world.ambient.absolute_path(file);
         Box::new(
             toolgate_os::open_named_file(&path)
-                .map_err(|problem| Failure::Usage(format!("{path}: {problem}")))?,
+                .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?,
         )
     };
     let mut calls = Vec::new();
@@ -40,7 +45,7 @@ fn read(world: &World, file: &str) -> Result<Vec<ToolCall>, Failure> {
         let line = line?;
         if !line.trim().is_empty() {
             let call = parse_call(&line, index)
-                .map_err(|message| Failure::Usage(format!("{file}:{}: {message}", index + 1)))?;
+                .map_err(|message| CliError::Usage(format!("{file}:{}: {message}", index + 1)))?;
             calls.push(call);
         }
     }
@@ -48,12 +53,12 @@ fn read(world: &World, file: &str) -> Result<Vec<ToolCall>, Failure> {
 }
 
 fn parse_call(line: &str, index: usize) -> Result<ToolCall, String> {
-    let mut fields = parse_object(line, Limits::CALL).map_err(|problem| problem.to_string())?;
-    let id = match text(&mut fields, "id")? {
+    let mut fields = parse_object(line, JsonLimits::CALL).map_err(|problem| problem.to_string())?;
+    let id = match take_text(&mut fields, "id")? {
         Some(id) => id,
         None => format!("call_{}", index + 1),
     };
-    let tool = text(&mut fields, "tool")?.ok_or("`tool` is missing")?;
+    let tool = take_text(&mut fields, "tool")?.ok_or("`tool` is missing")?;
     let input = match fields.remove("input") {
         None => "{}".to_owned(),
         // The text as a model sent it, which need not be JSON at all.
@@ -66,7 +71,7 @@ fn parse_call(line: &str, index: usize) -> Result<ToolCall, String> {
     }
 }
 
-fn text(fields: &mut Map<String, Value>, name: &str) -> Result<Option<String>, String> {
+fn take_text(fields: &mut Map<String, Value>, name: &str) -> Result<Option<String>, String> {
     match fields.remove(name) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),

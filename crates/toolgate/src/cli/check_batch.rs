@@ -1,23 +1,23 @@
 //! `toolgate check --batch`: many calls, one process. Each line may bring its own settings, directory and mode.
 
-use super::court::{BatchCheckOutcome, BatchChecker};
-use super::out::Out;
-use super::world::World;
-use super::{Exit, Failure};
+use super::batch_checker::{BatchCheckOutcome, BatchChecker};
+use super::context::CliContext;
+use super::output::CliOutput;
+use super::{CliError, CliExitCode};
 use serde_json::{Map, Value, json};
 use std::io::{BufRead, BufReader, Read};
 use toolgate::{Mode, ToolCall};
-use toolgate_proto::{json::Limits, json::parse_object};
+use toolgate_proto::{json::JsonLimits, json::parse_object};
 
-pub(crate) fn run(world: &World, file: &str, out: &mut Out) -> Result<Exit, Failure> {
+pub(crate) fn run(world: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let mut court = BatchChecker::new(world)?;
     let reader: Box<dyn Read> = if file == "-" {
         Box::new(std::io::stdin())
     } else {
-        let path = world.ambient.path(file);
+        let path = world.ambient.absolute_path(file);
         Box::new(
             toolgate_os::open_named_file(&path)
-                .map_err(|problem| Failure::Usage(format!("{path}: {problem}")))?,
+                .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?,
         )
     };
     let mut unreadable = 0usize;
@@ -26,27 +26,27 @@ pub(crate) fn run(world: &World, file: &str, out: &mut Out) -> Result<Exit, Fail
         if line.trim().is_empty() {
             continue;
         }
-        let answer = answer(world, &mut court, &line).unwrap_or_else(|message| {
+        let answer = check_line(world, &mut court, &line).unwrap_or_else(|message| {
             unreadable += 1;
             json!({ "id": index + 1, "verdict": "deny", "reason": message, "error": true })
         });
-        out.line(&answer.to_string())?;
+        out.print_line(&answer.to_string())?;
     }
     out.flush()?;
-    Ok(if unreadable > 0 { Exit::Usage } else { Exit::Ok })
+    Ok(if unreadable > 0 { CliExitCode::Usage } else { CliExitCode::Ok })
 }
 
 /// The answer to one line. An error is one of the line itself.
-fn answer(world: &World, court: &mut BatchChecker<'_>, line: &str) -> Result<Value, String> {
-    let mut fields = parse_object(line, Limits::CALL).map_err(|problem| problem.to_string())?;
+fn check_line(world: &CliContext, court: &mut BatchChecker<'_>, line: &str) -> Result<Value, String> {
+    let mut fields = parse_object(line, JsonLimits::CALL).map_err(|problem| problem.to_string())?;
     let id = fields.remove("id").unwrap_or(Value::Null);
-    let tool = text(&mut fields, "tool")?.ok_or("`tool` is missing")?;
+    let tool = take_text(&mut fields, "tool")?.ok_or("`tool` is missing")?;
     let input = fields.remove("input").unwrap_or_else(|| json!({}));
-    let cwd = match text(&mut fields, "cwd")? {
+    let cwd = match take_text(&mut fields, "cwd")? {
         Some(cwd) => world.cwd().join(cwd),
         None => world.cwd(),
     };
-    let mode = match text(&mut fields, "mode")? {
+    let mode = match take_text(&mut fields, "mode")? {
         Some(mode) => Some(mode.parse::<Mode>().map_err(|problem| problem.to_string())?),
         None => None,
     };
@@ -72,7 +72,7 @@ fn answer(world: &World, court: &mut BatchChecker<'_>, line: &str) -> Result<Val
     let reason = judgement.verdict.reason();
     let mut answer = Map::new();
     answer.insert("id".into(), id);
-    answer.insert("verdict".into(), json!(judgement.verdict.word()));
+    answer.insert("verdict".into(), json!(judgement.verdict.as_str()));
     answer.insert("reason".into(), json!(reason.to_string()));
     if let Some(rule) = &reason.rule {
         answer.insert("rule".into(), json!(rule));
@@ -84,7 +84,7 @@ fn answer(world: &World, court: &mut BatchChecker<'_>, line: &str) -> Result<Val
     Ok(Value::Object(answer))
 }
 
-fn text(fields: &mut Map<String, Value>, key: &str) -> Result<Option<String>, String> {
+fn take_text(fields: &mut Map<String, Value>, key: &str) -> Result<Option<String>, String> {
     match fields.remove(key) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),

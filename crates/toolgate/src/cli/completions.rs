@@ -1,24 +1,26 @@
 //! `toolgate completions`, and the reference of all commands.
 
-use super::args::{Args, CompletionsArgs};
-use super::out::Out;
-use super::{Exit, Failure};
+use super::args::{CliArgs, CompletionsArgs};
+use super::output::CliOutput;
+use super::{CliError, CliExitCode};
 use clap::{Command, CommandFactory};
 
-pub(crate) fn run(args: &CompletionsArgs, out: &mut Out) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &CompletionsArgs, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Args::command(), "toolgate", &mut script);
-    out.raw(&String::from_utf8_lossy(&script))?;
-    Ok(Exit::Ok)
+    clap_complete::generate(args.shell, &mut CliArgs::command(), "toolgate", &mut script);
+    out.print_raw(&String::from_utf8_lossy(&script))?;
+    Ok(CliExitCode::Ok)
 }
 
 /// Prints `docs/cli.md`; a test compares the two.
-pub(crate) fn reference(out: &mut Out) -> Result<Exit, Failure> {
-    let mut root = Args::command().term_width(100);
+pub(crate) fn print_reference(out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let mut root = CliArgs::command().term_width(100);
     root.build();
-    out.line("# Command line reference\n")?;
-    out.line("Made from the program's own help by `toolgate reference`; a test fails when it is stale.\n")?;
-    section(&mut root, out)?;
+    out.print_line("# Command line reference\n")?;
+    out.print_line(
+        "Made from the program's own help by `toolgate reference`; a test fails when it is stale.\n",
+    )?;
+    print_section(&mut root, out)?;
     let names: Vec<String> = root
         .get_subcommands()
         .filter(|command| !command.is_hide_set() && command.get_name() != "help")
@@ -31,19 +33,19 @@ pub(crate) fn reference(out: &mut Out) -> Result<Exit, Failure> {
                 let global = arg.is_global_set();
                 arg.hide(global)
             });
-            section(&mut own, out)?;
+            print_section(&mut own, out)?;
         }
     }
-    Ok(Exit::Ok)
+    Ok(CliExitCode::Ok)
 }
 
-fn section(command: &mut Command, out: &mut Out) -> Result<(), Failure> {
+fn print_section(command: &mut Command, out: &mut CliOutput) -> Result<(), CliError> {
     let name = command.get_bin_name().unwrap_or(command.get_name()).to_owned();
-    out.line(&format!("## {name}\n\n```text"))?;
+    out.print_line(&format!("## {name}\n\n```text"))?;
     let help = command.render_long_help().to_string();
     for line in help.trim_end().lines() {
-        out.line(line.trim_end())?;
+        out.print_line(line.trim_end())?;
     }
-    out.line("```\n")?;
+    out.print_line("```\n")?;
     Ok(())
 }

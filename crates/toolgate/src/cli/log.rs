@@ -1,37 +1,37 @@
 //! `toolgate log`: what was called, and whether the ledger is whole.
 
 use super::args::LogArgs;
-use super::out::{Out, one_line, paint, style, to_visible_json};
-use super::world::World;
-use super::{Exit, Failure};
+use super::context::CliContext;
+use super::output::{CliOutput, paint, style, to_one_line, to_visible_json};
+use super::{CliError, CliExitCode};
 use jiff::{Timestamp, ToSpan, civil::DateTime, tz::TimeZone};
 use std::time::Duration;
-use toolgate::ledger::{LEDGER_NAME, Line, verify_in};
+use toolgate::ledger::{LEDGER_NAME, LedgerLine, verify_in};
 use toolgate::{AbsPath, CallRecord};
-use toolgate_os::{AppendLog, Segment};
-use toolgate_proto::Outcome;
+use toolgate_os::{AppendLog, LogSegment};
+use toolgate_proto::OutcomeRecord;
 
 /// How often `--follow` looks.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(world: &World, args: &LogArgs, out: &mut Out) -> Result<Exit, Failure> {
+pub(crate) fn run(world: &CliContext, args: &LogArgs, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let dir = world
         .ledger_dir()
-        .ok_or_else(|| Failure::Usage("there is no home directory; set TOOLGATE_STATE_DIR".to_owned()))?;
+        .ok_or_else(|| CliError::Usage("there is no home directory; set TOOLGATE_STATE_DIR".to_owned()))?;
     if args.verify {
         return check_chain(world, &dir, out);
     }
-    let filter = Filter::new(args)?;
-    let mut shown: Vec<Line> = Vec::new();
+    let filter = LogFilter::new(args)?;
+    let mut shown: Vec<LedgerLine> = Vec::new();
     for segment in segments(&dir)? {
         let text = AppendLog::read_segment(&segment)?;
-        shown.extend(lines_of(&text).filter(|line| filter.passes(&line.record)));
+        shown.extend(parse_lines(&text).filter(|line| filter.passes(&line.record)));
     }
     if let Some(last) = args.last {
         shown.drain(..shown.len().saturating_sub(last));
     }
     if shown.is_empty() && !args.follow {
-        out.note(&one_line(&format!("no calls are recorded in {dir} that fit")));
+        out.print_note(&to_one_line(&format!("no calls are recorded in {dir} that fit")));
     }
     for line in &shown {
         print(world, line, out)?;
@@ -39,21 +39,26 @@ pub(crate) fn run(world: &World, args: &LogArgs, out: &mut Out) -> Result<Exit, 
     if args.follow {
         follow(world, &dir, &filter, out)?;
     }
-    Ok(Exit::Ok)
+    Ok(CliExitCode::Ok)
 }
 
-fn segments(dir: &AbsPath) -> Result<Vec<Segment>, Failure> {
-    AppendLog::list_segments(dir, LEDGER_NAME).map_err(|error| Failure::Usage(format!("{dir}: {error}")))
+fn segments(dir: &AbsPath) -> Result<Vec<LogSegment>, CliError> {
+    AppendLog::list_segments(dir, LEDGER_NAME).map_err(|error| CliError::Usage(format!("{dir}: {error}")))
 }
 
-fn lines_of(text: &str) -> impl Iterator<Item = Line> + '_ {
+fn parse_lines(text: &str) -> impl Iterator<Item = LedgerLine> + '_ {
     // A line torn by a crash is skipped here and named by --verify.
     text.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
 
 /// Shows lines as they come, until interrupted.
-fn follow(world: &World, dir: &AbsPath, filter: &Filter, out: &mut Out) -> Result<(), Failure> {
-    let newest = |segments: &[Segment]| segments.last().map_or(0, |segment| segment.bytes);
+fn follow(
+    world: &CliContext,
+    dir: &AbsPath,
+    filter: &LogFilter,
+    out: &mut CliOutput,
+) -> Result<(), CliError> {
+    let newest = |segments: &[LogSegment]| segments.last().map_or(0, |segment| segment.bytes);
     let mut known = segments(dir)?;
     let mut seen = newest(&known);
     loop {
@@ -78,30 +83,30 @@ fn follow(world: &World, dir: &AbsPath, filter: &Filter, out: &mut Out) -> Resul
 
 /// Shows the whole lines of a file from an offset on, and says how many bytes they were.
 fn show_from(
-    world: &World,
-    segment: &Segment,
+    world: &CliContext,
+    segment: &LogSegment,
     from: u64,
-    filter: &Filter,
-    out: &mut Out,
-) -> Result<u64, Failure> {
+    filter: &LogFilter,
+    out: &mut CliOutput,
+) -> Result<u64, CliError> {
     let text = AppendLog::read_segment(segment)?;
     let rest = usize::try_from(from).ok().and_then(|from| text.get(from..)).unwrap_or_default();
     let whole = rest.rfind('\n').and_then(|end| rest.get(..=end)).unwrap_or_default();
-    for line in lines_of(whole).filter(|line| filter.passes(&line.record)) {
+    for line in parse_lines(whole).filter(|line| filter.passes(&line.record)) {
         print(world, &line, out)?;
     }
     Ok(whole.len() as u64)
 }
 
-fn print(world: &World, line: &Line, out: &mut Out) -> Result<(), Failure> {
+fn print(world: &CliContext, line: &LedgerLine, out: &mut CliOutput) -> Result<(), CliError> {
     if world.global.json {
-        let text = serde_json::to_string(line).map_err(|error| Failure::Usage(error.to_string()))?;
-        out.line(&to_visible_json(&text))?;
+        let text = serde_json::to_string(line).map_err(|error| CliError::Usage(error.to_string()))?;
+        out.print_line(&to_visible_json(&text))?;
         return Ok(());
     }
-    let row = Row::of(&line.record);
+    let row = LogRow::of(&line.record);
     let mark = if row.done { style::GOOD } else { style::BAD };
-    out.line(&format!(
+    out.print_line(&format!(
         "{}  {}  {}  {:8}  {}  {}  {}",
         paint(style::FAINT, &row.when),
         paint(style::FAINT, &row.session),
@@ -116,7 +121,7 @@ fn print(world: &World, line: &Line, out: &mut Out) -> Result<(), Failure> {
 
 /// What is shown of a record. Names, reasons and paths come from others, so all of it is on one line and plain.
 #[derive(Debug)]
-struct Row {
+struct LogRow {
     when: String,
     session: String,
     verdict: String,
@@ -126,32 +131,36 @@ struct Row {
     rest: String,
 }
 
-impl Row {
+impl LogRow {
     fn of(record: &CallRecord) -> Self {
         let (done, rest) = match &record.outcome {
-            Outcome::Done { bytes, .. } => (true, format!("{} ({bytes} bytes)", what(record))),
-            Outcome::Refused { code, reason, .. } => (false, format!("{} — {reason} [{code}]", what(record))),
+            OutcomeRecord::Done { bytes, .. } => {
+                (true, format!("{} ({bytes} bytes)", first_effect_text(record)))
+            }
+            OutcomeRecord::Refused { code, reason, .. } => {
+                (false, format!("{} — {reason} [{code}]", first_effect_text(record)))
+            }
         };
         Self {
-            when: when(record.at),
-            session: one_line(short(record.session.as_str())),
-            verdict: one_line(record.judged.as_ref().map_or("-", |judged| judged.verdict.as_str())),
-            tool: one_line(record.tool.as_ref().unwrap_or(&record.asked).as_str()),
+            when: format_time(record.at),
+            session: to_one_line(short_session_id(record.session.as_str())),
+            verdict: to_one_line(record.judged.as_ref().map_or("-", |judged| judged.verdict.as_str())),
+            tool: to_one_line(record.tool.as_ref().unwrap_or(&record.asked).as_str()),
             done,
-            took: took(record.micros),
-            rest: one_line(&rest),
+            took: format_duration(record.micros),
+            rest: to_one_line(&rest),
         }
     }
 }
 
-fn what(record: &CallRecord) -> String {
+fn first_effect_text(record: &CallRecord) -> String {
     match record.effects.first() {
         Some(effect) => effect.to_string(),
         None => "-".to_owned(),
     }
 }
 
-pub(crate) fn when(millis: u64) -> String {
+pub(crate) fn format_time(millis: u64) -> String {
     let millis = i64::try_from(millis).unwrap_or(i64::MAX);
     match Timestamp::from_millisecond(millis) {
         Ok(time) => time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
@@ -160,11 +169,11 @@ pub(crate) fn when(millis: u64) -> String {
 }
 
 /// The end of an id tells sessions apart better than its start, which is the time.
-pub(crate) fn short(session: &str) -> &str {
+pub(crate) fn short_session_id(session: &str) -> &str {
     session.len().checked_sub(6).and_then(|from| session.get(from..)).unwrap_or(session)
 }
 
-fn took(micros: u64) -> String {
+fn format_duration(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros:>4} µs"),
         1_000..1_000_000 => format!("{:>4} ms", micros / 1_000),
@@ -172,39 +181,39 @@ fn took(micros: u64) -> String {
     }
 }
 
-fn check_chain(world: &World, dir: &AbsPath, out: &mut Out) -> Result<Exit, Failure> {
+fn check_chain(world: &CliContext, dir: &AbsPath, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let anchor_dir = world.anchor_dir().unwrap_or_else(|| AppendLog::default_anchor_dir(dir));
     let (report, files) =
-        verify_in(dir, &anchor_dir).map_err(|error| Failure::Usage(format!("{dir}: {error}")))?;
+        verify_in(dir, &anchor_dir).map_err(|error| CliError::Usage(format!("{dir}: {error}")))?;
     if world.global.json {
-        let text = serde_json::to_string(&report).map_err(|error| Failure::Usage(error.to_string()))?;
-        out.line(&to_visible_json(&text))?;
+        let text = serde_json::to_string(&report).map_err(|error| CliError::Usage(error.to_string()))?;
+        out.print_line(&to_visible_json(&text))?;
     } else {
         for fault in &report.faults {
-            out.line(&format!("  {}", one_line(&fault.to_string())))?;
+            out.print_line(&format!("  {}", to_one_line(&fault.to_string())))?;
         }
-        let said = if report.intact() {
+        let said = if report.is_intact() {
             paint(style::GOOD, "the chain holds")
         } else {
             paint(style::BAD, "the chain is broken")
         };
-        out.line(&format!("{} records in {} files: {said}", report.records, files.len()))?;
+        out.print_line(&format!("{} records in {} files: {said}", report.records, files.len()))?;
     }
-    Ok(if report.intact() { Exit::Ok } else { Exit::ToolFailed })
+    Ok(if report.is_intact() { CliExitCode::Ok } else { CliExitCode::ToolFailed })
 }
 
-struct Filter<'a> {
+struct LogFilter<'a> {
     args: &'a LogArgs,
     since: Option<u64>,
     until: Option<u64>,
 }
 
-impl<'a> Filter<'a> {
-    fn new(args: &'a LogArgs) -> Result<Self, Failure> {
+impl<'a> LogFilter<'a> {
+    fn new(args: &'a LogArgs) -> Result<Self, CliError> {
         if let Some(verdict) = &args.verdict
             && !matches!(verdict.as_str(), "allow" | "ask" | "deny")
         {
-            return Err(Failure::Usage(format!("`{verdict}` is no verdict; use allow, ask or deny")));
+            return Err(CliError::Usage(format!("`{verdict}` is no verdict; use allow, ask or deny")));
         }
         let time = |given: &Option<String>| given.as_deref().map(parse_time).transpose();
         Ok(Self { args, since: time(&args.since)?, until: time(&args.until)? })
@@ -227,9 +236,9 @@ impl<'a> Filter<'a> {
 }
 
 /// A point in time, or an age such as `90m`.
-fn parse_time(given: &str) -> Result<u64, Failure> {
+fn parse_time(given: &str) -> Result<u64, CliError> {
     let wrong = || {
-        Failure::Usage(format!(
+        CliError::Usage(format!(
             "`{given}` is no time; write 2026-01-31, 2026-01-31T12:00, or an age such as 90m, 12h, 7d"
         ))
     };
@@ -279,7 +288,7 @@ mod tests {
             proptest::prop_assert!(plain(&json));
             proptest::prop_assert_eq!(&serde_json::from_str::<serde_json::Value>(&json).unwrap(), &record);
             let record: CallRecord = serde_json::from_value(record).unwrap();
-            let row = Row::of(&record);
+            let row = LogRow::of(&record);
             for text in [&row.when, &row.session, &row.verdict, &row.tool, &row.took, &row.rest] {
                 proptest::prop_assert!(plain(text), "{:?}", text);
             }

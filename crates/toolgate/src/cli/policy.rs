@@ -1,18 +1,22 @@
 //! `toolgate policy`: rules looked over, and rules put to the test.
 
 use super::args::{ImportFrom, PolicyArgs, PolicyCommand};
-use super::court::{BatchCheckOutcome, BatchChecker};
-use super::out::{Out, paint, style};
-use super::world::World;
-use super::{Exit, Failure, policy_import};
+use super::batch_checker::{BatchCheckOutcome, BatchChecker};
+use super::context::CliContext;
+use super::output::{CliOutput, paint, style};
+use super::{CliError, CliExitCode, policy_import};
 use serde_json::{Value, json};
-use toolgate::render::visible;
-use toolgate::{AbsPath, Mode, ToolCall, paper};
-use toolgate_policy::cases::{self, CallRow, RuleRow, Section};
-use toolgate_policy::{Problem, Weight};
-use toolgate_proto::json::Limits;
+use toolgate::render::escape_invisible;
+use toolgate::{AbsPath, Mode, ToolCall, unregistered_tool};
+use toolgate_policy::cases::{self, CallRow, CaseSection, RuleRow};
+use toolgate_policy::{ProblemSeverity, RuleProblem};
+use toolgate_proto::json::JsonLimits;
 
-pub(crate) fn run(world: &World, args: &PolicyArgs, out: &mut Out) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    world: &CliContext,
+    args: &PolicyArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
     match &args.command {
         PolicyCommand::Lint => lint(world, out),
         PolicyCommand::Test { files } => test(world, files, out),
@@ -21,17 +25,21 @@ pub(crate) fn run(world: &World, args: &PolicyArgs, out: &mut Out) -> Result<Exi
 }
 
 /// Says what is wrong with the rules in force. Only a rule that has no effect, or not the one it seems to have, fails.
-fn lint(world: &World, out: &mut Out) -> Result<Exit, Failure> {
+fn lint(world: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let toolgate = world.builder()?.build()?;
     let (notes, problems) = toolgate.notes();
     if world.global.json {
-        out.line(&json!({ "problems": problems }).to_string())?;
+        out.print_line(&json!({ "problems": problems }).to_string())?;
     } else {
         for note in notes {
-            out.line(&format!("{}  {}", paint(style::FAINT, "note   "), visible(&note.to_string())))?;
+            out.print_line(&format!(
+                "{}  {}",
+                paint(style::FAINT, "note   "),
+                escape_invisible(&note.to_string())
+            ))?;
         }
         for problem in problems {
-            out.line(&shown(problem))?;
+            out.print_line(&render_problem(problem))?;
         }
         let count: usize = toolgate
             .policy()
@@ -39,52 +47,57 @@ fn lint(world: &World, out: &mut Out) -> Result<Exit, Failure> {
             .iter()
             .map(|layer| layer.allow.len() + layer.ask.len() + layer.deny.len())
             .sum();
-        out.line(&format!("{count} rules, {} problems", problems.len()))?;
+        out.print_line(&format!("{count} rules, {} problems", problems.len()))?;
     }
-    let failing = problems.iter().any(|problem| problem.weight >= Weight::Warning);
-    Ok(if failing { Exit::ToolFailed } else { Exit::Ok })
+    let failing = problems.iter().any(|problem| problem.weight >= ProblemSeverity::Warning);
+    Ok(if failing { CliExitCode::ToolFailed } else { CliExitCode::Ok })
 }
 
-fn shown(problem: &Problem) -> String {
+fn render_problem(problem: &RuleProblem) -> String {
     let (style, word) = match problem.weight {
-        Weight::Note => (style::FAINT, "note   "),
-        Weight::Warning => (style::ASK, "warning"),
-        Weight::Fatal => (style::BAD, "fatal  "),
+        ProblemSeverity::Note => (style::FAINT, "note   "),
+        ProblemSeverity::Warning => (style::ASK, "warning"),
+        ProblemSeverity::Fatal => (style::BAD, "fatal  "),
     };
-    format!("{}  {}", paint(style, word), visible(&problem.to_string()))
+    format!("{}  {}", paint(style, word), escape_invisible(&problem.to_string()))
 }
 
 /// Runs Markdown files of settings and expected verdicts.
-fn test(world: &World, files: &[String], out: &mut Out) -> Result<Exit, Failure> {
+fn test(world: &CliContext, files: &[String], out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let mut court = BatchChecker::new(world)?;
     let (mut passed, mut failed) = (0usize, 0usize);
     for file in files {
-        let path = world.ambient.path(file);
-        let text = toolgate_os::read_settings_text(&path, Limits::SETTINGS.bytes as u64)
-            .map_err(|problem| Failure::Usage(format!("{path}: {problem}")))?
-            .ok_or_else(|| Failure::Usage(format!("{path}: there is no such file")))?;
-        let sections = cases::parse(&text).map_err(|problem| Failure::Usage(format!("{path}: {problem}")))?;
+        let path = world.ambient.absolute_path(file);
+        let text = toolgate_os::read_settings_text(&path, JsonLimits::SETTINGS.bytes as u64)
+            .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
+            .ok_or_else(|| CliError::Usage(format!("{path}: there is no such file")))?;
+        let sections =
+            cases::parse(&text).map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?;
         for section in &sections {
             for wrong in check_section(world, &mut court, section, &mut passed) {
                 failed += 1;
                 let (line, says) = wrong;
-                out.line(&format!("{} {file}:{line}: {}", paint(style::BAD, "wrong"), visible(&says)))?;
+                out.print_line(&format!(
+                    "{} {file}:{line}: {}",
+                    paint(style::BAD, "wrong"),
+                    escape_invisible(&says)
+                ))?;
             }
         }
     }
     if passed + failed == 0 {
-        return Err(Failure::Usage(
+        return Err(CliError::Usage(
             "no cases found: write a `json settings` block and a table headed `call | verdict`".to_owned(),
         ));
     }
-    out.line(&format!("{passed} passed, {failed} failed"))?;
-    Ok(if failed > 0 { Exit::ToolFailed } else { Exit::Ok })
+    out.print_line(&format!("{passed} passed, {failed} failed"))?;
+    Ok(if failed > 0 { CliExitCode::ToolFailed } else { CliExitCode::Ok })
 }
 
 fn check_section(
-    world: &World,
+    world: &CliContext,
     court: &mut BatchChecker<'_>,
-    section: &Section,
+    section: &CaseSection,
     passed: &mut usize,
 ) -> Vec<(usize, String)> {
     let mut settings = section.settings.clone();
@@ -120,12 +133,12 @@ fn check_call_row(
     let input = if row.input.starts_with('{') {
         row.input.clone()
     } else {
-        paper::build_main_field_input(&row.tool, &row.input, cwd).to_string()
+        unregistered_tool::build_main_field_input(&row.tool, &row.input, cwd).to_string()
     };
     let call = ToolCall::new("check", row.tool.clone(), input);
     let (verdict, reason) = match court.judge(&call, Some(settings), cwd, mode) {
         BatchCheckOutcome::Judged(judgement) => {
-            (judgement.verdict.word(), judgement.verdict.reason().to_string())
+            (judgement.verdict.as_str(), judgement.verdict.reason().to_string())
         }
         BatchCheckOutcome::Refused(refusal) => ("deny", refusal.to_string()),
         BatchCheckOutcome::Unusable(problem) => ("deny", problem),
@@ -138,15 +151,15 @@ fn check_call_row(
 
 fn check_rule_row(court: &mut BatchChecker<'_>, row: &RuleRow, cwd: &AbsPath) -> Result<(), String> {
     let settings = json!({ "permissions": { row.action.clone(): [row.rule] } });
-    let (found, says) = match court.compiled(Some(&settings), cwd, None).as_ref() {
+    let (found, says) = match court.compiled_policy(Some(&settings), cwd, None).as_ref() {
         Err(problem) => ("fatal", problem.clone()),
         Ok((_, problems)) => match problems.iter().max_by_key(|problem| problem.weight) {
             None => ("fine", String::new()),
             Some(problem) => {
                 let word = match problem.weight {
-                    Weight::Note => "note",
-                    Weight::Warning => "warning",
-                    Weight::Fatal => "fatal",
+                    ProblemSeverity::Note => "note",
+                    ProblemSeverity::Warning => "warning",
+                    ProblemSeverity::Fatal => "fatal",
                 };
                 (word, problem.to_string())
             }

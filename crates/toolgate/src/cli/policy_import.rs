@@ -1,19 +1,19 @@
 //! `toolgate policy import gemini FILE.toml`: rules of the Gemini CLI as settings of ours.
 
-use super::out::{Out, paint, style};
-use super::world::World;
-use super::{Exit, Failure};
+use super::context::CliContext;
+use super::output::{CliOutput, paint, style};
+use super::{CliError, CliExitCode};
 use serde::Deserialize;
 use serde_json::json;
 use toml::{Spanned, Value};
-use toolgate::render::visible;
+use toolgate::render::escape_invisible;
 use toolgate_policy::gemini::{GeminiRule, translate};
-use toolgate_proto::json::Limits;
+use toolgate_proto::json::JsonLimits;
 
 /// A policy file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct GeminiPolicyFile {
     #[serde(default)]
     rule: Vec<Spanned<GeminiRule>>,
     #[serde(default)]
@@ -21,18 +21,18 @@ struct File {
 }
 
 /// Prints the settings; what does not mean quite the same goes to standard error.
-pub(crate) fn run(world: &World, file: &str, out: &mut Out) -> Result<Exit, Failure> {
-    let path = world.ambient.path(file);
-    let text = toolgate_os::read_settings_text(&path, Limits::SETTINGS.bytes as u64)
-        .map_err(|problem| Failure::Usage(format!("{path}: {problem}")))?
-        .ok_or_else(|| Failure::Usage(format!("{path}: there is no such file")))?;
+pub(crate) fn run(world: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let path = world.ambient.absolute_path(file);
+    let text = toolgate_os::read_settings_text(&path, JsonLimits::SETTINGS.bytes as u64)
+        .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
+        .ok_or_else(|| CliError::Usage(format!("{path}: there is no such file")))?;
     let line = |at: usize| 1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();
-    let parsed: File = toml::from_str(&text).map_err(|error| {
+    let parsed: GeminiPolicyFile = toml::from_str(&text).map_err(|error| {
         let at = error.span().map_or(1, |span| line(span.start));
-        Failure::Usage(format!("{path}:{at}: {}", error.message()))
+        CliError::Usage(format!("{path}:{at}: {}", error.message()))
     })?;
     if let Some(checker) = parsed.safety_checker.first() {
-        return Err(Failure::Usage(format!(
+        return Err(CliError::Usage(format!(
             "{path}:{}: a safety checker is a program, not a rule, and cannot be imported\n  hint: make it a hook",
             line(checker.span().start)
         )));
@@ -47,18 +47,18 @@ pub(crate) fn run(world: &World, file: &str, out: &mut Out) -> Result<Exit, Fail
         .collect();
     let translated = translate(&rules).map_err(|note| {
         let hint = "change the rule, or write what it means as a rule of ours (docs/policy.md)";
-        Failure::Usage(format!("{path}:{}: {}\n  hint: {hint}", note.line, visible(&note.message)))
+        CliError::Usage(format!("{path}:{}: {}\n  hint: {hint}", note.line, escape_invisible(&note.message)))
     })?;
     if world.global.json {
-        out.line(&json!(translated).to_string())?;
-        return Ok(Exit::Ok);
+        out.print_line(&json!(translated).to_string())?;
+        return Ok(CliExitCode::Ok);
     }
     let settings = serde_json::to_string_pretty(&translated.settings)
-        .map_err(|error| Failure::Usage(error.to_string()))?;
-    out.line(&settings)?;
+        .map_err(|error| CliError::Usage(error.to_string()))?;
+    out.print_line(&settings)?;
     for note in &translated.notes {
-        let says = format!("{file}:{}: {}", note.line, visible(&note.message));
-        out.failure(&format!("{}  {says}", paint(style::ASK, "note")));
+        let says = format!("{file}:{}: {}", note.line, escape_invisible(&note.message));
+        out.print_failure(&format!("{}  {says}", paint(style::ASK, "note")));
     }
-    Ok(Exit::Ok)
+    Ok(CliExitCode::Ok)
 }

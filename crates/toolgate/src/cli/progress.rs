@@ -1,33 +1,33 @@
 //! One line on the terminal about a call that takes long. Never anywhere else.
 
-use super::args::Global;
+use super::args::GlobalArgs;
 use anstyle::Style;
 use std::io::Write;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use toolgate::render::visible;
+use toolgate::render::escape_invisible;
 use toolgate::{Event, Stage};
-use toolgate_os::{Stream, is_terminal};
+use toolgate_os::{StandardStream, is_terminal};
 
 /// A call that is over sooner is not worth a line.
-const AFTER: Duration = Duration::from_secs(1);
-const COLUMNS: usize = 78;
-const BAR: usize = 20;
-const CLEAR: &str = "\r\x1b[2K";
+const PROGRESS_DELAY: Duration = Duration::from_secs(1);
+const MAX_COLUMNS: usize = 78;
+const BAR_COLUMNS: usize = 20;
+const CLEAR_LINE: &str = "\r\x1b[2K";
 
 /// Whether to show progress: only to a person, who looks at a terminal and did not ask for quiet.
-pub(crate) fn wanted(global: &Global) -> bool {
-    !global.quiet && !global.json && is_terminal(Stream::Stderr)
+pub(crate) fn is_wanted(global: &GlobalArgs) -> bool {
+    !global.quiet && !global.json && is_terminal(StandardStream::Stderr)
 }
 
 /// Shows how far so many calls are until they are over.
 pub(crate) async fn show(mut events: Receiver<Event>, mut calls: usize) {
     let started = Instant::now();
-    let mut ticks = interval_at(started + AFTER, Duration::from_millis(200));
+    let mut ticks = interval_at(started + PROGRESS_DELAY, Duration::from_millis(200));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut shown = Shown::default();
+    let mut shown = ProgressLine::default();
     let mut err = std::io::stderr();
     let mut dirty = false;
     while calls > 0 {
@@ -35,35 +35,35 @@ pub(crate) async fn show(mut events: Receiver<Event>, mut calls: usize) {
             event = events.recv() => match event {
                 Ok(Event::Closed { .. }) => calls -= 1,
                 Err(RecvError::Closed) => break,
-                Ok(event) => shown.hear(&event),
+                Ok(event) => shown.update(&event),
                 Err(RecvError::Lagged(_)) => {}
             },
             _ = ticks.tick() => {
-                if let Some(line) = shown.line(started.elapsed()) {
+                if let Some(line) = shown.render(started.elapsed()) {
                     dirty = true;
                     // Standard error may be closed; a line is not worth failing for.
-                    let _ = write!(err, "{CLEAR}{}{line}{}", Style::new().dimmed(), anstyle::Reset);
+                    let _ = write!(err, "{CLEAR_LINE}{}{line}{}", Style::new().dimmed(), anstyle::Reset);
                     let _ = err.flush();
                 }
             }
         }
     }
     if dirty {
-        let _ = write!(err, "{CLEAR}");
+        let _ = write!(err, "{CLEAR_LINE}");
         let _ = err.flush();
     }
 }
 
 #[derive(Debug, Default)]
-struct Shown {
+struct ProgressLine {
     last: String,
     fraction: Option<f64>,
     /// A person is being asked, and must be able to read the question.
     asking: bool,
 }
 
-impl Shown {
-    fn hear(&mut self, event: &Event) {
+impl ProgressLine {
+    fn update(&mut self, event: &Event) {
         match event {
             Event::Progress { text, fraction, .. } => {
                 if let Some(line) = text.lines().rev().find(|line| !line.trim().is_empty()) {
@@ -83,19 +83,23 @@ impl Shown {
         }
     }
 
-    fn line(&self, elapsed: Duration) -> Option<String> {
-        if self.asking || elapsed < AFTER {
+    fn render(&self, elapsed: Duration) -> Option<String> {
+        if self.asking || elapsed < PROGRESS_DELAY {
             return None;
         }
         let mut line = format!("{:>3} s ", elapsed.as_secs());
         if let Some(fraction) = self.fraction {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1")]
-            let (done, percent) = ((fraction * BAR as f64) as usize, (fraction * 100.0) as u8);
-            let done = done.min(BAR);
-            line.push_str(&format!("[{}{}] {percent:>3} % ", "#".repeat(done), " ".repeat(BAR - done)));
+            let (done, percent) = ((fraction * BAR_COLUMNS as f64) as usize, (fraction * 100.0) as u8);
+            let done = done.min(BAR_COLUMNS);
+            line.push_str(&format!(
+                "[{}{}] {percent:>3} % ",
+                "#".repeat(done),
+                " ".repeat(BAR_COLUMNS - done)
+            ));
         }
-        let left = COLUMNS.saturating_sub(line.chars().count());
-        line.extend(visible(&self.last).chars().take(left));
+        let left = MAX_COLUMNS.saturating_sub(line.chars().count());
+        line.extend(escape_invisible(&self.last).chars().take(left));
         Some(line.trim_end().to_owned())
     }
 }
@@ -105,11 +109,15 @@ mod tests {
     use super::*;
 
     fn check(heard: &[(&str, Option<f64>)], seconds: u64, wanted: Option<&str>) {
-        let mut shown = Shown::default();
+        let mut shown = ProgressLine::default();
         for (text, fraction) in heard {
-            shown.hear(&Event::Progress { call: "c".into(), text: (*text).to_owned(), fraction: *fraction });
+            shown.update(&Event::Progress {
+                call: "c".into(),
+                text: (*text).to_owned(),
+                fraction: *fraction,
+            });
         }
-        assert_eq!(shown.line(Duration::from_secs(seconds)).as_deref(), wanted);
+        assert_eq!(shown.render(Duration::from_secs(seconds)).as_deref(), wanted);
     }
 
     #[test]
@@ -125,9 +133,9 @@ mod tests {
 
     #[test]
     fn what_a_tool_says_cannot_steer_the_terminal() {
-        let mut shown = Shown { last: "\u{1b}[2J\u{7}".to_owned(), ..Shown::default() };
-        assert!(!shown.line(AFTER).unwrap().contains(['\u{1b}', '\u{7}']));
+        let mut shown = ProgressLine { last: "\u{1b}[2J\u{7}".to_owned(), ..ProgressLine::default() };
+        assert!(!shown.render(PROGRESS_DELAY).unwrap().contains(['\u{1b}', '\u{7}']));
         shown.asking = true;
-        assert_eq!(shown.line(AFTER), None, "a question stays readable");
+        assert_eq!(shown.render(PROGRESS_DELAY), None, "a question stays readable");
     }
 }

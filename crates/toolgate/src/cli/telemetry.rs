@@ -1,8 +1,8 @@
 //! Telemetry of the program itself, where it was built with it and a collector is named.
 
-use super::out::Out;
-use super::world::World;
-use toolgate::Builder;
+use super::context::CliContext;
+use super::output::CliOutput;
+use toolgate::ToolgateBuilder;
 
 /// The collector, as every OpenTelemetry program reads it.
 #[cfg(feature = "otel")]
@@ -17,7 +17,7 @@ pub(crate) struct CliTelemetry {
 
 impl CliTelemetry {
     #[cfg(feature = "otel")]
-    pub(crate) fn start(world: &World, out: &mut Out) -> Self {
+    pub(crate) fn start(world: &CliContext, out: &mut CliOutput) -> Self {
         use toolgate::telemetry::{TelemetryOptions, TelemetrySink};
         let env = &world.ambient.env;
         let off = env.get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
@@ -27,19 +27,19 @@ impl CliTelemetry {
         match TelemetrySink::start(TelemetryOptions::new(endpoint)) {
             Ok(telemetry) => Self { telemetry: Some(std::sync::Arc::new(telemetry)) },
             Err(error) => {
-                out.note(&error.to_string());
+                out.print_note(&error.to_string());
                 Self::default()
             }
         }
     }
 
     #[cfg(not(feature = "otel"))]
-    pub(crate) fn start(_world: &World, _out: &mut Out) -> Self {
+    pub(crate) fn start(_world: &CliContext, _out: &mut CliOutput) -> Self {
         Self::default()
     }
 
     /// Lets it see the calls.
-    pub(crate) fn attach(&self, builder: Builder) -> Builder {
+    pub(crate) fn attach(&self, builder: ToolgateBuilder) -> ToolgateBuilder {
         #[cfg(feature = "otel")]
         if let Some(telemetry) = &self.telemetry {
             return builder.sink(std::sync::Arc::clone(telemetry) as std::sync::Arc<dyn toolgate::Sink>);
@@ -48,12 +48,12 @@ impl CliTelemetry {
     }
 
     /// Sends what is left.
-    pub(crate) fn finish(&self, out: &mut Out) {
+    pub(crate) fn finish(&self, out: &mut CliOutput) {
         #[cfg(feature = "otel")]
         if let Some(telemetry) = &self.telemetry
             && let Err(error) = telemetry.shutdown()
         {
-            out.note(&error.to_string());
+            out.print_note(&error.to_string());
         }
         let _ = out;
     }

@@ -1,53 +1,57 @@
 //! `toolgate trust`: what a project brings, and whether it counts.
 
 use super::args::{TrustArgs, TrustCommand};
-use super::ask::is_interactive;
-use super::out::{Out, paint, style};
-use super::world::World;
-use super::{Exit, Failure};
+use super::context::CliContext;
+use super::output::{CliOutput, paint, style};
+use super::terminal_approver::is_interactive;
+use super::{CliError, CliExitCode};
 use serde_json::json;
 use toolgate::AbsPath;
-use toolgate::render::visible;
-use toolgate::settings::trust::{Brought, Standing, TrustStore, describe_wide_workspace};
+use toolgate::render::escape_invisible;
+use toolgate::settings::trust::{TrustManifest, TrustStatus, TrustStore, describe_wide_workspace};
 use toolgate_os::ControllingTerminal;
 
-pub(crate) fn run(world: &World, args: &TrustArgs, out: &mut Out) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    world: &CliContext,
+    args: &TrustArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
     let dir = world.ambient.state_dir.as_ref().ok_or_else(|| {
-        Failure::Usage("there is nowhere to remember trust; set TOOLGATE_STATE_DIR".to_owned())
+        CliError::Usage("there is nowhere to remember trust; set TOOLGATE_STATE_DIR".to_owned())
     })?;
     let store = TrustStore::in_dir(dir);
     match args.command.as_ref().unwrap_or(&TrustCommand::Show) {
         TrustCommand::Show => show(world, &store, out),
         TrustCommand::Add { yes } => add(world, &store, *yes, out),
-        TrustCommand::Workspace { yes } => workspace(world, &store, *yes, out),
+        TrustCommand::Workspace { yes } => accept_workspace(world, &store, *yes, out),
         TrustCommand::Remove { dir } => {
-            let root = dir.as_ref().map_or_else(|| world.cwd(), |dir| world.ambient.path(dir));
+            let root = dir.as_ref().map_or_else(|| world.cwd(), |dir| world.ambient.absolute_path(dir));
             if !store.remove(&root)? {
-                return Err(Failure::Usage(format!("{root} was not trusted")));
+                return Err(CliError::Usage(format!("{root} was not trusted")));
             }
-            out.line(&format!("{root} is no longer trusted"))?;
-            Ok(Exit::Ok)
+            out.print_line(&format!("{root} is no longer trusted"))?;
+            Ok(CliExitCode::Ok)
         }
         TrustCommand::List => {
             for trusted in store.list()? {
                 match world.global.json {
-                    true => out.line(&json!(trusted).to_string())?,
-                    false => out.line(&format!("{}  {:.12}", trusted.root, trusted.sha256))?,
+                    true => out.print_line(&json!(trusted).to_string())?,
+                    false => out.print_line(&format!("{}  {:.12}", trusted.root, trusted.sha256))?,
                 }
             }
-            Ok(Exit::Ok)
+            Ok(CliExitCode::Ok)
         }
     }
 }
 
-fn show(world: &World, store: &TrustStore, out: &mut Out) -> Result<Exit, Failure> {
-    let brought = world.settings_options()?.brought()?;
-    let standing = store.standing(&world.cwd(), &brought)?;
+fn show(world: &CliContext, store: &TrustStore, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let brought = world.settings_options()?.load_trust_manifest()?;
+    let standing = store.trust_status(&world.cwd(), &brought)?;
     if world.global.json {
         let word = match standing {
-            Standing::Trusted => "trusted",
-            Standing::Changed => "changed",
-            Standing::Unknown => "unknown",
+            TrustStatus::Trusted => "trusted",
+            TrustStatus::Changed => "changed",
+            TrustStatus::Unknown => "unknown",
         };
         let unresolved: Vec<_> =
             brought.unresolved.iter().map(|it| json!({ "what": it.what, "why": it.why })).collect();
@@ -55,66 +59,71 @@ fn show(world: &World, store: &TrustStore, out: &mut Out) -> Result<Exit, Failur
             "root": world.cwd(), "standing": word, "sha256": brought.sha256, "brings": brought.items,
             "unresolved": unresolved, "changed": store.changes(&world.cwd(), &brought)?,
         });
-        out.line(&shown.to_string())?;
-        return Ok(Exit::Ok);
+        out.print_line(&shown.to_string())?;
+        return Ok(CliExitCode::Ok);
     }
     list(&brought, out)?;
-    if standing == Standing::Changed {
+    if standing == TrustStatus::Changed {
         for name in store.changes(&world.cwd(), &brought)? {
-            out.line(&format!("  changed: {}", visible(&name)))?;
+            out.print_line(&format!("  changed: {}", escape_invisible(&name)))?;
         }
     }
-    out.line(&match standing {
+    out.print_line(&match standing {
         _ if brought.is_empty() => "there is nothing to trust: this project only tightens".to_owned(),
-        Standing::Trusted => paint(style::GOOD, "trusted"),
-        Standing::Changed => paint(style::ASK, "changed since it was trusted, so all of this waits"),
-        Standing::Unknown => paint(style::ASK, "not trusted, so all of this waits (toolgate trust add)"),
+        TrustStatus::Trusted => paint(style::GOOD, "trusted"),
+        TrustStatus::Changed => paint(style::ASK, "changed since it was trusted, so all of this waits"),
+        TrustStatus::Unknown => paint(style::ASK, "not trusted, so all of this waits (toolgate trust add)"),
     })?;
-    Ok(Exit::Ok)
+    Ok(CliExitCode::Ok)
 }
 
-fn add(world: &World, store: &TrustStore, yes: bool, out: &mut Out) -> Result<Exit, Failure> {
-    let brought = world.settings_options()?.brought()?;
+fn add(
+    world: &CliContext,
+    store: &TrustStore,
+    yes: bool,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let brought = world.settings_options()?.load_trust_manifest()?;
     let root = world.cwd();
     if !yes {
         list(&brought, out)?;
         out.flush()?;
         if !is_interactive() {
             let message = "there is no terminal to ask at; look at the list, then give --yes";
-            return Err(Failure::Usage(message.to_owned()));
+            return Err(CliError::Usage(message.to_owned()));
         }
         let mut terminal = ControllingTerminal::open()?;
         let said = terminal.ask_line(&format!("type yes to trust {root} as it is now: "))?;
         if said != "yes" {
-            out.note("nothing was changed");
-            return Ok(Exit::Denied);
+            out.print_note("nothing was changed");
+            return Ok(CliExitCode::Denied);
         }
         // What was shown is what is trusted.
-        if world.settings_options()?.brought()? != brought {
-            return Err(Failure::Usage("it changed while you looked; look again".to_owned()));
+        if world.settings_options()?.load_trust_manifest()? != brought {
+            return Err(CliError::Usage("it changed while you looked; look again".to_owned()));
         }
     }
     store.add(&root, &brought)?;
     if describe_wide_workspace(&root, world.ambient.home.as_ref()).is_some() {
         store.accept_wide(&root)?;
     }
-    out.line(&format!("{root} is trusted as it is now"))?;
+    out.print_line(&format!("{root} is trusted as it is now"))?;
     if yes && !brought.unresolved.is_empty() {
-        list(&Brought { items: Vec::new(), ..brought }, out)?;
+        list(&TrustManifest { items: Vec::new(), ..brought }, out)?;
     }
-    Ok(Exit::Ok)
+    Ok(CliExitCode::Ok)
 }
 
-fn list(brought: &Brought, out: &mut Out) -> Result<(), Failure> {
+fn list(brought: &TrustManifest, out: &mut CliOutput) -> Result<(), CliError> {
     for item in &brought.items {
-        out.line(&format!("  {}", visible(item)))?;
+        out.print_line(&format!("  {}", escape_invisible(item)))?;
     }
     for it in &brought.unresolved {
-        let what = paint(style::ASK, &format!("not trusted: {}", visible(&it.what)));
-        out.line(&format!("  {what}: {}", visible(&it.why)))?;
+        let what = paint(style::ASK, &format!("not trusted: {}", escape_invisible(&it.what)));
+        out.print_line(&format!("  {what}: {}", escape_invisible(&it.why)))?;
     }
     if !brought.unresolved.is_empty() {
-        out.line(
+        out.print_line(
             "  what is not trusted cannot be bound to bytes: hooks refuse the calls that they are for, servers wait for \
              `toolgate mcp approve`; name a script of the project instead, or move the entry to your own settings",
         )?;
@@ -123,25 +132,30 @@ fn list(brought: &Brought, out: &mut Out) -> Result<(), Failure> {
 }
 
 /// Says yes to a workspace that is as wide as the home directory.
-fn workspace(world: &World, store: &TrustStore, yes: bool, out: &mut Out) -> Result<Exit, Failure> {
+fn accept_workspace(
+    world: &CliContext,
+    store: &TrustStore,
+    yes: bool,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
     let root = world.cwd();
     let Some(width) = describe_wide_workspace(&root, world.ambient.home.as_ref()) else {
-        out.line(&format!("{root} needs no yes: it is neither your home directory nor above it"))?;
-        return Ok(Exit::Ok);
+        out.print_line(&format!("{root} needs no yes: it is neither your home directory nor above it"))?;
+        return Ok(CliExitCode::Ok);
     };
     if !yes && !confirm_wide_workspace(&root, width)? {
-        out.note("nothing was changed");
-        return Ok(Exit::Denied);
+        out.print_note("nothing was changed");
+        return Ok(CliExitCode::Denied);
     }
     store.accept_wide(&root)?;
-    out.line(&format!("{root} may be a workspace: {width}"))?;
-    Ok(Exit::Ok)
+    out.print_line(&format!("{root} may be a workspace: {width}"))?;
+    Ok(CliExitCode::Ok)
 }
 
-fn confirm_wide_workspace(root: &AbsPath, width: &str) -> Result<bool, Failure> {
+fn confirm_wide_workspace(root: &AbsPath, width: &str) -> Result<bool, CliError> {
     if !is_interactive() {
         let message = "there is no terminal to ask at; give --yes";
-        return Err(Failure::Usage(message.to_owned()));
+        return Err(CliError::Usage(message.to_owned()));
     }
     let question = format!(
         "the workspace {root} is {width}: tools could read and change everything in it; type yes to work there: "
@@ -150,7 +164,7 @@ fn confirm_wide_workspace(root: &AbsPath, width: &str) -> Result<bool, Failure> 
 }
 
 /// Asks once about a workspace that is as wide as the home directory, where there is a terminal to ask at.
-pub(crate) fn ask_about_wide_workspace(world: &World) -> Result<(), Failure> {
+pub(crate) fn ask_about_wide_workspace(world: &CliContext) -> Result<(), CliError> {
     let root = world.cwd();
     let (Some(width), Some(dir)) =
         (describe_wide_workspace(&root, world.ambient.home.as_ref()), world.ambient.state_dir.as_ref())

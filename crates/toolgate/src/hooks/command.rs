@@ -2,37 +2,37 @@
 
 use super::output;
 use std::time::Duration;
-use toolgate_gate::{HookAnswer, HookDecision, HookFailure, Moment};
+use toolgate_gate::{HookAnswer, HookDecision, HookEvent, HookFailure};
 use toolgate_os::{HookCommand, HookProcessError, HookProcessOutput, run_hook};
 
 /// Runs a program and reads its end.
-pub(super) async fn run(moment: Moment, command: HookCommand) -> Result<HookAnswer, HookFailure> {
+pub(super) async fn run(moment: HookEvent, command: HookCommand) -> Result<HookAnswer, HookFailure> {
     let limit = command.timeout;
     match run_hook(command).await {
-        Ok(run) => ended(moment, &run),
+        Ok(run) => interpret_exit(moment, &run),
         Err(problem) => Err(match problem {
             HookProcessError::Missing(program) => HookFailure::Missing(format!("program {program}")),
             HookProcessError::NotStarted(why) => HookFailure::NotStarted(why),
-            HookProcessError::TimedOut => HookFailure::TimedOut(millis(limit)),
+            HookProcessError::TimedOut => HookFailure::TimedOut(to_millis(limit)),
             HookProcessError::TooMuchOutput => HookFailure::Unreadable("it is longer than 1 MiB".to_owned()),
             HookProcessError::Broken(why) => HookFailure::Crashed(format!("talking to it failed: {why}")),
         }),
     }
 }
 
-pub(super) fn millis(time: Duration) -> u64 {
+pub(super) fn to_millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What a program's end means. Exit code 0 lets its output speak, 2 blocks whatever it prints, anything else is a
 /// failure, unless its output asks for more care than that.
-fn ended(moment: Moment, run: &HookProcessOutput) -> Result<HookAnswer, HookFailure> {
-    let complaint = complaint(&run.stderr);
+fn interpret_exit(moment: HookEvent, run: &HookProcessOutput) -> Result<HookAnswer, HookFailure> {
+    let complaint = stderr_text(&run.stderr);
     match (run.code, run.signal) {
         (Some(0), _) => output::read(moment, &run.stdout),
         (Some(2), _) => match missing_script(&complaint) {
             Some(what) => Err(HookFailure::Missing(what)),
-            None => Ok(blocked(moment, complaint)),
+            None => Ok(build_blocking_answer(moment, complaint)),
         },
         (Some(127), _) => {
             Err(HookFailure::Missing(format!("such program: {}", last_line_or_default(&complaint))))
@@ -55,16 +55,16 @@ fn ended(moment: Moment, run: &HookProcessOutput) -> Result<HookAnswer, HookFail
     }
 }
 
-fn blocked(moment: Moment, complaint: String) -> HookAnswer {
+fn build_blocking_answer(moment: HookEvent, complaint: String) -> HookAnswer {
     let detail = Some("exit 2".to_owned());
     match moment {
         // The call is denied already.
-        Moment::PermissionDenied => HookAnswer { detail, ..HookAnswer::default() },
-        Moment::PreToolUse
-        | Moment::PermissionRequest
-        | Moment::PostToolUse
-        | Moment::PostToolUseFailure
-        | Moment::PostToolBatch => {
+        HookEvent::PermissionDenied => HookAnswer { detail, ..HookAnswer::default() },
+        HookEvent::PreToolUse
+        | HookEvent::PermissionRequest
+        | HookEvent::PostToolUse
+        | HookEvent::PostToolUseFailure
+        | HookEvent::PostToolBatch => {
             let reason = if complaint.is_empty() { "it gave no reason".to_owned() } else { complaint };
             HookAnswer { detail, ..HookAnswer::deny(reason) }
         }
@@ -84,8 +84,8 @@ fn missing_script(complaint: &str) -> Option<String> {
     (python || shell).then(|| format!("such script: {line}"))
 }
 
-fn complaint(stderr: &[u8]) -> String {
-    output::short(String::from_utf8_lossy(stderr).trim().to_owned())
+fn stderr_text(stderr: &[u8]) -> String {
+    output::truncate_text(String::from_utf8_lossy(stderr).trim().to_owned())
 }
 
 fn last_line_or_default(complaint: &str) -> String {

@@ -1,24 +1,24 @@
 //! A server as a hook: on this machine, and only told what its settings allow.
 
-use super::command::millis;
+use super::command::to_millis;
 use super::output;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
-use toolgate_gate::{HookAnswer, HookFailure, Moment};
-use toolgate_os::{HookHttpError, HookPost, post_hook};
+use toolgate_gate::{HookAnswer, HookEvent, HookFailure};
+use toolgate_os::{HookHttpError, HookHttpRequest, post_hook};
 use url::{Host, Url};
 
 /// Whom to tell.
 #[derive(Debug, Clone)]
-pub(super) struct Server {
+pub(super) struct HttpHook {
     addresses: Vec<SocketAddr>,
     host: String,
     target: String,
     headers: Vec<(String, String)>,
 }
 
-impl Server {
+impl HttpHook {
     /// Reads an address. Only plain HTTP to this machine is taken, and only where the settings' list has it.
     pub(super) fn parse(url: &str, allowed: &[Vec<String>]) -> Result<Self, String> {
         let parsed =
@@ -31,7 +31,9 @@ impl Server {
         if !parsed.username().is_empty() || parsed.password().is_some() {
             return Err("its address carries a password; put it into a header".to_owned());
         }
-        if let Some(list) = allowed.iter().find(|list| !list.iter().any(|pattern| fits(pattern, url))) {
+        if let Some(list) =
+            allowed.iter().find(|list| !list.iter().any(|pattern| matches_pattern(pattern, url)))
+        {
             return Err(format!("its address `{url}` is not in `allowedHttpHookUrls` ({})", list.join(", ")));
         }
         let port = parsed.port_or_known_default().unwrap_or(80);
@@ -78,15 +80,15 @@ impl Server {
     }
 
     /// Tells it, and reads what it says. Only a success with JSON decides.
-    pub(super) async fn tell(
+    pub(super) async fn post_event(
         &self,
-        moment: Moment,
+        moment: HookEvent,
         body: Vec<u8>,
         timeout: Duration,
     ) -> Result<HookAnswer, HookFailure> {
         let mut last = HookFailure::Unreachable("its address leads nowhere".to_owned());
         for address in &self.addresses {
-            let post = HookPost {
+            let post = HookHttpRequest {
                 address: *address,
                 host: self.host.clone(),
                 target: self.target.clone(),
@@ -105,7 +107,7 @@ impl Server {
                 Err(HookHttpError::Unreachable(why)) => {
                     last = HookFailure::Unreachable(format!("its server cannot be reached: {why}"));
                 }
-                Err(HookHttpError::TimedOut) => return Err(HookFailure::TimedOut(millis(timeout))),
+                Err(HookHttpError::TimedOut) => return Err(HookFailure::TimedOut(to_millis(timeout))),
                 Err(HookHttpError::TooMuchOutput) => {
                     return Err(HookFailure::Unreadable("it is longer than 1 MiB".to_owned()));
                 }
@@ -122,7 +124,7 @@ impl Server {
 }
 
 /// Whether an address fits a pattern in which `*` stands for any text.
-fn fits(pattern: &str, url: &str) -> bool {
+fn matches_pattern(pattern: &str, url: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = url.strip_prefix(parts.next().unwrap_or_default()) else { return false };
     let parts: Vec<&str> = parts.collect();
@@ -181,19 +183,19 @@ mod tests {
             ("file:///etc/passwd", false),
             ("localhost:8080", false),
         ] {
-            assert_eq!(Server::parse(url, &[]).is_ok(), fine, "{url}");
+            assert_eq!(HttpHook::parse(url, &[]).is_ok(), fine, "{url}");
         }
         let allowed = [vec!["http://localhost:8080/*".to_owned()]];
-        assert!(Server::parse("http://localhost:8080/a", &allowed).is_ok());
-        assert!(Server::parse("http://localhost:8081/a", &allowed).is_err());
-        assert!(Server::parse("http://localhost:8080/a", &[vec![]]).is_err());
+        assert!(HttpHook::parse("http://localhost:8080/a", &allowed).is_ok());
+        assert!(HttpHook::parse("http://localhost:8081/a", &allowed).is_err());
+        assert!(HttpHook::parse("http://localhost:8080/a", &[vec![]]).is_err());
     }
 
     #[test]
     fn only_allowed_variables_are_told() {
         let env = BTreeMap::from([("KEY".to_owned(), "k".to_owned()), ("OTHER".to_owned(), "o".to_owned())]);
         let headers = BTreeMap::from([("x".to_owned(), "a $KEY ${KEY}b $OTHER $ $$KEY".to_owned())]);
-        let server = Server::parse("http://localhost/", &[]).unwrap();
+        let server = HttpHook::parse("http://localhost/", &[]).unwrap();
         let server = server.with_headers(&headers, &["KEY".to_owned()], &env);
         assert_eq!(server.headers, [("x".to_owned(), "a k kb  $ $k".to_owned())]);
     }

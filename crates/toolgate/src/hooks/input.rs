@@ -1,12 +1,12 @@
 //! What a hook is told: one JSON object, in the words that existing scripts read.
 
 use serde_json::{Map, Value, json};
-use toolgate_gate::{HookBatch, HookCall, Moment, Scene};
+use toolgate_gate::{CallContext, HookBatch, HookCall, HookEvent};
 use toolgate_proto::{CallResult, Code, Mode, Output, SourceId};
 
 /// What is told about a call.
-pub(super) fn of_call(call: &HookCall<'_>) -> Value {
-    let mut told = base(call.scene, call.mode, call.moment);
+pub(super) fn build_call_input(call: &HookCall<'_>) -> Value {
+    let mut told = common_fields(call.context, call.mode, call.moment);
     told.insert("tool_name".into(), json!(call.tool.name));
     told.insert("tool_input".into(), Value::Object(call.input.clone()));
     told.insert("tool_use_id".into(), json!(call.call));
@@ -30,11 +30,11 @@ pub(super) fn of_call(call: &HookCall<'_>) -> Value {
     }
     if let Some(result) = call.result {
         match (call.moment, result) {
-            (Moment::PermissionDenied, Err(refusal)) => {
+            (HookEvent::PermissionDenied, Err(refusal)) => {
                 told.insert("reason".into(), json!(refusal.reason));
             }
             (_, Ok(output)) => {
-                told.insert("tool_response".into(), response(output));
+                told.insert("tool_response".into(), tool_response(output));
             }
             (_, Err(refusal)) => {
                 told.insert("error".into(), json!(refusal.to_string()));
@@ -50,7 +50,7 @@ pub(super) fn of_call(call: &HookCall<'_>) -> Value {
 
 /// What is told about a batch.
 pub(super) fn build_batch_input(batch: &HookBatch<'_>) -> Value {
-    let mut told = base(batch.scene, batch.mode, Moment::PostToolBatch);
+    let mut told = common_fields(batch.context, batch.mode, HookEvent::PostToolBatch);
     let calls: Vec<Value> = batch
         .calls
         .iter()
@@ -59,7 +59,7 @@ pub(super) fn build_batch_input(batch: &HookBatch<'_>) -> Value {
             entry.insert("tool_name".into(), json!(call.tool));
             entry.insert("tool_input".into(), Value::Object(call.input.clone()));
             entry.insert("tool_use_id".into(), json!(call.call));
-            entry.insert("tool_response".into(), batched(&call.result));
+            entry.insert("tool_response".into(), batch_tool_response(&call.result));
             Value::Object(entry)
         })
         .collect();
@@ -67,7 +67,7 @@ pub(super) fn build_batch_input(batch: &HookBatch<'_>) -> Value {
     Value::Object(told)
 }
 
-fn base(scene: &Scene, mode: Mode, moment: Moment) -> Map<String, Value> {
+fn common_fields(scene: &CallContext, mode: Mode, moment: HookEvent) -> Map<String, Value> {
     let mut told = Map::new();
     told.insert("session_id".into(), json!(scene.session.id()));
     // There is no transcript here; scripts that read the field expect text.
@@ -87,16 +87,16 @@ fn mode_name(mode: Mode) -> &'static str {
 }
 
 /// The structured form where the tool has one, else the content.
-fn response(output: &Output) -> Value {
+fn tool_response(output: &Output) -> Value {
     match &output.structured {
         Some(structured) => structured.clone(),
         None => json!({ "content": output.content }),
     }
 }
 
-fn batched(result: &CallResult) -> Value {
+fn batch_tool_response(result: &CallResult) -> Value {
     match result {
-        Ok(output) => response(output),
+        Ok(output) => tool_response(output),
         Err(refusal) => json!({ "error": refusal.to_string() }),
     }
 }

@@ -5,7 +5,7 @@ use toolgate_proto::ToolIdentity;
 
 /// A matcher, ready to use.
 #[derive(Debug)]
-pub(super) enum Matcher {
+pub(super) enum HookMatcher {
     /// Every tool.
     All,
     /// These names, whole.
@@ -16,7 +16,7 @@ pub(super) enum Matcher {
     Excluding(Regex),
 }
 
-impl Matcher {
+impl HookMatcher {
     /// Reads a matcher: a list of names, or else a regular expression.
     pub(super) fn parse(text: Option<&str>) -> Result<Self, String> {
         let text = text.unwrap_or_default();
@@ -61,7 +61,7 @@ mod tests {
             read_only: false,
             requires_interaction: false,
         };
-        Matcher::parse(Some(matcher)).unwrap().matches(&tool)
+        HookMatcher::parse(Some(matcher)).unwrap().matches(&tool)
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
         ] {
             assert_eq!(check(matcher, name), wanted, "{matcher} on {name}");
         }
-        assert!(Matcher::parse(Some("Edit(")).is_err());
-        assert!(matches!(Matcher::parse(None), Ok(Matcher::All)));
+        assert!(HookMatcher::parse(Some("Edit(")).is_err());
+        assert!(matches!(HookMatcher::parse(None), Ok(HookMatcher::All)));
     }
 }

@@ -11,14 +11,14 @@
 
 mod command;
 mod condition;
-mod configured;
+mod configured_hook;
 mod http;
 mod input;
 mod matcher;
+mod mcp_tool;
 mod output;
 mod plan;
-mod tool;
 
-pub(crate) use output::{Behavior, HookOutput, PermissionBehavior};
-pub(crate) use plan::{HookContext, PlannedHook, build_hooks, hook_tool_servers, planned};
-pub(crate) use tool::Place;
+pub(crate) use mcp_tool::GateSessionCell;
+pub(crate) use output::{HookOutput, PermissionBehavior, PermissionResponse};
+pub(crate) use plan::{HookContext, PlannedHook, build_hooks, hook_tool_servers, plan_hooks};

@@ -8,12 +8,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolgate_gate::{HookAnswer, HookDecision, HookFailure, Moment};
-use toolgate_proto::json::{Limits, parse_object};
+use toolgate_gate::{HookAnswer, HookDecision, HookEvent, HookFailure};
+use toolgate_proto::json::{JsonLimits, parse_object};
 
 /// Most characters of a hook's text that the model sees.
 const MAX_TEXT_CHARS: usize = 10_000;
-const LIMITS: Limits = Limits { bytes: 1024 * 1024, depth: 64 };
+const OUTPUT_LIMITS: JsonLimits = JsonLimits { bytes: 1024 * 1024, depth: 64 };
 
 /// What a hook prints: one JSON object, or nothing.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
@@ -31,7 +31,7 @@ pub(crate) struct HookOutput {
     /// Accepted and without effect.
     terminal_sequence: Option<String>,
     /// The older form of a decision.
-    decision: Option<Word>,
+    decision: Option<HookOutputDecision>,
     /// Why.
     reason: Option<String>,
     /// What is particular to the event.
@@ -60,7 +60,7 @@ struct HookSpecificOutput {
     /// The event that this answers.
     hook_event_name: Option<String>,
     /// PreToolUse: what to do with the call.
-    permission_decision: Option<Word>,
+    permission_decision: Option<HookOutputDecision>,
     /// PreToolUse: why.
     permission_decision_reason: Option<String>,
     /// PreToolUse: the whole input that should be used instead.
@@ -75,7 +75,7 @@ struct HookSpecificOutput {
     /// PostToolUse: accepted and without effect.
     classifier_context: Option<Value>,
     /// PermissionRequest: the answer to the question.
-    decision: Option<Behavior>,
+    decision: Option<PermissionResponse>,
     /// PermissionDenied: the model may try again.
     retry: Option<bool>,
     /// What is not understood.
@@ -87,7 +87,7 @@ struct HookSpecificOutput {
 /// A decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Word {
+enum HookOutputDecision {
     /// Yes, where no rule speaks.
     Allow,
     /// The older word for `allow`.
@@ -105,7 +105,7 @@ enum Word {
 /// The answer to a question, as hooks, prompt tools and hosts write it.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Behavior {
+pub(crate) struct PermissionResponse {
     /// Yes or no.
     pub(crate) behavior: PermissionBehavior,
     /// allow: the whole input that should be used instead.
@@ -136,7 +136,7 @@ pub(crate) enum PermissionBehavior {
     Deny,
 }
 
-impl Behavior {
+impl PermissionResponse {
     /// The allow rules it would remember, or why its updates cannot be taken.
     pub(crate) fn rules(&self) -> Result<Vec<String>, String> {
         let mut rules = Vec::new();
@@ -161,21 +161,21 @@ impl Behavior {
 }
 
 /// Reads what a hook printed. Text that does not start with `{` says nothing.
-pub(super) fn read(moment: Moment, printed: &[u8]) -> Result<HookAnswer, HookFailure> {
+pub(super) fn read(moment: HookEvent, printed: &[u8]) -> Result<HookAnswer, HookFailure> {
     let text = std::str::from_utf8(printed)
         .map_err(|_| HookFailure::Unreadable("it is not UTF-8 text".to_owned()))?
         .trim();
     if !text.starts_with('{') {
-        return Ok(HookAnswer::silent());
+        return Ok(HookAnswer::empty());
     }
     let unreadable = |problem: String| HookFailure::Unreadable(problem);
-    let object = parse_object(text, LIMITS).map_err(|problem| unreadable(problem.to_string()))?;
+    let object = parse_object(text, OUTPUT_LIMITS).map_err(|problem| unreadable(problem.to_string()))?;
     let output: HookOutput =
         serde_json::from_value(Value::Object(object)).map_err(|error| unreadable(error.to_string()))?;
-    answer(moment, output).map_err(unreadable)
+    build_answer(moment, output).map_err(unreadable)
 }
 
-fn answer(moment: Moment, output: HookOutput) -> Result<HookAnswer, String> {
+fn build_answer(moment: HookEvent, output: HookOutput) -> Result<HookAnswer, String> {
     if output.in_background == Some(true) {
         return Ok(HookAnswer { detail: Some("in the background".to_owned()), ..HookAnswer::default() });
     }
@@ -186,12 +186,15 @@ fn answer(moment: Moment, output: HookOutput) -> Result<HookAnswer, String> {
     let mut not_understood: Vec<String> =
         output.unknown.into_iter().chain(specific.unknown).map(|(key, _)| format!("`{key}`")).collect();
     let mut answer = HookAnswer {
-        decision: output.decision.map(meaning).max(specific.permission_decision.map(meaning)),
-        reason: specific.permission_decision_reason.or(output.reason).map(short),
+        decision: output
+            .decision
+            .map(to_hook_decision)
+            .max(specific.permission_decision.map(to_hook_decision)),
+        reason: specific.permission_decision_reason.or(output.reason).map(truncate_text),
         updated_input: specific.updated_input.or(output.updated_input),
-        additional_context: specific.additional_context.or(output.additional_context).map(short),
+        additional_context: specific.additional_context.or(output.additional_context).map(truncate_text),
         updated_output: specific.updated_tool_output.or(specific.updated_mcp_tool_output),
-        system_message: output.system_message.map(short),
+        system_message: output.system_message.map(truncate_text),
         retry: specific.retry.or(output.retry).unwrap_or(false),
         ..HookAnswer::default()
     };
@@ -206,14 +209,14 @@ fn answer(moment: Moment, output: HookOutput) -> Result<HookAnswer, String> {
             PermissionBehavior::Deny => HookDecision::Deny,
         };
         answer.decision = answer.decision.max(Some(said));
-        answer.reason = behavior.message.map(short).or(answer.reason);
+        answer.reason = behavior.message.map(truncate_text).or(answer.reason);
         answer.updated_input = behavior.updated_input.or(answer.updated_input);
         if behavior.interrupt == Some(true) {
             answer.stop = Some(answer.reason.clone().unwrap_or_else(|| "it gave no reason".to_owned()));
         }
     }
     if output.go_on == Some(false) {
-        let reason = output.stop_reason.map(short).or_else(|| answer.reason.clone());
+        let reason = output.stop_reason.map(truncate_text).or_else(|| answer.reason.clone());
         answer.stop = Some(reason.unwrap_or_else(|| "it gave no reason".to_owned()));
     }
     if answer.decision == Some(HookDecision::Allow) && !not_understood.is_empty() {
@@ -226,17 +229,17 @@ fn answer(moment: Moment, output: HookOutput) -> Result<HookAnswer, String> {
     Ok(answer)
 }
 
-fn meaning(word: Word) -> HookDecision {
+fn to_hook_decision(word: HookOutputDecision) -> HookDecision {
     match word {
-        Word::Allow | Word::Approve => HookDecision::Allow,
-        Word::Ask => HookDecision::Ask,
-        Word::Defer => HookDecision::Defer,
-        Word::Deny | Word::Block => HookDecision::Deny,
+        HookOutputDecision::Allow | HookOutputDecision::Approve => HookDecision::Allow,
+        HookOutputDecision::Ask => HookDecision::Ask,
+        HookOutputDecision::Defer => HookDecision::Defer,
+        HookOutputDecision::Deny | HookOutputDecision::Block => HookDecision::Deny,
     }
 }
 
 /// Text for the model, cut where it would drown the rest.
-pub(super) fn short(text: String) -> String {
+pub(super) fn truncate_text(text: String) -> String {
     match text.char_indices().nth(MAX_TEXT_CHARS) {
         Some((end, _)) => {
             let kept = text.get(..end).unwrap_or_default();
@@ -250,7 +253,7 @@ pub(super) fn short(text: String) -> String {
 mod tests {
     use super::*;
 
-    fn check(moment: Moment, printed: &str) -> Result<Option<HookDecision>, HookFailure> {
+    fn check(moment: HookEvent, printed: &str) -> Result<Option<HookDecision>, HookFailure> {
         read(moment, printed.as_bytes()).map(|answer| answer.decision)
     }
 
@@ -278,7 +281,7 @@ mod tests {
             (r#"{"decision":"allow","setMode":"bypassPermissions"}"#, None),
             (r#"{"decision":"block","setMode":"bypassPermissions"}"#, Some(Deny)),
         ] {
-            assert_eq!(check(Moment::PreToolUse, printed), Ok(wanted), "{printed}");
+            assert_eq!(check(HookEvent::PreToolUse, printed), Ok(wanted), "{printed}");
         }
     }
 
@@ -296,11 +299,11 @@ mod tests {
             r#"{} {}"#,
         ] {
             assert!(
-                matches!(check(Moment::PreToolUse, printed), Err(HookFailure::Unreadable(_))),
+                matches!(check(HookEvent::PreToolUse, printed), Err(HookFailure::Unreadable(_))),
                 "{printed}"
             );
         }
-        assert!(matches!(read(Moment::PreToolUse, &[b'{', 0xff]), Err(HookFailure::Unreadable(_))));
+        assert!(matches!(read(HookEvent::PreToolUse, &[b'{', 0xff]), Err(HookFailure::Unreadable(_))));
     }
 
     #[test]
@@ -308,22 +311,22 @@ mod tests {
         let said = r#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow",
             "updatedPermissions":[{"type":"addRules","behavior":"allow","destination":"session",
             "rules":[{"toolName":"Bash","ruleContent":"npm test"},{"toolName":"Read"}]}]}}}"#;
-        let answer = read(Moment::PermissionRequest, said.as_bytes()).unwrap();
+        let answer = read(HookEvent::PermissionRequest, said.as_bytes()).unwrap();
         assert_eq!(answer.decision, Some(HookDecision::Allow));
         assert_eq!(answer.remember, ["Bash(npm test)", "Read"]);
         let said = r#"{"hookSpecificOutput":{"decision":{"behavior":"allow",
             "updatedPermissions":[{"type":"setMode","mode":"bypassPermissions","destination":"session"}]}}}"#;
-        assert_eq!(read(Moment::PermissionRequest, said.as_bytes()).unwrap().decision, None);
+        assert_eq!(read(HookEvent::PermissionRequest, said.as_bytes()).unwrap().decision, None);
         let said =
             r#"{"hookSpecificOutput":{"decision":{"behavior":"deny","message":"no","interrupt":true}}}"#;
-        let answer = read(Moment::PermissionRequest, said.as_bytes()).unwrap();
+        let answer = read(HookEvent::PermissionRequest, said.as_bytes()).unwrap();
         assert_eq!((answer.decision, answer.stop.as_deref()), (Some(HookDecision::Deny), Some("no")));
     }
 
     #[test]
     fn long_text_is_cut() {
         let said = format!(r#"{{"systemMessage":"{}"}}"#, "ä".repeat(20_000));
-        let message = read(Moment::PostToolUse, said.as_bytes()).unwrap().system_message.unwrap();
+        let message = read(HookEvent::PostToolUse, said.as_bytes()).unwrap().system_message.unwrap();
         assert!(message.chars().count() < 10_100 && message.contains("cut"));
     }
 }

@@ -6,14 +6,17 @@
 //! A command that chooses its code elsewhere (a package runner, a task runner, a variable, standard input) cannot be
 //! resolved, and is not trusted.
 
-use super::programs::{BUILTINS, CODE, LOADERS, RUNNERS, VALUED, assignments, interpreter, is_code};
-use super::shape::{Handler, HookHandlerKind};
+use super::programs::{
+    CODE_EXTENSIONS, CODE_RUNNERS, LOADER_VARIABLES, OPTIONS_WITH_VALUE, SHELL_BUILTINS, find_interpreter,
+    is_code, parse_assignments,
+};
+use super::values::{HookHandler, HookHandlerKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_os::Stamp;
-use toolgate_policy::shell::{Part, Word, analyse};
-use toolgate_proto::{AbsPath, CommandLine, EntryKind, Shell, Workspace};
+use toolgate_os::FileStamp;
+use toolgate_policy::shell::{CommandPart, CommandWord, analyse};
+use toolgate_proto::{AbsPath, CommandLine, EntryKind, ShellKind, Workspace};
 
 /// Larger files are not read, and so not trusted.
 const MAX_BOUND_BYTES: u64 = 16 * 1024 * 1024;
@@ -41,21 +44,21 @@ pub struct UnresolvedCommand {
 
 /// Gathers what commands would run.
 #[derive(Debug)]
-pub(super) struct Binder<'a> {
+pub(super) struct CommandBinder<'a> {
     root: &'a AbsPath,
     home: Option<&'a AbsPath>,
     search: Vec<String>,
     /// What is bound: a place or a file, and its digest or target.
     pub(super) bound: BTreeMap<String, String>,
     /// Files that belong to it, there or not, as they were.
-    pub(super) files: Vec<(AbsPath, Stamp)>,
+    pub(super) files: Vec<(AbsPath, FileStamp)>,
     /// What would run out of the workspace, or of other places that are not the system's.
     pub(super) scripts: Vec<AbsPath>,
     pub(super) unresolved: Vec<UnresolvedCommand>,
-    names: usize,
+    name_count: usize,
 }
 
-impl<'a> Binder<'a> {
+impl<'a> CommandBinder<'a> {
     pub(super) fn new(root: &'a AbsPath, home: Option<&'a AbsPath>, search: Option<&str>) -> Self {
         let search = search.unwrap_or(DEFAULT_SEARCH_PATH).split(':').map(str::to_owned).collect();
         Self {
@@ -66,7 +69,7 @@ impl<'a> Binder<'a> {
             files: Vec::new(),
             scripts: Vec::new(),
             unresolved: Vec::new(),
-            names: 0,
+            name_count: 0,
         }
     }
 
@@ -76,12 +79,12 @@ impl<'a> Binder<'a> {
     }
 
     /// Binds a whole file.
-    pub(super) fn file(&mut self, path: &AbsPath, content: &[u8]) {
+    pub(super) fn bind_file(&mut self, path: &AbsPath, content: &[u8]) {
         self.bound.insert(format!("file {path}"), sha256_hex(content));
     }
 
     /// Binds what a hook would run.
-    pub(super) fn hook(&mut self, handler: &Handler) {
+    pub(super) fn bind_hook(&mut self, handler: &HookHandler) {
         if handler.kind != HookHandlerKind::Command {
             return;
         }
@@ -94,9 +97,9 @@ impl<'a> Binder<'a> {
                     .chain(args.iter().map(String::as_str))
                     .map(|word| Some(filled(word)))
                     .collect();
-                self.words(&words, &root, false)
+                self.bind_argv(&words, &root, false)
             }
-            None => self.line(command, &root),
+            None => self.bind_shell_line(command, &root),
         };
         if let Err(why) = done {
             self.unresolved.push(UnresolvedCommand {
@@ -108,7 +111,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Binds what a server would run.
-    pub(super) fn server(&mut self, name: &str, entry: &Value) {
+    pub(super) fn bind_server(&mut self, name: &str, entry: &Value) {
         let Some(command) = entry.get("command").and_then(Value::as_str) else { return };
         let cwd = entry
             .get("cwd")
@@ -123,9 +126,9 @@ impl<'a> Binder<'a> {
         let variables = entry.get("env").and_then(Value::as_object).into_iter().flatten();
         let mut done = Ok(());
         for (variable, value) in variables {
-            done = done.and(self.variable(variable, value.as_str().unwrap_or_default()));
+            done = done.and(self.bind_variable(variable, value.as_str().unwrap_or_default()));
         }
-        if let Err(why) = done.and_then(|()| self.words(&words, &cwd, false)) {
+        if let Err(why) = done.and_then(|()| self.bind_argv(&words, &cwd, false)) {
             self.unresolved.push(UnresolvedCommand {
                 what: format!("server `{name}`"),
                 why,
@@ -136,15 +139,15 @@ impl<'a> Binder<'a> {
 
     /// Binds files that the value of an environment variable names. One that chooses where code is loaded from must not
     /// lead into the workspace.
-    pub(super) fn variable(&mut self, name: &str, value: &str) -> Result<(), String> {
+    pub(super) fn bind_variable(&mut self, name: &str, value: &str) -> Result<(), String> {
         let root = self.root.clone();
         for part in value.split([':', ' ', '=', ',', ';']).filter(|part| !part.is_empty()) {
-            let fact = toolgate_os::resolve(&self.expanded(part, &root));
+            let fact = toolgate_os::resolve(&self.expand_path(part, &root));
             let inside = fact.problem.is_none() && fact.real.is_under(self.root);
             match fact.kind {
-                EntryKind::File if inside => self.script(&fact.real)?,
+                EntryKind::File if inside => self.bind_real_file(&fact.real)?,
                 EntryKind::Directory | EntryKind::Missing
-                    if inside && LOADERS.contains(&name) && part.contains(['/', '.']) =>
+                    if inside && LOADER_VARIABLES.contains(&name) && part.contains(['/', '.']) =>
                 {
                     return Err(format!("the variable {name} makes it load code from `{part}`"));
                 }
@@ -155,7 +158,7 @@ impl<'a> Binder<'a> {
     }
 
     /// A line for the shell.
-    fn line(&mut self, line: &str, cwd: &AbsPath) -> Result<(), String> {
+    fn bind_shell_line(&mut self, line: &str, cwd: &AbsPath) -> Result<(), String> {
         let mut text = line.to_owned();
         let root = self.root.to_string();
         for name in ["CLAUDE_PROJECT_DIR", "TOOLGATE_PROJECT_DIR"] {
@@ -170,7 +173,7 @@ impl<'a> Binder<'a> {
                 text = text.replace(&format!("${{{name}}}"), &root).replace(&format!("${name}"), &root);
             }
         }
-        let command = CommandLine { text, shell: Shell::Bash, cwd: cwd.clone(), unsandboxed: false };
+        let command = CommandLine { text, shell: ShellKind::Bash, cwd: cwd.clone(), unsandboxed: false };
         let workspace =
             Workspace { cwd: cwd.clone(), roots: vec![self.root.clone()], home: self.home.cloned() };
         let analysis = analyse(&command, &workspace);
@@ -178,14 +181,14 @@ impl<'a> Binder<'a> {
             return Err(format!("the line is not understood: {}", doubt.text));
         }
         for part in &analysis.parts {
-            self.part(part, cwd)?;
+            self.bind_shell_command(part, cwd)?;
         }
         Ok(())
     }
 
-    fn part(&mut self, part: &Part, cwd: &AbsPath) -> Result<(), String> {
-        for (variable, value) in assignments(&part.text) {
-            self.variable(variable, value)?;
+    fn bind_shell_command(&mut self, part: &CommandPart, cwd: &AbsPath) -> Result<(), String> {
+        for (variable, value) in parse_assignments(&part.text) {
+            self.bind_variable(variable, value)?;
             if variable == "PATH" || variable.starts_with("LD_") {
                 return Err(format!("it sets {variable}, which chooses what is run"));
             }
@@ -197,19 +200,22 @@ impl<'a> Binder<'a> {
                 _ => Err(format!("`{}` chooses its program when it runs", part.text)),
             };
         }
-        let words: Vec<Option<String>> =
-            part.argv.iter().map(|word: &Word| word.live.is_none().then(|| word.text.clone())).collect();
-        self.words(&words, cwd, true)
+        let words: Vec<Option<String>> = part
+            .argv
+            .iter()
+            .map(|word: &CommandWord| word.live.is_none().then(|| word.text.clone()))
+            .collect();
+        self.bind_argv(&words, cwd, true)
     }
 
     /// A command as words; a word that is not known before it runs is absent.
-    fn words(&mut self, words: &[Option<String>], cwd: &AbsPath, in_shell: bool) -> Result<(), String> {
+    fn bind_argv(&mut self, words: &[Option<String>], cwd: &AbsPath, in_shell: bool) -> Result<(), String> {
         let Some((program, args)) = words.split_first() else { return Ok(()) };
         let Some(program) = program else {
             return Err("its program is not known before it runs".to_owned());
         };
         let name = program.rsplit('/').next().unwrap_or_default();
-        if RUNNERS.contains(&name) {
+        if CODE_RUNNERS.contains(&name) {
             return Err(format!("`{name}` runs code that the command does not name"));
         }
         let wrapper =
@@ -223,15 +229,15 @@ impl<'a> Binder<'a> {
                         && !word.starts_with(|c: char| c.is_ascii_digit())
                 })
             });
-            self.program(program, cwd)?;
+            self.bind_program(program, cwd)?;
             for (variable, value) in args.iter().flatten().filter_map(|word| word.split_once('=')) {
                 if variable == "PATH" || variable.starts_with("LD_") {
                     return Err(format!("it sets {variable}, which chooses what is run"));
                 }
-                self.variable(variable, value)?;
+                self.bind_variable(variable, value)?;
             }
             return match rest.and_then(|at| args.get(at..)) {
-                Some(rest) => self.words(rest, cwd, false),
+                Some(rest) => self.bind_argv(rest, cwd, false),
                 None => Ok(()),
             };
         }
@@ -241,18 +247,18 @@ impl<'a> Binder<'a> {
                 let script = named.ok_or("the file that it takes in is not known before it runs")?;
                 return self.bind_script_argument(script, cwd);
             }
-            _ if in_shell && BUILTINS.contains(&name) => {}
-            _ => self.program(program, cwd)?,
+            _ if in_shell && SHELL_BUILTINS.contains(&name) => {}
+            _ => self.bind_program(program, cwd)?,
         }
-        if let Some((name, code)) = interpreter(name) {
-            self.interpreted(name, code, args, cwd)?;
+        if let Some((name, code)) = find_interpreter(name) {
+            self.bind_interpreter_args(name, code, args, cwd)?;
         }
         for word in args.iter().flatten() {
             let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
             for text in [word.as_str(), value] {
-                let fact = toolgate_os::resolve(&self.expanded(text, cwd));
+                let fact = toolgate_os::resolve(&self.expand_path(text, cwd));
                 if fact.problem.is_none() && fact.kind == EntryKind::File && fact.real.is_under(self.root) {
-                    self.script(&fact.real)?;
+                    self.bind_real_file(&fact.real)?;
                 }
             }
         }
@@ -260,7 +266,7 @@ impl<'a> Binder<'a> {
     }
 
     /// What an interpreter is given to run.
-    fn interpreted(
+    fn bind_interpreter_args(
         &mut self,
         name: &str,
         code: &[&str],
@@ -277,12 +283,12 @@ impl<'a> Binder<'a> {
                     return Err(format!("the code that `{name}` would run is not known before it runs"));
                 };
                 return match name {
-                    "bash" | "sh" | "dash" | "zsh" | "ksh" => self.line(text, cwd),
+                    "bash" | "sh" | "dash" | "zsh" | "ksh" => self.bind_shell_line(text, cwd),
                     _ => {
                         if name == "python" || name == "pypy" {
                             self.bind_python_modules(cwd);
                         }
-                        self.follow(text, cwd)
+                        self.bind_named_scripts(text, cwd)
                     }
                 };
             }
@@ -290,7 +296,7 @@ impl<'a> Binder<'a> {
                 return Err(format!("`{name} {word}` runs code that the command does not name by its file"));
             }
             let runs = matches!((name, word.as_str()), ("deno" | "bun", "run") | ("java", "-jar"));
-            if VALUED.contains(&word.as_str()) && !runs {
+            if OPTIONS_WITH_VALUE.contains(&word.as_str()) && !runs {
                 rest.next();
             } else if !word.starts_with('-') && !runs {
                 return self.bind_script_argument(word, cwd);
@@ -300,7 +306,7 @@ impl<'a> Binder<'a> {
         Err(format!("`{name}` without a script runs what it reads"))
     }
 
-    fn expanded(&self, text: &str, cwd: &AbsPath) -> AbsPath {
+    fn expand_path(&self, text: &str, cwd: &AbsPath) -> AbsPath {
         match (text.strip_prefix("~/"), self.home) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => cwd.join(text),
@@ -308,9 +314,9 @@ impl<'a> Binder<'a> {
     }
 
     /// A program, looked up as the system does.
-    fn program(&mut self, program: &str, cwd: &AbsPath) -> Result<(), String> {
+    fn bind_program(&mut self, program: &str, cwd: &AbsPath) -> Result<(), String> {
         let found = if program.contains('/') {
-            Some(self.expanded(program, cwd))
+            Some(self.expand_path(program, cwd))
         } else {
             let dirs: Vec<AbsPath> = self.search.iter().map(|dir| cwd.join(dir)).collect();
             let mut found = None;
@@ -335,23 +341,23 @@ impl<'a> Binder<'a> {
         self.bound.insert(format!("program {found}"), fact.real.to_string());
         self.bound.insert(format!("executable {found}"), toolgate_os::is_executable(&found).to_string());
         self.watch(&found);
-        self.script(&fact.real)
+        self.bind_real_file(&fact.real)
     }
 
     /// A script that an interpreter is given.
     fn bind_script_argument(&mut self, text: &str, cwd: &AbsPath) -> Result<(), String> {
-        let asked = self.expanded(text, cwd);
+        let asked = self.expand_path(text, cwd);
         let fact = toolgate_os::resolve(&asked);
         self.watch(&asked);
         if fact.problem.is_some() || fact.kind != EntryKind::File {
             return Err(format!("`{text}` is not a file"));
         }
         self.bound.insert(format!("script {asked}"), fact.real.to_string());
-        self.script(&fact.real)
+        self.bind_real_file(&fact.real)
     }
 
     /// Binds a real file by content, and what it names.
-    fn script(&mut self, real: &AbsPath) -> Result<(), String> {
+    fn bind_real_file(&mut self, real: &AbsPath) -> Result<(), String> {
         let key = format!("file {real}");
         if self.bound.contains_key(&key) {
             return Ok(());
@@ -366,7 +372,8 @@ impl<'a> Binder<'a> {
         }
         self.watch(real);
         self.scripts.push(real.clone());
-        if let (false, Stamp::Present { size, modified, .. }) = (inside, toolgate_os::stamp(real))
+        if let (false, FileStamp::Present { size, modified, .. }) =
+            (inside, toolgate_os::read_file_stamp(real))
             && size > MAX_OUTSIDE_BYTES
         {
             self.bound.insert(key, format!("{size} bytes of {modified}"));
@@ -380,7 +387,7 @@ impl<'a> Binder<'a> {
         if let Some(line) = text.lines().next().and_then(|line| line.strip_prefix("#!")) {
             let words: Vec<Option<String>> =
                 line.split_whitespace().map(|word| Some(word.to_owned())).collect();
-            self.shebang(&words)?;
+            self.bind_shebang(&words)?;
         }
         if is_code(real, &text) {
             let python = real.as_path().extension().is_some_and(|ending| ending == "py")
@@ -388,20 +395,20 @@ impl<'a> Binder<'a> {
             if python {
                 self.bind_python_modules(&dir);
             }
-            self.follow(&text, &dir)?;
+            self.bind_named_scripts(&text, &dir)?;
         }
         Ok(())
     }
 
     /// The interpreter that a script names in its first line.
-    fn shebang(&mut self, words: &[Option<String>]) -> Result<(), String> {
+    fn bind_shebang(&mut self, words: &[Option<String>]) -> Result<(), String> {
         let root = self.root.clone();
         let mut programs =
             words.iter().flatten().filter(|word| !word.starts_with('-') && !word.contains('='));
         let Some(program) = programs.next() else { return Ok(()) };
-        self.program(program, &root)?;
+        self.bind_program(program, &root)?;
         match programs.next() {
-            Some(named) if program.ends_with("/env") => self.program(named, &root),
+            Some(named) if program.ends_with("/env") => self.bind_program(named, &root),
             _ => Ok(()),
         }
     }
@@ -416,7 +423,7 @@ impl<'a> Binder<'a> {
             names.extend(toolgate_os::list_names_with_suffix(dir, ending).unwrap_or_default());
         }
         for name in toolgate_os::list_names_with_suffix(dir, "").unwrap_or_default() {
-            if toolgate_os::stamp(&dir.join(&name).join("__init__.py")) != Stamp::Absent {
+            if toolgate_os::read_file_stamp(&dir.join(&name).join("__init__.py")) != FileStamp::Absent {
                 names.push(name);
             }
         }
@@ -426,13 +433,13 @@ impl<'a> Binder<'a> {
     }
 
     /// Binds the scripts of the workspace that a script names.
-    fn follow(&mut self, text: &str, dir: &AbsPath) -> Result<(), String> {
+    fn bind_named_scripts(&mut self, text: &str, dir: &AbsPath) -> Result<(), String> {
         let mut names: BTreeSet<String> = BTreeSet::new();
         let mut imported = false;
         let split = |c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '/' | '-' | '~' | '+' | '@'));
         for word in text.split(split).filter(|word| !word.is_empty() && word.len() < 256) {
             let ending = word.rsplit_once('.').map(|(_, ending)| ending).unwrap_or_default();
-            if word.contains('/') || CODE.contains(&ending) {
+            if word.contains('/') || CODE_EXTENSIONS.contains(&ending) {
                 names.insert(word.trim_start_matches("./").to_owned());
             }
             if imported {
@@ -445,8 +452,8 @@ impl<'a> Binder<'a> {
         }
         let root = self.root.clone();
         for name in names {
-            self.names += 1;
-            if self.names > MAX_SCRIPT_NAMES {
+            self.name_count += 1;
+            if self.name_count > MAX_SCRIPT_NAMES {
                 return Err(format!("its scripts name more than {MAX_SCRIPT_NAMES} files"));
             }
             let endings =
@@ -454,13 +461,13 @@ impl<'a> Binder<'a> {
             for place in [dir, &root] {
                 // A script that is put there later shows as a change of its directory.
                 if let Some(above) =
-                    self.expanded(&name, place).parent().filter(|above| above.is_under(&root))
-                    && toolgate_os::stamp(&above) != Stamp::Absent
+                    self.expand_path(&name, place).parent().filter(|above| above.is_under(&root))
+                    && toolgate_os::read_file_stamp(&above) != FileStamp::Absent
                 {
                     self.watch(&above);
                 }
                 for ending in endings {
-                    let fact = toolgate_os::resolve(&self.expanded(&format!("{name}{ending}"), place));
+                    let fact = toolgate_os::resolve(&self.expand_path(&format!("{name}{ending}"), place));
                     if fact.problem.is_some() || fact.kind != EntryKind::File || !fact.real.is_under(&root) {
                         continue;
                     }
@@ -468,7 +475,7 @@ impl<'a> Binder<'a> {
                     if is_code(&fact.real, &String::from_utf8_lossy(&head))
                         || toolgate_os::is_executable(&fact.real)
                     {
-                        self.script(&fact.real)?;
+                        self.bind_real_file(&fact.real)?;
                     }
                 }
             }
@@ -478,12 +485,12 @@ impl<'a> Binder<'a> {
 
     fn watch(&mut self, path: &AbsPath) {
         if !self.files.iter().any(|(known, _)| known == path) {
-            self.files.push((path.clone(), toolgate_os::stamp(path)));
+            self.files.push((path.clone(), toolgate_os::read_file_stamp(path)));
         }
     }
 }
 
 /// A hook as it is known among those that cannot be resolved.
-pub(crate) fn hook_key(handler: &Handler) -> String {
+pub(crate) fn hook_key(handler: &HookHandler) -> String {
     serde_json::to_string(handler).unwrap_or_default()
 }

@@ -6,35 +6,35 @@
 use jsonc_parser::ast::{ObjectPropName, Value as Ast};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Number, Value};
-use toolgate_proto::json::Limits;
+use toolgate_proto::json::JsonLimits;
 
 /// A value and the line it starts on.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct SettingsNode {
     pub(crate) line: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SettingsNodeKind,
 }
 
 /// What a node is.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum SettingsNodeKind {
     Scalar(Value),
-    List(Vec<Node>),
-    Object(Vec<(String, Node)>),
+    List(Vec<SettingsNode>),
+    Object(Vec<(String, SettingsNode)>),
 }
 
 /// Why a text is no settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Unreadable {
+pub(crate) struct SettingsParseError {
     pub(crate) line: usize,
     pub(crate) message: String,
 }
 
-impl Node {
-    pub(crate) fn parse(text: &str) -> Result<Self, Unreadable> {
-        let limits = Limits::SETTINGS;
+impl SettingsNode {
+    pub(crate) fn parse(text: &str) -> Result<Self, SettingsParseError> {
+        let limits = JsonLimits::SETTINGS;
         if text.len() > limits.bytes {
-            return Err(Unreadable {
+            return Err(SettingsParseError {
                 line: 1,
                 message: format!("it is {} bytes, more than the {} allowed", text.len(), limits.bytes),
             });
@@ -52,47 +52,51 @@ impl Node {
             allow_extended_string_escapes: false,
         };
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let parsed = parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| {
-            Unreadable { line: error.line_display(), message: format!("not valid JSON: {}", error.kind()) }
-        })?;
-        let lines = Lines::of(text);
+        let parsed =
+            parse_to_ast(text, &CollectOptions::default(), &options).map_err(|error| SettingsParseError {
+                line: error.line_display(),
+                message: format!("not valid JSON: {}", error.kind()),
+            })?;
+        let lines = SettingsLineIndex::of(text);
         match parsed.value {
             Some(value) => convert(&value, &lines, limits.depth),
-            None => Err(Unreadable { line: 1, message: "it is empty; write at least {}".to_owned() }),
+            None => Err(SettingsParseError { line: 1, message: "it is empty; write at least {}".to_owned() }),
         }
     }
 
-    pub(crate) fn get(&self, key: &str) -> Option<&Node> {
+    pub(crate) fn get(&self, key: &str) -> Option<&SettingsNode> {
         match &self.kind {
-            Kind::Object(fields) => fields.iter().find(|(name, _)| name == key).map(|(_, node)| node),
-            Kind::Scalar(_) | Kind::List(_) => None,
+            SettingsNodeKind::Object(fields) => {
+                fields.iter().find(|(name, _)| name == key).map(|(_, node)| node)
+            }
+            SettingsNodeKind::Scalar(_) | SettingsNodeKind::List(_) => None,
         }
     }
 
     /// The plain JSON value.
     pub(crate) fn value(&self) -> Value {
         match &self.kind {
-            Kind::Scalar(value) => value.clone(),
-            Kind::List(items) => items.iter().map(Node::value).collect(),
-            Kind::Object(fields) => Value::Object(
+            SettingsNodeKind::Scalar(value) => value.clone(),
+            SettingsNodeKind::List(items) => items.iter().map(SettingsNode::value).collect(),
+            SettingsNodeKind::Object(fields) => Value::Object(
                 fields.iter().map(|(key, node)| (key.clone(), node.value())).collect::<Map<_, _>>(),
             ),
         }
     }
 
     /// The node at a JSON pointer's steps, or the deepest one on the way.
-    pub(crate) fn nearest(&self, steps: &[&str]) -> &Node {
+    pub(crate) fn nearest_node(&self, steps: &[&str]) -> &SettingsNode {
         let Some((step, rest)) = steps.split_first() else { return self };
         let below = match &self.kind {
-            Kind::Object(_) => self.get(step),
-            Kind::List(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
-            Kind::Scalar(_) => None,
+            SettingsNodeKind::Object(_) => self.get(step),
+            SettingsNodeKind::List(items) => step.parse::<usize>().ok().and_then(|index| items.get(index)),
+            SettingsNodeKind::Scalar(_) => None,
         };
-        below.map_or(self, |node| node.nearest(rest))
+        below.map_or(self, |node| node.nearest_node(rest))
     }
 
     pub(crate) fn is_scalar(&self) -> bool {
-        matches!(self.kind, Kind::Scalar(_))
+        matches!(self.kind, SettingsNodeKind::Scalar(_))
     }
 
     /// What it is, for messages.
@@ -101,54 +105,58 @@ impl Node {
     }
 }
 
-fn convert(ast: &Ast<'_>, lines: &Lines, depth: usize) -> Result<Node, Unreadable> {
-    let line = lines.at(start_of(ast));
+fn convert(
+    ast: &Ast<'_>,
+    lines: &SettingsLineIndex,
+    depth: usize,
+) -> Result<SettingsNode, SettingsParseError> {
+    let line = lines.line_at(start_offset(ast));
     let deeper = || {
-        depth.checked_sub(1).ok_or_else(|| Unreadable {
+        depth.checked_sub(1).ok_or_else(|| SettingsParseError {
             line,
             message: "arrays and objects are nested too deeply".to_owned(),
         })
     };
     let kind = match ast {
-        Ast::StringLit(text) => Kind::Scalar(Value::String(text.value.clone().into_owned())),
+        Ast::StringLit(text) => SettingsNodeKind::Scalar(Value::String(text.value.clone().into_owned())),
         Ast::NumberLit(number) => {
-            let number: Number = number
-                .value
-                .parse()
-                .map_err(|_| Unreadable { line, message: format!("`{}` is out of range", number.value) })?;
-            Kind::Scalar(Value::Number(number))
+            let number: Number = number.value.parse().map_err(|_| SettingsParseError {
+                line,
+                message: format!("`{}` is out of range", number.value),
+            })?;
+            SettingsNodeKind::Scalar(Value::Number(number))
         }
-        Ast::BooleanLit(flag) => Kind::Scalar(Value::Bool(flag.value)),
-        Ast::NullKeyword(_) => Kind::Scalar(Value::Null),
+        Ast::BooleanLit(flag) => SettingsNodeKind::Scalar(Value::Bool(flag.value)),
+        Ast::NullKeyword(_) => SettingsNodeKind::Scalar(Value::Null),
         Ast::Array(array) => {
             let depth = deeper()?;
-            Kind::List(
+            SettingsNodeKind::List(
                 array.elements.iter().map(|item| convert(item, lines, depth)).collect::<Result<_, _>>()?,
             )
         }
         Ast::Object(object) => {
             let depth = deeper()?;
-            let mut fields: Vec<(String, Node)> = Vec::new();
+            let mut fields: Vec<(String, SettingsNode)> = Vec::new();
             for property in &object.properties {
                 let name = match &property.name {
                     ObjectPropName::String(text) => text.value.clone().into_owned(),
                     ObjectPropName::Word(word) => word.value.to_owned(),
                 };
                 if fields.iter().any(|(other, _)| *other == name) {
-                    return Err(Unreadable {
-                        line: lines.at(property.range.start),
+                    return Err(SettingsParseError {
+                        line: lines.line_at(property.range.start),
                         message: format!("the key `{name}` appears more than once"),
                     });
                 }
                 fields.push((name, convert(&property.value, lines, depth)?));
             }
-            Kind::Object(fields)
+            SettingsNodeKind::Object(fields)
         }
     };
-    Ok(Node { line, kind })
+    Ok(SettingsNode { line, kind })
 }
 
-fn start_of(ast: &Ast<'_>) -> usize {
+fn start_offset(ast: &Ast<'_>) -> usize {
     match ast {
         Ast::StringLit(node) => node.range.start,
         Ast::NumberLit(node) => node.range.start,
@@ -159,16 +167,16 @@ fn start_of(ast: &Ast<'_>) -> usize {
     }
 }
 
-struct Lines {
+struct SettingsLineIndex {
     starts: Vec<usize>,
 }
 
-impl Lines {
+impl SettingsLineIndex {
     fn of(text: &str) -> Self {
         Self { starts: text.match_indices('\n').map(|(at, _)| at + 1).collect() }
     }
 
-    fn at(&self, offset: usize) -> usize {
+    fn line_at(&self, offset: usize) -> usize {
         1 + self.starts.partition_point(|start| *start <= offset)
     }
 }
@@ -179,8 +187,9 @@ mod tests {
 
     #[test]
     fn lines_are_known_and_comments_taken() {
-        let node = Node::parse("{\n  // why\n  \"a\": [\n    \"x\", /* y */ \"z\",\n  ],\n}").unwrap();
-        let Kind::List(items) = &node.get("a").unwrap().kind else { panic!("a list") };
+        let node =
+            SettingsNode::parse("{\n  // why\n  \"a\": [\n    \"x\", /* y */ \"z\",\n  ],\n}").unwrap();
+        let SettingsNodeKind::List(items) = &node.get("a").unwrap().kind else { panic!("a list") };
         assert_eq!(items.iter().map(|item| item.line).collect::<Vec<_>>(), [4, 4]);
         assert_eq!(node.value().to_string(), r#"{"a":["x","z"]}"#);
     }
@@ -195,11 +204,11 @@ mod tests {
             ("{\"permissions\":{\"deny\":[\"x\"]", 1, "not valid JSON"),
             ("", 1, "empty"),
         ] {
-            let problem = Node::parse(text).unwrap_err();
+            let problem = SettingsNode::parse(text).unwrap_err();
             assert_eq!(problem.line, line, "{text}: {}", problem.message);
             assert!(problem.message.contains(says), "{text}: {}", problem.message);
         }
         let deep = "[".repeat(5000) + &"]".repeat(5000);
-        assert!(Node::parse(&deep).is_err());
+        assert!(SettingsNode::parse(&deep).is_err());
     }
 }

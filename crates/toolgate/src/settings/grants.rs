@@ -4,7 +4,7 @@
 //! So a rule there counts without trust only if toolgate itself remembers, outside the workspace, that a person
 //! granted that very rule in that very file.
 
-use super::document::{Kind, Node};
+use super::document::{SettingsNode, SettingsNodeKind};
 use super::locate::{check_text, read};
 use super::trust::TrustStore;
 use super::{SettingsError, store};
@@ -18,7 +18,7 @@ use toolgate_proto::{AbsPath, Workspace};
 
 /// A rule that a person granted for good.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
+pub struct SavedGrant {
     /// The workspace's real path.
     pub root: AbsPath,
     /// The settings file that holds the rule.
@@ -42,12 +42,12 @@ impl GrantFile {
     }
 
     /// Every grant.
-    pub fn list(&self) -> Result<Vec<Grant>, SettingsError> {
+    pub fn list(&self) -> Result<Vec<SavedGrant>, SettingsError> {
         store::load(&self.file)
     }
 
     /// The grants of one workspace.
-    pub fn of(&self, root: &AbsPath) -> Result<Vec<Grant>, SettingsError> {
+    pub fn list_for_workspace(&self, root: &AbsPath) -> Result<Vec<SavedGrant>, SettingsError> {
         let list = self.list()?;
         if list.is_empty() {
             return Ok(list);
@@ -62,12 +62,12 @@ impl GrantFile {
         let file = root.join(".toolgate/settings.local.json");
         // A link in the workspace must not lead the write elsewhere.
         if toolgate_os::resolve(&file).real != file {
-            return Err(wrong(&file, "it lies behind a link, so nothing is written there"));
+            return Err(grant_error(&file, "it lies behind a link, so nothing is written there"));
         }
         // The lock of the store is held for both: two that grant at once must not overwrite each other's rule.
-        store::update_with(&self.file, |list: &mut Vec<Grant>| {
+        store::update_with(&self.file, |list: &mut Vec<SavedGrant>| {
             let before = read(&file)?;
-            let text = edited(&file, before.as_deref().unwrap_or_default(), |allow| {
+            let text = edit_allow_rules(&file, before.as_deref().unwrap_or_default(), |allow| {
                 for rule in rules {
                     if !allow.contains(rule) {
                         allow.push(rule.clone());
@@ -76,9 +76,10 @@ impl GrantFile {
             })?;
             let at = toolgate_os::now_millis();
             for rule in rules {
-                let known = |grant: &Grant| grant.root == root && grant.file == file && grant.rule == *rule;
+                let known =
+                    |grant: &SavedGrant| grant.root == root && grant.file == file && grant.rule == *rule;
                 if !list.iter().any(known) {
-                    list.push(Grant { root: root.clone(), file: file.clone(), rule: rule.clone(), at });
+                    list.push(SavedGrant { root: root.clone(), file: file.clone(), rule: rule.clone(), at });
                 }
             }
             self.write(&root, &file, before.as_deref(), &text)
@@ -89,13 +90,14 @@ impl GrantFile {
     /// Takes back a rule: out of the store and out of the file. False if it was never granted.
     pub fn revoke(&self, root: &AbsPath, rule: &str) -> Result<bool, SettingsError> {
         let root = toolgate_os::resolve(root).real;
-        store::update_with(&self.file, |list: &mut Vec<Grant>| {
-            let (revoked, kept): (Vec<Grant>, Vec<Grant>) =
+        store::update_with(&self.file, |list: &mut Vec<SavedGrant>| {
+            let (revoked, kept): (Vec<SavedGrant>, Vec<SavedGrant>) =
                 std::mem::take(list).into_iter().partition(|grant| grant.root == root && grant.rule == rule);
             *list = kept;
             for grant in &revoked {
                 if let Some(before) = read(&grant.file)? {
-                    let text = edited(&grant.file, &before, |allow| allow.retain(|kept| kept != rule))?;
+                    let text =
+                        edit_allow_rules(&grant.file, &before, |allow| allow.retain(|kept| kept != rule))?;
                     self.write(&root, &grant.file, Some(&before), &text)?;
                 }
             }
@@ -112,7 +114,7 @@ impl GrantFile {
         after: &str,
     ) -> Result<(), SettingsError> {
         toolgate_os::replace_state_file(file, after.as_bytes())
-            .map_err(|problem| wrong(file, &format!("it cannot be written: {problem}")))?;
+            .map_err(|problem| grant_error(file, &format!("it cannot be written: {problem}")))?;
         match self.file.parent() {
             Some(dir) => TrustStore::in_dir(&dir).update_after_own_write(root, file, before, after),
             None => Ok(()),
@@ -121,7 +123,7 @@ impl GrantFile {
 }
 
 /// The text with its list of allow rules changed; comments and everything else stay as they are.
-fn edited(
+fn edit_allow_rules(
     file: &AbsPath,
     text: &str,
     change: impl FnOnce(&mut Vec<String>),
@@ -129,17 +131,17 @@ fn edited(
     let text = if text.trim().is_empty() { "{}\n" } else { text };
     let name = file.to_string();
     check_text(&name, text)?;
-    let node = Node::parse(text).map_err(|unreadable| wrong(file, &unreadable.message))?;
-    let mut rules: Vec<String> = match node.nearest(&["permissions", "allow"]) {
-        Node { kind: Kind::List(items), .. } => {
+    let node = SettingsNode::parse(text).map_err(|unreadable| grant_error(file, &unreadable.message))?;
+    let mut rules: Vec<String> = match node.nearest_node(&["permissions", "allow"]) {
+        SettingsNode { kind: SettingsNodeKind::List(items), .. } => {
             items.iter().filter_map(|item| item.value().as_str().map(str::to_owned)).collect()
         }
-        Node { kind: Kind::Scalar(_) | Kind::Object(_), .. } => Vec::new(),
+        SettingsNode { kind: SettingsNodeKind::Scalar(_) | SettingsNodeKind::Object(_), .. } => Vec::new(),
     };
     let before = rules.clone();
     change(&mut rules);
     let tree = CstRootNode::parse(text, &ParseOptions::default())
-        .map_err(|error| wrong(file, &error.to_string()))?;
+        .map_err(|error| grant_error(file, &error.to_string()))?;
     let permissions = tree.object_value_or_set().object_value_or_set("permissions");
     let allow = permissions.array_value_or_set("allow");
     allow.ensure_multiline();
@@ -154,16 +156,16 @@ fn edited(
     }
     let text = tree.to_string();
     // What is written must read back as what was meant.
-    let back = Node::parse(&text).map_err(|unreadable| wrong(file, &unreadable.message))?;
-    let read_back = back.nearest(&["permissions", "allow"]).value();
+    let back = SettingsNode::parse(&text).map_err(|unreadable| grant_error(file, &unreadable.message))?;
+    let read_back = back.nearest_node(&["permissions", "allow"]).value();
     let meant: Value = rules.into_iter().map(Value::String).collect();
     if read_back != meant {
-        return Err(wrong(file, "it could not be changed without changing more than the rule"));
+        return Err(grant_error(file, "it could not be changed without changing more than the rule"));
     }
     Ok(text)
 }
 
-fn wrong(file: &AbsPath, message: &str) -> SettingsError {
+fn grant_error(file: &AbsPath, message: &str) -> SettingsError {
     SettingsError {
         file: file.to_string(),
         line: 1,
@@ -177,18 +179,18 @@ fn wrong(file: &AbsPath, message: &str) -> SettingsError {
 pub(crate) struct LocalGrantStore {
     store: GrantFile,
     /// One at a time: two answers at once must not overwrite each other's rule.
-    turn: Mutex<()>,
+    write_lock: Mutex<()>,
 }
 
 impl LocalGrantStore {
     pub(crate) fn in_dir(state_dir: &AbsPath) -> Self {
-        Self { store: GrantFile::in_dir(state_dir), turn: Mutex::new(()) }
+        Self { store: GrantFile::in_dir(state_dir), write_lock: Mutex::new(()) }
     }
 }
 
 impl GrantStore for LocalGrantStore {
-    fn keep(&self, rules: &[String], workspace: &Workspace) -> Result<String, String> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    fn write_rules(&self, rules: &[String], workspace: &Workspace) -> Result<String, String> {
+        let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let root = workspace.roots.first().unwrap_or(&workspace.cwd);
         self.store.add(root, rules).map(|file| file.to_string()).map_err(|error| error.message)
     }

@@ -1,15 +1,15 @@
 //! Which settings files there are, and in which order they count.
 
-use super::grants::{Grant, GrantFile};
-use super::read::{CORRECT_FILE_HINT, Origin, read_settings};
+use super::grants::{GrantFile, SavedGrant};
+use super::read::{CORRECT_FILE_HINT, SettingsOrigin, read_settings};
 use super::trust::{
-    Brought, ProjectPaths, Standing, TrustStore, collect_hook_scripts, describe_wide_workspace,
+    ProjectPaths, TrustManifest, TrustStatus, TrustStore, collect_hook_scripts, describe_wide_workspace,
 };
-use super::{Settings, SettingsError, SettingsNote};
+use super::{LoadedSettings, SettingsError, SettingsNote};
 use toolgate_os::{list_names_with_suffix, read_settings_text};
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
-use toolgate_proto::json::Limits;
+use toolgate_proto::json::JsonLimits;
 
 /// A group of settings files that can be left out by `--setting-sources`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl std::str::FromStr for SettingSource {
 }
 
 /// The folders of a project that hold settings, toolgate's own first.
-const FOLDERS: [&str; 2] = [".toolgate", ".claude"];
+const PROJECT_FOLDERS: [&str; 2] = [".toolgate", ".claude"];
 
 /// Where to look.
 #[derive(Debug, Clone)]
@@ -88,7 +88,7 @@ impl SettingsOptions {
         }
     }
 
-    fn wants(&self, source: SettingSource) -> bool {
+    fn includes(&self, source: SettingSource) -> bool {
         self.sources.contains(&source)
     }
 
@@ -100,8 +100,8 @@ impl SettingsOptions {
             (SettingSource::Local, Layer::Local, "settings.local.json"),
             (SettingSource::Project, Layer::Project, "settings.json"),
         ] {
-            if self.wants(source) {
-                let all = FOLDERS.map(|folder| (layer, self.root.join(folder).join(name)));
+            if self.includes(source) {
+                let all = PROJECT_FOLDERS.map(|folder| (layer, self.root.join(folder).join(name)));
                 files.extend(all.into_iter().filter(|(_, file)| !own.contains(file)));
             }
         }
@@ -111,7 +111,7 @@ impl SettingsOptions {
     /// The person's files, with what each is anchored at.
     fn user_files(&self) -> Vec<(AbsPath, AbsPath)> {
         let mut files = Vec::new();
-        if !self.wants(SettingSource::User) {
+        if !self.includes(SettingSource::User) {
             return files;
         }
         if let Some(dir) = &self.config_dir {
@@ -127,7 +127,7 @@ impl SettingsOptions {
     /// Files of the user's own that lie where a project's would: in a workspace that is the home directory they stay
     /// the user's, and the hooks in them go on screening calls.
     fn user_files_in_root(&self) -> Vec<AbsPath> {
-        let Some(home) = self.home.as_ref().filter(|_| self.wants(SettingSource::User)) else {
+        let Some(home) = self.home.as_ref().filter(|_| self.includes(SettingSource::User)) else {
             return Vec::new();
         };
         if toolgate_os::resolve(home).real != toolgate_os::resolve(&self.root).real {
@@ -137,29 +137,29 @@ impl SettingsOptions {
     }
 
     /// What the project brings that could loosen, whether it is trusted or not.
-    pub fn brought(&self) -> Result<Brought, SettingsError> {
+    pub fn load_trust_manifest(&self) -> Result<TrustManifest, SettingsError> {
         let mut texts = Vec::new();
         for (_, path) in self.project_files() {
             if let Some(text) = read(&path)? {
                 texts.push((path, text));
             }
         }
-        Brought::by(self.place(), &texts, &self.granted()?)
+        TrustManifest::collect(self.project_paths(), &texts, &self.load_grants()?)
     }
 
-    fn place(&self) -> ProjectPaths<'_> {
+    fn project_paths(&self) -> ProjectPaths<'_> {
         ProjectPaths { root: &self.root, home: self.home.as_ref(), search_path: self.search_path.as_deref() }
     }
 
-    fn granted(&self) -> Result<Vec<Grant>, SettingsError> {
+    fn load_grants(&self) -> Result<Vec<SavedGrant>, SettingsError> {
         match &self.state_dir {
-            Some(dir) => GrantFile::in_dir(dir).of(&self.root),
+            Some(dir) => GrantFile::in_dir(dir).list_for_workspace(&self.root),
             None => Ok(Vec::new()),
         }
     }
 
     /// Says what changed since the project was trusted.
-    fn changed_trust_note(&self, brought: &Brought) -> Result<SettingsNote, SettingsError> {
+    fn changed_trust_note(&self, brought: &TrustManifest) -> Result<SettingsNote, SettingsError> {
         let changes = match &self.state_dir {
             Some(dir) => TrustStore::in_dir(dir).changes(&self.root, brought)?,
             None => Vec::new(),
@@ -202,18 +202,18 @@ impl SettingsOptions {
         Ok((!accepted).then_some(width))
     }
 
-    fn standing(&self, brought: &Brought) -> Result<Standing, SettingsError> {
+    fn trust_status(&self, brought: &TrustManifest) -> Result<TrustStatus, SettingsError> {
         if self.trust_workspace {
-            return Ok(Standing::Trusted);
+            return Ok(TrustStatus::Trusted);
         }
         match &self.state_dir {
-            Some(dir) => TrustStore::in_dir(dir).standing(&self.root, brought),
-            None => Ok(Standing::Unknown),
+            Some(dir) => TrustStore::in_dir(dir).trust_status(&self.root, brought),
+            None => Ok(TrustStatus::Unknown),
         }
     }
 }
 
-impl Settings {
+impl LoadedSettings {
     /// Reads every settings file there is. One that is there and cannot be used is an error.
     pub fn load(options: &SettingsOptions) -> Result<Self, SettingsError> {
         let read_at = i128::from(toolgate_os::now_millis()) * 1_000_000;
@@ -224,19 +224,19 @@ impl Settings {
             settings.watch(&GrantFile::in_dir(dir).file);
         }
         let mut loading =
-            SettingsLoader { settings, granted: options.granted()?, home: options.home.clone() };
+            SettingsLoader { settings, granted: options.load_grants()?, home: options.home.clone() };
         for dir in &options.managed_dirs {
-            loading.file(Layer::Managed, &dir.join("managed-settings.json"), dir, true)?;
+            loading.load_file(Layer::Managed, &dir.join("managed-settings.json"), dir, true)?;
             let folder = dir.join("managed-settings.d");
             loading.settings.watch(&folder);
-            for name in
-                list_names_with_suffix(&folder, ".json").map_err(|problem| unreadable(&folder, &problem))?
+            for name in list_names_with_suffix(&folder, ".json")
+                .map_err(|problem| unreadable_error(&folder, &problem))?
             {
-                loading.file(Layer::Managed, &folder.join(name), dir, true)?;
+                loading.load_file(Layer::Managed, &folder.join(name), dir, true)?;
             }
         }
         if let Some(extra) = &options.extra {
-            loading.extra(extra, options)?;
+            loading.load_extra(extra, options)?;
         }
         // Read once: what is trusted is what is used.
         let (mut layers, mut texts) = (Vec::new(), Vec::new());
@@ -247,44 +247,44 @@ impl Settings {
                 texts.push((path, text));
             }
         }
-        let brought = Brought::by(options.place(), &texts, &loading.granted)?;
-        let standing = options.standing(&brought)?;
+        let brought = TrustManifest::collect(options.project_paths(), &texts, &loading.granted)?;
+        let standing = options.trust_status(&brought)?;
         for (layer, (path, text)) in layers.into_iter().zip(&texts) {
             // The local file is kept out of version control by convention only, so it is no more trusted.
-            loading.read_text(layer, path, &options.root, standing == Standing::Trusted, text)?;
+            loading.load_file_text(layer, path, &options.root, standing == TrustStatus::Trusted, text)?;
         }
         for (path, anchor) in options.user_files() {
-            loading.file(Layer::User, &path, &anchor, true)?;
+            loading.load_file(Layer::User, &path, &anchor, true)?;
         }
         let mut settings = loading.settings;
         settings.watched.extend(brought.files.clone());
-        if standing == Standing::Changed {
+        if standing == TrustStatus::Changed {
             settings.notes.insert(0, options.changed_trust_note(&brought)?);
         }
         settings.own_paths = options.own_paths();
         settings.wide = options.unaccepted_width()?;
         settings.resolved_by_bytes = !options.trust_workspace;
-        settings.brought = brought;
-        settings.standing = standing;
-        settings.settle()?;
+        settings.trust_manifest = brought;
+        settings.trust_status = standing;
+        settings.merge_files()?;
         let counting =
-            settings.files.iter().filter(|file| settings.are_hooks_active(file)).map(|file| &file.shape);
-        settings.scripts = collect_hook_scripts(options.place(), counting);
-        if standing != Standing::Unknown {
-            settings.scripts.extend(settings.brought.scripts.clone());
+            settings.files.iter().filter(|file| settings.are_hooks_active(file)).map(|file| &file.values);
+        settings.scripts = collect_hook_scripts(options.project_paths(), counting);
+        if standing != TrustStatus::Unknown {
+            settings.scripts.extend(settings.trust_manifest.scripts.clone());
         }
         Ok(settings)
     }
 }
 
 struct SettingsLoader {
-    settings: Settings,
-    granted: Vec<Grant>,
+    settings: LoadedSettings,
+    granted: Vec<SavedGrant>,
     home: Option<AbsPath>,
 }
 
 impl SettingsLoader {
-    fn file(
+    fn load_file(
         &mut self,
         layer: Layer,
         path: &AbsPath,
@@ -293,12 +293,12 @@ impl SettingsLoader {
     ) -> Result<(), SettingsError> {
         self.settings.watch(path);
         match read(path)? {
-            Some(text) => self.read_text(layer, path, anchor, trusted, &text),
+            Some(text) => self.load_file_text(layer, path, anchor, trusted, &text),
             None => Ok(()),
         }
     }
 
-    fn read_text(
+    fn load_file_text(
         &mut self,
         layer: Layer,
         path: &AbsPath,
@@ -310,15 +310,15 @@ impl SettingsLoader {
         let granted: Vec<String> =
             self.granted.iter().filter(|grant| grant.file == *path).map(|grant| grant.rule.clone()).collect();
         let home = self.home.clone();
-        self.text(
+        self.load_text(
             text,
-            &Origin { layer, name: &name, anchor, home: home.as_ref(), trusted, granted: &granted },
+            &SettingsOrigin { layer, name: &name, anchor, home: home.as_ref(), trusted, granted: &granted },
         )
     }
 
-    fn extra(&mut self, extra: &str, options: &SettingsOptions) -> Result<(), SettingsError> {
+    fn load_extra(&mut self, extra: &str, options: &SettingsOptions) -> Result<(), SettingsError> {
         if extra.trim_start().starts_with('{') {
-            let origin = Origin {
+            let origin = SettingsOrigin {
                 layer: Layer::Cli,
                 name: "--settings",
                 anchor: &options.extra_base,
@@ -326,12 +326,12 @@ impl SettingsLoader {
                 trusted: true,
                 granted: &[],
             };
-            return self.text(extra, &origin);
+            return self.load_text(extra, &origin);
         }
         let path = options.extra_base.join(extra);
         let before = self.settings.files.len();
         let anchor = path.parent().unwrap_or_else(AbsPath::root);
-        self.file(Layer::Cli, &path, &anchor, true)?;
+        self.load_file(Layer::Cli, &path, &anchor, true)?;
         if self.settings.files.len() == before {
             return Err(SettingsError {
                 file: path.to_string(),
@@ -343,7 +343,7 @@ impl SettingsLoader {
         Ok(())
     }
 
-    fn text(&mut self, text: &str, origin: &Origin<'_>) -> Result<(), SettingsError> {
+    fn load_text(&mut self, text: &str, origin: &SettingsOrigin<'_>) -> Result<(), SettingsError> {
         let file = read_settings(text, origin, &mut self.settings.notes)?;
         self.settings.files.push(file);
         Ok(())
@@ -352,10 +352,11 @@ impl SettingsLoader {
 
 /// Reads a file, if it is there.
 pub(super) fn read(path: &AbsPath) -> Result<Option<String>, SettingsError> {
-    read_settings_text(path, Limits::SETTINGS.bytes as u64).map_err(|problem| unreadable(path, &problem))
+    read_settings_text(path, JsonLimits::SETTINGS.bytes as u64)
+        .map_err(|problem| unreadable_error(path, &problem))
 }
 
-fn unreadable(path: &AbsPath, problem: &toolgate_os::FileProblem) -> SettingsError {
+fn unreadable_error(path: &AbsPath, problem: &toolgate_os::FileProblem) -> SettingsError {
     SettingsError {
         file: path.to_string(),
         line: 1,
@@ -368,11 +369,13 @@ fn unreadable(path: &AbsPath, problem: &toolgate_os::FileProblem) -> SettingsErr
 /// Checks a text as a settings file would be, without using it: for whoever is about to write one.
 pub fn check_text(name: &str, text: &str) -> Result<(), SettingsError> {
     let root = AbsPath::root();
-    let origin = Origin { layer: Layer::Cli, name, anchor: &root, home: None, trusted: true, granted: &[] };
+    let origin =
+        SettingsOrigin { layer: Layer::Cli, name, anchor: &root, home: None, trusted: true, granted: &[] };
     let file = read_settings(text, &origin, &mut Vec::new())?;
     let mut raw = toolgate_policy::RawPolicy::default();
     raw.layers.push(file.rules);
-    let fatal = |problem: &toolgate_policy::Problem| problem.weight == toolgate_policy::Weight::Fatal;
+    let fatal =
+        |problem: &toolgate_policy::RuleProblem| problem.weight == toolgate_policy::ProblemSeverity::Fatal;
     match raw.compile().1.into_iter().find(fatal) {
         Some(problem) => Err(SettingsError {
             file: name.to_owned(),

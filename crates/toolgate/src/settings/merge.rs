@@ -1,13 +1,14 @@
 //! How settings files are merged.
 //!
 //! Each key of the schema declares its rule in one table, and one function follows the table.
-//! The table is made from the fields of the types in [`shape`](super::shape): a field without a declaration does not
+//! The table is made from the fields of the types in [`shape`](super::values): a field without a declaration does not
 //! compile, and a test compares the names with the schema.
 //! Everything else reads the merged settings or what counts of one file; nothing reads what a file says unfiltered.
 
-use super::shape::{
-    Managed, PermissionsSection, PreApprovalSection, Sandbox, SandboxEnvironmentSection,
-    SandboxFilesystemSection, SandboxLimitsSection, SandboxNetwork, Shape, ShellSection,
+use super::values::{
+    ManagedSection, PermissionsSection, PreApprovalSection, SandboxEnvironmentSection,
+    SandboxFilesystemSection, SandboxLimitsSection, SandboxNetworkSection, SandboxSection, SettingsValues,
+    ShellSection,
 };
 use serde_json::{Map, Value};
 use std::sync::OnceLock;
@@ -139,7 +140,7 @@ use MergeRule::{
 };
 
 declare! {
-    Shape at &[] => {
+    SettingsValues at &[] => {
         schema: Inert,
         permissions: Group,
         policy: StricterBook,
@@ -192,7 +193,7 @@ declare! {
         deny_instead_of_prompting: DenyWins(true),
         auto_allow_read_only_commands: Tighten(false),
     }
-    Sandbox at &["sandbox"] => {
+    SandboxSection at &["sandbox"] => {
         enabled: DenyWins(true),
         fail_if_unavailable: DenyWins(true),
         auto_allow_bash_if_sandboxed: Tighten(false),
@@ -207,7 +208,7 @@ declare! {
         credentials: NeedsTrust(Strongest),
         ignore_violations: NeedsTrust(Strongest),
     }
-    SandboxNetwork at &["sandbox", "network"] => {
+    SandboxNetworkSection at &["sandbox", "network"] => {
         allowed_domains: NeedsTrust(Pool),
         denied_domains: AddDeny,
         allow_local_binding: DenyWins(false),
@@ -240,7 +241,7 @@ declare! {
         allow_private: NeedsTrust(Pool),
         auto_approve_https: Tighten(false),
     }
-    Managed at &["managed"] => {
+    ManagedSection at &["managed"] => {
         disabled_tools: AddDeny,
         disable_bypass_permissions_mode: DenyWins(true),
         allow_managed_permission_rules_only: DenyWins(true),
@@ -258,7 +259,7 @@ pub fn key_rules() -> &'static [KeyRule] {
         leaves
             .map(|declared| {
                 let mut path: Vec<String> = declared.above.iter().map(|name| (*name).to_owned()).collect();
-                path.push(key_of(declared.field));
+                path.push(to_json_key(declared.field));
                 KeyRule { path, rule: declared.rule }
             })
             .collect()
@@ -293,7 +294,7 @@ pub(super) fn find_merge_rule(path: &[&str]) -> Option<MergeRule> {
 }
 
 /// A field's name in a file.
-fn key_of(field: &str) -> String {
+fn to_json_key(field: &str) -> String {
     if field == "schema" {
         return "$schema".to_owned();
     }
@@ -314,9 +315,9 @@ fn key_of(field: &str) -> String {
 
 /// One file, as far as merging must know it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Contribution<'a> {
+pub(super) struct MergeInput<'a> {
     /// What it says.
-    pub(super) said: &'a Value,
+    pub(super) value: &'a Value,
     /// Its layer.
     pub(super) layer: Layer,
     /// False for what a project brings that the user has not trusted.
@@ -325,9 +326,9 @@ pub(super) struct Contribution<'a> {
     pub(super) granted: &'a [String],
 }
 
-impl Contribution<'_> {
+impl MergeInput<'_> {
     /// What counts of one key, whatever other files say.
-    fn counted(&self, rule: MergeRule, said: &Value) -> Option<Value> {
+    fn effective_value(&self, rule: MergeRule, said: &Value) -> Option<Value> {
         if said.is_null() {
             return None;
         }
@@ -335,7 +336,7 @@ impl Contribution<'_> {
         let counts = match rule {
             Group => false,
             Inert | AddDeny | Smallest | StricterMode | StricterBook => true,
-            DenyWins(tight) | Tighten(tight) => self.trusted || is_word(said, tight),
+            DenyWins(tight) | Tighten(tight) => self.trusted || is_switch_value(said, tight),
             NeedsTrust(_) => self.trusted,
             UserOnly(_) => !from_project,
             ManagedOnly(_) => self.layer == Layer::Managed,
@@ -344,13 +345,13 @@ impl Contribution<'_> {
     }
 
     /// What counts of the whole file, whatever other files say.
-    pub(super) fn counting(&self) -> Value {
+    pub(super) fn effective_values(&self) -> Value {
         let mut out = Map::new();
         for key in key_rules() {
-            let Some(said) = at(self.said, &key.path) else { continue };
-            let counted = self.counted(key.rule, said).or_else(|| self.granted_rules(key, said));
+            let Some(said) = value_at(self.value, &key.path) else { continue };
+            let counted = self.effective_value(key.rule, said).or_else(|| self.granted_rules(key, said));
             if let Some(counted) = counted {
-                put(&mut out, &key.path, counted);
+                insert_at(&mut out, &key.path, counted);
             }
         }
         Value::Object(out)
@@ -367,10 +368,10 @@ impl Contribution<'_> {
     }
 
     /// The keys of which something does not count because the file is not trusted, or is of the wrong layer.
-    pub(super) fn waiting(&self) -> Vec<&'static KeyRule> {
+    pub(super) fn inactive_keys(&self) -> Vec<&'static KeyRule> {
         let waits = |key: &&KeyRule| {
-            at(self.said, &key.path).is_some_and(|said| {
-                let counted = self.counted(key.rule, said).or_else(|| self.granted_rules(key, said));
+            value_at(self.value, &key.path).is_some_and(|said| {
+                let counted = self.effective_value(key.rule, said).or_else(|| self.granted_rules(key, said));
                 is_nonempty_value(said) && counted.as_ref() != Some(said)
             })
         };
@@ -379,22 +380,22 @@ impl Contribution<'_> {
 }
 
 /// Merges files, given strongest first. Entries that stay with their file are left out.
-pub(super) fn merge(files: &[Contribution<'_>]) -> Value {
+pub(super) fn merge(files: &[MergeInput<'_>]) -> Value {
     let mut out = Map::new();
     // Where mode bypass is off, asking for it gives mode default, and another mode is compared with that.
     let bypass_is_off = files.iter().any(|file| {
-        let off = |path: &[&str]| path.iter().try_fold(file.said, |value, name| value.get(name));
+        let off = |path: &[&str]| path.iter().try_fold(file.value, |value, name| value.get(name));
         let key = "disableBypassPermissionsMode";
         [off(&["permissions", key]), off(&["managed", key])]
             .into_iter()
             .flatten()
-            .any(|said| is_word(said, true))
+            .any(|said| is_switch_value(said, true))
     });
     for key in key_rules() {
         let mut merged: Option<Value> = None;
         for file in files.iter().rev() {
-            let Some(said) = at(file.said, &key.path) else { continue };
-            if let Some(said) = file.counted(key.rule, said) {
+            let Some(said) = value_at(file.value, &key.path) else { continue };
+            if let Some(said) = file.effective_value(key.rule, said) {
                 if key.rule == StricterMode {
                     let mode = |said: &Value| match said.as_str()?.parse().ok()? {
                         Mode::Bypass if bypass_is_off => Some(Mode::Default),
@@ -405,24 +406,24 @@ pub(super) fn merge(files: &[Contribution<'_>]) -> Value {
                         merged = Some(said);
                     }
                 } else {
-                    join(key.rule, &mut merged, said);
+                    combine_into(key.rule, &mut merged, said);
                 }
             }
         }
         if let Some(merged) = merged {
-            put(&mut out, &key.path, merged);
+            insert_at(&mut out, &key.path, merged);
         }
     }
     Value::Object(out)
 }
 
 /// Puts a stronger file's value to what weaker ones said.
-fn join(rule: MergeRule, merged: &mut Option<Value>, said: Value) {
+fn combine_into(rule: MergeRule, merged: &mut Option<Value>, said: Value) {
     let how = match rule {
         Group | Inert | StricterBook | StricterMode => return,
         AddDeny => Pool,
         DenyWins(tight) => {
-            if !merged.as_ref().is_some_and(|merged| is_word(merged, tight)) {
+            if !merged.as_ref().is_some_and(|merged| is_switch_value(merged, tight)) {
                 *merged = Some(said);
             }
             return;
@@ -450,7 +451,7 @@ fn join(rule: MergeRule, merged: &mut Option<Value>, said: Value) {
             _ => *merged = Some(Value::Object(stronger)),
         },
         (AnyTrue, said) => {
-            if !merged.as_ref().is_some_and(|merged| is_word(merged, true)) {
+            if !merged.as_ref().is_some_and(|merged| is_switch_value(merged, true)) {
                 *merged = Some(said);
             }
         }
@@ -474,7 +475,7 @@ pub(super) fn is_stricter(mode: Mode, than: Mode) -> bool {
 }
 
 /// Whether a switch is set to this word. `"disable"` stands for true.
-pub(super) fn is_word(said: &Value, word: bool) -> bool {
+pub(super) fn is_switch_value(said: &Value, word: bool) -> bool {
     match said {
         Value::Bool(said) => *said == word,
         Value::String(said) => word && said == "disable",
@@ -492,12 +493,12 @@ fn is_nonempty_value(said: &Value) -> bool {
 }
 
 /// The value at a path.
-pub(super) fn at<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
+pub(super) fn value_at<'v>(value: &'v Value, path: &[String]) -> Option<&'v Value> {
     path.iter().try_fold(value, |value, name| value.get(name))
 }
 
 /// Puts a value at a path.
-pub(super) fn put(object: &mut Map<String, Value>, path: &[String], value: Value) {
+pub(super) fn insert_at(object: &mut Map<String, Value>, path: &[String], value: Value) {
     match path {
         [] => {}
         [name] => {
@@ -506,7 +507,7 @@ pub(super) fn put(object: &mut Map<String, Value>, path: &[String], value: Value
         [name, rest @ ..] => {
             let below = object.entry(name.clone()).or_insert_with(|| Value::Object(Map::new()));
             if let Value::Object(below) = below {
-                put(below, rest, value);
+                insert_at(below, rest, value);
             }
         }
     }

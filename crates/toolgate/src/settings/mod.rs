@@ -1,7 +1,7 @@
 //! Settings: which files there are, what stands in them, and what follows for the gate.
 //!
 //! Raw and resolved are two types.
-//! [`Settings`] is what was found, file by file, with the line of each rule; [`Settings::policy`] turns it into what
+//! [`LoadedSettings`] is what was found, file by file, with the line of each rule; [`LoadedSettings::policy`] turns it into what
 //! the policy engine compiles.
 //! A file that is there but cannot be read is an error, never an empty file: it may hold a deny.
 //!
@@ -11,57 +11,57 @@
 //! are remembered in [`grants`].
 
 pub mod bind;
+mod content_check;
 mod document;
-mod effective;
+mod effective_value;
 pub mod grants;
-mod guard;
-mod judging;
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make their own files")]
-mod law;
 mod locate;
 pub mod merge;
+mod policy;
 mod programs;
 mod read;
-mod sandbox;
 pub mod schema;
-pub mod shape;
+mod shell_config;
 mod store;
 pub mod trust;
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own files")]
+mod untrusted_project_property;
+pub mod values;
 
-pub use effective::Effective;
-pub use guard::content_checks;
+pub use content_check::content_checks;
+pub use effective_value::EffectiveValue;
 pub use locate::{SettingSource, SettingsOptions, check_text};
 pub use read::SettingsFile;
 
-use shape::Shape;
 use std::collections::BTreeMap;
 use std::fmt;
-use toolgate_os::Stamp;
+use toolgate_os::FileStamp;
 use toolgate_policy::{Layer, RawBook};
 use toolgate_proto::AbsPath;
-use trust::{Brought, Standing};
+use trust::{TrustManifest, TrustStatus};
+use values::SettingsValues;
 
 /// The coarsest clock of file times that is in use, in nanoseconds.
-const SETTLED: i128 = 20_000_000;
+const MAX_FILE_TIME_GRANULARITY_NANOS: i128 = 20_000_000;
 
 /// Everything that was configured.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct LoadedSettings {
     /// The files and other origins, strongest first.
     pub files: Vec<SettingsFile>,
     /// What should be known about them.
     pub notes: Vec<SettingsNote>,
     /// What the project brings that could loosen.
-    pub brought: Brought,
+    pub trust_manifest: TrustManifest,
     /// Whether that is trusted.
-    pub standing: Standing,
+    pub trust_status: TrustStatus,
     /// All files as one.
-    merged: Shape,
+    merged: SettingsValues,
     /// The same as it would be written.
-    whole_merged: serde_json::Value,
+    merged_value: serde_json::Value,
     /// The managed files as one.
-    managed: Shape,
+    managed: SettingsValues,
     /// toolgate's own settings and state, in use or not.
     own_paths: Vec<AbsPath>,
     /// What hooks run, but for programs of the system.
@@ -71,7 +71,7 @@ pub struct Settings {
     /// Trust holds for bytes only; not where the user trusts the workspace for one run.
     resolved_by_bytes: bool,
     /// Every place that was looked at, there or not, and what it was like just before it was read.
-    watched: Vec<(AbsPath, Stamp)>,
+    watched: Vec<(AbsPath, FileStamp)>,
     /// When they were read: nanoseconds since 1970.
     read_at: i128,
 }
@@ -107,19 +107,19 @@ pub struct SettingsError {
     pub fix: String,
 }
 
-impl Settings {
+impl LoadedSettings {
     /// The settings of all files as one, by the rule of each key. Entries that stay with their file are in
-    /// [`SettingsFile::shape`].
-    pub fn merged(&self) -> &Shape {
+    /// [`SettingsFile::values`].
+    pub fn merged(&self) -> &SettingsValues {
         &self.merged
     }
 
     /// Merges the files.
-    fn settle(&mut self) -> Result<(), SettingsError> {
-        let files: Vec<_> = self.files.iter().map(SettingsFile::contribution).collect();
+    fn merge_files(&mut self) -> Result<(), SettingsError> {
+        let files: Vec<_> = self.files.iter().map(SettingsFile::merge_input).collect();
         let managed: Vec<_> = files.iter().filter(|file| file.layer == Layer::Managed).copied().collect();
         let shape = |merged: serde_json::Value| {
-            serde_json::from_value::<Shape>(merged).map_err(|error| SettingsError {
+            serde_json::from_value::<SettingsValues>(merged).map_err(|error| SettingsError {
                 file: "settings".to_owned(),
                 line: 1,
                 message: format!("the files do not fit together: {error}"),
@@ -128,11 +128,11 @@ impl Settings {
         };
         let merged = merge::merge(&files);
         (self.merged, self.managed) = (shape(merged.clone())?, shape(merge::merge(&managed))?);
-        self.whole_merged = merged;
+        self.merged_value = merged;
         let mode = &self.merged.permissions.default_mode;
         let mut waiting = Vec::new();
         for file in self.files.iter().filter(|file| !file.trusted) {
-            let said = &file.shape.permissions.default_mode;
+            let said = &file.values.permissions.default_mode;
             if said.is_some() && said != mode {
                 waiting.push((file, "permissions.defaultMode"));
             }
@@ -144,7 +144,7 @@ impl Settings {
             .into_iter()
             .map(|(file, key)| SettingsNote {
                 file: file.rules.file.clone().unwrap_or_default(),
-                line: file.node.nearest(&key.split('.').collect::<Vec<_>>()).line,
+                line: file.node.nearest_node(&key.split('.').collect::<Vec<_>>()).line,
                 message: match key {
                     "policy" => read::inactive_key_message("policy` with `allow"),
                     key => read::inactive_key_message(key),
@@ -197,7 +197,7 @@ impl Settings {
     /// Whether a project that is not trusted forbids anything, which may be the tool that screens calls for the user.
     pub(crate) fn has_untrusted_denials(&self) -> bool {
         self.files.iter().filter(|file| !file.trusted).any(|file| {
-            let shape = &file.shape;
+            let shape = &file.values;
             let rules = [&file.rules.deny, &file.rules.ask].into_iter().any(|rules| !rules.is_empty());
             let tools = [&shape.disabled_tools, &shape.managed.disabled_tools];
             rules || file.book.is_some() || tools.into_iter().any(|tools| !tools.is_empty())
@@ -205,12 +205,12 @@ impl Settings {
     }
 
     /// Why a hook of a trusted project is not trusted itself.
-    pub(crate) fn unresolved_hook(&self, handler: &shape::Handler) -> Option<String> {
+    pub(crate) fn unresolved_hook(&self, handler: &values::HookHandler) -> Option<String> {
         if !self.resolved_by_bytes {
             return None;
         }
         let key = bind::hook_key(handler);
-        let unresolved = &self.brought.unresolved;
+        let unresolved = &self.trust_manifest.unresolved;
         let found = unresolved.iter().find(|it| it.key == key || it.key.is_empty());
         found.map(|it| {
             format!(
@@ -223,7 +223,7 @@ impl Settings {
 
     /// Whether a server of a trusted project is not trusted itself.
     pub(crate) fn is_unresolved_server(&self, name: &str) -> bool {
-        let unresolved = &self.brought.unresolved;
+        let unresolved = &self.trust_manifest.unresolved;
         self.resolved_by_bytes && unresolved.iter().any(|it| it.key == name || it.key.is_empty())
     }
 
@@ -244,18 +244,18 @@ impl Settings {
         }
         let managed_only = self.merged().allow_managed_hooks_only == Some(true);
         file.rules.layer == Layer::Managed
-            || !managed_only && self.merged().disable_all_hooks != Some(true) && !file.shape.hooks.is_empty()
+            || !managed_only && self.merged().disable_all_hooks != Some(true) && !file.values.hooks.is_empty()
     }
 
     /// The lists of addresses that HTTP hooks may use; an address must be in each.
     pub(crate) fn http_hook_urls(&self) -> Vec<Vec<String>> {
-        self.files.iter().filter_map(|file| file.shape.allowed_http_hook_urls.clone()).collect()
+        self.files.iter().filter_map(|file| file.values.allowed_http_hook_urls.clone()).collect()
     }
 
     /// Of the variables that a hook lists, those that every file lets it.
     pub(crate) fn http_hook_variables(&self, listed: &[String]) -> Vec<String> {
         let lists: Vec<&Vec<String>> =
-            self.files.iter().filter_map(|file| file.shape.http_hook_allowed_env_vars.as_ref()).collect();
+            self.files.iter().filter_map(|file| file.values.http_hook_allowed_env_vars.as_ref()).collect();
         listed.iter().filter(|name| lists.iter().all(|list| list.contains(name))).cloned().collect()
     }
 
@@ -264,19 +264,22 @@ impl Settings {
         self.watched.iter().any(|(path, then)| {
             let unsettled = match then {
                 // Written so shortly before it was read that a second write may carry the same time.
-                Stamp::Present { changed, .. } => changed + SETTLED > self.read_at,
-                Stamp::Absent => false,
+                FileStamp::Present { changed, .. } => {
+                    changed + MAX_FILE_TIME_GRANULARITY_NANOS > self.read_at
+                }
+                FileStamp::Absent => false,
             };
-            unsettled || toolgate_os::stamp(path) != *then
+            unsettled || toolgate_os::read_file_stamp(path) != *then
         })
     }
 
     /// Looks at a place just before it is read.
     fn watch(&mut self, path: &AbsPath) {
-        let mut seen = (path.clone(), toolgate_os::stamp(path));
+        let mut seen = (path.clone(), toolgate_os::read_file_stamp(path));
         // What is missing with its directory can only come with it, and one look serves all that would be in there.
-        while let (path, Stamp::Absent) = &seen
-            && let Some(above) = path.parent().filter(|above| toolgate_os::stamp(above) == Stamp::Absent)
+        while let (path, FileStamp::Absent) = &seen
+            && let Some(above) =
+                path.parent().filter(|above| toolgate_os::read_file_stamp(above) == FileStamp::Absent)
         {
             seen.0 = above;
         }

@@ -3,7 +3,7 @@
 use toolgate_proto::AbsPath;
 
 /// Programs that run code which their command line does not name.
-pub(super) const RUNNERS: &[&str] = &[
+pub(super) const CODE_RUNNERS: &[&str] = &[
     "npx",
     "npm",
     "pnpm",
@@ -79,11 +79,11 @@ pub(super) const INTERPRETERS: &[(&str, &[&str])] = &[
 ];
 
 /// Options of interpreters whose value is a word of its own.
-pub(super) const VALUED: &[&str] =
+pub(super) const OPTIONS_WITH_VALUE: &[&str] =
     &["-W", "-X", "-I", "-r", "--require", "--import", "--loader", "-O", "-cp", "-classpath"];
 
 /// What the shell does itself.
-pub(super) const BUILTINS: &[&str] = &[
+pub(super) const SHELL_BUILTINS: &[&str] = &[
     "echo",
     "printf",
     "exit",
@@ -127,13 +127,13 @@ pub(super) const BUILTINS: &[&str] = &[
 ];
 
 /// Endings of files that hold code.
-pub(super) const CODE: &[&str] = &[
+pub(super) const CODE_EXTENSIONS: &[&str] = &[
     "sh", "bash", "zsh", "py", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "rb", "pl", "pm", "php",
     "lua", "r", "ps1", "awk", "sed", "jq", "tcl",
 ];
 
 /// Environment variables that choose where code is loaded from.
-pub(super) const LOADERS: &[&str] = &[
+pub(super) const LOADER_VARIABLES: &[&str] = &[
     "LD_PRELOAD",
     "LD_LIBRARY_PATH",
     "LD_AUDIT",
@@ -157,17 +157,17 @@ pub(super) const LOADERS: &[&str] = &[
 
 pub(super) fn is_code(path: &AbsPath, text: &str) -> bool {
     let ending = path.as_path().extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-    ending.is_some_and(|ending| CODE.contains(&ending.as_str())) || text.starts_with("#!")
+    ending.is_some_and(|ending| CODE_EXTENSIONS.contains(&ending.as_str())) || text.starts_with("#!")
 }
 
 /// The interpreter that a program is, whatever its version.
-pub(super) fn interpreter(name: &str) -> Option<(&'static str, &'static [&'static str])> {
+pub(super) fn find_interpreter(name: &str) -> Option<(&'static str, &'static [&'static str])> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.iter().find(|(known, _)| *known == name || *known == plain).copied()
 }
 
 /// The assignments before a command.
-pub(super) fn assignments(text: &str) -> impl Iterator<Item = (&str, &str)> {
+pub(super) fn parse_assignments(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split_whitespace().map_while(|word| {
         let (name, value) = word.split_once('=')?;
         let fits = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

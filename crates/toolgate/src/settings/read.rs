@@ -1,9 +1,9 @@
 //! What stands in one settings file.
 
-use super::document::{Kind, Node};
-use super::merge::{Contribution, MergeRule};
-use super::schema::{check, settings_check};
-use super::shape::Shape;
+use super::document::{SettingsNode, SettingsNodeKind};
+use super::merge::{MergeInput, MergeRule};
+use super::schema::{check, settings_check_schema};
+use super::values::SettingsValues;
 use super::{SettingsError, SettingsNote};
 use serde_json::Value;
 use toolgate_policy::{Layer, LayerRules, RawBook, RawRule};
@@ -21,24 +21,24 @@ pub struct SettingsFile {
     /// Its book `policy`, as far as it counts.
     pub book: Option<RawBook>,
     /// What counts of it, whatever other files say. See [`merge`](super::merge).
-    pub shape: Shape,
+    pub values: SettingsValues,
     /// All of it as written, unknown keys included.
-    pub whole: Value,
+    pub raw_value: Value,
     /// Whether what loosens in it counts.
     pub trusted: bool,
     /// What it says, with paths made absolute.
-    pub(super) said: Value,
+    pub(super) normalized_value: Value,
     /// Allow rules of it that the user granted at a prompt.
     granted: Vec<String>,
     /// Where each line is.
-    pub(crate) node: Node,
+    pub(crate) node: SettingsNode,
 }
 
 impl SettingsFile {
     /// The file as merging takes it.
-    pub(super) fn contribution(&self) -> Contribution<'_> {
-        Contribution {
-            said: &self.said,
+    pub(super) fn merge_input(&self) -> MergeInput<'_> {
+        MergeInput {
+            value: &self.normalized_value,
             layer: self.rules.layer,
             trusted: self.trusted,
             granted: &self.granted,
@@ -47,7 +47,7 @@ impl SettingsFile {
 }
 
 /// Where a text of settings came from.
-pub(super) struct Origin<'a> {
+pub(super) struct SettingsOrigin<'a> {
     pub(super) layer: Layer,
     /// The name for messages.
     pub(super) name: &'a str,
@@ -63,7 +63,7 @@ pub(super) struct Origin<'a> {
 
 pub(super) fn read_settings(
     text: &str,
-    origin: &Origin<'_>,
+    origin: &SettingsOrigin<'_>,
     notes: &mut Vec<SettingsNote>,
 ) -> Result<SettingsFile, SettingsError> {
     let wrong = |line: usize, message: String| SettingsError {
@@ -72,8 +72,8 @@ pub(super) fn read_settings(
         message,
         fix: CORRECT_FILE_HINT.to_owned(),
     };
-    let node = Node::parse(text).map_err(|unreadable| wrong(unreadable.line, unreadable.message))?;
-    let findings = check(&node, settings_check());
+    let node = SettingsNode::parse(text).map_err(|unreadable| wrong(unreadable.line, unreadable.message))?;
+    let findings = check(&node, settings_check_schema());
     if let Some((line, message)) = findings.wrong.into_iter().next() {
         return Err(wrong(line, message));
     }
@@ -86,8 +86,8 @@ pub(super) fn read_settings(
     make_paths_absolute(&mut said, origin);
     check_mode(&node, origin)?;
     let contribution =
-        Contribution { said: &said, layer: origin.layer, trusted: origin.trusted, granted: origin.granted };
-    for key in contribution.waiting() {
+        MergeInput { value: &said, layer: origin.layer, trusted: origin.trusted, granted: origin.granted };
+    for key in contribution.inactive_keys() {
         let path: Vec<&str> = key.path.iter().map(String::as_str).collect();
         let message = match key.rule {
             MergeRule::ManagedOnly(_) => format!("`{}` counts in managed settings only", key.name()),
@@ -96,9 +96,13 @@ pub(super) fn read_settings(
             }
             _ => inactive_key_message(&key.name()),
         };
-        notes.push(SettingsNote { file: origin.name.to_owned(), line: node.nearest(&path).line, message });
+        notes.push(SettingsNote {
+            file: origin.name.to_owned(),
+            line: node.nearest_node(&path).line,
+            message,
+        });
     }
-    let shape: Shape = serde_json::from_value(contribution.counting())
+    let shape: SettingsValues = serde_json::from_value(contribution.effective_values())
         .map_err(|error| wrong(node.line, error.to_string()))?;
     let mut rules = LayerRules::new(origin.layer, origin.anchor.clone());
     rules.file = Some(origin.name.to_owned());
@@ -112,11 +116,14 @@ pub(super) fn read_settings(
     rules.deny = read_rules(&node, "deny");
     Ok(SettingsFile {
         rules,
-        book: node.get("policy").filter(|node| !node.value().is_null()).map(|node| book(node, origin)),
-        shape,
-        whole,
+        book: node
+            .get("policy")
+            .filter(|node| !node.value().is_null())
+            .map(|node| read_rule_book(node, origin)),
+        values: shape,
+        raw_value: whole,
         trusted: origin.trusted,
-        said,
+        normalized_value: said,
         granted: origin.granted.to_vec(),
         node,
     })
@@ -127,27 +134,27 @@ pub(super) fn inactive_key_message(key: &str) -> String {
     format!("`{key}` has no effect until the workspace is trusted (`toolgate trust`, or --trust-workspace)")
 }
 
-fn book(node: &Node, origin: &Origin<'_>) -> RawBook {
+fn read_rule_book(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> RawBook {
     let mut book = RawBook::new(origin.layer, node.value());
     book.file = Some(origin.name.to_owned());
     book.line = Some(node.line);
     book.tighten_only = !origin.trusted;
-    if let Some(Node { kind: Kind::List(rules), .. }) = node.get("rules") {
+    if let Some(SettingsNode { kind: SettingsNodeKind::List(rules), .. }) = node.get("rules") {
         book.rule_lines = rules.iter().map(|rule| rule.line).collect();
     }
     book
 }
 
 /// A mode that toolgate does not know is an error: it may have been meant to be strict.
-fn check_mode(node: &Node, origin: &Origin<'_>) -> Result<(), SettingsError> {
+fn check_mode(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Result<(), SettingsError> {
     let place = ["permissions", "defaultMode"];
     let Some(said) = node.get("permissions").and_then(|node| node.get("defaultMode")) else { return Ok(()) };
-    let Kind::Scalar(Value::String(text)) = &said.kind else { return Ok(()) };
+    let SettingsNodeKind::Scalar(Value::String(text)) = &said.kind else { return Ok(()) };
     match text.parse::<Mode>() {
         Ok(_) => Ok(()),
         Err(problem) => Err(SettingsError {
             file: origin.name.to_owned(),
-            line: node.nearest(&place).line,
+            line: node.nearest_node(&place).line,
             message: format!("`permissions.defaultMode`: {problem}"),
             fix: "use one of the modes named".to_owned(),
         }),
@@ -164,12 +171,12 @@ const PATH_LISTS: [&[&str]; 5] = [
 ];
 
 /// Makes paths absolute, since a relative one means something else in each file.
-fn make_paths_absolute(said: &mut Value, origin: &Origin<'_>) {
+fn make_paths_absolute(said: &mut Value, origin: &SettingsOrigin<'_>) {
     for list in PATH_LISTS {
         let found = list.iter().try_fold(&mut *said, |value, name| value.get_mut(name));
         for path in found.and_then(Value::as_array_mut).into_iter().flatten() {
             if let Value::String(text) = path {
-                *text = absolute(text, origin).to_string();
+                *text = to_absolute(text, origin).to_string();
             }
         }
     }
@@ -177,7 +184,7 @@ fn make_paths_absolute(said: &mut Value, origin: &Origin<'_>) {
 
 /// A path: absolute, from home with `~/`, or from where the file is anchored. `//` at the start means the root, as in
 /// rules.
-fn absolute(text: &str, origin: &Origin<'_>) -> AbsPath {
+fn to_absolute(text: &str, origin: &SettingsOrigin<'_>) -> AbsPath {
     match (text.strip_prefix("~/"), origin.home, text.strip_prefix("//")) {
         (Some(rest), Some(home), _) => home.join(rest),
         (_, _, Some(rest)) => origin.anchor.join(format!("/{rest}")),
@@ -186,8 +193,8 @@ fn absolute(text: &str, origin: &Origin<'_>) -> AbsPath {
 }
 
 /// The rules of one list, with their lines. The file has passed its schema, so whatever is no text is not there.
-fn read_rules(node: &Node, list: &str) -> Vec<RawRule> {
-    let Some(Kind::List(items)) =
+fn read_rules(node: &SettingsNode, list: &str) -> Vec<RawRule> {
+    let Some(SettingsNodeKind::List(items)) =
         node.get("permissions").and_then(|node| node.get(list)).map(|node| &node.kind)
     else {
         return Vec::new();
@@ -195,8 +202,10 @@ fn read_rules(node: &Node, list: &str) -> Vec<RawRule> {
     items
         .iter()
         .filter_map(|item| match &item.kind {
-            Kind::Scalar(Value::String(text)) => Some(RawRule { text: text.clone(), line: Some(item.line) }),
-            Kind::Scalar(_) | Kind::List(_) | Kind::Object(_) => None,
+            SettingsNodeKind::Scalar(Value::String(text)) => {
+                Some(RawRule { text: text.clone(), line: Some(item.line) })
+            }
+            SettingsNodeKind::Scalar(_) | SettingsNodeKind::List(_) | SettingsNodeKind::Object(_) => None,
         })
         .collect()
 }

@@ -1,10 +1,10 @@
 //! Schemas of the files that people write, and checking a file against them line by line.
 //!
-//! The schemas are made from the types in [`shape`](super::shape), so they cannot drift from what is read.
+//! The schemas are made from the types in [`shape`](super::values), so they cannot drift from what is read.
 //! The check walks file and schema side by side, because a schema library knows JSON pointers but no lines.
 
-use super::document::{Kind, Node};
-use super::shape::{HookGroup, Shape};
+use super::document::{SettingsNode, SettingsNodeKind};
+use super::values::{HookGroup, SettingsValues};
 use crate::hooks::HookOutput;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -32,35 +32,35 @@ pub struct PublishedSchema {
 }
 
 /// Every schema, as published under `docs/schemas/`.
-pub fn published() -> Vec<PublishedSchema> {
+pub fn published_schemas() -> Vec<PublishedSchema> {
     [
         ("settings.schema.json", "toolgate settings", settings_schema().clone()),
-        ("hooks.schema.json", "a plugin's hooks", opened(schema_of::<HooksFile>())),
-        ("mcp.schema.json", "a list of MCP servers", super::guard::servers_schema().clone()),
-        ("hook-output.schema.json", "what a hook prints", opened(schema_of::<HookOutput>())),
+        ("hooks.schema.json", "a plugin's hooks", allow_unknown_keys(schema_of::<HooksFile>())),
+        ("mcp.schema.json", "a list of MCP servers", super::content_check::servers_schema().clone()),
+        ("hook-output.schema.json", "what a hook prints", allow_unknown_keys(schema_of::<HookOutput>())),
     ]
     .into_iter()
-    .map(|(name, title, schema)| PublishedSchema { name, schema: headed(name, title, schema) })
+    .map(|(name, title, schema)| PublishedSchema { name, schema: add_header(name, title, schema) })
     .collect()
 }
 
 /// The schema of a settings file.
 pub fn settings_schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
-    SCHEMA.get_or_init(|| opened(schema_of::<Shape>()))
+    SCHEMA.get_or_init(|| allow_unknown_keys(schema_of::<SettingsValues>()))
 }
 
 /// The same without its words, for checking files.
 ///
 /// Kept as text: to make it from the types takes longer than anything else in a start. A test compares the two.
-pub(super) fn settings_check() -> &'static Value {
+pub(super) fn settings_check_schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| {
         serde_json::from_str(include_str!("check.json")).unwrap_or_else(|_| settings_schema().clone())
     })
 }
 
-fn headed(name: &str, title: &str, schema: Value) -> Value {
+fn add_header(name: &str, title: &str, schema: Value) -> Value {
     let mut out = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": format!("urn:toolgate:{name}"),
@@ -73,7 +73,7 @@ fn headed(name: &str, title: &str, schema: Value) -> Value {
 }
 
 /// The same schema, open to keys that it does not know: they are kept and reported, not refused.
-fn opened(mut schema: Value) -> Value {
+fn allow_unknown_keys(mut schema: Value) -> Value {
     fn open(schema: &mut Value) {
         match schema {
             Value::Object(map) => {
@@ -100,13 +100,13 @@ pub(crate) struct SchemaFindings {
 }
 
 /// Checks a file against a schema.
-pub(crate) fn check(node: &Node, schema: &Value) -> SchemaFindings {
+pub(crate) fn check(node: &SettingsNode, schema: &Value) -> SchemaFindings {
     let mut findings = SchemaFindings::default();
     walk(node, schema, "", &mut findings);
     findings
 }
 
-fn walk(node: &Node, schema: &Value, place: &str, findings: &mut SchemaFindings) {
+fn walk(node: &SettingsNode, schema: &Value, place: &str, findings: &mut SchemaFindings) {
     if let Some(options) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
         let fits = |option: &&Value| {
             let mut tried = SchemaFindings::default();
@@ -116,23 +116,23 @@ fn walk(node: &Node, schema: &Value, place: &str, findings: &mut SchemaFindings)
         match options.iter().find(fits) {
             Some(option) => walk(node, option, place, findings),
             None => {
-                let wanted: Vec<String> = options.iter().map(wanted).collect();
-                findings.wrong.push((node.line, said(node, place, &wanted.join(" or "))));
+                let wanted: Vec<String> = options.iter().map(describe_expected).collect();
+                findings.wrong.push((node.line, mismatch_message(node, place, &wanted.join(" or "))));
             }
         }
         return;
     }
     if !is_of_type(node, schema) {
-        findings.wrong.push((node.line, said(node, place, &wanted(schema))));
+        findings.wrong.push((node.line, mismatch_message(node, place, &describe_expected(schema))));
         return;
     }
     match &node.kind {
-        Kind::Scalar(value) => walk_scalar(node, value, schema, place, findings),
-        Kind::List(items) => {
+        SettingsNodeKind::Scalar(value) => walk_scalar(node, value, schema, place, findings),
+        SettingsNodeKind::List(items) => {
             if let Some(of) = schema.get("items") {
                 for (index, item) in items.iter().enumerate() {
                     let place = if item.is_scalar() {
-                        format!("an entry of {}", quoted(place))
+                        format!("an entry of {}", quote_place(place))
                     } else {
                         format!("{place}[{index}]")
                     };
@@ -140,30 +140,36 @@ fn walk(node: &Node, schema: &Value, place: &str, findings: &mut SchemaFindings)
                 }
             }
         }
-        Kind::Object(fields) => walk_object(node, fields, schema, place, findings),
+        SettingsNodeKind::Object(fields) => walk_object(node, fields, schema, place, findings),
     }
 }
 
-fn walk_scalar(node: &Node, value: &Value, schema: &Value, place: &str, findings: &mut SchemaFindings) {
+fn walk_scalar(
+    node: &SettingsNode,
+    value: &Value,
+    schema: &Value,
+    place: &str,
+    findings: &mut SchemaFindings,
+) {
     let listed = schema.get("enum").and_then(Value::as_array);
     let one = schema.get("const");
     if listed.is_some_and(|listed| !listed.contains(value)) || one.is_some_and(|one| one != value) {
-        findings.wrong.push((node.line, said(node, place, &wanted(schema))));
+        findings.wrong.push((node.line, mismatch_message(node, place, &describe_expected(schema))));
     }
     let limit = |key: &str| schema.get(key).and_then(Value::as_f64);
     if let Some(number) = value.as_f64() {
         if let Some(least) = limit("minimum").filter(|least| number < *least) {
-            findings.wrong.push((node.line, said(node, place, &format!("at least {least}"))));
+            findings.wrong.push((node.line, mismatch_message(node, place, &format!("at least {least}"))));
         }
         if let Some(most) = limit("maximum").filter(|most| number > *most) {
-            findings.wrong.push((node.line, said(node, place, &format!("at most {most}"))));
+            findings.wrong.push((node.line, mismatch_message(node, place, &format!("at most {most}"))));
         }
     }
 }
 
 fn walk_object(
-    node: &Node,
-    fields: &[(String, Node)],
+    node: &SettingsNode,
+    fields: &[(String, SettingsNode)],
     schema: &Value,
     place: &str,
     findings: &mut SchemaFindings,
@@ -182,19 +188,19 @@ fn walk_object(
     for required in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
         let name = required.as_str().unwrap_or_default();
         if !fields.iter().any(|(key, _)| key == name) {
-            findings.wrong.push((node.line, format!("{} lacks `{name}`", quoted(place))));
+            findings.wrong.push((node.line, format!("{} lacks `{name}`", quote_place(place))));
         }
     }
 }
 
-fn is_of_type(node: &Node, schema: &Value) -> bool {
+fn is_of_type(node: &SettingsNode, schema: &Value) -> bool {
     let fits = |kind: &Value| match (kind.as_str().unwrap_or_default(), &node.kind) {
-        ("object", Kind::Object(_)) | ("array", Kind::List(_)) => true,
-        ("string", Kind::Scalar(value)) => value.is_string(),
-        ("boolean", Kind::Scalar(value)) => value.is_boolean(),
-        ("number", Kind::Scalar(value)) => value.is_number(),
-        ("integer", Kind::Scalar(value)) => value.is_u64() || value.is_i64(),
-        ("null", Kind::Scalar(value)) => value.is_null(),
+        ("object", SettingsNodeKind::Object(_)) | ("array", SettingsNodeKind::List(_)) => true,
+        ("string", SettingsNodeKind::Scalar(value)) => value.is_string(),
+        ("boolean", SettingsNodeKind::Scalar(value)) => value.is_boolean(),
+        ("number", SettingsNodeKind::Scalar(value)) => value.is_number(),
+        ("integer", SettingsNodeKind::Scalar(value)) => value.is_u64() || value.is_i64(),
+        ("null", SettingsNodeKind::Scalar(value)) => value.is_null(),
         _ => false,
     };
     match schema.get("type") {
@@ -204,7 +210,7 @@ fn is_of_type(node: &Node, schema: &Value) -> bool {
     }
 }
 
-fn wanted(schema: &Value) -> String {
+fn describe_expected(schema: &Value) -> String {
     if let Some(options) = schema.get("enum").and_then(Value::as_array) {
         let words: Vec<String> = options.iter().map(Value::to_string).collect();
         return match words.as_slice() {
@@ -229,11 +235,11 @@ fn wanted(schema: &Value) -> String {
     }
 }
 
-fn said(node: &Node, place: &str, wanted: &str) -> String {
-    format!("{} is {}, but must be {wanted}", quoted(place), node.describe())
+fn mismatch_message(node: &SettingsNode, place: &str, wanted: &str) -> String {
+    format!("{} is {}, but must be {wanted}", quote_place(place), node.describe())
 }
 
-fn quoted(place: &str) -> String {
+fn quote_place(place: &str) -> String {
     match place {
         "" => "the settings".to_owned(),
         place if place.starts_with("an entry of ") => place.to_owned(),

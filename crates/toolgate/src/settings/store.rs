@@ -32,25 +32,27 @@ pub(super) fn update_with<T: Serialize + DeserializeOwned, R>(
     file: &AbsPath,
     change: impl FnOnce(&mut Vec<T>) -> Result<R, SettingsError>,
 ) -> Result<R, SettingsError> {
-    let _lock = toolgate_os::lock_state_file(file).map_err(|problem| failed(file, &problem.to_string()))?;
+    let _lock =
+        toolgate_os::lock_state_file(file).map_err(|problem| write_error(file, &problem.to_string()))?;
     let mut list = load(file)?;
-    let before = text_of(file, &list)?;
+    let before = render_list(file, &list)?;
     let out = change(&mut list)?;
-    let after = text_of(file, &list)?;
+    let after = render_list(file, &list)?;
     if after != before {
         toolgate_os::replace_state_file(file, after.as_bytes())
-            .map_err(|problem| failed(file, &problem.to_string()))?;
+            .map_err(|problem| write_error(file, &problem.to_string()))?;
     }
     Ok(out)
 }
 
-fn text_of<T: Serialize>(file: &AbsPath, list: &[T]) -> Result<String, SettingsError> {
-    let mut text = serde_json::to_string_pretty(list).map_err(|error| failed(file, &error.to_string()))?;
+fn render_list<T: Serialize>(file: &AbsPath, list: &[T]) -> Result<String, SettingsError> {
+    let mut text =
+        serde_json::to_string_pretty(list).map_err(|error| write_error(file, &error.to_string()))?;
     text.push('\n');
     Ok(text)
 }
 
-fn failed(file: &AbsPath, problem: &str) -> SettingsError {
+fn write_error(file: &AbsPath, problem: &str) -> SettingsError {
     SettingsError {
         file: file.to_string(),
         line: 1,

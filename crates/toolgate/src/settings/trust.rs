@@ -6,17 +6,17 @@
 //! A command that cannot be resolved to bytes is not trusted with the rest: a hook refuses the calls that it is for, and
 //! a server waits for `toolgate mcp approve`.
 
-use super::bind::{Binder, UnresolvedCommand};
-use super::document::Node;
-use super::grants::Grant;
-use super::merge::{Contribution, at};
-use super::shape::Shape;
+use super::bind::{CommandBinder, UnresolvedCommand};
+use super::document::SettingsNode;
+use super::grants::SavedGrant;
+use super::merge::{MergeInput, value_at};
+use super::values::SettingsValues;
 use super::{SettingsError, has_allow, read::CORRECT_FILE_HINT, store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_os::Stamp;
+use toolgate_os::FileStamp;
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 
@@ -25,7 +25,7 @@ const MAX_SERVER_LIST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Whether a workspace is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Standing {
+pub enum TrustStatus {
     /// It is trusted as it is now.
     Trusted,
     /// It was trusted, and has changed since.
@@ -37,7 +37,7 @@ pub enum Standing {
 
 /// What a project brings that could loosen or run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Brought {
+pub struct TrustManifest {
     /// Each thing, in words, with its file.
     pub items: Vec<String>,
     /// The hash of all that is bound.
@@ -45,7 +45,7 @@ pub struct Brought {
     /// Each file and place that trust is bound to, with its digest or target.
     pub bound: BTreeMap<String, String>,
     /// The files that belong to it beside the settings, as they were.
-    pub files: Vec<(AbsPath, Stamp)>,
+    pub files: Vec<(AbsPath, FileStamp)>,
     /// What its hooks and servers would run, but for programs of the system.
     pub scripts: Vec<AbsPath>,
     /// What cannot be resolved to bytes, and so is not trusted.
@@ -60,19 +60,19 @@ pub(super) struct ProjectPaths<'a> {
     pub(super) search_path: Option<&'a str>,
 }
 
-impl Brought {
+impl TrustManifest {
     /// Gathers it out of the project's settings files.
-    pub(super) fn by(
+    pub(super) fn collect(
         place: ProjectPaths<'_>,
         texts: &[(AbsPath, String)],
-        granted: &[Grant],
+        granted: &[SavedGrant],
     ) -> Result<Self, SettingsError> {
         let root = &toolgate_os::resolve(place.root).real;
         let mut brought = Self::default();
-        let mut binder = Binder::new(root, place.home, place.search_path);
+        let mut binder = CommandBinder::new(root, place.home, place.search_path);
         let mut shapes = Vec::new();
         for (path, text) in texts {
-            let node = Node::parse(text).map_err(|unreadable| SettingsError {
+            let node = SettingsNode::parse(text).map_err(|unreadable| SettingsError {
                 file: path.to_string(),
                 line: unreadable.line,
                 message: unreadable.message,
@@ -80,23 +80,23 @@ impl Brought {
             })?;
             let said = node.value();
             let name = path.as_path().strip_prefix(place.root.as_path()).unwrap_or(path.as_path());
-            binder.file(&root.join(name), text.as_bytes());
-            for (key, value) in loosening(&said, path, granted) {
+            binder.bind_file(&root.join(name), text.as_bytes());
+            for (key, value) in find_loosening_keys(&said, path, granted) {
                 brought.items.push(format!("{}: {key} {value}", name.display()));
             }
             // The file was or will be refused elsewhere if it does not fit; here it only runs nothing.
-            shapes.push(serde_json::from_value::<Shape>(said).unwrap_or_default());
+            shapes.push(serde_json::from_value::<SettingsValues>(said).unwrap_or_default());
         }
         let list = root.join(".mcp.json");
-        let stamp = toolgate_os::stamp(&list);
+        let stamp = toolgate_os::read_file_stamp(&list);
         let mut listed = Value::Null;
         if let Ok(content) = toolgate_os::read_named_bytes(&list, MAX_SERVER_LIST_BYTES) {
             brought.items.push(format!(".mcp.json: {} bytes of servers", content.len()));
-            binder.file(&list, &content);
+            binder.bind_file(&list, &content);
             listed = serde_json::from_slice(&content).unwrap_or_default();
         }
         bind_commands(&mut binder, &shapes, &listed);
-        let Binder { bound, files, scripts, unresolved, .. } = binder;
+        let CommandBinder { bound, files, scripts, unresolved, .. } = binder;
         for script in &scripts {
             let name = script.as_path().strip_prefix(root.as_path()).unwrap_or(script.as_path());
             let digest = bound.get(&format!("file {script}")).map(String::as_str).unwrap_or_default();
@@ -110,7 +110,7 @@ impl Brought {
     }
 
     /// Whether these are the bytes of a file that trust is bound to.
-    pub(crate) fn binds(&self, file: &AbsPath, content: &[u8]) -> bool {
+    pub(crate) fn is_bound_content(&self, file: &AbsPath, content: &[u8]) -> bool {
         self.bound.get(&format!("file {file}")).is_some_and(|digest| *digest == sha256_hex(content))
     }
 
@@ -120,7 +120,7 @@ impl Brought {
     }
 }
 
-fn bind_commands(binder: &mut Binder<'_>, shapes: &[Shape], listed: &Value) {
+fn bind_commands(binder: &mut CommandBinder<'_>, shapes: &[SettingsValues], listed: &Value) {
     let hooks =
         || shapes.iter().flat_map(|shape| shape.hooks.values()).flatten().flat_map(|group| &group.hooks);
     let of_settings = shapes.iter().flat_map(|shape| &shape.mcp_servers);
@@ -131,38 +131,38 @@ fn bind_commands(binder: &mut Binder<'_>, shapes: &[Shape], listed: &Value) {
             if name == "PATH" {
                 binder.set_search_path(value);
             }
-            if let Err(why) = binder.variable(name, value) {
+            if let Err(why) = binder.bind_variable(name, value) {
                 let what = format!("variable `{name}`");
                 binder.unresolved.push(UnresolvedCommand { what, why, key: String::new() });
             }
         }
     }
-    hooks().for_each(|handler| binder.hook(handler));
-    servers.into_iter().for_each(|(name, entry)| binder.server(name, entry));
+    hooks().for_each(|handler| binder.bind_hook(handler));
+    servers.into_iter().for_each(|(name, entry)| binder.bind_server(name, entry));
 }
 
 /// What hooks would run, but for programs of the system.
 pub(super) fn collect_hook_scripts<'s>(
     place: ProjectPaths<'_>,
-    shapes: impl Iterator<Item = &'s Shape>,
+    shapes: impl Iterator<Item = &'s SettingsValues>,
 ) -> Vec<AbsPath> {
     let root = toolgate_os::resolve(place.root).real;
-    let mut binder = Binder::new(&root, place.home, place.search_path);
+    let mut binder = CommandBinder::new(&root, place.home, place.search_path);
     for handler in shapes.flat_map(|shape| shape.hooks.values()).flatten().flat_map(|group| &group.hooks) {
-        binder.hook(handler);
+        binder.bind_hook(handler);
     }
     binder.scripts
 }
 
 /// The keys of a settings file that wait for trust, with their values.
-fn loosening(said: &Value, path: &AbsPath, granted: &[Grant]) -> Vec<(String, Value)> {
+fn find_loosening_keys(said: &Value, path: &AbsPath, granted: &[SavedGrant]) -> Vec<(String, Value)> {
     let granted: Vec<String> =
         granted.iter().filter(|grant| grant.file == *path).map(|grant| grant.rule.clone()).collect();
-    let contribution = Contribution { said, layer: Layer::Project, trusted: false, granted: &granted };
+    let contribution = MergeInput { value: said, layer: Layer::Project, trusted: false, granted: &granted };
     let mut out: Vec<(String, Value)> = contribution
-        .waiting()
+        .inactive_keys()
         .into_iter()
-        .filter_map(|key| Some((key.name(), at(said, &key.path)?.clone())))
+        .filter_map(|key| Some((key.name(), value_at(said, &key.path)?.clone())))
         .collect();
     for (key, value) in &mut out {
         if let ("permissions.allow", Value::Array(rules)) = (key.as_str(), value) {
@@ -185,7 +185,7 @@ fn digest_bound(bound: &BTreeMap<String, String>) -> String {
 
 /// One workspace that the user trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trusted {
+pub struct TrustedWorkspace {
     /// Its real path.
     pub root: AbsPath,
     /// The hash of what it brought then.
@@ -220,17 +220,17 @@ impl TrustStore {
     }
 
     /// Every workspace that was trusted.
-    pub fn list(&self) -> Result<Vec<Trusted>, SettingsError> {
+    pub fn list(&self) -> Result<Vec<TrustedWorkspace>, SettingsError> {
         store::load(&self.file)
     }
 
     /// Trusts a workspace as it is.
-    pub fn add(&self, root: &AbsPath, brought: &Brought) -> Result<(), SettingsError> {
+    pub fn add(&self, root: &AbsPath, brought: &TrustManifest) -> Result<(), SettingsError> {
         let root = toolgate_os::resolve(root).real;
-        store::update(&self.file, |list: &mut Vec<Trusted>| {
+        store::update(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             list.retain(|trusted| trusted.root != root);
             let (sha256, bound) = (brought.sha256.clone(), brought.bound.clone());
-            list.push(Trusted { root, sha256, bound, at: toolgate_os::now_millis() });
+            list.push(TrustedWorkspace { root, sha256, bound, at: toolgate_os::now_millis() });
         })
     }
 
@@ -242,7 +242,7 @@ impl TrustStore {
             list.retain(|known| known.root != real);
             list.len() < before
         })?;
-        let trusted = store::update(&self.file, |list: &mut Vec<Trusted>| {
+        let trusted = store::update(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             let before = list.len();
             list.retain(|trusted| trusted.root != real && trusted.root != *root);
             list.len() < before
@@ -251,17 +251,21 @@ impl TrustStore {
     }
 
     /// How a workspace stands.
-    pub fn standing(&self, root: &AbsPath, brought: &Brought) -> Result<Standing, SettingsError> {
+    pub fn trust_status(
+        &self,
+        root: &AbsPath,
+        brought: &TrustManifest,
+    ) -> Result<TrustStatus, SettingsError> {
         let real = toolgate_os::resolve(root).real;
         Ok(match self.list()?.iter().find(|trusted| trusted.root == real) {
-            Some(trusted) if trusted.sha256 == brought.sha256 => Standing::Trusted,
-            Some(_) => Standing::Changed,
-            None => Standing::Unknown,
+            Some(trusted) if trusted.sha256 == brought.sha256 => TrustStatus::Trusted,
+            Some(_) => TrustStatus::Changed,
+            None => TrustStatus::Unknown,
         })
     }
 
     /// What differs from when a workspace was trusted, in words.
-    pub fn changes(&self, root: &AbsPath, brought: &Brought) -> Result<Vec<String>, SettingsError> {
+    pub fn changes(&self, root: &AbsPath, brought: &TrustManifest) -> Result<Vec<String>, SettingsError> {
         let real = toolgate_os::resolve(root).real;
         let list = self.list()?;
         let Some(trusted) = list.iter().find(|trusted| trusted.root == real) else { return Ok(Vec::new()) };
@@ -287,13 +291,13 @@ impl TrustStore {
     ) -> Result<(), SettingsError> {
         let key = format!("file {file}");
         let digest = |text: &str| sha256_hex(text.as_bytes());
-        let concerns = |trusted: &Trusted| {
+        let concerns = |trusted: &TrustedWorkspace| {
             trusted.root == *root && trusted.bound.get(&key).cloned() == before.map(digest)
         };
         if !self.list()?.iter().any(concerns) {
             return Ok(());
         }
-        store::update(&self.file, |list: &mut Vec<Trusted>| {
+        store::update(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             for trusted in list.iter_mut().filter(|trusted| concerns(trusted)) {
                 trusted.bound.insert(key.clone(), digest(after));
                 trusted.sha256 = digest_bound(&trusted.bound);

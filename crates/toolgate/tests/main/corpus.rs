@@ -8,7 +8,9 @@ use super::hook_desk::HookDesk;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolgate::{Answer, Answerer, ApprovalBus, CallLimits, Reply, ToolCall, Toolgate};
+use toolgate::{
+    ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalResponder, CallOptions, ToolCall, Toolgate,
+};
 
 fn cases(class: &str) -> Vec<Value> {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../policy/tests/corpus/misc.jsonl");
@@ -116,8 +118,8 @@ fn confirm(input: &Value, policy: &Value) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let cancel = CancellationToken::new();
-        let limits = CallLimits { cancel: cancel.clone(), ..CallLimits::default() };
-        let calling = toolgate.call_within(ToolCall::new("c", "ls", r#"{"path":"/etc"}"#), limits);
+        let limits = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
+        let calling = toolgate.call_with_options(ToolCall::new("c", "ls", r#"{"path":"/etc"}"#), limits);
         let answering = async {
             let request = requests.next().await;
             if input["cancelled"] == true {
@@ -130,14 +132,14 @@ fn confirm(input: &Value, policy: &Value) -> bool {
             let answer = match reply.get("updatedInput") {
                 // Granted by a rule there: inside the workspace here. Denied there: outside here.
                 Some(_) if policy["deny"] == json!([]) => {
-                    Answer::Revise { input: object(json!({ "path": "." })) }
+                    ApprovalAnswer::Revise { input: object(json!({ "path": "." })) }
                 }
-                Some(_) => Answer::Revise { input: object(json!({ "path": "/" })) },
-                None => Answer::Once,
+                Some(_) => ApprovalAnswer::Revise { input: object(json!({ "path": "/" })) },
+                None => ApprovalAnswer::Once,
             };
             let own = reply["id"] == input["request_id"];
             let shown = input.get("shown").is_none_or(|shown| *shown == input["effective"]);
-            let _ = bus.reply(Reply {
+            let _ = bus.reply(ApprovalReply {
                 request: if own { request.id.clone() } else { "another".to_owned() },
                 input_sha256: if shown {
                     request.input_sha256.clone()
@@ -145,7 +147,11 @@ fn confirm(input: &Value, policy: &Value) -> bool {
                     "of what was shown".to_owned()
                 },
                 answer,
-                from: if reply["from"] == "subagent" { Answerer::Agent } else { Answerer::Person },
+                from: if reply["from"] == "subagent" {
+                    ApprovalResponder::Agent
+                } else {
+                    ApprovalResponder::Person
+                },
             });
         };
         let (closed, ()) = tokio::join!(calling, answering);
@@ -175,7 +181,7 @@ fn project_settings_of_the_corpus_wait_for_trust() {
         let toolgate = desk.build(desk.options());
         let _ = HookDesk::call(&toolgate, "ship");
         assert!(!desk.path("told").exists(), "{case}");
-        let waits = toolgate.settings().effective(None);
+        let waits = toolgate.settings().effective_values(None);
         assert!(waits.iter().any(|value| value.waits.is_some()), "{case}");
         assert!(toolgate.settings().env().is_empty(), "{case}");
         seen += 1;

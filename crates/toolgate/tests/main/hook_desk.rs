@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 use toolgate::settings::SettingsOptions;
-use toolgate::{AbsPath, CallLimits, Closed, FnTool, Output, Refusal, Spec, ToolCall, Toolgate};
+use toolgate::{AbsPath, CallOptions, CallOutcome, FnTool, Output, Refusal, ToolCall, ToolSpec, Toolgate};
 
 pub(super) struct HookDesk {
     dir: tempfile::TempDir,
@@ -49,7 +49,7 @@ impl HookDesk {
 
     pub(super) fn build(&self, options: SettingsOptions) -> Toolgate {
         let path = std::env::var("PATH").unwrap_or_default();
-        let tool = FnTool::new(Spec::new("Deploy", "Deploys."), |given: Given, _| async move {
+        let tool = FnTool::new(ToolSpec::new("Deploy", "Deploys."), |given: Given, _| async move {
             match given.command.as_str() {
                 "fail" => Err(Refusal::new(toolgate::Code::ToolFailed, "told to fail")),
                 said => Ok(Output::text(format!("did {said}"))),
@@ -70,12 +70,12 @@ impl HookDesk {
         json!({ "permissions": { "allow": ["Deploy"] }, "hooks": { event: [{ "hooks": [handler] }] } })
     }
 
-    pub(super) fn call(toolgate: &Toolgate, command: &str) -> Closed {
+    pub(super) fn call(toolgate: &Toolgate, command: &str) -> CallOutcome {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let call = ToolCall::new("call_1", "Deploy", json!({ "command": command }).to_string());
         runtime.block_on(async {
-            let closed = toolgate.call_within(call, CallLimits::default()).await;
+            let closed = toolgate.call_with_options(call, CallOptions::default()).await;
             assert!(toolgate.wait_for_background_hooks(Duration::from_secs(20)).await);
             closed
         })
@@ -83,7 +83,7 @@ impl HookDesk {
 }
 
 /// Everything that the model gets.
-pub(super) fn text(closed: &Closed) -> String {
+pub(super) fn text(closed: &CallOutcome) -> String {
     match &closed.result {
         Ok(output) => output.model_text(),
         Err(refusal) => {

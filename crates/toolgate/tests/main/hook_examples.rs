@@ -4,7 +4,7 @@ use super::desk::Desk;
 use super::hook_desk::{HookDesk, text};
 use serde_json::{Value, json};
 use std::path::Path;
-use toolgate::{Closed, Code, FnTool, Output, Spec, Toolgate};
+use toolgate::{CallOutcome, Code, FnTool, Output, ToolSpec, Toolgate};
 
 /// The files of a document's example: each stands under a comment that names it.
 fn example(document: &str, name: &str) -> Vec<(String, String)> {
@@ -48,18 +48,18 @@ fn project(desk: &HookDesk, files: &[(String, String)]) -> Toolgate {
     options.extra = Some(json!({ "permissions": { "allow": ["Bash", "Write"] } }).to_string());
     let toolgate = desk.build(options);
     // A collision means that the real tool is there, which is better.
-    let _ = toolgate.register(FnTool::new(Spec::new("Bash", "Runs."), |shell: Shell, _| async move {
+    let _ = toolgate.register(FnTool::new(ToolSpec::new("Bash", "Runs."), |shell: Shell, _| async move {
         let output = std::process::Command::new("bash").args(["-c", &shell.command]).output().unwrap();
         Ok(Output::text(String::from_utf8_lossy(&output.stdout).into_owned()))
     }));
-    let _ = toolgate.register(FnTool::new(Spec::new("Write", "Writes."), |put: Put, _| async move {
+    let _ = toolgate.register(FnTool::new(ToolSpec::new("Write", "Writes."), |put: Put, _| async move {
         std::fs::write(&put.file_path, &put.content).unwrap();
         Ok(Output::text("written"))
     }));
     toolgate
 }
 
-fn call(toolgate: &Toolgate, tool: &str, input: Value) -> Closed {
+fn call(toolgate: &Toolgate, tool: &str, input: Value) -> CallOutcome {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let closed = toolgate.call("c", tool, &input.to_string()).await;
@@ -68,11 +68,11 @@ fn call(toolgate: &Toolgate, tool: &str, input: Value) -> Closed {
     })
 }
 
-fn bash(toolgate: &Toolgate, command: &str) -> Closed {
+fn bash(toolgate: &Toolgate, command: &str) -> CallOutcome {
     call(toolgate, "Bash", json!({ "command": command }))
 }
 
-fn write(toolgate: &Toolgate, desk: &HookDesk, name: &str, content: &str) -> Closed {
+fn write(toolgate: &Toolgate, desk: &HookDesk, name: &str, content: &str) -> CallOutcome {
     call(toolgate, "Write", json!({ "file_path": desk.path(name), "content": content }))
 }
 

@@ -2,7 +2,7 @@
 
 use super::hook_desk::HookDesk;
 use serde_json::{Value, json};
-use toolgate::{Code, FnTool, Output, PromptTool, Refusal, Spec, Toolgate};
+use toolgate::{Code, FnTool, Output, PromptTool, Refusal, ToolSpec, Toolgate};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -18,7 +18,7 @@ struct Asked {
 /// Calls `ls /etc` behind a prompt tool that answers so, and tells how that ended.
 fn answered(answer: Result<&'static str, &'static str>, allow_prompt: bool) -> Result<String, Code> {
     let desk = HookDesk::new();
-    let asks = FnTool::new(Spec::new("Approve", "Approves."), move |asked: Asked, _| async move {
+    let asks = FnTool::new(ToolSpec::new("Approve", "Approves."), move |asked: Asked, _| async move {
         assert_eq!((asked.tool_name.as_str(), asked.tool_use_id.as_str()), ("ls", "c"));
         assert!(asked.input.contains_key("path"));
         match answer {

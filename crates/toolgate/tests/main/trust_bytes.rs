@@ -5,8 +5,8 @@ use super::hook_desk::{HookDesk, text};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use toolgate::settings::trust::{Brought, Standing, TrustStore};
-use toolgate::settings::{Settings, SettingsOptions};
+use toolgate::settings::trust::{TrustManifest, TrustStatus, TrustStore};
+use toolgate::settings::{LoadedSettings, SettingsOptions};
 use toolgate::{AbsPath, Code, Mode};
 
 fn hook(command: &str) -> Value {
@@ -59,12 +59,12 @@ fn project(desk: &HookDesk) -> SettingsOptions {
     options
 }
 
-fn standing(options: &SettingsOptions) -> Standing {
-    Settings::load(options).unwrap().standing
+fn standing(options: &SettingsOptions) -> TrustStatus {
+    LoadedSettings::load(options).unwrap().trust_status
 }
 
-fn trust(options: &SettingsOptions) -> Brought {
-    let brought = options.brought().unwrap();
+fn trust(options: &SettingsOptions) -> TrustManifest {
+    let brought = options.load_trust_manifest().unwrap();
     TrustStore::in_dir(options.state_dir.as_ref().unwrap()).add(&options.root, &brought).unwrap();
     brought
 }
@@ -93,7 +93,7 @@ fn a_change_of_any_byte_that_matters_ends_the_trust() {
     let options = project(&desk);
     let brought = trust(&options);
     assert_eq!(brought.unresolved, [], "everything here can be bound");
-    assert_eq!(standing(&options), Standing::Trusted);
+    assert_eq!(standing(&options), TrustStatus::Trusted);
     let mut changes = 0;
     for name in BOUND {
         let path = desk.path(name);
@@ -113,14 +113,14 @@ fn a_change_of_any_byte_that_matters_ends_the_trust() {
             std::fs::write(&path, &changed).unwrap();
             assert_eq!(
                 standing(&options),
-                Standing::Changed,
+                TrustStatus::Changed,
                 "{name}: {}",
                 String::from_utf8_lossy(&changed)
             );
             changes += 1;
         }
         std::fs::write(&path, &before).unwrap();
-        assert_eq!(standing(&options), Standing::Trusted, "{name}: as it was");
+        assert_eq!(standing(&options), TrustStatus::Trusted, "{name}: as it was");
     }
     assert!(changes > 250, "{changes}");
 }
@@ -130,8 +130,8 @@ fn another_file_in_the_place_of_a_bound_one_ends_the_trust() {
     let desk = HookDesk::new();
     let options = project(&desk);
     trust(&options);
-    let changed = |what: &str| assert_eq!(standing(&options), Standing::Changed, "{what}");
-    let same = |what: &str| assert_eq!(standing(&options), Standing::Trusted, "{what}");
+    let changed = |what: &str| assert_eq!(standing(&options), TrustStatus::Changed, "{what}");
+    let same = |what: &str| assert_eq!(standing(&options), TrustStatus::Trusted, "{what}");
     // A symlink that leads elsewhere, even to the same bytes.
     std::fs::copy(desk.path("real/linked.sh"), desk.path("real/twin.sh")).unwrap();
     std::fs::remove_file(desk.path("linked.sh")).unwrap();
@@ -173,7 +173,7 @@ fn another_file_in_the_place_of_a_bound_one_ends_the_trust() {
     executable(&desk.path("bin/python3"));
     other.search_path =
         Some(format!("{}:{}", desk.path("bin").display(), options.search_path.clone().unwrap()));
-    assert_eq!(standing(&other), Standing::Changed, "another python3 comes first");
+    assert_eq!(standing(&other), TrustStatus::Changed, "another python3 comes first");
     // What does not run may change.
     desk.write("src/main.rs", "fn main() {}\n");
     desk.write("README.md", "changed\n");
@@ -291,14 +291,14 @@ fn a_rule_granted_at_a_prompt_keeps_the_trust() {
     trust(&options);
     let store = toolgate::settings::grants::GrantFile::in_dir(options.state_dir.as_ref().unwrap());
     store.add(&options.root, &["WebSearch".to_owned()]).unwrap();
-    assert_eq!(standing(&options), Standing::Trusted, "toolgate wrote it itself");
+    assert_eq!(standing(&options), TrustStatus::Trusted, "toolgate wrote it itself");
     assert!(store.revoke(&options.root, "WebSearch").unwrap());
-    assert_eq!(standing(&options), Standing::Trusted);
+    assert_eq!(standing(&options), TrustStatus::Trusted);
     // Not if it had changed before.
     desk.write(".toolgate/settings.local.json", "{ }");
-    assert_eq!(standing(&options), Standing::Changed);
+    assert_eq!(standing(&options), TrustStatus::Changed);
     store.add(&options.root, &["WebSearch".to_owned()]).unwrap();
-    assert_eq!(standing(&options), Standing::Changed);
+    assert_eq!(standing(&options), TrustStatus::Changed);
 }
 
 #[test]
@@ -464,7 +464,7 @@ fn threads_that_grant_at_once_lose_nothing() {
         }
     });
     let store = toolgate::settings::grants::GrantFile::in_dir(&state);
-    assert_eq!(store.of(&root).unwrap().len(), 32);
+    assert_eq!(store.list_for_workspace(&root).unwrap().len(), 32);
     let file = std::fs::read_to_string(desk.path(".toolgate/settings.local.json")).unwrap();
     let file: Value = serde_json::from_str(&file).unwrap();
     assert_eq!(file["permissions"]["allow"].as_array().unwrap().len(), 32);
@@ -549,7 +549,7 @@ fn an_untrusted_project_lifts_neither_a_mode_nor_a_book_nor_a_switch() {
         desk.write(".toolgate/settings.json", &project.to_string());
         let mut options = desk.options();
         options.config_dir = Some(AbsPath::new(desk.path("config")).unwrap());
-        let settings = Settings::load(&options).unwrap();
+        let settings = LoadedSettings::load(&options).unwrap();
         assert_eq!(settings.policy(None).mode, wanted, "{user} {project}");
         let toolgate = desk.build(options);
         let input = match call {
@@ -557,7 +557,7 @@ fn an_untrusted_project_lifts_neither_a_mode_nor_a_book_nor_a_switch() {
             _ => json!({ "command": "npm test" }),
         };
         let judged = toolgate.check(call, &input.to_string()).unwrap();
-        assert_ne!(judged.verdict.word(), "allow", "{user} {project}");
+        assert_ne!(judged.verdict.as_str(), "allow", "{user} {project}");
     }
 }
 
@@ -565,7 +565,7 @@ fn an_untrusted_project_lifts_neither_a_mode_nor_a_book_nor_a_switch() {
 fn a_mode_on_the_command_line_lifts_no_managed_mode() {
     let desk = HookDesk::new();
     desk.write("managed/managed-settings.json", r#"{"permissions":{"defaultMode":"plan"}}"#);
-    let settings = Settings::load(&desk.options()).unwrap();
+    let settings = LoadedSettings::load(&desk.options()).unwrap();
     assert_eq!(settings.policy(Some(Mode::Bypass)).mode, Mode::Plan);
     assert_eq!(settings.policy(Some(Mode::Deny)).mode, Mode::Deny);
     assert_eq!(settings.policy(None).mode, Mode::Plan);

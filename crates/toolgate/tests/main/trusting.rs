@@ -4,7 +4,7 @@ use super::desk::Desk;
 use super::hook_desk::{HookDesk, text};
 use serde_json::{Value, json};
 use toolgate::settings::grants::GrantFile;
-use toolgate::{AbsPath, Answer, Answerer, ApprovalBus, Code, Reply, ToolCall};
+use toolgate::{AbsPath, ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalResponder, Code, ToolCall};
 
 const SEARCH: [&str; 3] = ["check", "WebSearch", r#"{"query":"x"}"#];
 
@@ -210,14 +210,14 @@ async fn the_host_is_asked_before_the_call_is_refused() {
     let mut requests = bus.requests();
     let toolgate = toolgate::Toolgate::builder(desk.path("")).approver(bus.clone()).build().unwrap();
     let call = ToolCall::new("c", "ls", r#"{"path":"/etc"}"#);
-    let calling = toolgate.call_within(call, toolgate::CallLimits::default());
+    let calling = toolgate.call_with_options(call, toolgate::CallOptions::default());
     let answering = async {
         let request = requests.next().await;
-        bus.reply(Reply {
+        bus.reply(ApprovalReply {
             request: request.id.clone(),
             input_sha256: request.input_sha256.clone(),
-            answer: Answer::Once,
-            from: Answerer::Person,
+            answer: ApprovalAnswer::Once,
+            from: ApprovalResponder::Person,
         })
         .unwrap();
     };

@@ -1,24 +1,24 @@
 //! What the claude face shows of an answer: a page of lines for the model, and the same as data.
 
 use super::GrepOutputMode;
-use crate::search_words::{Page, SearchPathFormatter, counted, search_notices};
+use crate::search_output::{SearchPathFormatter, SearchResultPage, format_count, search_notices};
 use serde_json::{Value, json};
-use toolgate_os::search::{ContentSearchResult, FileHits, Line, ResultLineKind, Show};
+use toolgate_os::search::{ContentOutputKind, ContentSearchResult, FileHits, ResultLine, ResultLineKind};
 use toolgate_proto::Output;
 
 /// An answer in the shape of the claude face.
 pub(super) struct GrepRenderer<'a> {
     pub(super) answer: &'a ContentSearchResult,
     pub(super) paths: &'a SearchPathFormatter,
-    pub(super) show: &'a Show,
+    pub(super) show: &'a ContentOutputKind,
     pub(super) offset: usize,
     pub(super) limit: usize,
-    pub(super) most_chars: usize,
+    pub(super) max_chars: usize,
 }
 
 impl GrepRenderer<'_> {
     pub(super) fn output(&self, mode: GrepOutputMode) -> Output {
-        let page = Page::of(self.lines(), self.offset, self.limit, self.most_chars);
+        let page = SearchResultPage::from_lines(self.lines(), self.offset, self.limit, self.max_chars);
         let total: Option<usize> = self.answer.complete.then(|| self.lines().count());
         let what = match mode {
             GrepOutputMode::Content => "lines",
@@ -32,8 +32,8 @@ impl GrepRenderer<'_> {
                 _ => "no matches found".to_owned(),
             }];
         }
-        text.extend(page.notice(what, self.offset, total.map(|total| total as u64), "offset"));
-        text.extend(search_notices(&self.answer.aside, self.paths));
+        text.extend(page.continuation_notice(what, self.offset, total.map(|total| total as u64), "offset"));
+        text.extend(search_notices(&self.answer.skipped, self.paths));
 
         let files = self.files_on_page(&page);
         let mut structured = json!({ "mode": mode, "numFiles": files.len(), "filenames": files });
@@ -65,7 +65,7 @@ impl GrepRenderer<'_> {
             }
             fields.retain(|_, value| !value.is_null());
         }
-        let display = match counted(files.len() as u64, "file", "files") {
+        let display = match format_count(files.len() as u64, "file", "files") {
             Some(files) if mode == GrepOutputMode::Content => {
                 format!("found {} lines in {files}", page.shown)
             }
@@ -77,9 +77,10 @@ impl GrepRenderer<'_> {
 
     /// Every line of the answer, of which a page is shown.
     fn lines(&self) -> impl Iterator<Item = String> {
-        let gaps = matches!(self.show, Show::Lines(lines) if lines.before > 0 || lines.after > 0);
+        let gaps =
+            matches!(self.show, ContentOutputKind::Lines(lines) if lines.before > 0 || lines.after > 0);
         self.answer.files.iter().enumerate().flat_map(move |(index, (file, hits))| {
-            let path = self.paths.of(file);
+            let path = self.paths.format_path(file);
             let gap = (gaps && index > 0).then(|| "--".to_owned());
             gap.into_iter().chain(self.file_lines(path, hits))
         })
@@ -87,9 +88,11 @@ impl GrepRenderer<'_> {
 
     fn file_lines(&self, path: String, hits: &FileHits) -> Vec<String> {
         match self.show {
-            Show::Files => vec![path],
-            Show::LineCounts | Show::MatchCounts => vec![format!("{path}:{}", hits.count)],
-            Show::Lines(_) => {
+            ContentOutputKind::Files => vec![path],
+            ContentOutputKind::LineCounts | ContentOutputKind::MatchCounts => {
+                vec![format!("{path}:{}", hits.count)]
+            }
+            ContentOutputKind::Lines(_) => {
                 let mut lines: Vec<String> =
                     hits.lines.iter().map(|line| render_content_line(&path, line)).collect();
                 if hits.binary {
@@ -101,8 +104,9 @@ impl GrepRenderer<'_> {
     }
 
     /// The files that a page speaks of.
-    fn files_on_page(&self, page: &Page) -> Vec<String> {
-        let gaps = matches!(self.show, Show::Lines(lines) if lines.before > 0 || lines.after > 0);
+    fn files_on_page(&self, page: &SearchResultPage) -> Vec<String> {
+        let gaps =
+            matches!(self.show, ContentOutputKind::Lines(lines) if lines.before > 0 || lines.after > 0);
         let shown = self.offset..self.offset + page.shown;
         let mut at = 0;
         let mut files = Vec::new();
@@ -110,18 +114,20 @@ impl GrepRenderer<'_> {
             at += usize::from(gaps && index > 0);
             let start = at;
             at += match self.show {
-                Show::Files | Show::LineCounts | Show::MatchCounts => 1,
-                Show::Lines(_) => hits.lines.len() + usize::from(hits.binary),
+                ContentOutputKind::Files | ContentOutputKind::LineCounts | ContentOutputKind::MatchCounts => {
+                    1
+                }
+                ContentOutputKind::Lines(_) => hits.lines.len() + usize::from(hits.binary),
             };
             if start < shown.end && at > shown.start {
-                files.push(self.paths.of(file));
+                files.push(self.paths.format_path(file));
             }
         }
         files
     }
 }
 
-fn render_content_line(path: &str, line: &Line) -> String {
+fn render_content_line(path: &str, line: &ResultLine) -> String {
     let mark = match line.kind {
         ResultLineKind::Match => ':',
         ResultLineKind::Context => '-',

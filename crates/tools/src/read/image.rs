@@ -4,31 +4,31 @@
 //! What is larger than models look at is made smaller first; what claims to be enormous is refused before anything
 //! of that size is allocated.
 
-use super::Opened;
+use super::FileReadHandle;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use std::os::unix::fs::FileExt;
-use toolgate_proto::{AbsPath, Block, Code, Output, Refusal};
+use toolgate_proto::{AbsPath, Code, Output, OutputBlock, Refusal};
 
 /// Providers make anything larger smaller themselves.
 const MAX_SIDE_PIXELS: u32 = 1568;
 /// Raw bytes that go out as they are; base64 adds a third, and providers take 5 MB.
-const MOST_BYTES: usize = 3_700_000;
+const MAX_IMAGE_BYTES: usize = 3_700_000;
 /// Larger files are not opened as pictures.
 const MAX_IMAGE_FILE_BYTES: u64 = 64 << 20;
 
 /// Formats that models take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum ImageFileFormat {
     Png,
     Jpeg,
     Gif,
     Webp,
 }
 
-impl Format {
-    fn of(start: &[u8]) -> Option<Self> {
+impl ImageFileFormat {
+    fn detect(start: &[u8]) -> Option<Self> {
         match start {
             [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some(Self::Png),
             [0xff, 0xd8, 0xff, ..] => Some(Self::Jpeg),
@@ -49,30 +49,31 @@ impl Format {
 }
 
 /// The picture in a file. `None` where it is none; then nothing has been read away.
-pub(super) async fn read(opened: &Opened<'_>) -> Result<Option<Output>, Refusal> {
+pub(super) async fn read_image(opened: &FileReadHandle<'_>) -> Result<Option<Output>, Refusal> {
     let mut start = [0; 16];
     let got = opened.file.read_at(&mut start, 0).unwrap_or(0);
-    let Some(format) = Format::of(start.get(..got).unwrap_or_default()) else { return Ok(None) };
+    let Some(format) = ImageFileFormat::detect(start.get(..got).unwrap_or_default()) else { return Ok(None) };
     let path = opened.path.clone();
-    let again = Opened::new(opened.cleared, &path)?;
+    let again = FileReadHandle::new(opened.cleared, &path)?;
     let (bytes, path) = again
-        .bytes(MAX_IMAGE_FILE_BYTES, |path| {
+        .read_bytes(MAX_IMAGE_FILE_BYTES, |path| {
             Refusal::new(
                 Code::FileRead,
                 format!("the picture `{path}` is larger than {} MB", MAX_IMAGE_FILE_BYTES >> 20),
             )
         })
         .await?;
-    let made = toolgate_os::blocking(move || show(&path, format, bytes)).await;
-    let made = made.map_err(|problem| crate::file_words::refusal(&opened.path, &problem, Code::FileRead))?;
+    let made = toolgate_os::run_blocking(move || image_output(&path, format, bytes)).await;
+    let made =
+        made.map_err(|problem| crate::file_refusal::file_refusal(&opened.path, &problem, Code::FileRead))?;
     made.map(Some)
 }
 
-fn show(path: &AbsPath, format: Format, bytes: Vec<u8>) -> Result<Output, Refusal> {
-    let size = imagesize::blob_size(&bytes).map_err(|_| damaged(path))?;
+fn image_output(path: &AbsPath, format: ImageFileFormat, bytes: Vec<u8>) -> Result<Output, Refusal> {
+    let size = imagesize::blob_size(&bytes).map_err(|_| damaged_image_refusal(path))?;
     let (width, height) = (size.width, size.height);
     let original_size = bytes.len();
-    let fits = width.max(height) <= MAX_SIDE_PIXELS as usize && bytes.len() <= MOST_BYTES;
+    let fits = width.max(height) <= MAX_SIDE_PIXELS as usize && bytes.len() <= MAX_IMAGE_BYTES;
     let (media_type, data, shown) = if fits {
         (format.media_type(), bytes, (width, height))
     } else {
@@ -98,28 +99,28 @@ fn show(path: &AbsPath, format: Format, bytes: Vec<u8>) -> Result<Output, Refusa
     });
     let mut output =
         Output::text(words.clone()).display(format!("read picture {words}")).structured(structured);
-    output.content.insert(0, Block::Image { media_type: media_type.to_owned(), data });
+    output.content.insert(0, OutputBlock::Image { media_type: media_type.to_owned(), data });
     Ok(output)
 }
 
-fn damaged(path: &AbsPath) -> Refusal {
+fn damaged_image_refusal(path: &AbsPath) -> Refusal {
     Refusal::new(Code::FileRead, format!("the picture `{path}` is damaged"))
 }
 
-struct Smaller {
+struct ScaledImage {
     media_type: &'static str,
     bytes: Vec<u8>,
     size: (usize, usize),
 }
 
 #[cfg(feature = "images")]
-fn shrink(path: &AbsPath, format: Format, bytes: &[u8]) -> Result<Smaller, Refusal> {
+fn shrink(path: &AbsPath, format: ImageFileFormat, bytes: &[u8]) -> Result<ScaledImage, Refusal> {
     use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
     let coded = match format {
-        Format::Png => ImageFormat::Png,
-        Format::Jpeg => ImageFormat::Jpeg,
-        Format::Gif => ImageFormat::Gif,
-        Format::Webp => ImageFormat::WebP,
+        ImageFileFormat::Png => ImageFormat::Png,
+        ImageFileFormat::Jpeg => ImageFormat::Jpeg,
+        ImageFileFormat::Gif => ImageFormat::Gif,
+        ImageFileFormat::Webp => ImageFormat::WebP,
     };
     let mut limits = Limits::default();
     limits.max_image_width = Some(16_384);
@@ -137,10 +138,10 @@ fn shrink(path: &AbsPath, format: Format, bytes: &[u8]) -> Result<Smaller, Refus
     let mut side = MAX_SIDE_PIXELS;
     loop {
         let smaller = picture.thumbnail(side, side);
-        let (media_type, bytes) = encode(&smaller, format).map_err(too_much)?;
-        if bytes.len() <= MOST_BYTES || side < 256 {
+        let (media_type, bytes) = encode_image(&smaller, format).map_err(too_much)?;
+        if bytes.len() <= MAX_IMAGE_BYTES || side < 256 {
             let size = (smaller.width() as usize, smaller.height() as usize);
-            return Ok(Smaller { media_type, bytes, size });
+            return Ok(ScaledImage { media_type, bytes, size });
         }
         side = side / 3 * 2;
     }
@@ -152,9 +153,9 @@ const MAX_DRAWING_PNG_BYTES: usize = 400_000;
 
 /// A photograph as PNG would be larger than before, and a drawing as JPEG would be blurred.
 #[cfg(feature = "images")]
-fn encode(
+fn encode_image(
     picture: &image::DynamicImage,
-    format: Format,
+    format: ImageFileFormat,
 ) -> Result<(&'static str, Vec<u8>), image::ImageError> {
     use image::codecs::{jpeg, png};
     let as_jpeg = || {
@@ -162,7 +163,7 @@ fn encode(
         picture.to_rgb8().write_with_encoder(jpeg::JpegEncoder::new_with_quality(&mut out, 85))?;
         Ok(("image/jpeg", out))
     };
-    if format == Format::Jpeg {
+    if format == ImageFileFormat::Jpeg {
         return as_jpeg();
     }
     let mut out = Vec::new();
@@ -179,7 +180,7 @@ fn encode(
 }
 
 #[cfg(not(feature = "images"))]
-fn shrink(path: &AbsPath, _format: Format, _bytes: &[u8]) -> Result<Smaller, Refusal> {
+fn shrink(path: &AbsPath, _format: ImageFileFormat, _bytes: &[u8]) -> Result<ScaledImage, Refusal> {
     Err(Refusal::new(
         Code::FileRead,
         format!(

@@ -2,38 +2,40 @@
 
 mod image;
 mod line_index;
-mod many;
 mod notebook;
 mod page;
 #[cfg(feature = "pdf")]
 mod pdf;
+mod read_many_files;
 
-use crate::file_words::{check_absolute, missing, refusal};
+use crate::file_refusal::{check_absolute, file_refusal, missing_file_refusal};
 use crate::read_state::ReadState;
-use crate::text::{LineEndings, TextDecodeError};
+use crate::text_encoding::{LineEndings, TextDecodeError};
 pub(crate) use line_index::LineIndex;
-pub(crate) use many::ReadManyFilesTool;
-use page::{Page, PageError, Wanted, read_page};
+use page::{FilePage, PageError, PageRequest, read_page};
+pub(crate) use read_many_files::ReadManyFilesTool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::fmt::Write;
 use std::fs::File;
-use toolgate_gate::{Cleared, Scene, Spec, Tool};
-use toolgate_os::{FileProblem, Mark, blocking};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Modifier, Output, Refusal, Scope};
+use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
+use toolgate_os::{FileFingerprint, FileProblem, run_blocking};
+use toolgate_proto::{
+    AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal, SessionModifier,
+};
 
 /// Lines given where no limit is asked for.
 const DEFAULT_LINE_LIMIT: u64 = 2_000;
 /// Characters of a line that are given; the rest is cut.
-const MOST_LINE_CHARS: usize = 2_000;
+const MAX_LINE_CHARS: usize = 2_000;
 /// Characters of a whole result.
-const MOST_CHARS: usize = 100_000;
+const MAX_RESULT_CHARS: usize = 100_000;
 /// Up to this size a file is read without going to another thread, which would take longer than the read.
-const READ_AT_ONCE: u64 = 256 * 1024;
+const MAX_INLINE_READ_BYTES: u64 = 256 * 1024;
 
 /// The claude face: absolute path, offset and limit, numbered lines.
-pub(crate) struct Read;
+pub(crate) struct ReadTool;
 
 /// Input of [`Read`].
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -51,11 +53,11 @@ pub(crate) struct ReadInput {
     pages: Option<String>,
 }
 
-impl Tool for Read {
+impl Tool for ReadTool {
     type Input = ReadInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "Read",
             "Reads a file as numbered lines, 2000 of them unless `limit` says otherwise; go on with `offset`. \
              Lines over 2000 characters are cut. Images (PNG, JPEG, GIF, WebP) are shown, notebooks are given by \
@@ -63,7 +65,7 @@ impl Tool for Read {
         )
         .read_only();
         spec.title = "Read file".to_owned();
-        spec.max_result_chars = MOST_CHARS + 4_000;
+        spec.max_result_chars = MAX_RESULT_CHARS + 4_000;
         spec.input_examples =
             vec![json!({ "file_path": "/project/src/main.rs", "offset": 100, "limit": 50 })];
         spec
@@ -73,35 +75,35 @@ impl Tool for Read {
         check_absolute("file_path", &input.file_path)
     }
 
-    fn intent(&self, input: &ReadInput, scene: &Scene) -> Intent {
-        reading(scene.path(&input.file_path))
+    fn intent(&self, input: &ReadInput, scene: &CallContext) -> Intent {
+        read_intent(scene.absolute_path(&input.file_path))
     }
 
     async fn run(&self, input: ReadInput, cleared: Cleared) -> CallResult {
-        let path = cleared.scene().path(&input.file_path);
-        let opened = Opened::new(&cleared, &path)?;
-        if let Some(picture) = image::read(&opened).await? {
+        let path = cleared.context().absolute_path(&input.file_path);
+        let opened = FileReadHandle::new(&cleared, &path)?;
+        if let Some(picture) = image::read_image(&opened).await? {
             return Ok(picture);
         }
         if has_extension(&path, "ipynb") && input.offset.is_none() && input.limit.is_none() {
-            return notebook::read(opened).await;
+            return notebook::read_notebook(opened).await;
         }
         if has_extension(&path, "pdf") || input.pages.is_some() {
             return read_pdf(opened, input.pages.as_deref()).await;
         }
-        let wanted = Wanted {
+        let wanted = PageRequest {
             first: input.offset.unwrap_or(1).max(1),
             count: input.limit.unwrap_or(DEFAULT_LINE_LIMIT),
-            line_chars: Some(MOST_LINE_CHARS),
-            bytes: MOST_CHARS,
+            line_chars: Some(MAX_LINE_CHARS),
+            bytes: MAX_RESULT_CHARS,
         };
-        let page = opened.page(wanted).await?;
+        let page = opened.read_page(wanted).await?;
         let mut text = String::with_capacity(page.lines.text().len() + 8 * (page.lines.len() + 1));
         let crlf = page.line_ends == LineEndings::Crlf;
         let mut number = LineNumber::new(wanted.first);
         for line in page.lines.iter() {
-            text.push_str(number.shown());
-            number.step();
+            text.push_str(number.as_str());
+            number.increment();
             text.push('\t');
             text.push_str(if crlf { line.strip_suffix('\r').unwrap_or(line) } else { line });
             text.push('\n');
@@ -109,14 +111,14 @@ impl Tool for Read {
         for note in page.notes("offset") {
             let _ = writeln!(text, "[{note}]");
         }
-        Ok(page.output(text, &path, cleared.scene().plain))
+        Ok(page.output(text, &path, cleared.context().plain))
     }
 }
 
 /// The plain face: a range of lines, given as they are.
-pub(crate) struct ReadFile;
+pub(crate) struct ReadFileTool;
 
-/// Input of [`ReadFile`].
+/// Input of [`ReadFileTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadFileInput {
@@ -132,11 +134,11 @@ pub(crate) struct ReadFileInput {
     end_line: Option<u64>,
 }
 
-impl Tool for ReadFile {
+impl Tool for ReadFileTool {
     type Input = ReadFileInput;
 
-    fn spec(&self) -> Spec {
-        let mut spec = Spec::new(
+    fn spec(&self) -> ToolSpec {
+        let mut spec = ToolSpec::new(
             "read_file",
             "Reads a file, whole or from `startLine` to `endLine`, and gives its text as it is. Images (PNG, JPEG, \
              GIF, WebP) are shown.",
@@ -144,7 +146,7 @@ impl Tool for ReadFile {
         .read_only();
         spec.title = "Read file".to_owned();
         spec.family = Some("Read".to_owned());
-        spec.max_result_chars = MOST_CHARS + 4_000;
+        spec.max_result_chars = MAX_RESULT_CHARS + 4_000;
         spec.input_examples = vec![json!({ "path": "src/main.rs", "startLine": 100, "endLine": 150 })];
         spec
     }
@@ -159,25 +161,26 @@ impl Tool for ReadFile {
         }
     }
 
-    fn intent(&self, input: &ReadFileInput, scene: &Scene) -> Intent {
-        reading(scene.path(&input.path))
+    fn intent(&self, input: &ReadFileInput, scene: &CallContext) -> Intent {
+        read_intent(scene.absolute_path(&input.path))
     }
 
     async fn run(&self, input: ReadFileInput, cleared: Cleared) -> CallResult {
-        let path = cleared.scene().path(&input.path);
-        let opened = Opened::new(&cleared, &path)?;
-        if let Some(picture) = image::read(&opened).await? {
+        let path = cleared.context().absolute_path(&input.path);
+        let opened = FileReadHandle::new(&cleared, &path)?;
+        if let Some(picture) = image::read_image(&opened).await? {
             return Ok(picture);
         }
         let first = input.start_line.unwrap_or(1);
         let count = input.end_line.map_or(u64::MAX, |end| (end + 1).saturating_sub(first));
-        let page = opened.page(Wanted { first, count, line_chars: None, bytes: MOST_CHARS }).await?;
-        let text = page.raw(count);
-        let mut output = page.output(text, &path, cleared.scene().plain);
+        let page =
+            opened.read_page(PageRequest { first, count, line_chars: None, bytes: MAX_RESULT_CHARS }).await?;
+        let text = page.raw_text(count);
+        let mut output = page.output(text, &path, cleared.context().plain);
         for note in page.notes("startLine") {
             // The text stays exactly what is in the file; what is to be said about it stands apart.
             if page.full || page.cut || page.lossy {
-                output.content.push(toolgate_proto::Block::Text { text: format!("[{note}]") });
+                output.content.push(toolgate_proto::OutputBlock::Text { text: format!("[{note}]") });
             }
         }
         Ok(output)
@@ -201,12 +204,12 @@ impl LineNumber {
         Self { digits, width: text.len() }
     }
 
-    fn shown(&self) -> &str {
+    fn as_str(&self) -> &str {
         let start = self.digits.len() - self.width.max(6);
         self.digits.get(start..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
     }
 
-    fn step(&mut self) {
+    fn increment(&mut self) {
         for digit in self.digits.iter_mut().rev() {
             match *digit {
                 b'9' => *digit = b'0',
@@ -224,8 +227,8 @@ impl LineNumber {
     }
 }
 
-fn reading(path: AbsPath) -> Intent {
-    Intent::new(format!("read {path}"), [Effect::Read { path, scope: Scope::Entry }])
+fn read_intent(path: AbsPath) -> Intent {
+    Intent::new(format!("read {path}"), [Effect::Read { path, scope: PathScope::Entry }])
 }
 
 fn has_extension(path: &AbsPath, extension: &str) -> bool {
@@ -233,40 +236,40 @@ fn has_extension(path: &AbsPath, extension: &str) -> bool {
 }
 
 /// A file that is open for reading, and the call that opened it.
-struct Opened<'c> {
+struct FileReadHandle<'c> {
     cleared: &'c Cleared,
     path: AbsPath,
     real: AbsPath,
     file: File,
-    mark: Mark,
+    mark: FileFingerprint,
 }
 
-impl<'c> Opened<'c> {
+impl<'c> FileReadHandle<'c> {
     fn new(cleared: &'c Cleared, path: &AbsPath) -> Result<Self, Refusal> {
         let files = cleared.files();
-        let opened = files.real(path).and_then(|real| Ok((real, files.open_with_fingerprint(path)?)));
+        let opened = files.real_path(path).and_then(|real| Ok((real, files.open_with_fingerprint(path)?)));
         match opened {
             Ok((real, (file, mark))) => Ok(Self { cleared, path: path.clone(), real, file, mark }),
-            Err(FileProblem::Missing) => Err(missing(files, path)),
-            Err(problem) => Err(refusal(path, &problem, Code::FileRead)),
+            Err(FileProblem::Missing) => Err(missing_file_refusal(files, path)),
+            Err(problem) => Err(file_refusal(path, &problem, Code::FileRead)),
         }
     }
 
-    async fn page(self, wanted: Wanted) -> Result<Page, Refusal> {
+    async fn read_page(self, wanted: PageRequest) -> Result<FilePage, Refusal> {
         let Self { cleared, path, real, file, mark } = self;
-        let state = ReadState::of(&cleared.scene().session);
+        let state = ReadState::of(&cleared.context().session);
         let cancel = cleared.cancel().clone();
         let work = move || read_page((file, mark), &real, wanted, &state, &|| cancel.is_cancelled());
-        let page = if mark.bytes <= READ_AT_ONCE {
+        let page = if mark.bytes <= MAX_INLINE_READ_BYTES {
             work()
         } else {
-            blocking(work).await.map_err(|problem| refusal(&path, &problem, Code::FileRead))?
+            run_blocking(work).await.map_err(|problem| file_refusal(&path, &problem, Code::FileRead))?
         };
         page.map_err(|problem| page_refusal(&path, problem, wanted.first))
     }
 
     /// All bytes of the file, where it is not larger than this.
-    async fn bytes(
+    async fn read_bytes(
         self,
         most: u64,
         too_large: impl FnOnce(&AbsPath) -> Refusal,
@@ -276,7 +279,7 @@ impl<'c> Opened<'c> {
         }
         let path = self.path;
         let file = self.file;
-        let read = blocking(move || {
+        let read = run_blocking(move || {
             let mut bytes = Vec::new();
             std::io::Read::read_to_end(&mut std::io::Read::take(file, most), &mut bytes)?;
             Ok(bytes)
@@ -284,14 +287,14 @@ impl<'c> Opened<'c> {
         let read = read.await.and_then(|read: std::io::Result<Vec<u8>>| Ok(read?));
         match read {
             Ok(bytes) => Ok((bytes, path)),
-            Err(problem) => Err(refusal(&path, &problem, Code::FileRead)),
+            Err(problem) => Err(file_refusal(&path, &problem, Code::FileRead)),
         }
     }
 }
 
 fn page_refusal(path: &AbsPath, problem: PageError, first: u64) -> Refusal {
     match problem {
-        PageError::File(problem) => refusal(path, &problem, Code::FileRead),
+        PageError::File(problem) => file_refusal(path, &problem, Code::FileRead),
         PageError::NotText(TextDecodeError::Binary) => {
             Refusal::new(Code::BinaryFile, format!("`{path}` is a binary file, not text"))
         }
@@ -306,9 +309,9 @@ fn page_refusal(path: &AbsPath, problem: PageError, first: u64) -> Refusal {
     }
 }
 
-impl Page {
+impl FilePage {
     /// The text as it is in the file. A range that ends before the file does has no line end at its end.
-    fn raw(&self, count: u64) -> String {
+    fn raw_text(&self, count: u64) -> String {
         let mut text = self.lines.text().to_owned();
         if self.ends && self.reached_end && (self.lines.len() as u64) < count {
             text.push('\n');
@@ -351,7 +354,7 @@ impl Page {
         let output = Output::text(text).display(format!("read {lines} of {path}"));
         let output = if plain { output } else { output.structured(self.structured(path)) };
         match self.hash {
-            Some(hash) => output.modifier(Modifier::FileRead {
+            Some(hash) => output.modifier(SessionModifier::FileRead {
                 path: self.real.clone(),
                 hash: hash.to_string(),
                 whole: self.is_whole(),
@@ -376,12 +379,12 @@ impl Page {
 }
 
 #[cfg(feature = "pdf")]
-async fn read_pdf(opened: Opened<'_>, pages: Option<&str>) -> CallResult {
-    pdf::read(opened, pages).await
+async fn read_pdf(opened: FileReadHandle<'_>, pages: Option<&str>) -> CallResult {
+    pdf::read_pages(opened, pages).await
 }
 
 #[cfg(not(feature = "pdf"))]
-async fn read_pdf(opened: Opened<'_>, _pages: Option<&str>) -> CallResult {
+async fn read_pdf(opened: FileReadHandle<'_>, _pages: Option<&str>) -> CallResult {
     Err(Refusal::new(
         Code::BinaryFile,
         format!("`{}` is a PDF file, and this build of toolgate cannot read those", opened.path),
@@ -398,8 +401,8 @@ mod tests {
         for first in [0, 1, 9, 10, 12_345, 99_990, 999_990, u64::MAX - 20] {
             let mut number = LineNumber::new(first);
             for expected in (first..).take(20) {
-                assert_eq!(number.shown(), format!("{expected:>6}"));
-                number.step();
+                assert_eq!(number.as_str(), format!("{expected:>6}"));
+                number.increment();
             }
         }
     }

@@ -4,26 +4,28 @@
 //! Of a large one only the part that was asked for is kept; the lines before it are counted at the speed of memory,
 //! and where they are is remembered, so that going on does not count them again.
 
-use super::line_index::{LineIndex, Start};
-use crate::read_state::{ReadState, Seen, kept};
-use crate::text::{Encoding, Kind, LineEndings, TextDecodeError, count_lines, decode};
+use super::line_index::{LineIndex, LineStart};
+use crate::read_state::{ReadState, SeenFile, copy_if_small};
+use crate::text_encoding::{
+    LineEndings, TextDecodeError, TextEncoding, TextEncodingKind, count_lines, decode_text,
+};
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use toolgate_os::{FileProblem, Hash, Mark};
+use toolgate_os::{ContentHash, FileFingerprint, FileProblem};
 use toolgate_proto::AbsPath;
 
 /// Up to this size a file is read and hashed as a whole.
 const MAX_WHOLE_READ_BYTES: u64 = 8 << 20;
 /// UTF-16 cannot be counted by bytes, so it is always read as a whole.
 const MAX_UTF16_BYTES: u64 = 64 << 20;
-const BUFFER: usize = 256 * 1024;
+const READ_BUFFER_BYTES: usize = 256 * 1024;
 /// A number and a tab before each line count as well.
-const FRAME: usize = 8;
+const LINE_PREFIX_BYTES: usize = 8;
 
 /// Which lines, and how much of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct PageRequest {
     /// From 1.
     pub(crate) first: u64,
     pub(crate) count: u64,
@@ -35,9 +37,9 @@ pub(crate) struct Wanted {
 
 /// Lines of a file.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct FilePage {
     pub(crate) first: u64,
-    pub(crate) lines: Lines,
+    pub(crate) lines: PageLines,
     /// The last line of the file is among them, or the file is empty.
     pub(crate) reached_end: bool,
     /// The last of these lines ends.
@@ -48,25 +50,25 @@ pub(crate) struct Page {
     pub(crate) cut: bool,
     /// How many lines the file has, where that is known.
     pub(crate) total: Option<u64>,
-    pub(crate) encoding: Encoding,
+    pub(crate) encoding: TextEncoding,
     pub(crate) line_ends: LineEndings,
     /// Some bytes are no UTF-8.
     pub(crate) lossy: bool,
     /// Hash of the whole file, where it was read.
-    pub(crate) hash: Option<Hash>,
+    pub(crate) hash: Option<ContentHash>,
     /// Where the file really is.
     pub(crate) real: AbsPath,
 }
 
 /// Lines without their ends, one after another; a carriage return stays. What is no UTF-8 is replaced.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct PageLines {
     /// With a line feed between them.
     text: String,
     count: usize,
 }
 
-impl Lines {
+impl PageLines {
     pub(crate) fn len(&self) -> usize {
         self.count
     }
@@ -115,7 +117,7 @@ impl From<std::io::Error> for PageError {
     }
 }
 
-impl Page {
+impl FilePage {
     /// All of the file is here, uncut.
     pub(crate) fn is_whole(&self) -> bool {
         self.first == 1 && self.reached_end && !self.full && !self.cut
@@ -124,21 +126,22 @@ impl Page {
 
 /// Reads a page and remembers that it was seen.
 pub(crate) fn read_page(
-    (mut file, mark): (File, Mark),
+    (mut file, mark): (File, FileFingerprint),
     real: &AbsPath,
-    wanted: Wanted,
+    wanted: PageRequest,
     state: &ReadState,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Page, PageError> {
+) -> Result<FilePage, PageError> {
     let mut start = Vec::new();
     if mark.bytes > MAX_WHOLE_READ_BYTES {
         (&mut file).take(8192).read_to_end(&mut start)?;
-        let encoding = Encoding::detect(&start).ok_or(PageError::NotText(TextDecodeError::Binary))?;
-        if encoding.kind == Kind::Utf8 {
-            let page = read_large_page(&mut file, mark, encoding, wanted, state.lines(), real, cancelled)?;
-            state.saw(
+        let encoding = TextEncoding::detect(&start).ok_or(PageError::NotText(TextDecodeError::Binary))?;
+        if encoding.kind == TextEncodingKind::Utf8 {
+            let page =
+                read_large_page(&mut file, mark, encoding, wanted, state.line_index(), real, cancelled)?;
+            state.record_read(
                 real.clone(),
-                Seen { mark: Some(mark), hash: None, whole: page.is_whole(), content: None },
+                SeenFile { mark: Some(mark), hash: None, whole: page.is_whole(), content: None },
             );
             return Ok(page);
         }
@@ -152,28 +155,31 @@ pub(crate) fn read_page(
     let left = if mark.bytes == 0 { u64::MAX } else { mark.bytes.saturating_sub(start.len() as u64) };
     file.take(left).read_to_end(&mut start)?;
     let bytes = start;
-    let hash = Hash::of(&bytes);
-    let content = kept(&bytes);
-    let (text, encoding) = decode(&bytes).map_err(PageError::NotText)?;
+    let hash = ContentHash::of(&bytes);
+    let content = copy_if_small(&bytes);
+    let (text, encoding) = decode_text(&bytes).map_err(PageError::NotText)?;
     let mut page = page_from_text(&text, real, wanted)?;
     page.encoding = encoding;
     page.line_ends = LineEndings::of(&text);
     page.hash = Some(hash);
-    state.saw(real.clone(), Seen { mark: Some(mark), hash: Some(hash), whole: page.is_whole(), content });
+    state.record_read(
+        real.clone(),
+        SeenFile { mark: Some(mark), hash: Some(hash), whole: page.is_whole(), content },
+    );
     Ok(page)
 }
 
-fn empty(real: &AbsPath, wanted: Wanted) -> Page {
-    Page {
+fn empty_page(real: &AbsPath, wanted: PageRequest) -> FilePage {
+    FilePage {
         real: real.clone(),
         first: wanted.first,
-        lines: Lines::default(),
+        lines: PageLines::default(),
         reached_end: false,
         ends: false,
         full: false,
         cut: false,
         total: None,
-        encoding: Encoding::UTF8,
+        encoding: TextEncoding::UTF8,
         line_ends: LineEndings::Lf,
         lossy: false,
         hash: None,
@@ -181,8 +187,8 @@ fn empty(real: &AbsPath, wanted: Wanted) -> Page {
 }
 
 /// The page of a text that is all here.
-fn page_from_text(text: &[u8], real: &AbsPath, wanted: Wanted) -> Result<Page, PageError> {
-    let mut page = empty(real, wanted);
+fn page_from_text(text: &[u8], real: &AbsPath, wanted: PageRequest) -> Result<FilePage, PageError> {
+    let mut page = empty_page(real, wanted);
     let total = count_lines(text);
     page.total = Some(total);
     if wanted.first > total.max(1) {
@@ -192,9 +198,9 @@ fn page_from_text(text: &[u8], real: &AbsPath, wanted: Wanted) -> Result<Page, P
     for _ in 1..wanted.first {
         from += memchr::memchr(b'\n', text.get(from..).unwrap_or_default()).map_or(0, |end| end + 1);
     }
-    let mut collector = Collector { page: &mut page, wanted, used: 0, line: Vec::new(), dropped: 0 };
+    let mut collector = LineCollector { page: &mut page, wanted, used: 0, line: Vec::new(), dropped: 0 };
     let rest = text.get(from..).unwrap_or_default();
-    if !collector.take_valid_text(rest) && collector.take(rest).is_none() {
+    if !collector.take_valid_text(rest) && collector.take_lines(rest).is_none() {
         collector.finish_file();
     }
     page.reached_end = page.first - 1 + page.lines.len() as u64 >= total;
@@ -204,20 +210,21 @@ fn page_from_text(text: &[u8], real: &AbsPath, wanted: Wanted) -> Result<Page, P
 /// The page of a file that is too large to be held.
 fn read_large_page(
     file: &mut File,
-    mark: Mark,
-    encoding: Encoding,
-    wanted: Wanted,
+    mark: FileFingerprint,
+    encoding: TextEncoding,
+    wanted: PageRequest,
     index: &LineIndex,
     real: &AbsPath,
     cancelled: &dyn Fn() -> bool,
-) -> Result<Page, PageError> {
-    let mut page = empty(real, wanted);
+) -> Result<FilePage, PageError> {
+    let mut page = empty_page(real, wanted);
     page.encoding = encoding;
-    let Start { mut line, byte } = index.before(real, &mark, wanted.first, encoding.bom_len() as u64);
+    let LineStart { mut line, byte } =
+        index.nearest_before(real, &mark, wanted.first, encoding.bom_len() as u64);
     let mut at = file.seek(SeekFrom::Start(byte))?;
-    let mut buffer = vec![0; BUFFER];
+    let mut buffer = vec![0; READ_BUFFER_BYTES];
     let mut ended = true;
-    let mut collector = Collector { page: &mut page, wanted, used: 0, line: Vec::new(), dropped: 0 };
+    let mut collector = LineCollector { page: &mut page, wanted, used: 0, line: Vec::new(), dropped: 0 };
     loop {
         if cancelled() {
             return Err(PageError::Cancelled);
@@ -235,10 +242,10 @@ fn read_large_page(
         }
         ended = piece.ends_with(b"\n");
         if line < wanted.first {
-            match skip(piece, &mut line, wanted.first) {
+            match skip_to_line(piece, &mut line, wanted.first) {
                 Some(rest) => {
                     let start = at + (got - rest.len()) as u64;
-                    index.note(real, &mark, Start { line, byte: start });
+                    index.record_start(real, &mark, LineStart { line, byte: start });
                     piece = rest;
                 }
                 None => {
@@ -248,10 +255,10 @@ fn read_large_page(
             }
         }
         at += got as u64;
-        if let Some(rest) = collector.take(piece) {
+        if let Some(rest) = collector.take_lines(piece) {
             if !page.full {
                 let line = wanted.first + page.lines.len() as u64;
-                index.note(real, &mark, Start { line, byte: at - rest.len() as u64 });
+                index.record_start(real, &mark, LineStart { line, byte: at - rest.len() as u64 });
             }
             break;
         }
@@ -269,7 +276,7 @@ fn read_large_page(
 }
 
 /// Goes on to a line. What is left of the piece begins there; `None` where the piece ends before it.
-fn skip<'p>(piece: &'p [u8], line: &mut u64, wanted: u64) -> Option<&'p [u8]> {
+fn skip_to_line<'p>(piece: &'p [u8], line: &mut u64, wanted: u64) -> Option<&'p [u8]> {
     let ends = memchr::memchr_iter(b'\n', piece).count() as u64;
     if *line + ends < wanted {
         *line += ends;
@@ -282,16 +289,16 @@ fn skip<'p>(piece: &'p [u8], line: &mut u64, wanted: u64) -> Option<&'p [u8]> {
 }
 
 /// Gathers lines until there are enough.
-struct Collector<'p> {
-    page: &'p mut Page,
-    wanted: Wanted,
+struct LineCollector<'p> {
+    page: &'p mut FilePage,
+    wanted: PageRequest,
     used: usize,
     line: Vec<u8>,
     /// Bytes of the line that are not kept.
     dropped: usize,
 }
 
-impl Collector<'_> {
+impl LineCollector<'_> {
     /// Takes the lines of a text in one piece, where that comes to the same: it is valid and no line is too long.
     fn take_valid_text(&mut self, bytes: &[u8]) -> bool {
         let Ok(text) = std::str::from_utf8(bytes) else { return false };
@@ -303,37 +310,37 @@ impl Collector<'_> {
             if len > most {
                 return false;
             }
-            if used + len + FRAME > self.wanted.bytes && count > 0 {
+            if used + len + LINE_PREFIX_BYTES > self.wanted.bytes && count > 0 {
                 full = true;
                 break;
             }
-            used += len + FRAME;
+            used += len + LINE_PREFIX_BYTES;
             count += 1;
             end = next + len;
             next = end + 1;
         }
-        self.page.lines = Lines { text: text.get(..end).unwrap_or_default().to_owned(), count };
+        self.page.lines = PageLines { text: text.get(..end).unwrap_or_default().to_owned(), count };
         self.page.ends = end < bytes.len();
         self.page.full = full;
         true
     }
 
     /// Takes lines from a piece. What it leaves is `None` while more is wanted.
-    fn take<'b>(&mut self, mut piece: &'b [u8]) -> Option<&'b [u8]> {
+    fn take_lines<'b>(&mut self, mut piece: &'b [u8]) -> Option<&'b [u8]> {
         while !piece.is_empty() {
             if self.page.lines.len() as u64 >= self.wanted.count {
                 return Some(piece);
             }
             let Some(end) = memchr::memchr(b'\n', piece) else {
-                self.add(piece);
+                self.append_to_line(piece);
                 return None;
             };
             let (part, rest) = piece.split_at_checked(end).unwrap_or((piece, &[]));
             piece = rest.get(1..).unwrap_or_default();
-            let room = if self.line.is_empty() && self.dropped == 0 && part.len() <= self.most_bytes() {
-                self.end_line(part, 0, true)
+            let room = if self.line.is_empty() && self.dropped == 0 && part.len() <= self.max_line_bytes() {
+                self.finish_line(part, 0, true)
             } else {
-                self.add(part);
+                self.append_to_line(part);
                 self.finish_buffered_line(true)
             };
             if !room {
@@ -344,13 +351,13 @@ impl Collector<'_> {
     }
 
     /// Bytes of one line that are kept: four hold any character.
-    fn most_bytes(&self) -> usize {
+    fn max_line_bytes(&self) -> usize {
         self.wanted.line_chars.map_or(self.wanted.bytes, |chars| chars * 4)
     }
 
     /// Keeps a part of a line that goes on in the next piece; what is beyond the most is only counted.
-    fn add(&mut self, part: &[u8]) {
-        let room = self.most_bytes().saturating_sub(self.line.len()).min(part.len());
+    fn append_to_line(&mut self, part: &[u8]) {
+        let room = self.max_line_bytes().saturating_sub(self.line.len()).min(part.len());
         self.line.extend_from_slice(part.get(..room).unwrap_or(part));
         self.dropped += part.len() - room;
     }
@@ -358,11 +365,11 @@ impl Collector<'_> {
     fn finish_buffered_line(&mut self, ends: bool) -> bool {
         let line = std::mem::take(&mut self.line);
         let dropped = std::mem::take(&mut self.dropped);
-        self.end_line(&line, dropped, ends)
+        self.finish_line(&line, dropped, ends)
     }
 
     /// True while there is room.
-    fn end_line(&mut self, bytes: &[u8], dropped: usize, ends: bool) -> bool {
+    fn finish_line(&mut self, bytes: &[u8], dropped: usize, ends: bool) -> bool {
         // Checking alone is several times as fast as replacing, and mostly nothing is to be replaced.
         let mut line =
             std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
@@ -381,7 +388,7 @@ impl Collector<'_> {
         } else if dropped > 0 {
             self.page.cut = true;
         }
-        let size = line.len() + FRAME;
+        let size = line.len() + LINE_PREFIX_BYTES;
         if self.used + size > self.wanted.bytes && !self.page.lines.is_empty() {
             self.page.full = true;
             return false;
@@ -420,14 +427,14 @@ mod tests {
             bytes in 20_usize..200,
         ) {
             let real = AbsPath::root();
-            let wanted = Wanted { first, count, line_chars, bytes };
+            let wanted = PageRequest { first, count, line_chars, bytes };
             let Ok(page) = page_from_text(text.as_bytes(), &real, wanted) else {
                 return Ok(());
             };
-            let mut slow = empty(&real, wanted);
-            let mut collector = Collector { page: &mut slow, wanted, used: 0, line: Vec::new(), dropped: 0 };
+            let mut slow = empty_page(&real, wanted);
+            let mut collector = LineCollector { page: &mut slow, wanted, used: 0, line: Vec::new(), dropped: 0 };
             let rest: Vec<&str> = text.split_inclusive('\n').skip(first as usize - 1).collect();
-            if collector.take(rest.concat().as_bytes()).is_none() {
+            if collector.take_lines(rest.concat().as_bytes()).is_none() {
                 collector.finish_file();
             }
             prop_assert_eq!(page.lines.iter().collect::<Vec<_>>(), slow.lines.iter().collect::<Vec<_>>());

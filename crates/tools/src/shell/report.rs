@@ -1,10 +1,10 @@
 //! A command's result in words, for the model and the person.
 
-use super::follow::Ended;
-use super::tasks::Task;
+use super::run_command::CommandWaitOutcome;
+use super::tasks::ShellTask;
 use serde_json::{Map, Value, json};
-use toolgate_os::process::{Exit, Phase, Written, to_plain_text};
-use toolgate_os::sandbox::{Access, Refused};
+use toolgate_os::process::{OutputSnapshot, ProcessExit, ProcessPhase, to_plain_text};
+use toolgate_os::sandbox::{SandboxAccess, SandboxDenial};
 use toolgate_proto::{CallResult, Code, Output, Refusal, RightsLevel};
 
 /// Which face words the result.
@@ -17,27 +17,29 @@ pub(crate) enum CommandResultFormat {
 }
 
 /// The result of a command whose shell has ended or was ended.
-pub(crate) fn finished(
-    task: &Task,
-    ended: Ended,
+pub(crate) fn render_result(
+    task: &ShellTask,
+    ended: CommandWaitOutcome,
     face: CommandResultFormat,
     notes: Vec<String>,
     shown: usize,
 ) -> CallResult {
     let exit = task.process.phase().exit();
-    let written = task.process.written();
+    let written = task.process.output_snapshot();
     let text = truncate_output(&written, shown);
     let mut notes = notes;
-    notes.extend(asides(task, &written));
-    let failed = !matches!(exit, Some(Exit::Code(0)));
+    notes.extend(result_notes(task, &written));
+    let failed = !matches!(exit, Some(ProcessExit::Code(0)));
     let meaning = match exit {
-        Some(Exit::Code(1)) if ended == Ended::ByItself => benign(&task.command),
+        Some(ProcessExit::Code(1)) if ended == CommandWaitOutcome::Exited => {
+            benign_exit_meaning(&task.command)
+        }
         _ => None,
     };
     if let Some(meaning) = meaning {
         notes.insert(0, meaning.to_owned());
     }
-    let words = words_of(exit);
+    let words = describe_exit(exit);
     let model = match face {
         CommandResultFormat::Claude => text.clone(),
         CommandResultFormat::Plain => {
@@ -45,27 +47,29 @@ pub(crate) fn finished(
             format!("Exit code: {code}\n\nOutput:\n{text}")
         }
     };
-    let structured = structured(task, &text, &written, ended);
+    let structured = structured_result(task, &text, &written, ended);
     let output =
         Output::text(append_notes(model, &notes)).display(append_notes(text, &notes)).structured(structured);
     let refusal = match ended {
-        Ended::Cancelled => Refusal::new(Code::Cancelled, "the command was cancelled and stopped"),
-        Ended::OutOfTime => Refusal::new(
+        CommandWaitOutcome::Cancelled => {
+            Refusal::new(Code::Cancelled, "the command was cancelled and stopped")
+        }
+        CommandWaitOutcome::TimedOut => Refusal::new(
             Code::ShellTimedOut,
             format!("the command ran for {} ms and was stopped", task.process.duration().as_millis()),
         ),
-        Ended::ByItself if task.process.is_over_output_limit() => Refusal::new(
+        CommandWaitOutcome::Exited if task.process.is_over_output_limit() => Refusal::new(
             Code::ShellFailed,
             format!("the command wrote more than {} bytes and was stopped", written.total),
         )
         .hint("let it write less, or into a file"),
-        Ended::ByItself if failed && meaning.is_none() => {
+        CommandWaitOutcome::Exited if failed && meaning.is_none() => {
             Refusal::new(Code::ShellFailed, format!("the command ended with {words}"))
         }
-        Ended::ByItself | Ended::MovedToBackground => return Ok(output),
+        CommandWaitOutcome::Exited | CommandWaitOutcome::MovedToBackground => return Ok(output),
     };
-    let mut refused = task.process.refused();
-    refused.retain(|refused| refused.access != Access::ReadHidden);
+    let mut refused = task.process.denials();
+    refused.retain(|refused| refused.access != SandboxAccess::ReadHidden);
     let refusal = match refused.first() {
         Some(refused) if refusal.code == Code::ShellFailed => refusal.hint(format!(
             "the sandbox refused something the command needed; what would allow it: {}",
@@ -77,16 +81,16 @@ pub(crate) fn finished(
 }
 
 /// A command in the background as it is now: what it wrote from an offset on, and how it stands.
-pub(crate) fn snapshot(task: &Task, offset: u64, most: usize) -> Output {
-    let bytes = task.process.written_from(offset, most).unwrap_or_default();
+pub(crate) fn render_snapshot(task: &ShellTask, offset: u64, most: usize) -> Output {
+    let bytes = task.process.read_output_from(offset, most).unwrap_or_default();
     let next = offset + bytes.len() as u64;
-    let total = task.process.written().total;
+    let total = task.process.output_snapshot().total;
     let mut text = to_plain_text(&bytes);
-    let mut notes = vec![listing(task)];
+    let mut notes = vec![task_summary(task)];
     if next < total {
         notes.push(format!("there is more: go on with `offset` {next} of {total}"));
     }
-    notes.extend(refusals(task));
+    notes.extend(sandbox_refusal_notes(task));
     text = append_notes(text, &notes);
     let phase = task.process.phase();
     let structured = json!({
@@ -97,41 +101,46 @@ pub(crate) fn snapshot(task: &Task, offset: u64, most: usize) -> Output {
         "output": to_plain_text(&bytes),
         "nextOffset": next,
         "totalBytes": total,
-        "outputFile": task.process.written().file,
+        "outputFile": task.process.output_snapshot().file,
     });
     Output::text(text).structured(structured)
 }
 
 /// One line about a command.
-pub(crate) fn listing(task: &Task) -> String {
+pub(crate) fn task_summary(task: &ShellTask) -> String {
     let what = task.description.as_deref().unwrap_or(&task.command);
     let what: String = what.chars().take(80).collect();
     let seconds = task.process.duration().as_secs();
     format!("{}: {}, {seconds} s: {what}", task.id, status(task))
 }
 
-fn status(task: &Task) -> String {
+fn status(task: &ShellTask) -> String {
     match task.process.phase() {
-        Phase::Running => "running".to_owned(),
-        Phase::Left(exit) => format!("{}, processes of it still running", words_of(Some(exit))),
-        Phase::Gone(exit) => format!("ended with {}", words_of(Some(exit))),
+        ProcessPhase::Running => "running".to_owned(),
+        ProcessPhase::ShellExited(exit) => {
+            format!("{}, processes of it still running", describe_exit(Some(exit)))
+        }
+        ProcessPhase::AllExited(exit) => format!("ended with {}", describe_exit(Some(exit))),
     }
 }
 
 /// The output as a model is shown it: all of it, or its start and its end.
-fn truncate_output(written: &Written, shown: usize) -> String {
+fn truncate_output(written: &OutputSnapshot, shown: usize) -> String {
     let (head, tail) = (to_plain_text(&written.head), to_plain_text(&written.tail));
-    let fits = written.omitted() == 0 && head.len() + tail.len() <= shown;
+    let fits = written.omitted_bytes() == 0 && head.len() + tail.len() <= shown;
     if fits {
         return head + &tail;
     }
     let all = head.len() + tail.len();
     let (start, end) = if written.tail.is_empty() {
-        (first(&head, shown / 2).to_owned(), last(&head, shown / 2).to_owned())
+        (truncate_to_head(&head, shown / 2).to_owned(), truncate_to_tail(&head, shown / 2).to_owned())
     } else {
-        (first(&head, shown / 2).to_owned(), last(&format!("{head}{tail}"), shown / 2).to_owned())
+        (
+            truncate_to_head(&head, shown / 2).to_owned(),
+            truncate_to_tail(&format!("{head}{tail}"), shown / 2).to_owned(),
+        )
     };
-    let hidden = written.omitted() + all.saturating_sub(start.len() + end.len()) as u64;
+    let hidden = written.omitted_bytes() + all.saturating_sub(start.len() + end.len()) as u64;
     let place = match (&written.file, &written.problem) {
         (Some(file), _) => format!("; all of it is in {file}"),
         (None, Some(problem)) => format!("; the rest could not be kept: {problem}"),
@@ -141,25 +150,25 @@ fn truncate_output(written: &Written, shown: usize) -> String {
 }
 
 /// At most so many bytes from the start, up to the end of a line where there is one.
-fn first(text: &str, most: usize) -> &str {
+fn truncate_to_head(text: &str, most: usize) -> &str {
     let cut = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
     cut.rfind('\n').and_then(|end| cut.get(..end)).unwrap_or(cut)
 }
 
 /// At most so many bytes from the end, from the start of a line where there is one.
-fn last(text: &str, most: usize) -> &str {
+fn truncate_to_tail(text: &str, most: usize) -> &str {
     let from = text.ceil_char_boundary(text.len().saturating_sub(most));
     let cut = text.get(from..).unwrap_or_default();
     cut.find('\n').and_then(|start| cut.get(start + 1..)).filter(|rest| !rest.is_empty()).unwrap_or(cut)
 }
 
 /// What is to be known beside the output.
-fn asides(task: &Task, written: &Written) -> Vec<String> {
-    let mut notes = refusals(task);
-    if let Some(enforced) = task.process.enforced() {
+fn result_notes(task: &ShellTask, written: &OutputSnapshot) -> Vec<String> {
+    let mut notes = sandbox_refusal_notes(task);
+    if let Some(enforced) = task.process.enforcement() {
         notes.extend(enforced.missing.iter().map(|gap| format!("not enforced on this machine: {gap}")));
     }
-    if let Phase::Left(_) = task.process.phase() {
+    if let ProcessPhase::ShellExited(_) = task.process.phase() {
         notes.push(format!(
             "processes that the command started still run, as {}; stop them with TaskStop",
             task.id
@@ -172,25 +181,25 @@ fn asides(task: &Task, written: &Written) -> Vec<String> {
 }
 
 /// What the sandbox refused. Observed by the warden; nothing is guessed from words in the output.
-fn refusals(task: &Task) -> Vec<String> {
-    let refused = task.process.refused();
+fn sandbox_refusal_notes(task: &ShellTask) -> Vec<String> {
+    let refused = task.process.denials();
     let withheld: Vec<&str> = refused
         .iter()
-        .filter(|refused| refused.access == Access::ReadHidden)
+        .filter(|refused| refused.access == SandboxAccess::ReadHidden)
         .map(|refused| refused.target.as_str())
         .collect();
     let mut notes: Vec<String> = refused
         .iter()
-        .filter(|refused| refused.access != Access::ReadHidden)
+        .filter(|refused| refused.access != SandboxAccess::ReadHidden)
         .map(|refused| {
             format!("the sandbox refused (observed): {refused}; to allow it: {}", refused.access.setting())
         })
         .collect();
     notes.extend(withheld_note(&withheld));
     let hosts = task.refused_hosts();
-    notes.extend(hosts.iter().map(|host| format!("the proxy refused (observed): {}", host.words())));
-    let failed = !matches!(task.process.phase().exit(), None | Some(Exit::Code(0)));
-    if failed && task.process.enforced().is_some_and(|enforced| !enforced.observed) {
+    notes.extend(hosts.iter().map(|host| format!("the proxy refused (observed): {}", host.message())));
+    let failed = !matches!(task.process.phase().exit(), None | Some(ProcessExit::Code(0)));
+    if failed && task.process.enforcement().is_some_and(|enforced| !enforced.observed) {
         notes.push("if the sandbox refused something, that cannot be observed here".to_owned());
     }
     notes
@@ -210,24 +219,27 @@ fn withheld_note(withheld: &[&str]) -> Option<String> {
 }
 
 /// What the sandbox refused although nothing of the kind was foreseen when the command was judged.
-pub(crate) fn anomalies(task: &Task) -> Vec<String> {
-    let unforeseen = |refused: &&Refused| match (task.level, refused.access) {
+pub(crate) fn anomalies(task: &ShellTask) -> Vec<String> {
+    let unforeseen = |refused: &&SandboxDenial| match (task.level, refused.access) {
         (RightsLevel::Workspace, _) => false,
         // Programs look for settings of their own, and searches come by files that are kept back.
-        (RightsLevel::ReadOnly | RightsLevel::NamedWrites, Access::Read | Access::ReadHidden) => false,
         (
             RightsLevel::ReadOnly | RightsLevel::NamedWrites,
-            Access::Execute
-            | Access::Write
-            | Access::WriteProtected
-            | Access::Metadata
-            | Access::Internet
-            | Access::Connect
-            | Access::Listen
-            | Access::UnixSocket,
+            SandboxAccess::Read | SandboxAccess::ReadHidden,
+        ) => false,
+        (
+            RightsLevel::ReadOnly | RightsLevel::NamedWrites,
+            SandboxAccess::Execute
+            | SandboxAccess::Write
+            | SandboxAccess::WriteProtected
+            | SandboxAccess::Metadata
+            | SandboxAccess::Internet
+            | SandboxAccess::Connect
+            | SandboxAccess::Listen
+            | SandboxAccess::UnixSocket,
         ) => true,
     };
-    task.process.refused().iter().filter(unforeseen).map(ToString::to_string).collect()
+    task.process.denials().iter().filter(unforeseen).map(ToString::to_string).collect()
 }
 
 fn append_notes(mut text: String, notes: &[String]) -> String {
@@ -240,17 +252,28 @@ fn append_notes(mut text: String, notes: &[String]) -> String {
     text
 }
 
-fn structured(task: &Task, text: &str, written: &Written, ended: Ended) -> Value {
+fn structured_result(
+    task: &ShellTask,
+    text: &str,
+    written: &OutputSnapshot,
+    ended: CommandWaitOutcome,
+) -> Value {
     let exit = task.process.phase().exit();
     let mut out = Map::new();
     out.insert("stdout".into(), json!(text));
     out.insert("stderr".into(), json!(""));
     out.insert("exitCode".into(), json!(exit.and_then(exit_code)));
-    if let Some(Exit::Signal(signal)) = exit {
+    if let Some(ProcessExit::Signal(signal)) = exit {
         out.insert("signal".into(), json!(signal));
     }
-    out.insert("interrupted".into(), json!(matches!(ended, Ended::Cancelled | Ended::OutOfTime)));
-    out.insert("timedOut".into(), json!(matches!(ended, Ended::OutOfTime | Ended::MovedToBackground)));
+    out.insert(
+        "interrupted".into(),
+        json!(matches!(ended, CommandWaitOutcome::Cancelled | CommandWaitOutcome::TimedOut)),
+    );
+    out.insert(
+        "timedOut".into(),
+        json!(matches!(ended, CommandWaitOutcome::TimedOut | CommandWaitOutcome::MovedToBackground)),
+    );
     out.insert("durationMs".into(), json!(u64::try_from(task.process.duration().as_millis()).unwrap_or(0)));
     if let Some(file) = &written.file {
         out.insert("persistedOutputPath".into(), json!(file));
@@ -259,37 +282,37 @@ fn structured(task: &Task, text: &str, written: &Written, ended: Ended) -> Value
     if task.background.get().is_some() {
         out.insert("backgroundTaskId".into(), json!(task.id));
     }
-    let sandbox = match task.process.enforced() {
+    let sandbox = match task.process.enforcement() {
         None => json!({ "enforced": false }),
         Some(enforced) => json!({
             "enforced": true,
             "missing": enforced.missing.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "refused": task.process.refused().iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "refused": task.process.denials().iter().map(ToString::to_string).collect::<Vec<_>>(),
         }),
     };
     out.insert("sandbox".into(), sandbox);
     Value::Object(out)
 }
 
-fn exit_code(exit: Exit) -> Option<i32> {
+fn exit_code(exit: ProcessExit) -> Option<i32> {
     match exit {
-        Exit::Code(code) => Some(code),
-        Exit::Signal(_) | Exit::Lost => None,
+        ProcessExit::Code(code) => Some(code),
+        ProcessExit::Signal(_) | ProcessExit::Unknown => None,
     }
 }
 
-fn words_of(exit: Option<Exit>) -> String {
+fn describe_exit(exit: Option<ProcessExit>) -> String {
     match exit {
-        Some(Exit::Code(code)) => format!("exit code {code}"),
-        Some(Exit::Signal(signal)) => format!("signal {signal}"),
-        Some(Exit::Lost) => "an unknown result, because its keeper was killed".to_owned(),
+        Some(ProcessExit::Code(code)) => format!("exit code {code}"),
+        Some(ProcessExit::Signal(signal)) => format!("signal {signal}"),
+        Some(ProcessExit::Unknown) => "an unknown result, because its keeper was killed".to_owned(),
         None => "no result yet".to_owned(),
     }
 }
 
 /// What exit code 1 means for programs that say "no" by it. Only for one plain command: in a compound one nobody
 /// knows whose code it is.
-fn benign(command: &str) -> Option<&'static str> {
+fn benign_exit_meaning(command: &str) -> Option<&'static str> {
     if command.contains([';', '&', '|', '(', ')', '<', '>', '$', '`', '\n']) {
         return None;
     }
@@ -323,7 +346,7 @@ mod tests {
             ("grep x f; false", None),
             ("false", None),
         ] {
-            assert_eq!(benign(command), meaning, "{command}");
+            assert_eq!(benign_exit_meaning(command), meaning, "{command}");
         }
     }
 
@@ -331,11 +354,11 @@ mod tests {
     fn long_output_is_cut_at_lines_and_says_how_much_is_missing() {
         let lines: String = (0..100).map(|n| format!("line {n}\n")).collect();
         let (head, tail) = lines.as_bytes().split_at(400);
-        let written = Written {
+        let written = OutputSnapshot {
             head: head.to_vec(),
             tail: tail.to_vec(),
             total: lines.len() as u64,
-            ..Written::default()
+            ..OutputSnapshot::default()
         };
         let shown = truncate_output(&written, 100);
         assert!(shown.starts_with("line 0\nline 1\n") && shown.ends_with("line 99\n"), "{shown}");

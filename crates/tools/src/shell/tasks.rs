@@ -1,40 +1,40 @@
 //! The commands of one session.
 
-use super::surroundings::Surroundings;
+use super::config::ShellConfig;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use toolgate_gate::{HostRules, HostVerdict};
-use toolgate_os::process::{Phase, Process};
-use toolgate_os::{HostDecision, RefusedHost, SandboxProxy, Scratch};
+use toolgate_os::process::{ProcessPhase, SupervisedProcess};
+use toolgate_os::{HostDecision, RefusedHost, SandboxProxy, ScratchDirectory};
 use toolgate_proto::{AbsPath, RightsLevel};
 
 /// How long the end of a session may take. Killing everything takes milliseconds.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Finished tasks whose output can still be asked for.
 const MAX_FINISHED_TASKS: usize = 100;
 
 /// What a session knows of its commands.
 #[derive(Debug, Default)]
-pub(crate) struct Tasks {
-    inner: Mutex<Inner>,
+pub(crate) struct ShellTasks {
+    inner: Mutex<ShellTasksInner>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    surroundings: Arc<Surroundings>,
-    place: Option<Arc<Place>>,
+struct ShellTasksInner {
+    config: Arc<ShellConfig>,
+    scratch_dir: Option<Arc<SessionScratchDir>>,
     proxy: Option<(Vec<String>, HostRules, Arc<SandboxProxy>)>,
     count: u64,
-    tasks: BTreeMap<u64, Arc<Task>>,
+    tasks: BTreeMap<u64, Arc<ShellTask>>,
 }
 
 /// The session's private directory.
 #[derive(Debug)]
-pub(crate) struct Place {
-    scratch: Scratch,
+pub(crate) struct SessionScratchDir {
+    scratch: ScratchDirectory,
     /// The temporary directory of commands.
     pub(crate) temporary: AbsPath,
     /// The startup file of their shells.
@@ -43,9 +43,9 @@ pub(crate) struct Place {
     pub(crate) output: AbsPath,
 }
 
-impl Place {
-    fn new(surroundings: &Surroundings) -> std::io::Result<Self> {
-        let scratch = Scratch::new(&surroundings.temp_dir, "toolgate-")?;
+impl SessionScratchDir {
+    fn new(surroundings: &ShellConfig) -> std::io::Result<Self> {
+        let scratch = ScratchDirectory::new(&surroundings.temp_dir, "toolgate-")?;
         let temporary = scratch.make_dir("tmp")?;
         let startup = toolgate_os::process::write_startup_file(scratch.dir())?;
         let output = match &surroundings.output_dir {
@@ -63,7 +63,7 @@ impl Place {
 
 /// A command that was started.
 #[derive(Debug)]
-pub(crate) struct Task {
+pub(crate) struct ShellTask {
     pub(crate) id: String,
     number: u64,
     /// The command line.
@@ -73,12 +73,12 @@ pub(crate) struct Task {
     /// It runs in the background, and its end is told.
     pub(crate) background: OnceLock<()>,
     /// Its end was told.
-    pub(crate) end_told: OnceLock<()>,
-    pub(crate) process: Process,
+    pub(crate) end_reported: OnceLock<()>,
+    pub(crate) process: SupervisedProcess,
     /// Changes whenever there is more output or the phase changed.
     pub(crate) changed: watch::Receiver<()>,
     /// Kept while a command may need them.
-    _place: Arc<Place>,
+    _scratch_dir: Arc<SessionScratchDir>,
     proxy: Option<Arc<SandboxProxy>>,
     /// Hosts that the proxy had refused before this command started.
     refused_before: Vec<RefusedHost>,
@@ -88,9 +88,9 @@ pub(crate) struct Task {
     pub(crate) level: RightsLevel,
 }
 
-impl Task {
+impl ShellTask {
     pub(crate) fn is_live(&self) -> bool {
-        !matches!(self.process.phase(), Phase::Gone(_))
+        !matches!(self.process.phase(), ProcessPhase::AllExited(_))
     }
 
     /// Hosts that the proxy has refused since the command started.
@@ -101,7 +101,7 @@ impl Task {
     }
 
     /// Waits until something holds of the command.
-    pub(crate) async fn until(&self, mut done: impl FnMut(&Process) -> bool) {
+    pub(crate) async fn wait_until(&self, mut done: impl FnMut(&SupervisedProcess) -> bool) {
         let mut changed = self.changed.clone();
         while !done(&self.process) {
             // The sender lives in the pump; its end is the command's.
@@ -112,27 +112,27 @@ impl Task {
     }
 }
 
-impl Tasks {
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+impl ShellTasks {
+    fn inner(&self) -> MutexGuard<'_, ShellTasksInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn surround(&self, surroundings: Surroundings) {
-        self.inner().surroundings = Arc::new(surroundings);
+    pub(crate) fn set_config(&self, surroundings: ShellConfig) {
+        self.inner().config = Arc::new(surroundings);
     }
 
-    pub(crate) fn surroundings(&self) -> Arc<Surroundings> {
-        Arc::clone(&self.inner().surroundings)
+    pub(crate) fn config(&self) -> Arc<ShellConfig> {
+        Arc::clone(&self.inner().config)
     }
 
     /// The session's private directory, made at first use.
-    pub(crate) fn place(&self) -> std::io::Result<Arc<Place>> {
+    pub(crate) fn scratch_dir(&self) -> std::io::Result<Arc<SessionScratchDir>> {
         let mut inner = self.inner();
-        if let Some(place) = &inner.place {
+        if let Some(place) = &inner.scratch_dir {
             return Ok(Arc::clone(place));
         }
-        let place = Arc::new(Place::new(&inner.surroundings)?);
-        inner.place = Some(Arc::clone(&place));
+        let place = Arc::new(SessionScratchDir::new(&inner.config)?);
+        inner.scratch_dir = Some(Arc::clone(&place));
         Ok(place)
     }
 
@@ -146,16 +146,16 @@ impl Tasks {
         let mut inner = self.inner();
         if let Some((known, known_rules, proxy)) = &inner.proxy
             && known == hosts
-            && known_rules.is(rules)
+            && known_rules.is_same(rules)
         {
             return Ok(Arc::clone(proxy));
         }
         let asked = rules.clone();
         let proxy = SandboxProxy::start(hosts.to_vec(), denied.to_vec(), move |host, port| {
-            match asked.of(host, port) {
+            match asked.check_host(host, port) {
                 HostVerdict::Allowed => HostDecision::Allow,
                 HostVerdict::Denied(why) => HostDecision::Deny(why),
-                HostVerdict::Unspoken => HostDecision::Silent,
+                HostVerdict::Undecided => HostDecision::NoMatch,
             }
         })?;
         let proxy = Arc::new(proxy);
@@ -164,19 +164,19 @@ impl Tasks {
     }
 
     /// The number of the next command.
-    pub(crate) fn next(&self) -> u64 {
+    pub(crate) fn next_number(&self) -> u64 {
         let mut inner = self.inner();
         inner.count += 1;
         inner.count
     }
 
     /// How many run in the background.
-    pub(crate) fn live(&self) -> usize {
+    pub(crate) fn live_count(&self) -> usize {
         self.inner().tasks.values().filter(|task| task.is_live()).count()
     }
 
     /// Keeps a command that goes on in the background, or whose output may be asked for.
-    pub(crate) fn keep(&self, task: &Arc<Task>) {
+    pub(crate) fn retain_task(&self, task: &Arc<ShellTask>) {
         let mut inner = self.inner();
         inner.tasks.insert(task.number, Arc::clone(task));
         let finished: Vec<u64> =
@@ -186,21 +186,21 @@ impl Tasks {
         }
     }
 
-    pub(crate) fn find(&self, id: &str) -> Option<Arc<Task>> {
+    pub(crate) fn find(&self, id: &str) -> Option<Arc<ShellTask>> {
         self.inner().tasks.values().find(|task| task.id == id).cloned()
     }
 
-    pub(crate) fn all(&self) -> Vec<Arc<Task>> {
+    pub(crate) fn all(&self) -> Vec<Arc<ShellTask>> {
         self.inner().tasks.values().cloned().collect()
     }
 }
 
-impl Task {
+impl ShellTask {
     pub(crate) fn new(
         (number, command, description): (u64, String, Option<String>),
-        process: Process,
+        process: SupervisedProcess,
         changed: watch::Receiver<()>,
-        (place, proxy, grace): (Arc<Place>, Option<Arc<SandboxProxy>>, Duration),
+        (place, proxy, grace): (Arc<SessionScratchDir>, Option<Arc<SandboxProxy>>, Duration),
         level: RightsLevel,
     ) -> Self {
         Self {
@@ -209,10 +209,10 @@ impl Task {
             command,
             description,
             background: OnceLock::new(),
-            end_told: OnceLock::new(),
+            end_reported: OnceLock::new(),
             process,
             changed,
-            _place: place,
+            _scratch_dir: place,
             refused_before: proxy.as_deref().map(SandboxProxy::refused).unwrap_or_default(),
             proxy,
             grace,
@@ -221,15 +221,15 @@ impl Task {
     }
 }
 
-impl Drop for Tasks {
+impl Drop for ShellTasks {
     /// The end of the session: nothing of it goes on.
     fn drop(&mut self) {
         let tasks = std::mem::take(&mut self.inner().tasks);
         for task in tasks.values() {
-            task.process.stop(Duration::ZERO);
+            task.process.send_stop(Duration::ZERO);
         }
         for task in tasks.values() {
-            task.process.wait_gone(FAREWELL);
+            task.process.wait_all_exited(SHUTDOWN_TIMEOUT);
         }
     }
 }

@@ -4,11 +4,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
-use toolgate_gate::{Answer, Approver, CallLimits, Closed, Gate, GateParts, Session};
+use toolgate_gate::{ApprovalAnswer, Approver, CallOptions, CallOutcome, Gate, GateParts, Session};
 use toolgate_policy::{Enforcement, RawPolicy};
 use toolgate_proto::{AbsPath, Mode, Output, Refusal, ToolCall};
 use toolgate_testkit::{ApproverBehaviour, FakeApprover, allow_all, session_in};
-use toolgate_tools::{Surroundings, Toolset, register, surround};
+use toolgate_tools::{ShellConfig, Toolset, register, set_shell_config};
 
 pub(super) struct Desk {
     dir: tempfile::TempDir,
@@ -27,28 +27,28 @@ impl Desk {
         Self::with(|_| ())
     }
 
-    pub(super) fn with(change: impl FnOnce(&mut Surroundings)) -> Self {
+    pub(super) fn with(change: impl FnOnce(&mut ShellConfig)) -> Self {
         Self::of(Toolset::Claude, change)
     }
 
-    pub(super) fn of(toolset: Toolset, change: impl FnOnce(&mut Surroundings)) -> Self {
+    pub(super) fn of(toolset: Toolset, change: impl FnOnce(&mut ShellConfig)) -> Self {
         // These tests are about running: what a rule would leave to a person is not asked here, and the person
         // says yes to what no mode skips.
         Self::made(
             toolset,
             change,
             (&[], &[]),
-            vec![Arc::new(FakeApprover(ApproverBehaviour::Answers(Answer::Once)))],
+            vec![Arc::new(FakeApprover(ApproverBehaviour::Answers(ApprovalAnswer::Once)))],
         )
     }
 
     /// A desk with more rules.
-    pub(super) fn ruled(allow: &[&str], deny: &[&str], change: impl FnOnce(&mut Surroundings)) -> Self {
+    pub(super) fn ruled(allow: &[&str], deny: &[&str], change: impl FnOnce(&mut ShellConfig)) -> Self {
         Self::made(Toolset::Claude, change, (allow, deny), Vec::new())
     }
 
     /// A desk without rules, where only what reads passes.
-    pub(super) fn reading(change: impl FnOnce(&mut Surroundings)) -> Self {
+    pub(super) fn reading(change: impl FnOnce(&mut ShellConfig)) -> Self {
         let mut desk = Self::made(Toolset::Claude, change, (&[], &[]), Vec::new());
         let policy = RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() };
         let gate = Gate::new(GateParts { policy, ..GateParts::default() });
@@ -63,7 +63,7 @@ impl Desk {
     }
 
     /// A desk with these allow rules and no others, in a mode, where no approver is available.
-    pub(super) fn strict(mode: Mode, allow: &[&str], change: impl FnOnce(&mut Surroundings)) -> Self {
+    pub(super) fn strict(mode: Mode, allow: &[&str], change: impl FnOnce(&mut ShellConfig)) -> Self {
         let mut policy = allow_all(allow);
         policy.mode = mode;
         policy.enforcement = Enforcement::Kernel;
@@ -72,7 +72,7 @@ impl Desk {
 
     fn made(
         toolset: Toolset,
-        change: impl FnOnce(&mut Surroundings),
+        change: impl FnOnce(&mut ShellConfig),
         (allow, deny): (&[&str], &[&str]),
         approvers: Vec<Arc<dyn Approver>>,
     ) -> Self {
@@ -88,7 +88,7 @@ impl Desk {
     fn under(
         policy: RawPolicy,
         toolset: Toolset,
-        change: impl FnOnce(&mut Surroundings),
+        change: impl FnOnce(&mut ShellConfig),
         approvers: Vec<Arc<dyn Approver>>,
     ) -> Self {
         let dir = tempfile::tempdir().unwrap();
@@ -99,15 +99,15 @@ impl Desk {
         let gate = Gate::new(GateParts { policy, approvers, ..GateParts::default() });
         register(&gate, toolset).unwrap();
         let session = session_in(&top.join("ws"));
-        let mark = toolgate_os::fresh_id("mark_");
-        let mut surroundings = Surroundings {
+        let mark = toolgate_os::generate_id("mark_");
+        let mut surroundings = ShellConfig {
             environment: std::env::vars().collect(),
             set: BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), mark.clone())]),
             temp_dir: top.join("temp"),
-            ..Surroundings::default()
+            ..ShellConfig::default()
         };
         change(&mut surroundings);
-        surround(&session, surroundings);
+        set_shell_config(&session, surroundings);
         Self { dir, gate: Arc::new(gate), session, mark }
     }
 
@@ -115,16 +115,16 @@ impl Desk {
         AbsPath::new(self.dir.path().canonicalize().unwrap().join(name)).unwrap()
     }
 
-    pub(super) async fn call(&self, tool: &str, input: Value) -> Closed {
-        self.call_within(tool, input, CallLimits::default()).await
+    pub(super) async fn call(&self, tool: &str, input: Value) -> CallOutcome {
+        self.call_within(tool, input, CallOptions::default()).await
     }
 
-    pub(super) async fn call_within(&self, tool: &str, input: Value, limits: CallLimits) -> Closed {
-        let call = ToolCall::new(toolgate_os::fresh_id("call_"), tool, input.to_string());
+    pub(super) async fn call_within(&self, tool: &str, input: Value, limits: CallOptions) -> CallOutcome {
+        let call = ToolCall::new(toolgate_os::generate_id("call_"), tool, input.to_string());
         self.gate.call(&self.session, call, limits).await
     }
 
-    pub(super) async fn bash(&self, command: &str) -> Closed {
+    pub(super) async fn bash(&self, command: &str) -> CallOutcome {
         self.call("Bash", serde_json::json!({ "command": command })).await
     }
 
@@ -159,13 +159,13 @@ pub(super) fn alive(mark: &str) -> Vec<String> {
 }
 
 /// What a call produced, whichever way it ended.
-pub(super) fn output(closed: &Closed) -> Output {
+pub(super) fn output(closed: &CallOutcome) -> Output {
     match &closed.result {
         Ok(output) => output.clone(),
         Err(Refusal { partial, .. }) => partial.as_deref().cloned().unwrap_or_default(),
     }
 }
 
-pub(super) fn structured(closed: &Closed) -> Value {
+pub(super) fn structured(closed: &CallOutcome) -> Value {
     output(closed).structured.unwrap_or_default()
 }

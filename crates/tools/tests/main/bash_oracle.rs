@@ -9,12 +9,12 @@ use super::dice::{Dice, setting};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use toolgate_gate::{CallLimits, Gate, GateParts};
-use toolgate_os::sandbox::Ground;
+use toolgate_gate::{CallOptions, Gate, GateParts};
+use toolgate_os::sandbox::KernelSupport;
 use toolgate_policy::{Enforcement, RawPolicy};
 use toolgate_proto::{AbsPath, Stage, ToolCall};
 use toolgate_testkit::session_in;
-use toolgate_tools::{Surroundings, Toolset, register, surround};
+use toolgate_tools::{ShellConfig, Toolset, register, set_shell_config};
 
 const CORPUS: [&str; 2] = [
     include_str!("../../../policy/tests/corpus/shell.jsonl"),
@@ -91,18 +91,18 @@ impl Room {
     /// does not pass.
     async fn run(&self, command: &str) -> Option<(String, usize)> {
         let session = session_in(&AbsPath::new(self.path("ws")).unwrap());
-        surround(
+        set_shell_config(
             &session,
-            Surroundings {
+            ShellConfig {
                 environment: std::env::vars().collect(),
                 set: BTreeMap::from([("HOME".to_owned(), self.path("home").display().to_string())]),
                 temp_dir: AbsPath::new(self.path("temp")).unwrap(),
-                ..Surroundings::default()
+                ..ShellConfig::default()
             },
         );
         let input = json!({ "command": command, "timeout": 5000 });
-        let call = ToolCall::new(toolgate_os::fresh_id("call_"), "Bash", input.to_string());
-        let closed = self.gate.call(&session, call, CallLimits::default()).await;
+        let call = ToolCall::new(toolgate_os::generate_id("call_"), "Bash", input.to_string());
+        let closed = self.gate.call(&session, call, CallOptions::default()).await;
         let output = match closed.result {
             Ok(output) => output.model_text(),
             Err(refusal) if refusal.stage < Stage::Run => return None,
@@ -134,7 +134,7 @@ fn snapshot(top: &Path) -> Vec<(PathBuf, Vec<u8>, u32)> {
 }
 
 fn is_enforced() -> bool {
-    let enforced = Ground::here().enforces_rights();
+    let enforced = KernelSupport::detect().enforces_rights();
     if !enforced {
         println!("skipped: this kernel does not enforce the rights of commands");
     }

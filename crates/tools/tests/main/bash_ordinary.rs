@@ -7,9 +7,9 @@ use super::bash_desk::{Desk, on_runtime, structured};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use toolgate_gate::{CallLimits, Closed};
+use toolgate_gate::{CallOptions, CallOutcome};
 use toolgate_proto::Mode;
-use toolgate_tools::Surroundings;
+use toolgate_tools::ShellConfig;
 
 /// Lines that only read: no rule, no question.
 const READERS: &[&str] = &[
@@ -261,7 +261,7 @@ fn fill(ws: &Path) {
 }
 
 /// How a line ended and what it printed, with what differs from run to run taken out.
-fn said(closed: &Closed, desk: &Desk) -> (String, String) {
+fn said(closed: &CallOutcome, desk: &Desk) -> (String, String) {
     let structured = structured(closed);
     let refused = closed.result.as_ref().err().map(|refusal| refusal.reason.clone());
     let exit = match structured["exitCode"].as_i64() {
@@ -282,7 +282,7 @@ enum Allowed<'a> {
 /// Runs the lines in a workspace with and without the sandbox; what differs.
 fn differences(allowed: &Allowed<'_>, lines: &[&str], prepare: impl Fn(&Path)) -> Vec<String> {
     let with_sandbox = |enabled: bool| {
-        move |surroundings: &mut Surroundings| {
+        move |surroundings: &mut ShellConfig| {
             surroundings.environment.remove("CARGO_TARGET_DIR");
             surroundings.sandbox.enabled = enabled;
             surroundings.sandbox.required = enabled;
@@ -305,7 +305,7 @@ fn differences(allowed: &Allowed<'_>, lines: &[&str], prepare: impl Fn(&Path)) -
         };
         for line in lines.iter().filter(|line| !absent.iter().any(|program| has(line, program))) {
             let run = async |desk: &Desk| {
-                let limits = CallLimits { timeout: Some(Duration::from_secs(60)), ..CallLimits::default() };
+                let limits = CallOptions { timeout: Some(Duration::from_secs(60)), ..CallOptions::default() };
                 let closed = desk.call_within("Bash", serde_json::json!({ "command": line }), limits).await;
                 // A line that changes the directory does so for those after it.
                 desk.session.set_cwd(desk.path("ws"));

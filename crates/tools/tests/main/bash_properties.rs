@@ -6,7 +6,7 @@ use proptest::strategy::ValueTree;
 use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolgate_gate::CallLimits;
+use toolgate_gate::CallOptions;
 use toolgate_proto::{Code, Event};
 use toolgate_tools::Toolset;
 
@@ -115,7 +115,7 @@ fn property_48_tool_invocation_abort_signal_respect() {
             ["sleep 1000", "sleep 1000 & sleep 1000", "setsid sleep 1000 & wait", "yes > /dev/null"]
         {
             let cancel = CancellationToken::new();
-            let limits = CallLimits { cancel: cancel.clone(), ..CallLimits::default() };
+            let limits = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
             let mut events = desk.gate.events();
             let input = json!({ "command": format!("echo started; {command}") });
             let stop = async {
@@ -153,7 +153,7 @@ pub(super) async fn gone(mark: &str) {
 fn the_directory_carries_over_inside_the_workspace_and_nothing_else_does() {
     on_runtime(async {
         let desk = Desk::new();
-        let text = |closed: toolgate_gate::Closed| output(&closed).model_text();
+        let text = |closed: toolgate_gate::CallOutcome| output(&closed).model_text();
         assert_eq!(text(desk.bash("mkdir -p sub/deep && cd sub && export A=1 && f() { :; }").await), "");
         assert_eq!(
             text(desk.bash("pwd; echo \"[$A]\"; type f 2>&1 | head -1").await).lines().next(),
@@ -171,7 +171,7 @@ fn the_directory_carries_over_inside_the_workspace_and_nothing_else_does() {
 #[test]
 fn long_output_is_shortened_and_kept() {
     on_runtime(async {
-        let desk = Desk::with(|surroundings| surroundings.shown_output = 1_000);
+        let desk = Desk::with(|surroundings| surroundings.max_shown_bytes = 1_000);
         let closed = desk.bash("seq 1 20000").await;
         let text = output(&closed).model_text();
         assert!(text.len() < 1_400 && text.starts_with("1\n2\n") && text.contains("\n20000\n"), "{text}");
@@ -182,7 +182,7 @@ fn long_output_is_shortened_and_kept() {
         let closed = desk.call("TaskOutput", json!({ "task_id": "task_1", "offset": 4 })).await;
         assert!(output(&closed).model_text().starts_with("3\n4\n"));
 
-        let desk = Desk::with(|surroundings| surroundings.most_output = 10_000);
+        let desk = Desk::with(|surroundings| surroundings.max_output_bytes = 10_000);
         let closed = desk.bash("yes").await;
         let refusal = closed.result.unwrap_err();
         assert!(refusal.reason.contains("wrote more than 10000 bytes"), "{}", refusal.reason);

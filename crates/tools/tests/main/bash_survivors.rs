@@ -7,7 +7,7 @@ use proptest::strategy::ValueTree;
 use serde_json::json;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use toolgate_gate::CallLimits;
+use toolgate_gate::CallOptions;
 
 #[derive(Debug, Clone, Copy)]
 enum Ending {
@@ -67,7 +67,7 @@ async fn play(command: &str, ending: Ending) -> String {
         }
         Ending::Cancel(ms) => {
             let cancel = CancellationToken::new();
-            let limits = CallLimits { cancel: cancel.clone(), ..CallLimits::default() };
+            let limits = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
             let later = async {
                 tokio::time::sleep(millis(ms)).await;
                 cancel.cancel();
@@ -75,7 +75,7 @@ async fn play(command: &str, ending: Ending) -> String {
             tokio::join!(desk.call_within("Bash", input, limits), later);
         }
         Ending::CallDeadline(ms) => {
-            let limits = CallLimits { timeout: Some(millis(ms)), ..CallLimits::default() };
+            let limits = CallOptions { timeout: Some(millis(ms)), ..CallOptions::default() };
             desk.call_within("Bash", input, limits).await;
         }
         Ending::FutureDropped(ms) => {

@@ -104,7 +104,7 @@ fn a_server_in_the_background_is_reached_by_the_next_command() {
 #[test]
 fn there_is_a_limit() {
     on_runtime(async {
-        let desk = Desk::with(|surroundings| surroundings.most_tasks = 2);
+        let desk = Desk::with(|surroundings| surroundings.max_background_tasks = 2);
         background(&desk, "sleep 1000").await;
         let id = background(&desk, "sleep 1000").await;
         let closed = desk.call("Bash", json!({ "command": "sleep 1", "run_in_background": true })).await;

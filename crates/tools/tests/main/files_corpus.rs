@@ -15,7 +15,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use toolgate_gate::{CallLimits, Gate, GateParts, Session};
+use toolgate_gate::{CallOptions, Gate, GateParts, Session};
 use toolgate_os::ContentCheck;
 use toolgate_policy::{Layer, LayerRules, RawPolicy};
 use toolgate_proto::{AbsPath, CallResult, Code, Mode, Principal, Refusal, ToolCall, Workspace};
@@ -355,5 +355,5 @@ fn gate_over(ground: &Ground, policy: &Value, swap: &Arc<Swap>) -> (Gate, Sessio
 fn ask(gate: &Gate, session: &Session, tool: &str, input: &Value) -> CallResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = ToolCall::new("c", tool, input.to_string());
-    runtime.block_on(gate.call(session, call, CallLimits::default())).result
+    runtime.block_on(gate.call(session, call, CallOptions::default())).result
 }

@@ -175,7 +175,7 @@ fn two_sessions_at_one_file_lose_nothing() {
                 let call = |tool: &str, input: Value| {
                     let call = toolgate_proto::ToolCall::new("c", tool, input.to_string());
                     runtime
-                        .block_on(room.gate.call(&session, call, toolgate_gate::CallLimits::default()))
+                        .block_on(room.gate.call(&session, call, toolgate_gate::CallOptions::default()))
                         .result
                 };
                 while mine.load(Ordering::SeqCst) < ROUNDS {

@@ -2,7 +2,7 @@
 
 use super::files_room::Room;
 use serde_json::{Value, json};
-use toolgate_proto::Block;
+use toolgate_proto::OutputBlock;
 
 fn notebook(minor: u64) -> String {
     let mut cells = json!([
@@ -43,9 +43,12 @@ fn cells_are_shown_with_their_ids_and_outputs() {
         "{text}"
     );
     assert!(text.contains("<output>\n1\n\n</output>") && text.contains("ValueError: bad\nline 1"), "{text}");
-    let pictures: Vec<&Block> =
-        output.content.iter().filter(|block| matches!(block, Block::Image { .. })).collect();
-    assert_eq!(pictures, [&Block::Image { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() }]);
+    let pictures: Vec<&OutputBlock> =
+        output.content.iter().filter(|block| matches!(block, OutputBlock::Image { .. })).collect();
+    assert_eq!(
+        pictures,
+        [&OutputBlock::Image { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() }]
+    );
     let refusal_path = room.put("broken.ipynb", "{ \"nbformat\": 4 ");
     let refusal = room.refused("Read", json!({ "file_path": refusal_path }));
     assert!(refusal.reason.contains("is no valid notebook"), "{refusal}");

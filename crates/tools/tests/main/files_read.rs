@@ -2,7 +2,7 @@
 
 use super::files_room::Room;
 use serde_json::json;
-use toolgate_proto::Block;
+use toolgate_proto::OutputBlock;
 
 fn check(content: &[u8], input: &str, expected: &str) {
     let room = Room::new();
@@ -132,7 +132,7 @@ fn pictures_are_shown_and_large_ones_made_smaller() {
     image::DynamicImage::new_rgb8(3, 2).write_to(&mut png, image::ImageFormat::Png).unwrap();
     let path = room.put("small.txt", png.into_inner());
     let output = room.call("Read", json!({ "file_path": path })).unwrap();
-    let Block::Image { media_type, .. } = &output.content[0] else { panic!("{output:?}") };
+    let OutputBlock::Image { media_type, .. } = &output.content[0] else { panic!("{output:?}") };
     assert_eq!(media_type, "image/png", "told by content, not by name");
     assert_eq!(output.structured.unwrap()["file"]["dimensions"]["originalWidth"], 3);
 

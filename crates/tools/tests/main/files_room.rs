@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use toolgate_gate::{CallLimits, Gate, GateParts, Session};
+use toolgate_gate::{CallOptions, Gate, GateParts, Session};
 use toolgate_os::{ContentCheck, Journal, JournalLimits};
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, CallResult, Mode, Principal, Refusal, ToolCall, Workspace};
@@ -86,7 +86,7 @@ impl Room {
 
     pub(crate) fn call_as(&self, session: &Session, id: &str, tool: &str, input: Value) -> CallResult {
         let call = ToolCall::new(id, tool, input.to_string());
-        self.runtime.block_on(self.gate.call(session, call, CallLimits::default())).result
+        self.runtime.block_on(self.gate.call(session, call, CallOptions::default())).result
     }
 
     /// The text that the model gets of a call that works.

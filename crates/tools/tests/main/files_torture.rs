@@ -3,7 +3,7 @@
 use super::files_room::{Room, litter, scratch};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use toolgate_os::faults::{Fault, Plan, with};
+use toolgate_os::faults::{FaultPlan, InjectedFault, with_fault_plan};
 use toolgate_proto::Mode;
 
 struct Scenario {
@@ -71,15 +71,15 @@ fn now(room: &Room) -> String {
 
 #[test]
 fn each_failing_call_leaves_the_old_or_the_new_and_no_litter() {
-    let errors = [28, 5, 13, 4].map(Fault::Errno).into_iter().chain([Fault::Short]);
-    let faults: Vec<Fault> = errors.collect();
+    let errors = [28, 5, 13, 4].map(InjectedFault::Errno).into_iter().chain([InjectedFault::ShortWrite]);
+    let faults: Vec<InjectedFault> = errors.collect();
     let mut total = 0;
     for scenario in &SCENARIOS {
         let dir = scratch();
         let room = room_in(dir.path());
         prepare(&room, scenario);
-        let plan = Plan::new(usize::MAX, Fault::Nothing);
-        with(&plan, || room.call(scenario.tool, (scenario.input)(&room))).unwrap();
+        let plan = FaultPlan::new(usize::MAX, InjectedFault::Nothing);
+        with_fault_plan(&plan, || room.call(scenario.tool, (scenario.input)(&room))).unwrap();
         assert_eq!(now(&room), scenario.after);
         let points = plan.calls().len();
         println!("{}: {points} fault points", scenario.tool);
@@ -87,8 +87,9 @@ fn each_failing_call_leaves_the_old_or_the_new_and_no_litter() {
             for fault in &faults {
                 total += 1;
                 prepare(&room, scenario);
-                let result =
-                    with(&Plan::new(at, *fault), || room.call(scenario.tool, (scenario.input)(&room)));
+                let result = with_fault_plan(&FaultPlan::new(at, *fault), || {
+                    room.call(scenario.tool, (scenario.input)(&room))
+                });
                 let expected = if result.is_ok() { scenario.after } else { scenario.before };
                 assert_eq!(now(&room), expected, "{} {fault:?} at {at}: {result:?}", scenario.tool);
                 assert_eq!(litter(dir.path()), Vec::<PathBuf>::new(), "{} {fault:?} at {at}", scenario.tool);
@@ -138,5 +139,7 @@ fn dies_when_told_to() {
     let at = words.next().unwrap().parse().unwrap();
     let room = room_in(Path::new(words.next().unwrap()));
     prepare(&room, scenario);
-    let _ = with(&Plan::new(at, Fault::Kill), || room.call(scenario.tool, (scenario.input)(&room)));
+    let _ = with_fault_plan(&FaultPlan::new(at, InjectedFault::Kill), || {
+        room.call(scenario.tool, (scenario.input)(&room))
+    });
 }

@@ -2,7 +2,7 @@
 
 use super::files_room::Room;
 use serde_json::json;
-use toolgate_os::{How, UndoSelector};
+use toolgate_os::{ConflictHandling, UndoSelector};
 use toolgate_tools::unified_diff;
 
 #[test]
@@ -26,17 +26,17 @@ fn a_change_of_three_files_by_three_tools_is_undone_and_redone() {
     assert!(diffs[0].ends_with("@@ -1,1 +1,1 @@\n-1\n+one"), "{diffs:?}");
     assert!(diffs[2].contains("+++ /dev/null"), "{diffs:?}");
 
-    room.journal.undo(&which, How::Careful).unwrap();
+    room.journal.undo(&which, ConflictHandling::Refuse).unwrap();
     assert_eq!((room.text("a"), room.text("b")), ("one\n".into(), "two\n".into()));
     assert!(!std::path::Path::new(&room.path("c/d")).exists());
-    room.journal.redo(&which, How::Careful).unwrap();
+    room.journal.redo(&which, ConflictHandling::Refuse).unwrap();
     assert_eq!(
         (room.text("a"), room.text("b"), room.text("c/d")),
         ("1\n".into(), "2\n".into(), "three\n".into())
     );
 
     // The model's view is stale after an undo, and it is told.
-    room.journal.undo(&which, How::Careful).unwrap();
+    room.journal.undo(&which, ConflictHandling::Refuse).unwrap();
     let refusal = room.refused("Write", json!({ "file_path": a, "content": "x" }));
     assert_eq!(refusal.kind, "FileChangedError");
 }

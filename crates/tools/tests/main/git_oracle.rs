@@ -5,10 +5,10 @@ use super::git_repositories::{Dice, Ground, SECRET};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Command, Stdio};
-use toolgate_os::process::{Environment, GitHelpers};
+use toolgate_os::process::{CommandEnvironment, GitHelpers};
 use toolgate_policy::Workspace;
 use toolgate_policy::shell::{analyse, git_readers};
-use toolgate_proto::{AbsPath, CommandLine, GitTerms, GitUse, Shell};
+use toolgate_proto::{AbsPath, CommandLine, GitTerms, GitUse, ShellKind};
 
 /// Forms of every reader.
 const LINES: &[&str] = &[
@@ -130,7 +130,7 @@ fn every_git_reader_is_among_the_lines_and_passes_unasked() {
     for line in LINES {
         let command = CommandLine {
             text: (*line).to_owned(),
-            shell: Shell::Bash,
+            shell: ShellKind::Bash,
             cwd: here.clone(),
             unsandboxed: false,
         };
@@ -168,8 +168,9 @@ fn git_that_only_reads_runs_nothing_and_shows_nothing_from_outside() {
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),
             ("HOME".to_owned(), ground.dir.join("home").display().to_string()),
         ]);
-        let mut environment = Environment::cut(&from, &[], &BTreeMap::new());
-        let made = environment.git(GitHelpers::Off, terms, &abs(&hostile.cwd), &[abs(&hostile.workspace)]);
+        let mut environment = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
+        let made =
+            environment.restrict_git(GitHelpers::Off, terms, &abs(&hostile.cwd), &[abs(&hostile.workspace)]);
         let mut report = |line: &str, what: String| {
             wrong.push(format!("#{number} {usage:?} {:?}: `{line}` {what}", hostile.features));
         };
@@ -228,9 +229,9 @@ fn without_any_one_of_the_settings_a_program_runs_or_a_file_is_shown() {
         ("PATH".to_owned(), std::env::var("PATH").unwrap()),
         ("HOME".to_owned(), ground.dir.join("home").display().to_string()),
     ]);
-    let mut environment = Environment::cut(&from, &[], &BTreeMap::new());
+    let mut environment = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
     let terms = GitTerms { usage: GitUse::Reads, searches: false };
-    environment.git(GitHelpers::Off, terms, &abs(&all.cwd), &[abs(&all.workspace)]).unwrap();
+    environment.restrict_git(GitHelpers::Off, terms, &abs(&all.cwd), &[abs(&all.workspace)]).unwrap();
     let whole: BTreeMap<String, String> =
         environment.variables().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let happens = |line: &str, without: &str| {
@@ -283,7 +284,7 @@ fn in_ordinary_repositories_git_says_what_it_always_says() {
         ("PATH".to_owned(), std::env::var("PATH").unwrap()),
         ("HOME".to_owned(), ground.dir.join("home").display().to_string()),
     ]);
-    let say = |line: &str, cwd: &std::path::Path, environment: &Environment| {
+    let say = |line: &str, cwd: &std::path::Path, environment: &CommandEnvironment| {
         let done = Command::new("bash")
             .args(["-c", line])
             .current_dir(cwd)
@@ -296,11 +297,11 @@ fn in_ordinary_repositories_git_says_what_it_always_says() {
     };
     for (turn, ordinary) in ground.ordinary().into_iter().enumerate() {
         for usage in [GitUse::Reads, GitUse::Mixed] {
-            let plain = Environment::cut(&from, &[], &BTreeMap::new());
+            let plain = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
             let mut bound = plain.clone();
             let roots = [abs(&ordinary.workspace)];
             let terms = GitTerms { usage, searches: true };
-            let outside = bound.git(GitHelpers::Off, terms, &abs(&ordinary.cwd), &roots);
+            let outside = bound.restrict_git(GitHelpers::Off, terms, &abs(&ordinary.cwd), &roots);
             let outside = outside.unwrap_or_else(|refusal| panic!("{:?}: {refusal:?}", ordinary.features));
             for path in outside {
                 assert!(!path.is_under(&roots[0]), "{path}");
@@ -336,9 +337,13 @@ fn a_repository_around_the_workspace_is_refused_to_readers_and_not_to_a_rule() {
         (GitUse::Granted, true),
         (GitUse::Absent, true),
     ] {
-        let mut environment = Environment::cut(&from, &[], &BTreeMap::new());
+        let mut environment = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
         let terms = GitTerms { usage, searches: false };
-        assert_eq!(environment.git(GitHelpers::Off, terms, &cwd, &roots).is_ok(), passes, "{usage:?}");
+        assert_eq!(
+            environment.restrict_git(GitHelpers::Off, terms, &cwd, &roots).is_ok(),
+            passes,
+            "{usage:?}"
+        );
     }
 }
 
@@ -353,7 +358,9 @@ fn a_configuration_that_never_ends_is_given_up() {
     let text = fs::read_to_string(&config).unwrap() + "[include]\n\tpath = ../pipe\n";
     fs::write(&config, text).unwrap();
     let from = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
-    let mut environment = Environment::cut(&from, &[], &BTreeMap::new());
+    let mut environment = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
     let terms = GitTerms { usage: GitUse::Reads, searches: false };
-    assert!(environment.git(GitHelpers::Off, terms, &abs(&repository), &[abs(&repository)]).is_err());
+    assert!(
+        environment.restrict_git(GitHelpers::Off, terms, &abs(&repository), &[abs(&repository)]).is_err()
+    );
 }

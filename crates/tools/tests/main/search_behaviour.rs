@@ -4,7 +4,7 @@ use super::search_trees::gate;
 use serde_json::{Value, json};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
-use toolgate_gate::CallLimits;
+use toolgate_gate::CallOptions;
 use toolgate_proto::{Code, Output, Refusal};
 use toolgate_testkit::GateFixture;
 use toolgate_tools::Toolset;
@@ -306,7 +306,7 @@ fn a_huge_result_is_cut_between_lines_and_says_how_to_go_on() {
 fn a_cancelled_search_says_so_and_one_outside_of_the_workspace_is_refused() {
     let place = project(Toolset::Claude);
     let cancel = CancellationToken::new();
-    let limits = CallLimits { cancel: cancel.clone(), ..CallLimits::default() };
+    let limits = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let input = json!({ "pattern": "x" });
     let closed = runtime.block_on(async {

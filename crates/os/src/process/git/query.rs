@@ -45,7 +45,7 @@ impl GitConfigEntry {
 }
 
 /// A git process whose answer is awaited.
-pub(super) struct Query {
+pub(super) struct GitQuery {
     child: Child,
     answer: Receiver<Option<Vec<u8>>>,
     started: Instant,
@@ -53,12 +53,12 @@ pub(super) struct Query {
 
 /// How a query ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answer {
+pub(super) struct GitQueryOutput {
     pub(super) success: bool,
     pub(super) output: Vec<u8>,
 }
 
-impl Query {
+impl GitQuery {
     /// Starts git in a directory, with a short text as its input.
     pub(super) fn start(
         program: &PathBuf,
@@ -88,14 +88,14 @@ impl Query {
     }
 
     /// Waits for the answer; `None` if it was too long, or took too long.
-    pub(super) fn finish(mut self) -> Option<Answer> {
+    pub(super) fn finish(mut self) -> Option<GitQueryOutput> {
         let left = QUERY_TIMEOUT.saturating_sub(self.started.elapsed());
         let output = self.answer.recv_timeout(left).ok().flatten();
         if output.is_none() {
             let _ = self.child.kill();
         }
         let status = self.child.wait().ok()?;
-        Some(Answer { success: status.success(), output: output? })
+        Some(GitQueryOutput { success: status.success(), output: output? })
     }
 }
 

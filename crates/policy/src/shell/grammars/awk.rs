@@ -3,15 +3,15 @@
 //! Not a parser: a program passes if it holds no word or sign with which awk can run, write or read anything else,
 //! and if no slash in it is open to two readings.
 
-use super::super::expand::Arg;
-use super::super::table::Use;
+use super::super::expand::ShellArg;
+use super::super::option_tables::ProgramUse;
 use std::iter::Peekable;
 use std::str::Chars;
-use toolgate_proto::Scope;
+use toolgate_proto::PathScope;
 
 /// Judges the arguments.
-pub(super) fn judge(args: &[Arg]) -> Use {
-    let mut used = Use { read_only: true, ..Use::default() };
+pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
+    let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
     let mut program = None;
     let mut options = true;
     let mut words = args.iter();
@@ -46,10 +46,10 @@ pub(super) fn judge(args: &[Arg]) -> Use {
         });
         // A variable can be set between files; nothing is read then.
         if !assigns {
-            used.reads.push((arg.clone(), Scope::Entry));
+            used.reads.push((arg.clone(), PathScope::Entry));
         }
     }
-    let harmless = program.and_then(Arg::known).is_none_or(is_harmless)
+    let harmless = program.and_then(ShellArg::known).is_none_or(is_harmless)
         && program.is_none_or(|program| program.live.is_none());
     used.read_only &= harmless;
     used.hazard |= !harmless;
@@ -104,7 +104,7 @@ pub(super) fn is_harmless(program: &str) -> bool {
     if calls_system || forbidden.iter().any(|word| program.contains(word)) {
         return false;
     }
-    let mut readings = vec![Reading {
+    let mut readings = vec![AwkParseState {
         rest: program.chars().peekable(),
         braces: 0,
         parentheses: 0,
@@ -125,7 +125,7 @@ pub(super) fn is_harmless(program: &str) -> bool {
 
 /// One way to read a program, from some place on.
 #[derive(Clone)]
-struct Reading<'a> {
+struct AwkParseState<'a> {
     rest: Peekable<Chars<'a>>,
     braces: usize,
     parentheses: usize,
@@ -138,32 +138,32 @@ struct Reading<'a> {
 }
 
 /// What a slash is.
-enum Slash {
+enum AwkSlashMeaning {
     Divides,
     Begins,
     Either,
 }
 
-impl<'a> Reading<'a> {
-    fn slash(&self) -> Slash {
+impl<'a> AwkParseState<'a> {
+    fn classify_slash(&self) -> AwkSlashMeaning {
         let incremented = matches!(self.before, '+' | '-') && self.doubled;
         if matches!(self.before, ')' | ']' | '$') || incremented || KEYWORDS.contains(&self.word.as_str()) {
-            Slash::Either
+            AwkSlashMeaning::Either
         } else if self.before == '_' || self.before.is_alphanumeric() {
-            Slash::Divides
+            AwkSlashMeaning::Divides
         } else {
-            Slash::Begins
+            AwkSlashMeaning::Begins
         }
     }
 
     /// Steps over a pattern whose slash was just read; `Some(false)` if it has no end.
-    fn pattern(&mut self) -> Option<bool> {
+    fn skip_pattern(&mut self) -> Option<bool> {
         loop {
             match self.rest.next() {
                 Some('\\') => {
                     self.rest.next();
                 }
-                Some('[') => super::bracket(&mut self.rest, '/')?,
+                Some('[') => super::skip_bracket_expression(&mut self.rest, '/')?,
                 Some('/') => break,
                 Some('\n') | None => return Some(false),
                 Some(_) => {}
@@ -175,7 +175,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Reads to the end and tells whether all was harmless; other readings are left for later.
-    fn read_to_end(mut self, others: &mut Vec<Reading<'a>>) -> bool {
+    fn read_to_end(mut self, others: &mut Vec<AwkParseState<'a>>) -> bool {
         while let Some(character) = self.rest.next() {
             match character {
                 '"' => {
@@ -193,15 +193,15 @@ impl<'a> Reading<'a> {
                     self.word.clear();
                     continue;
                 }
-                '/' => match self.slash() {
-                    Slash::Divides => {}
-                    Slash::Begins => match self.pattern() {
+                '/' => match self.classify_slash() {
+                    AwkSlashMeaning::Divides => {}
+                    AwkSlashMeaning::Begins => match self.skip_pattern() {
                         Some(true) => continue,
                         Some(false) | None => return false,
                     },
-                    Slash::Either => {
+                    AwkSlashMeaning::Either => {
                         let mut other = self.clone();
-                        match other.pattern() {
+                        match other.skip_pattern() {
                             Some(true) => others.push(other),
                             // Without an end it can only be a division.
                             Some(false) => {}

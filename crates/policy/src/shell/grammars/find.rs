@@ -1,12 +1,12 @@
 //! `find`: starting points, then an expression.
 
-use super::super::analysis::Live;
-use super::super::expand::Arg;
-use super::super::table::Use;
-use toolgate_proto::Scope;
+use super::super::analysis::ShellExpansionKind;
+use super::super::expand::ShellArg;
+use super::super::option_tables::ProgramUse;
+use toolgate_proto::PathScope;
 
 /// Tests and actions that only look, with how many words follow them.
-const HARMLESS: &[(&str, usize)] = &[
+const READ_ONLY_PREDICATES: &[(&str, usize)] = &[
     ("-name", 1),
     ("-iname", 1),
     ("-path", 1),
@@ -86,7 +86,7 @@ const HARMLESS: &[(&str, usize)] = &[
 const FILE_TESTS: &[&str] = &["-newer", "-anewer", "-cnewer", "-samefile"];
 
 /// Actions that run a program: `;` or `+` ends it.
-const RUN: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
+const EXEC_ACTIONS: &[&str] = &["-exec", "-execdir", "-ok", "-okdir"];
 
 const HAZARDS: &[&str] = &[
     "-exec",
@@ -101,13 +101,13 @@ const HAZARDS: &[&str] = &[
     "-files0-from",
 ];
 
-fn begins_expression(arg: &Arg) -> bool {
+fn begins_expression(arg: &ShellArg) -> bool {
     arg.text.starts_with('-') || matches!(arg.text.as_str(), "(" | ")" | "!" | ",")
 }
 
 /// Judges the arguments.
-pub(super) fn judge(args: &[Arg]) -> Use {
-    let mut used = Use { read_only: true, ..Use::default() };
+pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
+    let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
     let mut words = args.iter().peekable();
     while words.next_if(|arg| matches!(arg.known(), Some("-H" | "-L" | "-P"))).is_some() {}
     let mut starts = 0;
@@ -118,10 +118,10 @@ pub(super) fn judge(args: &[Arg]) -> Use {
             used.read_only = false;
             used.hazard = true;
         }
-        used.reads.push((start.clone(), Scope::Tree));
+        used.reads.push((start.clone(), PathScope::Tree));
     }
     if starts == 0 {
-        used.here = Some(Scope::Tree);
+        used.here = Some(PathScope::Tree);
     }
     while let Some(word) = words.next() {
         let Some(text) = word.known() else {
@@ -129,7 +129,7 @@ pub(super) fn judge(args: &[Arg]) -> Use {
             used.hazard = true;
             continue;
         };
-        if let Some((_, values)) = HARMLESS.iter().find(|(name, _)| *name == text) {
+        if let Some((_, values)) = READ_ONLY_PREDICATES.iter().find(|(name, _)| *name == text) {
             for _ in 0..*values {
                 match words.next() {
                     Some(value) => {
@@ -142,11 +142,11 @@ pub(super) fn judge(args: &[Arg]) -> Use {
                 }
             }
         } else if FILE_TESTS.contains(&text) {
-            used.reads.extend(words.next().map(|file| (file.clone(), Scope::Entry)));
+            used.reads.extend(words.next().map(|file| (file.clone(), PathScope::Entry)));
         } else if matches!(text, "-exec" | "-execdir") {
             // What it runs is a part of its own; a rule for `find` does not speak of that.
             used.hazard = true;
-            used.read_only &= payload(&mut words).is_some_and(|payload| {
+            used.read_only &= take_payload(&mut words).is_some_and(|payload| {
                 // A word that is not known could end the command, so that find reads on.
                 payload.iter().all(|word| word.live.is_none() && word.one_of.is_empty())
             });
@@ -166,10 +166,10 @@ pub(super) fn judge(args: &[Arg]) -> Use {
 }
 
 /// The words of a command up to its `;`, or up to a `+` after `{}`; `None` if it has no end.
-fn payload<'a>(words: &mut impl Iterator<Item = &'a Arg>) -> Option<Vec<Arg>> {
-    let mut found: Vec<Arg> = Vec::new();
+fn take_payload<'a>(words: &mut impl Iterator<Item = &'a ShellArg>) -> Option<Vec<ShellArg>> {
+    let mut found: Vec<ShellArg> = Vec::new();
     for word in words {
-        let last = found.last().and_then(Arg::known);
+        let last = found.last().and_then(ShellArg::known);
         if word.known() == Some(";") || word.known() == Some("+") && last == Some("{}") {
             return Some(found);
         }
@@ -181,19 +181,19 @@ fn payload<'a>(words: &mut impl Iterator<Item = &'a Arg>) -> Option<Vec<Arg>> {
 /// A command that an expression runs.
 pub(in super::super) struct FindPayload {
     /// Its words, without the `;` or `+`.
-    pub(in super::super) words: Vec<Arg>,
+    pub(in super::super) words: Vec<ShellArg>,
     /// It runs in the directory of each file.
     pub(in super::super) in_its_directory: bool,
 }
 
 /// The commands that an expression runs, without their `;` or `+`.
-pub(in super::super) fn payloads(args: &[Arg]) -> Vec<FindPayload> {
+pub(in super::super) fn payloads(args: &[ShellArg]) -> Vec<FindPayload> {
     let mut found = Vec::new();
     for (at, word) in args.iter().enumerate() {
-        if word.live.is_none() && RUN.contains(&word.text.as_str()) {
+        if word.live.is_none() && EXEC_ACTIONS.contains(&word.text.as_str()) {
             let rest = args.get(at + 1..).unwrap_or_default();
             // Without an end find refuses to run; what stands there is listed all the same.
-            let words = payload(&mut rest.iter()).unwrap_or_else(|| rest.to_vec());
+            let words = take_payload(&mut rest.iter()).unwrap_or_else(|| rest.to_vec());
             found.push(FindPayload {
                 words: words.into_iter().map(mark_found_path).collect(),
                 in_its_directory: matches!(word.text.as_str(), "-execdir" | "-okdir"),
@@ -204,13 +204,13 @@ pub(in super::super) fn payloads(args: &[Arg]) -> Vec<FindPayload> {
 }
 
 /// `{}` stands for the path of a file, which begins as a starting point does, or with `./`.
-fn mark_found_path(arg: Arg) -> Arg {
+fn mark_found_path(arg: ShellArg) -> ShellArg {
     let Some((before, _)) = arg.text.split_once("{}") else { return arg };
     if arg.live.is_some() {
         return arg;
     }
-    Arg {
-        live: Some(Live::Substitution),
+    ShellArg {
+        live: Some(ShellExpansionKind::Substitution),
         splits: arg.text == "{}",
         never_option: before.is_empty() || !before.starts_with('-'),
         emptied: arg.text.clone(),
@@ -219,12 +219,12 @@ fn mark_found_path(arg: Arg) -> Arg {
 }
 
 /// The starting points: everything before the expression, or the working directory.
-pub(in super::super) fn starts(args: &[Arg]) -> Vec<Arg> {
-    let starts: Vec<Arg> = args
+pub(in super::super) fn starting_points(args: &[ShellArg]) -> Vec<ShellArg> {
+    let starts: Vec<ShellArg> = args
         .iter()
         .skip_while(|arg| matches!(arg.text.as_str(), "-H" | "-L" | "-P"))
         .take_while(|arg| !begins_expression(arg))
         .cloned()
         .collect();
-    if starts.is_empty() { vec![Arg::literal(".")] } else { starts }
+    if starts.is_empty() { vec![ShellArg::literal(".")] } else { starts }
 }

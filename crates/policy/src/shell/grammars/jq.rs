@@ -1,16 +1,16 @@
 //! `jq`: filters cannot write or run anything, but they can print the environment and load other files.
 
-use super::super::expand::Arg;
-use super::super::table::Use;
-use toolgate_proto::Scope;
+use super::super::expand::ShellArg;
+use super::super::option_tables::ProgramUse;
+use toolgate_proto::PathScope;
 
 /// Words of the language that reach outside the input.
-const OUTSIDE: &[&str] = &["env", "ENV", "import", "include", "modulemeta", "get_search_list"];
+const OUTSIDE_INPUT_WORDS: &[&str] = &["env", "ENV", "import", "include", "modulemeta", "get_search_list"];
 
 /// Judges the arguments.
-pub(super) fn judge(args: &[Arg]) -> Use {
-    let mut used = Use { read_only: true, ..Use::default() };
-    let mut filter: Option<&Arg> = None;
+pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
+    let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
+    let mut filter: Option<&ShellArg> = None;
     let mut options = true;
     let mut positional = false;
     let mut words = args.iter();
@@ -25,7 +25,7 @@ pub(super) fn judge(args: &[Arg]) -> Use {
                 }
                 Some("--slurpfile" | "--rawfile") => {
                     words.next();
-                    used.reads.extend(words.next().map(|file| (file.clone(), Scope::Entry)));
+                    used.reads.extend(words.next().map(|file| (file.clone(), PathScope::Entry)));
                 }
                 Some("--args" | "--jsonargs") => positional = true,
                 Some("--indent") => used.read_only &= words.next().is_some_and(|value| !value.splits),
@@ -60,7 +60,7 @@ pub(super) fn judge(args: &[Arg]) -> Use {
         if filter.is_none() {
             filter = Some(arg);
         } else if !positional {
-            used.reads.push((arg.clone(), Scope::Entry));
+            used.reads.push((arg.clone(), PathScope::Entry));
         }
     }
     used.read_only &= filter.is_none_or(|filter| filter.known().is_some_and(uses_only_input));
@@ -74,7 +74,7 @@ fn uses_only_input(filter: &str) -> bool {
         let before = filter.get(..from).unwrap_or_default();
         // `.env` is a field of the input.
         let field = before.ends_with('.') && !before.ends_with("..");
-        if OUTSIDE.contains(&word) && !field {
+        if OUTSIDE_INPUT_WORDS.contains(&word) && !field {
             return false;
         }
         // What divides words may be longer than one byte.

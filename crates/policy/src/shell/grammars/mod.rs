@@ -1,54 +1,57 @@
 //! Programs whose arguments are a language of their own, or whose harmlessness no list of options can tell.
 
+mod archives;
 mod awk;
 mod find;
 mod jq;
-mod managers;
-mod pack;
+mod package_managers;
 mod sed;
-mod small;
+mod small_programs;
 mod xargs;
 
-pub(super) use find::{payloads as find_payloads, starts as starting_points_of_find};
-pub(super) use small::{printed_variables, read_names};
+pub(super) use find::{payloads as find_payloads, starting_points as starting_points_of_find};
+pub(super) use small_programs::{printed_variables, read_builtin_names};
 pub(super) use xargs::{XargsUse, parse as parse_xargs};
 
-use super::expand::Arg;
-use super::table::Use;
+use super::expand::ShellArg;
+use super::option_tables::ProgramUse;
 
 /// Judges a use of one of these programs; `None` if the program is none of them.
-pub(super) fn judge(program: &str, args: &[Arg]) -> Option<Use> {
+pub(super) fn judge(program: &str, args: &[ShellArg]) -> Option<ProgramUse> {
     Some(match program {
         "sed" | "gsed" => sed::judge(args),
         "awk" | "gawk" | "mawk" | "nawk" => awk::judge(args),
         "find" | "gfind" => find::judge(args),
         "jq" => jq::judge(args),
-        "tar" | "gtar" | "bsdtar" => pack::tar(args),
-        "unzip" => pack::unzip(args),
-        "gzip" | "bzip2" | "xz" | "zstd" => pack::gzip(args),
-        "echo" => small::echo(args),
-        "printf" => small::printf(args),
-        "test" | "[" => small::test(program, args),
-        "date" => small::date(args),
-        "ps" => small::ps(args),
-        "xxd" => small::xxd(args),
-        "cd" => small::cd(args),
-        "pip" | "pip3" => managers::pip(args),
-        "cargo" => managers::cargo(args)?,
-        "go" => managers::go(args)?,
-        "npm" => managers::npm(args)?,
-        "man" => managers::man(args),
+        "tar" | "gtar" | "bsdtar" => archives::judge_tar(args),
+        "unzip" => archives::judge_unzip(args),
+        "gzip" | "bzip2" | "xz" | "zstd" => archives::judge_gzip(args),
+        "echo" => small_programs::judge_echo(args),
+        "printf" => small_programs::judge_printf(args),
+        "test" | "[" => small_programs::judge_test(program, args),
+        "date" => small_programs::judge_date(args),
+        "ps" => small_programs::judge_ps(args),
+        "xxd" => small_programs::judge_xxd(args),
+        "cd" => small_programs::judge_cd(args),
+        "pip" | "pip3" => package_managers::judge_pip(args),
+        "cargo" => package_managers::judge_cargo(args)?,
+        "go" => package_managers::judge_go(args)?,
+        "npm" => package_managers::judge_npm(args)?,
+        "man" => package_managers::judge_man(args),
         _ => return None,
     })
 }
 
 /// Whether a sed script changes files in place, and which.
-pub(super) fn sed_in_place(args: &[Arg]) -> Option<sed::InPlace> {
-    sed::in_place(args)
+pub(super) fn sed_in_place(args: &[ShellArg]) -> Option<sed::SedInPlaceEdit> {
+    sed::parse_in_place(args)
 }
 
 /// Steps over a bracket expression whose `[` was just read; `None` if programs disagree on where it ends.
-fn bracket(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, delimiter: char) -> Option<()> {
+fn skip_bracket_expression(
+    rest: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    delimiter: char,
+) -> Option<()> {
     rest.next_if_eq(&'^');
     if rest.peek() == Some(&']') {
         return None;

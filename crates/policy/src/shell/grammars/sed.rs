@@ -3,24 +3,24 @@
 //! The script language can write files (`w`, `W`, `s///w`), read them (`r`, `R`) and run programs (`e`, `s///e`),
 //! so a script counts as harmless only if it is read to its end and holds none of these.
 
-use super::super::expand::Arg;
-use super::super::table::Use;
+use super::super::expand::ShellArg;
+use super::super::option_tables::ProgramUse;
 use std::iter::Peekable;
 use std::str::Chars;
-use toolgate_proto::Scope;
+use toolgate_proto::PathScope;
 
 #[derive(Default)]
-struct CommandLine<'a> {
-    scripts: Vec<Arg>,
-    files: Vec<&'a Arg>,
+struct SedCommandLine<'a> {
+    scripts: Vec<ShellArg>,
+    files: Vec<&'a ShellArg>,
     in_place: bool,
     /// What the names of the copies that are kept end with.
     backup: Option<String>,
     unknown: bool,
 }
 
-fn parse(args: &[Arg]) -> CommandLine<'_> {
-    let mut line = CommandLine::default();
+fn parse(args: &[ShellArg]) -> SedCommandLine<'_> {
+    let mut line = SedCommandLine::default();
     let mut operands = Vec::new();
     let mut options = true;
     let mut given = false;
@@ -50,7 +50,7 @@ fn parse(args: &[Arg]) -> CommandLine<'_> {
             }
             text if text.starts_with("--expression=") => {
                 given = true;
-                line.scripts.extend(text.strip_prefix("--expression=").map(Arg::literal));
+                line.scripts.extend(text.strip_prefix("--expression=").map(ShellArg::literal));
             }
             text if text.starts_with("--") => {
                 line.unknown = true;
@@ -74,7 +74,7 @@ fn parse(args: &[Arg]) -> CommandLine<'_> {
                             if attached.is_empty() {
                                 line.scripts.extend(words.next().cloned());
                             } else {
-                                line.scripts.push(Arg::literal(attached));
+                                line.scripts.push(ShellArg::literal(attached));
                             }
                             break;
                         }
@@ -97,34 +97,34 @@ fn parse(args: &[Arg]) -> CommandLine<'_> {
 }
 
 /// Judges the arguments.
-pub(super) fn judge(args: &[Arg]) -> Use {
+pub(super) fn judge(args: &[ShellArg]) -> ProgramUse {
     let line = parse(args);
     let text: Option<Vec<&str>> = line.scripts.iter().map(|script| script.known()).collect();
     let harmless = !line.unknown && text.is_some_and(|scripts| is_harmless(&scripts.join("\n")));
-    Use {
+    ProgramUse {
         read_only: harmless && !line.in_place,
         hazard: !harmless,
-        reads: line.files.into_iter().map(|file| (file.clone(), Scope::Entry)).collect(),
-        ..Use::default()
+        reads: line.files.into_iter().map(|file| (file.clone(), PathScope::Entry)).collect(),
+        ..ProgramUse::default()
     }
 }
 
 /// What `sed -i` writes, if all that happens is that.
-pub(in super::super) struct InPlace {
+pub(in super::super) struct SedInPlaceEdit {
     /// The files that are changed.
-    pub(in super::super) files: Vec<Arg>,
+    pub(in super::super) files: Vec<ShellArg>,
     /// What beside them: the copies that are kept, and for each directory the temporary file that becomes the new one.
-    pub(in super::super) beside: Vec<Arg>,
+    pub(in super::super) beside: Vec<ShellArg>,
     /// Those are all.
     pub(in super::super) complete: bool,
 }
 
-pub(super) fn in_place(args: &[Arg]) -> Option<InPlace> {
+pub(super) fn parse_in_place(args: &[ShellArg]) -> Option<SedInPlaceEdit> {
     let line = parse(args);
     if !line.in_place {
         return None;
     }
-    let mut out = InPlace {
+    let mut out = SedInPlaceEdit {
         files: line.files.iter().map(|file| (*file).clone()).collect(),
         beside: Vec::new(),
         complete: true,
@@ -138,9 +138,9 @@ pub(super) fn in_place(args: &[Arg]) -> Option<InPlace> {
             continue;
         };
         let directory = text.rsplit_once('/').map_or(String::new(), |(directory, _)| format!("{directory}/"));
-        out.beside.push(Arg::literal(format!("{directory}sedXXXXXX")));
+        out.beside.push(ShellArg::literal(format!("{directory}sedXXXXXX")));
         if !backup.is_empty() {
-            out.beside.push(Arg::literal(format!("{text}{backup}")));
+            out.beside.push(ShellArg::literal(format!("{text}{backup}")));
         }
     }
     Some(out)
@@ -150,45 +150,45 @@ pub(super) fn in_place(args: &[Arg]) -> Option<InPlace> {
 pub(super) fn is_harmless(script: &str) -> bool {
     let mut rest = script.chars().peekable();
     loop {
-        match command(&mut rest) {
-            Some(Step::More) => {}
-            Some(Step::End) => return true,
+        match skip_command(&mut rest) {
+            Some(SedParseStep::More) => {}
+            Some(SedParseStep::End) => return true,
             None => return false,
         }
     }
 }
 
-enum Step {
+enum SedParseStep {
     More,
     End,
 }
 
-fn command(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
+fn skip_command(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
     while rest.next_if(|character| character.is_whitespace() || *character == ';').is_some() {}
     if rest.peek().is_none() {
-        return Some(Step::End);
+        return Some(SedParseStep::End);
     }
-    address(rest)?;
-    blanks(rest);
+    skip_address(rest)?;
+    skip_blanks(rest);
     if rest.next_if_eq(&',').is_some() {
-        blanks(rest);
+        skip_blanks(rest);
         rest.next_if(|character| matches!(character, '+' | '~'));
-        address(rest)?;
-        blanks(rest);
+        skip_address(rest)?;
+        skip_blanks(rest);
     }
     while rest.next_if(|character| matches!(character, '!' | ' ')).is_some() {}
     match rest.next()? {
-        '{' => Some(Step::More),
+        '{' => Some(SedParseStep::More),
         '}' | '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | 'z' | 'F' => {
             skip_command_end(rest)
         }
         'l' | 'q' | 'Q' => {
-            blanks(rest);
-            digits(rest);
+            skip_blanks(rest);
+            skip_digits(rest);
             skip_command_end(rest)
         }
         'b' | 't' | 'T' | ':' => {
-            blanks(rest);
+            skip_blanks(rest);
             while rest.next_if(|character| character.is_ascii_alphanumeric() || *character == '_').is_some() {
             }
             skip_command_end(rest)
@@ -197,8 +197,8 @@ fn command(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
             let delimiter = rest.next().filter(|delimiter| {
                 !delimiter.is_alphanumeric() && !matches!(delimiter, '\\' | '\n' | ' ')
             })?;
-            delimited(rest, delimiter, Part::Pattern)?;
-            delimited(rest, delimiter, Part::Replacement)?;
+            skip_delimited(rest, delimiter, SedDelimitedPart::Pattern)?;
+            skip_delimited(rest, delimiter, SedDelimitedPart::Replacement)?;
             while rest
                 .next_if(|flag| matches!(flag, 'g' | 'p' | 'i' | 'I' | 'm' | 'M') || flag.is_ascii_digit())
                 .is_some()
@@ -209,8 +209,8 @@ fn command(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
             let delimiter = rest.next().filter(|delimiter| {
                 !delimiter.is_alphanumeric() && !matches!(delimiter, '\\' | '\n' | ' ')
             })?;
-            delimited(rest, delimiter, Part::Replacement)?;
-            delimited(rest, delimiter, Part::Replacement)?;
+            skip_delimited(rest, delimiter, SedDelimitedPart::Replacement)?;
+            skip_delimited(rest, delimiter, SedDelimitedPart::Replacement)?;
             skip_command_end(rest)
         }
         'a' | 'i' | 'c' => {
@@ -220,58 +220,58 @@ fn command(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
                     Some('\\') => {
                         rest.next();
                     }
-                    Some('\n') => return Some(Step::More),
+                    Some('\n') => return Some(SedParseStep::More),
                     Some(_) => {}
-                    None => return Some(Step::End),
+                    None => return Some(SedParseStep::End),
                 }
             }
         }
         '#' => {
             while rest.next_if(|character| *character != '\n').is_some() {}
-            Some(Step::More)
+            Some(SedParseStep::More)
         }
         _ => None,
     }
 }
 
-fn blanks(rest: &mut Peekable<Chars<'_>>) {
+fn skip_blanks(rest: &mut Peekable<Chars<'_>>) {
     while rest.next_if(|character| matches!(character, ' ' | '\t')).is_some() {}
 }
 
-fn digits(rest: &mut Peekable<Chars<'_>>) {
+fn skip_digits(rest: &mut Peekable<Chars<'_>>) {
     while rest.next_if(char::is_ascii_digit).is_some() {}
 }
 
-fn skip_command_end(rest: &mut Peekable<Chars<'_>>) -> Option<Step> {
-    blanks(rest);
+fn skip_command_end(rest: &mut Peekable<Chars<'_>>) -> Option<SedParseStep> {
+    skip_blanks(rest);
     match rest.peek() {
-        None => Some(Step::End),
-        Some(';' | '\n' | '}' | '#') => Some(Step::More),
+        None => Some(SedParseStep::End),
+        Some(';' | '\n' | '}' | '#') => Some(SedParseStep::More),
         Some(_) => None,
     }
 }
 
-fn address(rest: &mut Peekable<Chars<'_>>) -> Option<()> {
+fn skip_address(rest: &mut Peekable<Chars<'_>>) -> Option<()> {
     match rest.peek() {
         Some('$') => {
             rest.next();
         }
         Some(digit) if digit.is_ascii_digit() => {
-            digits(rest);
+            skip_digits(rest);
             if rest.next_if_eq(&'~').is_some() {
-                digits(rest);
+                skip_digits(rest);
             }
         }
         Some('/') => {
             rest.next();
-            delimited(rest, '/', Part::Pattern)?;
+            skip_delimited(rest, '/', SedDelimitedPart::Pattern)?;
             while rest.next_if(|flag| matches!(flag, 'I' | 'M')).is_some() {}
         }
         Some('\\') => {
             rest.next();
             let delimiter =
                 rest.next().filter(|delimiter| !delimiter.is_alphanumeric() && *delimiter != '\n')?;
-            delimited(rest, delimiter, Part::Pattern)?;
+            skip_delimited(rest, delimiter, SedDelimitedPart::Pattern)?;
             while rest.next_if(|flag| matches!(flag, 'I' | 'M')).is_some() {}
         }
         Some(_) | None => {}
@@ -280,21 +280,21 @@ fn address(rest: &mut Peekable<Chars<'_>>) -> Option<()> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum SedDelimitedPart {
     Pattern,
     Replacement,
 }
 
 /// Reads to the next delimiter. Whether one between brackets counts differs between programs, so there may be none.
-fn delimited(rest: &mut Peekable<Chars<'_>>, delimiter: char, part: Part) -> Option<()> {
+fn skip_delimited(rest: &mut Peekable<Chars<'_>>, delimiter: char, part: SedDelimitedPart) -> Option<()> {
     loop {
         match rest.next()? {
             '\\' => {
                 rest.next()?;
             }
             character if character == delimiter => return Some(()),
-            '[' if part == Part::Pattern => super::bracket(rest, delimiter)?,
-            '\n' if part == Part::Pattern => return None,
+            '[' if part == SedDelimitedPart::Pattern => super::skip_bracket_expression(rest, delimiter)?,
+            '\n' if part == SedDelimitedPart::Pattern => return None,
             _ => {}
         }
     }

@@ -1,18 +1,18 @@
 //! `xargs`: options, then a command to which words from the input are added.
 
-use super::super::analysis::Live;
-use super::super::expand::Arg;
+use super::super::analysis::ShellExpansionKind;
+use super::super::expand::ShellArg;
 
 /// What the words of `xargs` come to.
 pub(in super::super) struct XargsUse {
     /// The command as it would be run, with the words that are added.
-    pub(in super::super) payload: Vec<Arg>,
+    pub(in super::super) payload: Vec<ShellArg>,
     /// Files that it reads words from.
-    pub(in super::super) reads: Vec<Arg>,
+    pub(in super::super) reads: Vec<ShellArg>,
 }
 
 /// Reads the words; `None` if an option is not known, or if no command follows.
-pub(in super::super) fn parse(args: &[Arg]) -> Option<XargsUse> {
+pub(in super::super) fn parse(args: &[ShellArg]) -> Option<XargsUse> {
     let mut reads = Vec::new();
     let mut replaced: Option<String> = None;
     let mut words = args.iter();
@@ -38,7 +38,7 @@ pub(in super::super) fn parse(args: &[Arg]) -> Option<XargsUse> {
                 "max-lines" | "eof" => {}
                 "replace" => replaced = Some(value.unwrap_or("{}").to_owned()),
                 "arg-file" => reads.push(match value {
-                    Some(file) => Arg::literal(file),
+                    Some(file) => ShellArg::literal(file),
                     None => words.next()?.clone(),
                 }),
                 _ => return None,
@@ -48,7 +48,7 @@ pub(in super::super) fn parse(args: &[Arg]) -> Option<XargsUse> {
         let mut cluster = text.trim_start_matches('-').chars();
         while let Some(flag) = cluster.next() {
             let attached = Some(cluster.as_str()).filter(|rest| !rest.is_empty()).map(str::to_owned);
-            let mut value = || attached.clone().map(Arg::literal).or_else(|| words.next().cloned());
+            let mut value = || attached.clone().map(ShellArg::literal).or_else(|| words.next().cloned());
             match flag {
                 '0' | 'r' | 't' | 'x' => continue,
                 'n' | 'P' | 'L' | 's' | 'd' | 'E' => {
@@ -68,14 +68,14 @@ pub(in super::super) fn parse(args: &[Arg]) -> Option<XargsUse> {
     if replaced.as_ref().is_some_and(|mark| mark.is_empty() || program.text.contains(mark.as_str())) {
         return None;
     }
-    let unknown = |arg: &Arg| Arg {
-        live: Some(Live::Substitution),
+    let unknown = |arg: &ShellArg| ShellArg {
+        live: Some(ShellExpansionKind::Substitution),
         splits: false,
         emptied: arg.text.clone(),
-        starts: replaced.as_ref().is_some_and(|mark| !arg.text.starts_with(mark.as_str())),
+        first_char_known: replaced.as_ref().is_some_and(|mark| !arg.text.starts_with(mark.as_str())),
         ..arg.clone()
     };
-    let mut payload: Vec<Arg> = match &replaced {
+    let mut payload: Vec<ShellArg> = match &replaced {
         Some(mark) => payload
             .iter()
             .map(|arg| if arg.text.contains(mark.as_str()) { unknown(arg) } else { arg.clone() })
@@ -83,11 +83,11 @@ pub(in super::super) fn parse(args: &[Arg]) -> Option<XargsUse> {
         None => payload.to_vec(),
     };
     if replaced.is_none() {
-        payload.push(Arg {
+        payload.push(ShellArg {
             text: "…".to_owned(),
-            live: Some(Live::Substitution),
+            live: Some(ShellExpansionKind::Substitution),
             splits: true,
-            ..Arg::default()
+            ..ShellArg::default()
         });
     }
     Some(XargsUse { payload, reads })

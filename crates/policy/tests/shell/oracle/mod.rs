@@ -2,7 +2,7 @@
 //!
 //! Lines are generated over the whole grammar of bash, and made from lines of the corpus. Those that the policy
 //! would let run unasked are run by real bash in a throw-away tree with stub programs. No program may run that
-//! [`Analysis::programs`] does not list, no file may change, and no secret may be shown.
+//! [`CommandAnalysis::executed_programs`] does not list, no file may change, and no secret may be shown.
 
 mod generate;
 mod mutate;
@@ -16,9 +16,9 @@ use serde_json::json;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
-use toolgate_policy::shell::{Analysis, analyse};
-use toolgate_policy::{Action, Policy};
-use toolgate_proto::{CommandLine, Scope, Shell};
+use toolgate_policy::shell::{CommandAnalysis, analyse};
+use toolgate_policy::{Policy, RuleAction};
+use toolgate_proto::{CommandLine, PathScope, ShellKind};
 
 /// What rules of the oracle allow besides reading: the first five markers, and one exact command.
 const RULES: &[&str] = &["Bash(m0 *)", "Bash(m1 *)", "Bash(m2 *)", "Bash(m3 *)", "Bash(m4 *)", "Bash(m5 a)"];
@@ -86,14 +86,14 @@ impl Worker {
             return;
         }
         let call = json!({ "command": text });
-        let passes = |policy: &Policy| action(&self.world.judge(policy, "Bash", &call)) == Action::Allow;
+        let passes = |policy: &Policy| action(&self.world.judge(policy, "Bash", &call)) == RuleAction::Allow;
         let narrow = passes(&self.narrow);
         let bare = !narrow && !mutated && passes(&self.bare);
         if !narrow && !bare || mutated && NOT_RUN.iter().any(|name| text.contains(name)) {
             return;
         }
         let cwd = self.world.workspace.cwd.clone();
-        let line = CommandLine { text: text.clone(), shell: Shell::Bash, cwd, unsandboxed: false };
+        let line = CommandLine { text: text.clone(), shell: ShellKind::Bash, cwd, unsandboxed: false };
         let analysis = analyse(&line, &self.world.workspace);
         self.tally.allowed += u64::from(narrow);
         self.tally.allowed_bare += u64::from(bare);
@@ -106,7 +106,7 @@ impl Worker {
         }
     }
 
-    fn check(&mut self, text: &str, analysis: &Analysis, narrow: bool) -> Option<String> {
+    fn check(&mut self, text: &str, analysis: &CommandAnalysis, narrow: bool) -> Option<String> {
         let outcome = self.scratch.run(text);
         self.tally.runs += 1;
         self.tally.ran_something += u64::from(!outcome.ran.is_empty());
@@ -127,7 +127,7 @@ impl Worker {
         if outcome.shows_secret {
             let wide = |inferred: &toolgate_policy::shell::InferredEffect| {
                 inferred.glob.is_some()
-                    || matches!(inferred.effect, toolgate_proto::Effect::Read { scope: Scope::Tree, .. })
+                    || matches!(inferred.effect, toolgate_proto::Effect::Read { scope: PathScope::Tree, .. })
             };
             // Which files such a command reads is decided at run time: the sandbox withholds the secrets among them.
             let unknown = analysis.parts.iter().any(|part| part.reads_unknown_paths);
@@ -142,7 +142,7 @@ impl Worker {
 }
 
 /// The names of the programs that may run.
-fn listed(analysis: &Analysis, narrow: bool) -> BTreeSet<String> {
+fn listed(analysis: &CommandAnalysis, narrow: bool) -> BTreeSet<String> {
     let programs = analysis.programs();
     // A shell that is allowed by a rule reads scripts, which it need not execute.
     let scripts = analysis

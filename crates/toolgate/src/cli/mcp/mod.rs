@@ -1,15 +1,15 @@
 //! `toolgate mcp`: serving over MCP, and the servers behind the gate.
 
-mod behind;
 mod entries;
 mod serve;
 mod test;
+mod upstreams;
 
-pub(crate) use behind::{UpstreamServers, parse_server_name};
+pub(crate) use upstreams::{UpstreamServers, parse_server_name};
 
-use super::out::Out;
-use super::world::World;
-use super::{Exit, Failure};
+use super::context::CliContext;
+use super::output::CliOutput;
+use super::{CliError, CliExitCode};
 use clap::Subcommand;
 
 #[derive(Debug, clap::Args)]
@@ -24,11 +24,11 @@ enum McpCommand {
     /// Serve the tools over standard input and output, or over HTTP
     Serve(serve::McpServeArgs),
     /// Put a server behind the gate
-    Add(entries::AddArgs),
+    Add(entries::McpAddArgs),
     /// The same, from a JSON object
     AddJson(entries::McpAddJsonArgs),
     /// Take a server away
-    Remove(entries::RemoveArgs),
+    Remove(entries::McpRemoveArgs),
     /// List the servers
     List,
     /// Show one server
@@ -53,7 +53,7 @@ impl From<McpServeOnlyCommand> for McpArgs {
     }
 }
 
-pub(crate) fn run(world: &World, args: &McpArgs, out: &mut Out) -> Result<Exit, Failure> {
+pub(crate) fn run(world: &CliContext, args: &McpArgs, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     match &args.command {
         McpCommand::Serve(args) => serve::run(world, args, out),
         McpCommand::Add(args) => entries::add(world, args, out),

@@ -1,9 +1,9 @@
 //! `toolgate mcp serve`: the gate as an MCP server, with other servers behind it.
 
-use super::super::out::Out;
-use super::super::world::{Recording, World};
-use super::super::{Exit, Failure};
-use super::behind::UpstreamServers;
+use super::super::context::{CliContext, RecordingToolgate};
+use super::super::output::CliOutput;
+use super::super::{CliError, CliExitCode};
+use super::upstreams::UpstreamServers;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,14 @@ use tokio_util::sync::CancellationToken;
 use toolgate::Toolgate;
 use toolgate::mcp::client::{GatewayFeatures, McpCoordinator};
 use toolgate::mcp::{
-    About, CallThreads, ClientApprover, GateServer, HttpDoor, HttpOptions, serve_http, serve_stdio,
+    CallThreads, ClientApprover, GateServer, HttpListener, HttpOptions, ServerDescription, serve_http,
+    serve_stdio,
 };
 use toolgate_os::spin_for_input;
 use toolgate_proto::Principal;
 
 /// The variable that holds the token for HTTP, so that it need not be typed where others can see it.
-const TOKEN: &str = "TOOLGATE_MCP_TOKEN";
+const TOKEN_ENV: &str = "TOOLGATE_MCP_TOKEN";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpServeArgs {
@@ -44,15 +45,19 @@ pub(crate) struct McpServeArgs {
     no_builtin_tools: bool,
 }
 
-pub(crate) fn run(world: &World, args: &McpServeArgs, out: &mut Out) -> Result<Exit, Failure> {
+pub(crate) fn run(
+    world: &CliContext,
+    args: &McpServeArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
     let name = world.ambient.env.get("USER").cloned();
     let recording = world.build_recording_with(out, |builder| {
         let builder = builder.principal(Principal { edge: "mcp".to_owned(), name }).approver(ClientApprover);
         if args.no_builtin_tools { builder.no_builtin_tools() } else { builder }
     })?;
     let toolgate = &recording.toolgate;
-    let mut behind = UpstreamServers::look(world, &toolgate.settings(), out)?;
-    let needed = behind.need(world, &toolgate.settings());
+    let mut behind = UpstreamServers::discover(world, &toolgate.settings(), out)?;
+    let needed = behind.mark_required(world, &toolgate.settings());
     // What is opened to a server belongs to one thread, and so do calls that may open it.
     let hands = if behind.servers.is_empty() { CallThreads::Two } else { CallThreads::One };
     // Over standard streams one thread reads and answers: calls overlap where they wait, and short ones run where they
@@ -64,12 +69,12 @@ pub(crate) fn run(world: &World, args: &McpServeArgs, out: &mut Out) -> Result<E
     // Only what writes to standard output is ever looked out after.
     let runtime = runtime.worker_threads(2).on_thread_park(spin_for_input).enable_all().build()?;
     let served = runtime.block_on(async {
-        let coordinator = behind.coordinator(world, &toolgate.settings())?;
-        coordinator.start(&toolgate.shared_gate()).map_err(|error| Failure::Usage(error.to_string()))?;
+        let coordinator = behind.into_coordinator(world, &toolgate.settings())?;
+        coordinator.start(&toolgate.shared_gate()).map_err(|error| CliError::Usage(error.to_string()))?;
         let cancel = CancellationToken::new();
         tokio::spawn(cancel_on_signal(cancel.clone()));
         if !needed.is_empty() {
-            coordinator.ready().await;
+            coordinator.wait_until_ready().await;
         }
         let served = match recording.check_prompt_tool() {
             Ok(()) => serve(world, args, toolgate, (&coordinator, hands), cancel, out).await,
@@ -80,23 +85,23 @@ pub(crate) fn run(world: &World, args: &McpServeArgs, out: &mut Out) -> Result<E
     });
     // A tool that does not end must not keep the program.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    let Recording { ledger, watched, .. } = recording;
+    let RecordingToolgate { ledger, telemetry: watched, .. } = recording;
     watched.finish(out);
-    if let Some(trouble) = ledger.and_then(|ledger| ledger.trouble()) {
-        out.note(&format!("not every call is in the ledger: {trouble}"));
+    if let Some(trouble) = ledger.and_then(|ledger| ledger.last_error()) {
+        out.print_note(&format!("not every call is in the ledger: {trouble}"));
     }
-    served.map(|()| Exit::Ok)
+    served.map(|()| CliExitCode::Ok)
 }
 
 async fn serve(
-    world: &World,
+    world: &CliContext,
     args: &McpServeArgs,
     toolgate: &Toolgate,
     (coordinator, hands): (&McpCoordinator, CallThreads),
     cancel: CancellationToken,
-    out: &mut Out,
-) -> Result<(), Failure> {
-    let mut about = About::new("toolgate", env!("CARGO_PKG_VERSION"));
+    out: &mut CliOutput,
+) -> Result<(), CliError> {
+    let mut about = ServerDescription::new("toolgate", env!("CARGO_PKG_VERSION"));
     about.instructions = Some(
         "Every call crosses a policy. A refusal says why and what to do next; do not repeat a refused call unchanged."
             .to_owned(),
@@ -114,14 +119,16 @@ async fn serve(
         }
         (Some(address), _) => {
             if !address.ip().is_loopback() && !args.allow_remote {
-                return Err(Failure::Usage(format!(
+                return Err(CliError::Usage(format!(
                     "{address} can be reached from other machines; add --allow-remote if that is meant, and \
                      --allow-host for the name they use"
                 )));
             }
-            HttpDoor::Tcp(toolgate_os::listen_tcp(*address).await?)
+            HttpListener::Tcp(toolgate_os::listen_tcp(*address).await?)
         }
-        (None, Some(path)) => HttpDoor::Unix(toolgate_os::listen_unix(&world.ambient.path(path))?),
+        (None, Some(path)) => {
+            HttpListener::Unix(toolgate_os::listen_unix(&world.ambient.absolute_path(path))?)
+        }
     };
     let mut options = HttpOptions { origins: args.allow_origin.clone(), cancel, ..HttpOptions::default() };
     if !args.allow_host.is_empty() {
@@ -129,29 +136,29 @@ async fn serve(
         options.hosts.extend(args.allow_host.iter().cloned());
     }
     match &door {
-        HttpDoor::Tcp(listener) => {
+        HttpListener::Tcp(listener) => {
             let address = listener.local_addr()?;
             if !args.no_token {
-                let (token, said) = token(world)?;
+                let (token, said) = choose_token(world)?;
                 options.token = Some(token);
-                out.note(&said);
+                out.print_note(&said);
             }
-            out.note(&format!("serving on http://{address}{}", options.path));
+            out.print_note(&format!("serving on http://{address}{}", options.path));
         }
-        HttpDoor::Unix(_) => out.note("serving on a Unix socket that only you can reach"),
+        HttpListener::Unix(_) => out.print_note("serving on a Unix socket that only you can reach"),
     }
     serve_http(server, door, options).await?;
     Ok(())
 }
 
 /// The token, and what to tell the person about it.
-fn token(world: &World) -> Result<(String, String), Failure> {
-    if let Some(token) = world.ambient.env.get(TOKEN).filter(|token| !token.is_empty()) {
-        return Ok((token.clone(), format!("requests need the bearer token from {TOKEN}")));
+fn choose_token(world: &CliContext) -> Result<(String, String), CliError> {
+    if let Some(token) = world.ambient.env.get(TOKEN_ENV).filter(|token| !token.is_empty()) {
+        return Ok((token.clone(), format!("requests need the bearer token from {TOKEN_ENV}")));
     }
     let bytes = toolgate_os::random_bytes::<24>()?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let said = format!("requests need `Authorization: Bearer {token}` (set {TOKEN} for one of your own)");
+    let said = format!("requests need `Authorization: Bearer {token}` (set {TOKEN_ENV} for one of your own)");
     Ok((token, said))
 }
 

@@ -1,0 +1,500 @@
+//! Messages as lines, over whatever can be read and written.
+//!
+//! Two things are done here that a stock line transport does not do.
+//! Replies that are ready at the same time leave in one write: a client with many calls in flight costs one system
+//! call for all of them.
+//! And the arguments of a call are kept as the text that arrived, because the gate reads that text strictly: a parser
+//! in front of it would have dropped a duplicate key already.
+
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage,
+    JsonRpcRequest, RequestId,
+};
+use rmcp::service::{RxJsonRpcMessage, ServiceRole, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::{RoleClient, RoleServer};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Notify;
+use toolgate_os::{ByteSink, ByteSource};
+
+/// Longer lines are refused: a line must be held whole.
+const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+/// A sender waits while more than this is on its way out.
+const MAX_QUEUED_BYTES: usize = 4 * 1024 * 1024;
+const READ_CHUNK_BYTES: usize = 64 * 1024;
+
+/// The arguments of a call as they arrived.
+#[derive(Debug, Clone)]
+pub(crate) struct RawArguments {
+    pub(crate) text: String,
+    /// Whoever reads the stream was told of it when the call arrived.
+    pub(crate) announced: bool,
+}
+
+/// What a line turned out to be.
+pub(crate) enum ParsedMessageLine<R: ServiceRole> {
+    Message(Box<RxJsonRpcMessage<R>>),
+    /// No message; this is to be sent back.
+    Refused(Box<TxJsonRpcMessage<R>>),
+    /// Nothing that anyone waits for.
+    Ignored,
+}
+
+/// A side of the protocol, as far as reading lines goes.
+pub(crate) trait LineTransportRole: ServiceRole {
+    fn read_line(line: &[u8], opened: &mut bool, announced: bool) -> ParsedMessageLine<Self>;
+    fn line_too_long() -> Option<TxJsonRpcMessage<Self>>;
+}
+
+/// Lines in, lines out.
+pub(crate) struct LineTransport<R: LineTransportRole> {
+    source: ByteSource,
+    pending: Vec<u8>,
+    /// How much of `pending` is known to hold no line end.
+    searched: usize,
+    /// The rest of a line that was too long is being skipped.
+    skipping: bool,
+    ready: VecDeque<RxJsonRpcMessage<R>>,
+    opened: bool,
+    write_queue: Arc<LineWriteQueue>,
+    on_messages: Option<Box<dyn Fn(usize) + Send>>,
+}
+
+impl<R: LineTransportRole> LineTransport<R> {
+    /// Starts writing at once. Must be called inside a runtime.
+    pub(crate) fn new(source: ByteSource, sink: ByteSink) -> Self {
+        let write_queue = Arc::new(LineWriteQueue::default());
+        tokio::spawn(Arc::clone(&write_queue).write_out(sink));
+        Self {
+            source,
+            pending: Vec::new(),
+            searched: 0,
+            skipping: false,
+            ready: VecDeque::new(),
+            opened: false,
+            write_queue,
+            on_messages: None,
+        }
+    }
+
+    /// Calls this with the number of messages whenever some were read, before any of them is taken up.
+    pub(crate) fn with_message_callback(mut self, heard: impl Fn(usize) + Send + 'static) -> Self {
+        self.on_messages = Some(Box::new(heard));
+        self
+    }
+
+    /// Takes every whole line out of what was read.
+    fn take_lines(&mut self) {
+        let mut start = 0;
+        loop {
+            let from = self.searched.max(start);
+            let Some(found) =
+                self.pending.get(from..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n'))
+            else {
+                break;
+            };
+            let end = from + found;
+            if std::mem::take(&mut self.skipping) {
+                // The end of the line that was too long.
+            } else if let Some(line) = self.pending.get(start..end) {
+                match R::read_line(line, &mut self.opened, self.on_messages.is_some()) {
+                    ParsedMessageLine::Message(message) => self.ready.push_back(*message),
+                    ParsedMessageLine::Refused(reply) => drop(self.write_queue.enqueue::<R>(&reply)),
+                    ParsedMessageLine::Ignored => {}
+                }
+            }
+            start = end + 1;
+            self.searched = start;
+        }
+        self.pending.drain(..start);
+        self.searched = self.pending.len();
+        if self.pending.len() > MAX_LINE_BYTES {
+            if !std::mem::replace(&mut self.skipping, true)
+                && let Some(reply) = R::line_too_long()
+            {
+                drop(self.write_queue.enqueue::<R>(&reply));
+            }
+            self.pending.clear();
+            self.searched = 0;
+        }
+    }
+}
+
+impl<R: LineTransportRole> Transport<R> for LineTransport<R> {
+    type Error = io::Error;
+
+    fn send(&mut self, item: TxJsonRpcMessage<R>) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let put = self.write_queue.enqueue::<R>(&item);
+        let outbox = Arc::clone(&self.write_queue);
+        async move {
+            put?;
+            outbox.wait_for_room().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<R>> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Some(message);
+            }
+            // The state is kept in `self`, so nothing is lost when this future is dropped.
+            self.pending.reserve(READ_CHUNK_BYTES);
+            match self.source.read_buf(&mut self.pending).await {
+                Ok(0) => return None,
+                Ok(_) => {
+                    self.take_lines();
+                    if let Some(heard) = &self.on_messages
+                        && !self.ready.is_empty()
+                    {
+                        heard(self.ready.len());
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the stream cannot be read");
+                    return None;
+                }
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.write_queue.drain().await
+    }
+}
+
+/// What waits to be written.
+#[derive(Default)]
+struct LineWriteQueue {
+    state: Mutex<LineWriteQueueState>,
+    filled: Notify,
+    written: Notify,
+}
+
+#[derive(Default)]
+struct LineWriteQueueState {
+    waiting: Vec<u8>,
+    writing: usize,
+    broken: Option<io::ErrorKind>,
+    closed: bool,
+}
+
+impl LineWriteQueue {
+    fn state(&self) -> std::sync::MutexGuard<'_, LineWriteQueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enqueue<R: ServiceRole>(&self, message: &TxJsonRpcMessage<R>) -> io::Result<()> {
+        let mut state = self.state();
+        if let Some(kind) = state.broken {
+            return Err(kind.into());
+        }
+        let before = state.waiting.len();
+        if let Err(error) = serde_json::to_writer(&mut state.waiting, message) {
+            state.waiting.truncate(before);
+            return Err(error.into());
+        }
+        state.waiting.push(b'\n');
+        drop(state);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// Waits until there is room again.
+    async fn wait_for_room(&self) -> io::Result<()> {
+        self.wait_until(|state| state.waiting.len() + state.writing < MAX_QUEUED_BYTES).await
+    }
+
+    /// Waits until all is out, and ends the writing.
+    async fn drain(&self) -> io::Result<()> {
+        let ended = self.wait_until(|state| state.waiting.is_empty() && state.writing == 0).await;
+        self.state().closed = true;
+        self.filled.notify_one();
+        ended
+    }
+
+    async fn wait_until(&self, enough: impl Fn(&LineWriteQueueState) -> bool) -> io::Result<()> {
+        loop {
+            let written = self.written.notified();
+            tokio::pin!(written);
+            written.as_mut().enable();
+            {
+                let state = self.state();
+                if let Some(kind) = state.broken {
+                    return Err(kind.into());
+                }
+                if enough(&state) {
+                    return Ok(());
+                }
+            }
+            written.await;
+        }
+    }
+
+    async fn write_out(self: Arc<Self>, mut sink: ByteSink) {
+        let mut batch = Vec::new();
+        loop {
+            self.filled.notified().await;
+            // Let what is ready now get into the same batch.
+            tokio::task::yield_now().await;
+            {
+                let mut state = self.state();
+                std::mem::swap(&mut state.waiting, &mut batch);
+                state.writing = batch.len();
+                if batch.is_empty() && state.closed {
+                    return;
+                }
+            }
+            let written = match sink.write_all(&batch).await {
+                Ok(()) => sink.flush().await,
+                Err(error) => Err(error),
+            };
+            batch.clear();
+            if batch.capacity() > MAX_QUEUED_BYTES / 4 {
+                batch = Vec::new();
+            }
+            let failed = {
+                let mut state = self.state();
+                state.writing = 0;
+                state.broken = written.as_ref().err().map(io::Error::kind);
+                state.broken.is_some()
+            };
+            self.written.notify_waiters();
+            if failed {
+                return;
+            }
+        }
+    }
+}
+
+impl<R: LineTransportRole> Drop for LineTransport<R> {
+    fn drop(&mut self) {
+        self.write_queue.state().closed = true;
+        self.write_queue.filled.notify_one();
+    }
+}
+
+/// The keys of a call that count. Reading them by name refuses each that appears twice.
+#[derive(Deserialize)]
+struct CallEnvelope<'a> {
+    #[serde(default, rename = "id")]
+    _id: IgnoredAny,
+    #[serde(default, rename = "method")]
+    _method: IgnoredAny,
+    #[serde(borrow)]
+    params: CallEnvelopeParams<'a>,
+}
+
+#[derive(Deserialize)]
+struct CallEnvelopeParams<'a> {
+    #[serde(default, rename = "name")]
+    _name: IgnoredAny,
+    #[serde(default, rename = "_meta")]
+    _meta: IgnoredAny,
+    #[serde(default, rename = "inputResponses")]
+    _responses: IgnoredAny,
+    #[serde(default, rename = "requestState")]
+    _state: IgnoredAny,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// The arguments of a `tools/call` as text; an error where the message can be read two ways.
+pub(crate) fn parse_raw_arguments(message: &[u8], announced: bool) -> Result<RawArguments, String> {
+    let envelope: CallEnvelope<'_> = serde_json::from_slice(message).map_err(|error| error.to_string())?;
+    let text = envelope.params.arguments.map_or("{}", RawValue::get).to_owned();
+    Ok(RawArguments { text, announced })
+}
+
+/// A call that is nothing but a call: no metadata, no second round, no key that is not known.
+/// Most are, and reading them by their shape takes a fifth of what trying every message of the protocol takes.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainCall<'a> {
+    jsonrpc: &'a str,
+    id: RequestId,
+    method: &'a str,
+    #[serde(borrow)]
+    params: PlainCallParams<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlainCallParams<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: &'a RawValue,
+}
+
+fn parse_plain_call(line: &[u8], announced: bool) -> Option<ClientJsonRpcMessage> {
+    let call: PlainCall<'_> = serde_json::from_slice(line).ok()?;
+    if call.jsonrpc != "2.0" || call.method != "tools/call" {
+        return None;
+    }
+    let text = call.params.arguments.get();
+    let arguments = serde_json::from_str(text).ok()?;
+    let params = CallToolRequestParams::new(call.params.name).with_arguments(arguments);
+    let mut request = CallToolRequest::new(params);
+    request.extensions.insert(RawArguments { text: text.to_owned(), announced });
+    let request = ClientRequest::CallToolRequest(request);
+    Some(JsonRpcMessage::Request(JsonRpcRequest::new(call.id, request)))
+}
+
+/// The id of something that is no proper message, so that whoever sent it learns of it.
+fn parse_id(line: &[u8]) -> Option<RequestId> {
+    #[derive(Deserialize)]
+    struct JsonRpcId {
+        id: Option<RequestId>,
+    }
+    serde_json::from_slice::<JsonRpcId>(line).ok()?.id
+}
+
+impl LineTransportRole for RoleServer {
+    fn read_line(line: &[u8], opened: &mut bool, announced: bool) -> ParsedMessageLine<Self> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return ParsedMessageLine::Ignored;
+        }
+        if let Some(call) = parse_plain_call(line, announced) {
+            *opened = true;
+            return ParsedMessageLine::Message(Box::new(call));
+        }
+        let refused = |error, id| ParsedMessageLine::Refused(Box::new(JsonRpcMessage::error(error, id)));
+        let mut message = match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
+            Ok(message) => message,
+            Err(error) if error.is_data() => {
+                let text = format!("this is no message of the protocol: {error}");
+                return refused(ErrorData::invalid_request(text, None), parse_id(line));
+            }
+            Err(error) => {
+                return refused(ErrorData::parse_error(format!("not valid JSON: {error}"), None), None);
+            }
+        };
+        if let JsonRpcMessage::Request(request) = &mut message {
+            *opened = true;
+            let call = match &mut request.request {
+                ClientRequest::CallToolRequest(call) => Some(Some(call)),
+                // What has this name and not this shape is taken for something unknown by the library.
+                ClientRequest::CustomRequest(custom) if custom.method == "tools/call" => Some(None),
+                _ => None,
+            };
+            if let Some(call) = call {
+                let problem = match (parse_raw_arguments(line, announced), call) {
+                    (Ok(raw), Some(call)) => {
+                        call.extensions.insert(raw);
+                        None
+                    }
+                    (Ok(_), None) => Some("the parameters are not those of a call".to_owned()),
+                    (Err(problem), _) => Some(problem),
+                };
+                if let Some(problem) = problem {
+                    let error = ErrorData::invalid_request(problem, None);
+                    return refused(error, Some(request.id.clone()));
+                }
+            }
+        }
+        // Before the first request nothing can be meant for us, and it must not end the connection.
+        if *opened { ParsedMessageLine::Message(Box::new(message)) } else { ParsedMessageLine::Ignored }
+    }
+
+    fn line_too_long() -> Option<TxJsonRpcMessage<Self>> {
+        let text = format!("the line is longer than the {MAX_LINE_BYTES} bytes allowed");
+        Some(JsonRpcMessage::error(ErrorData::invalid_request(text, None), None))
+    }
+}
+
+impl LineTransportRole for RoleClient {
+    fn read_line(line: &[u8], _: &mut bool, _: bool) -> ParsedMessageLine<Self> {
+        match serde_json::from_slice(line) {
+            Ok(message) => ParsedMessageLine::Message(Box::new(message)),
+            // Servers that print to standard output are common; what they print is not for us.
+            Err(error) => {
+                tracing::debug!(%error, "a line from a server is no message");
+                ParsedMessageLine::Ignored
+            }
+        }
+    }
+
+    fn line_too_long() -> Option<TxJsonRpcMessage<Self>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_stay_as_they_arrived() {
+        for (message, expected) in [
+            (
+                r#"{"id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1,"a":2}}}"#,
+                r#"{"a":1,"a":2}"#,
+            ),
+            (r#"{"params":{"name":"x"}}"#, "{}"),
+            (r#"{"params":{"arguments":{"a":1},"arguments":{"a":2}}}"#, "!duplicate"),
+            (r#"{"params":{"name":"x","name":"y"}}"#, "!duplicate"),
+            (r#"{"params":{"name":"x"},"params":{"name":"y"}}"#, "!duplicate"),
+        ] {
+            match (parse_raw_arguments(message.as_bytes(), false), expected.strip_prefix('!')) {
+                (Ok(raw), None) => assert_eq!(raw.text, expected),
+                (Err(problem), Some(says)) => assert!(problem.contains(says), "{problem}"),
+                (got, _) => panic!("{message}: {got:?}"),
+            }
+        }
+    }
+
+    /// The short way gives what the long way gives, and leaves to it what is not plain.
+    #[test]
+    fn a_plain_call_is_read_as_any_other() {
+        for (line, plain) in [
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1]}}}"#,
+                true,
+            ),
+            (
+                r#"{"id":"q","params":{"arguments":{},"name":"x\u0041"},"jsonrpc":"2.0","method":"tools/call"}"#,
+                true,
+            ),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#, false),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":[]}}"#, false),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{}}}"#,
+                false,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","name":"y","arguments":{}}}"#,
+                false,
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":{"name":"x","arguments":{}}}"#,
+                false,
+            ),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{}}}"#, false),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"name":"x","arguments":{}}}"#, false),
+            (r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x","arguments":{}}}"#, false),
+        ] {
+            let read = parse_plain_call(line.as_bytes(), false);
+            assert_eq!(read.is_some(), plain, "{line}");
+            let Some(JsonRpcMessage::Request(read)) = read else { continue };
+            let JsonRpcMessage::Request(other) = serde_json::from_str::<ClientJsonRpcMessage>(line).unwrap()
+            else {
+                panic!("{line}");
+            };
+            assert_eq!(read.id, other.id);
+            match (read.request, other.request) {
+                (ClientRequest::CallToolRequest(read), ClientRequest::CallToolRequest(other)) => {
+                    assert_eq!(read.params, other.params);
+                    let raw = read.extensions.get::<RawArguments>().unwrap();
+                    assert_eq!(raw.text, parse_raw_arguments(line.as_bytes(), false).unwrap().text);
+                }
+                (read, other) => panic!("{read:?} {other:?}"),
+            }
+        }
+    }
+}

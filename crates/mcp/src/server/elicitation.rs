@@ -1,0 +1,365 @@
+//! A question of the gate, put to the person at the other end of the protocol.
+//!
+//! A legacy client gets an elicitation and the call waits; a modern one gets the question as the result of the call,
+//! and makes the call again with the answer.
+//! What a modern client carries between the two is sealed: bound to the principal, the method, the tool and the
+//! arguments, good for five minutes and for one use.
+//! An answer therefore counts for the very input that was shown, and for nothing that came in its place.
+
+use super::conversation::{ClientConversation, RequestStatePayload};
+use futures_util::future::BoxFuture;
+use rmcp::model::{
+    ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
+    InputRequiredResult, RequestStateCodec, RequestStateError, SealOptions,
+};
+use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use toolgate_gate::ledger::sha256_hex;
+use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver};
+use toolgate_proto::{ApprovalQuestion, fit_text};
+
+/// The name of the question among those of a modern call.
+const APPROVAL_REQUEST_KEY: &str = "toolgate.approval";
+/// How long an answer may take to come back.
+const REQUEST_STATE_TTL: Duration = Duration::from_secs(300);
+/// Most characters of one part of a question: a person must be able to read it.
+const MAX_SHOWN_CHARS: usize = 2_000;
+
+/// Asks the person at the other end. Passes where there is no such person.
+#[derive(Debug, Default)]
+pub struct ClientApprover;
+
+impl Approver for ClientApprover {
+    fn name(&self) -> &str {
+        "mcp client"
+    }
+
+    fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
+        Box::pin(async move {
+            let Some(conversation) = ClientConversation::current() else { return ApprovalAnswer::Pass };
+            let digest = &request.input_sha256;
+            if conversation.request_state.approved.as_ref() == Some(digest) {
+                conversation.outgoing().carried.approved = Some(digest.clone());
+                return ApprovalAnswer::Once;
+            }
+            let question = InputRequest::Elicitation(ElicitRequest::new(approval_form(&request.question)));
+            if !conversation.can_answer(&question) {
+                return ApprovalAnswer::Pass;
+            }
+            match conversation.can_ask_inline() {
+                true => {
+                    let answer = tokio::select! {
+                        answer = conversation.ask(question) => answer,
+                        () = request.cancel.cancelled() => return ApprovalAnswer::No { message: None },
+                    };
+                    match answer {
+                        Ok(value) => parse_answer(&value, &request.question),
+                        Err(problem) => ApprovalAnswer::No {
+                            message: Some(format!("the question got no answer: {problem}")),
+                        },
+                    }
+                }
+                false => {
+                    let asked_before = conversation.request_state.asked.as_ref() == Some(digest);
+                    match conversation.response(APPROVAL_REQUEST_KEY).filter(|_| asked_before) {
+                        Some(value) => {
+                            let answer = parse_answer(value, &request.question);
+                            if matches!(answer, ApprovalAnswer::Once | ApprovalAnswer::Session { .. }) {
+                                conversation.outgoing().carried.approved = Some(digest.clone());
+                            }
+                            answer
+                        }
+                        None => {
+                            let mut outgoing = conversation.outgoing();
+                            outgoing.requests.insert(APPROVAL_REQUEST_KEY.to_owned(), question);
+                            outgoing.carried.asked = Some(digest.clone());
+                            outgoing.wanted = true;
+                            ApprovalAnswer::Later
+                        }
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// The question as a form.
+fn approval_form(question: &ApprovalQuestion) -> ElicitRequestParams {
+    let mut choices = vec![json!({ "const": "once", "title": "Yes, this once" })];
+    if let Some(suggestion) = question.suggestions.first() {
+        choices.push(json!({
+            "const": "session",
+            "title": format!("Yes, and allow `{}` for this session", fit_shown_text(&suggestion.rule)),
+        }));
+    }
+    choices.push(json!({ "const": "no", "title": "No" }));
+    let schema = json!({
+        "type": "object",
+        "properties": { "decision": {
+            "type": "string", "title": "Allow it?", "description": fit_shown_text(&question.reason.to_string()),
+            "oneOf": choices,
+        } },
+        "required": ["decision"],
+    });
+    // INVARIANT: the schema above is an object with one choice, which is a form.
+    let requested_schema = serde_json::from_value(schema)
+        .unwrap_or_else(|_| rmcp::model::ElicitationSchema::new(std::collections::BTreeMap::new()));
+    ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message: question_text(question),
+        requested_schema,
+    }
+}
+
+/// What will happen, with effects and risk, as a person reads it.
+fn question_text(question: &ApprovalQuestion) -> String {
+    let mut text = format!(
+        "{} wants to {}",
+        fit_shown_text(question.tool.as_str()),
+        fit_shown_text(&question.description)
+    );
+    text.push_str(&format!("\nrisk: {}", question.risk));
+    for effect in &question.effects {
+        text.push_str(&format!("\n- {}", fit_shown_text(&effect.to_string())));
+    }
+    for warning in &question.warnings {
+        text.push_str(&format!("\n! {} ({})", fit_shown_text(&warning.text), warning.severity));
+    }
+    text.push_str(&format!("\nasked because {}", fit_shown_text(&question.reason.to_string())));
+    text
+}
+
+fn fit_shown_text(text: &str) -> String {
+    fit_text(text, MAX_SHOWN_CHARS)
+}
+
+/// What the answer means. Whatever is not a clear yes is a no.
+fn parse_answer(value: &Value, question: &ApprovalQuestion) -> ApprovalAnswer {
+    let Ok(result) = serde_json::from_value::<ElicitResult>(value.clone()) else {
+        return ApprovalAnswer::No { message: Some("the client's answer cannot be read".to_owned()) };
+    };
+    if !matches!(result.action, ElicitationAction::Accept) {
+        return ApprovalAnswer::No { message: None };
+    }
+    let decision =
+        result.content.as_ref().and_then(|content| content.get("decision")).and_then(Value::as_str);
+    match (decision, question.suggestions.first()) {
+        (Some("once"), _) => ApprovalAnswer::Once,
+        (Some("session"), Some(suggestion)) => {
+            ApprovalAnswer::Session { rules: vec![suggestion.rule.clone()] }
+        }
+        _ => ApprovalAnswer::No { message: None },
+    }
+}
+
+/// Seals what a client carries for us, and opens it when it comes back.
+#[derive(Debug)]
+pub(crate) struct RequestStateSealer {
+    codec: RequestStateCodec,
+    /// States that were used, until they expire by themselves.
+    used: Mutex<HashMap<String, u64>>,
+}
+
+/// What a sealed state is bound to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestStateBinding<'a> {
+    /// On whose behalf the call is made.
+    pub(crate) principal: &'a str,
+    /// The method.
+    pub(crate) method: &'a str,
+    /// The tool, prompt or resource.
+    pub(crate) name: &'a str,
+    /// Its arguments.
+    pub(crate) arguments: Option<&'a Map<String, Value>>,
+}
+
+impl RequestStateBinding<'_> {
+    fn bytes(&self) -> Vec<u8> {
+        let mut digest = String::new();
+        write_canonical_json(&Value::Object(self.arguments.cloned().unwrap_or_default()), &mut digest);
+        json!([self.principal, self.method, self.name, sha256_hex(digest.as_bytes())])
+            .to_string()
+            .into_bytes()
+    }
+}
+
+impl RequestStateSealer {
+    /// With a key that ends with the process.
+    pub(crate) fn new() -> io::Result<Self> {
+        let key = toolgate_os::random_bytes::<32>()?;
+        let codec = RequestStateCodec::try_new(key).map_err(io::Error::other)?;
+        Ok(Self { codec, used: Mutex::default() })
+    }
+
+    /// The result that asks for another round.
+    pub(crate) fn seal(
+        &self,
+        requests: InputRequests,
+        mut carried: RequestStatePayload,
+        binding: RequestStateBinding<'_>,
+    ) -> Result<InputRequiredResult, RequestStateError> {
+        carried.nonce = toolgate_os::generate_id("");
+        let bound = binding.bytes();
+        let options = SealOptions::new().associated_data(&bound).ttl(REQUEST_STATE_TTL);
+        let state = self.codec.seal_json_with(&carried, &options)?;
+        Ok(InputRequiredResult::new((!requests.is_empty()).then_some(requests), Some(state)))
+    }
+
+    /// Opens what came back. Why it is not taken is said in words for the client.
+    pub(crate) fn open(
+        &self,
+        state: Option<&str>,
+        binding: RequestStateBinding<'_>,
+    ) -> Result<RequestStatePayload, String> {
+        let Some(state) = state else { return Ok(RequestStatePayload::default()) };
+        let carried: RequestStatePayload = self
+            .codec
+            .open_json_with(state, &binding.bytes())
+            .map_err(|error| format!("the request state is not taken: {error}"))?;
+        // What lets a call run may be used once; what a tool merely put aside may come back on a retry.
+        if carried.asked.is_some() || carried.approved.is_some() {
+            let now = toolgate_os::now_millis();
+            let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+            used.retain(|_, until| *until > now);
+            let until = now + u64::try_from(REQUEST_STATE_TTL.as_millis()).unwrap_or(u64::MAX);
+            if used.insert(carried.nonce.clone(), until).is_some() {
+                return Err("the request state was used before".to_owned());
+            }
+        }
+        Ok(carried)
+    }
+}
+
+/// A text that is the same for equal values, whatever the order of their keys.
+fn write_canonical_json(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(map) => {
+            let mut keys: Vec<&String> = map.keys().collect();
+            keys.sort();
+            out.push('{');
+            for key in keys {
+                out.push_str(&Value::String(key.clone()).to_string());
+                out.push(':');
+                if let Some(value) = map.get(key) {
+                    write_canonical_json(value, out);
+                }
+                out.push(',');
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                write_canonical_json(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            out.push_str(&value.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn binding<'a>(
+        principal: &'a str,
+        name: &'a str,
+        arguments: Option<&'a Map<String, Value>>,
+    ) -> RequestStateBinding<'a> {
+        RequestStateBinding { principal, method: "tools/call", name, arguments }
+    }
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn a_state_counts_for_what_it_was_made_for_and_once() {
+        let seals = RequestStateSealer::new().unwrap();
+        let arguments = object(json!({ "path": "a", "deep": { "x": 1, "y": [2] } }));
+        let carried =
+            RequestStatePayload { asked: Some("digest".to_owned()), ..RequestStatePayload::default() };
+        let made = binding("me", "Write", Some(&arguments));
+        let sealed = seals.seal(InputRequests::new(), carried.clone(), made).unwrap();
+        let state = sealed.request_state.unwrap();
+
+        let other = object(json!({ "path": "b", "deep": { "x": 1, "y": [2] } }));
+        for wrong in [
+            binding("you", "Write", Some(&arguments)),
+            binding("me", "Edit", Some(&arguments)),
+            binding("me", "Write", Some(&other)),
+            binding("me", "Write", None),
+        ] {
+            assert!(seals.open(Some(&state), wrong).unwrap_err().contains("not taken"));
+        }
+        let mut tampered = state.clone().into_bytes();
+        let last = tampered.len() - 1;
+        tampered[last] = if tampered[last] == b'A' { b'B' } else { b'A' };
+        assert!(seals.open(Some(std::str::from_utf8(&tampered).unwrap()), made).is_err());
+
+        // The same arguments in another order are the same arguments.
+        let reordered = object(json!({ "deep": { "y": [2], "x": 1 }, "path": "a" }));
+        let opened = seals.open(Some(&state), binding("me", "Write", Some(&reordered))).unwrap();
+        assert_eq!(opened.asked, carried.asked);
+        assert!(seals.open(Some(&state), made).unwrap_err().contains("used before"));
+        // Another process has another key.
+        assert!(RequestStateSealer::new().unwrap().open(Some(&state), made).is_err());
+    }
+
+    #[test]
+    fn only_a_clear_yes_is_a_yes() {
+        let question = ApprovalQuestion {
+            tool: "Write".into(),
+            description: "write a\u{202e}b".to_owned(),
+            risk: toolgate_proto::RiskLevel::Medium,
+            effects: Vec::new(),
+            locations: Vec::new(),
+            warnings: Vec::new(),
+            reason: toolgate_proto::VerdictReason::new(toolgate_proto::Code::DeniedByMode, "no rule speaks"),
+            suggestions: vec![toolgate_proto::RuleSuggestion { rule: "Write(a)".to_owned() }],
+            explicit: false,
+        };
+        for (value, expected) in [
+            (json!({ "action": "accept", "content": { "decision": "once" } }), ApprovalAnswer::Once),
+            (
+                json!({ "action": "accept", "content": { "decision": "session" } }),
+                ApprovalAnswer::Session { rules: vec!["Write(a)".to_owned()] },
+            ),
+            (
+                json!({ "action": "accept", "content": { "decision": "no" } }),
+                ApprovalAnswer::No { message: None },
+            ),
+            (
+                json!({ "action": "accept", "content": { "decision": true } }),
+                ApprovalAnswer::No { message: None },
+            ),
+            (json!({ "action": "accept" }), ApprovalAnswer::No { message: None }),
+            (
+                json!({ "action": "decline", "content": { "decision": "once" } }),
+                ApprovalAnswer::No { message: None },
+            ),
+            (json!({ "action": "cancel" }), ApprovalAnswer::No { message: None }),
+        ] {
+            assert_eq!(parse_answer(&value, &question), expected, "{value}");
+        }
+        assert!(matches!(parse_answer(&json!(true), &question), ApprovalAnswer::No { message: Some(_) }));
+        assert!(
+            question_text(&question).contains("a\\u{202e}b")
+                && question_text(&question).contains("risk: medium")
+        );
+        let padded = format!("run `ls{}; rm -rf ~` (list files{})", " ".repeat(9000), "\n".repeat(300));
+        let asked = question_text(&ApprovalQuestion { description: padded, ..question.clone() });
+        assert!(asked.contains("; rm -rf ~` (list files") && asked.lines().count() < 12, "{asked}");
+        assert!(
+            matches!(approval_form(&question), ElicitRequestParams::FormElicitationParams { requested_schema, .. }
+            if requested_schema.properties.len() == 1)
+        );
+    }
+}

@@ -1,0 +1,257 @@
+//! Finding and signalling every descendant of this process.
+//!
+//! This runs in the keeper, which may outlive a toolgate that was killed while one of its threads held a lock of the
+//! allocator.
+//! INVARIANT: nothing here allocates or takes a lock.
+
+use rustix::fs::{CWD, Mode, OFlags, RawDir, openat};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use std::ffi::CStr;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+
+/// More processes than this on one machine are swept in several passes.
+const MAX_PROCESSES: usize = 32 * 1024;
+
+/// A list of processes with their parents, made anew in each pass.
+pub(super) struct DescendantTable {
+    /// Plain numbers, so that the allocator hands out untouched zero pages: most keepers never look here.
+    rows: Vec<[i32; 3]>,
+    count: usize,
+}
+
+/// What one row holds.
+#[derive(Clone, Copy)]
+struct ProcessRow {
+    pid: i32,
+    parent: i32,
+    mark: ProcessMark,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ProcessMark {
+    Unrelated,
+    Descendant,
+    /// Mine, and signalled already.
+    Signalled,
+    Zombie,
+}
+
+impl ProcessRow {
+    fn to_row(self) -> [i32; 3] {
+        let mark = match self.mark {
+            ProcessMark::Unrelated => 0,
+            ProcessMark::Descendant => 1,
+            ProcessMark::Zombie => 2,
+            ProcessMark::Signalled => 3,
+        };
+        [self.pid, self.parent, mark]
+    }
+
+    fn from_row([pid, parent, mark]: [i32; 3]) -> Self {
+        let mark = match mark {
+            1 => ProcessMark::Descendant,
+            2 => ProcessMark::Zombie,
+            3 => ProcessMark::Signalled,
+            _ => ProcessMark::Unrelated,
+        };
+        Self { pid, parent, mark }
+    }
+}
+
+/// One line of `/proc/PID/stat`, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ProcStat {
+    state: u8,
+    parent: i32,
+}
+
+impl DescendantTable {
+    /// Makes room for the list: the one allocation, long before it is needed.
+    pub(super) fn new() -> Self {
+        Self { rows: vec![[0; 3]; MAX_PROCESSES], count: 0 }
+    }
+
+    /// Sends a signal to every living descendant of `me` and says how many there were.
+    pub(super) fn signal(&mut self, me: i32, signal: Signal) -> usize {
+        let mut sent = self.scan_processes(me, signal);
+        self.mark_descendants(me);
+        for row in self.rows.iter().take(self.count) {
+            let seen = ProcessRow::from_row(*row);
+            if seen.mark == ProcessMark::Descendant {
+                sent += 1;
+                send_signal(seen, me, signal);
+            }
+        }
+        sent
+    }
+
+    /// Makes the list, and signals direct children as soon as they are seen: one that forks and exits over and over
+    /// always comes back as a direct child, and must not get away while the rest is looked at.
+    fn scan_processes(&mut self, me: i32, signal: Signal) -> usize {
+        self.count = 0;
+        let mut sent = 0;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let Ok(proc) = openat(CWD, c"/proc", flags, Mode::empty()) else { return 0 };
+        let mut buffer = [const { MaybeUninit::<u8>::uninit() }; 16 * 1024];
+        let mut entries = RawDir::new(&proc, &mut buffer);
+        while let Some(Ok(entry)) = entries.next() {
+            let Some(pid) = parse_number(entry.file_name().to_bytes()) else { continue };
+            let Some(stat) = read_stat(&proc, pid) else { continue };
+            let Some(slot) = self.rows.get_mut(self.count) else { break };
+            let mark = if stat.state == b'Z' { ProcessMark::Zombie } else { ProcessMark::Unrelated };
+            let mut seen = ProcessRow { pid, parent: stat.parent, mark };
+            if stat.parent == me && mark == ProcessMark::Unrelated {
+                send_signal(seen, me, signal);
+                sent += 1;
+                seen.mark = ProcessMark::Signalled;
+            }
+            *slot = seen.to_row();
+            self.count += 1;
+        }
+        if let Some(seen) = self.rows.get_mut(..self.count) {
+            seen.sort_unstable();
+        }
+        sent
+    }
+
+    /// A process is a descendant if its parent is this process or a descendant.
+    /// A zombie has no children any more: they went to the keeper.
+    fn mark_descendants(&mut self, me: i32) {
+        let Some(rows) = self.rows.get_mut(..self.count) else { return };
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for index in 0..rows.len() {
+                let Some(one) = rows.get(index).copied().map(ProcessRow::from_row) else { continue };
+                if one.mark != ProcessMark::Unrelated {
+                    continue;
+                }
+                let parent = rows.binary_search_by_key(&one.parent, |[pid, ..]| *pid).ok();
+                let of_mine = parent.and_then(|at| rows.get(at)).is_some_and(|parent| {
+                    matches!(
+                        ProcessRow::from_row(*parent).mark,
+                        ProcessMark::Descendant | ProcessMark::Signalled
+                    )
+                });
+                if (one.parent == me || of_mine)
+                    && let Some(slot) = rows.get_mut(index)
+                {
+                    *slot = ProcessRow { mark: ProcessMark::Descendant, ..one }.to_row();
+                    changed = true;
+                }
+            }
+        }
+    }
+}
+
+/// Signals a process through a handle that cannot come to mean another process in between.
+fn send_signal(seen: ProcessRow, me: i32, signal: Signal) {
+    let Some(pid) = Pid::from_raw(seen.pid) else { return };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let still = openat(CWD, c"/proc", flags, Mode::empty())
+                .ok()
+                .and_then(|proc| read_stat(&proc, seen.pid))
+                .is_some_and(|stat| stat.parent == seen.parent || stat.parent == me);
+            if still {
+                let _ = pidfd_send_signal(&handle, signal);
+            }
+        }
+        Err(rustix::io::Errno::NOSYS) => {
+            let _ = kill_process(pid, signal);
+        }
+        // It is gone.
+        Err(_) => {}
+    }
+}
+
+fn read_stat(proc: &OwnedFd, pid: i32) -> Option<ProcStat> {
+    let mut path = [0u8; 32];
+    let path = stat_path(pid, &mut path)?;
+    let file = openat(proc, path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut text = [0u8; 512];
+    let length = rustix::io::read(&file, &mut text[..]).ok()?;
+    parse_stat(text.get(..length)?)
+}
+
+/// `PID/stat`, ended with a zero, in the given buffer.
+fn stat_path(pid: i32, buffer: &mut [u8; 32]) -> Option<&CStr> {
+    let mut digits = [0u8; 12];
+    let mut rest = u32::try_from(pid).ok()?;
+    let mut count = 0;
+    loop {
+        *digits.get_mut(count)? = b'0' + u8::try_from(rest % 10).ok()?;
+        count += 1;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    for (slot, digit) in buffer.iter_mut().zip(digits.get(..count)?.iter().rev()) {
+        *slot = *digit;
+    }
+    for (slot, byte) in buffer.get_mut(count..)?.iter_mut().zip(b"/stat\0") {
+        *slot = *byte;
+    }
+    CStr::from_bytes_until_nul(buffer).ok()
+}
+
+/// The name of a process may hold spaces and brackets; the fields start after its last bracket.
+fn parse_stat(text: &[u8]) -> Option<ProcStat> {
+    let after = text.iter().rposition(|byte| *byte == b')')? + 2;
+    let mut fields = text.get(after..)?.split(|byte| *byte == b' ');
+    let state = *fields.next()?.first()?;
+    Some(ProcStat { state, parent: parse_number(fields.next()?)? })
+}
+
+fn parse_number(digits: &[u8]) -> Option<i32> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0i32, |sum, digit| {
+        let digit = digit.is_ascii_digit().then(|| i32::from(*digit - b'0'))?;
+        sum.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_full_of_brackets_does_not_lead_astray() {
+        let parsed = parse_stat(b"42 (a) S 1 (x) R 7 42 42 0");
+        assert_eq!(parsed, Some(ProcStat { state: b'R', parent: 7 }));
+        assert_eq!(parse_stat(b"42 (a"), None);
+        assert_eq!(parse_stat(b""), None);
+    }
+
+    #[test]
+    fn paths_are_spelled_without_allocating() {
+        for pid in [1, 7, 10, 4_194_304, i32::MAX] {
+            let mut buffer = [0; 32];
+            assert_eq!(stat_path(pid, &mut buffer).unwrap().to_str().unwrap(), format!("{pid}/stat"));
+        }
+        assert_eq!(parse_number(b"self"), None);
+        assert_eq!(parse_number(b"99999999999"), None);
+    }
+
+    #[test]
+    fn grandchildren_are_found_through_their_parents() {
+        let mut sweep = DescendantTable::new();
+        for (index, (pid, parent)) in [(5, 1), (6, 9), (7, 5), (8, 2), (9, 7)].into_iter().enumerate() {
+            sweep.rows[index] = ProcessRow { pid, parent, mark: ProcessMark::Unrelated }.to_row();
+        }
+        sweep.count = 5;
+        sweep.mark_descendants(5);
+        let mine: Vec<i32> = sweep.rows[..5]
+            .iter()
+            .map(|row| ProcessRow::from_row(*row))
+            .filter(|seen| seen.mark == ProcessMark::Descendant)
+            .map(|seen| seen.pid)
+            .collect();
+        assert_eq!(mine, [6, 7, 9]);
+    }
+}

@@ -1,0 +1,367 @@
+//! A filter of system calls, as the small program that the kernel runs before each of them.
+//!
+//! Rules are tried in order and the first that fits decides; a call that no rule fits does not exist (`ENOSYS`), as on
+//! a kernel that is older than the call. A table of what is denied would be shorter, and would let each new call of a
+//! newer kernel through.
+
+use std::collections::BTreeMap;
+use std::mem::offset_of;
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SyscallAction {
+    /// It goes on.
+    Allow,
+    /// It fails with this error number.
+    FailWith(i32),
+    /// The warden decides.
+    Notify,
+}
+
+/// What must hold of an argument. Only its lower half is looked at, as the kernel does for an `int`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SyscallArgCheck {
+    /// It has this value.
+    Is(u8, u32),
+    /// It does not.
+    Not(u8, u32),
+    /// Some of these bits are set.
+    Any(u8, u32),
+    /// The bits under the mask have this value.
+    Masked(u8, u32, u32),
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SyscallRule {
+    pub(super) call: i64,
+    pub(super) checks: Vec<SyscallArgCheck>,
+    pub(super) action: SyscallAction,
+}
+
+/// A filter, ready to be installed.
+pub(super) type BpfProgram = Vec<libc::sock_filter>;
+
+#[cfg(target_arch = "x86_64")]
+pub(super) const ARCH: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+pub(super) const ARCH: u32 = 0xc000_00b7;
+
+/// Calls of the x32 interface have this bit set: another numbering of the same calls.
+#[cfg(target_arch = "x86_64")]
+const X32_SYSCALL_BIT: u32 = 0x4000_0000;
+
+/// A program that stops nothing, to find out whether programs can be installed: the thread that tries must still end.
+pub(super) fn allow_all_program() -> BpfProgram {
+    vec![bpf_return(libc::SECCOMP_RET_ALLOW)]
+}
+
+/// Puts the program together.
+pub(super) fn assemble_program(rules: &[SyscallRule]) -> BpfProgram {
+    let mut program = vec![
+        bpf_load(offset_of!(libc::seccomp_data, arch)),
+        bpf_jump(libc::BPF_JEQ, ARCH, 1, 0),
+        // Another machine's numbering, such as that of 32-bit programs, would walk around every rule.
+        bpf_return(libc::SECCOMP_RET_KILL_PROCESS),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    program.extend([
+        bpf_load(offset_of!(libc::seccomp_data, nr)),
+        bpf_jump(libc::BPF_JGE, X32_SYSCALL_BIT, 0, 1),
+        bpf_return(UNKNOWN_CALL_ACTION),
+    ]);
+    program.push(bpf_load(offset_of!(libc::seccomp_data, nr)));
+    let mut by_call: BTreeMap<u32, Vec<&SyscallRule>> = BTreeMap::new();
+    for rule in rules {
+        if let Ok(number) = u32::try_from(rule.call) {
+            by_call.entry(number).or_default().push(rule);
+        }
+    }
+    program.append(&mut emit_binary_search(&split_ranges(&by_call)));
+    program
+}
+
+/// The calls from one number up to the next segment's, and what is done with all of them.
+type SyscallRange = (u32, BpfProgram);
+
+/// Neighbours that fare the same are one segment, whether rules name them or not.
+fn split_ranges(by_call: &BTreeMap<u32, Vec<&SyscallRule>>) -> Vec<SyscallRange> {
+    let unknown = || vec![bpf_return(UNKNOWN_CALL_ACTION)];
+    let mut out: Vec<SyscallRange> = vec![(0, unknown())];
+    let mut add = |from: u32, what: BpfProgram| match out.last_mut() {
+        Some((_, last)) if is_same_program(last, &what) => {}
+        Some((start, last)) if *start == from => *last = what,
+        _ => out.push((from, what)),
+    };
+    for (number, rules) in by_call {
+        add(*number, emit_rules(rules));
+        if !by_call.contains_key(&(number + 1)) {
+            add(number + 1, unknown());
+        }
+    }
+    out
+}
+
+/// What one block of the search may hold, so that every jump in it is short.
+const MAX_BLOCK_INSTRUCTIONS: usize = 120;
+
+/// A search by halves. When a filter is installed, the kernel runs it once for every call there is, and translates
+/// it step by step, so a list of comparisons would take a millisecond.
+fn emit_binary_search(segments: &[SyscallRange]) -> BpfProgram {
+    let weight: usize = segments.iter().map(|(_, what)| what.len()).sum();
+    if weight <= MAX_BLOCK_INSTRUCTIONS || segments.len() < 2 {
+        return emit_block(segments);
+    }
+    let (lower, upper) = segments.split_at(segments.len() / 2);
+    let mut left = emit_binary_search(lower);
+    // The long jump, because a test reaches 255 steps only.
+    let over = bpf_statement(libc::BPF_JMP | libc::BPF_JA, u32::try_from(left.len()).unwrap_or(u32::MAX));
+    let mut out = vec![bpf_jump(libc::BPF_JGE, range_start(upper), 0, 1), over];
+    out.append(&mut left);
+    out.append(&mut emit_binary_search(upper));
+    out
+}
+
+fn range_start(segments: &[SyscallRange]) -> u32 {
+    segments.first().map_or(0, |(start, _)| *start)
+}
+
+/// Where a comparison leads.
+#[derive(Clone, Copy)]
+enum BpfJumpTarget {
+    Comparison(usize),
+    Answer(usize),
+}
+
+/// Comparisons first, then each answer once.
+fn emit_block(segments: &[SyscallRange]) -> BpfProgram {
+    let mut answers: Vec<&BpfProgram> = Vec::new();
+    let mut comparisons: Vec<(u32, BpfJumpTarget, BpfJumpTarget)> = Vec::new();
+    build_comparisons(segments, &mut answers, &mut comparisons);
+    let mut places = Vec::new();
+    let mut place = comparisons.len();
+    for answer in &answers {
+        places.push(place);
+        place += answer.len();
+    }
+    let distance = |from: usize, to: BpfJumpTarget| {
+        let to = match to {
+            BpfJumpTarget::Comparison(index) => index,
+            BpfJumpTarget::Answer(index) => places.get(index).copied().unwrap_or(usize::MAX),
+        };
+        u8::try_from(to.saturating_sub(from + 1)).unwrap_or(u8::MAX)
+    };
+    let tests = comparisons.iter().enumerate().map(|(at, (pivot, above, below))| {
+        bpf_jump(libc::BPF_JGE, *pivot, distance(at, *above), distance(at, *below))
+    });
+    tests.chain(answers.into_iter().flatten().copied()).collect()
+}
+
+fn build_comparisons<'s>(
+    segments: &'s [SyscallRange],
+    answers: &mut Vec<&'s BpfProgram>,
+    comparisons: &mut Vec<(u32, BpfJumpTarget, BpfJumpTarget)>,
+) -> BpfJumpTarget {
+    if let [(_, what)] = segments {
+        let known = answers.iter().position(|answer| is_same_program(answer, what));
+        return BpfJumpTarget::Answer(known.unwrap_or_else(|| {
+            answers.push(what);
+            answers.len() - 1
+        }));
+    }
+    let (lower, upper) = segments.split_at(segments.len() / 2);
+    let place = comparisons.len();
+    comparisons.push((range_start(upper), BpfJumpTarget::Answer(0), BpfJumpTarget::Answer(0)));
+    let below = build_comparisons(lower, answers, comparisons);
+    let above = build_comparisons(upper, answers, comparisons);
+    if let Some(comparison) = comparisons.get_mut(place) {
+        *comparison = (range_start(upper), above, below);
+    }
+    BpfJumpTarget::Comparison(place)
+}
+
+fn is_same_program(one: &[libc::sock_filter], other: &[libc::sock_filter]) -> bool {
+    let parts = |step: &libc::sock_filter| (step.code, step.jt, step.jf, step.k);
+    one.iter().map(parts).eq(other.iter().map(parts))
+}
+
+/// The rules for one call, in order.
+fn emit_rules(rules: &[&SyscallRule]) -> BpfProgram {
+    let mut out = Vec::new();
+    for rule in rules {
+        for (index, check) in rule.checks.iter().enumerate() {
+            // Over the rest of the rule: later checks and the answer.
+            let rest: u8 = rule.checks.iter().skip(index + 1).map(|check| check.instruction_count()).sum();
+            out.extend(check.to_instructions(rest + 1));
+        }
+        out.push(bpf_return(match rule.action {
+            SyscallAction::Allow => libc::SECCOMP_RET_ALLOW,
+            SyscallAction::FailWith(errno) => errno_action(errno),
+            SyscallAction::Notify => libc::SECCOMP_RET_USER_NOTIF,
+        }));
+        if rule.checks.is_empty() {
+            return out;
+        }
+    }
+    out.push(bpf_return(UNKNOWN_CALL_ACTION));
+    out
+}
+
+impl SyscallArgCheck {
+    fn instruction_count(self) -> u8 {
+        match self {
+            Self::Is(..) | Self::Not(..) | Self::Any(..) => 2,
+            Self::Masked(..) => 3,
+        }
+    }
+
+    /// Goes on if it holds, else jumps over the `rest` of the rule.
+    fn to_instructions(self, rest: u8) -> Vec<libc::sock_filter> {
+        match self {
+            Self::Is(argument, value) => {
+                vec![bpf_load_argument(argument), bpf_jump(libc::BPF_JEQ, value, 0, rest)]
+            }
+            Self::Not(argument, value) => {
+                vec![bpf_load_argument(argument), bpf_jump(libc::BPF_JEQ, value, rest, 0)]
+            }
+            Self::Any(argument, bits) => {
+                vec![bpf_load_argument(argument), bpf_jump(libc::BPF_JSET, bits, 0, rest)]
+            }
+            Self::Masked(argument, mask, value) => vec![
+                bpf_load_argument(argument),
+                bpf_statement(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, mask),
+                bpf_jump(libc::BPF_JEQ, value, 0, rest),
+            ],
+        }
+    }
+}
+
+/// The answer where no rule fits.
+const UNKNOWN_CALL_ACTION: u32 = errno_action(libc::ENOSYS);
+
+const fn errno_action(errno: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | (errno.cast_unsigned() & libc::SECCOMP_RET_DATA)
+}
+
+fn bpf_load_argument(index: u8) -> libc::sock_filter {
+    // Little-endian: the lower half comes first.
+    bpf_load(offset_of!(libc::seccomp_data, args) + 8 * usize::from(index))
+}
+
+fn bpf_load(offset: usize) -> libc::sock_filter {
+    bpf_statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, u32::try_from(offset).unwrap_or(0))
+}
+
+fn bpf_return(value: u32) -> libc::sock_filter {
+    bpf_statement(libc::BPF_RET | libc::BPF_K, value)
+}
+
+fn bpf_statement(code: u32, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: 0, jf: 0, k }
+}
+
+fn bpf_jump(test: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
+    let code = libc::BPF_JMP | test | libc::BPF_K;
+    libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt, jf, k }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What the kernel would do, step by step.
+    pub(in crate::sandbox) fn run(program: &BpfProgram, arch: u32, number: u32, arguments: [u32; 6]) -> u32 {
+        let (mut at, mut accumulator) = (0, 0u32);
+        loop {
+            let step = program[at];
+            at += 1;
+            let code = u32::from(step.code);
+            if code == libc::BPF_RET | libc::BPF_K {
+                return step.k;
+            } else if code == libc::BPF_LD | libc::BPF_W | libc::BPF_ABS {
+                accumulator = match step.k as usize {
+                    0 => number,
+                    4 => arch,
+                    offset => arguments[(offset - 16) / 8],
+                };
+            } else if code == libc::BPF_JMP | libc::BPF_JA {
+                at += step.k as usize;
+            } else if code == libc::BPF_ALU | libc::BPF_AND | libc::BPF_K {
+                accumulator &= step.k;
+            } else {
+                let test = code & !(libc::BPF_JMP | libc::BPF_K);
+                let holds = match test {
+                    libc::BPF_JEQ => accumulator == step.k,
+                    libc::BPF_JGE => accumulator >= step.k,
+                    libc::BPF_JSET => accumulator & step.k != 0,
+                    other => panic!("unknown test {other}"),
+                };
+                at += usize::from(if holds { step.jt } else { step.jf });
+            }
+        }
+    }
+
+    /// The rules read plainly.
+    pub(in crate::sandbox) fn oracle(rules: &[SyscallRule], number: u32, arguments: [u32; 6]) -> u32 {
+        for rule in rules.iter().filter(|rule| rule.call == i64::from(number)) {
+            let holds = rule.checks.iter().all(|check| match *check {
+                SyscallArgCheck::Is(index, value) => arguments[usize::from(index)] == value,
+                SyscallArgCheck::Not(index, value) => arguments[usize::from(index)] != value,
+                SyscallArgCheck::Any(index, bits) => arguments[usize::from(index)] & bits != 0,
+                SyscallArgCheck::Masked(index, mask, value) => arguments[usize::from(index)] & mask == value,
+            });
+            if holds {
+                return match rule.action {
+                    SyscallAction::Allow => libc::SECCOMP_RET_ALLOW,
+                    SyscallAction::FailWith(errno) => errno_action(errno),
+                    SyscallAction::Notify => libc::SECCOMP_RET_USER_NOTIF,
+                };
+            }
+        }
+        UNKNOWN_CALL_ACTION
+    }
+
+    fn check() -> impl Strategy<Value = SyscallArgCheck> {
+        let argument = 0u8..6;
+        prop_oneof![
+            (argument.clone(), 0u32..4).prop_map(|(a, v)| SyscallArgCheck::Is(a, v)),
+            (argument.clone(), 0u32..4).prop_map(|(a, v)| SyscallArgCheck::Not(a, v)),
+            (argument.clone(), 0u32..8).prop_map(|(a, v)| SyscallArgCheck::Any(a, v)),
+            (argument, 0u32..8, 0u32..4).prop_map(|(a, m, v)| SyscallArgCheck::Masked(a, m, v)),
+        ]
+    }
+
+    fn rule() -> impl Strategy<Value = SyscallRule> {
+        let act = prop_oneof![
+            Just(SyscallAction::Allow),
+            Just(SyscallAction::FailWith(libc::EPERM)),
+            Just(SyscallAction::Notify)
+        ];
+        (0i64..6, prop::collection::vec(check(), 0..4), act).prop_map(|(call, checks, act)| SyscallRule {
+            call,
+            checks,
+            action: act,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_program_does_what_the_rules_say(
+            rules in prop::collection::vec(rule(), 0..12),
+            number in 0u32..7,
+            arguments in prop::array::uniform6(0u32..8),
+        ) {
+            let program = assemble_program(&rules);
+            prop_assert_eq!(run(&program, ARCH, number, arguments), oracle(&rules, number, arguments));
+        }
+    }
+
+    #[test]
+    fn other_numberings_do_not_walk_around_the_rules() {
+        let program = assemble_program(&[]);
+        assert_eq!(run(&program, 0x4000_0003, 1, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(run(&program, ARCH, X32_SYSCALL_BIT + 1, [0; 6]), errno_action(libc::ENOSYS));
+    }
+}

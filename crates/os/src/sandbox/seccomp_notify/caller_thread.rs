@@ -1,0 +1,144 @@
+//! The thread that waits for an answer: what it passed, and where it stands.
+
+use rustix::io::Errno;
+use std::cell::OnceCell;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use toolgate_proto::AbsPath;
+
+const MAX_PATH_BYTES: usize = 4096;
+const PAGE_BYTES: u64 = 4096;
+
+pub(super) struct CallerThread {
+    thread: u32,
+    /// What the kernel says of it, read once for each call that it makes.
+    status: OnceCell<String>,
+}
+
+impl CallerThread {
+    pub(super) fn new(thread: u32) -> Self {
+        Self { thread, status: OnceCell::new() }
+    }
+
+    fn proc_path(&self, name: &str) -> String {
+        format!("/proc/{}/{name}", self.thread)
+    }
+
+    /// The path of a handle of the target, for opening what it means.
+    pub(super) fn fd_path(&self, handle: i32) -> String {
+        self.proc_path(&format!("fd/{handle}"))
+    }
+
+    /// The name of its program, as it calls itself.
+    pub(super) fn program_name(&self) -> String {
+        fs::read_to_string(self.proc_path("comm"))
+            .map_or_else(|_| "?".to_owned(), |name| name.trim_end().to_owned())
+    }
+
+    /// Bytes of its memory.
+    pub(super) fn read_bytes(&self, address: u64, count: usize) -> Result<Vec<u8>, Errno> {
+        let memory = File::open(self.proc_path("mem")).map_err(|_| Errno::FAULT)?;
+        let mut out = vec![0; count];
+        memory.read_exact_at(&mut out, address).map_err(|_| Errno::FAULT)?;
+        Ok(out)
+    }
+
+    /// A text of its memory, up to the zero that ends it.
+    pub(super) fn read_string(&self, address: u64) -> Result<Vec<u8>, Errno> {
+        if address == 0 {
+            return Err(Errno::FAULT);
+        }
+        let memory = File::open(self.proc_path("mem")).map_err(|_| Errno::FAULT)?;
+        let mut out = Vec::new();
+        let mut at = address;
+        while out.len() < MAX_PATH_BYTES {
+            // To the end of the page: the next one may not be there.
+            let count =
+                usize::try_from(PAGE_BYTES - at % PAGE_BYTES).unwrap_or(1).min(MAX_PATH_BYTES - out.len());
+            let mut chunk = vec![0; count];
+            memory.read_exact_at(&mut chunk, at).map_err(|_| Errno::FAULT)?;
+            if let Some(end) = chunk.iter().position(|byte| *byte == 0) {
+                out.extend(chunk.get(..end).unwrap_or_default());
+                return Ok(out);
+            }
+            at += count as u64;
+            out.append(&mut chunk);
+        }
+        Err(Errno::NAMETOOLONG)
+    }
+
+    /// Where a relative path starts.
+    pub(super) fn base_directory(&self, directory: i32) -> Result<AbsPath, Errno> {
+        let link = if directory == libc::AT_FDCWD { self.proc_path("cwd") } else { self.fd_path(directory) };
+        let path = fs::read_link(link).map_err(|_| Errno::BADF)?;
+        AbsPath::new(path).map_err(|_| Errno::NOTDIR)
+    }
+
+    /// A path as the target passed it, made absolute.
+    pub(super) fn read_path(&self, directory: i32, address: u64) -> Result<AbsPath, Errno> {
+        let text = self.read_string(address)?;
+        if text.is_empty() {
+            return Err(Errno::NOENT);
+        }
+        let path = PathBuf::from(std::ffi::OsString::from_vec(text));
+        if path.is_absolute() {
+            let path = self.resolve_own_proc_path(&path).unwrap_or(path);
+            return AbsPath::new(path).map_err(|_| Errno::NOENT);
+        }
+        Ok(self.base_directory(directory)?.join(path))
+    }
+
+    /// Where a path leads that goes through the target's own entry in `/proc` to a directory of its own.
+    fn resolve_own_proc_path(&self, path: &Path) -> Option<PathBuf> {
+        let mut names = path.strip_prefix("/proc").ok()?.components();
+        let owner = names.next()?.as_os_str().to_str()?;
+        let own = self.thread.to_string();
+        if !(owner == "self"
+            || owner == "thread-self"
+            || owner == own
+            || Some(owner) == self.process_id_text())
+        {
+            return None;
+        }
+        let link = match names.next()?.as_os_str().to_str()? {
+            name @ ("cwd" | "root") => self.proc_path(name),
+            "fd" => self.proc_path(&format!("fd/{}", names.next()?.as_os_str().to_str()?)),
+            _ => return None,
+        };
+        let rest = names.as_path();
+        // The link itself is the kernel's business; what lies below is looked at.
+        (!rest.as_os_str().is_empty())
+            .then(|| fs::read_link(link).ok())
+            .flatten()
+            .map(|start| start.join(rest))
+    }
+
+    /// The value of a line in its status.
+    fn status_value(&self, name: &str) -> Option<&str> {
+        let read = || fs::read_to_string(self.proc_path("status")).unwrap_or_default();
+        let line = self.status.get_or_init(read).lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.trim_start_matches(':').trim())
+    }
+
+    fn process_id_text(&self) -> Option<&str> {
+        self.status_value("Tgid")
+    }
+
+    /// The process that the thread belongs to.
+    pub(super) fn process_id(&self) -> Option<i32> {
+        self.status_value("Tgid")?.parse().ok()
+    }
+
+    /// The bits that new files do not get.
+    pub(super) fn umask(&self) -> u32 {
+        self.status_value("Umask").and_then(|mask| u32::from_str_radix(mask, 8).ok()).unwrap_or(0o077)
+    }
+
+    /// Whether it acts as the user that toolgate is. If not, toolgate must not act for it.
+    pub(super) fn is_same_user(&self) -> bool {
+        let mine = rustix::process::geteuid().as_raw().to_string();
+        self.status_value("Uid").is_some_and(|ids| ids.split_whitespace().skip(1).all(|id| id == mine))
+    }
+}

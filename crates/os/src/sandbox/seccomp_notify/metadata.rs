@@ -1,0 +1,207 @@
+//! Owner, mode and times of a file. Landlock does not guard them, so the warden always acts itself.
+
+use super::caller_thread::CallerThread;
+use super::syscall_path::{FinalSymlink, SyscallPath};
+use super::{SeccompNotification, SeccompNotifyContext, SeccompResponse};
+use crate::sandbox::denials::SandboxAccess;
+use rustix::fs::{self, AtFlags, CWD, FileType, Gid, Mode, OFlags, Timespec, Timestamps, Uid};
+use rustix::io::Errno;
+use std::os::fd::{AsRawFd, OwnedFd};
+use toolgate_proto::AbsPath;
+
+/// What is to be changed.
+enum MetadataChange {
+    Mode(u64),
+    Owner(u64, u64),
+    Times(Timestamps),
+}
+
+/// Of which file.
+enum MetadataTarget {
+    At { directory: i32, address: u64, last: FinalSymlink },
+    Handle(i32),
+}
+
+/// `None` if the call is none of these.
+pub(super) fn decide(
+    keeps: &SeccompNotifyContext,
+    target: &CallerThread,
+    question: SeccompNotification,
+    waits: &dyn Fn() -> bool,
+) -> Option<SeccompResponse> {
+    let (int, word) = (|index| question.int_argument(index), |index| question.argument(index));
+    let here = libc::AT_FDCWD;
+    let at = |directory, address, flags: i32| {
+        let last = if flags & libc::AT_SYMLINK_NOFOLLOW != 0 {
+            FinalSymlink::NoFollow
+        } else {
+            FinalSymlink::Follow
+        };
+        if address == 0
+            || flags & libc::AT_EMPTY_PATH != 0 && target.read_string(address).is_ok_and(|t| t.is_empty())
+        {
+            MetadataTarget::Handle(directory)
+        } else {
+            MetadataTarget::At { directory, address, last }
+        }
+    };
+    let keep = libc::AT_SYMLINK_NOFOLLOW;
+    let (subject, new) = match question.call {
+        libc::SYS_fchmod => (MetadataTarget::Handle(int(0)), Ok(MetadataChange::Mode(word(1)))),
+        libc::SYS_fchmodat => (at(int(0), word(1), 0), Ok(MetadataChange::Mode(word(2)))),
+        libc::SYS_fchmodat2 => (at(int(0), word(1), int(3)), Ok(MetadataChange::Mode(word(2)))),
+        libc::SYS_fchown => (MetadataTarget::Handle(int(0)), Ok(MetadataChange::Owner(word(1), word(2)))),
+        libc::SYS_fchownat => (at(int(0), word(1), int(4)), Ok(MetadataChange::Owner(word(2), word(3)))),
+        libc::SYS_utimensat => (at(int(0), word(1), int(3)), read_times(target, word(2), 1)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chmod => (at(here, word(0), 0), Ok(MetadataChange::Mode(word(1)))),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_chown => (at(here, word(0), 0), Ok(MetadataChange::Owner(word(1), word(2)))),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_lchown => (at(here, word(0), keep), Ok(MetadataChange::Owner(word(1), word(2)))),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utimes => (at(here, word(0), 0), read_times(target, word(1), 1000)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_futimesat => (at(int(0), word(1), 0), read_times(target, word(2), 1000)),
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_utime => (at(here, word(0), 0), read_utime(target, word(1))),
+        _ => return None,
+    };
+    let asked = MetadataCall { context: keeps, caller: target };
+    Some(new.and_then(|new| asked.apply(&subject, &new, waits)).unwrap_or_else(SeccompResponse::Fail))
+}
+
+struct MetadataCall<'a> {
+    context: &'a SeccompNotifyContext,
+    caller: &'a CallerThread,
+}
+
+impl MetadataCall<'_> {
+    fn apply(
+        &self,
+        subject: &MetadataTarget,
+        new: &MetadataChange,
+        waits: &dyn Fn() -> bool,
+    ) -> Result<SeccompResponse, Errno> {
+        let handle = match subject {
+            MetadataTarget::Handle(number) => self.open_caller_fd(*number)?,
+            MetadataTarget::At { directory, address, last } => {
+                let path = self.caller.read_path(*directory, *address)?;
+                match parse_fd_path(&path) {
+                    // How the C library changes a file of which it has only a handle.
+                    Some(number) => self.open_caller_fd(number)?,
+                    None => {
+                        let place = SyscallPath::of(&path, *last).ok_or(Errno::ACCESS)?;
+                        let handle = place.open_entry()?;
+                        self.check_allowed(&handle, Some(&place.real))?;
+                        handle
+                    }
+                }
+            }
+        };
+        if !waits() {
+            return Err(Errno::INTR);
+        }
+        if !self.caller.is_same_user() {
+            return Err(Errno::PERM);
+        }
+        apply_change(&handle, new)?;
+        Ok(SeccompResponse::Done(0))
+    }
+
+    /// What a handle of the caller means, held for the rest of the call.
+    fn open_caller_fd(&self, number: i32) -> Result<OwnedFd, Errno> {
+        let path = self.caller.fd_path(number);
+        let handle = fs::openat(CWD, path.as_str(), OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|_| Errno::BADF)?;
+        self.check_allowed(&handle, None)?;
+        Ok(handle)
+    }
+
+    fn check_allowed(&self, handle: &OwnedFd, real: Option<&AbsPath>) -> Result<(), Errno> {
+        let stat = fs::fstat(handle)?;
+        // A file without a name is the caller's own, made and removed, or made in memory.
+        if stat.st_nlink == 0 && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            return Ok(());
+        }
+        let named = match real {
+            Some(real) => real.clone(),
+            None => {
+                let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
+                AbsPath::new(std::fs::read_link(link).map_err(|_| Errno::ACCESS)?).map_err(|_| Errno::PERM)?
+            }
+        };
+        let bounds = &self.context.bounds;
+        if bounds.may_write(&named) && !bounds.is_pinned_file(stat.st_dev, stat.st_ino) {
+            return Ok(());
+        }
+        self.context.record_denial(self.caller, SandboxAccess::Metadata, &named);
+        Err(Errno::ACCESS)
+    }
+}
+
+/// The number in `/proc/self/fd/N` and `/dev/fd/N`.
+fn parse_fd_path(path: &AbsPath) -> Option<i32> {
+    let text = path.as_path().to_str()?;
+    let number = text.strip_prefix("/proc/self/fd/").or_else(|| text.strip_prefix("/dev/fd/"))?;
+    number.parse().ok()
+}
+
+fn apply_change(handle: &OwnedFd, new: &MetadataChange) -> Result<(), Errno> {
+    // A handle that only names a file is used through its own link.
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    match new {
+        MetadataChange::Mode(mode) => {
+            let mode = u32::try_from(mode & 0o7777).unwrap_or(0);
+            let file = FileType::from_raw_mode(fs::fstat(handle)?.st_mode);
+            // A program that takes on its owner's rights would carry them out of the box.
+            if mode & 0o4000 != 0 && file == FileType::RegularFile {
+                return Err(Errno::PERM);
+            }
+            if file == FileType::Symlink {
+                return Err(Errno::OPNOTSUPP);
+            }
+            fs::chmod(path.as_str(), Mode::from_raw_mode(mode))
+        }
+        MetadataChange::Owner(user, group) => {
+            let id = |value: u64| u32::try_from(value & 0xffff_ffff).ok().filter(|id| *id != u32::MAX);
+            let (user, group) = (id(*user).map(Uid::from_raw), id(*group).map(Gid::from_raw));
+            fs::chownat(handle, c"", user, group, AtFlags::EMPTY_PATH)
+        }
+        MetadataChange::Times(times) => match fs::utimensat(CWD, path.as_str(), times, AtFlags::empty()) {
+            // The link of a handle on a link is not followed further on every kernel.
+            Err(Errno::LOOP) => fs::utimensat(handle, c"", times, AtFlags::EMPTY_PATH),
+            done => done,
+        },
+    }
+}
+
+/// Two points in time, seconds and fractions; nothing there means now.
+fn read_times(target: &CallerThread, address: u64, nanos_per_fraction: i64) -> Result<MetadataChange, Errno> {
+    if address == 0 {
+        return Ok(current_times());
+    }
+    let bytes = target.read_bytes(address, 32)?;
+    let mut numbers = bytes.chunks_exact(8).map(|chunk| chunk.try_into().map_or(0, i64::from_ne_bytes));
+    let mut next = || {
+        let (seconds, fraction) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        Timespec { tv_sec: seconds, tv_nsec: fraction.saturating_mul(nanos_per_fraction) }
+    };
+    Ok(MetadataChange::Times(Timestamps { last_access: next(), last_modification: next() }))
+}
+
+#[cfg(target_arch = "x86_64")]
+fn read_utime(target: &CallerThread, address: u64) -> Result<MetadataChange, Errno> {
+    if address == 0 {
+        return Ok(current_times());
+    }
+    let bytes = target.read_bytes(address, 16)?;
+    let mut numbers = bytes.chunks_exact(8).map(|chunk| chunk.try_into().map_or(0, i64::from_ne_bytes));
+    let mut next = || Timespec { tv_sec: numbers.next().unwrap_or(0), tv_nsec: 0 };
+    Ok(MetadataChange::Times(Timestamps { last_access: next(), last_modification: next() }))
+}
+
+fn current_times() -> MetadataChange {
+    let now = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
+    MetadataChange::Times(Timestamps { last_access: now, last_modification: now })
+}

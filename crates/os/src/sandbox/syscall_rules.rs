@@ -1,0 +1,596 @@
+//! The table: which system calls a sandboxed command may make, and which the warden decides.
+//!
+//! A call that no rule names does not exist for the command (`ENOSYS`). Refusals with another error are spelled out
+//! where programs understand that error better.
+
+mod allowed;
+
+use super::SandboxNetworkAccess;
+use super::seccomp_filter::{BpfProgram, SyscallAction, SyscallArgCheck, SyscallRule, assemble_program};
+use libc::c_long;
+use std::sync::{Mutex, PoisonError};
+
+/// What the table depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SyscallRuleOptions {
+    pub(super) net: SandboxNetworkAccess,
+    /// Somebody is there to decide.
+    pub(super) notify: bool,
+    /// Reading must be decided as well.
+    pub(super) reads: bool,
+    /// Only some programs may be executed.
+    pub(super) programs: bool,
+}
+
+/// Calls that no command needs and that reach beyond it: other processes' memory, the kernel's own tables, mounts,
+/// keys, clocks, and ways to files and sockets that go around the checks.
+const FORBIDDEN_CALLS: &[c_long] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_process_madvise,
+    libc::SYS_kcmp,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_kexec_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_clock_adjtime,
+    libc::SYS_adjtimex,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_fanotify_mark,
+    libc::SYS_quotactl_fd,
+    libc::SYS_process_mrelease,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_nfsservctl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_kexec_file_load,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_modify_ldt,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_uselib,
+];
+
+/// The same number everywhere, and a name on one architecture only.
+const FCHMODAT2: c_long = 452;
+
+/// Extended attributes change files that Landlock does not guard. Programs take "not supported" as an answer.
+const XATTR_CALLS: &[c_long] = &[
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    // setxattrat, removexattrat and file_setattr: too new for a name.
+    463,
+    466,
+    469,
+];
+
+/// Changes of names and contents: Landlock decides, the warden fills in and reports.
+const FILE_CHANGE_CALLS: &[c_long] = &[
+    libc::SYS_mkdirat,
+    libc::SYS_unlinkat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_symlinkat,
+    libc::SYS_mknodat,
+    libc::SYS_truncate,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_renameat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_creat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mkdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rmdir,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_unlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_link,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_symlink,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_mknod,
+];
+
+/// Changes of owner, mode and times: Landlock does not guard them at all, so the warden makes them itself.
+const METADATA_CALLS: &[c_long] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+];
+
+/// Everything that makes an open a change.
+pub(super) const WRITE_OPEN_FLAGS: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
+
+const NAMESPACE_FLAGS: i32 = libc::CLONE_NEWUSER
+    | libc::CLONE_NEWNS
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWUTS
+    | libc::CLONE_NEWCGROUP;
+
+/// What a process may stop sharing with its threads: nothing that opens a namespace, of a kind known or not.
+const ALLOWED_UNSHARE_FLAGS: i32 = libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_VM
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD;
+
+/// Requests to devices and files that push input into a terminal or change a file through a handle for reading.
+const FORBIDDEN_IOCTLS: &[u32] = &[
+    0x5412,      // TIOCSTI
+    0x541c,      // TIOCLINUX
+    0x4008_6602, // FS_IOC_SETFLAGS
+    0x401c_5820, // FS_IOC_FSSETXATTR
+    0x4008_7602, // FS_IOC_SETVERSION
+    0x4004_7602, // its form for 32 bits
+    0x4008_6604, // EXT4_IOC_SETVERSION
+    0x6609,      // EXT4_IOC_MIGRATE
+    0x4080_6685, // FS_IOC_ENABLE_VERITY
+    0x800c_6613, // FS_IOC_SET_ENCRYPTION_POLICY
+];
+
+/// Copying by reference between files that are open for it.
+const CLONE_IOCTLS: &[u32] = &[
+    0x4004_9409, // FICLONE
+    0x4020_940d, // FICLONERANGE
+    0xc018_9436, // FIDEDUPERANGE
+];
+
+/// Requests of one file system, which make and remove whole trees without asking Landlock: btrfs, f2fs.
+const FORBIDDEN_IOCTL_TYPES: &[u32] = &[0x9400, 0xf500];
+
+/// The bits of a request that say whose it is.
+const IOCTL_TYPE_MASK: u32 = 0xff00;
+
+/// The kinds of users that `setpriority` and `ioprio_set` know: every process of the user, outside the sandbox too.
+const PRIO_USER: u32 = 2;
+const IOPRIO_WHO_USER: u32 = 3;
+
+/// The kernel's mask for the type among the flags of a socket's type.
+const SOCKET_TYPE_MASK: u32 = 0xf;
+
+fn make_rule(call: c_long, checks: &[SyscallArgCheck], act: SyscallAction) -> SyscallRule {
+    SyscallRule { call, checks: checks.to_vec(), action: act }
+}
+
+fn bits(value: i32) -> u32 {
+    value.cast_unsigned()
+}
+
+/// The filter for a setting. Put together once: it is the same for every command, and takes longer to make than to copy.
+pub(super) fn build_program(setting: SyscallRuleOptions) -> BpfProgram {
+    static CACHE: Mutex<Vec<(SyscallRuleOptions, BpfProgram)>> = Mutex::new(Vec::new());
+    // Which port it is, is not for the filter to know.
+    let net = match setting.net {
+        SandboxNetworkAccess::Loopback(Some(_)) => SandboxNetworkAccess::Loopback(Some(0)),
+        net @ (SandboxNetworkAccess::None
+        | SandboxNetworkAccess::Loopback(None)
+        | SandboxNetworkAccess::Full) => net,
+    };
+    let setting = SyscallRuleOptions { net, ..setting };
+    let mut made = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, program)) = made.iter().find(|(known, _)| *known == setting) {
+        return program.clone();
+    }
+    let program = assemble_program(&build_rules(setting));
+    made.push((setting, program.clone()));
+    program
+}
+
+/// The rules for a setting, in the order in which they are tried.
+pub(super) fn build_rules(setting: SyscallRuleOptions) -> Vec<SyscallRule> {
+    let no = SyscallAction::FailWith(libc::EPERM);
+    let mut out = Vec::new();
+    out.extend(FORBIDDEN_CALLS.iter().map(|call| make_rule(*call, &[], no)));
+    out.extend(
+        XATTR_CALLS.iter().map(|call| make_rule(*call, &[], SyscallAction::FailWith(libc::EOPNOTSUPP))),
+    );
+    out.push(make_rule(libc::SYS_unshare, &[SyscallArgCheck::Any(0, bits(!ALLOWED_UNSHARE_FLAGS))], no));
+    out.push(make_rule(libc::SYS_clone, &[SyscallArgCheck::Any(0, bits(NAMESPACE_FLAGS))], no));
+    // Its flags are out of sight; the C library then takes the older call.
+    out.push(make_rule(libc::SYS_clone3, &[], SyscallAction::FailWith(libc::ENOSYS)));
+    out.push(make_rule(libc::SYS_prlimit64, &[SyscallArgCheck::Not(0, 0)], no));
+    out.push(make_rule(libc::SYS_setpriority, &[SyscallArgCheck::Is(0, PRIO_USER)], no));
+    out.push(make_rule(libc::SYS_ioprio_set, &[SyscallArgCheck::Is(0, IOPRIO_WHO_USER)], no));
+    add_ioctl_rules(&mut out);
+    add_program_rules(setting, &mut out);
+    add_file_rules(setting, &mut out);
+    add_socket_rules(setting, &mut out);
+    // What no rule above has answered. The filter takes the first rule that fits, so a change that the warden is
+    // asked about stays its business.
+    let rest =
+        allowed::ALLOWED.iter().chain(allowed::ALLOWED_HERE).chain(FILE_CHANGE_CALLS).chain(METADATA_CALLS);
+    out.extend(rest.map(|call| make_rule(*call, &[], SyscallAction::Allow)));
+    out
+}
+
+fn add_program_rules(setting: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
+    if !setting.programs {
+        return;
+    }
+    // A program in memory has no path that Landlock could refuse.
+    out.push(make_rule(libc::SYS_memfd_create, &[], SyscallAction::FailWith(libc::ENOSYS)));
+    out.push(make_rule(libc::SYS_memfd_secret, &[], SyscallAction::FailWith(libc::ENOSYS)));
+    if setting.notify {
+        out.extend(
+            [libc::SYS_execve, libc::SYS_execveat].map(|call| make_rule(call, &[], SyscallAction::Notify)),
+        );
+    } else {
+        out.push(make_rule(libc::SYS_execveat, &[], SyscallAction::FailWith(libc::ENOSYS)));
+    }
+}
+
+fn add_ioctl_rules(out: &mut Vec<SyscallRule>) {
+    let request = |request: u32| SyscallArgCheck::Is(1, request);
+    out.extend(
+        CLONE_IOCTLS.iter().map(|clone| make_rule(libc::SYS_ioctl, &[request(*clone)], SyscallAction::Allow)),
+    );
+    out.extend(
+        FORBIDDEN_IOCTLS
+            .iter()
+            .map(|call| make_rule(libc::SYS_ioctl, &[request(*call)], SyscallAction::FailWith(libc::EPERM))),
+    );
+    let kinds = FORBIDDEN_IOCTL_TYPES.iter().map(|kind| SyscallArgCheck::Masked(1, IOCTL_TYPE_MASK, *kind));
+    out.extend(kinds.map(|kind| make_rule(libc::SYS_ioctl, &[kind], SyscallAction::FailWith(libc::ENOTTY))));
+}
+
+fn add_file_rules(setting: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
+    // A new program that takes on its owner's rights would carry them out of the box.
+    let setuid = |flags: u8| {
+        [SyscallArgCheck::Any(flags, bits(libc::O_CREAT)), SyscallArgCheck::Any(flags + 1, 0o4000)]
+    };
+    out.push(make_rule(libc::SYS_openat, &setuid(2), SyscallAction::FailWith(libc::EPERM)));
+    out.push(make_rule(
+        libc::SYS_mknodat,
+        &[SyscallArgCheck::Any(2, 0o4000)],
+        SyscallAction::FailWith(libc::EPERM),
+    ));
+    #[cfg(target_arch = "x86_64")]
+    out.extend([
+        make_rule(libc::SYS_open, &setuid(1), SyscallAction::FailWith(libc::EPERM)),
+        make_rule(libc::SYS_creat, &[SyscallArgCheck::Any(1, 0o4000)], SyscallAction::FailWith(libc::EPERM)),
+        make_rule(libc::SYS_mknod, &[SyscallArgCheck::Any(1, 0o4000)], SyscallAction::FailWith(libc::EPERM)),
+    ]);
+    // Its flags are out of sight as well.
+    out.push(make_rule(libc::SYS_openat2, &[], SyscallAction::FailWith(libc::ENOSYS)));
+    if !setting.notify {
+        // With a warden these are its business.
+        for (call, mode) in [(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2)] {
+            out.push(make_rule(
+                call,
+                &[SyscallArgCheck::Any(mode, 0o4000)],
+                SyscallAction::FailWith(libc::EPERM),
+            ));
+        }
+        #[cfg(target_arch = "x86_64")]
+        out.push(make_rule(
+            libc::SYS_chmod,
+            &[SyscallArgCheck::Any(1, 0o4000)],
+            SyscallAction::FailWith(libc::EPERM),
+        ));
+        return;
+    }
+    out.extend(
+        FILE_CHANGE_CALLS
+            .iter()
+            .chain(METADATA_CALLS)
+            .map(|call| make_rule(*call, &[], SyscallAction::Notify)),
+    );
+    let change = bits(WRITE_OPEN_FLAGS);
+    let mut opening = |call: c_long, flags: u8| {
+        // A handle that cannot be read is no reading.
+        out.push(make_rule(call, &[SyscallArgCheck::Any(flags, bits(libc::O_PATH))], SyscallAction::Allow));
+        let checks = [SyscallArgCheck::Any(flags, change)];
+        out.push(make_rule(call, if setting.reads { &[] } else { &checks }, SyscallAction::Notify));
+    };
+    opening(libc::SYS_openat, 2);
+    #[cfg(target_arch = "x86_64")]
+    opening(libc::SYS_open, 1);
+}
+
+fn add_socket_rules(setting: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
+    let family = |family: i32| SyscallArgCheck::Is(0, bits(family));
+    let kind = |kind: i32| SyscallArgCheck::Masked(1, SOCKET_TYPE_MASK, bits(kind));
+    let protocol = |protocol: i32| SyscallArgCheck::Is(2, bits(protocol));
+    let denied = if setting.notify { SyscallAction::Notify } else { SyscallAction::FailWith(libc::EACCES) };
+    let socket = libc::SYS_socket;
+    // Only what must connect before it sends: a datagram can name any receiver, and a raw socket of this family is
+    // one for the kernel.
+    for call in [socket, libc::SYS_socketpair] {
+        for connected in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
+            out.push(make_rule(call, &[family(libc::AF_UNIX), kind(connected)], SyscallAction::Allow));
+        }
+        out.push(make_rule(call, &[family(libc::AF_UNIX)], SyscallAction::FailWith(libc::EACCES)));
+    }
+    // Looking at interfaces and routes; changing them needs a privilege that was dropped.
+    for looking in [libc::SOCK_RAW, libc::SOCK_DGRAM] {
+        let checks = [family(libc::AF_NETLINK), kind(looking), protocol(libc::NETLINK_ROUTE)];
+        out.push(make_rule(socket, &checks, SyscallAction::Allow));
+    }
+    for (internet, echo) in [(libc::AF_INET, libc::IPPROTO_ICMP), (libc::AF_INET6, libc::IPPROTO_ICMPV6)] {
+        let mut pass = |of: i32, protocols: &[i32]| {
+            let fits = |number: &i32| [family(internet), kind(of), protocol(*number)];
+            out.extend(protocols.iter().map(|number| make_rule(socket, &fits(number), SyscallAction::Allow)));
+        };
+        // Landlock and the warden know TCP. Other protocols of its kind (MPTCP, SCTP, SMC) would go around them, and
+        // programs that try one take TCP when it is not there.
+        match setting.net {
+            SandboxNetworkAccess::None => {}
+            SandboxNetworkAccess::Loopback(_) => pass(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]),
+            SandboxNetworkAccess::Full => {
+                pass(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]);
+                pass(libc::SOCK_DGRAM, &[0, libc::IPPROTO_UDP, echo]);
+            }
+        }
+        match setting.net {
+            SandboxNetworkAccess::None => out.push(make_rule(socket, &[family(internet)], denied)),
+            SandboxNetworkAccess::Loopback(_) => {
+                let other = [family(internet), kind(libc::SOCK_STREAM)];
+                out.push(make_rule(socket, &other, SyscallAction::FailWith(libc::EPROTONOSUPPORT)));
+                out.push(make_rule(socket, &[family(internet)], denied));
+            }
+            SandboxNetworkAccess::Full => {
+                out.push(make_rule(
+                    socket,
+                    &[family(internet), kind(libc::SOCK_RAW)],
+                    SyscallAction::FailWith(libc::EPERM),
+                ));
+                out.push(make_rule(
+                    socket,
+                    &[family(internet)],
+                    SyscallAction::FailWith(libc::EPROTONOSUPPORT),
+                ));
+            }
+        }
+    }
+    out.push(make_rule(socket, &[], SyscallAction::FailWith(libc::EAFNOSUPPORT)));
+    out.push(make_rule(libc::SYS_socketpair, &[], SyscallAction::FailWith(libc::EAFNOSUPPORT)));
+    out.push(make_rule(libc::SYS_connect, &[], denied));
+    match setting.net {
+        SandboxNetworkAccess::None | SandboxNetworkAccess::Full => {}
+        SandboxNetworkAccess::Loopback(_) => {
+            out.push(make_rule(libc::SYS_bind, &[], denied));
+            // A socket that was never bound gets a port on every interface.
+            out.push(make_rule(libc::SYS_listen, &[], denied));
+            // Sending that connects on the way.
+            let fast = bits(libc::MSG_FASTOPEN);
+            for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
+                out.push(make_rule(
+                    call,
+                    &[SyscallArgCheck::Any(flags, fast)],
+                    SyscallAction::FailWith(libc::EOPNOTSUPP),
+                ));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::seccomp_filter::ARCH;
+    use super::super::seccomp_filter::tests::{oracle, run};
+    use super::*;
+    use proptest::prelude::*;
+
+    const NETS: [SandboxNetworkAccess; 4] = [
+        SandboxNetworkAccess::None,
+        SandboxNetworkAccess::Loopback(None),
+        SandboxNetworkAccess::Loopback(Some(8080)),
+        SandboxNetworkAccess::Full,
+    ];
+
+    fn settings() -> Vec<SyscallRuleOptions> {
+        let flags = [(false, false), (true, false), (true, true)];
+        let each = |net| {
+            flags.map(|(warden, reads)| SyscallRuleOptions { net, notify: warden, reads, programs: false })
+        };
+        NETS.into_iter().flat_map(each).collect()
+    }
+
+    fn fails(errno: i32) -> u32 {
+        libc::SECCOMP_RET_ERRNO | errno.cast_unsigned()
+    }
+
+    /// What becomes of a call by its number alone, said again without the table's machinery. `None`: it depends.
+    fn by_number(number: c_long, setting: SyscallRuleOptions) -> Option<u32> {
+        let held = [libc::SYS_clone3, libc::SYS_openat2];
+        let depends = [
+            libc::SYS_unshare,
+            libc::SYS_clone,
+            libc::SYS_prlimit64,
+            libc::SYS_setpriority,
+            libc::SYS_ioprio_set,
+            libc::SYS_ioctl,
+            libc::SYS_openat,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_open,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_creat,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_mknod,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_chmod,
+            libc::SYS_mknodat,
+            libc::SYS_fchmod,
+            libc::SYS_fchmodat,
+            FCHMODAT2,
+            libc::SYS_socket,
+            libc::SYS_socketpair,
+            libc::SYS_connect,
+            libc::SYS_bind,
+            libc::SYS_listen,
+            libc::SYS_sendto,
+            libc::SYS_sendmsg,
+            libc::SYS_sendmmsg,
+        ];
+        let within = |list: &[c_long]| list.contains(&number);
+        if within(&depends) {
+            None
+        } else if within(FORBIDDEN_CALLS) {
+            Some(fails(libc::EPERM))
+        } else if within(XATTR_CALLS) {
+            Some(fails(libc::EOPNOTSUPP))
+        } else if setting.notify && (within(FILE_CHANGE_CALLS) || within(METADATA_CALLS)) {
+            Some(libc::SECCOMP_RET_USER_NOTIF)
+        } else if !within(&held)
+            && [allowed::ALLOWED, allowed::ALLOWED_HERE, FILE_CHANGE_CALLS, METADATA_CALLS]
+                .into_iter()
+                .any(within)
+        {
+            Some(libc::SECCOMP_RET_ALLOW)
+        } else {
+            Some(fails(libc::ENOSYS))
+        }
+    }
+
+    #[test]
+    fn every_number_has_the_answer_of_the_lists() {
+        for setting in settings() {
+            let rules = build_rules(setting);
+            let program = assemble_program(&rules);
+            for number in 0..=1024u32 {
+                for arguments in [[0; 6], [u32::MAX; 6]] {
+                    let answer = run(&program, ARCH, number, arguments);
+                    assert_eq!(answer, oracle(&rules, number, arguments), "{number} {setting:?}");
+                    if let Some(expected) = by_number(c_long::from(number), setting) {
+                        assert_eq!(answer, expected, "{number} {setting:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_call_is_on_two_lists_and_none_beyond_the_last_known_passes() {
+        let lists = [
+            FORBIDDEN_CALLS,
+            XATTR_CALLS,
+            allowed::ALLOWED,
+            allowed::ALLOWED_HERE,
+            FILE_CHANGE_CALLS,
+            METADATA_CALLS,
+        ];
+        let mut all: Vec<c_long> = lists.into_iter().flatten().copied().collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+        let program = assemble_program(&build_rules(SyscallRuleOptions {
+            net: SandboxNetworkAccess::Full,
+            notify: true,
+            reads: false,
+            programs: false,
+        }));
+        for number in [470, 471, 500, 512, 547, 1000, 4096, 0x3fff_ffff] {
+            assert_eq!(run(&program, ARCH, number, [0; 6]), fails(libc::ENOSYS), "{number}");
+        }
+        // A jump over half of it must stay in the kernel's reach, and the whole within its limit.
+        assert!(program.len() < 600, "{}", program.len());
+    }
+
+    /// What a socket may be, said plainly.
+    fn may_be_made(net: SandboxNetworkAccess, family: i32, kind: i32, protocol: i32) -> bool {
+        match (family, kind) {
+            (libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_SEQPACKET) => true,
+            (libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_DGRAM) => protocol == libc::NETLINK_ROUTE,
+            (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM) => {
+                net != SandboxNetworkAccess::None && [0, libc::IPPROTO_TCP].contains(&protocol)
+            }
+            (libc::AF_INET | libc::AF_INET6, libc::SOCK_DGRAM) => {
+                let echo = if family == libc::AF_INET { libc::IPPROTO_ICMP } else { libc::IPPROTO_ICMPV6 };
+                net == SandboxNetworkAccess::Full && [0, libc::IPPROTO_UDP, echo].contains(&protocol)
+            }
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn sockets_are_known_by_family_type_and_protocol() {
+        for setting in settings() {
+            let program = assemble_program(&build_rules(setting));
+            let number = u32::try_from(libc::SYS_socket).unwrap();
+            for (family, kind) in (0..48).flat_map(|family| (0..11).map(move |kind| (family, kind))) {
+                for protocol in [0, 1, 2, 6, 16, 17, 58, 132, 136, 255, 256, 262] {
+                    let flags = if protocol % 3 == 0 { libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK } else { 0 };
+                    let arguments = [family, kind | flags, protocol, 0, 0, 0].map(bits);
+                    let passes = run(&program, ARCH, number, arguments) == libc::SECCOMP_RET_ALLOW;
+                    let expected = may_be_made(setting.net, family, kind, protocol);
+                    assert_eq!(passes, expected, "{family} {kind} {protocol} {setting:?}");
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pairs_are_of_connected_sockets_only(family in 0i32..4, kind in 0i32..8, protocol in 0i32..300) {
+            let setting = SyscallRuleOptions { net: SandboxNetworkAccess::Full, notify: true, reads: false, programs: false };
+            let number = u32::try_from(libc::SYS_socketpair).unwrap();
+            let arguments = [family, kind, protocol, 0, 0, 0].map(bits);
+            let answer = oracle(&build_rules(setting), number, arguments);
+            let connected = [libc::SOCK_STREAM, libc::SOCK_SEQPACKET].contains(&kind);
+            prop_assert_eq!(answer == libc::SECCOMP_RET_ALLOW, family == libc::AF_UNIX && connected);
+        }
+    }
+}

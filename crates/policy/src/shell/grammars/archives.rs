@@ -1,0 +1,120 @@
+//! Archives: listing is harmless, all else writes.
+
+use super::super::expand::ShellArg;
+use super::super::option_tables::ProgramUse;
+use toolgate_proto::PathScope;
+
+const TAR_HAZARDS: &[&str] = &[
+    "--to-command",
+    "--checkpoint-action",
+    "--use-compress-program",
+    "--info-script",
+    "--new-volume-script",
+    "--rsh-command",
+    "--rmt-command",
+    "--absolute-names",
+    "--index-file",
+    "--files-from",
+];
+
+/// `tar` in list mode.
+pub(super) fn judge_tar(args: &[ShellArg]) -> ProgramUse {
+    let mut used = ProgramUse { read_only: true, ..ProgramUse::default() };
+    let mut lists = false;
+    let mut words = args.iter().enumerate();
+    let mut options = true;
+    while let Some((position, arg)) = words.next() {
+        let Some(text) = arg.known() else {
+            used.read_only &= !arg.may_be_option() || !options;
+            used.hazard |= arg.may_be_option() && options;
+            continue;
+        };
+        if text == "--" {
+            options = false;
+        } else if let Some(name) = text.strip_prefix("--").filter(|_| options) {
+            let option = text.split_once('=').map_or(text, |(option, _)| option);
+            match name {
+                "list" => lists = true,
+                "verbose" | "gzip" | "bzip2" | "xz" | "zstd" | "auto-compress" | "wildcards"
+                | "no-wildcards" | "full-time" | "utc" | "numeric-owner" | "totals" | "force-local"
+                | "gunzip" | "ungzip" => {}
+                _ if name.starts_with("exclude=") || name.starts_with("strip-components=") => {}
+                _ if name.starts_with("file=") => {
+                    add_archive(&mut used, &ShellArg::literal(name.trim_start_matches("file=")))
+                }
+                _ => {
+                    used.read_only = false;
+                    used.hazard |=
+                        option.len() > 2 && TAR_HAZARDS.iter().any(|hazard| hazard.starts_with(option));
+                }
+            }
+        } else if options && (text.starts_with('-') || position == 0) {
+            let mut cluster = text.trim_start_matches('-').chars();
+            while let Some(flag) = cluster.next() {
+                match flag {
+                    't' => lists = true,
+                    'v' | 'z' | 'j' | 'J' | 'a' => {}
+                    'f' if text.starts_with('-') && !cluster.as_str().is_empty() => {
+                        add_archive(&mut used, &ShellArg::literal(cluster.as_str()));
+                        break;
+                    }
+                    'f' => match words.next() {
+                        Some((_, file)) => add_archive(&mut used, file),
+                        None => used.read_only = false,
+                    },
+                    _ => {
+                        used.read_only = false;
+                        used.hazard |= matches!(flag, 'I' | 'F' | 'P' | 'T');
+                    }
+                }
+            }
+        }
+    }
+    used.read_only &= lists;
+    used
+}
+
+fn add_archive(used: &mut ProgramUse, file: &ShellArg) {
+    // `host:file` is fetched with a remote shell.
+    used.read_only &= file.known().is_some_and(|name| !name.contains(':'));
+    used.reads.push((file.clone(), PathScope::Entry));
+}
+
+/// `unzip` when it lists or tests.
+pub(super) fn judge_unzip(args: &[ShellArg]) -> ProgramUse {
+    let listing = |arg: &ShellArg| {
+        matches!(arg.known(), Some("-l" | "-v" | "-t" | "-lv" | "-Z" | "-Z1" | "-qt" | "-tq" | "-lq" | "-ql"))
+    };
+    match args {
+        [mode, file] if listing(mode) && !file.may_be_option() => ProgramUse {
+            read_only: true,
+            reads: vec![(file.clone(), PathScope::Entry)],
+            ..ProgramUse::default()
+        },
+        _ => ProgramUse::default(),
+    }
+}
+
+/// `gzip` and its relatives when they list or test.
+pub(super) fn judge_gzip(args: &[ShellArg]) -> ProgramUse {
+    let mut used = ProgramUse::default();
+    let mut safe = true;
+    for arg in args {
+        if !arg.may_be_option() {
+            used.reads.push((arg.clone(), PathScope::Entry));
+            continue;
+        }
+        match arg.known() {
+            Some("--list" | "--test") => used.read_only = true,
+            Some("--verbose" | "--quiet" | "--version" | "--help") => {}
+            Some(text)
+                if !text.starts_with("--") && text.chars().skip(1).all(|flag| "ltvqN".contains(flag)) =>
+            {
+                used.read_only |= text.contains(['l', 't']);
+            }
+            Some(_) | None => safe = false,
+        }
+    }
+    used.read_only &= safe;
+    used
+}

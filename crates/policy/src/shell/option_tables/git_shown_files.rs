@@ -1,0 +1,337 @@
+//! Which files a git command shows the content of.
+//!
+//! A command that shows names, messages or settings shows no file.
+//! One that shows patches or objects shows the files that its paths name, or any file of the repository.
+
+use super::super::expand::ShellArg;
+use super::git_args::GitArgs;
+use toolgate_proto::PathScope;
+
+/// What a command shows.
+#[derive(Debug, Default)]
+pub(in super::super) struct GitShownFiles {
+    /// Any file of the repository.
+    pub(in super::super) whole_repository: bool,
+    /// Files and directories, seen from the working directory.
+    pub(in super::super) here: Vec<(ShellArg, PathScope)>,
+    /// Files and directories, seen from the top of the repository.
+    pub(in super::super) top: Vec<(String, PathScope)>,
+}
+
+/// Options that leave the output of a diff without content, unless another asks for a patch.
+const NAME_OPTIONS: &[&str] = &[
+    "raw",
+    "stat",
+    "compact-summary",
+    "numstat",
+    "shortstat",
+    "dirstat",
+    "cumulative",
+    "X",
+    "summary",
+    "name-only",
+    "name-status",
+    "no-patch",
+    "s",
+    "quiet",
+];
+
+/// Options that ask for a patch, or for a search through content.
+const CONTENT_OPTIONS: &[&str] = &[
+    "patch",
+    "p",
+    "u",
+    "U",
+    "unified",
+    "patch-with-raw",
+    "patch-with-stat",
+    "binary",
+    "check",
+    "word-diff",
+    "word-diff-regex",
+    "color-words",
+    "function-context",
+    "W",
+    "c",
+    "cc",
+    "m",
+    "dd",
+    "diff-merges",
+    "S",
+    "G",
+    "L",
+];
+
+/// Options that make more be shown than the paths name.
+const BEYOND_PATHS_OPTIONS: &[&str] = &["full-diff", "follow"];
+
+impl GitShownFiles {
+    /// Only names: what a path leads to matters where it leaves the workspace.
+    pub(super) fn from_names(words: &GitArgs) -> Self {
+        let leaves = |arg: &&ShellArg| {
+            arg.tilde || arg.text.starts_with('/') || arg.text.split('/').any(|name| name == "..")
+        };
+        let named = words.operands.iter().chain(&words.paths).filter(leaves);
+        Self { here: named.map(|arg| (arg.clone(), PathScope::Entry)).collect(), ..Self::default() }
+    }
+
+    /// What a diff between states shows.
+    pub(super) fn from_diff(words: &GitArgs) -> Self {
+        if words.has(&["no-index"]) {
+            let both = words.operands.iter().chain(&words.paths);
+            return Self {
+                here: both.map(|arg| (arg.clone(), PathScope::Tree)).collect(),
+                ..Self::default()
+            };
+        }
+        if words.has(NAME_OPTIONS) && !words.has(CONTENT_OPTIONS) {
+            return Self::from_names(words);
+        }
+        // Two objects out of the history are compared with each other.
+        if !words.divided
+            && words.operands.len() == 2
+            && words.operands.iter().all(|arg| object_path(arg).is_some())
+        {
+            let mut out = Self::default();
+            out.add_objects(&words.operands, PathScope::Tree);
+            return out;
+        }
+        Self::from_paths(words)
+    }
+
+    /// What a walk over history shows.
+    pub(super) fn from_log(words: &GitArgs) -> Self {
+        if !words.has(CONTENT_OPTIONS) {
+            return Self::from_names(words);
+        }
+        if words.has(&["L"]) && !words.has(BEYOND_PATHS_OPTIONS) {
+            let ranges = words.values(&["L"]);
+            let files = ranges.filter_map(|range| range.text.rsplit_once(':'));
+            let mut out = Self::from_names(words);
+            out.here.extend(files.map(|(_, file)| (ShellArg::literal(file), PathScope::Entry)));
+            return out;
+        }
+        Self::from_paths(words)
+    }
+
+    /// What `show` shows: a commit as `log` does, a file as it is.
+    pub(super) fn from_show(words: &GitArgs) -> Self {
+        let names_only = words.has(NAME_OPTIONS) && !words.has(CONTENT_OPTIONS);
+        let (objects, others): (Vec<ShellArg>, Vec<ShellArg>) =
+            words.operands.iter().cloned().partition(|arg| object_path(arg).is_some());
+        let mut out = Self::default();
+        out.add_objects(&objects, PathScope::Entry);
+        // Any other name may be that of a file's content.
+        let commits = others.iter().all(|arg| is_head(&arg.text));
+        if commits && (names_only || others.is_empty() && !objects.is_empty()) {
+            return out;
+        }
+        if commits && words.divided && !words.paths.is_empty() {
+            let limited = Self::from_paths(words);
+            out.whole_repository |= limited.whole_repository;
+            out.here.extend(limited.here);
+            out.top.extend(limited.top);
+            return out;
+        }
+        out.whole_repository = true;
+        out.add_operands(&others);
+        out
+    }
+
+    /// What `cat-file` shows.
+    pub(super) fn from_cat_file(words: &GitArgs) -> Self {
+        let kind = words
+            .operands
+            .first()
+            .is_some_and(|arg| matches!(arg.text.as_str(), "blob" | "tree" | "commit" | "tag"));
+        if !words.has(&["p"]) && !kind {
+            return Self::default();
+        }
+        let operands = words.operands.get(usize::from(kind)..).unwrap_or_default();
+        let mut out = Self::default();
+        out.add_objects(operands, PathScope::Entry);
+        out.whole_repository = operands.iter().any(|arg| object_path(arg).is_none() && !is_head(&arg.text));
+        out
+    }
+
+    /// What `grep` searches.
+    pub(super) fn from_grep(words: &GitArgs) -> Self {
+        let skipped = usize::from(!words.has(&["e"]));
+        let operands = words.operands.get(skipped..).unwrap_or_default();
+        if words.has(&["no-index"]) {
+            let mut out = Self::default();
+            for path in operands.iter().chain(&words.paths) {
+                out.add_pathspec(path);
+            }
+            if out.here.is_empty() && out.top.is_empty() || out.whole_repository {
+                out.here.push((ShellArg::literal("."), PathScope::Tree));
+            }
+            return out;
+        }
+        let rest = GitArgs {
+            operands: operands.to_vec(),
+            paths: words.paths.clone(),
+            divided: words.divided,
+            ..GitArgs::default()
+        };
+        if !words.divided && !operands.is_empty() && operands.iter().all(|arg| object_path(arg).is_some()) {
+            let mut out = Self::default();
+            out.add_objects(operands, PathScope::Tree);
+            return out;
+        }
+        Self::from_paths(&rest)
+    }
+
+    /// What `blame` shows: one file.
+    pub(super) fn from_blame(words: &GitArgs) -> Self {
+        let mut out = Self::default();
+        out.add_operands(&words.operands);
+        out.here.extend(words.paths.iter().map(|path| (path.clone(), PathScope::Entry)));
+        out
+    }
+
+    /// Any file that the paths leave, or any at all.
+    pub(super) fn from_paths(words: &GitArgs) -> Self {
+        let mut out = Self { whole_repository: words.has(BEYOND_PATHS_OPTIONS), ..Self::default() };
+        out.add_objects(&words.operands, PathScope::Tree);
+        let named = out.here.len() + out.top.len();
+        for path in &words.paths {
+            out.add_pathspec(path);
+        }
+        if out.here.len() + out.top.len() == named {
+            out.whole_repository = true;
+        }
+        if !words.divided {
+            out.add_operands(&words.operands);
+            out.whole_repository = true;
+        }
+        out
+    }
+
+    /// Operands that may be paths.
+    fn add_operands(&mut self, operands: &[ShellArg]) {
+        for arg in operands {
+            if object_path(arg).is_none() && (arg.live.is_some() || arg.tilde || !is_revision(&arg.text)) {
+                self.here.push((arg.clone(), PathScope::Entry));
+            }
+        }
+    }
+
+    /// Operands that name a file of a commit or of the index.
+    fn add_objects(&mut self, operands: &[ShellArg], scope: PathScope) {
+        for arg in operands {
+            let Some(path) = object_path(arg) else { continue };
+            if path == "." || path.starts_with("./") || path.starts_with("../") || path == ".." {
+                self.here.push((ShellArg::literal(path), scope));
+            } else {
+                self.top.push((path.to_owned(), scope));
+            }
+        }
+    }
+
+    /// A path after `--`, with git's magic.
+    fn add_pathspec(&mut self, arg: &ShellArg) {
+        let text = arg.text.as_str();
+        if arg.live.is_some() || arg.tilde || !text.starts_with(':') {
+            self.add_path(arg.clone(), false);
+            return;
+        }
+        let Some((magic, rest)) = parse_pathspec_magic(text) else {
+            self.whole_repository = true;
+            return;
+        };
+        let has = |name: &str| magic.contains(&name);
+        if has("exclude") {
+            return;
+        }
+        let plain = ["top", "literal", "icase", "glob"];
+        if rest.is_empty() || !magic.iter().all(|word| plain.contains(word)) {
+            self.whole_repository = true;
+        } else if !has("top") {
+            self.add_path(ShellArg::literal(rest), has("literal"));
+        } else if has_wildcard(rest) && !has("literal") {
+            self.whole_repository = true;
+        } else {
+            self.top.push((rest.to_owned(), PathScope::Tree));
+        }
+    }
+
+    fn add_path(&mut self, arg: ShellArg, literal: bool) {
+        if arg.pattern.is_some() || literal || !has_wildcard(&arg.text) {
+            self.here.push((arg, PathScope::Tree));
+            return;
+        }
+        // git's own pattern: a star goes through directories.
+        let unescaped = arg.text.replace('\\', "");
+        if unescaped != arg.text {
+            self.here.push((ShellArg::literal(unescaped), PathScope::Tree));
+        }
+        self.here.push((ShellArg { pattern: Some(arg.text.clone()), ..arg }, PathScope::Tree));
+    }
+}
+
+fn has_wildcard(text: &str) -> bool {
+    text.contains(['*', '?', '[', '\\'])
+}
+
+/// The magic of a pathspec and the rest of it; `None` if it cannot be read.
+fn parse_pathspec_magic(text: &str) -> Option<(Vec<&str>, &str)> {
+    let after = text.strip_prefix(':')?;
+    if let Some(long) = after.strip_prefix('(') {
+        let (words, rest) = long.split_once(')')?;
+        return Some((words.split(',').filter(|word| !word.is_empty()).collect(), rest));
+    }
+    let mut found = Vec::new();
+    let mut rest = after;
+    loop {
+        let mut characters = rest.chars();
+        match characters.next() {
+            Some('/') => found.push("top"),
+            Some('!' | '^') => found.push("exclude"),
+            Some(':') => return Some((found, characters.as_str())),
+            Some(_) | None => return Some((found, rest)),
+        }
+        rest = characters.as_str();
+    }
+}
+
+/// The path in `REVISION:PATH`, `:PATH` or `:STAGE:PATH`.
+fn object_path(arg: &ShellArg) -> Option<&str> {
+    let text = arg.known()?;
+    // `:/words` searches messages; other magic belongs to pathspecs.
+    if text.starts_with(":/") || text.starts_with(":(") || text.starts_with(":!") || text.starts_with(":^") {
+        return None;
+    }
+    let mut depth = 0_usize;
+    for (at, character) in text.char_indices() {
+        match character {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            ':' if depth == 0 => {
+                let path = text.get(at + 1..)?;
+                let staged = at == 0 && path.get(1..2) == Some(":") && path.starts_with(['0', '1', '2', '3']);
+                return if staged { path.get(2..) } else { Some(path) };
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a word can only be a revision: no path that a rule names is spelled so.
+fn is_revision(text: &str) -> bool {
+    let range = text.starts_with("..") && !text.starts_with("../") && text != "..";
+    // No part of a reference begins with a dot.
+    let dotted = !range && text.split('/').any(|name| name.starts_with('.'));
+    let shaped = text.contains("..") || text.contains(['^', '~']) || text.contains("@{");
+    is_head(text) || (!dotted && shaped)
+}
+
+/// Whether a word can only name a commit that is checked out, or one before it.
+fn is_head(text: &str) -> bool {
+    let rest = text.strip_prefix("HEAD").or_else(|| text.strip_prefix('@'));
+    rest.is_some_and(|rest| {
+        let steps = |character: char| character.is_ascii_digit() || "~^".contains(character);
+        rest.is_empty() || rest.starts_with(['~', '^']) && rest.chars().all(steps)
+    })
+}

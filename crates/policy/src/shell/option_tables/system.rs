@@ -1,0 +1,148 @@
+//! Programs that tell about the machine and the person, as far as that is no secret.
+
+use super::{EMPTY_OPTION_TABLE, OperandKind, OptionTable};
+
+/// The family. What prints environments or asks the network is missing on purpose.
+pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
+    OptionTable {
+        names: &["uname", "arch", "nproc", "whoami", "logname", "tty", "groups", "users", "uptime", "hostid"],
+        flags: "asnrvmpiohVq",
+        long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system \
+            pretty since silent quiet help version ignore=",
+        operands: OperandKind::Nothing,
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["hostname"],
+        flags: "sV",
+        long: "short version help",
+        operands: OperandKind::Nothing,
+        hazards: &["-F", "-b", "--file", "--boot"],
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["id"],
+        flags: "agGnruzZ",
+        long: "group groups name real user zero context help version",
+        operands: OperandKind::Text,
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["who"],
+        flags: "abdHlmpqrstTuw",
+        long: "all boot heading count users help version",
+        operands: OperandKind::Nothing,
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["free"],
+        flags: "bkmghtlwvV",
+        valued: "sc",
+        long: "bytes kibi mebi gibi human total wide help version",
+        operands: OperandKind::Nothing,
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["lscpu", "lsmem"],
+        flags: "abBcCJrxynV",
+        attached: "ep",
+        long: "all bytes online offline caches? extended? json hex parse? physical noheadings raw summary? help version",
+        operands: OperandKind::Nothing,
+        hazards: &["-s", "--sysroot"],
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["lsblk"],
+        flags: "abdDfilmnpPrStTvVJ",
+        valued: "oexIM",
+        long: "all bytes nodeps discard fs ascii list perms noheadings paths pairs raw scsi inverse tree? topology \
+            json output= exclude= include= sort= help version",
+        operands: OperandKind::Nothing,
+        hazards: &["--sysroot"],
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["ss"],
+        flags: "talnpu46xsHOmeiowdSVh",
+        long: "tcp udp listening numeric all processes ipv4 ipv6 unix summary no-header oneline memory extended \
+            info options raw dccp sctp packet help version",
+        operands: OperandKind::Text,
+        looks_in: &["/proc/net"],
+        hazards: &[
+            "-K",
+            "--kill",
+            "-D",
+            "--diag",
+            "-F",
+            "--filter",
+            "-N",
+            "--net",
+            "-r",
+            "--resolve",
+            "-E",
+            "--events",
+            "-Z",
+            "-z",
+            "-b",
+            "--bpf",
+            "-f",
+            "--family",
+            "-A",
+            "--query",
+            "--socket",
+        ],
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["dpkg", "dpkg-query"],
+        flags: "lLsS",
+        long: "list listfiles status search no-pager help version",
+        operands: OperandKind::Text,
+        helpers: &["dpkg-query"],
+        looks_in: &["/var/lib/dpkg", "/etc/dpkg"],
+        hazards: &[
+            "-i",
+            "--install",
+            "-r",
+            "-P",
+            "--admindir",
+            "--root",
+            "--instdir",
+            "--pre-invoke",
+            "--post-invoke",
+            "--unpack",
+            "--configure",
+            "--force-all",
+        ],
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["getconf", "locale"],
+        flags: "ackm",
+        long: "all-locales charmaps help version",
+        operands: OperandKind::Text,
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["cal", "ncal"],
+        flags: "13jmsywMSYN",
+        operands: OperandKind::Text,
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable {
+        names: &["pgrep"],
+        flags: "acflLinovxw",
+        valued: "dgGPstuU",
+        long: "list-name list-full full count newest oldest exact inverse parent= euid= uid= help version",
+        operands: OperandKind::Text,
+        hazards: &["-F", "--pidfile", "--signal"],
+        ..EMPTY_OPTION_TABLE
+    },
+    OptionTable { names: &["pidof"], flags: "sqx", operands: OperandKind::Text, ..EMPTY_OPTION_TABLE },
+    OptionTable {
+        names: &["sleep"],
+        operands: OperandKind::Text,
+        long: "help version",
+        ..EMPTY_OPTION_TABLE
+    },
+];

@@ -1,0 +1,169 @@
+//! Every value that counts, and where it came from.
+
+use super::document::{SettingsNode, SettingsNodeKind};
+use super::merge::{MergeRule, find_merge_rule, is_switch_value, value_at};
+use super::{LoadedSettings, SettingsFile};
+use crate::hooks::plan_hooks;
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolgate_policy::Layer;
+use toolgate_proto::Mode;
+
+/// A value that counts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EffectiveValue {
+    /// The key, such as `permissions.deny`.
+    pub key: String,
+    /// The value; of a list, one entry.
+    pub value: Value,
+    /// The layer it came from.
+    pub layer: Layer,
+    /// The file it stands in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Why it has no effect, where it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<String>,
+}
+
+impl LoadedSettings {
+    /// Every value that was set, strongest first; of single values only the one that wins. `mode` is the mode given on
+    /// the command line.
+    pub fn effective_values(&self, mode: Option<Mode>) -> Vec<EffectiveValue> {
+        let mut out: Vec<EffectiveValue> = Vec::new();
+        let in_force = self.policy(mode).mode;
+        let says = |file: &&SettingsFile| file.values.permissions.default_mode.as_deref().map(str::parse);
+        let from = self.files.iter().find(|file| says(file) == Some(Ok(in_force)));
+        out.push(match (mode, from) {
+            (None, Some(file)) => build_value(file, "permissions.defaultMode", json!(in_force.as_str()), {
+                Some(file.node.nearest_node(&["permissions", "defaultMode"]).line)
+            }),
+            (given, _) => EffectiveValue {
+                key: "permissions.defaultMode".to_owned(),
+                value: json!(in_force.as_str()),
+                layer: if given == Some(in_force) { Layer::Cli } else { Layer::Default },
+                file: None,
+                line: None,
+                waits: None,
+            },
+        });
+        for file in &self.files {
+            let SettingsNodeKind::Object(fields) = &file.node.kind else { continue };
+            for (key, node) in fields {
+                if !matches!(key.as_str(), "hooks" | "$schema") {
+                    self.collect_values(file, key, node, &mut out);
+                }
+            }
+        }
+        for planned in plan_hooks(self).0 {
+            out.push(EffectiveValue {
+                key: format!("hooks.{}", planned.moment),
+                value: json!({ "matcher": planned.matcher.as_deref().unwrap_or("*"), "hook": planned.name() }),
+                layer: planned.layer,
+                file: Some(planned.file.clone()),
+                line: Some(planned.line),
+                waits: planned.refusal_reason.clone(),
+            });
+        }
+        let has_hooks = |file: &&SettingsFile| {
+            file.raw_value.get("hooks").and_then(Value::as_object).is_some_and(|hooks| !hooks.is_empty())
+        };
+        for file in self.files.iter().filter(has_hooks).filter(|file| !self.are_hooks_active(file)) {
+            let mut waiting = build_value(
+                file,
+                "hooks",
+                file.node.nearest_node(&["hooks"]).value(),
+                Some(file.node.nearest_node(&["hooks"]).line),
+            );
+            waiting.waits = Some(if file.trusted {
+                "hooks of this layer are switched off".to_owned()
+            } else {
+                "the workspace is not trusted".to_owned()
+            });
+            out.push(waiting);
+        }
+        out
+    }
+
+    fn collect_values(
+        &self,
+        file: &SettingsFile,
+        key: &str,
+        node: &SettingsNode,
+        out: &mut Vec<EffectiveValue>,
+    ) {
+        if key == "permissions.defaultMode" {
+            return;
+        }
+        match &node.kind {
+            SettingsNodeKind::Object(fields) => {
+                for (below, node) in fields {
+                    self.collect_values(file, &format!("{key}.{below}"), node, out);
+                }
+            }
+            SettingsNodeKind::List(items) => {
+                for item in items {
+                    let mut entry = build_value(file, key, item.value(), Some(item.line));
+                    entry.waits = self.inactive_reason(file, key, &item.value());
+                    out.push(entry);
+                }
+            }
+            SettingsNodeKind::Scalar(value) => {
+                let waits = self.inactive_reason(file, key, value);
+                // Of single values the one that holds is shown, and where it stands first.
+                let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+                let holds = value_at(&self.merged_value, &path).is_none_or(|merged| merged == value);
+                let shown = out.iter().any(|other| other.key == key && other.waits.is_none());
+                if waits.is_some() || holds && !shown {
+                    out.push(EffectiveValue {
+                        waits,
+                        ..build_value(file, key, value.clone(), Some(node.line))
+                    });
+                }
+            }
+        }
+    }
+
+    fn inactive_reason(&self, file: &SettingsFile, key: &str, value: &Value) -> Option<String> {
+        let path: Vec<&str> = key.split('.').collect();
+        let project = matches!(file.rules.layer, Layer::Project | Layer::Local);
+        let granted = key == "permissions.allow"
+            && file.rules.allow.iter().any(|rule| value.as_str() == Some(rule.text.as_str()));
+        let untrusted = || Some("the workspace is not trusted".to_owned());
+        match find_merge_rule(&path) {
+            Some(MergeRule::NeedsTrust(_)) if !file.trusted && !granted => return untrusted(),
+            Some(MergeRule::DenyWins(tight) | MergeRule::Tighten(tight))
+                if !file.trusted && !is_switch_value(value, tight) =>
+            {
+                return untrusted();
+            }
+            Some(MergeRule::StricterBook) if !file.trusted && value == "allow" => return untrusted(),
+            Some(MergeRule::UserOnly(_)) if project => {
+                return Some("it counts in your own settings only".to_owned());
+            }
+            Some(MergeRule::ManagedOnly(_)) if file.rules.layer != Layer::Managed => {
+                return Some("it counts in managed settings only".to_owned());
+            }
+            _ => {}
+        }
+        let managed = file.rules.layer == Layer::Managed;
+        if key == "permissions.allow" && !managed && self.is_managed_rules_only() {
+            return Some("only managed allow rules count".to_owned());
+        }
+        None
+    }
+}
+
+fn build_value(file: &SettingsFile, key: &str, value: Value, line: Option<usize>) -> EffectiveValue {
+    EffectiveValue {
+        key: key.to_owned(),
+        value,
+        layer: file.rules.layer,
+        file: file.rules.file.clone(),
+        line,
+        waits: None,
+    }
+}

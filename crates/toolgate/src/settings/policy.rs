@@ -1,0 +1,88 @@
+//! What follows from the merged settings for how calls are judged.
+
+use super::LoadedSettings;
+use super::merge::is_stricter;
+use super::values::{DisableSwitch, SettingsValues};
+use toolgate_policy::RawPolicy;
+use toolgate_proto::{AbsPath, Mode};
+
+impl LoadedSettings {
+    /// The rules and the mode. A mode given on the command line comes before that of the files, and before that of
+    /// managed files only where it is stricter.
+    pub fn policy(&self, mode: Option<Mode>) -> RawPolicy {
+        let merged = self.merged();
+        let permissions = &merged.permissions;
+        let on = |switch: Option<DisableSwitch>| switch.is_some_and(DisableSwitch::disables);
+        let mut policy = RawPolicy {
+            layers: self.files.iter().map(|file| file.rules.clone()).collect(),
+            books: self.files.iter().filter_map(|file| file.book.clone()).collect(),
+            mode: self.mode(mode),
+            auto_allow_read_only_commands: permissions.auto_allow_read_only_commands.unwrap_or(true),
+            block_reads_outside: permissions.block_reads_outside_working_directories == Some(true),
+            block_writes_outside: permissions.block_writes_outside_working_directories == Some(true),
+            allow_unsandboxed: merged.sandbox.allow_unsandboxed_commands.unwrap_or(true),
+            protected_paths: self.protected_paths(),
+            ..RawPolicy::default()
+        };
+        policy.books.extend(self.wide_book());
+        policy.managed.disabled_tools = self.disabled_tools();
+        policy.managed.disable_bypass_permissions_mode = self.is_bypass_disabled();
+        policy.managed.allow_managed_permission_rules_only = self.is_managed_rules_only();
+        policy.managed.disable_skill_shell_execution =
+            on(merged.disable_skill_shell_execution) || on(merged.managed.disable_skill_shell_execution);
+        policy.managed.disable_remote_control =
+            on(merged.disable_remote_control) || on(merged.managed.disable_remote_control);
+        policy.managed.disable_agent_view =
+            on(merged.disable_agent_view) || on(merged.managed.disable_agent_view);
+        let fetch = &merged.pre_approval;
+        policy.fetch.auto_approve_https = fetch.auto_approve_https.unwrap_or(false);
+        policy.fetch.allowed_domains.clone_from(&fetch.allowed_domains);
+        policy.fetch.blocked_domains.clone_from(&fetch.blocked_domains);
+        policy.fetch.allow_private.clone_from(&fetch.allow_private);
+        policy
+    }
+
+    fn mode(&self, given: Option<Mode>) -> Mode {
+        let of = |shape: &SettingsValues| {
+            shape.permissions.default_mode.as_deref().and_then(|mode| mode.parse().ok())
+        };
+        match (given, of(&self.managed), of(&self.merged)) {
+            (Some(given), Some(managed), _) if !is_stricter(given, managed) => managed,
+            (Some(given), _, _) => given,
+            (None, _, merged) => merged.unwrap_or_default(),
+        }
+    }
+
+    /// Directories beside the workspace in which the session may work.
+    pub fn additional_directories(&self) -> Vec<AbsPath> {
+        let named = &self.merged().permissions.additional_directories;
+        named.iter().filter_map(|dir| AbsPath::new(dir).ok()).collect()
+    }
+
+    /// Tools that are switched off.
+    pub fn disabled_tools(&self) -> Vec<String> {
+        let merged = self.merged();
+        merged.disabled_tools.iter().chain(&merged.managed.disabled_tools).cloned().collect()
+    }
+
+    /// Only managed allow rules count. Any file may say so: it only tightens.
+    pub fn is_managed_rules_only(&self) -> bool {
+        let merged = self.merged();
+        merged.allow_managed_permission_rules_only == Some(true)
+            || merged.managed.allow_managed_permission_rules_only == Some(true)
+    }
+
+    /// Mode bypass is taken away. Any file may do that: it only tightens.
+    pub fn is_bypass_disabled(&self) -> bool {
+        let merged = self.merged();
+        [merged.permissions.disable_bypass_permissions_mode, merged.managed.disable_bypass_permissions_mode]
+            .into_iter()
+            .flatten()
+            .any(DisableSwitch::disables)
+    }
+
+    /// Whatever would be asked is denied at once.
+    pub fn denies_instead_of_asking(&self) -> bool {
+        self.merged().permissions.deny_instead_of_prompting == Some(true)
+    }
+}
