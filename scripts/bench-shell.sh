@@ -4,7 +4,7 @@
 # As root the starts run above everything else on the machine, so that only their own work is measured.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-program=$(cargo bench --locked -p toolgate-os --bench commands --no-run 2>&1 | sed -n 's/.*(\(.*commands-[0-9a-f]*\))$/\1/p' | tail -1)
+program=$(cargo bench --locked -p toolgate-process --bench commands --no-run 2>&1 | sed -n 's/.*(\(.*commands-[0-9a-f]*\))$/\1/p' | tail -1)
 above=()
 if [ "$(id -u)" = 0 ] && command -v chrt > /dev/null; then
     above=(chrt -f 10)

@@ -2,9 +2,9 @@
 
 use super::desk;
 use std::sync::OnceLock;
-use toolgate_policy::shell::analyse;
 use toolgate_policy::{Policy, RuleAction};
 use toolgate_proto::Mode;
+use toolgate_shell_syntax::analyse;
 
 /// A policy that denies a program, one that allows it, one without rules.
 fn policies() -> &'static [Policy; 3] {

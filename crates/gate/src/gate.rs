@@ -11,7 +11,7 @@ use crate::visibility::Visibility;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch};
-use toolgate_os::{ContentCheck, Journal, SpillStore};
+use toolgate_files::{ContentCheck, Journal, SpillStore};
 use toolgate_policy::{Layer, LayerRules, Policy, RawPolicy, RawRule, RuleProblem};
 use toolgate_proto::{AbsPath, Code, Event, Refusal, SourceId, ToolDefinition};
 

@@ -37,8 +37,8 @@ use crate::host_rules::HostRules;
 use crate::progress::CallProgress;
 use crate::session::CallContext;
 use tokio_util::sync::CancellationToken;
-use toolgate_os::GrantedFiles;
-use toolgate_os::sandbox::FileGuard;
+use toolgate_files::GrantedFiles;
+use toolgate_process::sandbox::FileGuard;
 use toolgate_proto::{CallId, Terms};
 
 /// Proof that one call may run once, on certain terms.

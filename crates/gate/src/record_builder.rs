@@ -209,7 +209,7 @@ fn blank_record(session: &Session, call: &ToolCall) -> CallRecord {
         asked: call.name.clone(),
         tool: None,
         source: None,
-        at: toolgate_os::now_millis(),
+        at: toolgate_files::now_millis(),
         micros: 0,
         input_sha256: sha256_hex(call.input.as_bytes()),
         input: Value::Null,

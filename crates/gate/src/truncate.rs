@@ -9,7 +9,7 @@ use crate::session::Session;
 use crate::tool::ToolSpec;
 use serde_json::Value;
 use std::io;
-use toolgate_os::SpillStore;
+use toolgate_files::SpillStore;
 use toolgate_proto::{CallId, CallResult, OutcomeRecord, Output, OutputBlock};
 
 use crate::pipeline::CallOutcome;

@@ -63,7 +63,7 @@ impl SignInBrowser for Headless {
     fn visit<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, String>> {
         Box::pin(async move {
             let reply =
-                toolgate_os::http_client()?.get(url).send().await.map_err(|error| error.to_string())?;
+                toolgate_net::http_client()?.get(url).send().await.map_err(|error| error.to_string())?;
             let back = reply.headers().get("location").and_then(|location| location.to_str().ok());
             back.map(str::to_owned).ok_or_else(|| "the page sent us nowhere".to_owned())
         })

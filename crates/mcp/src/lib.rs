@@ -10,7 +10,7 @@
 //! stands for itself and the server never asks.
 //! Both are spoken, on the same endpoint.
 //!
-//! This crate knows the protocol; it knows no tool, opens no file and starts no process: `toolgate-os` does.
+//! This crate knows the protocol; it knows no tool, opens no file and starts no process: the machine crates (`files`, `process`, `net`) do.
 
 #![forbid(unsafe_code)]
 

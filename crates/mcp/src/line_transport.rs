@@ -22,7 +22,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
-use toolgate_os::{ByteSink, ByteSource};
+use toolgate_process::{ByteSink, ByteSource};
 
 /// Longer lines are refused: a line must be held whole.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;

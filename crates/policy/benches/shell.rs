@@ -6,8 +6,8 @@
 
 use divan::{Bencher, black_box};
 use toolgate_policy::Workspace;
-use toolgate_policy::shell::analyse;
 use toolgate_proto::{AbsPath, CommandLine, ShellKind};
+use toolgate_shell_syntax::analyse;
 
 fn main() {
     divan::main();

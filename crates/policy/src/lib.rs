@@ -38,7 +38,6 @@ mod protected_names;
 mod raw;
 mod read_filter;
 mod rule;
-pub mod shell;
 mod shell_glob;
 pub mod url;
 mod wildcard;

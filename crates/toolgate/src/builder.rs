@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use toolgate_files::{Journal, SpillLimits, SpillStore};
 use toolgate_gate::{
     Approver, BatchHookOutcome, BatchedCall, CallBatch, CallOptions, CallOutcome, Gate, GateParts,
     GrantStore, Hook, RegisterError, Session, Sink, Tool, judge_intended,
 };
-use toolgate_os::{Journal, SpillLimits, SpillStore};
 use toolgate_policy::{Judgement, ProblemSeverity, RawPolicy, RawRule, RuleProblem};
 use toolgate_proto::{
     AbsPath, CallId, DefinitionFormat, Event, Mode, Principal, Refusal, SessionId, SourceId, ToolCall,
@@ -238,13 +238,13 @@ impl ToolgateBuilder {
         roots.extend(
             settings.additional_directories().iter().filter_map(|dir| resolve_directory(dir.as_path()).ok()),
         );
-        let id = self.session.unwrap_or_else(|| toolgate_os::generate_id("ses_").into());
+        let id = self.session.unwrap_or_else(|| toolgate_files::generate_id("ses_").into());
         if let Some(spill) = &self.parts.spill {
             roots.push(spill.session_directory(id.as_str()));
             // What cannot be removed now is removed another time.
             let _ = spill.clean_up();
         }
-        let home = self.home.map(|home| toolgate_os::resolve(&home).real);
+        let home = self.home.map(|home| toolgate_files::resolve(&home).real);
         let workspace = Workspace { cwd: root.clone(), roots, home };
         if let (None, Some(dir)) =
             (&self.parts.grant_store, self.settings.as_ref().and_then(|options| options.state_dir.as_ref()))
@@ -429,7 +429,7 @@ impl Toolgate {
 fn resolve_directory(path: &Path) -> Result<AbsPath, BuildError> {
     let unusable = |problem: String| BuildError::Directory { path: path.display().to_string(), problem };
     let asked = AbsPath::new(path).map_err(|problem| unusable(problem.to_string()))?;
-    let fact = toolgate_os::resolve(&asked);
+    let fact = toolgate_files::resolve(&asked);
     match (fact.problem, fact.kind) {
         (Some(problem), _) => Err(unusable(problem)),
         (None, toolgate_proto::EntryKind::Directory) => Ok(fact.real),

@@ -1,7 +1,7 @@
 //! Whether this machine's kernel holds commands to what was judged.
 
-use toolgate_os::sandbox::{KernelSupport, SandboxMechanism};
 use toolgate_policy::Enforcement;
+use toolgate_process::sandbox::{KernelSupport, SandboxMechanism};
 use toolgate_tools::ShellConfig;
 
 /// Whether the kernel holds commands to what was judged, in these surroundings: the sandbox is on, and this machine

@@ -50,6 +50,9 @@ pub mod unregistered_tool;
 
 pub use builder::{BuildError, Toolgate, ToolgateBuilder};
 pub use prompt_tool::PromptTool;
+pub use toolgate_files::{
+    ConflictHandling, Journal, JournalLimits, SpillLimits, UndoFilter, UndoProblem, UndoSelector,
+};
 pub use toolgate_gate::ledger::{self, LedgerSink};
 pub use toolgate_gate::{
     ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequest, ApprovalRequestReceiver,
@@ -59,9 +62,6 @@ pub use toolgate_gate::{
     Sink, Tool, ToolSpec, Visibility,
 };
 pub use toolgate_mcp as mcp;
-pub use toolgate_os::{
-    ConflictHandling, Journal, JournalLimits, SpillLimits, UndoFilter, UndoProblem, UndoSelector,
-};
 pub use toolgate_policy::{Judgement, Layer, LayerRules, Policy, RawPolicy, RawRule};
 pub use toolgate_proto::{
     AbsPath, ApprovalQuestion, CallAnomaly, CallId, CallRecord, CallResult, Code, CommandRights,

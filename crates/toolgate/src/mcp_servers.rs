@@ -8,8 +8,8 @@
 use crate::settings::{LoadedSettings, SettingsFile};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use toolgate_files::read_settings_text;
 use toolgate_mcp::client::{ServerEntry, ServerListOrigin, read_servers};
-use toolgate_os::read_settings_text;
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::{JsonLimits, parse};

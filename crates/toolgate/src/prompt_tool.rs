@@ -74,7 +74,8 @@ impl PromptTool {
             "input": request.input,
             "tool_use_id": request.call,
         });
-        let call = ToolCall::new(toolgate_os::generate_id("prompt_"), self.tool.clone(), input.to_string());
+        let call =
+            ToolCall::new(toolgate_files::generate_id("prompt_"), self.tool.clone(), input.to_string());
         let limits = CallOptions { cancel: request.cancel.clone(), ..CallOptions::default() };
         match gate.consult(session, call, limits).await.result {
             Ok(output) => parse_answer(&output.model_text()),

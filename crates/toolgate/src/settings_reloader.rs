@@ -132,7 +132,7 @@ impl SettingsReloader {
         let secrets = state.map(LoadedSettings::secret_paths).unwrap_or_default();
         let there = secrets
             .into_iter()
-            .filter(|path| toolgate_os::read_file_stamp(path) != toolgate_os::FileStamp::Absent);
+            .filter(|path| toolgate_files::read_file_stamp(path) != toolgate_files::FileStamp::Absent);
         surroundings.sandbox.unreadable.extend(there);
     }
 

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use toolgate_files::resolve;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_os::process::ProcessPhase;
-use toolgate_os::resolve;
+use toolgate_process::ProcessPhase;
 use toolgate_proto::{
     AbsPath, CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, ShellKind, ToolConcurrency,
 };

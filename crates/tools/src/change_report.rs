@@ -2,7 +2,7 @@
 
 use crate::diff::{DiffHunk, count_hunk_lines, render_hunks};
 use crate::file_refusal::file_refusal;
-use toolgate_os::{AppliedFileChange, ChangeProblem, UndoAvailability};
+use toolgate_files::{AppliedFileChange, ChangeProblem, UndoAvailability};
 use toolgate_proto::{AbsPath, Code, Refusal};
 
 /// Lines of a diff that a result shows.

@@ -6,10 +6,10 @@
 use crate::diff::unified_diff;
 use crate::read_state::{ReadState, SeenFile, copy_if_small};
 use std::time::Duration;
-use toolgate_gate::Session;
-use toolgate_os::{
+use toolgate_files::{
     FileFingerprint, FileProblem, FileSnapshot, FileWatcher, GrantedAccess, GrantedFiles, PathGrant,
 };
+use toolgate_gate::Session;
 use toolgate_proto::{AbsPath, PathScope};
 
 /// A save is often several events; they are over after this long.

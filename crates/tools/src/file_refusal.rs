@@ -1,6 +1,6 @@
 //! What models are told when a file is not what they took it for.
 
-use toolgate_os::{FileProblem, GrantedFiles};
+use toolgate_files::{FileProblem, GrantedFiles};
 use toolgate_proto::{AbsPath, Code, Refusal};
 
 /// The refusal for a file that could not be read.

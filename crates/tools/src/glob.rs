@@ -8,13 +8,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::time::Instant;
+use toolgate_files::FileProblem;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_os::FileProblem;
-use toolgate_os::search::{
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
+use toolgate_search::{
     BareGlobScope, DotfileHandling, FileSelection, FileSelector, NameOrder, NameSearchResult, PathGlob,
     ResultLimit, find_names, split_literal_directories,
 };
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
 
 /// Files that the claude face gives.
 const MAX_FILES: usize = 100;

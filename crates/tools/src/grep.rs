@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_os::search::{
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
+use toolgate_search::{
     CaseSensitivity, ContentOutputKind, ContentSearchResult, DotfileHandling, FileSelection, FileSelector,
     LineMode, LineOutputOptions, PatternProblem, ResultLimit, ResultLine, SearchPattern, search_content,
 };
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
 
 const MAX_RESULT_CHARS: usize = 20_000;
 const DEFAULT_LIMIT: usize = 250;

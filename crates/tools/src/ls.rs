@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::json;
 use std::fmt::Write;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_os::search::{ListOptions, ListedEntry, ListingPage, list_tree};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, PathScope, Refusal};
+use toolgate_search::{ListOptions, ListedEntry, ListingPage, list_tree};
 
 const DEFAULT_LIMIT: u32 = 1_000;
 const DEFAULT_DEPTH: u32 = 3;

@@ -11,8 +11,8 @@ use crate::read_state::{FileFreshness, ReadState};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use toolgate_files::{ContentHash, FileSnapshot, LockedFile, resolve};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_os::{ContentHash, FileSnapshot, LockedFile, resolve};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
 
 const MAX_NOTEBOOK_BYTES: u64 = 100 << 20;

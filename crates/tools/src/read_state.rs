@@ -12,8 +12,8 @@ use crate::diff::unified_diff;
 use crate::read::LineIndex;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use toolgate_files::{ContentHash, FileFingerprint, FileSnapshot, FileWatcher};
 use toolgate_gate::Session;
-use toolgate_os::{ContentHash, FileFingerprint, FileSnapshot, FileWatcher};
 use toolgate_proto::AbsPath;
 
 /// Content up to this size is kept, for telling what changed.

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use std::fmt;
+use toolgate_files::ContentCheck;
 use toolgate_gate::schema::SchemaValidator;
-use toolgate_os::ContentCheck;
 use toolgate_proto::AbsPath;
 
 /// Holds files of a kind to a JSON Schema. Give it to `GateParts::content_checks`.

@@ -2,10 +2,10 @@
 
 use crate::file_refusal::{file_refusal, missing_file_refusal};
 use std::fmt::Write;
+use toolgate_files::FileProblem;
 use toolgate_gate::Cleared;
-use toolgate_os::FileProblem;
-use toolgate_os::search::{SearchProblem, SearchStopFlag, SelectionProblem, SkippedSummary};
 use toolgate_proto::{AbsPath, Code, Refusal};
+use toolgate_search::{SearchProblem, SearchStopFlag, SelectionProblem, SkippedSummary};
 
 /// Bytes of results that are gathered at most, whatever is shown of them.
 pub(crate) const MAX_COLLECTED_BYTES: usize = 4 * 1024 * 1024;

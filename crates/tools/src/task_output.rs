@@ -7,7 +7,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_os::process::ProcessPhase;
+use toolgate_process::ProcessPhase;
 use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
 
 const DEFAULT_WAIT_MILLIS: u64 = 30_000;

@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
+use toolgate_files::{FileSnapshot, LockedFile, resolve};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_os::{FileSnapshot, LockedFile, resolve};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
 
 /// What a larger file held is not compared with what comes.

@@ -81,7 +81,7 @@ fn build_request(
     let input = valid.input().clone();
     let commands: Vec<String> = judgement.parts.iter().map(|part| part.text.clone()).collect();
     ApprovalRequest {
-        id: toolgate_os::generate_id("ask_"),
+        id: toolgate_files::generate_id("ask_"),
         call: walk.call.id.clone(),
         session: walk.call_context.session.id().clone(),
         question: question.clone(),

@@ -3,7 +3,7 @@
 use super::{LEDGER_NAME, sha256_hex};
 use serde::{Deserialize, Serialize};
 use std::{fmt, io};
-use toolgate_os::{AppendLog, LogEnd};
+use toolgate_files::{AppendLog, LogEnd};
 use toolgate_proto::{AbsPath, CallRecord};
 
 /// The hash that the first line names as its predecessor.

@@ -4,7 +4,7 @@ use super::chain::next_line;
 use crate::sink::Sink;
 use std::io;
 use std::sync::{Mutex, PoisonError};
-use toolgate_os::AppendLog;
+use toolgate_files::AppendLog;
 use toolgate_proto::{AbsPath, CallRecord};
 
 /// The name of the ledger's files.

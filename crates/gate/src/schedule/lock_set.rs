@@ -3,7 +3,7 @@
 //! A claim may be wider than what the call does, never narrower.
 //! Where effects do not tell, the call is alone: it waits for all before it, and all after it wait for it.
 
-use toolgate_os::{resolve, resolve_tracking_parent_steps};
+use toolgate_files::{resolve, resolve_tracking_parent_steps};
 use toolgate_policy::Policy;
 use toolgate_proto::{
     AbsPath, CommandLine, Effect, EntryKind, PathFact, PathScope, SourceId, ToolConcurrency, Workspace,

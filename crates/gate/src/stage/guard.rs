@@ -8,9 +8,9 @@ use crate::progress::CallProgress;
 use crate::tool::ErasedCall;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
-use toolgate_os::sandbox::{FileGuard, PathGuard};
-use toolgate_os::{GrantedAccess, GrantedFiles, HiddenFileFilter, PathGrant, SecretFileMatcher};
+use toolgate_files::{GrantedAccess, GrantedFiles, HiddenFileFilter, PathGrant, SecretFileMatcher};
 use toolgate_policy::{CommandGuard, ReadFilter};
+use toolgate_process::sandbox::{FileGuard, PathGuard};
 use toolgate_proto::{AbsPath, Effect, Intent, PathFacts, PathScope, Refusal, Stage, Terms, WriteKind};
 
 /// A call with nothing left before it.

@@ -5,7 +5,7 @@ use super::validate::ValidatedCall;
 use crate::gate::GateSnapshot;
 use crate::session::CallContext;
 use serde_json::{Map, Value};
-use toolgate_os::{ComponentPattern, expand_pattern};
+use toolgate_files::{ComponentPattern, expand_pattern};
 use toolgate_policy::{HookOpinion, IntentSurvey, Judgement, Policy, PolicyRequest, ShellGlob};
 use toolgate_proto::{Intent, PathFact, PathFacts, Refusal, ToolIdentity, VerdictRecord, Workspace};
 
@@ -92,7 +92,7 @@ fn intent_of(valid: &ValidatedCall, scene: &CallContext) -> Intent {
 
 /// A file with other names is judged under each of them, where all of them lie in the workspace.
 fn add_hard_links(fact: &mut PathFact, workspace: &Workspace) {
-    if let Some(names) = toolgate_os::find_hard_links(&fact.real, &workspace.roots) {
+    if let Some(names) = toolgate_files::find_hard_links(&fact.real, &workspace.roots) {
         fact.links.extend(names);
         fact.hard_linked = false;
     }
@@ -128,12 +128,12 @@ fn decide(
     for glob in &survey.globs {
         let matches = ShellGlob::parse(glob).and_then(|pattern| expand_pattern(&ShellGlobMatcher(pattern)));
         let Some(matches) = matches else { continue };
-        for fact in toolgate_os::resolve_all(&matches) {
+        for fact in toolgate_files::resolve_all(&matches) {
             facts.insert(fact);
         }
         facts.insert_glob(glob.clone(), matches);
     }
-    for mut fact in toolgate_os::resolve_all(&survey.paths) {
+    for mut fact in toolgate_files::resolve_all(&survey.paths) {
         if fact.hard_linked && policy.is_written(&fact.asked, intent, &survey) {
             add_hard_links(&mut fact, workspace);
         }

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use std::path::PathBuf;
 use std::sync::Arc;
+use toolgate_files::AppendLog;
 use toolgate_gate::ledger::{ChainReport, LEDGER_NAME, LedgerFault, LedgerSink, verify, verify_in};
 use toolgate_gate::{CallOptions, Gate, GateParts, Sink};
-use toolgate_os::AppendLog;
 use toolgate_proto::{AbsPath, SourceId, ToolCall};
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 

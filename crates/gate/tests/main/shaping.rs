@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
+use toolgate_files::{SpillLimits, SpillStore};
 use toolgate_gate::truncate::{KeptPart, TextLimits, truncate_text};
 use toolgate_gate::{CallOptions, CallOutcome, FnTool, Gate, GateParts, ToolSpec};
-use toolgate_os::{SpillLimits, SpillStore};
 use toolgate_proto::{
     AbsPath, Code, Effect, Intent, OutcomeRecord, Output, OutputBlock, Refusal, SourceId, ToolCall,
 };

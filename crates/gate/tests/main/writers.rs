@@ -193,7 +193,7 @@ async fn rename(input: Two, cleared: Cleared) -> CallResult {
 async fn cd(input: One, cleared: Cleared) -> CallResult {
     let _inside = Inside::enter();
     others().await;
-    let fact = toolgate_os::resolve(&cleared.context().absolute_path(&input.path));
+    let fact = toolgate_files::resolve(&cleared.context().absolute_path(&input.path));
     Ok(Output::text(format!("{}", cleared.context().session.set_cwd(fact.real))))
 }
 

@@ -47,7 +47,7 @@ async fn main() {
     let session = Session::new("conformance".into(), principal, workspace);
     let about = ServerDescription::new("toolgate-conformance", env!("CARGO_PKG_VERSION"));
     let server = GateServer::new(gate, session, Arc::new(offers::Fixtures), about).expect("a server");
-    let listener = toolgate_os::listen_tcp(address).await.expect("the address is free");
+    let listener = toolgate_net::listen_tcp(address).await.expect("the address is free");
     println!("serving on http://{}/mcp", listener.local_addr().expect("an address"));
     serve_http(server, HttpListener::Tcp(listener), HttpOptions::default()).await.expect("serving");
 }

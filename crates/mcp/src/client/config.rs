@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_os::ServerLaunch;
+use toolgate_process::ServerLaunch;
 use toolgate_proto::AbsPath;
 
 /// How long a server may take to start where nothing else is said.

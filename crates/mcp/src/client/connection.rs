@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
-use toolgate_os::ServerProcess;
+use toolgate_process::ServerProcess;
 use toolgate_proto::{AbsPath, Code, Refusal};
 
 /// The first wait after a failure; it doubles up to [`MAX_RECONNECT_BACKOFF`].

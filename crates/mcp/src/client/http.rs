@@ -14,7 +14,7 @@ use rmcp::transport::auth::AuthClient;
 use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpClientTransportConfig};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use toolgate_os::{HttpClient, http_client};
+use toolgate_net::{HttpClient, http_client};
 
 /// Who may sign in, and where credentials are kept.
 #[derive(Debug)]

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Mutex;
-use toolgate_os::{HttpClient, http_client, lock_state_file, read_settings_text, write_private_file};
+use toolgate_files::{lock_state_file, read_settings_text, write_private_file};
+use toolgate_net::{HttpClient, http_client};
 use toolgate_proto::AbsPath;
 
 const MAX_CREDENTIAL_FILE_BYTES: u64 = 1024 * 1024;
@@ -264,7 +265,7 @@ impl std::fmt::Debug for OauthCallbackListener {
 impl OauthCallbackListener {
     /// Opens the door. `tell` shows the address of the page to the person.
     pub async fn open(port: u16, tell: impl Fn(&str) + Send + Sync + 'static) -> std::io::Result<Self> {
-        let listener = toolgate_os::listen_tcp(([127, 0, 0, 1], port).into()).await?;
+        let listener = toolgate_net::listen_tcp(([127, 0, 0, 1], port).into()).await?;
         let port = listener.local_addr()?.port();
         Ok(Self { listener, port, show_url: Box::new(tell) })
     }

@@ -9,8 +9,8 @@ use crate::server::ProtocolEra;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use toolgate_files::{lock_state_file, read_settings_text, write_private_file};
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_os::{lock_state_file, read_settings_text, write_private_file};
 use toolgate_proto::AbsPath;
 
 const MAX_PIN_FILE_BYTES: u64 = 8 * 1024 * 1024;
@@ -139,7 +139,7 @@ impl PinStore {
     fn update<T>(&self, change: impl FnOnce(&mut BTreeMap<String, ServerPin>) -> T) -> Result<T, String> {
         let mut known = self.lock_pins();
         let Some(file) = &self.file else { return Ok(change(&mut known)) };
-        let failed = |problem: &toolgate_os::FileProblem| format!("{file}: {problem}");
+        let failed = |problem: &toolgate_files::FileProblem| format!("{file}: {problem}");
         let _lock = lock_state_file(file).map_err(|problem| failed(&problem))?;
         let mut now = load_pins(file)?;
         let before = now.clone();

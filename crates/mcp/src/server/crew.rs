@@ -18,7 +18,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock, oneshot};
 use tokio_util::sync::CancellationToken;
-use toolgate_os::{BackgroundWorkGuard, available_cores};
+use toolgate_files::available_cores;
+use toolgate_process::BackgroundWorkGuard;
 
 /// With fewer calls than this at once, waking another thread costs more than it saves.
 const ENOUGH: usize = 4;

@@ -189,7 +189,7 @@ impl RequestStateBinding<'_> {
 impl RequestStateSealer {
     /// With a key that ends with the process.
     pub(crate) fn new() -> io::Result<Self> {
-        let key = toolgate_os::random_bytes::<32>()?;
+        let key = toolgate_files::random_bytes::<32>()?;
         let codec = RequestStateCodec::try_new(key).map_err(io::Error::other)?;
         Ok(Self { codec, used: Mutex::default() })
     }
@@ -201,7 +201,7 @@ impl RequestStateSealer {
         mut carried: RequestStatePayload,
         binding: RequestStateBinding<'_>,
     ) -> Result<InputRequiredResult, RequestStateError> {
-        carried.nonce = toolgate_os::generate_id("");
+        carried.nonce = toolgate_files::generate_id("");
         let bound = binding.bytes();
         let options = SealOptions::new().associated_data(&bound).ttl(REQUEST_STATE_TTL);
         let state = self.codec.seal_json_with(&carried, &options)?;
@@ -221,7 +221,7 @@ impl RequestStateSealer {
             .map_err(|error| format!("the request state is not taken: {error}"))?;
         // What lets a call run may be used once; what a tool merely put aside may come back on a retry.
         if carried.asked.is_some() || carried.approved.is_some() {
-            let now = toolgate_os::now_millis();
+            let now = toolgate_files::now_millis();
             let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
             used.retain(|_, until| *until > now);
             let until = now + u64::try_from(REQUEST_STATE_TTL.as_millis()).unwrap_or(u64::MAX);

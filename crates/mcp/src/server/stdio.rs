@@ -5,7 +5,7 @@ use crate::line_transport::LineTransport;
 use rmcp::service::{ServerInitializeError, serve_server};
 use std::io;
 use std::sync::Arc;
-use toolgate_os::{ByteSink, ByteSource, standard_streams};
+use toolgate_process::{ByteSink, ByteSource, standard_streams};
 
 /// How many threads make the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ impl Drop for Served {
 
 async fn serve(options: HttpOptions) -> Served {
     let stage = Stage::new();
-    let listener = toolgate_os::listen_tcp(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let listener = toolgate_net::listen_tcp(([127, 0, 0, 1], 0).into()).await.unwrap();
     let address = listener.local_addr().unwrap();
     let cancel = options.cancel.clone();
     tokio::spawn(serve_http(stage.server(100), HttpListener::Tcp(listener), options));
@@ -28,7 +28,7 @@ async fn serve(options: HttpOptions) -> Served {
 }
 
 async fn post(at: &Served, headers: &[(&str, &str)], body: String) -> (u16, String) {
-    let client = toolgate_os::http_client().unwrap();
+    let client = toolgate_net::http_client().unwrap();
     let mut request = client
         .post(format!("http://{}/mcp", at.address))
         .header("content-type", "application/json")

@@ -7,12 +7,12 @@ use crate::judgement::CommandVerdict;
 use crate::protect::ReadOrWrite;
 use crate::raw::{Enforcement, RuleAction};
 use crate::rule::{ActionIndex, squeeze_blanks};
-use crate::shell::{
-    self, CommandAnalysis, CommandPart, DangerResponse, DangerStanding, EffectOrigin, InferredEffect,
-};
 use std::borrow::Cow;
 use toolgate_proto::{
     AbsPath, Code, CommandLine, Effect, GitTerms, GitUse, Mode, RiskLevel, SourceId, VerdictReason,
+};
+use toolgate_shell_syntax::{
+    self, CommandAnalysis, CommandPart, DangerResponse, DangerStanding, EffectOrigin, InferredEffect,
 };
 
 /// What covers a simple command.
@@ -38,7 +38,7 @@ impl PolicyEvaluation<'_> {
         let survey = self.request.survey;
         let analysis = match survey.analysis(line) {
             Some(analysis) => Cow::Borrowed(analysis),
-            None => Cow::Owned(shell::analyse(line, self.request.workspace)),
+            None => Cow::Owned(toolgate_shell_syntax::analyse(line, self.request.workspace)),
         };
         self.check_line(line, &analysis);
         self.plain_syntax = analysis.plain_syntax;

@@ -7,12 +7,12 @@ use crate::fold::fold_path;
 use crate::judgement::{CommandVerdict, Judgement, JudgementStep};
 use crate::raw::RuleAction;
 use crate::rule::path::BaseDirectories;
-use crate::shell::CommandPart;
 use std::borrow::Cow;
 use toolgate_proto::{
     AbsPath, Code, Effect, GitTerms, GitUse, Mode, NetworkAccess, RightsLevel, RiskLevel, RiskWarning,
     RuleRef, Terms, Verdict, VerdictReason,
 };
+use toolgate_shell_syntax::CommandPart;
 
 /// The stages of judgement, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,8 +8,8 @@ use crate::protected_names::PROTECTED_NAMES;
 use crate::rule::ActionIndex;
 use crate::rule::path::PathIndex;
 use crate::rule::segment::{PatternSegment, RelativeShellPattern, TraversalScope};
-use crate::shell::InferredEffect;
 use toolgate_proto::{AbsPath, Code, Effect, PathScope, RiskLevel, VerdictReason, WriteKind};
+use toolgate_shell_syntax::InferredEffect;
 
 /// Well-known names of secrets. A pattern that begins with enough of one, and fits it, is taken to mean it.
 const SECRET_NAMES: &[&str] = &[

@@ -19,13 +19,13 @@ use crate::guard::CommandGuard;
 use crate::judgement::{HookOpinion, Judgement};
 use crate::raw::{ManagedRestrictions, RawPolicy, RuleProblem};
 use crate::read_filter::ReadFilter;
-use crate::shell::{self, CommandAnalysis};
 use evaluation::{PolicyApproval, PolicyEvaluation};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolgate_proto::{
     AbsPath, CommandLine, CommandRights, Effect, Intent, Mode, Terms, ToolIdentity, VerdictReason,
 };
+use toolgate_shell_syntax::{self, CommandAnalysis};
 
 /// Everything there is to judge about one call.
 #[derive(Debug, Clone, Copy)]
@@ -120,7 +120,7 @@ impl Policy {
         let mut survey = IntentSurvey::default();
         for effect in &intent.effects {
             if let Effect::Exec { command } = effect {
-                let analysis = shell::analyse(command, workspace);
+                let analysis = toolgate_shell_syntax::analyse(command, workspace);
                 survey.commands.push(SurveyedCommand { line: command.clone(), analysis });
             }
         }

@@ -5,10 +5,10 @@ use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation, PolicyObje
 use crate::lint::{ARBITRARY_CODE_RUNNERS, over_broad_reason};
 use crate::raw::RuleAction;
 use crate::rule::{PermissionRule, grammar};
-use crate::shell::CommandPart;
 use toolgate_proto::{
     AbsPath, ApprovalQuestion, Code, Effect, Mode, RiskLevel, RuleSuggestion, Verdict, VerdictReason,
 };
+use toolgate_shell_syntax::CommandPart;
 
 /// Most suggestions that a person is shown.
 const MAX_SUGGESTIONS: usize = 5;

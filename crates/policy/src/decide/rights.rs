@@ -7,9 +7,9 @@
 use super::evaluation::PolicyEvaluation;
 use crate::compile::CompiledPolicy;
 use crate::guard::GuardScope;
-use crate::shell::{CommandAnalysis, InferredEffect};
 use std::collections::BTreeSet;
 use toolgate_proto::{AbsPath, CommandRights, Effect, PathScope, RightsLevel, WriteKind, WriteRight};
+use toolgate_shell_syntax::{CommandAnalysis, InferredEffect};
 
 /// Whether a path is kept from a command by default.
 type GuardPredicate = fn(&GuardScope, &CompiledPolicy, &AbsPath) -> bool;

@@ -3,7 +3,7 @@
 //! The lines are in `cases/`, one a row; a row that begins with `json ` holds a JSON string.
 
 use super::law::{Answer, Rules, analysed, judge};
-use toolgate_policy::shell::{DangerKind, DangerStanding};
+use toolgate_shell_syntax::{DangerKind, DangerStanding};
 
 pub(crate) fn lines(text: &str) -> Vec<String> {
     let line = |row: &str| match row.strip_prefix("json ") {

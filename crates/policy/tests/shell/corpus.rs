@@ -2,8 +2,8 @@
 
 use super::law::{Answer, Rules, judge, workspace};
 use serde_json::Value;
-use toolgate_policy::shell::analyse;
 use toolgate_proto::{CommandLine, ShellKind};
+use toolgate_shell_syntax::analyse;
 
 fn strings(value: &Value, key: &str) -> Vec<String> {
     let list = value.get(key).and_then(Value::as_array).cloned().unwrap_or_default();

@@ -12,7 +12,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use toolgate_policy::Workspace;
-use toolgate_policy::shell::analyse;
+use toolgate_shell_syntax::analyse;
 
 const FILES: &[&str] = &[
     "a.txt",

@@ -1,8 +1,8 @@
 //! A small stand-in for the decision law, so that the analysis can be tested by what would come of it.
 
 use toolgate_policy::Workspace;
-use toolgate_policy::shell::{CommandAnalysis, CommandPart, DangerStanding, EffectOrigin, analyse};
 use toolgate_proto::{AbsPath, CommandLine, Effect, ShellKind};
+use toolgate_shell_syntax::{CommandAnalysis, CommandPart, DangerStanding, EffectOrigin, analyse};
 
 /// What would come of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

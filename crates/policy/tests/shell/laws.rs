@@ -4,7 +4,7 @@ use super::classes::lines;
 use super::corpus::cases;
 use super::law::{Answer, Rules, analysed, judge};
 use proptest::prelude::*;
-use toolgate_policy::shell::CommandAnalysis;
+use toolgate_shell_syntax::CommandAnalysis;
 
 /// Ways to put a line into another without changing what it runs.
 const WRAPPINGS: &[(&str, &str)] = &[

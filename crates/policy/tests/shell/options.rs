@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use toolgate_policy::Workspace;
-use toolgate_policy::shell::{CommandAnalysis, analyse};
 use toolgate_proto::{Effect, PathScope};
+use toolgate_shell_syntax::{CommandAnalysis, analyse};
 
 /// Programs of the tables; those that are not installed are left out.
 const READERS: &str = "cat tac head tail wc nl cut paste tr sort uniq comm join fold fmt expand unexpand rev od hexdump \

@@ -86,8 +86,8 @@ pub(crate) fn run(world: &CliContext, args: &AskArgs, out: &mut CliOutput) -> Re
 fn build_request(asked: AskQuestion) -> ApprovalRequest {
     let input = asked.input;
     ApprovalRequest {
-        id: toolgate_os::generate_id("ask_"),
-        call: toolgate_os::generate_id("call_").into(),
+        id: toolgate_files::generate_id("ask_"),
+        call: toolgate_files::generate_id("call_").into(),
         session: "ask".into(),
         question: ApprovalQuestion {
             description: asked.description.unwrap_or_else(|| "run".to_owned()),

@@ -71,7 +71,7 @@ impl<'w> BatchChecker<'w> {
         if let Some(session) = self.sessions.get(cwd) {
             return session.clone();
         }
-        let real = toolgate_os::resolve(cwd).real;
+        let real = toolgate_files::resolve(cwd).real;
         let base = self.toolgate.session().workspace();
         let mut roots = vec![real.clone()];
         roots.extend(base.roots.iter().skip(1).cloned());

@@ -20,7 +20,7 @@ pub(crate) fn run(world: &CliContext, args: &CallArgs, out: &mut CliOutput) -> R
         return call_batch::run(world, args, file, out);
     }
     let input = world.read_argument(&args.input)?;
-    let id = args.id.clone().unwrap_or_else(|| toolgate_os::generate_id("call_"));
+    let id = args.id.clone().unwrap_or_else(|| toolgate_files::generate_id("call_"));
     let call = ToolCall::new(id, args.name.clone().unwrap_or_default(), input);
     let closed = make_calls(world, args, RequestedCalls::One(call), out)?;
     let mut exit = CliExitCode::Ok;

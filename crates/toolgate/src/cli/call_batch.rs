@@ -36,7 +36,7 @@ fn read_calls(world: &CliContext, file: &str) -> Result<Vec<ToolCall>, CliError>
     } else {
         let path = world.ambient.absolute_path(file);
         Box::new(
-            toolgate_os::open_named_file(&path)
+            toolgate_files::open_named_file(&path)
                 .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?,
         )
     };

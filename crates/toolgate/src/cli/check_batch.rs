@@ -16,7 +16,7 @@ pub(crate) fn run(world: &CliContext, file: &str, out: &mut CliOutput) -> Result
     } else {
         let path = world.ambient.absolute_path(file);
         Box::new(
-            toolgate_os::open_named_file(&path)
+            toolgate_files::open_named_file(&path)
                 .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?,
         )
     };

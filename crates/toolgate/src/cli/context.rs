@@ -10,8 +10,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use toolgate::settings::{SettingSource, SettingsOptions};
 use toolgate::{AbsPath, LedgerSink, Mode, PromptTool, ShellConfig, SpillLimits, Toolgate, ToolgateBuilder};
-use toolgate_os::{AmbientEnvironment, Journal, JournalLimits};
+use toolgate_files::{Journal, JournalLimits};
 use toolgate_policy::ProblemSeverity;
+use toolgate_process::AmbientEnvironment;
 use toolgate_proto::{Principal, json::JsonLimits};
 
 /// A new ledger file is started at this size.

@@ -14,7 +14,7 @@ use toolgate::{
     Journal, JournalLimits, LedgerSink, Output, ShellConfig, ToolSpec, Toolgate, Toolset, UndoFilter,
     UndoSelector, WriteKind,
 };
-use toolgate_os::{AppendLog, ScratchDirectory};
+use toolgate_files::{AppendLog, ScratchDirectory};
 use toolgate_proto::OutcomeRecord;
 use toolgate_tools::unified_diff;
 

@@ -10,8 +10,8 @@ use toolgate::render::escape_invisible;
 use toolgate::settings::LoadedSettings;
 use toolgate::settings::trust::TrustStatus;
 use toolgate::{AbsPath, CallAnomaly};
-use toolgate_os::AppendLog;
-use toolgate_os::sandbox::{KernelSupport, run_self_test};
+use toolgate_files::AppendLog;
+use toolgate_process::sandbox::{KernelSupport, run_self_test};
 
 /// One thing that was looked at.
 struct DoctorFinding {
@@ -30,14 +30,14 @@ enum DoctorState {
 pub(crate) fn run(world: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let mut findings = vec![finding("version", DoctorState::Good, env!("CARGO_PKG_VERSION"))];
     let cwd = world.cwd();
-    let fact = toolgate_os::resolve(&cwd);
+    let fact = toolgate_files::resolve(&cwd);
     findings.push(match &fact.problem {
         None => finding("workspace", DoctorState::Good, &fact.real.to_string()),
         Some(problem) => finding("workspace", DoctorState::Bad, problem),
     });
     check_settings(world, &mut findings)?;
     check_ledger(world, &mut findings);
-    let confined = if toolgate_os::supports_openat2() {
+    let confined = if toolgate_files::supports_openat2() {
         finding("file confinement", DoctorState::Good, "openat2, links refused by the kernel")
     } else {
         finding(

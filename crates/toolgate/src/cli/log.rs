@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan, civil::DateTime, tz::TimeZone};
 use std::time::Duration;
 use toolgate::ledger::{LEDGER_NAME, LedgerLine, verify_in};
 use toolgate::{AbsPath, CallRecord};
-use toolgate_os::{AppendLog, LogSegment};
+use toolgate_files::{AppendLog, LogSegment};
 use toolgate_proto::OutcomeRecord;
 
 /// How often `--follow` looks.

@@ -35,7 +35,7 @@ use context::CliContext;
 use output::CliOutput;
 use std::process::ExitCode;
 use toolgate::{Code, Refusal, Stage};
-use toolgate_os::AmbientEnvironment;
+use toolgate_process::AmbientEnvironment;
 
 /// Why a command ended without doing its work.
 #[derive(Debug)]

@@ -68,7 +68,7 @@ fn test(world: &CliContext, files: &[String], out: &mut CliOutput) -> Result<Cli
     let (mut passed, mut failed) = (0usize, 0usize);
     for file in files {
         let path = world.ambient.absolute_path(file);
-        let text = toolgate_os::read_settings_text(&path, JsonLimits::SETTINGS.bytes as u64)
+        let text = toolgate_files::read_settings_text(&path, JsonLimits::SETTINGS.bytes as u64)
             .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
             .ok_or_else(|| CliError::Usage(format!("{path}: there is no such file")))?;
         let sections =

@@ -23,7 +23,7 @@ struct GeminiPolicyFile {
 /// Prints the settings; what does not mean quite the same goes to standard error.
 pub(crate) fn run(world: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let path = world.ambient.absolute_path(file);
-    let text = toolgate_os::read_settings_text(&path, JsonLimits::SETTINGS.bytes as u64)
+    let text = toolgate_files::read_settings_text(&path, JsonLimits::SETTINGS.bytes as u64)
         .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
         .ok_or_else(|| CliError::Usage(format!("{path}: there is no such file")))?;
     let line = |at: usize| 1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();

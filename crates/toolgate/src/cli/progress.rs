@@ -9,7 +9,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use toolgate::render::escape_invisible;
 use toolgate::{Event, Stage};
-use toolgate_os::{StandardStream, is_terminal};
+use toolgate_process::{StandardStream, is_terminal};
 
 /// A call that is over sooner is not worth a line.
 const PROGRESS_DELAY: Duration = Duration::from_secs(1);

@@ -67,7 +67,7 @@ fn render_value(value: &EffectiveValue) -> String {
 fn check(world: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let path = world.ambient.absolute_path(file);
     let text =
-        toolgate_os::read_settings_text(&path, toolgate_proto::json::JsonLimits::SETTINGS.bytes as u64)
+        toolgate_files::read_settings_text(&path, toolgate_proto::json::JsonLimits::SETTINGS.bytes as u64)
             .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
             .ok_or_else(|| CliError::Usage(format!("{path}: there is no such file")))?;
     check_text(&path.to_string(), &text)?;

@@ -9,7 +9,7 @@ use serde_json::json;
 use toolgate::AbsPath;
 use toolgate::render::escape_invisible;
 use toolgate::settings::trust::{TrustManifest, TrustStatus, TrustStore, describe_wide_workspace};
-use toolgate_os::ControllingTerminal;
+use toolgate_process::ControllingTerminal;
 
 pub(crate) fn run(
     world: &CliContext,

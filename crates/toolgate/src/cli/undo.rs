@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use toolgate::render::escape_invisible;
 use toolgate::{AbsPath, CallId};
-use toolgate_os::{
+use toolgate_files::{
     ChangeState, ConflictHandling, FileRestore, Journal, JournalChange, JournalLimits, UndoConflict,
     UndoFilter, UndoProblem, UndoSelector,
 };
@@ -112,7 +112,7 @@ impl UndoCommand<'_> {
         }
         let added = self.context.global.add_dir.iter().map(|dir| self.context.ambient.absolute_path(dir));
         let dirs = std::iter::once(self.context.cwd()).chain(added);
-        dirs.map(|dir| toolgate_os::resolve(&dir).real).collect()
+        dirs.map(|dir| toolgate_files::resolve(&dir).real).collect()
     }
 
     fn select_changes(&self, changes: &[JournalChange], roots: &[AbsPath]) -> Result<UndoSelector, CliError> {
@@ -250,7 +250,7 @@ impl UndoCommand<'_> {
 
     /// A path as short as it can be said here.
     fn display_path(&self, path: &AbsPath) -> String {
-        let here = toolgate_os::resolve(&self.context.cwd()).real;
+        let here = toolgate_files::resolve(&self.context.cwd()).real;
         match path.as_path().strip_prefix(here.as_path()) {
             Ok(below) => below.display().to_string(),
             Err(_) => path.to_string(),

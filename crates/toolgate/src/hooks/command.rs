@@ -3,7 +3,7 @@
 use super::output;
 use std::time::Duration;
 use toolgate_gate::{HookAnswer, HookDecision, HookEvent, HookFailure};
-use toolgate_os::{HookCommand, HookProcessError, HookProcessOutput, run_hook};
+use toolgate_process::{HookCommand, HookProcessError, HookProcessOutput, run_hook};
 
 /// Runs a program and reads its end.
 pub(super) async fn run(moment: HookEvent, command: HookCommand) -> Result<HookAnswer, HookFailure> {

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
 use toolgate_gate::{CallContext, Hook, HookAnswer, HookBatch, HookCall, HookEvent, HookFailure, OnFailure};
-use toolgate_os::{HookCommand, HookProgram, HookStep};
+use toolgate_process::{HookCommand, HookProgram, HookStep};
 use toolgate_proto::ToolIdentity;
 
 /// A hook that settings configure.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 use toolgate_gate::{HookAnswer, HookEvent, HookFailure};
-use toolgate_os::{HookHttpError, HookHttpRequest, post_hook};
+use toolgate_net::{HookHttpError, HookHttpRequest, post_hook};
 use url::{Host, Url};
 
 /// Whom to tell.

@@ -62,7 +62,7 @@ impl McpToolHook {
             Some(template) => fill_template(template, told),
             None => told.clone(),
         };
-        let call = ToolCall::new(toolgate_os::generate_id("hook_"), self.tool.clone(), input.to_string());
+        let call = ToolCall::new(toolgate_files::generate_id("hook_"), self.tool.clone(), input.to_string());
         let limits = CallOptions { timeout: Some(timeout), ..CallOptions::default() };
         let calling: futures_util::future::BoxFuture<'_, _> = Box::pin(gate.consult(session, call, limits));
         match TELLING.scope((), calling).await.result {

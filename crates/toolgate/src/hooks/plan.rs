@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
 use toolgate_gate::{Hook, HookEvent, OnFailure};
-use toolgate_os::HookProgram;
 use toolgate_policy::Layer;
+use toolgate_process::HookProgram;
 use toolgate_proto::AbsPath;
 
 /// How long a hook may take where its settings do not say.

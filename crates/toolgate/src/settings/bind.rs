@@ -13,10 +13,10 @@ use super::programs::{
 use super::values::{HookHandler, HookHandlerKind};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use toolgate_files::FileStamp;
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_os::FileStamp;
-use toolgate_policy::shell::{CommandPart, CommandWord, analyse};
 use toolgate_proto::{AbsPath, CommandLine, EntryKind, ShellKind, Workspace};
+use toolgate_shell_syntax::{CommandPart, CommandWord, analyse};
 
 /// Larger files are not read, and so not trusted.
 const MAX_BOUND_BYTES: u64 = 16 * 1024 * 1024;
@@ -142,7 +142,7 @@ impl<'a> CommandBinder<'a> {
     pub(super) fn bind_variable(&mut self, name: &str, value: &str) -> Result<(), String> {
         let root = self.root.clone();
         for part in value.split([':', ' ', '=', ',', ';']).filter(|part| !part.is_empty()) {
-            let fact = toolgate_os::resolve(&self.expand_path(part, &root));
+            let fact = toolgate_files::resolve(&self.expand_path(part, &root));
             let inside = fact.problem.is_none() && fact.real.is_under(self.root);
             match fact.kind {
                 EntryKind::File if inside => self.bind_real_file(&fact.real)?,
@@ -256,7 +256,7 @@ impl<'a> CommandBinder<'a> {
         for word in args.iter().flatten() {
             let value = word.split_once('=').map_or(word.as_str(), |(_, value)| value);
             for text in [word.as_str(), value] {
-                let fact = toolgate_os::resolve(&self.expand_path(text, cwd));
+                let fact = toolgate_files::resolve(&self.expand_path(text, cwd));
                 if fact.problem.is_none() && fact.kind == EntryKind::File && fact.real.is_under(self.root) {
                     self.bind_real_file(&fact.real)?;
                 }
@@ -322,7 +322,7 @@ impl<'a> CommandBinder<'a> {
             let mut found = None;
             for dir in dirs {
                 let candidate = dir.join(program);
-                if toolgate_os::is_executable(&candidate) {
+                if toolgate_files::is_executable(&candidate) {
                     found = Some(candidate);
                     break;
                 }
@@ -334,12 +334,12 @@ impl<'a> CommandBinder<'a> {
             found
         };
         let found = found.ok_or_else(|| format!("there is no program `{program}`"))?;
-        let fact = toolgate_os::resolve(&found);
+        let fact = toolgate_files::resolve(&found);
         if fact.problem.is_some() || fact.kind != EntryKind::File {
             return Err(format!("there is no program `{program}`"));
         }
         self.bound.insert(format!("program {found}"), fact.real.to_string());
-        self.bound.insert(format!("executable {found}"), toolgate_os::is_executable(&found).to_string());
+        self.bound.insert(format!("executable {found}"), toolgate_files::is_executable(&found).to_string());
         self.watch(&found);
         self.bind_real_file(&fact.real)
     }
@@ -347,7 +347,7 @@ impl<'a> CommandBinder<'a> {
     /// A script that an interpreter is given.
     fn bind_script_argument(&mut self, text: &str, cwd: &AbsPath) -> Result<(), String> {
         let asked = self.expand_path(text, cwd);
-        let fact = toolgate_os::resolve(&asked);
+        let fact = toolgate_files::resolve(&asked);
         self.watch(&asked);
         if fact.problem.is_some() || fact.kind != EntryKind::File {
             return Err(format!("`{text}` is not a file"));
@@ -363,7 +363,7 @@ impl<'a> CommandBinder<'a> {
             return Ok(());
         }
         let inside = real.is_under(self.root);
-        if !inside && toolgate_os::is_system_file(real) {
+        if !inside && toolgate_files::is_system_file(real) {
             self.bound.insert(key, "the system's".to_owned());
             return Ok(());
         }
@@ -373,13 +373,13 @@ impl<'a> CommandBinder<'a> {
         self.watch(real);
         self.scripts.push(real.clone());
         if let (false, FileStamp::Present { size, modified, .. }) =
-            (inside, toolgate_os::read_file_stamp(real))
+            (inside, toolgate_files::read_file_stamp(real))
             && size > MAX_OUTSIDE_BYTES
         {
             self.bound.insert(key, format!("{size} bytes of {modified}"));
             return Ok(());
         }
-        let content = toolgate_os::read_named_bytes(real, MAX_BOUND_BYTES)
+        let content = toolgate_files::read_named_bytes(real, MAX_BOUND_BYTES)
             .map_err(|problem| format!("`{real}` cannot be read: {problem}"))?;
         self.bound.insert(key, sha256_hex(&content));
         let Ok(text) = String::from_utf8(content) else { return Ok(()) };
@@ -420,10 +420,10 @@ impl<'a> CommandBinder<'a> {
         }
         let mut names = Vec::new();
         for ending in [".py", ".pyc", ".so"] {
-            names.extend(toolgate_os::list_names_with_suffix(dir, ending).unwrap_or_default());
+            names.extend(toolgate_files::list_names_with_suffix(dir, ending).unwrap_or_default());
         }
-        for name in toolgate_os::list_names_with_suffix(dir, "").unwrap_or_default() {
-            if toolgate_os::read_file_stamp(&dir.join(&name).join("__init__.py")) != FileStamp::Absent {
+        for name in toolgate_files::list_names_with_suffix(dir, "").unwrap_or_default() {
+            if toolgate_files::read_file_stamp(&dir.join(&name).join("__init__.py")) != FileStamp::Absent {
                 names.push(name);
             }
         }
@@ -462,18 +462,19 @@ impl<'a> CommandBinder<'a> {
                 // A script that is put there later shows as a change of its directory.
                 if let Some(above) =
                     self.expand_path(&name, place).parent().filter(|above| above.is_under(&root))
-                    && toolgate_os::read_file_stamp(&above) != FileStamp::Absent
+                    && toolgate_files::read_file_stamp(&above) != FileStamp::Absent
                 {
                     self.watch(&above);
                 }
                 for ending in endings {
-                    let fact = toolgate_os::resolve(&self.expand_path(&format!("{name}{ending}"), place));
+                    let fact = toolgate_files::resolve(&self.expand_path(&format!("{name}{ending}"), place));
                     if fact.problem.is_some() || fact.kind != EntryKind::File || !fact.real.is_under(&root) {
                         continue;
                     }
-                    let head = toolgate_os::read_named_bytes(&fact.real, MAX_BOUND_BYTES).unwrap_or_default();
+                    let head =
+                        toolgate_files::read_named_bytes(&fact.real, MAX_BOUND_BYTES).unwrap_or_default();
                     if is_code(&fact.real, &String::from_utf8_lossy(&head))
-                        || toolgate_os::is_executable(&fact.real)
+                        || toolgate_files::is_executable(&fact.real)
                     {
                         self.bind_real_file(&fact.real)?;
                     }
@@ -485,7 +486,7 @@ impl<'a> CommandBinder<'a> {
 
     fn watch(&mut self, path: &AbsPath) {
         if !self.files.iter().any(|(known, _)| known == path) {
-            self.files.push((path.clone(), toolgate_os::read_file_stamp(path)));
+            self.files.push((path.clone(), toolgate_files::read_file_stamp(path)));
         }
     }
 }

@@ -9,7 +9,7 @@ use super::locate::check_text;
 use super::schema::{check, settings_check_schema};
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
-use toolgate_os::ContentCheck;
+use toolgate_files::ContentCheck;
 use toolgate_proto::AbsPath;
 use toolgate_tools::SchemaCheck;
 

@@ -52,16 +52,16 @@ impl GrantFile {
         if list.is_empty() {
             return Ok(list);
         }
-        let real = toolgate_os::resolve(root).real;
+        let real = toolgate_files::resolve(root).real;
         Ok(list.into_iter().filter(|grant| grant.root == real).collect())
     }
 
     /// Grants rules in a workspace: remembers them, then writes them into its local settings. Says where.
     pub fn add(&self, root: &AbsPath, rules: &[String]) -> Result<AbsPath, SettingsError> {
-        let root = toolgate_os::resolve(root).real;
+        let root = toolgate_files::resolve(root).real;
         let file = root.join(".toolgate/settings.local.json");
         // A link in the workspace must not lead the write elsewhere.
-        if toolgate_os::resolve(&file).real != file {
+        if toolgate_files::resolve(&file).real != file {
             return Err(grant_error(&file, "it lies behind a link, so nothing is written there"));
         }
         // The lock of the store is held for both: two that grant at once must not overwrite each other's rule.
@@ -74,7 +74,7 @@ impl GrantFile {
                     }
                 }
             })?;
-            let at = toolgate_os::now_millis();
+            let at = toolgate_files::now_millis();
             for rule in rules {
                 let known =
                     |grant: &SavedGrant| grant.root == root && grant.file == file && grant.rule == *rule;
@@ -89,7 +89,7 @@ impl GrantFile {
 
     /// Takes back a rule: out of the store and out of the file. False if it was never granted.
     pub fn revoke(&self, root: &AbsPath, rule: &str) -> Result<bool, SettingsError> {
-        let root = toolgate_os::resolve(root).real;
+        let root = toolgate_files::resolve(root).real;
         store::update_with(&self.file, |list: &mut Vec<SavedGrant>| {
             let (revoked, kept): (Vec<SavedGrant>, Vec<SavedGrant>) =
                 std::mem::take(list).into_iter().partition(|grant| grant.root == root && grant.rule == rule);
@@ -113,7 +113,7 @@ impl GrantFile {
         before: Option<&str>,
         after: &str,
     ) -> Result<(), SettingsError> {
-        toolgate_os::replace_state_file(file, after.as_bytes())
+        toolgate_files::replace_state_file(file, after.as_bytes())
             .map_err(|problem| grant_error(file, &format!("it cannot be written: {problem}")))?;
         match self.file.parent() {
             Some(dir) => TrustStore::in_dir(&dir).update_after_own_write(root, file, before, after),

@@ -6,7 +6,7 @@ use super::trust::{
     ProjectPaths, TrustManifest, TrustStatus, TrustStore, collect_hook_scripts, describe_wide_workspace,
 };
 use super::{LoadedSettings, SettingsError, SettingsNote};
-use toolgate_os::{list_names_with_suffix, read_settings_text};
+use toolgate_files::{list_names_with_suffix, read_settings_text};
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::JsonLimits;
@@ -130,7 +130,7 @@ impl SettingsOptions {
         let Some(home) = self.home.as_ref().filter(|_| self.includes(SettingSource::User)) else {
             return Vec::new();
         };
-        if toolgate_os::resolve(home).real != toolgate_os::resolve(&self.root).real {
+        if toolgate_files::resolve(home).real != toolgate_files::resolve(&self.root).real {
             return Vec::new();
         }
         vec![self.root.join(".claude").join("settings.json")]
@@ -216,7 +216,7 @@ impl SettingsOptions {
 impl LoadedSettings {
     /// Reads every settings file there is. One that is there and cannot be used is an error.
     pub fn load(options: &SettingsOptions) -> Result<Self, SettingsError> {
-        let read_at = i128::from(toolgate_os::now_millis()) * 1_000_000;
+        let read_at = i128::from(toolgate_files::now_millis()) * 1_000_000;
         let mut settings = Self { read_at, ..Self::default() };
         if let Some(dir) = &options.state_dir {
             settings.watch(&TrustStore::in_dir(dir).file);
@@ -356,7 +356,7 @@ pub(super) fn read(path: &AbsPath) -> Result<Option<String>, SettingsError> {
         .map_err(|problem| unreadable_error(path, &problem))
 }
 
-fn unreadable_error(path: &AbsPath, problem: &toolgate_os::FileProblem) -> SettingsError {
+fn unreadable_error(path: &AbsPath, problem: &toolgate_files::FileProblem) -> SettingsError {
     SettingsError {
         file: path.to_string(),
         line: 1,

@@ -36,7 +36,7 @@ pub use read::SettingsFile;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use toolgate_os::FileStamp;
+use toolgate_files::FileStamp;
 use toolgate_policy::{Layer, RawBook};
 use toolgate_proto::AbsPath;
 use trust::{TrustManifest, TrustStatus};
@@ -269,17 +269,17 @@ impl LoadedSettings {
                 }
                 FileStamp::Absent => false,
             };
-            unsettled || toolgate_os::read_file_stamp(path) != *then
+            unsettled || toolgate_files::read_file_stamp(path) != *then
         })
     }
 
     /// Looks at a place just before it is read.
     fn watch(&mut self, path: &AbsPath) {
-        let mut seen = (path.clone(), toolgate_os::read_file_stamp(path));
+        let mut seen = (path.clone(), toolgate_files::read_file_stamp(path));
         // What is missing with its directory can only come with it, and one look serves all that would be in there.
         while let (path, FileStamp::Absent) = &seen
             && let Some(above) =
-                path.parent().filter(|above| toolgate_os::read_file_stamp(above) == FileStamp::Absent)
+                path.parent().filter(|above| toolgate_files::read_file_stamp(above) == FileStamp::Absent)
         {
             seen.0 = above;
         }

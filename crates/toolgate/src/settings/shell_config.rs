@@ -2,8 +2,8 @@
 
 use super::LoadedSettings;
 use super::values::{SandboxBackendSetting, SandboxSection, ShellTimeoutSetting};
-use toolgate_os::process::GitHelpers;
-use toolgate_os::sandbox::SandboxMechanism;
+use toolgate_process::GitHelpers;
+use toolgate_process::sandbox::SandboxMechanism;
 use toolgate_proto::AbsPath;
 use toolgate_tools::{OnTimeout, ShellConfig};
 

@@ -33,13 +33,13 @@ pub(super) fn update_with<T: Serialize + DeserializeOwned, R>(
     change: impl FnOnce(&mut Vec<T>) -> Result<R, SettingsError>,
 ) -> Result<R, SettingsError> {
     let _lock =
-        toolgate_os::lock_state_file(file).map_err(|problem| write_error(file, &problem.to_string()))?;
+        toolgate_files::lock_state_file(file).map_err(|problem| write_error(file, &problem.to_string()))?;
     let mut list = load(file)?;
     let before = render_list(file, &list)?;
     let out = change(&mut list)?;
     let after = render_list(file, &list)?;
     if after != before {
-        toolgate_os::replace_state_file(file, after.as_bytes())
+        toolgate_files::replace_state_file(file, after.as_bytes())
             .map_err(|problem| write_error(file, &problem.to_string()))?;
     }
     Ok(out)

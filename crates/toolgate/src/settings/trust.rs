@@ -15,8 +15,8 @@ use super::{SettingsError, has_allow, read::CORRECT_FILE_HINT, store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use toolgate_files::FileStamp;
 use toolgate_gate::ledger::sha256_hex;
-use toolgate_os::FileStamp;
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 
@@ -67,7 +67,7 @@ impl TrustManifest {
         texts: &[(AbsPath, String)],
         granted: &[SavedGrant],
     ) -> Result<Self, SettingsError> {
-        let root = &toolgate_os::resolve(place.root).real;
+        let root = &toolgate_files::resolve(place.root).real;
         let mut brought = Self::default();
         let mut binder = CommandBinder::new(root, place.home, place.search_path);
         let mut shapes = Vec::new();
@@ -88,9 +88,9 @@ impl TrustManifest {
             shapes.push(serde_json::from_value::<SettingsValues>(said).unwrap_or_default());
         }
         let list = root.join(".mcp.json");
-        let stamp = toolgate_os::read_file_stamp(&list);
+        let stamp = toolgate_files::read_file_stamp(&list);
         let mut listed = Value::Null;
-        if let Ok(content) = toolgate_os::read_named_bytes(&list, MAX_SERVER_LIST_BYTES) {
+        if let Ok(content) = toolgate_files::read_named_bytes(&list, MAX_SERVER_LIST_BYTES) {
             brought.items.push(format!(".mcp.json: {} bytes of servers", content.len()));
             binder.bind_file(&list, &content);
             listed = serde_json::from_slice(&content).unwrap_or_default();
@@ -146,7 +146,7 @@ pub(super) fn collect_hook_scripts<'s>(
     place: ProjectPaths<'_>,
     shapes: impl Iterator<Item = &'s SettingsValues>,
 ) -> Vec<AbsPath> {
-    let root = toolgate_os::resolve(place.root).real;
+    let root = toolgate_files::resolve(place.root).real;
     let mut binder = CommandBinder::new(&root, place.home, place.search_path);
     for handler in shapes.flat_map(|shape| shape.hooks.values()).flatten().flat_map(|group| &group.hooks) {
         binder.bind_hook(handler);
@@ -226,17 +226,17 @@ impl TrustStore {
 
     /// Trusts a workspace as it is.
     pub fn add(&self, root: &AbsPath, brought: &TrustManifest) -> Result<(), SettingsError> {
-        let root = toolgate_os::resolve(root).real;
+        let root = toolgate_files::resolve(root).real;
         store::update(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             list.retain(|trusted| trusted.root != root);
             let (sha256, bound) = (brought.sha256.clone(), brought.bound.clone());
-            list.push(TrustedWorkspace { root, sha256, bound, at: toolgate_os::now_millis() });
+            list.push(TrustedWorkspace { root, sha256, bound, at: toolgate_files::now_millis() });
         })
     }
 
     /// Ends the trust in a workspace. False if there was none.
     pub fn remove(&self, root: &AbsPath) -> Result<bool, SettingsError> {
-        let real = toolgate_os::resolve(root).real;
+        let real = toolgate_files::resolve(root).real;
         let wide = store::update(&self.wide, |list: &mut Vec<WideWorkspace>| {
             let before = list.len();
             list.retain(|known| known.root != real);
@@ -256,7 +256,7 @@ impl TrustStore {
         root: &AbsPath,
         brought: &TrustManifest,
     ) -> Result<TrustStatus, SettingsError> {
-        let real = toolgate_os::resolve(root).real;
+        let real = toolgate_files::resolve(root).real;
         Ok(match self.list()?.iter().find(|trusted| trusted.root == real) {
             Some(trusted) if trusted.sha256 == brought.sha256 => TrustStatus::Trusted,
             Some(_) => TrustStatus::Changed,
@@ -266,7 +266,7 @@ impl TrustStore {
 
     /// What differs from when a workspace was trusted, in words.
     pub fn changes(&self, root: &AbsPath, brought: &TrustManifest) -> Result<Vec<String>, SettingsError> {
-        let real = toolgate_os::resolve(root).real;
+        let real = toolgate_files::resolve(root).real;
         let list = self.list()?;
         let Some(trusted) = list.iter().find(|trusted| trusted.root == real) else { return Ok(Vec::new()) };
         let mut changes: Vec<String> = Vec::new();
@@ -307,16 +307,16 @@ impl TrustStore {
 
     /// Remembers that the user wants to work in a workspace as wide as the home directory.
     pub fn accept_wide(&self, root: &AbsPath) -> Result<(), SettingsError> {
-        let root = toolgate_os::resolve(root).real;
+        let root = toolgate_files::resolve(root).real;
         store::update(&self.wide, |list: &mut Vec<WideWorkspace>| {
             list.retain(|known| known.root != root);
-            list.push(WideWorkspace { root, at: toolgate_os::now_millis() });
+            list.push(WideWorkspace { root, at: toolgate_files::now_millis() });
         })
     }
 
     /// Whether the user said yes to such a workspace.
     pub fn is_accepted_wide(&self, root: &AbsPath) -> Result<bool, SettingsError> {
-        let root = toolgate_os::resolve(root).real;
+        let root = toolgate_files::resolve(root).real;
         Ok(store::load::<WideWorkspace>(&self.wide)?.iter().any(|known| known.root == root))
     }
 }
@@ -324,8 +324,8 @@ impl TrustStore {
 /// What is so wide about a workspace that the user must say yes to it first: the whole file system, the home directory,
 /// or a directory above it.
 pub fn describe_wide_workspace(root: &AbsPath, home: Option<&AbsPath>) -> Option<&'static str> {
-    let real = toolgate_os::resolve(root).real;
-    let home = home.map(|home| toolgate_os::resolve(home).real);
+    let real = toolgate_files::resolve(root).real;
+    let home = home.map(|home| toolgate_files::resolve(home).real);
     match home {
         _ if real == AbsPath::root() => Some("the whole file system"),
         Some(home) if home == real => Some("your home directory"),

@@ -12,8 +12,8 @@ use crate::{AbsPath, Toolgate, unregistered_tool};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use toolgate_gate::IntendedCall;
-use toolgate_os::sandbox::ProcessLimits;
 use toolgate_policy::{HookOpinion, IntentSurvey, PathFacts, Policy, PolicyRequest, RuleAction, Workspace};
+use toolgate_process::sandbox::ProcessLimits;
 use toolgate_proto::{
     CommandRights, GitUse, Mode, NetworkAccess, PathScope, Terms, ToolCall, Verdict, WriteRight,
 };
@@ -478,7 +478,7 @@ fn with_an_untrusted_project_nothing_is_freer_than_without_it() {
                 .unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
             let survey = toolgate.gate().policy().survey(&intended.intent, &workspace);
             let mut facts = PathFacts::none();
-            toolgate_os::resolve_all(&survey.paths).into_iter().for_each(|fact| facts.insert(fact));
+            toolgate_files::resolve_all(&survey.paths).into_iter().for_each(|fact| facts.insert(fact));
             SettingsTestCall { intended, survey, facts }
         })
         .collect();

@@ -21,8 +21,8 @@ use serde::Deserialize;
 use serde_json::json;
 use std::borrow::Cow;
 use std::sync::Arc;
+use toolgate_files::{FileSnapshot, LockedFile, resolve};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_os::{FileSnapshot, LockedFile, resolve};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
 
 /// Larger files are not edited as text.

@@ -3,8 +3,8 @@
 use super::GrepOutputMode;
 use crate::search_output::{SearchPathFormatter, SearchResultPage, format_count, search_notices};
 use serde_json::{Value, json};
-use toolgate_os::search::{ContentOutputKind, ContentSearchResult, FileHits, ResultLine, ResultLineKind};
 use toolgate_proto::Output;
+use toolgate_search::{ContentOutputKind, ContentSearchResult, FileHits, ResultLine, ResultLineKind};
 
 /// An answer in the shape of the claude face.
 pub(super) struct GrepRenderer<'a> {

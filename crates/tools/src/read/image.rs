@@ -63,7 +63,7 @@ pub(super) async fn read_image(opened: &FileReadHandle<'_>) -> Result<Option<Out
             )
         })
         .await?;
-    let made = toolgate_os::run_blocking(move || image_output(&path, format, bytes)).await;
+    let made = toolgate_files::run_blocking(move || image_output(&path, format, bytes)).await;
     let made =
         made.map_err(|problem| crate::file_refusal::file_refusal(&opened.path, &problem, Code::FileRead))?;
     made.map(Some)

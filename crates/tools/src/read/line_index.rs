@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use toolgate_os::FileFingerprint;
+use toolgate_files::FileFingerprint;
 use toolgate_proto::AbsPath;
 
 /// Places kept per file, and files.

@@ -19,8 +19,8 @@ use serde::Deserialize;
 use serde_json::json;
 use std::fmt::Write;
 use std::fs::File;
+use toolgate_files::{FileFingerprint, FileProblem, run_blocking};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_os::{FileFingerprint, FileProblem, run_blocking};
 use toolgate_proto::{
     AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal, SessionModifier,
 };

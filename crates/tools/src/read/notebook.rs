@@ -4,7 +4,7 @@ use super::FileReadHandle;
 use crate::notebook::{JupyterNotebook, multiline_to_string};
 use crate::read_state::{ReadState, SeenFile, copy_if_small};
 use serde_json::{Value, json};
-use toolgate_os::ContentHash;
+use toolgate_files::ContentHash;
 use toolgate_proto::{CallResult, Code, Output, OutputBlock, Refusal};
 
 const MAX_NOTEBOOK_BYTES: u64 = 100 << 20;

@@ -12,7 +12,7 @@ use crate::text_encoding::{
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use toolgate_os::{ContentHash, FileFingerprint, FileProblem};
+use toolgate_files::{ContentHash, FileFingerprint, FileProblem};
 use toolgate_proto::AbsPath;
 
 /// Up to this size a file is read and hashed as a whole.

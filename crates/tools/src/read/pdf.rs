@@ -8,7 +8,7 @@ use serde_json::json;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
-use toolgate_os::run_blocking;
+use toolgate_files::run_blocking;
 use toolgate_proto::{AbsPath, CallResult, Code, Output, Refusal};
 
 const MAX_PDF_BYTES: u64 = 100 << 20;

@@ -11,8 +11,8 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use toolgate_files::{FileProblem, GrantedFiles, available_cores, run_blocking, try_spawn_scoped};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_os::{FileProblem, GrantedFiles, available_cores, run_blocking, try_spawn_scoped};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, PathScope, Refusal};
 
 /// Characters of everything.

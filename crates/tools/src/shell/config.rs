@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
-use toolgate_os::process::GitHelpers;
-use toolgate_os::sandbox::{ProcessLimits, SandboxMechanism};
+use toolgate_process::GitHelpers;
+use toolgate_process::sandbox::{ProcessLimits, SandboxMechanism};
 use toolgate_proto::AbsPath;
 
 /// The surroundings of a session's commands. Set once, by whoever makes the session.

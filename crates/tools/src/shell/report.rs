@@ -3,8 +3,8 @@
 use super::run_command::CommandWaitOutcome;
 use super::tasks::ShellTask;
 use serde_json::{Map, Value, json};
-use toolgate_os::process::{OutputSnapshot, ProcessExit, ProcessPhase, to_plain_text};
-use toolgate_os::sandbox::{SandboxAccess, SandboxDenial};
+use toolgate_process::sandbox::{SandboxAccess, SandboxDenial};
+use toolgate_process::{OutputSnapshot, ProcessExit, ProcessPhase, to_plain_text};
 use toolgate_proto::{CallResult, Code, Output, Refusal, RightsLevel};
 
 /// Which face words the result.

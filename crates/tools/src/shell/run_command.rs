@@ -7,11 +7,12 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
+use toolgate_files::resolve;
 use toolgate_gate::{CallProgress, Cleared};
-use toolgate_os::process::{
+use toolgate_process::SandboxProxy;
+use toolgate_process::{
     CaptureOptions, CommandEnvironment, ProcessPhase, ProcessSpec, SupervisedProcess, to_plain_text,
 };
-use toolgate_os::{SandboxProxy, resolve};
 use toolgate_proto::{AbsPath, Code, NetworkAccess, Refusal, RightsLevel, Terms};
 
 pub(crate) use super::config::OnTimeout;
@@ -89,7 +90,7 @@ pub(crate) fn start_command(order: &CommandRequest, cleared: &Cleared) -> Result
             head: surroundings.max_shown_bytes.max(1),
             tail: surroundings.max_shown_bytes,
             max_bytes: surroundings.max_output_bytes,
-            file: place.output.join(toolgate_os::generate_id("output_")),
+            file: place.output.join(toolgate_files::generate_id("output_")),
             file_at_once: order.background,
         },
     };

@@ -2,10 +2,11 @@
 
 use super::config::{SandboxSettings, ShellConfig};
 use super::tasks::SessionScratchDir;
+use toolgate_files::resolve;
 use toolgate_gate::Cleared;
-use toolgate_os::process::{CommandEnvironment, find_git_referenced_files, find_programs};
-use toolgate_os::sandbox::{SandboxNetworkAccess, SandboxProfile, WithheldFileMode};
-use toolgate_os::{SandboxProxy, resolve};
+use toolgate_process::SandboxProxy;
+use toolgate_process::sandbox::{SandboxNetworkAccess, SandboxProfile, WithheldFileMode};
+use toolgate_process::{CommandEnvironment, find_git_referenced_files, find_programs};
 use toolgate_proto::{AbsPath, CommandRights, EntryKind, NetworkAccess, PathScope, RightsLevel, Terms};
 
 /// Names in every root that a command may not change, whatever the verdict lists: files by which a project steers

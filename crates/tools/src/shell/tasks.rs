@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
+use toolgate_files::ScratchDirectory;
 use toolgate_gate::{HostRules, HostVerdict};
-use toolgate_os::process::{ProcessPhase, SupervisedProcess};
-use toolgate_os::{HostDecision, RefusedHost, SandboxProxy, ScratchDirectory};
+use toolgate_process::{HostDecision, RefusedHost, SandboxProxy};
+use toolgate_process::{ProcessPhase, SupervisedProcess};
 use toolgate_proto::{AbsPath, RightsLevel};
 
 /// How long the end of a session may take. Killing everything takes milliseconds.
@@ -47,9 +48,9 @@ impl SessionScratchDir {
     fn new(surroundings: &ShellConfig) -> std::io::Result<Self> {
         let scratch = ScratchDirectory::new(&surroundings.temp_dir, "toolgate-")?;
         let temporary = scratch.make_dir("tmp")?;
-        let startup = toolgate_os::process::write_startup_file(scratch.dir())?;
+        let startup = toolgate_process::write_startup_file(scratch.dir())?;
         let output = match &surroundings.output_dir {
-            Some(dir) => toolgate_os::make_private_dir(dir).map(|()| dir.clone())?,
+            Some(dir) => toolgate_files::make_private_dir(dir).map(|()| dir.clone())?,
             None => scratch.make_dir("out")?,
         };
         Ok(Self { scratch, temporary, startup, output })

@@ -99,7 +99,7 @@ impl Desk {
         let gate = Gate::new(GateParts { policy, approvers, ..GateParts::default() });
         register(&gate, toolset).unwrap();
         let session = session_in(&top.join("ws"));
-        let mark = toolgate_os::generate_id("mark_");
+        let mark = toolgate_files::generate_id("mark_");
         let mut surroundings = ShellConfig {
             environment: std::env::vars().collect(),
             set: BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), mark.clone())]),
@@ -120,7 +120,7 @@ impl Desk {
     }
 
     pub(super) async fn call_within(&self, tool: &str, input: Value, limits: CallOptions) -> CallOutcome {
-        let call = ToolCall::new(toolgate_os::generate_id("call_"), tool, input.to_string());
+        let call = ToolCall::new(toolgate_files::generate_id("call_"), tool, input.to_string());
         self.gate.call(&self.session, call, limits).await
     }
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toolgate_gate::{CallOptions, Gate, GateParts};
-use toolgate_os::sandbox::KernelSupport;
 use toolgate_policy::{Enforcement, RawPolicy};
+use toolgate_process::sandbox::KernelSupport;
 use toolgate_proto::{AbsPath, Stage, ToolCall};
 use toolgate_testkit::session_in;
 use toolgate_tools::{ShellConfig, Toolset, register, set_shell_config};
@@ -101,7 +101,7 @@ impl Room {
             },
         );
         let input = json!({ "command": command, "timeout": 5000 });
-        let call = ToolCall::new(toolgate_os::generate_id("call_"), "Bash", input.to_string());
+        let call = ToolCall::new(toolgate_files::generate_id("call_"), "Bash", input.to_string());
         let closed = self.gate.call(&session, call, CallOptions::default()).await;
         let output = match closed.result {
             Ok(output) => output.model_text(),

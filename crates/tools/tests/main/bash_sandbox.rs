@@ -256,7 +256,7 @@ fn sockets_in_the_file_system_are_reached_where_granted() {
 /// The analysis takes `egrep` for a reader that starts `grep` and nothing else. Here it is made to start more.
 #[test]
 fn what_was_not_foreseen_is_refused_and_stands_in_the_record() {
-    if !toolgate_os::sandbox::KernelSupport::detect().enforces_rights() {
+    if !toolgate_process::sandbox::KernelSupport::detect().enforces_rights() {
         println!("skipped: this kernel does not enforce the rights of commands");
         return;
     }

@@ -3,7 +3,7 @@
 use super::files_room::{Room, litter, scratch};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use toolgate_os::faults::{FaultPlan, InjectedFault, with_fault_plan};
+use toolgate_files::faults::{FaultPlan, InjectedFault, with_fault_plan};
 use toolgate_proto::Mode;
 
 struct Scenario {

@@ -2,7 +2,7 @@
 
 use super::files_room::Room;
 use serde_json::json;
-use toolgate_os::{ConflictHandling, UndoSelector};
+use toolgate_files::{ConflictHandling, UndoSelector};
 use toolgate_tools::unified_diff;
 
 #[test]

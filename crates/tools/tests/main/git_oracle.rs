@@ -5,10 +5,10 @@ use super::git_repositories::{Dice, Ground, SECRET};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Command, Stdio};
-use toolgate_os::process::{CommandEnvironment, GitHelpers};
 use toolgate_policy::Workspace;
-use toolgate_policy::shell::{analyse, git_readers};
+use toolgate_process::{CommandEnvironment, GitHelpers};
 use toolgate_proto::{AbsPath, CommandLine, GitTerms, GitUse, ShellKind};
+use toolgate_shell_syntax::{analyse, git_readers};
 
 /// Forms of every reader.
 const LINES: &[&str] = &[

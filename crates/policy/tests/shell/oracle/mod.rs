@@ -16,9 +16,9 @@ use serde_json::json;
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
-use toolgate_policy::shell::{CommandAnalysis, analyse};
 use toolgate_policy::{Policy, RuleAction};
 use toolgate_proto::{CommandLine, PathScope, ShellKind};
+use toolgate_shell_syntax::{CommandAnalysis, analyse};
 
 /// What rules of the oracle allow besides reading: the first five markers, and one exact command.
 const RULES: &[&str] = &["Bash(m0 *)", "Bash(m1 *)", "Bash(m2 *)", "Bash(m3 *)", "Bash(m4 *)", "Bash(m5 a)"];
@@ -125,7 +125,7 @@ impl Worker {
             return Some(format!("{text:?} changed {:?}", outcome.changed));
         }
         if outcome.shows_secret {
-            let wide = |inferred: &toolgate_policy::shell::InferredEffect| {
+            let wide = |inferred: &toolgate_shell_syntax::InferredEffect| {
                 inferred.glob.is_some()
                     || matches!(inferred.effect, toolgate_proto::Effect::Read { scope: PathScope::Tree, .. })
             };

@@ -115,7 +115,7 @@ fn put_entry(
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     let path = server_list_path(world, scope)?;
-    let root = toolgate_os::resolve(&world.cwd()).real;
+    let root = toolgate_files::resolve(&world.cwd()).real;
     let file = path.to_string();
     let origin = ServerListOrigin { file: &file, base: &root, env: &world.ambient.env, trusted: true };
     let mut notes = Vec::new();
@@ -251,7 +251,7 @@ fn server_json(world: &CliContext, server: &ServerEntry) -> Result<Value, CliErr
 
 fn server_list_path(world: &CliContext, scope: McpScopeArg) -> Result<AbsPath, CliError> {
     match scope {
-        McpScopeArg::Project => Ok(toolgate_os::resolve(&world.cwd()).real.join(PROJECT_SERVERS_FILE)),
+        McpScopeArg::Project => Ok(toolgate_files::resolve(&world.cwd()).real.join(PROJECT_SERVERS_FILE)),
         McpScopeArg::User => match &world.ambient.config_dir {
             Some(dir) => Ok(dir.join("mcp.json")),
             None => Err(CliError::Usage(
@@ -262,7 +262,7 @@ fn server_list_path(world: &CliContext, scope: McpScopeArg) -> Result<AbsPath, C
 }
 
 fn read(path: &AbsPath) -> Result<Map<String, Value>, CliError> {
-    let text = toolgate_os::read_settings_text(path, JsonLimits::SETTINGS.bytes as u64)
+    let text = toolgate_files::read_settings_text(path, JsonLimits::SETTINGS.bytes as u64)
         .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?;
     let Some(text) = text else { return Ok(Map::new()) };
     match parse(&text, JsonLimits::SETTINGS) {
@@ -274,18 +274,18 @@ fn read(path: &AbsPath) -> Result<Map<String, Value>, CliError> {
 
 /// Keeps other processes from changing the lists. The lock is beside toolgate's own state, so that it leaves no file in
 /// a project.
-fn lock(world: &CliContext, path: &AbsPath) -> Result<toolgate_os::StateFileLock, CliError> {
+fn lock(world: &CliContext, path: &AbsPath) -> Result<toolgate_files::StateFileLock, CliError> {
     let held = match &world.ambient.state_dir {
         Some(dir) => dir.join("mcp-lists"),
         None => path.clone(),
     };
-    toolgate_os::lock_state_file(&held).map_err(|problem| CliError::Usage(format!("{path}: {problem}")))
+    toolgate_files::lock_state_file(&held).map_err(|problem| CliError::Usage(format!("{path}: {problem}")))
 }
 
 fn write(path: &AbsPath, whole: &Map<String, Value>) -> Result<(), CliError> {
     let mut text = serde_json::to_string_pretty(whole).map_err(|error| CliError::Usage(error.to_string()))?;
     text.push('\n');
-    toolgate_os::write_private_file(path, text.as_bytes())
+    toolgate_files::write_private_file(path, text.as_bytes())
         .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))
 }
 

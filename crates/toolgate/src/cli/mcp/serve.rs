@@ -14,7 +14,7 @@ use toolgate::mcp::{
     CallThreads, ClientApprover, GateServer, HttpListener, HttpOptions, ServerDescription, serve_http,
     serve_stdio,
 };
-use toolgate_os::spin_for_input;
+use toolgate_process::spin_for_input;
 use toolgate_proto::Principal;
 
 /// The variable that holds the token for HTTP, so that it need not be typed where others can see it.
@@ -124,10 +124,10 @@ async fn serve(
                      --allow-host for the name they use"
                 )));
             }
-            HttpListener::Tcp(toolgate_os::listen_tcp(*address).await?)
+            HttpListener::Tcp(toolgate_net::listen_tcp(*address).await?)
         }
         (None, Some(path)) => {
-            HttpListener::Unix(toolgate_os::listen_unix(&world.ambient.absolute_path(path))?)
+            HttpListener::Unix(toolgate_net::listen_unix(&world.ambient.absolute_path(path))?)
         }
     };
     let mut options = HttpOptions { origins: args.allow_origin.clone(), cancel, ..HttpOptions::default() };
@@ -156,7 +156,7 @@ fn choose_token(world: &CliContext) -> Result<(String, String), CliError> {
     if let Some(token) = world.ambient.env.get(TOKEN_ENV).filter(|token| !token.is_empty()) {
         return Ok((token.clone(), format!("requests need the bearer token from {TOKEN_ENV}")));
     }
-    let bytes = toolgate_os::random_bytes::<24>()?;
+    let bytes = toolgate_files::random_bytes::<24>()?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let said = format!("requests need `Authorization: Bearer {token}` (set {TOKEN_ENV} for one of your own)");
     Ok((token, said))

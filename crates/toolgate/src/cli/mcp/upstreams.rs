@@ -30,7 +30,7 @@ impl UpstreamServers {
         out: &mut CliOutput,
     ) -> Result<Self, CliError> {
         let mut options = ServerDiscoveryOptions {
-            root: toolgate_os::resolve(&world.cwd()).real,
+            root: toolgate_files::resolve(&world.cwd()).real,
             home: world.ambient.home.clone(),
             config_dir: world.ambient.config_dir.clone(),
             given: world.global.mcp_config.clone(),
@@ -49,7 +49,7 @@ impl UpstreamServers {
             }
         }
         // A toolgate that is a server of another reads the same configuration, and would find itself in it.
-        match toolgate_os::server_depth(&world.ambient.env) {
+        match toolgate_process::server_depth(&world.ambient.env) {
             0 => {}
             1..MAX_SERVER_DEPTH => options.strict = true,
             _ => return Ok(Self { servers: Vec::new() }),
@@ -116,7 +116,7 @@ impl UpstreamServers {
             .get("MCP_CONNECT_TIMEOUT_MS")
             .and_then(|value| value.parse().ok())
             .map_or(DEFAULT_FIRST_LIST_TIMEOUT, Duration::from_millis);
-        let mut roots = vec![toolgate_os::resolve(&world.cwd()).real];
+        let mut roots = vec![toolgate_files::resolve(&world.cwd()).real];
         roots.extend(settings.additional_directories());
         let setup = CoordinatorOptions {
             env: env.clone(),

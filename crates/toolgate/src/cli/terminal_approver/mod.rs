@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use toolgate::{ApprovalAnswer, ApprovalRequest, Approver};
-use toolgate_os::{ControllingTerminal, StandardStream, is_terminal};
+use toolgate_process::{ControllingTerminal, StandardStream, is_terminal};
 
 /// Whether a person seems to be there: a standard stream is a terminal, and the terminal opens.
 pub(crate) fn is_interactive() -> bool {

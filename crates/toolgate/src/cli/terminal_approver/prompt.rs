@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 use toolgate::render::escape_invisible;
 use toolgate::{ApprovalAnswer, ApprovalRequest};
-use toolgate_os::ControllingTerminal;
+use toolgate_process::ControllingTerminal;
 use toolgate_proto::RiskLevel;
 use toolgate_proto::json::{JsonLimits, parse_object};
 

@@ -1,0 +1,203 @@
+//! The files that must be executable for a program to start: itself, its interpreters, its loader.
+
+use rustix::fs::{Access, AtFlags, CWD, access, statat};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use toolgate_proto::{AbsPath, EntryKind};
+
+/// Scripts whose interpreter is a script again.
+const MAX_SCRIPT_DEPTH: usize = 4;
+/// As much of a first line as the kernel reads.
+const MAX_FIRST_LINE_BYTES: usize = 256;
+/// Toolchains of rustup that are looked at.
+const MAX_TOOLCHAINS: usize = 16;
+/// As much of a file as its headers take.
+const MAX_HEAD_BYTES: usize = 4096;
+/// Files of which it is remembered what they name.
+const MAX_CACHED_FILES: usize = 1_000;
+/// Entries of a program header table; real programs have about a dozen.
+const MAX_HEADERS: u16 = 64;
+
+/// A program as a command line names it, found where bash would find it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundProgram {
+    /// The file, symlinks resolved.
+    pub file: AbsPath,
+    /// What the kernel executes with it: interpreters of scripts, the dynamic loader.
+    pub interpreters: Vec<AbsPath>,
+}
+
+/// Finds programs on a search path. Names with a slash are paths from `cwd`.
+/// What lies below one of `untrusted` is left out: there the workspace, and not the system, says what a name means.
+pub fn find_programs(
+    names: &[String],
+    search_path: &str,
+    cwd: &AbsPath,
+    untrusted: &[AbsPath],
+) -> Vec<FoundProgram> {
+    let mut out: Vec<FoundProgram> = Vec::new();
+    for name in names {
+        let Some(file) = find_file(name, search_path, cwd) else { continue };
+        if untrusted.iter().any(|root| file.is_under(root)) || out.iter().any(|known| known.file == file) {
+            continue;
+        }
+        let mut interpreters = Vec::new();
+        collect_interpreters(&file, search_path, cwd, MAX_SCRIPT_DEPTH, &mut interpreters);
+        interpreters.retain(|path| !untrusted.iter().any(|root| path.is_under(root)));
+        let behind = find_toolchain_programs(&file, name);
+        out.push(FoundProgram { file, interpreters });
+        out.extend(behind);
+    }
+    out
+}
+
+/// What a program of rustup starts in its place: the same name, and the compiler, of each installed toolchain.
+/// Which toolchain is for files of the project to say; the caller looks that there are none.
+fn find_toolchain_programs(file: &AbsPath, name: &str) -> Vec<FoundProgram> {
+    let cargo_home = file.parent().filter(|bin| bin.as_path().ends_with(".cargo/bin"));
+    let home = cargo_home.and_then(|bin| bin.parent()).and_then(|cargo| cargo.parent());
+    let Some(toolchains) = home.map(|home| home.join(".rustup/toolchains")) else { return Vec::new() };
+    let entries = std::fs::read_dir(toolchains.as_path()).into_iter().flatten().flatten();
+    let bins = entries.take(MAX_TOOLCHAINS).map(|entry| toolchains.join(entry.file_name()).join("bin"));
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let files = bins.flat_map(|bin| [base, "rustc"].map(|program| bin.join(program)));
+    files
+        .filter_map(|path| resolve_program(&path))
+        .map(|file| {
+            let mut interpreters = Vec::new();
+            collect_interpreters(&file, "", &file, 0, &mut interpreters);
+            FoundProgram { file, interpreters }
+        })
+        .collect()
+}
+
+fn find_file(name: &str, search_path: &str, cwd: &AbsPath) -> Option<AbsPath> {
+    if name.contains('/') {
+        return resolve_program(&cwd.join(name));
+    }
+    search_path
+        .split(':')
+        .filter(|directory| directory.starts_with('/'))
+        .filter_map(|directory| AbsPath::new(directory).ok())
+        .find_map(|directory| resolve_program(&directory.join(name)))
+}
+
+fn resolve_program(path: &AbsPath) -> Option<AbsPath> {
+    let fact = toolgate_files::resolve(path);
+    let usable = fact.problem.is_none()
+        && fact.kind == EntryKind::File
+        && access(fact.real.as_path(), Access::EXEC_OK).is_ok();
+    usable.then_some(fact.real)
+}
+
+fn collect_interpreters(
+    file: &AbsPath,
+    search_path: &str,
+    cwd: &AbsPath,
+    depth: usize,
+    out: &mut Vec<AbsPath>,
+) {
+    for name in read_interpreters(file.as_path()) {
+        let Some(interpreter) = find_file(&name, search_path, cwd) else { continue };
+        if !out.contains(&interpreter) {
+            out.push(interpreter.clone());
+            if depth > 0 {
+                collect_interpreters(&interpreter, search_path, cwd, depth - 1, out);
+            }
+        }
+    }
+}
+
+/// What a file names as its interpreter: the first line of a script, the loader of a dynamic program.
+/// Remembered for each file as it is, since the same few programs are started again and again.
+fn read_interpreters(path: &Path) -> Vec<String> {
+    static CACHE: Mutex<BTreeMap<ProgramCacheKey, Vec<String>>> = Mutex::new(BTreeMap::new());
+    let Ok(stat) = statat(CWD, path, AtFlags::empty()) else { return Vec::new() };
+    let version = (stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_size);
+    if let Some(known) = CACHE.lock().unwrap_or_else(PoisonError::into_inner).get(&version) {
+        return known.clone();
+    }
+    let mut head = vec![0; MAX_HEAD_BYTES];
+    let read = File::open(path).and_then(|file| file.read_at(&mut head, 0));
+    head.truncate(read.unwrap_or(0));
+    let named = match head.strip_prefix(b"#!") {
+        Some(line) => parse_shebang(line),
+        None => parse_elf_loader(&head).into_iter().collect(),
+    };
+    let mut known = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    if known.len() >= MAX_CACHED_FILES {
+        known.clear();
+    }
+    known.insert(version, named.clone());
+    named
+}
+
+/// A file as it was: device, inode number, time of change, size.
+type ProgramCacheKey = (u64, u64, i64, i64);
+
+fn parse_shebang(line: &[u8]) -> Vec<String> {
+    let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line.get(..MAX_FIRST_LINE_BYTES).unwrap_or(line)).into_owned();
+    let mut words = line.split_whitespace();
+    let Some(interpreter) = words.next() else { return Vec::new() };
+    let mut out = vec![interpreter.to_owned()];
+    if interpreter.ends_with("/env") {
+        out.extend(words.find(|word| !word.starts_with('-') && !word.contains('=')).map(str::to_owned));
+    }
+    out
+}
+
+/// The loader that an ELF file of this machine's kind names; its headers and that name stand at the start.
+fn parse_elf_loader(head: &[u8]) -> Option<String> {
+    const PT_INTERP: u64 = 3;
+    let number = |from: u64| -> Option<u64> {
+        let from = usize::try_from(from).ok()?;
+        Some(u64::from_le_bytes(head.get(from..from.checked_add(8)?)?.try_into().ok()?))
+    };
+    let short = |from: usize| Some(u16::from_le_bytes(head.get(from..from + 2)?.try_into().ok()?));
+    // 64 bits, little-endian.
+    if head.get(..6)? != b"\x7fELF\x02\x01" {
+        return None;
+    }
+    let (table, size, count) = (number(32)?, short(54)?, short(56)?);
+    for index in 0..u64::from(count.min(MAX_HEADERS)) {
+        let entry = table.checked_add(index * u64::from(size))?;
+        if number(entry)? & 0xffff_ffff == PT_INTERP {
+            let from = usize::try_from(number(entry.checked_add(8)?)?).ok()?;
+            let length = usize::try_from(number(entry.checked_add(32)?)?).ok()?;
+            let name = head.get(from..from.checked_add(length)?)?;
+            return String::from_utf8(name.strip_suffix(b"\0").unwrap_or(name).to_vec()).ok();
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn names(found: &[FoundProgram]) -> Vec<String> {
+        found.iter().flat_map(|one| &one.interpreters).map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_script_needs_its_interpreters_and_a_program_its_loader() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+        let script = top.join("tool");
+        std::fs::write(&script, "#!/usr/bin/env -S sh -e\necho\n").unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{top}:/usr/bin:/bin");
+        let found = find_programs(&["tool".into(), "cat".into(), "gone".into()], &path, &top, &[]);
+        assert_eq!(found.len(), 2);
+        let needed = names(&found);
+        let sh = toolgate_files::resolve(&AbsPath::new("/bin/sh").unwrap()).real.to_string();
+        assert!(needed.contains(&sh), "{needed:?}");
+        assert!(needed.iter().any(|name| name.contains("ld-")), "{needed:?}");
+        assert_eq!(find_programs(&["tool".into()], &path, &top, std::slice::from_ref(&top)), []);
+    }
+}

@@ -1,0 +1,153 @@
+//! A place to start commands, and a count of what they leave.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+use toolgate_process::sandbox::SandboxProfile;
+use toolgate_process::{
+    CaptureOptions, CommandEnvironment, ProcessExit, ProcessPhase, ProcessSpec, SupervisedProcess,
+    to_plain_text, write_startup_file,
+};
+use toolgate_proto::AbsPath;
+
+/// Longer than anything here takes: a wait that reaches it has failed.
+pub(super) const LONG: Duration = Duration::from_secs(60);
+
+pub(super) struct Desk {
+    dir: tempfile::TempDir,
+    pub(super) mark: String,
+}
+
+impl Desk {
+    pub(super) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["ws", "own", "tmp"] {
+            std::fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        let mark = toolgate_files::generate_id("mark_");
+        Self { dir, mark }
+    }
+
+    pub(super) fn path(&self, name: &str) -> AbsPath {
+        AbsPath::new(self.dir.path().canonicalize().unwrap().join(name)).unwrap()
+    }
+
+    pub(super) fn ws(&self) -> AbsPath {
+        self.path("ws")
+    }
+
+    pub(super) fn command(&self, text: &str) -> ProcessSpec {
+        let mut from: BTreeMap<String, String> = BTreeMap::new();
+        for name in ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"] {
+            if let Ok(value) = std::env::var(name) {
+                from.insert(name.into(), value);
+            }
+        }
+        // Every process of the command inherits the mark, so that survivors can be counted.
+        let set = BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), self.mark.clone())]);
+        let mut environment = CommandEnvironment::from_filtered(&from, &[], &set);
+        environment.set_temp_dir(&self.path("tmp"));
+        let own = self.path("own");
+        let keeping = CaptureOptions {
+            head: 100_000,
+            tail: 10_000,
+            max_bytes: 1 << 30,
+            file: own.join(toolgate_files::generate_id("out_")),
+            file_at_once: false,
+        };
+        let startup = Some(write_startup_file(&own).unwrap());
+        ProcessSpec {
+            text: text.to_owned(),
+            cwd: self.ws(),
+            environment,
+            startup,
+            capture: keeping,
+            sandbox: None,
+        }
+    }
+
+    pub(super) fn start(&self, text: &str) -> Started {
+        self.start_command(self.command(text))
+    }
+
+    pub(super) fn start_in(&self, text: &str, confinement: SandboxProfile) -> Started {
+        let mut command = self.command(text);
+        command.sandbox = Some(confinement);
+        self.start_command(command)
+    }
+
+    /// The box that a workspace gets: it may write there and in its temporary directory.
+    pub(super) fn confinement(&self) -> SandboxProfile {
+        let protected = [".git/hooks", ".git/config", ".toolgate", ".mcp.json", ".claude/settings.json"];
+        SandboxProfile {
+            writable: vec![self.ws(), self.path("tmp")],
+            protected: protected.into_iter().map(|name| self.ws().join(name)).collect(),
+            ..SandboxProfile::default()
+        }
+    }
+
+    pub(super) fn start_command(&self, command: ProcessSpec) -> Started {
+        let (send, changed) = channel();
+        let process = SupervisedProcess::start(command, move || {
+            // Nobody listens any more once the test has what it wanted.
+            let _ = send.send(());
+        })
+        .unwrap();
+        Started { process, changed }
+    }
+
+    /// Waits until at least so many processes carry the mark: one that is just becoming another program shows none.
+    pub(super) fn wait_alive(&self, count: usize) {
+        for _ in 0..1000 {
+            if self.alive().len() >= count {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(self.alive().len() >= count, "{:?}", self.alive());
+    }
+
+    /// The processes that carry the mark.
+    pub(super) fn alive(&self) -> Vec<String> {
+        let mark = format!("TOOLGATE_TEST_MARK={}", self.mark);
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environ.split(|byte| *byte == 0).any(|one| one == mark.as_bytes()) {
+                let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+                let name = entry.file_name();
+                found.push(format!("{} {}", name.to_string_lossy(), String::from_utf8_lossy(&line)));
+            }
+        }
+        found
+    }
+}
+
+pub(super) struct Started {
+    pub(super) process: SupervisedProcess,
+    pub(super) changed: Receiver<()>,
+}
+
+impl Started {
+    /// Waits for something to become true of the command.
+    pub(super) fn until(&self, mut done: impl FnMut(&SupervisedProcess) -> bool) {
+        while !done(&self.process) {
+            let more = self.changed.recv_timeout(LONG);
+            assert!(more.is_ok(), "no end: {} {:?}", self.text(), self.process);
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        to_plain_text(&self.process.output_snapshot().head)
+    }
+
+    /// Waits for the shell's end.
+    pub(super) fn ended(&self) -> (ProcessExit, String) {
+        self.until(|process| process.phase() != ProcessPhase::Running);
+        (self.process.phase().exit().unwrap(), self.text())
+    }
+
+    pub(super) fn until_text(&self, words: &str) {
+        self.until(|process| to_plain_text(&process.output_snapshot().head).contains(words));
+    }
+}

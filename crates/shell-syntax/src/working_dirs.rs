@@ -1,0 +1,215 @@
+//! Where commands run, and which files their words name from there.
+
+use super::analysis::{EffectOrigin, InferredEffect};
+use super::expand::ShellArg;
+use std::rc::Rc;
+use toolgate_proto::Workspace;
+use toolgate_proto::{AbsPath, Effect, PathScope, WriteKind};
+
+/// The directories in which a command may run. Empty: it is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WorkingDirs(Rc<[AbsPath]>);
+
+/// More alternatives than this and the directory counts as unknown.
+const MAX_WORKING_DIRS: usize = 4;
+
+impl WorkingDirs {
+    /// Exactly this one.
+    pub(super) fn single(directory: AbsPath) -> Self {
+        Self(Rc::new([directory]))
+    }
+
+    /// Any directory.
+    pub(super) fn unknown() -> Self {
+        Self(Rc::new([]))
+    }
+
+    pub(super) fn is_unknown(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn all(&self) -> &[AbsPath] {
+        &self.0
+    }
+
+    /// Whether this can only be `directory`.
+    pub(super) fn is_only(&self, directory: &AbsPath) -> bool {
+        matches!(&*self.0, [only] if only == directory)
+    }
+
+    /// One of either.
+    pub(super) fn merge(&self, other: &Self) -> Self {
+        if self.is_unknown() || other.is_unknown() {
+            return Self::unknown();
+        }
+        if Rc::ptr_eq(&self.0, &other.0) {
+            return self.clone();
+        }
+        let mut all = self.0.to_vec();
+        for directory in other.0.iter() {
+            if !all.contains(directory) {
+                all.push(directory.clone());
+            }
+        }
+        if all.len() > MAX_WORKING_DIRS { Self::unknown() } else { Self(all.into()) }
+    }
+
+    /// Where a successful `cd` leads from here.
+    pub(super) fn after_cd(&self, args: &[ShellArg], workspace: &Workspace) -> Self {
+        // Of `-L` and `-P` the last counts.
+        let options = args.iter().take_while(|arg| matches!(arg.text.as_str(), "-L" | "-P")).count();
+        let (options, words) = args.split_at_checked(options).unwrap_or_default();
+        let physical = options.last().is_some_and(|option| option.text == "-P");
+        let words = match words.split_first() {
+            Some((first, rest)) if first.text == "--" => rest,
+            _ => words,
+        };
+        let mut operands = words.iter();
+        let target = match (operands.next(), operands.next()) {
+            (None, _) => workspace.home.clone().map(Self::single),
+            (Some(directory), None) if !directory.text.starts_with('-') => {
+                self.resolve(directory, workspace).map(|paths| {
+                    Self(paths.into_iter().map(|path| if physical { path } else { path.lexical() }).collect())
+                })
+            }
+            (Some(_), _) => None,
+        };
+        target.unwrap_or_else(Self::unknown)
+    }
+
+    /// The paths that a literal word may name; `None` if that is not known.
+    pub(super) fn resolve(&self, arg: &ShellArg, workspace: &Workspace) -> Option<Vec<AbsPath>> {
+        if arg.live.is_some() {
+            return None;
+        }
+        self.resolve_text(&arg.text, arg.tilde, workspace)
+    }
+
+    fn resolve_text(&self, text: &str, tilde: bool, workspace: &Workspace) -> Option<Vec<AbsPath>> {
+        if tilde {
+            let rest = text.trim_start_matches('~').trim_start_matches('/');
+            return Some(vec![workspace.home.as_ref()?.join(rest)]);
+        }
+        if text.starts_with('/') {
+            return AbsPath::new(text).ok().map(|path| vec![path]);
+        }
+        if self.is_unknown() {
+            return None;
+        }
+        Some(self.0.iter().map(|directory| directory.join(text)).collect())
+    }
+
+    /// The effects of reading what a word names; `None` if that is not known.
+    pub(super) fn read_effects(
+        &self,
+        arg: &ShellArg,
+        scope: PathScope,
+        origin: EffectOrigin,
+        workspace: &Workspace,
+    ) -> Option<Vec<InferredEffect>> {
+        self.path_effects(arg, origin, workspace, |path, wide| Effect::Read {
+            path,
+            scope: if wide { PathScope::Tree } else { scope },
+        })
+    }
+
+    /// The effects of writing what a word names; `None` if that is not known.
+    pub(super) fn write_effects(
+        &self,
+        arg: &ShellArg,
+        kind: WriteKind,
+        origin: EffectOrigin,
+        workspace: &Workspace,
+    ) -> Option<Vec<InferredEffect>> {
+        self.path_effects(arg, origin, workspace, |path, wide| Effect::Write {
+            path,
+            kind: if wide { WriteKind::Tree } else { kind },
+        })
+    }
+
+    fn path_effects(
+        &self,
+        arg: &ShellArg,
+        origin: EffectOrigin,
+        workspace: &Workspace,
+        effect: impl Fn(AbsPath, bool) -> Effect,
+    ) -> Option<Vec<InferredEffect>> {
+        if let Some(pattern) = &arg.pattern {
+            return self.glob_effects(arg, pattern, origin, workspace, effect);
+        }
+        let paths = self.resolve(arg, workspace)?;
+        Some(
+            paths
+                .into_iter()
+                .map(|path| InferredEffect {
+                    effect: effect(path, false),
+                    origin,
+                    glob: None,
+                    entries: Vec::new(),
+                })
+                .collect(),
+        )
+    }
+
+    /// The directory that the literal components of a pattern name, with the pattern beside it.
+    fn glob_effects(
+        &self,
+        arg: &ShellArg,
+        pattern: &str,
+        origin: EffectOrigin,
+        workspace: &Workspace,
+        effect: impl Fn(AbsPath, bool) -> Effect,
+    ) -> Option<Vec<InferredEffect>> {
+        let components: Vec<&str> = pattern.split('/').collect();
+        let literal: Vec<&str> = components
+            .iter()
+            .take_while(|component| !component.contains(['*', '?', '[', '\\']))
+            .copied()
+            .collect();
+        // A slash at the start is an empty first component.
+        let head = if literal == [""] { "/".to_owned() } else { literal.join("/") };
+        let rest = components.get(literal.len()..).unwrap_or_default();
+        let wide = rest.len() > 1 || rest.iter().any(|component| component.contains("**"));
+        let directories = if head.is_empty() {
+            (!self.is_unknown()).then(|| self.0.to_vec())?
+        } else {
+            self.resolve_text(&head, arg.tilde, workspace)?
+        };
+        let inferred = directories.into_iter().map(|directory| {
+            let glob = format!("{}/{}", directory.to_string().trim_end_matches('/'), rest.join("/"));
+            InferredEffect { effect: effect(directory, wide), origin, glob: Some(glob), entries: Vec::new() }
+        });
+        Some(inferred.collect())
+    }
+
+    /// What `$HOME/x` or `$PWD/x` most likely names: good enough to deny by, never to allow by.
+    pub(super) fn likely_paths(&self, arg: &ShellArg, workspace: &Workspace) -> Vec<AbsPath> {
+        let bases = match arg.variables.as_slice() {
+            [name] if name == "HOME" => workspace.home.clone().into_iter().collect(),
+            [name] if name == "PWD" => self.0.to_vec(),
+            _ => Vec::new(),
+        };
+        let leads = arg.text.trim_start_matches('"').starts_with('$');
+        bases
+            .into_iter()
+            .filter(|_| leads)
+            .map(|base: AbsPath| base.join(arg.emptied().trim_start_matches('/')))
+            .collect()
+    }
+}
+
+/// Names that stand for no file: what is read or written there is nowhere, or the command's own streams.
+pub(super) fn is_null_or_stream_device(text: &str) -> bool {
+    matches!(text, "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr" | "/dev/zero")
+        || text
+            .strip_prefix("/dev/fd/")
+            .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The address behind a bash network redirect.
+pub(super) fn parse_network_redirect(text: &str) -> Option<String> {
+    let (protocol, rest) = [("tcp", "/dev/tcp/"), ("udp", "/dev/udp/")]
+        .into_iter()
+        .find_map(|(protocol, prefix)| text.strip_prefix(prefix).map(|rest| (protocol, rest)))?;
+    Some(format!("{protocol}://{}", rest.replacen('/', ":", 1)))
+}

@@ -1,0 +1,207 @@
+//! Rules 1 to 3 of `docs/glossary.md`, "How things are named": type names, module names, constants, and words that do
+//! not belong in comments and messages. Each function returns the broken rules as lines for a person.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Type names of one word that need no second one: the words of the glossary.
+const GLOSSARY_TYPES: &[&str] = &[
+    "Approver",
+    "Cleared",
+    "Code",
+    "Effect",
+    "Enforcement",
+    "Event",
+    "Gate",
+    "Hook",
+    "Intent",
+    "Journal",
+    "Judgement",
+    "Layer",
+    "Mode",
+    "Output",
+    "Permit",
+    "Policy",
+    "Principal",
+    "Refusal",
+    "Registry",
+    "Risk",
+    "Session",
+    "Sink",
+    "Source",
+    "Stage",
+    "Terms",
+    "Tool",
+    "Toolgate",
+    "Toolset",
+    "Verdict",
+    "Visibility",
+    "Workspace",
+];
+
+/// Words for which the field has a better one, with what to say instead.
+const REPLACED_WORDS: &[(&str, &str)] = &[
+    ("whoever", "name who it is: the caller, the client, another thread"),
+    ("somebody", "the user, an approver, another process"),
+    ("nobody", "no approver, no client, no caller"),
+    ("anybody", "any caller, any user"),
+    ("led astray", "follows a symlink"),
+    ("link that leads", "symlink"),
+    ("is no field", "unknown field"),
+    ("to let it pass", "to allow it"),
+    ("where no rule speaks", "when no rule matches"),
+    ("law of settings", "tighten-only property"),
+    ("the house", "the repository"),
+];
+
+/// Where a word of [`REPLACED_WORDS`] must stand: this file, which lists them.
+const WORD_LIST_FILE: &str = "xtask/src/tidy/source_names.rs";
+
+/// Endings and beginnings that say what a number is, or which unit it has.
+const NUMBER_NAME_PARTS: &[&str] = &[
+    "MAX", "MIN", "DEFAULT", "TIMEOUT", "LIMIT", "INTERVAL", "DELAY", "GRACE", "TTL", "BYTES", "CHARS",
+    "LINES", "LEN", "SIZE", "COUNT", "WIDTH", "HEIGHT", "DEPTH", "MS", "SECS", "NANOS", "PERCENT", "PORT",
+    "VERSION", "MASK", "FLAGS", "SEED", "CODE", "SHIFT", "OFFSET", "BITS", "MODE",
+];
+
+/// A type that is defined in the sources of a crate, tests apart.
+pub(super) struct TypeDefinition {
+    pub(super) name: String,
+    pub(super) place: String,
+}
+
+/// The lines of a file before its tests.
+pub(super) fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    text.lines()
+        .enumerate()
+        .take_while(|(_, line)| *line != "#[cfg(test)]")
+        .map(|(index, line)| (index + 1, line))
+}
+
+/// Every struct, enum, trait, union and type alias of a file. Associated types belong to their trait.
+pub(super) fn type_definitions(file: &str, text: &str) -> Vec<TypeDefinition> {
+    let mut found = Vec::new();
+    for (number, line) in code_lines(text) {
+        let mut words = line.split_whitespace().skip_while(|word| word.starts_with("pub"));
+        let visibility_tail = |word: &&str| word.ends_with(')') || *word == "in";
+        let keyword = words.by_ref().find(|word| !visibility_tail(word));
+        let is_alias = keyword == Some("type");
+        if !matches!(keyword, Some("struct" | "enum" | "trait" | "union" | "type"))
+            || is_alias && line.starts_with(' ')
+        {
+            continue;
+        }
+        let name: String =
+            words.next().unwrap_or_default().chars().take_while(|c| c.is_alphanumeric()).collect();
+        if name.starts_with(|c: char| c.is_ascii_uppercase()) {
+            found.push(TypeDefinition { name, place: format!("{file}:{number}") });
+        }
+    }
+    found
+}
+
+/// Rule 1: a type name has two words or stands in the glossary, and is used once in the workspace.
+pub(super) fn check_type_names(types: &[TypeDefinition], broken: &mut Vec<String>) {
+    let mut places: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for definition in types {
+        places.entry(&definition.name).or_default().push(&definition.place);
+    }
+    for (name, places) in &places {
+        if let [first, second, ..] = places.as_slice() {
+            broken.push(format!("{second}: the type name `{name}` is used at {first} already"));
+        }
+        let words = name.chars().filter(char::is_ascii_uppercase).count();
+        if words < 2 && !GLOSSARY_TYPES.contains(name) {
+            broken.push(format!("{}: `{name}` needs a second word that says what it is", places.join(", ")));
+        }
+    }
+}
+
+/// Rule 2: a module is named after its main type or function, so one of its items has the words of its name.
+pub(super) fn check_module_name(file: &str, text: &str, broken: &mut Vec<String>) {
+    let stem = file.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).unwrap_or_default();
+    if matches!(stem, "mod" | "lib" | "main" | "tests" | "build") || !file.contains("/src/") {
+        return;
+    }
+    if stem.ends_with("_words") {
+        broken.push(format!("{file}: name the noun; `_words` is a bag"));
+    }
+    let items: BTreeSet<String> = code_lines(text).filter_map(|(_, line)| item_name(line)).collect();
+    let known = stem.split('_').all(|word| {
+        let root = word.strip_suffix('s').unwrap_or(word);
+        let root: String = root.chars().take(5).collect();
+        items.iter().any(|item| item.contains(&root))
+    });
+    if !known {
+        broken.push(format!("{file}: no type or function in it has the words of `{stem}`"));
+    }
+}
+
+/// The lower-case name of the item that a line defines.
+fn item_name(line: &str) -> Option<String> {
+    let mut words = line.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        if matches!(
+            word,
+            "struct" | "enum" | "trait" | "type" | "fn" | "const" | "static" | "mod" | "macro_rules!"
+        ) {
+            let name = words.peek()?;
+            return Some(
+                name.chars()
+                    .take_while(|c| c.is_alphanumeric() || *c == '_')
+                    .collect::<String>()
+                    .to_lowercase(),
+            );
+        }
+        if !word.starts_with("pub")
+            && !matches!(word, "async" | "unsafe" | "extern" | "\"C\"" | "in")
+            && !word.ends_with(')')
+        {
+            return None;
+        }
+    }
+    None
+}
+
+/// Rule 3: a constant number says what it limits, and its unit stands in its type or name.
+pub(super) fn check_constants(file: &str, text: &str, broken: &mut Vec<String>) {
+    for (number, line) in code_lines(text) {
+        let Some(rest) = line.trim_start().trim_start_matches("pub ").split_once("const ") else { continue };
+        let Some((name, value)) = rest.1.split_once(':') else { continue };
+        if !rest.0.chars().all(|c| c.is_alphanumeric() || "() ".contains(c))
+            || !name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+        {
+            continue;
+        }
+        let is_number = ["usize", "u64", "u32", "u16", "Duration"]
+            .iter()
+            .any(|kind| value.trim_start().starts_with(kind));
+        let is_said = name.split('_').any(|part| NUMBER_NAME_PARTS.contains(&part));
+        if name.split('_').any(|part| matches!(part, "MOST" | "LONGEST" | "FEWEST" | "LEAST"))
+            || is_number && !is_said
+        {
+            broken.push(format!(
+                "{file}:{number}: `{name}` says neither MAX_, MIN_, DEFAULT_, _TIMEOUT nor a unit"
+            ));
+        }
+    }
+}
+
+/// Words that the glossary replaces, in comments, messages and test names.
+pub(super) fn check_words(file: &str, text: &str, broken: &mut Vec<String>) {
+    if file == WORD_LIST_FILE {
+        return;
+    }
+    for (index, line) in text.lines().enumerate() {
+        let line = line.to_lowercase().replace('_', " ");
+        for (word, instead) in REPLACED_WORDS {
+            let stands_alone = line.match_indices(word).any(|(at, _)| {
+                let before = line.get(..at).and_then(|text| text.chars().next_back());
+                let after = line.get(at + word.len()..).and_then(|text| text.chars().next());
+                !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+            });
+            if stands_alone {
+                broken.push(format!("{file}:{}: `{word}`: {instead}", index + 1));
+            }
+        }
+    }
+}
