@@ -2,9 +2,10 @@
 
 use crate::approve::{Approver, GrantStore};
 use crate::hook::Hook;
-use crate::record_builder::EventBus;
+use crate::event_bus::EventBus;
 use crate::registry::{RegisterError, RegisteredTool, Registry};
-use crate::session::{CallContext, Session};
+use crate::call_context::CallContext;
+use crate::session::Session;
 use crate::sink::Sink;
 use crate::tool::Tool;
 use crate::visibility::Visibility;

@@ -50,6 +50,10 @@
 
 mod pipeline;
 
+mod call_context;
+mod call_options;
+mod catch_panic;
+mod event_bus;
 mod gate;
 pub mod permit;
 mod record_builder;
@@ -84,11 +88,12 @@ pub use hook::{
 };
 pub use host_rules::{HostRules, HostVerdict};
 pub use permit::{Cleared, Permit};
-pub use pipeline::{CallOptions, CallOutcome};
+pub use call_context::{CallContext, CallPurpose};
+pub use call_options::{CallOptions, CallOutcome};
 pub use progress::CallProgress;
 pub use registry::{RegisterError, RegisteredTool, Registry};
-pub use schedule::{CallBatch, FinishedBatchCall};
-pub use session::{CallContext, FileSeen, Session, SessionContext};
+pub use schedule::{CallBatch, CallReservation, CallScheduler, FinishedBatchCall, ScheduledCall};
+pub use session::{Session, FileSeen, SessionContext};
 pub use sink::{MemorySink, Sink};
 pub use stage::judge::{IntendedCall, judge_intended};
 pub use stream::{CallAssembler, CallStreamError, ProviderApi, StreamedCalls};

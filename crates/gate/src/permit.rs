@@ -35,7 +35,7 @@
 
 use crate::host_rules::HostRules;
 use crate::progress::CallProgress;
-use crate::session::CallContext;
+use crate::call_context::CallContext;
 use tokio_util::sync::CancellationToken;
 use toolgate_files::GrantedFiles;
 use toolgate_process::sandbox::FileGuard;

@@ -4,7 +4,7 @@
 //! What is said in between is not lost but gathered, and its end is kept where it is too much; what is left is told
 //! when the call is over.
 
-use crate::record_builder::EventBus;
+use crate::event_bus::EventBus;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;

@@ -1,71 +1,26 @@
-//! The trail of one call: what it passed, how long that took, and the one record it ends in.
+//! The record of one call while it is made: stages and their times, what hooks and approvers said, and what else the
+//! call leaves behind when it is over.
 
 use crate::ledger::{redact, sha256_hex};
+use crate::call_context::PipelineContext;
+use crate::event_bus::EventBus;
+use crate::hook::HookAnswer;
+use crate::call_options::CallOutcome;
 use crate::session::Session;
-use crate::sink::Sink;
+use crate::stage::finish::HookSubject;
+use crate::stage::judge::JudgedCall;
+use crate::stage::validate::ValidatedCall;
 use crate::span::{call_span, record_end, stage_span};
-use serde_json::{Map, Value};
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
-use tokio::sync::broadcast;
+use serde_json::Value;
+use std::time::{Duration, Instant};
 use toolgate_proto::{
-    ApprovalRecord, CallAnomaly, CallRecord, CallResult, Code, Effect, Event, OutcomeRecord, Refusal, Stage,
-    StageRecord, ToolCall, ToolIdentity, VerdictRecord,
+    ApprovalRecord, CallAnomaly, CallRecord, CallResult, Code, Event, OutcomeRecord, Refusal, Stage,
+    StageRecord, ToolCall, ToolIdentity,
 };
 use tracing::Span;
 
-/// A watcher that is further behind misses the oldest events.
-const MAX_BUFFERED_EVENTS: usize = 1024;
-
-/// Where records and events go.
-#[derive(Clone)]
-pub(crate) struct EventBus {
-    pub(crate) sinks: Arc<[Arc<dyn Sink>]>,
-    /// Made when somebody first watches: it is large, and mostly nobody does.
-    events: Arc<OnceLock<broadcast::Sender<Event>>>,
-}
-
-impl std::fmt::Debug for EventBus {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Audience").field("sinks", &self.sinks.len()).finish_non_exhaustive()
-    }
-}
-
-impl EventBus {
-    pub(crate) fn new(sinks: Vec<Arc<dyn Sink>>) -> Self {
-        Self { sinks: sinks.into(), events: Arc::default() }
-    }
-
-    /// Hears of events from now on.
-    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.events.get_or_init(|| broadcast::Sender::new(MAX_BUFFERED_EVENTS)).subscribe()
-    }
-
-    /// Whether anybody wants to hear of events.
-    pub(crate) fn has_subscribers(&self) -> bool {
-        self.active_sender().is_some() || self.sinks.iter().any(|sink| sink.accepts_events())
-    }
-
-    pub(crate) fn publish(&self, event: impl FnOnce() -> Event) {
-        if self.has_subscribers() {
-            let event = event();
-            for sink in self.sinks.iter().filter(|sink| sink.accepts_events()) {
-                sink.handle_event(&event);
-            }
-            if let Some(events) = self.active_sender() {
-                // An error means that the last watcher has just gone.
-                let _ = events.send(event);
-            }
-        }
-    }
-
-    fn active_sender(&self) -> Option<&broadcast::Sender<Event>> {
-        self.events.get().filter(|events| events.receiver_count() > 0)
-    }
-}
-
-/// Gathers what becomes the record. If it is dropped before it is closed (the caller went away, or something
-/// panicked beyond reach), it closes itself: there is always exactly one record.
+/// Collects what becomes the record. If it is dropped before it is closed (the caller went away, or a sink panicked),
+/// it closes itself: there is always exactly one record.
 pub(crate) struct RecordBuilder {
     event_bus: EventBus,
     record: CallRecord,
@@ -77,10 +32,33 @@ pub(crate) struct RecordBuilder {
     stage_started: Instant,
     span: Span,
     stage_span: Span,
+    /// What hooks want the model to know beside the result.
+    hook_context: Vec<String>,
+    /// Messages for the user.
+    messages: Vec<String>,
+    /// Why a hook wants the agent to stop.
+    stop: Option<String>,
+    /// How long the tool ran.
+    run_time: Option<Duration>,
+    /// What hooks after the run are shown. Set once the input is valid.
+    hook_subject: Option<HookSubject>,
+    /// Commands that the call wants the host to run.
+    queued_commands: Vec<String>,
+    /// Whether any hook is configured: only then the input is kept for those after the run.
+    keeps_input: bool,
 }
 
 impl RecordBuilder {
-    pub(crate) fn open(event_bus: EventBus, session: &Session, call: &ToolCall) -> Self {
+    /// Opens the record of a call and publishes that it began.
+    pub(crate) fn open(context: &PipelineContext<'_>) -> Self {
+        let (call, session) = (context.call, &context.call_context.session);
+        let mut record = Self::new(context.gate.event_bus.clone(), session, call);
+        record.keeps_input = !context.snapshot.hooks.is_empty();
+        record
+    }
+
+    /// The same where the call has not begun to be processed.
+    pub(crate) fn new(event_bus: EventBus, session: &Session, call: &ToolCall) -> Self {
         event_bus.publish(|| Event::Opened {
             call: call.id.clone(),
             session: session.id().clone(),
@@ -100,6 +78,13 @@ impl RecordBuilder {
             stage_started: now,
             span,
             stage_span,
+            hook_context: Vec::new(),
+            messages: Vec::new(),
+            stop: None,
+            run_time: None,
+            hook_subject: None,
+            queued_commands: Vec::new(),
+            keeps_input: false,
         }
     }
 
@@ -125,9 +110,14 @@ impl RecordBuilder {
         self.stage_span = stage_span(&self.span, next);
     }
 
-    /// The span of the whole call, and that of the stage it is in.
-    pub(crate) fn spans(&self) -> (&Span, &Span) {
-        (&self.span, &self.stage_span)
+    /// The span of the whole call.
+    pub(crate) fn call_span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// The span of the stage that the call is in.
+    pub(crate) fn stage_span(&self) -> Span {
+        self.stage_span.clone()
     }
 
     pub(crate) fn update_record(&mut self, write: impl FnOnce(&mut CallRecord)) {
@@ -141,16 +131,64 @@ impl RecordBuilder {
         });
     }
 
-    pub(crate) fn set_input(&mut self, input: &Map<String, Value>) {
-        self.update_record(|record| record.input = redact(input));
+    /// The input as it stands: of the model, or rewritten by a hook or an approver.
+    pub(crate) fn set_input(&mut self, valid: &ValidatedCall) {
+        self.update_record(|record| record.input = redact(valid.input()));
+        self.hook_subject = Some(HookSubject::new(valid, self.keeps_input));
     }
 
-    pub(crate) fn set_effects(&mut self, effects: &[Effect]) {
-        self.update_record(|record| record.effects = effects.to_vec());
+    /// What the call would do, inferred effects of its commands included, and what policy decided.
+    pub(crate) fn set_judgement(&mut self, judged: &JudgedCall) {
+        self.update_record(|record| {
+            record.effects.clone_from(&judged.intent.effects);
+            record.effects.extend(judged.survey.inferred_effects());
+            record.judged = Some(judged.to_record());
+        });
     }
 
-    pub(crate) fn set_judgement(&mut self, judged: VerdictRecord) {
-        self.update_record(|record| record.judged = Some(judged));
+    /// Takes what a hook says beside its decision.
+    pub(crate) fn apply_hook_answer(&mut self, hook: &str, answer: &HookAnswer) {
+        self.hook_context.extend(answer.additional_context.clone());
+        if let Some(text) = &answer.system_message {
+            self.messages.push(text.clone());
+            let (call, hook, text) = (&self.record.call, hook.to_owned(), text.clone());
+            self.event_bus.publish(|| Event::HookSaid { call: call.clone(), hook, text });
+        }
+        if let Some(reason) = &answer.stop {
+            self.stop.get_or_insert(format!("hook `{hook}`: {reason}"));
+        }
+    }
+
+    /// Adds text that the model reads beside the result.
+    pub(crate) fn add_hook_context(&mut self, text: String) {
+        self.hook_context.push(text);
+    }
+
+    pub(crate) fn take_hook_context(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.hook_context)
+    }
+
+    pub(crate) fn take_hook_subject(&mut self) -> Option<HookSubject> {
+        self.hook_subject.take()
+    }
+
+    /// Adds a message for the user.
+    pub(crate) fn add_message(&mut self, text: String) {
+        self.messages.push(text);
+    }
+
+    /// Adds a command that the call wants the host to run.
+    pub(crate) fn queue_command(&mut self, command: String) {
+        self.queued_commands.push(command);
+    }
+
+    pub(crate) fn set_run_time(&mut self, time: Duration) {
+        self.run_time = Some(time);
+    }
+
+    /// How long the tool ran, where it did.
+    pub(crate) fn run_time(&self) -> Option<Duration> {
+        self.run_time
     }
 
     pub(crate) fn set_approval(&mut self, approval: ApprovalRecord) {
@@ -167,16 +205,23 @@ impl RecordBuilder {
         self.spilled = Some(path);
     }
 
-    /// Ends the trail with its one record.
-    pub(crate) fn close(mut self, result: &CallResult) -> CallRecord {
-        let outcome = match result {
+    /// Ends the call: its one record goes to every sink.
+    pub(crate) fn close(mut self, result: CallResult) -> CallOutcome {
+        let outcome = match &result {
             Ok(output) => {
                 let bytes = output.content.iter().map(block_bytes).sum();
                 OutcomeRecord::Done { bytes, spilled: self.spilled.take() }
             }
             Err(refusal) => refused_outcome(refusal),
         };
-        self.finish(outcome)
+        let record = self.finish(outcome);
+        CallOutcome {
+            result,
+            record,
+            stop: self.stop.take(),
+            messages: std::mem::take(&mut self.messages),
+            queued_commands: std::mem::take(&mut self.queued_commands),
+        }
     }
 
     /// Completes the record and hands it to every sink, the first time; later times it only gives it back.

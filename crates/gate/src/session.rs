@@ -123,31 +123,3 @@ impl SessionContext {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// The surroundings of one call, as they were when it arrived.
-#[derive(Debug, Clone)]
-pub struct CallContext {
-    /// The session.
-    pub session: Session,
-    /// Where it worked when the call arrived.
-    pub workspace: Arc<Workspace>,
-    /// The call asks a tool about another call.
-    pub(crate) consulted: bool,
-    /// Nobody has a use for the structured form of the result: a tool may leave it out where making it costs something.
-    pub plain: bool,
-}
-
-impl CallContext {
-    /// The scene of a session now.
-    pub fn of(session: &Session) -> Self {
-        Self { session: session.clone(), workspace: session.workspace(), consulted: false, plain: false }
-    }
-
-    /// A path from an input: absolute, below home with `~/`, or seen from the working directory.
-    pub fn absolute_path(&self, given: &str) -> AbsPath {
-        match (given.strip_prefix("~/"), &self.workspace.home) {
-            (Some(rest), Some(home)) => home.join(rest),
-            _ => self.workspace.cwd.join(given),
-        }
-    }
-}

@@ -4,7 +4,7 @@
 //! It never decides whether it may run, and it cannot be run by anyone who has no [`Cleared`].
 
 use crate::permit::Cleared;
-use crate::session::CallContext;
+use crate::call_context::CallContext;
 use crate::truncate::KeptPart;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;

@@ -12,7 +12,7 @@ use std::io;
 use toolgate_files::SpillStore;
 use toolgate_proto::{CallId, CallResult, OutcomeRecord, Output, OutputBlock};
 
-use crate::pipeline::CallOutcome;
+use crate::call_options::CallOutcome;
 
 /// Which part of a result that is too large is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

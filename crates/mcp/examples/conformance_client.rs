@@ -173,7 +173,7 @@ async fn main() -> ExitCode {
     }
     for (number, (name, arguments)) in made.into_iter().enumerate() {
         let call = ToolCall::new(format!("call_{number}"), name.clone(), arguments.to_string());
-        let limits = CallOptions { timeout: Some(Duration::from_secs(20)), ..CallOptions::default() };
+        let limits = CallOptions::default().with_timeout(Some(Duration::from_secs(20)));
         let closed = gate.call(&session, call, limits).await;
         match closed.result {
             Ok(output) => eprintln!("{name}: {}", output.model_text()),

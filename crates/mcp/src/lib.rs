@@ -20,7 +20,7 @@ mod server;
 
 pub use rmcp::{ErrorData, model};
 pub use server::{
-    CallThreads, ClientApprover, ClientConversation, GateServer, ProtocolEra, ServerDescription,
+    ClientApprover, ClientConversation, GateServer, ProtocolEra, ServerDescription,
     ServerFeatureError, ServerFeatureSet, ServerFeatures, ToolsOnly, serve_stdio, serve_streams,
 };
 #[cfg(feature = "http")]

@@ -7,8 +7,7 @@
 //! in front of it would have dropped a duplicate key already.
 
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage,
-    JsonRpcRequest, RequestId,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId,
 };
 use rmcp::service::{RxJsonRpcMessage, ServiceRole, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -22,6 +21,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Notify;
+use toolgate_gate::{CallReservation, CallScheduler};
 use toolgate_process::{ByteSink, ByteSource};
 
 /// Longer lines are refused: a line must be held whole.
@@ -34,8 +34,21 @@ const READ_CHUNK_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 pub(crate) struct RawArguments {
     pub(crate) text: String,
-    /// Whoever reads the stream was told of it when the call arrived.
-    pub(crate) announced: bool,
+}
+
+/// The place of a call among the others, taken when its line was read. Extensions must be `Clone`; the place is used once.
+#[derive(Clone)]
+pub(crate) struct ReservedPlace(Arc<Mutex<Option<CallReservation>>>);
+
+impl ReservedPlace {
+    fn new(reservation: CallReservation) -> Self {
+        Self(Arc::new(Mutex::new(Some(reservation))))
+    }
+
+    /// Takes the reservation out, the first time.
+    pub(crate) fn take(&self) -> Option<CallReservation> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// What a line turned out to be.
@@ -49,7 +62,7 @@ pub(crate) enum ParsedMessageLine<R: ServiceRole> {
 
 /// A side of the protocol, as far as reading lines goes.
 pub(crate) trait LineTransportRole: ServiceRole {
-    fn read_line(line: &[u8], opened: &mut bool, announced: bool) -> ParsedMessageLine<Self>;
+    fn read_line(line: &[u8], opened: &mut bool, scheduler: Option<&CallScheduler>) -> ParsedMessageLine<Self>;
     fn line_too_long() -> Option<TxJsonRpcMessage<Self>>;
 }
 
@@ -64,7 +77,8 @@ pub(crate) struct LineTransport<R: LineTransportRole> {
     ready: VecDeque<RxJsonRpcMessage<R>>,
     opened: bool,
     write_queue: Arc<LineWriteQueue>,
-    on_messages: Option<Box<dyn Fn(usize) + Send>>,
+    /// Where calls get their place among the others.
+    scheduler: Option<CallScheduler>,
 }
 
 impl<R: LineTransportRole> LineTransport<R> {
@@ -80,13 +94,13 @@ impl<R: LineTransportRole> LineTransport<R> {
             ready: VecDeque::new(),
             opened: false,
             write_queue,
-            on_messages: None,
+            scheduler: None,
         }
     }
 
-    /// Calls this with the number of messages whenever some were read, before any of them is taken up.
-    pub(crate) fn with_message_callback(mut self, heard: impl Fn(usize) + Send + 'static) -> Self {
-        self.on_messages = Some(Box::new(heard));
+    /// Reserves a place with this scheduler for every call, in the order in which calls are read.
+    pub(crate) fn with_scheduler(mut self, scheduler: CallScheduler) -> Self {
+        self.scheduler = Some(scheduler);
         self
     }
 
@@ -104,7 +118,7 @@ impl<R: LineTransportRole> LineTransport<R> {
             if std::mem::take(&mut self.skipping) {
                 // The end of the line that was too long.
             } else if let Some(line) = self.pending.get(start..end) {
-                match R::read_line(line, &mut self.opened, self.on_messages.is_some()) {
+                match R::read_line(line, &mut self.opened, self.scheduler.as_ref()) {
                     ParsedMessageLine::Message(message) => self.ready.push_back(*message),
                     ParsedMessageLine::Refused(reply) => drop(self.write_queue.enqueue::<R>(&reply)),
                     ParsedMessageLine::Ignored => {}
@@ -150,11 +164,6 @@ impl<R: LineTransportRole> Transport<R> for LineTransport<R> {
                 Ok(0) => return None,
                 Ok(_) => {
                     self.take_lines();
-                    if let Some(heard) = &self.on_messages
-                        && !self.ready.is_empty()
-                    {
-                        heard(self.ready.len());
-                    }
                 }
                 Err(error) => {
                     tracing::debug!(%error, "the stream cannot be read");
@@ -306,44 +315,10 @@ struct CallEnvelopeParams<'a> {
 }
 
 /// The arguments of a `tools/call` as text; an error where the message can be read two ways.
-pub(crate) fn parse_raw_arguments(message: &[u8], announced: bool) -> Result<RawArguments, String> {
+pub(crate) fn parse_raw_arguments(message: &[u8]) -> Result<RawArguments, String> {
     let envelope: CallEnvelope<'_> = serde_json::from_slice(message).map_err(|error| error.to_string())?;
     let text = envelope.params.arguments.map_or("{}", RawValue::get).to_owned();
-    Ok(RawArguments { text, announced })
-}
-
-/// A call that is nothing but a call: no metadata, no second round, no key that is not known.
-/// Most are, and reading them by their shape takes a fifth of what trying every message of the protocol takes.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlainCall<'a> {
-    jsonrpc: &'a str,
-    id: RequestId,
-    method: &'a str,
-    #[serde(borrow)]
-    params: PlainCallParams<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlainCallParams<'a> {
-    name: String,
-    #[serde(borrow)]
-    arguments: &'a RawValue,
-}
-
-fn parse_plain_call(line: &[u8], announced: bool) -> Option<ClientJsonRpcMessage> {
-    let call: PlainCall<'_> = serde_json::from_slice(line).ok()?;
-    if call.jsonrpc != "2.0" || call.method != "tools/call" {
-        return None;
-    }
-    let text = call.params.arguments.get();
-    let arguments = serde_json::from_str(text).ok()?;
-    let params = CallToolRequestParams::new(call.params.name).with_arguments(arguments);
-    let mut request = CallToolRequest::new(params);
-    request.extensions.insert(RawArguments { text: text.to_owned(), announced });
-    let request = ClientRequest::CallToolRequest(request);
-    Some(JsonRpcMessage::Request(JsonRpcRequest::new(call.id, request)))
+    Ok(RawArguments { text })
 }
 
 /// The id of something that is no proper message, so that whoever sent it learns of it.
@@ -356,13 +331,9 @@ fn parse_id(line: &[u8]) -> Option<RequestId> {
 }
 
 impl LineTransportRole for RoleServer {
-    fn read_line(line: &[u8], opened: &mut bool, announced: bool) -> ParsedMessageLine<Self> {
+    fn read_line(line: &[u8], opened: &mut bool, scheduler: Option<&CallScheduler>) -> ParsedMessageLine<Self> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return ParsedMessageLine::Ignored;
-        }
-        if let Some(call) = parse_plain_call(line, announced) {
-            *opened = true;
-            return ParsedMessageLine::Message(Box::new(call));
         }
         let refused = |error, id| ParsedMessageLine::Refused(Box::new(JsonRpcMessage::error(error, id)));
         let mut message = match serde_json::from_slice::<ClientJsonRpcMessage>(line) {
@@ -384,9 +355,12 @@ impl LineTransportRole for RoleServer {
                 _ => None,
             };
             if let Some(call) = call {
-                let problem = match (parse_raw_arguments(line, announced), call) {
+                let problem = match (parse_raw_arguments(line), call) {
                     (Ok(raw), Some(call)) => {
                         call.extensions.insert(raw);
+                        if let Some(scheduler) = scheduler {
+                            call.extensions.insert(ReservedPlace::new(scheduler.reserve()));
+                        }
                         None
                     }
                     (Ok(_), None) => Some("the parameters are not those of a call".to_owned()),
@@ -409,7 +383,7 @@ impl LineTransportRole for RoleServer {
 }
 
 impl LineTransportRole for RoleClient {
-    fn read_line(line: &[u8], _: &mut bool, _: bool) -> ParsedMessageLine<Self> {
+    fn read_line(line: &[u8], _: &mut bool, _: Option<&CallScheduler>) -> ParsedMessageLine<Self> {
         match serde_json::from_slice(line) {
             Ok(message) => ParsedMessageLine::Message(Box::new(message)),
             // Servers that print to standard output are common; what they print is not for us.
@@ -441,59 +415,10 @@ mod tests {
             (r#"{"params":{"name":"x","name":"y"}}"#, "!duplicate"),
             (r#"{"params":{"name":"x"},"params":{"name":"y"}}"#, "!duplicate"),
         ] {
-            match (parse_raw_arguments(message.as_bytes(), false), expected.strip_prefix('!')) {
+            match (parse_raw_arguments(message.as_bytes()), expected.strip_prefix('!')) {
                 (Ok(raw), None) => assert_eq!(raw.text, expected),
                 (Err(problem), Some(says)) => assert!(problem.contains(says), "{problem}"),
                 (got, _) => panic!("{message}: {got:?}"),
-            }
-        }
-    }
-
-    /// The short way gives what the long way gives, and leaves to it what is not plain.
-    #[test]
-    fn a_plain_call_is_read_as_any_other() {
-        for (line, plain) in [
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":[1]}}}"#,
-                true,
-            ),
-            (
-                r#"{"id":"q","params":{"arguments":{},"name":"x\u0041"},"jsonrpc":"2.0","method":"tools/call"}"#,
-                true,
-            ),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}"#, false),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":[]}}"#, false),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{},"_meta":{}}}"#,
-                false,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","name":"y","arguments":{}}}"#,
-                false,
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/call","params":{"name":"x","arguments":{}}}"#,
-                false,
-            ),
-            (r#"{"jsonrpc":"1.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{}}}"#, false),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"name":"x","arguments":{}}}"#, false),
-            (r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x","arguments":{}}}"#, false),
-        ] {
-            let read = parse_plain_call(line.as_bytes(), false);
-            assert_eq!(read.is_some(), plain, "{line}");
-            let Some(JsonRpcMessage::Request(read)) = read else { continue };
-            let JsonRpcMessage::Request(other) = serde_json::from_str::<ClientJsonRpcMessage>(line).unwrap()
-            else {
-                panic!("{line}");
-            };
-            assert_eq!(read.id, other.id);
-            match (read.request, other.request) {
-                (ClientRequest::CallToolRequest(read), ClientRequest::CallToolRequest(other)) => {
-                    assert_eq!(read.params, other.params);
-                    let raw = read.extensions.get::<RawArguments>().unwrap();
-                    assert_eq!(raw.text, parse_raw_arguments(line.as_bytes(), false).unwrap().text);
-                }
-                (read, other) => panic!("{read:?} {other:?}"),
             }
         }
     }

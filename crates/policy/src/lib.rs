@@ -26,6 +26,7 @@ mod compile;
 mod decide;
 mod facts;
 mod fold;
+mod footprint;
 pub mod gemini;
 mod guard;
 mod judgement;
@@ -43,6 +44,7 @@ pub mod url;
 mod wildcard;
 
 pub use decide::{IntentSurvey, Policy, PolicyRequest, SurveyedCommand};
+pub use footprint::CommandFootprint;
 pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
 pub use guard::CommandGuard;
 pub use judgement::{CommandVerdict, HookOpinion, Judgement, JudgementStep};

@@ -19,7 +19,6 @@ mod process;
 mod proxy;
 pub mod sandbox;
 mod server_process;
-mod spin_wait;
 mod stdio;
 mod terminal;
 
@@ -32,6 +31,5 @@ pub use process::{
 };
 pub use proxy::{HostDecision, RefusedHost, SandboxProxy};
 pub use server_process::{ServerLaunch, ServerProcess, server_depth};
-pub use spin_wait::{BackgroundWorkGuard, spin_for_input};
 pub use stdio::{ByteSink, ByteSource, standard_streams};
 pub use terminal::ControllingTerminal;

@@ -8,7 +8,6 @@
 //! `MSG_DONTWAIT`, which needs no flag at all.
 //! What is neither (a file, a terminal) goes through tokio's threads, where speed does not matter.
 
-use crate::spin_wait::FlushTracker;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -47,7 +46,7 @@ pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
                 if rustix::pipe::fcntl_getpipe_size(&fd).is_ok_and(|size| size < MIN_PIPE_BYTES) {
                     let _ = rustix::pipe::fcntl_setpipe_size(&fd, MIN_PIPE_BYTES);
                 }
-                Box::pin(FlushTracker(pipe::Sender::from_owned_fd(fd)?))
+                Box::pin(pipe::Sender::from_owned_fd(fd)?)
             }
             None => Box::pin(tokio::io::stdout()),
         },
@@ -56,7 +55,7 @@ pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
             if sockopt::socket_send_buffer_size(&fd).is_ok_and(|size| size < MIN_PIPE_BYTES) {
                 let _ = sockopt::set_socket_send_buffer_size(&fd, MIN_PIPE_BYTES);
             }
-            Box::pin(FlushTracker(SharedSocket::new(fd)?))
+            Box::pin(SharedSocket::new(fd)?)
         }
         StdioKind::Other => Box::pin(tokio::io::stdout()),
     };

@@ -76,8 +76,9 @@ impl PromptTool {
         });
         let call =
             ToolCall::new(toolgate_files::generate_id("prompt_"), self.tool.clone(), input.to_string());
-        let limits = CallOptions { cancel: request.cancel.clone(), ..CallOptions::default() };
-        match gate.consult(session, call, limits).await.result {
+        let purpose = request.consultation();
+        let options = CallOptions::default().with_cancel(request.cancel.clone()).with_purpose(purpose);
+        match gate.call(session, call, options).await.result {
             Ok(output) => parse_answer(&output.model_text()),
             Err(refusal) => ApprovalAnswer::Lost { why: format!("{} failed: {refusal}", self.name) },
         }

@@ -86,7 +86,7 @@ impl Tool for LsTool {
                 format!("`{path}` has {} entries, so there are none after {}", answer.total, options.offset),
             ));
         }
-        Ok(render_listing(&path, &answer, options.offset, cleared.context().plain))
+        Ok(render_listing(&path, &answer, options.offset))
     }
 }
 
@@ -98,7 +98,7 @@ fn scope(input: &LsInput) -> PathScope {
     if input.recursive { PathScope::Tree } else { PathScope::Entry }
 }
 
-fn render_listing(path: &AbsPath, answer: &ListingPage, offset: u64, plain: bool) -> Output {
+fn render_listing(path: &AbsPath, answer: &ListingPage, offset: u64) -> Output {
     let mut text = String::new();
     let mut shown = 0_u64;
     let mut chars = 0;
@@ -148,9 +148,6 @@ fn render_listing(path: &AbsPath, answer: &ListingPage, offset: u64, plain: bool
         ));
     }
     let output = Output::text(text.clone()).display(format!("{path}: {counts}\n{text}"));
-    if plain {
-        return output;
-    }
     output.structured(json!({
         "path": path,
         "entries": answer.entries.iter().take(usize::try_from(shown).unwrap_or(usize::MAX)).map(structured_entry).collect::<Vec<_>>(),

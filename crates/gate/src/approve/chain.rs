@@ -1,55 +1,53 @@
 //! The chain: hooks first, then each approver, all before one deadline.
 
 use super::{ApprovalAnswer, ApprovalRequest, Approver};
-use crate::hook::{self, HookCall, HookDecision, HookEvent, refusal_for};
+use crate::hook::{self, HookAnswer, HookCall, HookDecision, HookEvent, refusal_for};
 use crate::ledger::sha256_hex;
-use crate::pipeline::CallState;
+use crate::call_context::PipelineContext;
+use crate::record_builder::RecordBuilder;
+use crate::stage::judge::JudgedCall;
 use crate::stage::validate::ValidatedCall;
 use futures_util::FutureExt;
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
-use toolgate_policy::Judgement;
-use toolgate_proto::{ApprovalQuestion, Code, Event, Intent, Refusal};
+use toolgate_proto::{ApprovalQuestion, Code, Event, Refusal, Stage};
 
-/// Somebody's answer.
+/// An approver's or a hook's answer.
 pub(crate) struct ReceivedAnswer {
     pub(crate) by: String,
     pub(crate) answer: ApprovalAnswer,
     pub(crate) micros: u64,
 }
 
-/// Asks, until somebody does not pass.
+/// Asks hooks, then approvers, until one does not pass.
 pub(crate) async fn ask(
-    walk: &mut CallState<'_>,
-    valid: &ValidatedCall,
-    intent: &Intent,
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    judged: &JudgedCall,
     question: &ApprovalQuestion,
-    judgement: &Judgement,
 ) -> Result<ReceivedAnswer, Refusal> {
     let started = Instant::now();
-    let deadline = tokio::time::Instant::now() + walk.gate.approval_timeout;
+    let deadline = tokio::time::Instant::now() + context.gate.approval_timeout;
     let micros = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-    if let Some((by, answer)) = ask_hooks(walk, valid, intent, question).await? {
+    if let Some((by, answer)) = ask_hooks(context, record, judged, question).await? {
         return Ok(ReceivedAnswer { by, answer, micros: micros() });
     }
-    let approvers = Arc::clone(&walk.current.approvers);
+    let approvers = &context.snapshot.approvers;
     if !approvers.is_empty() {
-        let request = build_request(walk, valid, question, judgement);
-        walk.gate
-            .event_bus
-            .publish(|| Event::Asked { call: walk.call.id.clone(), question: Box::new(question.clone()) });
-        // Whatever ends this, the question is withdrawn wherever it is still shown.
+        let request = build_request(context, judged, question);
+        let asked = || Event::Asked { call: context.call.id.clone(), question: Box::new(question.clone()) };
+        context.gate.event_bus.publish(asked);
+        // However this ends, the question is withdrawn where it is still shown.
         let _withdrawn = request.cancel.clone().drop_guard();
         for approver in approvers.iter() {
-            match ask_approver(walk, approver, &request, deadline).await? {
+            match ask_approver(context, approver, &request, deadline).await? {
                 ApprovalAnswer::Pass => {}
                 ApprovalAnswer::Lost { why } => {
-                    // A channel that is lost because the call was called off is not the approver's failure.
-                    return walk
-                        .await_unless_stopped(async { Err(Refusal::new(Code::ApprovalLost, why)) })
-                        .await;
+                    // A channel that is lost because the call was cancelled is not the approver's failure.
+                    let lost = async { Err(Refusal::new(Code::ApprovalLost, why)) };
+                    return context.await_unless_stopped(Stage::Settle, lost).await;
                 }
                 answer @ (ApprovalAnswer::Once
                 | ApprovalAnswer::Session { .. }
@@ -62,49 +60,47 @@ pub(crate) async fn ask(
             }
         }
     }
-    let refusal = Refusal::new(
-        Code::NobodyToAsk,
-        format!("{}, so a person must be asked, and nobody can be", question.reason),
-    );
-    Err(match &judgement.flip {
+    let reason = format!("{}; this needs approval, and no approver is available", question.reason);
+    let refusal = Refusal::new(Code::NobodyToAsk, reason);
+    Err(match &judged.judgement.flip {
         Some(flip) => refusal.hint(flip),
         None => refusal,
     })
 }
 
 fn build_request(
-    walk: &CallState<'_>,
-    valid: &ValidatedCall,
+    context: &PipelineContext<'_>,
+    judged: &JudgedCall,
     question: &ApprovalQuestion,
-    judgement: &Judgement,
 ) -> ApprovalRequest {
+    let valid = &judged.screened.valid;
     let input = valid.input().clone();
-    let commands: Vec<String> = judgement.parts.iter().map(|part| part.text.clone()).collect();
+    let commands: Vec<String> = judged.judgement.parts.iter().map(|part| part.text.clone()).collect();
     ApprovalRequest {
         id: toolgate_files::generate_id("ask_"),
-        call: walk.call.id.clone(),
-        session: walk.call_context.session.id().clone(),
+        call: context.call.id.clone(),
+        context: context.call_context.clone(),
         question: question.clone(),
         wants_a_person: valid.identity().requires_interaction,
         input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
         input,
-        diff: valid.prepared.preview(&walk.call_context),
+        diff: valid.prepared.preview(&context.call_context),
         // A line that is one command is shown already.
         parts: if commands.len() > 1 { commands } else { Vec::new() },
-        flip: judgement.flip.clone(),
-        cancel: walk.cancel.child_token(),
+        flip: judged.judgement.flip.clone(),
+        cancel: context.cancel.child_token(),
     }
 }
 
 async fn ask_approver(
-    walk: &CallState<'_>,
+    context: &PipelineContext<'_>,
     approver: &Arc<dyn Approver>,
     request: &ApprovalRequest,
     deadline: tokio::time::Instant,
 ) -> Result<ApprovalAnswer, Refusal> {
     let asking = AssertUnwindSafe(async { approver.ask(request).await }).catch_unwind();
     let asking = async { Ok(tokio::time::timeout_at(deadline, asking).await) };
-    match walk.await_unless_stopped(asking).await? {
+    match context.await_unless_stopped(Stage::Settle, asking).await? {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(_)) => Err(Refusal::new(
             Code::ApprovalLost,
@@ -116,53 +112,24 @@ async fn ask_approver(
     }
 }
 
-/// PermissionRequest hooks answer before anybody is disturbed. The first that decides is heard.
+/// PermissionRequest hooks answer before a user is disturbed. The first that decides counts.
 /// A hook's yes does not count where a rule or the tool itself demands a person.
 async fn ask_hooks(
-    walk: &mut CallState<'_>,
-    valid: &ValidatedCall,
-    intent: &Intent,
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    judged: &JudgedCall,
     question: &ApprovalQuestion,
 ) -> Result<Option<(String, ApprovalAnswer)>, Refusal> {
-    let hooks = Arc::clone(&walk.current.hooks);
-    for hook in hooks.iter().filter(|hook| hook.handles(HookEvent::PermissionRequest, valid.identity())) {
-        let call = HookCall {
-            moment: HookEvent::PermissionRequest,
-            call: &walk.call.id,
-            tool: valid.identity(),
-            input: valid.input(),
-            intent,
-            mode: walk.current.policy.mode(),
-            context: &walk.call_context,
-            question: Some(question),
-            result: None,
-            ran_for: None,
-        };
-        let telling =
-            walk.await_unless_stopped(async { Ok(hook::run_hook(hook.as_ref(), call).await) }).await?;
-        let demanded = question.explicit || valid.identity().requires_interaction;
-        let mut mark = telling.mark;
-        if let Ok(answer) = &telling.result
-            && answer.decision == Some(HookDecision::Allow)
-            && demanded
-        {
-            mark.detail = Some("its consent does not count: a rule or the tool demands a person".to_owned());
-        }
-        walk.record.update_record(|record| record.hooks.push(mark));
-        let answer = match telling.result {
-            Ok(answer) => answer,
-            Err(failure) => match refusal_for(hook.as_ref(), &failure) {
-                Some(refusal) => return Err(refusal),
-                None => continue,
-            },
-        };
-        walk.apply_hook_answer(hook.name(), &answer);
+    let valid = &judged.screened.valid;
+    let hooks = context.snapshot.hooks.iter();
+    for hook in hooks.filter(|hook| hook.handles(HookEvent::PermissionRequest, valid.identity())) {
+        let Some(answer) = ask_hook(context, record, hook.as_ref(), judged, question).await? else { continue };
         let by = format!("hook: {}", hook.name());
         match answer.decision {
             Some(HookDecision::Deny | HookDecision::Defer) => {
                 return Ok(Some((by, ApprovalAnswer::No { message: answer.reason })));
             }
-            Some(HookDecision::Allow) if !demanded => {
+            Some(HookDecision::Allow) if !demands_person(valid, question) => {
                 let yes = match answer.updated_input {
                     Some(input) => ApprovalAnswer::Revise { input },
                     None if answer.remember.is_empty() => ApprovalAnswer::Once,
@@ -174,4 +141,40 @@ async fn ask_hooks(
         }
     }
     Ok(None)
+}
+
+/// Runs one hook. `None` where it failed and its failure does not matter.
+async fn ask_hook(
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    hook: &dyn hook::Hook,
+    judged: &JudgedCall,
+    question: &ApprovalQuestion,
+) -> Result<Option<HookAnswer>, Refusal> {
+    let valid = &judged.screened.valid;
+    let (event, intent) = (HookEvent::PermissionRequest, &judged.intent);
+    let call = HookCall {
+        question: Some(question),
+        ..HookCall::new(context, event, valid.identity(), valid.input(), intent)
+    };
+    let running = async { Ok(hook::run_hook(hook, call).await) };
+    let ran = context.await_unless_stopped(Stage::Settle, running).await?;
+    let mut mark = ran.mark;
+    if let Ok(answer) = &ran.result
+        && answer.decision == Some(HookDecision::Allow)
+        && demands_person(valid, question)
+    {
+        mark.detail = Some("its consent does not count: a rule or the tool demands a person".to_owned());
+    }
+    record.update_record(|record| record.hooks.push(mark));
+    let answer = match ran.result {
+        Ok(answer) => answer,
+        Err(failure) => return refusal_for(hook, &failure).map_or(Ok(None), Err),
+    };
+    record.apply_hook_answer(hook.name(), &answer);
+    Ok(Some(answer))
+}
+
+fn demands_person(valid: &ValidatedCall, question: &ApprovalQuestion) -> bool {
+    question.explicit || valid.identity().requires_interaction
 }

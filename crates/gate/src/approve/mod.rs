@@ -14,10 +14,11 @@ pub use grant_store::GrantStore;
 
 pub(crate) use chain::{ReceivedAnswer, ask};
 
+use crate::call_context::{CallContext, CallPurpose};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
-use toolgate_proto::{ApprovalQuestion, CallId, SessionId};
+use toolgate_proto::{ApprovalQuestion, CallId};
 
 /// A question that waits for an answer.
 #[derive(Debug, Clone)]
@@ -26,8 +27,8 @@ pub struct ApprovalRequest {
     pub id: String,
     /// The call it is about.
     pub call: CallId,
-    /// The session.
-    pub session: SessionId,
+    /// Where the call happens.
+    pub context: CallContext,
     /// What is asked.
     pub question: ApprovalQuestion,
     /// The tool wants a person: no program may answer in their place.
@@ -46,7 +47,14 @@ pub struct ApprovalRequest {
     pub cancel: CancellationToken,
 }
 
-/// What somebody said.
+impl ApprovalRequest {
+    /// The purpose of a call that the approver makes to ask a tool about this one.
+    pub fn consultation(&self) -> CallPurpose {
+        self.context.consultation(&self.call, 1, false)
+    }
+}
+
+/// What an approver answered.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ApprovalAnswer {
     /// Yes, this once.

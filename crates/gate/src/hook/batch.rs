@@ -3,8 +3,9 @@
 use super::dispatch::build_mark;
 use super::{Hook, HookDecision, HookEvent, HookFailure, OnFailure};
 use crate::gate::Gate;
-use crate::pipeline::panic_message;
-use crate::session::{CallContext, Session};
+use crate::catch_panic::panic_message;
+use crate::call_context::{CallContext, CallPurpose};
+use crate::session::Session;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};
 use std::panic::AssertUnwindSafe;
@@ -37,6 +38,14 @@ pub struct HookBatch<'a> {
     pub context: &'a CallContext,
 }
 
+impl HookBatch<'_> {
+    /// The purpose of a call that the hook makes to ask a tool about the batch.
+    pub fn consultation(&self) -> CallPurpose {
+        let last = self.calls.last().map_or_else(|| CallId::from(""), |batched| batched.call.clone());
+        self.context.consultation(&last, 0, true)
+    }
+}
+
 /// What hooks make of a batch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BatchHookOutcome {
@@ -61,8 +70,8 @@ impl Gate {
     ) -> BatchHookOutcome {
         let current = self.current();
         let mut end = BatchHookOutcome::default();
-        let scene = CallContext::of(session);
-        let batch = HookBatch { calls, mode: current.policy.mode(), context: &scene };
+        let context = CallContext::of(session);
+        let batch = HookBatch { calls, mode: current.policy.mode(), context: &context };
         for hook in current.hooks.iter().filter(|hook| hook.handles_batches()) {
             tokio::select! {
                 biased;

@@ -1,7 +1,7 @@
 //! Telling one hook: a panic is a crash, and the record gets a line whatever happens.
 
 use super::{Hook, HookAnswer, HookCall, HookEvent, HookFailure};
-use crate::pipeline::panic_message;
+use crate::catch_panic::panic_message;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ pub use failure::{HookFailure, OnFailure};
 pub(crate) use dispatch::{any_hook_handles, run_hook};
 pub(crate) use failure::refusal_for;
 
-use crate::session::CallContext;
+use crate::call_context::{CallContext, CallPurpose, PipelineContext};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -52,6 +52,35 @@ pub struct HookCall<'a> {
     pub result: Option<&'a CallResult>,
     /// How long the tool ran, where it did.
     pub ran_for: Option<Duration>,
+}
+
+impl<'a> HookCall<'a> {
+    /// What a hook is shown of a call that has not run.
+    pub(crate) fn new(
+        context: &'a PipelineContext<'_>,
+        event: HookEvent,
+        tool: &'a ToolIdentity,
+        input: &'a Map<String, Value>,
+        intent: &'a Intent,
+    ) -> Self {
+        Self {
+            moment: event,
+            call: &context.call.id,
+            tool,
+            input,
+            intent,
+            mode: context.snapshot.policy.mode(),
+            context: &context.call_context,
+            question: None,
+            result: None,
+            ran_for: None,
+        }
+    }
+
+    /// The purpose of a call that the hook makes to ask a tool about this one.
+    pub fn consultation(&self) -> CallPurpose {
+        self.context.consultation(self.call, usize::from(self.question.is_some()), true)
+    }
 }
 
 /// A hook.

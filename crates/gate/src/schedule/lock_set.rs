@@ -1,32 +1,32 @@
-//! From effects to claims: what a call lays hold of until it is over.
+//! From effects to locks: what a call locks until it is over.
 //!
-//! A claim may be wider than what the call does, never narrower.
-//! Where effects do not tell, the call is alone: it waits for all before it, and all after it wait for it.
+//! A lock set may be wider than what the call does, never narrower.
+//! Where effects do not tell, the call is exclusive (a barrier): it waits for all before it, and all after it wait for it.
 
 use toolgate_files::{resolve, resolve_tracking_parent_steps};
-use toolgate_policy::Policy;
+use toolgate_policy::{CommandFootprint, Policy};
 use toolgate_proto::{
-    AbsPath, CommandLine, Effect, EntryKind, PathFact, PathScope, SourceId, ToolConcurrency, Workspace,
+    AbsPath, Effect, EntryKind, Intent, PathFact, PathScope, SourceId, ToolConcurrency, Workspace,
     WriteKind,
 };
 
 use crate::registry::RegisteredTool;
 
-/// What a call lays hold of.
+/// What a call locks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct LockSet {
     /// It runs beside no other call.
-    pub(super) alone: bool,
-    /// It waits for a person, and so needs no seat.
+    pub(super) is_exclusive: bool,
+    /// It waits for a user, and so needs no slot.
     pub(super) needs_no_slot: bool,
     pub(super) locks: Vec<ResourceLock>,
-    /// Directories that it looks into as well should what it names be gone by then.
-    pub(super) neighbours: Vec<AbsPath>,
-    /// It may take away what others name.
+    /// Directories that it reads as well should what it names be gone by then.
+    pub(super) parents: Vec<AbsPath>,
+    /// It may remove what other calls name.
     pub(super) removes: bool,
 }
 
-/// One thing that a call lays hold of.
+/// One lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResourceLock {
     pub(super) resource: LockResource,
@@ -47,187 +47,207 @@ pub(super) enum LockMode {
     Exclusive,
 }
 
-/// Files with several names: a change under one name is seen under the others, which nobody can list.
+/// Files with several hard links: a change under one name is seen under the others, which cannot be listed.
 const HARD_LINKS: &str = "hard links";
-const PERSON: &str = "person";
+const USER: &str = "user";
 const NETWORK: &str = "network";
 
-/// State that steers how later calls are read or judged.
+/// State that decides mode later calls are resolved or judged.
 const EXCLUSIVE_STATE_NAMES: [&str; 6] = ["mode", "permissions", "rules", "cwd", "tools", "session"];
 
 impl LockSet {
-    fn alone() -> Self {
-        Self { alone: true, ..Self::default() }
+    pub(super) fn exclusive() -> Self {
+        Self { is_exclusive: true, ..Self::default() }
     }
 
-    fn add_lock(&mut self, on: LockResource, how: LockMode) {
-        let hold = ResourceLock { resource: on, mode: how };
-        if !self.locks.contains(&hold) {
-            self.locks.push(hold);
+    fn add_lock(&mut self, resource: LockResource, mode: LockMode) {
+        let lock = ResourceLock { resource, mode };
+        if !self.locks.contains(&lock) {
+            self.locks.push(lock);
         }
     }
 
-    /// The call has to wait, and what it waits for may take away what is there now. Calls behind it must not get ahead
-    /// and change what it will then be told instead.
+    /// Locks the parents of missing paths too. The call has to wait, and what it waits for may remove what is there
+    /// now; later calls must not overtake it and change the names that its error message will list.
     pub(super) fn add_parent_locks(&mut self) {
-        for parent in std::mem::take(&mut self.neighbours) {
+        for parent in std::mem::take(&mut self.parents) {
             self.add_lock(LockResource::Path(parent), LockMode::Shared);
         }
     }
 
-    fn lock_everything(&mut self, how: LockMode) {
-        self.add_lock(LockResource::Path(AbsPath::root()), how);
+    fn lock_everything(&mut self, mode: LockMode) {
+        self.add_lock(LockResource::Path(AbsPath::root()), mode);
     }
 
-    /// The claim of a call whose input a hook may yet rewrite.
-    /// A built-in reader stays one, whatever it is made to read; of others nothing is known.
+    /// The locks of a call whose input a hook may yet rewrite.
+    /// A built-in reader stays one, whatever it is made to read; of other tools nothing is known.
     pub(super) fn widened(mut self, tool: &RegisteredTool) -> Self {
-        let reads = self.locks.iter().all(|hold| hold.mode == LockMode::Shared);
-        let believed = tool.identity.read_only && tool.identity.source == SourceId::Builtin;
-        if self.alone || !reads || !believed {
-            return Self::alone();
+        let reads = self.locks.iter().all(|lock| lock.mode == LockMode::Shared);
+        let is_trusted = tool.identity.read_only && tool.identity.source == SourceId::Builtin;
+        if self.is_exclusive || !reads || !is_trusted {
+            return Self::exclusive();
         }
         self.lock_everything(LockMode::Shared);
         self
     }
 }
 
-/// What a call with these effects lays hold of, as the file system stands now.
+/// What a call with this intent must lock, as the file system stands now.
 pub(super) fn required_locks(
     tool: &RegisteredTool,
-    effects: &[Effect],
+    intent: &Intent,
     policy: &Policy,
     workspace: &Workspace,
 ) -> LockSet {
     if tool.spec.concurrency == ToolConcurrency::Alone {
-        return LockSet::alone();
+        return LockSet::exclusive();
     }
-    let mut claim = LockSet::default();
-    for effect in effects {
+    let mut locks = LockSet::default();
+    for effect in &intent.effects {
         match effect {
-            Effect::Read { path, scope } => lock_for_read(&mut claim, path, *scope),
+            Effect::Read { path, scope } => lock_for_read(&mut locks, path, *scope),
             Effect::Write { path, kind } => {
                 if *kind == WriteKind::Tree && workspace.roots.iter().any(|root| root.is_under(path)) {
-                    return LockSet::alone();
+                    return LockSet::exclusive();
                 }
-                lock_for_write(&mut claim, path, *kind);
+                lock_for_write(&mut locks, path, *kind);
             }
-            Effect::Exec { command } => {
-                if !is_read_only_command(command, tool, policy, workspace) {
-                    return LockSet::alone();
-                }
-                claim.lock_everything(LockMode::Shared);
-            }
+            // Locked below, from the analysis of the command line.
+            Effect::Exec { .. } => {}
             Effect::Fetch { url } => {
                 if tool.spec.read_only {
-                    claim.add_lock(LockResource::Named(NETWORK.to_owned()), LockMode::Shared);
+                    locks.add_lock(LockResource::Named(NETWORK.to_owned()), LockMode::Shared);
                     if !is_remote_url(url) {
-                        claim.lock_everything(LockMode::Shared);
+                        locks.lock_everything(LockMode::Shared);
                     }
                 } else {
-                    claim.add_lock(LockResource::Named(NETWORK.to_owned()), LockMode::Exclusive);
-                    claim.lock_everything(LockMode::Shared);
+                    locks.add_lock(LockResource::Named(NETWORK.to_owned()), LockMode::Exclusive);
+                    locks.lock_everything(LockMode::Shared);
                 }
             }
             Effect::Search { .. } => {
-                let how = if tool.spec.read_only { LockMode::Shared } else { LockMode::Exclusive };
-                claim.add_lock(LockResource::Named(NETWORK.to_owned()), how);
+                let mode = if tool.spec.read_only { LockMode::Shared } else { LockMode::Exclusive };
+                locks.add_lock(LockResource::Named(NETWORK.to_owned()), mode);
             }
             // Whatever does the work may touch the workspace as well: all that can be had is its own word.
             Effect::Delegate { .. } | Effect::Skill { .. } | Effect::Remote { .. } => {
                 if !tool.spec.read_only {
-                    return LockSet::alone();
+                    return LockSet::exclusive();
                 }
-                claim.add_lock(LockResource::Named(NETWORK.to_owned()), LockMode::Shared);
-                claim.lock_everything(LockMode::Shared);
+                locks.add_lock(LockResource::Named(NETWORK.to_owned()), LockMode::Shared);
+                locks.lock_everything(LockMode::Shared);
             }
             Effect::Ask => {
-                claim.needs_no_slot = true;
-                claim.add_lock(LockResource::Named(PERSON.to_owned()), LockMode::Exclusive);
+                locks.needs_no_slot = true;
+                locks.add_lock(LockResource::Named(USER.to_owned()), LockMode::Exclusive);
             }
             Effect::State { name } => {
                 if EXCLUSIVE_STATE_NAMES.contains(&name.as_str()) {
-                    return LockSet::alone();
+                    return LockSet::exclusive();
                 }
-                claim.add_lock(LockResource::Named(format!("state {name}")), LockMode::Exclusive);
+                locks.add_lock(LockResource::Named(format!("state {name}")), LockMode::Exclusive);
             }
-            Effect::Opaque => return LockSet::alone(),
+            Effect::Opaque => return LockSet::exclusive(),
         }
     }
-    claim
+    let runs_commands = intent.effects.iter().any(|effect| matches!(effect, Effect::Exec { .. }));
+    // A tool that promises to only read runs only commands that do.
+    if runs_commands && tool.spec.read_only {
+        locks.lock_everything(LockMode::Shared);
+    } else if runs_commands && !lock_commands(&mut locks, intent, policy, workspace) {
+        return LockSet::exclusive();
+    }
+    locks
 }
 
-/// Whether a command line changes nothing. The word of a tool that runs only such commands is taken.
-fn is_read_only_command(
-    _command: &CommandLine,
-    tool: &RegisteredTool,
-    _policy: &Policy,
-    _workspace: &Workspace,
-) -> bool {
-    tool.spec.read_only
+/// Locks what command lines touch. False if that cannot be known.
+fn lock_commands(locks: &mut LockSet, intent: &Intent, policy: &Policy, workspace: &Workspace) -> bool {
+    for command in &policy.survey(intent, workspace).commands {
+        let CommandFootprint::Known { effects, reads_anything } = command.footprint() else { return false };
+        if reads_anything {
+            locks.lock_everything(LockMode::Shared);
+        }
+        for effect in &effects {
+            match effect {
+                Effect::Read { path, scope } => lock_for_read(locks, path, *scope),
+                Effect::Write { path, kind } => lock_for_write(locks, path, *kind),
+                // INVARIANT: a footprint has reads and writes only.
+                Effect::Exec { .. }
+                | Effect::Fetch { .. }
+                | Effect::Search { .. }
+                | Effect::Delegate { .. }
+                | Effect::Skill { .. }
+                | Effect::Remote { .. }
+                | Effect::Ask
+                | Effect::State { .. }
+                | Effect::Opaque => return false,
+            }
+        }
+    }
+    true
 }
 
-fn lock_for_read(claim: &mut LockSet, path: &AbsPath, scope: PathScope) {
-    let Some(fact) = lock_path(claim, path, LockMode::Shared) else { return };
-    claim.neighbours.extend(fact.real.parent());
+fn lock_for_read(locks: &mut LockSet, path: &AbsPath, scope: PathScope) {
+    let Some(fact) = lock_path(locks, path, LockMode::Shared) else { return };
+    locks.parents.extend(fact.real.parent());
     match fact.kind {
         // What is said of a missing file names its neighbours.
-        EntryKind::Missing => lock_parent(claim, &fact.real),
-        EntryKind::Directory => claim.add_lock(LockResource::Named(HARD_LINKS.to_owned()), LockMode::Shared),
+        EntryKind::Missing => lock_parent(locks, &fact.real),
+        EntryKind::Directory => locks.add_lock(LockResource::Named(HARD_LINKS.to_owned()), LockMode::Shared),
         EntryKind::File | EntryKind::Special => {
             if scope == PathScope::Tree {
-                claim.add_lock(LockResource::Named(HARD_LINKS.to_owned()), LockMode::Shared);
+                locks.add_lock(LockResource::Named(HARD_LINKS.to_owned()), LockMode::Shared);
             }
         }
     }
 }
 
-fn lock_for_write(claim: &mut LockSet, path: &AbsPath, kind: WriteKind) {
-    claim.removes |= matches!(kind, WriteKind::Delete | WriteKind::Tree);
-    let Some(fact) = lock_path(claim, path, LockMode::Exclusive) else { return };
+fn lock_for_write(locks: &mut LockSet, path: &AbsPath, kind: WriteKind) {
+    locks.removes |= matches!(kind, WriteKind::Delete | WriteKind::Tree);
+    let Some(fact) = lock_path(locks, path, LockMode::Exclusive) else { return };
     match kind {
         WriteKind::Put => {
             if fact.kind == EntryKind::Missing {
                 // Directories on the way may be made as well.
-                claim.add_lock(LockResource::Path(topmost_missing(&fact.real)), LockMode::Exclusive);
+                locks.add_lock(LockResource::Path(topmost_missing(&fact.real)), LockMode::Exclusive);
             }
         }
         WriteKind::Edit | WriteKind::Delete => {
-            claim.neighbours.extend(fact.real.parent());
+            locks.parents.extend(fact.real.parent());
             if fact.kind == EntryKind::Missing {
-                lock_parent(claim, &fact.real);
+                lock_parent(locks, &fact.real);
             }
         }
-        WriteKind::Tree => claim.add_lock(LockResource::Named(HARD_LINKS.to_owned()), LockMode::Exclusive),
+        WriteKind::Tree => locks.add_lock(LockResource::Named(HARD_LINKS.to_owned()), LockMode::Exclusive),
     }
 }
 
 /// Lays hold of a path as spelled and as resolved, and of all that decided where it leads. Nothing where it could not
 /// be resolved: then everything is held.
-fn lock_path(claim: &mut LockSet, path: &AbsPath, how: LockMode) -> Option<PathFact> {
+fn lock_path(locks: &mut LockSet, path: &AbsPath, mode: LockMode) -> Option<PathFact> {
     let (fact, turns) = resolve_tracking_parent_steps(path);
     if fact.problem.is_some() {
-        claim.lock_everything(how);
-        claim.add_lock(LockResource::Named(HARD_LINKS.to_owned()), how);
+        locks.lock_everything(mode);
+        locks.add_lock(LockResource::Named(HARD_LINKS.to_owned()), mode);
         return None;
     }
-    claim.add_lock(LockResource::Path(fact.real.clone()), how);
+    locks.add_lock(LockResource::Path(fact.real.clone()), mode);
     let spelled = fact.asked.lexical();
     if spelled != fact.real {
-        claim.add_lock(LockResource::Path(spelled), how);
+        locks.add_lock(LockResource::Path(spelled), mode);
     }
     for way in fact.links.iter().chain(&turns) {
-        claim.add_lock(LockResource::Path(way.clone()), LockMode::Shared);
+        locks.add_lock(LockResource::Path(way.clone()), LockMode::Shared);
     }
     if fact.hard_linked {
-        claim.add_lock(LockResource::Named(HARD_LINKS.to_owned()), how);
+        locks.add_lock(LockResource::Named(HARD_LINKS.to_owned()), mode);
     }
     Some(fact)
 }
 
-fn lock_parent(claim: &mut LockSet, real: &AbsPath) {
+fn lock_parent(locks: &mut LockSet, real: &AbsPath) {
     if let Some(parent) = real.parent() {
-        claim.add_lock(LockResource::Path(parent), LockMode::Shared);
+        locks.add_lock(LockResource::Path(parent), LockMode::Shared);
     }
 }
 

@@ -1,8 +1,8 @@
-//! Who lays hold of what: the claims of unfinished calls, kept so that a conflict is found without looking at every
+//! Who lays hold of what: the lock_sets of unfinished calls, kept so that a conflict is found without looking at every
 //! other call.
 //!
 //! Paths are kept in two trees, those looked at and those changed.
-//! Two claims meet where one path is the other or lies above it, and at least one of the two changes something.
+//! Two lock_sets meet where one path is the other or lies above it, and at least one of the two changes something.
 
 use super::lock_set::{LockMode, LockResource, LockSet, ResourceLock};
 use std::collections::{BTreeSet, HashMap};
@@ -13,7 +13,7 @@ use toolgate_proto::AbsPath;
 /// Calls, in order: a thousand may lie on one thing.
 type CallIndexSet = BTreeSet<usize>;
 
-/// The claims of unfinished calls, by what they lie on. A call is known by its place in the batch.
+/// The lock_sets of unfinished calls, by what they lie on. A call is known by its place in the batch.
 #[derive(Debug, Default)]
 pub(super) struct LockTable {
     shared: LockIndex,
@@ -33,8 +33,8 @@ struct LockTrieNode {
 }
 
 impl LockTable {
-    pub(super) fn add(&mut self, call: usize, claim: &LockSet) {
-        for hold in &claim.locks {
+    pub(super) fn add(&mut self, call: usize, locks: &LockSet) {
+        for hold in &locks.locks {
             let places = self.index_mut(hold);
             match &hold.resource {
                 LockResource::Path(path) => places.paths.add(&path_components(path), call),
@@ -46,8 +46,8 @@ impl LockTable {
         }
     }
 
-    pub(super) fn remove(&mut self, call: usize, claim: &LockSet) {
-        for hold in &claim.locks {
+    pub(super) fn remove(&mut self, call: usize, locks: &LockSet) {
+        for hold in &locks.locks {
             let places = self.index_mut(hold);
             match &hold.resource {
                 LockResource::Path(path) => places.paths.remove(&path_components(path), call),
@@ -63,24 +63,24 @@ impl LockTable {
         }
     }
 
-    /// The calls whose claims conflict with this one, each once, in order.
-    pub(super) fn conflicting_calls(&self, claim: &LockSet) -> Vec<usize> {
+    /// The calls whose lock_sets conflict with this one, each once, in order.
+    pub(super) fn conflicting_calls(&self, locks: &LockSet) -> Vec<usize> {
         let mut met = Vec::new();
-        self.visit(claim, &mut |calls| met.extend(calls));
+        self.visit(locks, &mut |calls| met.extend(calls));
         met.sort_unstable();
         met.dedup();
         met
     }
 
     /// The last of them before a place.
-    pub(super) fn last_conflict_before(&self, place: usize, claim: &LockSet) -> Option<usize> {
+    pub(super) fn last_conflict_before(&self, place: usize, locks: &LockSet) -> Option<usize> {
         let mut last = None;
-        self.visit(claim, &mut |calls| last = last.max(calls.range(..place).next_back().copied()));
+        self.visit(locks, &mut |calls| last = last.max(calls.range(..place).next_back().copied()));
         last
     }
 
-    fn visit(&self, claim: &LockSet, see: &mut dyn FnMut(&CallIndexSet)) {
-        for hold in &claim.locks {
+    fn visit(&self, locks: &LockSet, see: &mut dyn FnMut(&CallIndexSet)) {
+        for hold in &locks.locks {
             self.exclusive.visit(&hold.resource, see);
             if hold.mode == LockMode::Exclusive {
                 self.shared.visit(&hold.resource, see);
@@ -164,7 +164,7 @@ fn path_components(path: &AbsPath) -> Vec<&OsStr> {
         .components()
         .filter_map(|component| match component {
             Component::Normal(name) => Some(name),
-            // INVARIANT: claims hold resolved or lexical paths, in which there is no `..`.
+            // INVARIANT: lock_sets hold resolved or lexical paths, in which there is no `..`.
             Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
         })
         .collect()
@@ -199,32 +199,32 @@ mod tests {
     proptest! {
         #[test]
         fn the_trees_find_what_comparing_each_pair_finds(
-            claims in prop::collection::vec((holds(), any::<bool>()), 1..12),
+            lock_sets in prop::collection::vec((holds(), any::<bool>()), 1..12),
             asked in holds(),
         ) {
             let mut ground = LockTable::default();
-            let claims: Vec<(LockSet, bool)> = claims
+            let lock_sets: Vec<(LockSet, bool)> = lock_sets
                 .into_iter()
                 .map(|(holds, stays)| (LockSet { locks: holds, ..LockSet::default() }, stays))
                 .collect();
-            for (call, (claim, _)) in claims.iter().enumerate() {
-                ground.add(call, claim);
+            for (call, (locks, _)) in lock_sets.iter().enumerate() {
+                ground.add(call, locks);
             }
-            for (call, (claim, stays)) in claims.iter().enumerate() {
+            for (call, (locks, stays)) in lock_sets.iter().enumerate() {
                 if !stays {
-                    ground.remove(call, claim);
+                    ground.remove(call, locks);
                 }
             }
             let asked = LockSet { locks: asked, ..LockSet::default() };
-            let naive: Vec<usize> = claims
+            let naive: Vec<usize> = lock_sets
                 .iter()
                 .enumerate()
-                .filter(|(_, (claim, stays))| {
-                    *stays && claim.locks.iter().any(|one| asked.locks.iter().any(|two| conflict(one, two)))
+                .filter(|(_, (locks, stays))| {
+                    *stays && locks.locks.iter().any(|one| asked.locks.iter().any(|two| conflict(one, two)))
                 })
                 .map(|(call, _)| call)
                 .collect();
-            for place in 0..claims.len() {
+            for place in 0..lock_sets.len() {
                 let last = naive.iter().copied().filter(|call| *call < place).max();
                 prop_assert_eq!(ground.last_conflict_before(place, &asked), last);
             }

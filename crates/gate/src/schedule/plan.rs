@@ -1,73 +1,47 @@
-//! What is known of a call before it starts: its input, read once, and what it lays hold of.
+//! What is known of a call before it starts: its effects, and the locks that they need.
 
 use super::lock_set::{LockSet, required_locks};
+use crate::call_context::CallContext;
 use crate::gate::Gate;
 use crate::hook::{self, HookEvent};
-use crate::registry::RegisteredTool;
-use crate::session::{CallContext, Session};
+use crate::session::Session;
 use crate::stage::resolve::ResolvedTool;
-use crate::stage::validate::{ValidatedCall, validate};
+use crate::stage::validate::validate;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use toolgate_proto::{Effect, Refusal, ToolCall};
+use toolgate_proto::{Effect, ToolCall};
 
 /// What is known of a call before it starts.
 #[derive(Default)]
 pub(super) struct CallPlan {
-    pub(super) claim: LockSet,
-    /// The effects that the claim was made from.
+    pub(super) locks: LockSet,
+    /// The effects that the locks were derived from.
     pub(super) effects: Vec<Effect>,
-    /// Nobody can change the effects before they are judged.
-    pub(super) certain: bool,
-    pub(super) prevalidated: Option<PrevalidatedCall>,
+    /// No hook can change the effects before they are judged.
+    pub(super) is_certain: bool,
 }
 
-/// The input as a tool read it. Reading depends on nothing but the tool and the text, so it need not be done twice.
-pub(crate) struct PrevalidatedCall {
-    tool: Arc<RegisteredTool>,
-    outcome: Result<ValidatedCall, Refusal>,
+/// Plans a call. A tool's own code runs here; where it panics, it will panic again in its own call, which reports it.
+pub(super) fn plan_call(gate: &Gate, session: &Session, call: &ToolCall) -> CallPlan {
+    catch_unwind(AssertUnwindSafe(|| build_plan(gate, session, call)))
+        .unwrap_or_else(|_| CallPlan { locks: LockSet::exclusive(), ..CallPlan::default() })
 }
 
-impl PrevalidatedCall {
-    /// What reading gave, if it was this tool that read.
-    pub(crate) fn for_tool(self, tool: &Arc<RegisteredTool>) -> Option<Result<ValidatedCall, Refusal>> {
-        Arc::ptr_eq(&self.tool, tool).then_some(self.outcome)
+fn build_plan(gate: &Gate, session: &Session, call: &ToolCall) -> CallPlan {
+    let snapshot = gate.current();
+    let mut plan = CallPlan { is_certain: true, ..CallPlan::default() };
+    // Whether the tool is visible is for the call to find out; one that will be refused locks more than it needs.
+    let Some(tool) = snapshot.registry.get(call.name.as_str()).cloned() else { return plan };
+    let resolved = ResolvedTool { tool: Arc::clone(&tool) };
+    // An input that is not valid has no effects: the call will be refused.
+    let Ok(valid) = validate(resolved, &call.input) else { return plan };
+    let context = CallContext::of(session);
+    let intent = valid.prepared.intent(&context);
+    plan.locks = required_locks(&tool, &intent, &snapshot.policy, &context.workspace);
+    plan.effects = intent.effects;
+    if hook::any_hook_handles(&snapshot.hooks, HookEvent::PreToolUse, &tool.identity) {
+        plan.locks = plan.locks.widened(&tool);
+        plan.is_certain = false;
     }
-}
-
-/// Looks ahead at a call. `before` is what an earlier look read.
-pub(super) fn plan(
-    gate: &Gate,
-    session: &Session,
-    call: &ToolCall,
-    before: Option<PrevalidatedCall>,
-) -> CallPlan {
-    // A tool's own code runs here. Where it panics, it will panic again in its own call, which answers for it.
-    catch_unwind(AssertUnwindSafe(|| build_plan(gate, session, call, before))).unwrap_or_else(|_| CallPlan {
-        claim: LockSet { alone: true, ..LockSet::default() },
-        ..CallPlan::default()
-    })
-}
-
-fn build_plan(gate: &Gate, session: &Session, call: &ToolCall, before: Option<PrevalidatedCall>) -> CallPlan {
-    let current = gate.current();
-    // Whether the tool may be seen is for the call to say; one that will be refused claims more than it needs.
-    let Some(tool) = current.registry.get(call.name.as_str()).cloned() else {
-        return CallPlan { certain: true, ..CallPlan::default() };
-    };
-    let outcome = before
-        .and_then(|before| before.for_tool(&tool))
-        .unwrap_or_else(|| validate(ResolvedTool { tool: Arc::clone(&tool) }, &call.input));
-    let mut plan = CallPlan { certain: true, ..CallPlan::default() };
-    if let Ok(valid) = &outcome {
-        let scene = CallContext::of(session);
-        plan.effects = valid.prepared.intent(&scene).effects;
-        plan.claim = required_locks(&tool, &plan.effects, &current.policy, &scene.workspace);
-        if hook::any_hook_handles(&current.hooks, HookEvent::PreToolUse, &tool.identity) {
-            plan.claim = plan.claim.widened(&tool);
-            plan.certain = false;
-        }
-    }
-    plan.prevalidated = Some(PrevalidatedCall { tool, outcome });
     plan
 }

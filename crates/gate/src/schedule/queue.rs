@@ -13,24 +13,24 @@
 use super::lock_set::LockSet;
 use super::lock_table::LockTable;
 use super::plan::CallPlan;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolgate_proto::ToolCall;
 
 /// Looks ahead at a call.
-pub(super) type CallPlanner<'a> = &'a dyn Fn(&ToolCall, Option<CallPlan>) -> CallPlan;
+pub(super) type CallPlanner<'a> = &'a dyn Fn(&ToolCall) -> CallPlan;
 
 /// The calls of one batch, in order.
 #[derive(Default)]
 pub(super) struct CallQueue {
-    entries: Vec<QueuedCall>,
+    entries: CallWindow,
     /// How many calls, from the first, have been planned.
     planned: usize,
     /// Planned calls that are not over.
     unfinished: BTreeSet<usize>,
     /// Those of them that must be alone.
-    alone: BTreeSet<usize>,
+    exclusive: BTreeSet<usize>,
     /// Those of them that may take something away.
     removing: BTreeSet<usize>,
     /// What calls under way lay hold of.
@@ -39,16 +39,15 @@ pub(super) struct CallQueue {
     waiting_locks: LockTable,
     /// Nothing starts any more.
     stopped: bool,
-    /// How many calls, from the first, are over and have handed over what they queued.
-    settled: usize,
 }
 
 struct QueuedCall {
-    call: Arc<ToolCall>,
+    /// `None` while the place is only reserved.
+    call: Option<Arc<ToolCall>>,
     status: QueuedCallStatus,
     plan: Option<CallPlan>,
-    claim: LockSet,
-    /// Its claim lies on what is taken, and not on what is wanted.
+    locks: LockSet,
+    /// Its locks lies on what is taken, and not on what is wanted.
     holds_locks: bool,
     /// How many calls it waits for.
     blockers: usize,
@@ -68,29 +67,62 @@ enum QueuedCallStatus {
     Finished,
 }
 
+/// The calls from the first that is not over. Earlier ones are forgotten, so a queue may live as long as its session.
+#[derive(Default)]
+struct CallWindow {
+    /// The index of the first entry.
+    first: usize,
+    entries: VecDeque<QueuedCall>,
+}
+
+impl CallWindow {
+    fn get(&self, index: usize) -> Option<&QueuedCall> {
+        self.entries.get(index.checked_sub(self.first)?)
+    }
+
+    fn get_mut(&mut self, index: usize) -> Option<&mut QueuedCall> {
+        self.entries.get_mut(index.checked_sub(self.first)?)
+    }
+
+    fn push(&mut self, call: QueuedCall) -> usize {
+        self.entries.push_back(call);
+        self.first + self.entries.len() - 1
+    }
+
+    /// Forgets the first call if it is over.
+    fn pop_finished(&mut self) -> Option<QueuedCall> {
+        let finished = self.entries.pop_front_if(|call| call.status == QueuedCallStatus::Finished)?;
+        self.first += 1;
+        Some(finished)
+    }
+}
+
 impl CallQueue {
-    /// Adds a call at the end. The receiver hears when its turn has come.
-    pub(super) fn push(
-        &mut self,
-        call: Arc<ToolCall>,
-        planner: CallPlanner<'_>,
-    ) -> (usize, oneshot::Receiver<CallPlan>) {
-        let (go, turn) = oneshot::channel();
-        let place = self.entries.len();
-        self.entries.push(QueuedCall {
-            call,
+    /// Reserves the next place. Later calls wait until it is filled or finished. The receiver is signalled when the call
+    /// of this place may start.
+    pub(super) fn reserve(&mut self) -> (usize, oneshot::Receiver<CallPlan>) {
+        let (start_signal, start) = oneshot::channel();
+        let index = self.entries.push(QueuedCall {
+            call: None,
             status: QueuedCallStatus::Waiting,
             plan: None,
-            claim: LockSet::default(),
+            locks: LockSet::default(),
             holds_locks: false,
             blockers: 0,
             blocks: Vec::new(),
-            start_signal: Some(go),
+            start_signal: Some(start_signal),
             resume_signal: None,
             commands: Vec::new(),
         });
+        (index, start)
+    }
+
+    /// Puts a call into its reserved place.
+    pub(super) fn fill(&mut self, index: usize, call: Arc<ToolCall>, planner: CallPlanner<'_>) {
+        if let Some(entry) = self.entries.get_mut(index) {
+            entry.call = Some(call);
+        }
         self.plan_next_calls(planner);
-        (place, turn)
     }
 
     /// A call is over. Returns the commands whose turn has come.
@@ -112,19 +144,19 @@ impl CallQueue {
     pub(super) fn update_locks(
         &mut self,
         place: usize,
-        claim: LockSet,
+        locks: LockSet,
         planner: CallPlanner<'_>,
     ) -> Option<oneshot::Receiver<()>> {
         let entry = self.entries.get_mut(place).filter(|entry| entry.status == QueuedCallStatus::Started)?;
         entry.status = QueuedCallStatus::Paused;
         let blocked = std::mem::take(&mut entry.blocks);
         self.release_locks(place);
-        self.entries.get_mut(place)?.claim = claim;
+        self.entries.get_mut(place)?.locks = locks;
         let free = self.unblock(blocked);
         self.link_blockers(place);
         let entry = self.entries.get_mut(place)?;
         if entry.blockers > 0 && !self.removing.is_empty() {
-            entry.claim.add_parent_locks();
+            entry.locks.add_parent_locks();
         }
         self.register_locks(place);
         let entry = self.entries.get_mut(place)?;
@@ -140,10 +172,10 @@ impl CallQueue {
         wait
     }
 
-    /// Keeps a command until every call before this one is over.
-    pub(super) fn defer_command(&mut self, place: usize, command: String) {
+    /// Keeps commands until every call before this one is over.
+    pub(super) fn defer_commands(&mut self, place: usize, commands: Vec<String>) {
         if let Some(entry) = self.entries.get_mut(place) {
-            entry.commands.push(command);
+            entry.commands.extend(commands);
         }
     }
 
@@ -178,13 +210,17 @@ impl CallQueue {
     }
 
     fn plan_next_calls(&mut self, planner: CallPlanner<'_>) {
-        while self.alone.is_empty() {
+        while self.exclusive.is_empty() {
             let place = self.planned;
             let Some(entry) = self.entries.get(place) else { return };
-            self.planned += 1;
             if entry.status == QueuedCallStatus::Finished {
+                self.planned += 1;
                 continue;
             }
+            if entry.call.is_none() {
+                return;
+            }
+            self.planned += 1;
             self.unfinished.insert(place);
             self.plan_and_start(place, planner);
         }
@@ -212,8 +248,9 @@ impl CallQueue {
     /// Plans a waiting call, and starts it if nothing stands in its way.
     fn plan_and_start(&mut self, place: usize, planner: CallPlanner<'_>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
-        let plan = planner(&entry.call, entry.plan.take());
-        entry.claim = plan.claim.clone();
+        let Some(call) = &entry.call else { return };
+        let plan = planner(call);
+        entry.locks = plan.locks.clone();
         entry.plan = Some(plan);
         self.link_blockers(place);
         let stopped = self.stopped;
@@ -225,23 +262,23 @@ impl CallQueue {
                 let _ = go.send(plan);
             }
         } else if self.removing.range(..place).next().is_some() {
-            entry.claim.add_parent_locks();
+            entry.locks.add_parent_locks();
         }
         self.register_locks(place);
     }
 
-    /// Finds out who waits for whom because of a claim.
+    /// Finds out who waits for whom because of a locks.
     fn link_blockers(&mut self, place: usize) {
         let Some(entry) = self.entries.get(place) else { return };
         let pausing = entry.status == QueuedCallStatus::Paused;
-        let met: Vec<usize> = if entry.claim.alone {
+        let met: Vec<usize> = if entry.locks.is_exclusive {
             self.unfinished.iter().copied().collect()
         } else {
-            let mut met = self.held_locks.conflicting_calls(&entry.claim);
-            met.extend(&self.alone);
+            let mut met = self.held_locks.conflicting_calls(&entry.locks);
+            met.extend(&self.exclusive);
             // Of those that wait before it the last will do, because a waiting call looks again when what it waits
             // for is over; and one that waits behind it will find it then.
-            met.extend(self.waiting_locks.last_conflict_before(place, &entry.claim).filter(|_| !pausing));
+            met.extend(self.waiting_locks.last_conflict_before(place, &entry.locks).filter(|_| !pausing));
             met.sort_unstable();
             met.dedup();
             met
@@ -277,16 +314,16 @@ impl CallQueue {
         }
     }
 
-    /// Lays a claim down where others find it.
+    /// Lays a locks down where others find it.
     fn register_locks(&mut self, place: usize) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         entry.holds_locks = entry.status != QueuedCallStatus::Waiting;
         let ground = if entry.holds_locks { &mut self.held_locks } else { &mut self.waiting_locks };
-        ground.add(place, &entry.claim);
-        if entry.claim.alone {
-            self.alone.insert(place);
+        ground.add(place, &entry.locks);
+        if entry.locks.is_exclusive {
+            self.exclusive.insert(place);
         }
-        if entry.claim.removes {
+        if entry.locks.removes {
             self.removing.insert(place);
         }
     }
@@ -303,23 +340,21 @@ impl CallQueue {
 
     fn release_locks(&mut self, place: usize) {
         if let Some(entry) = self.entries.get_mut(place) {
-            let claim = std::mem::take(&mut entry.claim);
+            let locks = std::mem::take(&mut entry.locks);
             let ground = if entry.holds_locks { &mut self.held_locks } else { &mut self.waiting_locks };
-            ground.remove(place, &claim);
-            self.alone.remove(&place);
+            ground.remove(place, &locks);
+            self.exclusive.remove(&place);
             self.removing.remove(&place);
         }
     }
 
+    /// Forgets calls that are over, and returns what they queued.
     fn take_settled_commands(&mut self) -> Vec<String> {
         let mut commands = Vec::new();
-        while let Some(entry) = self.entries.get_mut(self.settled) {
-            if entry.status != QueuedCallStatus::Finished {
-                break;
-            }
-            commands.append(&mut entry.commands);
-            self.settled += 1;
+        while let Some(mut finished) = self.entries.pop_finished() {
+            commands.append(&mut finished.commands);
         }
+        self.planned = self.planned.max(self.entries.first);
         commands
     }
 }

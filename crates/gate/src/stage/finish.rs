@@ -1,9 +1,9 @@
-//! finish: hooks are told how it ended, what is too large is put into a file, and what hooks add reaches the model.
+//! finish: hooks see how the call ended, an oversized result goes to a file, and what hooks add reaches the model.
 
 use super::validate::ValidatedCall;
-use crate::gate::GateSnapshot;
+use crate::call_context::PipelineContext;
 use crate::hook::{self, Hook, HookAnswer, HookCall, HookDecision, HookEvent, OnFailure};
-use crate::pipeline::CallState;
+use crate::record_builder::RecordBuilder;
 use crate::registry::RegisteredTool;
 use crate::schema::SchemaValidator;
 use crate::truncate::{SpillTarget, truncate_output};
@@ -14,61 +14,62 @@ use toolgate_proto::{
     CallResult, Code, HookRecord, Intent, Output, OutputBlock, SessionModifier, SourceId, Stage,
 };
 
-/// What hooks after the run are told about.
+/// What hooks after the run are shown of the call.
 pub(crate) struct HookSubject {
     tool: Arc<RegisteredTool>,
-    /// Absent where there are no hooks to be told.
+    /// Absent where no hook is configured.
     input: Option<Map<String, Value>>,
 }
 
 impl HookSubject {
-    pub(crate) fn new(valid: &ValidatedCall, current: &GateSnapshot) -> Self {
-        let input = (!current.hooks.is_empty()).then(|| valid.input().clone());
-        Self { tool: Arc::clone(&valid.tool), input }
+    /// The subject of a call; the input is copied only where `keeps_input` says that a hook may want it.
+    pub(crate) fn new(valid: &ValidatedCall, keeps_input: bool) -> Self {
+        Self { tool: Arc::clone(&valid.tool), input: keeps_input.then(|| valid.input().clone()) }
     }
 
-    /// What the call would have done. The input was taken once, so it is taken again.
-    fn intent(&self, input: &Map<String, Value>, walk: &CallState<'_>) -> Intent {
+    /// The effects that the call was judged by. The parsed input is gone by now, so it is parsed again.
+    fn intent(&self, input: &Map<String, Value>, context: &PipelineContext<'_>) -> Intent {
         match self.tool.tool.parse_input(input) {
-            Ok(prepared) => prepared.intent(&walk.call_context),
+            Ok(prepared) => prepared.intent(&context.call_context),
             Err(_) => Intent::new("", []),
         }
     }
 }
 
-pub(crate) async fn finish(walk: &mut CallState<'_>, result: CallResult) -> CallResult {
-    let Some(told) = walk.hook_subject.take() else { return result };
-    let gate = walk.gate;
-    let mut result = result;
+pub(crate) async fn finish(
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    mut result: CallResult,
+) -> CallResult {
+    let Some(subject) = record.take_hook_subject() else { return result };
     if let Ok(output) = &result {
-        apply_modifiers(walk, &told.tool, &output.modifiers);
+        apply_modifiers(context, record, &subject.tool, &output.modifiers);
     }
-    if let (Some(moment), Some(input)) = (post_run_event(&result), &told.input)
-        && hook::any_hook_handles(&walk.current.hooks, moment, &told.tool.identity)
+    if let (Some(event), Some(input)) = (post_run_event(&result), &subject.input)
+        && hook::any_hook_handles(&context.snapshot.hooks, event, &subject.tool.identity)
     {
-        result = run_post_hooks(walk, &told, input, moment, result).await;
+        result = run_post_hooks(context, record, (&subject, input), event, result).await;
     }
-    let context = std::mem::take(&mut walk.context);
     if let Ok(output) = &mut result
         && output.display.is_none()
     {
-        output.display = told.tool.tool.render_result(output);
+        output.display = subject.tool.tool.render_result(output);
     }
     let output = match &mut result {
         Ok(output) => Some(output),
         Err(refusal) => refusal.partial.as_deref_mut(),
     };
     if let Some(output) = output {
-        let store = SpillTarget {
-            spill: gate.spill.as_deref(),
-            session: &walk.call_context.session,
-            call: &walk.call.id,
+        let target = SpillTarget {
+            spill: context.gate.spill.as_deref(),
+            session: &context.call_context.session,
+            call: &context.call.id,
         };
-        if let Some(path) = truncate_output(output, &told.tool.spec, store) {
-            walk.record.set_spill_path(path);
+        if let Some(path) = truncate_output(output, &subject.tool.spec, target) {
+            record.set_spill_path(path);
         }
     }
-    add_context(&mut result, context);
+    add_context(&mut result, record.take_hook_context());
     result
 }
 
@@ -76,92 +77,83 @@ fn post_run_event(result: &CallResult) -> Option<HookEvent> {
     match result {
         Ok(_) => Some(HookEvent::PostToolUse),
         Err(refusal) if refusal.stage >= Stage::Guard => Some(HookEvent::PostToolUseFailure),
-        // Nobody denied a call that was called off.
+        // A cancelled call was not denied.
         Err(refusal) if matches!(refusal.code, Code::Cancelled | Code::DeadlinePassed) => None,
         Err(_) => Some(HookEvent::PermissionDenied),
     }
 }
 
 async fn run_post_hooks(
-    walk: &mut CallState<'_>,
-    told: &HookSubject,
-    input: &Map<String, Value>,
-    moment: HookEvent,
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    (subject, input): (&HookSubject, &Map<String, Value>),
+    event: HookEvent,
     mut result: CallResult,
 ) -> CallResult {
-    let hooks = Arc::clone(&walk.current.hooks);
-    let intent = told.intent(input, walk);
-    for hook in hooks.iter().filter(|hook| hook.handles(moment, &told.tool.identity)) {
+    let intent = subject.intent(input, context);
+    let hooks = context.snapshot.hooks.iter();
+    for hook in hooks.filter(|hook| hook.handles(event, &subject.tool.identity)) {
         let call = HookCall {
-            moment,
-            call: &walk.call.id,
-            tool: &told.tool.identity,
-            input,
-            intent: &intent,
-            mode: walk.current.policy.mode(),
-            context: &walk.call_context,
-            question: None,
             result: Some(&result),
-            ran_for: walk.ran_for,
+            ran_for: record.run_time(),
+            ..HookCall::new(context, event, &subject.tool.identity, input, &intent)
         };
-        let telling = hook::run_hook(hook.as_ref(), call);
-        // Whoever called the call off is waiting: hooks get a moment, not their whole time.
-        let telling = if walk.cancel.is_cancelled() {
-            match timeout(walk.gate.grace, telling).await {
-                Ok(telling) => telling,
+        let running = hook::run_hook(hook.as_ref(), call);
+        // The caller of a cancelled call is waiting: hooks get the grace period, not their whole timeout.
+        let ran = if context.cancel.is_cancelled() {
+            match timeout(context.gate.grace, running).await {
+                Ok(ran) => ran,
                 Err(_) => {
-                    walk.record
-                        .update_record(|record| record.hooks.push(timed_out_mark(hook.as_ref(), moment)));
+                    record.update_record(|record| record.hooks.push(timed_out_mark(hook.as_ref(), event)));
                     continue;
                 }
             }
         } else {
-            telling.await
+            running.await
         };
-        let mut mark = telling.mark;
-        match telling.result {
+        let mut mark = ran.mark;
+        match ran.result {
             Ok(answer) => {
-                walk.apply_hook_answer(hook.name(), &answer);
-                if let Err(problem) = revise(walk, told, hook.name(), answer, &mut result) {
+                record.apply_hook_answer(hook.name(), &answer);
+                if let Err(problem) = revise_result(record, &subject.tool, hook.name(), answer, &mut result) {
                     mark.ended = "unreadable".to_owned();
                     mark.detail = Some(problem);
                 }
             }
-            // What ran, ran: a hook that fails now cannot undo it, and must not hide the result.
+            // The tool has run: a hook that fails now cannot undo it, and must not hide the result.
             Err(failure) => match hook.on_failure() {
-                OnFailure::Deny => {
-                    walk.context.push(format!("hook `{}` failed after the call: {failure}", hook.name()))
-                }
+                OnFailure::Deny => record
+                    .add_hook_context(format!("hook `{}` failed after the call: {failure}", hook.name())),
                 OnFailure::Continue => {}
             },
         }
-        walk.record.update_record(|record| record.hooks.push(mark));
+        record.update_record(|record| record.hooks.push(mark));
     }
     result
 }
 
-/// Applies what a hook makes of the end.
-fn revise(
-    walk: &mut CallState<'_>,
-    told: &HookSubject,
+/// Applies what a hook makes of the result.
+fn revise_result(
+    record: &mut RecordBuilder,
+    tool: &RegisteredTool,
     hook: &str,
     answer: HookAnswer,
     result: &mut CallResult,
 ) -> Result<(), String> {
     if answer.decision == Some(HookDecision::Deny) {
         let reason = answer.reason.as_deref().unwrap_or("it gave no reason");
-        walk.context.push(format!("hook `{hook}` objects: {reason}"));
+        record.add_hook_context(format!("hook `{hook}` objects: {reason}"));
     }
     match result {
         Ok(output) => {
             if let Some(updated) = answer.updated_output {
-                *output = replace_output(output, updated, told.tool.spec.output_schema.as_ref())?;
-                walk.record.update_record(|record| record.revisions.push(format!("output, hook: {hook}")));
+                *output = replace_output(output, updated, tool.spec.output_schema.as_ref())?;
+                record.update_record(|record| record.revisions.push(format!("output, hook: {hook}")));
             }
         }
         Err(refusal) if answer.retry && refusal.stage < Stage::Guard => {
-            let name = &told.tool.identity.name;
-            walk.context.push(format!("A hook offers a retry: you may call `{name}` again."));
+            let name = &tool.identity.name;
+            record.add_hook_context(format!("A hook offers a retry: you may call `{name}` again."));
         }
         Err(_) => {}
     }
@@ -206,22 +198,24 @@ fn timed_out_mark(hook: &dyn Hook, moment: HookEvent) -> HookRecord {
 }
 
 /// Applies what a successful call changes about its session.
-fn apply_modifiers(walk: &CallState<'_>, tool: &RegisteredTool, modifiers: &[SessionModifier]) {
+fn apply_modifiers(
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    tool: &RegisteredTool,
+    modifiers: &[SessionModifier],
+) {
     for modifier in modifiers {
         match modifier {
             // At once: the next call of the batch may be an edit of this very file.
             SessionModifier::FileRead { path, hash, whole } => {
-                walk.call_context.session.context().record_read(path.clone(), hash.clone(), *whole);
+                context.call_context.session.context().record_read(path.clone(), hash.clone(), *whole);
             }
-            SessionModifier::QueueCommand { command } => match &walk.schedule {
-                Some(turn) => turn.defer_command(command.clone()),
-                None => walk.call_context.session.context().queue_commands(vec![command.clone()]),
-            },
-            // A tool's word is not a person's: only a built-in tool that asked somebody brings their answer.
+            SessionModifier::QueueCommand { command } => record.queue_command(command.clone()),
+            // A tool cannot grant in the user's name: only a built-in tool that prompted the user brings their answer.
             SessionModifier::PermissionGranted { rule } => {
                 let asked = tool.identity.requires_interaction && tool.identity.source == SourceId::Builtin;
                 if asked {
-                    walk.gate.grant(std::slice::from_ref(rule), &walk.call_context.workspace.cwd);
+                    context.gate.grant(std::slice::from_ref(rule), &context.call_context.workspace.cwd);
                 } else {
                     tracing::warn!(tool = %tool.identity.name, rule, "a tool may not grant rules");
                 }
@@ -230,7 +224,7 @@ fn apply_modifiers(walk: &CallState<'_>, tool: &RegisteredTool, modifiers: &[Ses
     }
 }
 
-/// Adds words for the model beside a result.
+/// Adds text for the model beside a result.
 pub(crate) fn add_context(result: &mut CallResult, context: Vec<String>) {
     if context.is_empty() {
         return;

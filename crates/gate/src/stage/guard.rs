@@ -1,15 +1,15 @@
-//! guard: the tool's own preconditions, then hands that reach what was granted and nothing else.
+//! guard: the tool's own preconditions, then file handles that reach what was granted and nothing else.
 
 use super::settle::GrantedCall;
 use crate::host_rules::HostRules;
 use crate::permit::Cleared;
-use crate::pipeline::CallState;
+use crate::call_context::PipelineContext;
 use crate::progress::CallProgress;
 use crate::tool::ErasedCall;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use toolgate_files::{GrantedAccess, GrantedFiles, HiddenFileFilter, PathGrant, SecretFileMatcher};
-use toolgate_policy::{CommandGuard, ReadFilter};
+use toolgate_policy::{CommandGuard, Policy, ReadFilter};
 use toolgate_process::sandbox::{FileGuard, PathGuard};
 use toolgate_proto::{AbsPath, Effect, Intent, PathFacts, PathScope, Refusal, Stage, Terms, WriteKind};
 
@@ -21,32 +21,32 @@ pub(crate) struct PreparedCall {
     pub(crate) timeout: Option<Duration>,
     /// The same handle that the tool has, for ending it.
     pub(crate) progress: CallProgress,
-    /// The run itself asks a person something.
+    /// The run itself prompts the user.
     pub(crate) asks: bool,
 }
 
-pub(crate) async fn guard(walk: &CallState<'_>, granted: GrantedCall) -> Result<PreparedCall, Refusal> {
-    let GrantedCall { permit, valid, intent, facts } = granted;
-    walk.await_unless_stopped(valid.prepared.guard(&walk.call_context))
+pub(crate) async fn guard(context: &PipelineContext<'_>, granted: GrantedCall) -> Result<PreparedCall, Refusal> {
+    let GrantedCall { permit, valid, intent, facts, policy } = granted;
+    context.await_unless_stopped(Stage::Guard, valid.prepared.guard(&context.call_context))
         .await
         .map_err(|refusal| refusal.at_stage(Stage::Guard))?;
-    let progress = CallProgress::new(walk.call.id.clone(), walk.gate.event_bus.clone());
-    let recorder = walk
+    let progress = CallProgress::new(context.call.id.clone(), context.gate.event_bus.clone());
+    let recorder = context
         .gate
         .journal
         .as_ref()
-        .map(|journal| journal.recorder(walk.call.id.clone(), walk.call_context.session.id().clone()));
-    let files = granted_files(walk, &intent, &facts)
+        .map(|journal| journal.recorder(context.call.id.clone(), context.call_context.session.id().clone()));
+    let files = granted_files(context, &policy, &intent, &facts)
         .with_recorder(recorder)
-        .with_checks(Arc::clone(&walk.gate.content_checks));
+        .with_checks(Arc::clone(&context.gate.content_checks));
     let runs = intent.effects.iter().any(|effect| matches!(effect, Effect::Exec { .. }));
-    let file_guard = if runs { file_guard(walk, permit.terms()) } else { FileGuard::default() };
+    let file_guard = if runs { file_guard(context, &policy, permit.terms()) } else { FileGuard::default() };
     let cleared = Cleared::new(
         permit,
-        walk.call.id.clone(),
-        walk.call_context.clone(),
-        (files, HostRules::new(Arc::clone(&walk.current.policy)), file_guard),
-        (progress.clone(), walk.cancel.clone()),
+        context.call.id.clone(),
+        context.call_context.clone(),
+        (files, HostRules::new(policy), file_guard),
+        (progress.clone(), context.cancel.clone()),
     );
     let asks = intent.effects.contains(&Effect::Ask);
     Ok(PreparedCall { prepared: valid.prepared, cleared, timeout: valid.tool.spec.timeout, progress, asks })
@@ -54,7 +54,12 @@ pub(crate) async fn guard(walk: &CallState<'_>, granted: GrantedCall) -> Result<
 
 /// The paths that the intent names, as they were judged. Paths that policy inferred from a command line are the
 /// sandbox's business, not a file tool's. Files that a rule denies to be read are not found below a granted tree.
-fn granted_files(walk: &CallState<'_>, intent: &Intent, facts: &PathFacts) -> GrantedFiles {
+fn granted_files(
+    context: &PipelineContext<'_>,
+    policy: &Arc<Policy>,
+    intent: &Intent,
+    facts: &PathFacts,
+) -> GrantedFiles {
     let reach = intent.effects.iter().filter_map(|effect| {
         let (path, scope, access) = match effect {
             Effect::Read { path, scope } => (path, *scope, GrantedAccess::Read),
@@ -75,9 +80,9 @@ fn granted_files(walk: &CallState<'_>, intent: &Intent, facts: &PathFacts) -> Gr
         let fact = facts.get(path).filter(|fact| fact.problem.is_none())?;
         Some(PathGrant { asked: path.clone(), real: fact.real.clone(), scope, access })
     });
-    let policy = Arc::clone(&walk.current.policy);
+    let policy = Arc::clone(policy);
     let hides_any = policy.hides_any_file();
-    let workspace = Arc::clone(&walk.call_context.workspace);
+    let workspace = Arc::clone(&context.call_context.workspace);
     // Made when the first file is met: most calls meet none.
     let filter = Arc::new(LazyLock::new(move || policy.read_filter(&workspace)));
     let secrets = Arc::clone(&filter);
@@ -86,14 +91,13 @@ fn granted_files(walk: &CallState<'_>, intent: &Intent, facts: &PathFacts) -> Gr
     } else {
         HiddenFileFilter::nothing()
     };
-    GrantedFiles::new(reach.collect(), walk.call_context.workspace.roots.clone())
+    GrantedFiles::new(reach.collect(), context.call_context.workspace.roots.clone())
         .with_hidden(hidden.with_secret_files(SensitivePathFilter(secrets)))
 }
 
 /// The rules for files, for a command while it runs.
-fn file_guard(walk: &CallState<'_>, terms: &Terms) -> FileGuard {
-    let policy = &walk.current.policy;
-    let workspace = &walk.call_context.workspace;
+fn file_guard(context: &PipelineContext<'_>, policy: &Policy, terms: &Terms) -> FileGuard {
+    let workspace = &context.call_context.workspace;
     let guard = policy.command_guard(workspace, &terms.rights);
     // Without rules on reading, most files are told from secrets by their names alone.
     let names = (!policy.hides_any_file()).then(|| policy.read_filter(workspace));

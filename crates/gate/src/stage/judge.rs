@@ -2,12 +2,12 @@
 
 use super::screen::ScreenedCall;
 use super::validate::ValidatedCall;
-use crate::gate::GateSnapshot;
-use crate::session::CallContext;
+use crate::call_context::{CallContext, PipelineContext};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use toolgate_files::{ComponentPattern, expand_pattern};
 use toolgate_policy::{HookOpinion, IntentSurvey, Judgement, Policy, PolicyRequest, ShellGlob};
-use toolgate_proto::{Intent, PathFact, PathFacts, Refusal, ToolIdentity, VerdictRecord, Workspace};
+use toolgate_proto::{Intent, PathFact, PathFacts, ToolIdentity, VerdictRecord, Workspace};
 
 /// A call that policy has judged.
 pub(crate) struct JudgedCall {
@@ -16,6 +16,8 @@ pub(crate) struct JudgedCall {
     pub(crate) survey: IntentSurvey,
     pub(crate) facts: PathFacts,
     pub(crate) judgement: Judgement,
+    /// The policy that judged it.
+    pub(crate) policy: Arc<Policy>,
 }
 
 impl JudgedCall {
@@ -32,7 +34,8 @@ impl JudgedCall {
         }
     }
 
-    pub(crate) fn as_recorded(&self) -> VerdictRecord {
+    /// The verdict as the record keeps it.
+    pub(crate) fn to_record(&self) -> VerdictRecord {
         VerdictRecord {
             verdict: self.judgement.verdict.as_str().to_owned(),
             reason: self.judgement.verdict.reason().clone(),
@@ -53,26 +56,23 @@ pub struct IntendedCall {
 }
 
 pub(crate) fn judge(
-    current: &GateSnapshot,
-    scene: &CallContext,
+    context: &PipelineContext<'_>,
+    policy: Arc<Policy>,
     screened: ScreenedCall,
-) -> Result<JudgedCall, Refusal> {
-    let intent = intent_of(&screened.valid, scene);
-    let (judgement, survey, facts) = decide(
-        &current.policy,
-        &scene.workspace,
-        (screened.valid.identity(), screened.valid.input(), &intent),
-        &screened.opinions,
-        scene.consulted,
-    );
-    Ok(JudgedCall { screened, intent, survey, facts, judgement })
+) -> JudgedCall {
+    let intent = intent_of(&screened.valid, &context.call_context);
+    let call = (screened.valid.identity(), screened.valid.input(), &intent);
+    let CallContext { workspace, .. } = &context.call_context;
+    let quotes_call = context.call_context.is_consultation();
+    let (judgement, survey, facts) = decide(&policy, workspace, call, &screened.opinions, quotes_call);
+    JudgedCall { screened, intent, survey, facts, judgement, policy }
 }
 
-pub(crate) fn intended_call(valid: &ValidatedCall, scene: &CallContext) -> IntendedCall {
+pub(crate) fn intended_call(valid: &ValidatedCall, context: &CallContext) -> IntendedCall {
     IntendedCall {
         tool: valid.identity().clone(),
         input: valid.input().clone(),
-        intent: intent_of(valid, scene),
+        intent: intent_of(valid, context),
     }
 }
 
@@ -82,8 +82,8 @@ pub fn judge_intended(policy: &Policy, workspace: &Workspace, intended: &Intende
     decide(policy, workspace, (tool, input, intent), &[], false).0
 }
 
-fn intent_of(valid: &ValidatedCall, scene: &CallContext) -> Intent {
-    let mut intent = valid.prepared.intent(scene);
+fn intent_of(valid: &ValidatedCall, context: &CallContext) -> Intent {
+    let mut intent = valid.prepared.intent(context);
     if let Some(words) = valid.prepared.render_use() {
         intent.summary = words;
     }
@@ -120,10 +120,10 @@ fn decide(
     workspace: &Workspace,
     (tool, input, intent): (&ToolIdentity, &Map<String, Value>, &Intent),
     opinions: &[HookOpinion],
-    consulted: bool,
+    ignores_input_paths: bool,
 ) -> (Judgement, IntentSurvey, PathFacts) {
     let mut survey = policy.survey_call(input, intent, workspace);
-    survey.ignores_input_paths = consulted;
+    survey.ignores_input_paths = ignores_input_paths;
     let mut facts = PathFacts::none();
     for glob in &survey.globs {
         let matches = ShellGlob::parse(glob).and_then(|pattern| expand_pattern(&ShellGlobMatcher(pattern)));

@@ -2,41 +2,51 @@
 
 use super::guard::PreparedCall;
 use super::settle::PromptLock;
-use crate::pipeline::{CallState, panic_message};
+use crate::call_context::PipelineContext;
+use crate::catch_panic::panic_message;
+use crate::record_builder::RecordBuilder;
 use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use tokio::time::{Instant, timeout};
 use toolgate_proto::{CallResult, Code, Refusal, Stage};
 use tracing::Instrument;
 
-pub(crate) async fn run(walk: &mut CallState<'_>, ready: PreparedCall) -> CallResult {
-    let progress = ready.progress.clone();
-    let span = walk.record.spans().1.clone();
-    let result = run_tool(walk, ready).instrument(span).await;
+pub(crate) async fn run(
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    prepared: PreparedCall,
+) -> CallResult {
+    let progress = prepared.progress.clone();
+    let started = std::time::Instant::now();
+    let result = run_tool(context, prepared).instrument(record.stage_span()).await;
     progress.end();
-    walk.record.note_anomalies(progress.take_anomalies());
+    record.note_anomalies(progress.take_anomalies());
+    record.set_run_time(started.elapsed());
     result
 }
 
-async fn run_tool(walk: &mut CallState<'_>, ready: PreparedCall) -> CallResult {
-    let PreparedCall { prepared, cleared, timeout: own, asks, progress: _ } = ready;
-    let ear = asks.then(|| walk.call_context.session.state::<PromptLock>());
-    let _held = match &ear {
-        Some(ear) => Some(walk.await_unless_stopped(async { Ok(ear.acquire().await) }).await?),
+async fn run_tool(context: &PipelineContext<'_>, prepared: PreparedCall) -> CallResult {
+    let PreparedCall { prepared, cleared, timeout: tool_timeout, asks, progress: _ } = prepared;
+    let lock = asks.then(|| context.call_context.session.state::<PromptLock>());
+    let _guard = match &lock {
+        Some(lock) => {
+            Some(context.await_unless_stopped(Stage::Run, async { Ok(lock.acquire().await) }).await?)
+        }
         None => None,
     };
-    if let (None, Some(own)) = (walk.deadline, own) {
-        walk.deadline = Some(Instant::now() + own);
-    }
+    // The tool's own timeout counts where the caller set no deadline.
+    let deadline = context.deadline.or_else(|| tool_timeout.map(|time| Instant::now() + time));
     let mut running = AssertUnwindSafe(prepared.run(cleared)).catch_unwind();
     let stopped = tokio::select! {
         biased;
-        refusal = walk.wait_until_stopped() => refusal,
-        ended = &mut running => return ended.unwrap_or_else(|panic| Err(panic_refusal(&*panic))).map_err(with_run_stage),
+        refusal = context.wait_until_stopped(deadline) => refusal,
+        ended = &mut running => {
+            return ended.unwrap_or_else(|panic| Err(panic_refusal(&*panic))).map_err(with_run_stage);
+        }
     };
-    // The tool gets a moment to end by itself: it may have processes to stop and output to hand over.
-    walk.cancel.cancel();
-    let partial = match timeout(walk.gate.grace, &mut running).await {
+    // The tool gets a grace period to end by itself: it may have processes to stop and output to hand over.
+    context.cancel.cancel();
+    let partial = match timeout(context.gate.grace, &mut running).await {
         Ok(Ok(Ok(output))) => Some(output),
         Ok(Ok(Err(refusal))) => refusal.partial.map(|partial| *partial),
         Ok(Err(_)) | Err(_) => None,
@@ -48,7 +58,7 @@ async fn run_tool(walk: &mut CallState<'_>, ready: PreparedCall) -> CallResult {
     })
 }
 
-/// A refusal that a tool made without minding the stage happened here.
+/// A refusal that a tool made without setting the stage happened here.
 fn with_run_stage(refusal: Refusal) -> Refusal {
     if refusal.stage < Stage::Run { refusal.at_stage(Stage::Run) } else { refusal }
 }

@@ -1,60 +1,40 @@
-//! screen: PreToolUse hooks, in order. Each sees what the one before made of the input.
+//! screen: PreToolUse hooks, in order. Each sees the input as the one before rewrote it.
 
-use super::finish::HookSubject;
 use super::validate::{ValidatedCall, validate_object};
+use crate::call_context::PipelineContext;
 use crate::hook::{self, HookAnswer, HookCall, HookDecision, HookEvent, refusal_for};
-use crate::pipeline::CallState;
+use crate::record_builder::RecordBuilder;
 use std::sync::Arc;
 use toolgate_policy::HookOpinion;
-use toolgate_proto::{Code, Refusal};
+use toolgate_proto::{Code, Intent, Refusal, Stage};
 
 /// A valid input that every hook has seen.
 pub(crate) struct ScreenedCall {
     pub(crate) valid: ValidatedCall,
+    /// Decisions of hooks that policy takes into account.
     pub(crate) opinions: Vec<HookOpinion>,
 }
 
-/// A call that no hook wants to see.
-pub(crate) fn skip_screening(valid: ValidatedCall) -> ScreenedCall {
-    ScreenedCall { valid, opinions: Vec::new() }
-}
-
-pub(crate) async fn screen(walk: &mut CallState<'_>, valid: ValidatedCall) -> Result<ScreenedCall, Refusal> {
-    let mut screened = skip_screening(valid);
-    let hooks = Arc::clone(&walk.current.hooks);
-    // Nothing beats a deny, so it ends the round. A defer waits until every later hook had the chance to deny.
+pub(crate) async fn screen(
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    valid: ValidatedCall,
+) -> Result<ScreenedCall, Refusal> {
+    let mut screened = ScreenedCall { valid, opinions: Vec::new() };
+    let hooks = &context.snapshot.hooks;
+    if !hook::any_hook_handles(hooks, HookEvent::PreToolUse, screened.valid.identity()) {
+        return Ok(screened);
+    }
+    // Nothing overrides a deny, so it ends the round. A defer waits until every later hook had the chance to deny.
     let mut deferred: Option<Refusal> = None;
-    let mut intent = screened.valid.prepared.intent(&walk.call_context);
+    let mut intent = screened.valid.prepared.intent(&context.call_context);
     for hook in hooks.iter() {
         if !hook.handles(HookEvent::PreToolUse, screened.valid.identity()) {
             continue;
         }
-        let told = HookCall {
-            moment: HookEvent::PreToolUse,
-            call: &walk.call.id,
-            tool: screened.valid.identity(),
-            input: screened.valid.input(),
-            intent: &intent,
-            mode: walk.current.policy.mode(),
-            context: &walk.call_context,
-            question: None,
-            result: None,
-            ran_for: None,
+        let Some(answer) = ask_hook(context, record, hook.as_ref(), &screened.valid, &intent).await? else {
+            continue;
         };
-        let telling =
-            walk.await_unless_stopped(async { Ok(hook::run_hook(hook.as_ref(), told).await) }).await?;
-        walk.record.update_record(|record| record.hooks.push(telling.mark));
-        let answer = match telling.result {
-            Ok(answer) => answer,
-            Err(failure) => match refusal_for(hook.as_ref(), &failure) {
-                Some(refusal) => return Err(refusal),
-                None => continue,
-            },
-        };
-        walk.apply_hook_answer(hook.name(), &answer);
-        if let Some(reason) = &answer.stop {
-            return Err(Refusal::new(Code::HookStopped, format!("hook `{}`: {reason}", hook.name())));
-        }
         match answer.decision {
             Some(HookDecision::Deny) => return Err(hook_refusal(Code::HookDenied, hook.name(), &answer)),
             Some(HookDecision::Defer) => {
@@ -66,22 +46,41 @@ pub(crate) async fn screen(walk: &mut CallState<'_>, valid: ValidatedCall) -> Re
             None => {}
         }
         if let Some(input) = answer.updated_input {
-            let tool = Arc::clone(&screened.valid.tool);
-            screened.valid = validate_object(tool, input).map_err(|refusal| {
-                Refusal::new(
-                    refusal.code,
-                    format!("hook `{}` rewrote the input, and {}", hook.name(), refusal.reason),
-                )
+            screened.valid = validate_object(Arc::clone(&screened.valid.tool), input).map_err(|refusal| {
+                let reason = format!("hook `{}` rewrote the input, and {}", hook.name(), refusal.reason);
+                Refusal::new(refusal.code, reason)
             })?;
-            intent = screened.valid.prepared.intent(&walk.call_context);
-            walk.record.set_input(screened.valid.input());
-            walk.record.update_record(|record| record.revisions.push(format!("hook: {}", hook.name())));
-            walk.hook_subject = Some(HookSubject::new(&screened.valid, &walk.current));
+            intent = screened.valid.prepared.intent(&context.call_context);
+            record.set_input(&screened.valid);
+            record.update_record(|record| record.revisions.push(format!("hook: {}", hook.name())));
         }
     }
     match deferred {
         Some(refusal) => Err(refusal),
         None => Ok(screened),
+    }
+}
+
+/// Runs one hook. `None` where it failed and its failure does not matter.
+async fn ask_hook(
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    hook: &dyn hook::Hook,
+    valid: &ValidatedCall,
+    intent: &Intent,
+) -> Result<Option<HookAnswer>, Refusal> {
+    let call = HookCall::new(context, HookEvent::PreToolUse, valid.identity(), valid.input(), intent);
+    let running = async { Ok(hook::run_hook(hook, call).await) };
+    let ran = context.await_unless_stopped(Stage::Screen, running).await?;
+    record.update_record(|record| record.hooks.push(ran.mark));
+    let answer = match ran.result {
+        Ok(answer) => answer,
+        Err(failure) => return refusal_for(hook, &failure).map_or(Ok(None), Err),
+    };
+    record.apply_hook_answer(hook.name(), &answer);
+    match &answer.stop {
+        Some(reason) => Err(Refusal::new(Code::HookStopped, format!("hook `{}`: {reason}", hook.name()))),
+        None => Ok(Some(answer)),
     }
 }
 

@@ -1,15 +1,22 @@
-//! settle: an allow becomes a permit, a deny a refusal, and an ask a question to somebody.
+//! settle: an allow becomes a permit, a deny a refusal, and an ask a question to the approvers.
 
 use super::judge::JudgedCall;
 use super::screen::ScreenedCall;
 use super::validate::{ValidatedCall, validate_object};
 use crate::approve::{ApprovalAnswer, ReceivedAnswer, ask};
+use crate::call_context::PipelineContext;
 use crate::permit::Permit;
-use crate::pipeline::CallState;
+use crate::record_builder::RecordBuilder;
+use std::sync::Arc;
 use tokio::sync::{Mutex, MutexGuard};
+use toolgate_policy::Policy;
 use toolgate_proto::{
-    ApprovalQuestion, ApprovalRecord, Code, Intent, PathFacts, Refusal, Terms, Verdict, VerdictReason,
+    ApprovalQuestion, ApprovalRecord, Code, Intent, PathFacts, Refusal, Stage, Terms, Verdict, VerdictReason,
 };
+
+/// How many approval prompts may be open around a question. An approver may answer with the help of a tool, and that
+/// tool may need approval; two tools that ask about each other must not go on for ever.
+const MAX_PROMPT_DEPTH: usize = 1;
 
 /// A call that may run.
 pub(crate) struct GrantedCall {
@@ -17,155 +24,126 @@ pub(crate) struct GrantedCall {
     pub(crate) valid: ValidatedCall,
     pub(crate) intent: Intent,
     pub(crate) facts: PathFacts,
+    /// The policy that judged it: what is hidden from the run follows from the same rules.
+    pub(crate) policy: Arc<Policy>,
 }
 
+/// What became of a verdict.
 pub(crate) enum SettleOutcome {
+    /// The call may run.
     Granted(Box<GrantedCall>),
-    /// The approver changed the input: judge it again.
-    Revised(ScreenedCall),
-    /// The rules changed while another question was being asked: judge it again, this one may be answered.
-    PolicyChanged(Box<ScreenedCall>),
+    /// The approver changed the input: it must be judged as it is now.
+    Revised(Box<ScreenedCall>),
+    /// The rules changed while another question was open, and may answer this one: judge it again under the new ones.
+    PolicyChanged(Box<ScreenedCall>, Arc<Policy>),
 }
 
-/// Whoever holds this has the person's ear. A person is asked one question at a time in each session.
+/// Serializes the prompts of one session: a user is asked one question at a time.
 #[derive(Default)]
 pub(crate) struct PromptLock(Mutex<()>);
 
 impl PromptLock {
-    /// Waits until nobody else is asking. True if somebody was.
+    /// Waits until no other prompt is open. True if one was.
     pub(crate) async fn acquire(&self) -> (MutexGuard<'_, ()>, bool) {
         match self.0.try_lock() {
-            Ok(ear) => (ear, false),
+            Ok(guard) => (guard, false),
             Err(_) => (self.0.lock().await, true),
         }
     }
 }
 
-/// How deep a question may stand inside the answering of another: whoever answers may call a tool, which may have to
-/// be asked about, but two who ask about each other must not go on for ever.
-const MAX_PROMPT_DEPTH: usize = 1;
-
-tokio::task_local! {
-    /// Set while this task answers a question, to how many questions it stands in.
-    static ANSWERING: usize;
-}
-
-/// Asks, with the person's ear; whoever answers with the help of a tool has it already.
-async fn ask_with_prompt_lock(
-    walk: &mut CallState<'_>,
-    judged: &JudgedCall,
-    question: &ApprovalQuestion,
-) -> Result<ApprovalPromptOutcome, Refusal> {
-    let depth = ANSWERING.try_with(|depth| *depth).unwrap_or(0);
-    if depth > MAX_PROMPT_DEPTH {
-        return Err(Refusal::new(
-            Code::NobodyToAsk,
-            "this question stands in the answering of another of its kind",
-        ));
-    }
-    let ear = walk.call_context.session.state::<PromptLock>();
-    let _held = if depth == 0 {
-        let (held, waited) = walk.await_unless_stopped(async { Ok(ear.acquire().await) }).await?;
-        if waited && walk.refresh_policy() {
-            return Ok(ApprovalPromptOutcome::PolicyChanged);
-        }
-        Some(held)
-    } else {
-        None
-    };
-    let asking = ask(walk, &judged.screened.valid, &judged.intent, question, &judged.judgement);
-    Ok(ApprovalPromptOutcome::Answer(ANSWERING.scope(depth + 1, asking).await?))
-}
-
-enum ApprovalPromptOutcome {
-    Answer(ReceivedAnswer),
-    /// The rules changed while this question waited for its turn.
-    PolicyChanged,
-}
-
-pub(crate) async fn settle(walk: &mut CallState<'_>, judged: JudgedCall) -> Result<SettleOutcome, Refusal> {
-    let settled = match judged.judgement.verdict.clone() {
-        Verdict::Allow(terms) => grant_call(judged, terms),
+pub(crate) async fn settle(
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
+    judged: JudgedCall,
+) -> Result<SettleOutcome, Refusal> {
+    match judged.judgement.verdict.clone() {
+        Verdict::Allow(terms) => Ok(grant_call(judged, terms)),
         Verdict::Deny(reason) => {
             let refusal = Refusal::new(reason.code, reason.to_string());
-            return Err(with_hint(refusal, judged.judgement.flip.as_deref()));
+            Err(with_hint(refusal, judged.judgement.flip.as_deref()))
         }
         Verdict::Ask(question) => {
-            if let Some(turn) = &mut walk.schedule {
-                turn.release_slot();
+            let lock = context.call_context.session.state::<PromptLock>();
+            let depth = context.call_context.prompt_depth();
+            if depth > MAX_PROMPT_DEPTH {
+                return Err(Refusal::new(
+                    Code::NobodyToAsk,
+                    "this question came up while another of its kind was being answered",
+                ));
             }
-            match ask_with_prompt_lock(walk, &judged, &question).await? {
-                ApprovalPromptOutcome::Answer(answered) => apply_answer(walk, judged, &question, answered)?,
-                ApprovalPromptOutcome::PolicyChanged => {
-                    return Ok(SettleOutcome::PolicyChanged(Box::new(judged.screened)));
+            // A tool that is asked for help while a prompt is open must not wait for that prompt.
+            let _guard = if depth == 0 {
+                let acquiring = async { Ok(lock.acquire().await) };
+                let (guard, waited) = context.await_unless_stopped(Stage::Settle, acquiring).await?;
+                let newest = context.gate.policy();
+                if waited && !Arc::ptr_eq(&newest, &judged.policy) {
+                    return Ok(SettleOutcome::PolicyChanged(Box::new(judged.screened), newest));
                 }
-            }
+                Some(guard)
+            } else {
+                None
+            };
+            let answer = ask(context, record, &judged, &question).await?;
+            apply_answer(context, record, judged, &question, answer)
         }
-    };
-    if matches!(settled, SettleOutcome::Granted(_)) {
-        walk.acquire_slot().await?;
     }
-    Ok(settled)
 }
 
 fn grant_call(judged: JudgedCall, terms: Terms) -> SettleOutcome {
-    let JudgedCall { screened, intent, facts, .. } = judged;
-    SettleOutcome::Granted(Box::new(GrantedCall {
-        permit: Permit::issue(terms),
-        valid: screened.valid,
-        intent,
-        facts,
-    }))
+    let JudgedCall { screened, intent, facts, policy, .. } = judged;
+    let permit = Permit::issue(terms);
+    SettleOutcome::Granted(Box::new(GrantedCall { permit, valid: screened.valid, intent, facts, policy }))
 }
 
-/// Does what somebody answered.
 fn apply_answer(
-    walk: &mut CallState<'_>,
+    context: &PipelineContext<'_>,
+    record: &mut RecordBuilder,
     judged: JudgedCall,
     question: &ApprovalQuestion,
     ReceivedAnswer { by, answer, micros }: ReceivedAnswer,
 ) -> Result<SettleOutcome, Refusal> {
-    let mut said = |answer: &str| {
-        walk.record.set_approval(ApprovalRecord { by: by.clone(), answer: answer.to_owned(), micros });
+    let mut set_answer = |answer: &str| {
+        record.set_approval(ApprovalRecord { by: by.clone(), answer: answer.to_owned(), micros });
     };
     match answer {
-        ApprovalAnswer::Once => said("once"),
+        ApprovalAnswer::Once => set_answer("once"),
         ApprovalAnswer::Session { rules } if is_offered(question, &rules) => {
-            said("session");
-            walk.gate.grant(&rules, &walk.call_context.workspace.cwd);
+            set_answer("session");
+            context.gate.grant(&rules, &context.call_context.workspace.cwd);
         }
         ApprovalAnswer::Always { rules } if is_offered(question, &rules) => {
-            said("always");
-            remember_rules(walk, &rules);
+            set_answer("always");
+            remember_rules(context, record, &rules);
         }
-        ApprovalAnswer::Session { .. } | ApprovalAnswer::Always { .. } => said("once"),
-        // Whoever echoes the input approves it as it is.
-        ApprovalAnswer::Revise { input } if input == *judged.screened.valid.input() => said("once"),
+        ApprovalAnswer::Session { .. } | ApprovalAnswer::Always { .. } => set_answer("once"),
+        // An approver that echoes the input approves it as it is.
+        ApprovalAnswer::Revise { input } if input == *judged.screened.valid.input() => set_answer("once"),
         ApprovalAnswer::Revise { input } => {
-            said("revise");
-            walk.record.update_record(|record| record.revisions.push(format!("approver: {by}")));
+            set_answer("revise");
+            record.update_record(|record| record.revisions.push(format!("approver: {by}")));
             let valid = validate_object(judged.screened.valid.tool, input)?;
-            walk.record.set_input(valid.input());
-            walk.hook_subject = Some(super::finish::HookSubject::new(&valid, &walk.current));
-            return Ok(SettleOutcome::Revised(ScreenedCall { valid, opinions: judged.screened.opinions }));
+            record.set_input(&valid);
+            let revised = ScreenedCall { valid, opinions: judged.screened.opinions };
+            return Ok(SettleOutcome::Revised(Box::new(revised)));
         }
         ApprovalAnswer::No { message } => {
-            said("no");
+            set_answer("no");
             let refusal = Refusal::new(Code::Declined, format!("{by} said no"));
             return Err(with_hint(refusal, message.as_deref()));
         }
         ApprovalAnswer::Later => {
-            said("later");
+            set_answer("later");
             let reason = format!("{}, so {by} was handed the question", question.reason);
             return Err(Refusal::new(Code::ApprovalPending, reason));
         }
         // INVARIANT: `ask` turns a chain of passes and a lost channel into a refusal.
         ApprovalAnswer::Pass | ApprovalAnswer::Lost { .. } => {
-            return Err(Refusal::new(Code::NobodyToAsk, "nobody answered"));
+            return Err(Refusal::new(Code::NobodyToAsk, "no approver answered"));
         }
     }
     let reason = VerdictReason { text: format!("{by} approved it"), ..question.reason.clone() };
-    let terms = walk.current.policy.terms(&judged.request(&walk.call_context.workspace), reason);
+    let terms = judged.policy.terms(&judged.request(&context.call_context.workspace), reason);
     Ok(grant_call(judged, terms))
 }
 
@@ -182,15 +160,15 @@ fn is_offered(question: &ApprovalQuestion, rules: &[String]) -> bool {
     !rules.is_empty() && rules.iter().all(shown)
 }
 
-/// Keeps rules for good, and counts them at once. Where they cannot be kept, the session remembers them.
-fn remember_rules(walk: &mut CallState<'_>, rules: &[String]) {
-    let workspace = &walk.call_context.workspace;
-    let kept = match &walk.gate.grant_store {
-        Some(keeper) => keeper.write_rules(rules, workspace),
-        None => Err("there is nowhere to keep it".to_owned()),
+/// Writes rules to the grant store, and applies them at once. Where they cannot be written, they last for the session.
+fn remember_rules(context: &PipelineContext<'_>, record: &mut RecordBuilder, rules: &[String]) {
+    let workspace = &context.call_context.workspace;
+    let written = match &context.gate.grant_store {
+        Some(store) => store.write_rules(rules, workspace),
+        None => Err("there is no file for remembered rules".to_owned()),
     };
-    walk.gate.grant(rules, &workspace.cwd);
-    walk.messages.push(match kept {
+    context.gate.grant(rules, &workspace.cwd);
+    record.add_message(match written {
         Ok(place) => format!("remembered in {place}; `toolgate grants` lists and revokes"),
         Err(problem) => format!("this counts for the session only: {problem}"),
     });

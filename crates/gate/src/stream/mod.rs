@@ -29,7 +29,7 @@ mod responses;
 mod sse;
 
 use crate::gate::Gate;
-use crate::pipeline::{CallOptions, CallOutcome};
+use crate::call_options::{CallOptions, CallOutcome};
 use crate::session::Session;
 use futures_util::{Stream, StreamExt};
 use serde_json::Value;

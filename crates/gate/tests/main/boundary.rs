@@ -109,11 +109,7 @@ proptest! {
                 let (gate, session) = (&gate, &session);
                 async move {
                     let cancel = CancellationToken::new();
-                    let limits = CallOptions {
-                        cancel: cancel.clone(),
-                        timeout: (wait % 3 == 0).then(|| Duration::from_millis(*wait)),
-                        ..CallOptions::default()
-                    };
+                    let limits = CallOptions::default().with_cancel(cancel.clone()).with_timeout((wait % 3 == 0).then(|| Duration::from_millis(*wait)));
                     let call = ToolCall::new(format!("call_{index}"), names[*which], input);
                     let calling = gate.call(session, call, limits);
                     let wait = Duration::from_millis(*wait);
@@ -146,7 +142,7 @@ async fn a_call_under_way_finishes_though_its_tool_is_hidden() {
     gate.register(SourceId::Sdk, ProbeTool::new("until", ProbeBehaviour::UntilCancelled)).unwrap();
     let session = session_in(&AbsPath::root());
     let cancel = CancellationToken::new();
-    let limits = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
+    let limits = CallOptions::default().with_cancel(cancel.clone());
     let call = || ToolCall::new("c", "until", r#"{"text":"x"}"#);
     let mut events = gate.events();
     let (first, second) = tokio::join!(gate.call(&session, call(), limits), async {
@@ -175,7 +171,7 @@ async fn a_panic_is_told_apart_from_a_failure_and_from_a_timeout() {
     for (name, wanted) in
         [("panic", Code::ToolPanicked), ("fail", Code::ToolFailed), ("hang", Code::DeadlinePassed)]
     {
-        let limits = CallOptions { timeout: Some(Duration::from_millis(30)), ..CallOptions::default() };
+        let limits = CallOptions::default().with_timeout(Some(Duration::from_millis(30)));
         let closed = gate.call(&session, ToolCall::new("c", name, r#"{"text":"x"}"#), limits).await;
         assert_eq!(closed.result.unwrap_err().code, wanted);
         let record = sink.records().pop().unwrap();

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::{
     ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequest, ApprovalResponder,
-    Approver, CallOptions, Gate, GateParts,
+    Approver, CallContext, CallOptions, Gate, GateParts,
 };
 use toolgate_proto::{AbsPath, ApprovalQuestion, Code, RiskLevel, SourceId, ToolCall, VerdictReason};
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, session_in};
@@ -39,7 +39,7 @@ async fn probe_call(
     cancel: CancellationToken,
 ) -> (String, Result<String, Code>) {
     let call = ToolCall::new(text.clone(), "probe", serde_json::json!({ "text": text }).to_string());
-    let limits = CallOptions { cancel, ..CallOptions::default() };
+    let limits = CallOptions::default().with_cancel(cancel);
     let closed = gate.call(&session_in(&AbsPath::root()), call, limits).await;
     (text, closed.result.map(|output| output.model_text()).map_err(|refusal| refusal.code))
 }
@@ -192,7 +192,7 @@ fn request(call: &str) -> ApprovalRequest {
     ApprovalRequest {
         id: format!("ask_{call}"),
         call: call.into(),
-        session: "s".into(),
+        context: CallContext::of(&toolgate_testkit::session_in(&AbsPath::root())),
         question: ApprovalQuestion {
             tool: "probe".into(),
             description: "probe".into(),

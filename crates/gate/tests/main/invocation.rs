@@ -109,7 +109,7 @@ proptest! {
             tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
         let closed = runtime.block_on(async {
             let session = session_in(&AbsPath::root());
-            let limits = CallOptions { cancel, ..CallOptions::default() };
+            let limits = CallOptions::default().with_cancel(cancel);
             let calling = gate.call(&session, ToolCall::new("c", "probe", r#"{"text":"x"}"#), limits);
             let (closed, ()) = tokio::join!(calling, async move {
                 tokio::task::yield_now().await;

@@ -19,10 +19,10 @@ async fn work(cleared: &Cleared, time: Duration) -> Result<(), Refusal> {
     }
 }
 
-async fn ask(message: &str) -> Result<Value, Refusal> {
+async fn ask(cleared: &Cleared, message: &str) -> Result<Value, Refusal> {
     let failed = |why: String| Refusal::new(Code::ToolFailed, why);
     let conversation =
-        ClientConversation::current().ok_or_else(|| failed("there is no client".to_owned()))?;
+        ClientConversation::of(cleared.context(), cleared.call()).ok_or_else(|| failed("there is no client".to_owned()))?;
     let question = serde_json::from_value(elicit(message, "answer", "string"));
     conversation.ask(question.map_err(|error| failed(error.to_string()))?).await.map_err(failed)
 }
@@ -60,7 +60,7 @@ pub(crate) fn register(gate: &Arc<Gate>) {
     put(gate, "test_tool_with_task", none(), |_, cleared| {
         Box::pin(async move {
             let asked = [("user_name", elicit("What is your name?", "name", "string"))];
-            let greeting = once_answered(&asked, None, |said| content(said, "user_name", "name"))?;
+            let greeting = once_answered(&cleared, &asked, None, |said| content(said, "user_name", "name"))?;
             work(&cleared, A_WHILE).await?;
             Ok(greeting)
         })
@@ -69,14 +69,14 @@ pub(crate) fn register(gate: &Arc<Gate>) {
     put(gate, "confirm_delete", file, |_, cleared| {
         Box::pin(async move {
             work(&cleared, A_WHILE).await?;
-            let answer = ask("Delete it?").await?;
+            let answer = ask(&cleared, "Delete it?").await?;
             Ok(Output::text(format!("answered: {answer}")))
         })
     });
     put(gate, "multi_input", none(), |_, cleared| {
         Box::pin(async move {
             work(&cleared, A_WHILE).await?;
-            let (first, second) = tokio::join!(ask("What is your name?"), ask("How old are you?"));
+            let (first, second) = tokio::join!(ask(&cleared, "What is your name?"), ask(&cleared, "How old are you?"));
             Ok(Output::text(format!("answered: {} {}", first?, second?)))
         })
     });

@@ -3,7 +3,7 @@
 use super::tools::{none, put};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolgate_gate::Gate;
+use toolgate_gate::{Cleared, Gate};
 use toolgate_mcp::ClientConversation;
 use toolgate_mcp::model::{InputRequest, InputRequests};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
@@ -31,17 +31,18 @@ pub(crate) fn requests(of: &[(&str, Value)]) -> InputRequests {
     of.iter().map(|(name, value)| ((*name).to_owned(), read(value))).collect()
 }
 
-fn here() -> Result<Arc<ClientConversation>, Refusal> {
-    ClientConversation::current().ok_or_else(|| Refusal::new(Code::ToolFailed, "there is no client"))
+fn here(cleared: &Cleared) -> Result<Arc<ClientConversation>, Refusal> {
+    ClientConversation::of(cleared.context(), cleared.call()).ok_or_else(|| Refusal::new(Code::ToolFailed, "there is no client"))
 }
 
 /// Ends with the text once every request was answered with an object; until then it asks again.
 pub(crate) fn once_answered(
+    cleared: &Cleared,
     asked: &[(&str, Value)],
     state: Option<Value>,
     done: impl FnOnce(&ClientConversation) -> String,
 ) -> CallResult {
-    let conversation = here()?;
+    let conversation = here(cleared)?;
     let answered = asked.iter().all(|(name, _)| conversation.response(name).is_some_and(Value::is_object));
     let known = state.is_none() || conversation.state() == state.as_ref();
     if answered && known {
@@ -56,50 +57,50 @@ pub(crate) fn content(conversation: &ClientConversation, name: &str, field: &str
 }
 
 pub(crate) fn register(gate: &Arc<Gate>) {
-    put(gate, "test_input_required_result_elicitation", none(), |_, _| {
+    put(gate, "test_input_required_result_elicitation", none(), |_, cleared| {
         Box::pin(async move {
             let asked = [("user_name", elicit("What is your name?", "name", "string"))];
-            once_answered(&asked, None, |said| format!("Hello, {}!", content(said, "user_name", "name")))
+            once_answered(&cleared, &asked, None, |said| format!("Hello, {}!", content(said, "user_name", "name")))
         })
     });
-    put(gate, "test_input_required_result_sampling", none(), |_, _| {
+    put(gate, "test_input_required_result_sampling", none(), |_, cleared| {
         Box::pin(async move {
             let asked = [("capital_question", sample("What is the capital of France?", 100))];
-            once_answered(&asked, None, |said| {
+            once_answered(&cleared, &asked, None, |said| {
                 format!("The model said: {}", content(said, "capital_question", "text"))
             })
         })
     });
-    put(gate, "test_input_required_result_list_roots", none(), |_, _| {
+    put(gate, "test_input_required_result_list_roots", none(), |_, cleared| {
         Box::pin(async move {
-            once_answered(&[("client_roots", roots())], None, |said| {
+            once_answered(&cleared, &[("client_roots", roots())], None, |said| {
                 format!("roots: {}", said.response("client_roots").cloned().unwrap_or_default())
             })
         })
     });
     for name in ["test_input_required_result_request_state", "test_input_required_result_tampered_state"] {
-        put(gate, name, none(), |_, _| {
+        put(gate, name, none(), |_, cleared| {
             Box::pin(async move {
                 let asked = [("confirm", elicit("Please confirm", "ok", "boolean"))];
-                once_answered(&asked, Some(json!("confirming")), |_| "state-ok".to_owned())
+                once_answered(&cleared, &asked, Some(json!("confirming")), |_| "state-ok".to_owned())
             })
         });
     }
-    put(gate, "test_input_required_result_multiple_inputs", none(), |_, _| {
+    put(gate, "test_input_required_result_multiple_inputs", none(), |_, cleared| {
         Box::pin(async move {
             let asked = [
                 ("user_name", elicit("What is your name?", "name", "string")),
                 ("greeting", sample("Generate a greeting", 50)),
                 ("client_roots", roots()),
             ];
-            once_answered(&asked, Some(json!("all three")), |said| {
+            once_answered(&cleared, &asked, Some(json!("all three")), |said| {
                 format!("Hello, {}!", content(said, "user_name", "name"))
             })
         })
     });
-    put(gate, "test_input_required_result_multi_round", none(), |_, _| {
+    put(gate, "test_input_required_result_multi_round", none(), |_, cleared| {
         Box::pin(async move {
-            let conversation = here()?;
+            let conversation = here(&cleared)?;
             let first = [("step1", elicit("Step 1: What is your name?", "name", "string"))];
             let second = [("step2", elicit("Step 2: What is your favorite color?", "color", "string"))];
             let answered = |name: &str| conversation.response(name).is_some_and(Value::is_object);
@@ -118,9 +119,9 @@ pub(crate) fn register(gate: &Arc<Gate>) {
             }
         })
     });
-    put(gate, "test_input_required_result_capabilities", none(), |_, _| {
+    put(gate, "test_input_required_result_capabilities", none(), |_, cleared| {
         Box::pin(async move {
-            let conversation = here()?;
+            let conversation = here(&cleared)?;
             let mut asked = requests(&[
                 ("elicited", elicit("What is your name?", "name", "string")),
                 ("sampled", sample("Say something", 50)),
@@ -132,19 +133,19 @@ pub(crate) fn register(gate: &Arc<Gate>) {
             Err(conversation.require_input(asked, None))
         })
     });
-    put(gate, "test_missing_capability", none(), |_, _| {
+    put(gate, "test_missing_capability", none(), |_, cleared| {
         Box::pin(async move {
-            once_answered(&[("sampled", sample("Say something", 50))], None, |_| "said".to_owned())
+            once_answered(&cleared, &[("sampled", sample("Say something", 50))], None, |_| "said".to_owned())
         })
     });
     put(gate, "test_streaming_elicitation", none(), |_, cleared| {
         Box::pin(async move {
             cleared.progress().report_fraction(0.5, "about to ask");
             let asked = [("user_name", elicit("What is your name?", "name", "string"))];
-            once_answered(&asked, None, |said| format!("Hello, {}!", content(said, "user_name", "name")))
+            once_answered(&cleared, &asked, None, |said| format!("Hello, {}!", content(said, "user_name", "name")))
         })
     });
-    put(gate, "test_logging_tool", none(), |_, _| {
+    put(gate, "test_logging_tool", none(), |_, cleared| {
         // A modern client that asks for no log gets none; this one never asks.
         Box::pin(async move { Ok(Output::text("nothing was logged")) })
     });

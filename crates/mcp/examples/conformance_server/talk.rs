@@ -4,15 +4,15 @@ use super::tools::{none, put};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use toolgate_gate::Gate;
+use toolgate_gate::{Cleared, Gate};
 use toolgate_mcp::model::InputRequest;
 use toolgate_mcp::{ClientConversation, ProtocolEra};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
-async fn ask(method: &str, params: Value, said: impl FnOnce(&Value) -> String) -> CallResult {
+async fn ask(cleared: &Cleared, method: &str, params: Value, said: impl FnOnce(&Value) -> String) -> CallResult {
     let failed = |why: String| Refusal::new(Code::ToolFailed, why);
     let conversation =
-        ClientConversation::current().ok_or_else(|| failed("there is no client".to_owned()))?;
+        ClientConversation::of(cleared.context(), cleared.call()).ok_or_else(|| failed("there is no client".to_owned()))?;
     let request: InputRequest = serde_json::from_value(json!({ "method": method, "params": params }))
         .map_err(|error| failed(error.to_string()))?;
     if conversation.era() == ProtocolEra::Modern {
@@ -39,7 +39,7 @@ fn form(message: &Value, properties: Value) -> Value {
 pub(crate) fn register(gate: &Arc<Gate>) {
     let prompt =
         json!({ "type": "object", "properties": { "prompt": { "type": "string" } }, "required": ["prompt"] });
-    put(gate, "test_sampling", prompt, |input, _| {
+    put(gate, "test_sampling", prompt, |input, cleared| {
         Box::pin(async move {
             let text = input.get("prompt").cloned().unwrap_or_default();
             let params = json!({
@@ -49,21 +49,21 @@ pub(crate) fn register(gate: &Arc<Gate>) {
                 let text = answer.pointer("/content/text").and_then(Value::as_str).unwrap_or_default();
                 format!("LLM response: {text}")
             };
-            ask("sampling/createMessage", params, said).await
+            ask(&cleared, "sampling/createMessage", params, said).await
         })
     });
     let message = json!({ "type": "object", "properties": { "message": { "type": "string" } }, "required": ["message"] });
-    put(gate, "test_elicitation", message, |input, _| {
+    put(gate, "test_elicitation", message, |input, cleared| {
         Box::pin(async move {
             let message = input.get("message").cloned().unwrap_or_default();
             let properties = json!({
                 "username": { "type": "string", "description": "User's response" },
                 "email": { "type": "string", "description": "User's email address" },
             });
-            ask("elicitation/create", form(&message, properties), told).await
+            ask(&cleared, "elicitation/create", form(&message, properties), told).await
         })
     });
-    put(gate, "test_elicitation_sep1034_defaults", none(), |_, _| {
+    put(gate, "test_elicitation_sep1034_defaults", none(), |_, cleared| {
         Box::pin(async move {
             let properties = json!({
                 "name": { "type": "string", "default": "John Doe" },
@@ -72,10 +72,10 @@ pub(crate) fn register(gate: &Arc<Gate>) {
                 "status": { "type": "string", "enum": ["active", "inactive", "pending"], "default": "active" },
                 "verified": { "type": "boolean", "default": true },
             });
-            ask("elicitation/create", form(&json!("Please fill this in"), properties), told).await
+            ask(&cleared, "elicitation/create", form(&json!("Please fill this in"), properties), told).await
         })
     });
-    put(gate, "test_elicitation_sep1330_enums", none(), |_, _| {
+    put(gate, "test_elicitation_sep1330_enums", none(), |_, cleared| {
         Box::pin(async move {
             let titled = |words: [&str; 3]| -> Value {
                 let values = ["value1", "value2", "value3"];
@@ -95,13 +95,13 @@ pub(crate) fn register(gate: &Arc<Gate>) {
                 "titledMulti": { "type": "array",
                     "items": { "anyOf": titled(["First Choice", "Second Choice", "Third Choice"]) } },
             });
-            ask("elicitation/create", form(&json!("Please choose"), properties), told).await
+            ask(&cleared, "elicitation/create", form(&json!("Please choose"), properties), told).await
         })
     });
-    put(gate, "test_tool_with_logging", none(), |_, _| {
+    put(gate, "test_tool_with_logging", none(), |_, cleared| {
         Box::pin(async move {
             for said in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
-                if let Some(conversation) = ClientConversation::current() {
+                if let Some(conversation) = ClientConversation::of(cleared.context(), cleared.call()) {
                     conversation
                         .notify("notifications/message", json!({ "level": "info", "data": said }))
                         .await;

@@ -68,9 +68,9 @@ impl InFlightCalls {
         self: &Arc<Self>,
         token: ProgressToken,
         progress: CallProgress,
+        conversation: Option<Arc<ClientConversation>>,
     ) -> McpInFlightGuard {
-        let under_way = McpInFlightCall { progress, conversation: ClientConversation::current() };
-        self.lock_calls().insert(token.clone(), under_way);
+        self.lock_calls().insert(token.clone(), McpInFlightCall { progress, conversation });
         McpInFlightGuard { in_flight: Arc::clone(self), token }
     }
 

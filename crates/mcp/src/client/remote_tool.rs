@@ -70,7 +70,7 @@ impl RemoteTool {
             expect(unused_mut, reason = "only a sign-in opens another connection")
         )]
         let mut live = self.connection.ensure_open().await.map_err(|trouble| trouble.refusal(server))?;
-        let conversation = ClientConversation::current();
+        let conversation = ClientConversation::of(cleared.context(), cleared.call());
         let mut params = CallToolRequestParams::new(self.tool.clone()).with_arguments(input);
         if let Some(conversation) = &conversation {
             resume_call(conversation, &mut params);
@@ -112,7 +112,9 @@ impl RemoteTool {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let sent = live.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
         let handle = sent.map_err(|error| self.service_error_refusal(&error))?;
-        let _noted = live.in_flight.track_call(handle.progress_token.clone(), cleared.progress().clone());
+        let conversation = ClientConversation::of(cleared.context(), cleared.call());
+        let (token, progress) = (handle.progress_token.clone(), cleared.progress().clone());
+        let _tracked = live.in_flight.track_call(token, progress, conversation);
         let (peer, id) = (live.peer.clone(), handle.id.clone());
         let answer = tokio::select! {
             answer = handle.await_response() => answer,

@@ -6,9 +6,8 @@
 //! state that the client carried for us and could have tampered with.
 //! A call that became a task is in between: it asks and waits, and the client finds the question when it looks in.
 //!
-//! The conversation belongs to one call and travels with it as a task-local: an approver or a tool that runs inside
-//! the call finds it by [`ClientConversation::current`], and one that runs elsewhere finds none.
-//! A map from call to client would need cleaning up on every way a call can end.
+//! The conversation belongs to one call. The server registers it under the call's id for as long as the call is in
+//! flight; an approver or a tool finds it by [`ClientConversation::of`].
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -19,15 +18,12 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext, ServiceError};
 use rmcp::task_manager::TaskContext;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::future::Future;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
-use toolgate_proto::{Code, Refusal};
-
-tokio::task_local! {
-    static CURRENT: Arc<ClientConversation>;
-}
+use toolgate_gate::{CallContext, Session};
+use toolgate_proto::{CallId, Code, Refusal};
 
 /// How long a person may take to answer a question of a tool.
 const INPUT_TIMEOUT: Duration = Duration::from_secs(300);
@@ -68,6 +64,39 @@ pub(crate) struct PendingInputRequests {
     pub(crate) missing: Option<ClientCapabilities>,
 }
 
+/// The conversations of the calls that are in flight in one session.
+#[derive(Debug, Default)]
+pub(crate) struct OpenConversations(Mutex<HashMap<CallId, Arc<ClientConversation>>>);
+
+impl OpenConversations {
+    fn lock(&self) -> MutexGuard<'_, HashMap<CallId, Arc<ClientConversation>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Registers the conversation of a call until the guard is dropped, however the call ends.
+    pub(crate) fn register(
+        session: &Session,
+        call: &CallId,
+        conversation: Arc<ClientConversation>,
+    ) -> OpenConversationGuard {
+        let conversations = session.state::<Self>();
+        conversations.lock().insert(call.clone(), conversation);
+        OpenConversationGuard { conversations, call: call.clone() }
+    }
+}
+
+/// Keeps a conversation registered.
+pub(crate) struct OpenConversationGuard {
+    conversations: Arc<OpenConversations>,
+    call: CallId,
+}
+
+impl Drop for OpenConversationGuard {
+    fn drop(&mut self) {
+        self.conversations.lock().remove(&self.call);
+    }
+}
+
 /// The way from one running call to the client that made it.
 pub struct ClientConversation {
     era: ProtocolEra,
@@ -83,7 +112,7 @@ pub struct ClientConversation {
 
 impl std::fmt::Debug for ClientConversation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Conversation").field("era", &self.era).finish_non_exhaustive()
+        f.debug_struct("ClientConversation").field("era", &self.era).finish_non_exhaustive()
     }
 }
 
@@ -117,14 +146,9 @@ impl ClientConversation {
         self.era == ProtocolEra::Legacy || self.task.get().is_some()
     }
 
-    /// Runs something inside this conversation.
-    pub(crate) async fn run_scoped<T>(self: Arc<Self>, work: impl Future<Output = T>) -> T {
-        CURRENT.scope(self, work).await
-    }
-
-    /// The conversation of the call that is being served here, if it came over MCP.
-    pub fn current() -> Option<Arc<Self>> {
-        CURRENT.try_with(Arc::clone).ok()
+    /// The conversation with the client that made a call, if the call came over MCP and is in flight.
+    pub fn of(context: &CallContext, call: &CallId) -> Option<Arc<Self>> {
+        context.session.state::<OpenConversations>().lock().get(context.root_call(call)).cloned()
     }
 
     /// Which era the client speaks.

@@ -39,7 +39,9 @@ impl Approver for ClientApprover {
 
     fn ask<'a>(&'a self, request: &'a ApprovalRequest) -> BoxFuture<'a, ApprovalAnswer> {
         Box::pin(async move {
-            let Some(conversation) = ClientConversation::current() else { return ApprovalAnswer::Pass };
+            let Some(conversation) = ClientConversation::of(&request.context, &request.call) else {
+                return ApprovalAnswer::Pass;
+            };
             let digest = &request.input_sha256;
             if conversation.request_state.approved.as_ref() == Some(digest) {
                 conversation.outgoing().carried.approved = Some(digest.clone());

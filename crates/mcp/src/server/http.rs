@@ -237,7 +237,7 @@ fn attach_raw_arguments(body: &[u8], parts: &mut http::request::Parts) -> Option
     if method != "tools/call" {
         return None;
     }
-    match parse_raw_arguments(body, false) {
+    match parse_raw_arguments(body) {
         Ok(raw) => {
             parts.extensions.insert(raw);
             None

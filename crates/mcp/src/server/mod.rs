@@ -9,7 +9,6 @@
 
 mod conversation;
 pub(crate) mod convert;
-mod crew;
 mod elicitation;
 #[cfg(feature = "http")]
 mod http;
@@ -24,12 +23,11 @@ pub use elicitation::ClientApprover;
 #[cfg(feature = "http")]
 pub use http::{HttpListener, HttpOptions, serve_http};
 pub use server_features::{ServerFeatureError, ServerFeatureSet, ServerFeatures, ToolsOnly};
-pub use stdio::{CallThreads, serve_stdio, serve_streams};
+pub use stdio::{serve_stdio, serve_streams};
 
-use crate::line_transport::RawArguments;
+use crate::line_transport::{RawArguments, ReservedPlace};
 use conversation::{PendingInputRequests, RequestStatePayload, detect_era};
 use convert::StructuredContentMode;
-use crew::Crew;
 use elicitation::{RequestStateBinding, RequestStateSealer};
 use rmcp::ErrorData;
 use rmcp::RoleServer;
@@ -49,7 +47,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tasks::McpTasks;
-use toolgate_gate::{Gate, Session, ToolListSnapshot};
+use toolgate_gate::{CallReservation, CallScheduler, Gate, Session, ToolListSnapshot};
 use toolgate_proto::{CallRecord, SourceId, ToolCall};
 
 /// How long a client may keep a list without asking again. Word of changes comes sooner.
@@ -93,7 +91,8 @@ struct GateServerInner {
     description: ServerDescription,
     state_sealer: RequestStateSealer,
     tasks: McpTasks,
-    crew: Crew,
+    /// Decides when each call goes on.
+    scheduler: CallScheduler,
     calls: AtomicU64,
 }
 
@@ -114,7 +113,8 @@ impl GateServer {
         about: ServerDescription,
     ) -> io::Result<Self> {
         let seals = RequestStateSealer::new()?;
-        let (tasks, crew, calls) = (McpTasks::default(), Crew::default(), AtomicU64::new(1));
+        let (tasks, calls) = (McpTasks::default(), AtomicU64::new(1));
+        let scheduler = gate.scheduler(&session);
         Ok(Self {
             inner: Arc::new(GateServerInner {
                 gate,
@@ -123,7 +123,7 @@ impl GateServer {
                 description: about,
                 state_sealer: seals,
                 tasks,
-                crew,
+                scheduler,
                 calls,
             }),
         })
@@ -243,15 +243,7 @@ impl ServerHandler for GateServer {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let only_reads = self.inner.gate.is_builtin_read_only(&request.name);
-        let turn = self.inner.crew.turn(only_reads).await;
-        let Some(desk) = self.inner.crew.begin(only_reads) else {
-            drop(turn);
-            return self.answer_call(request, context).await;
-        };
-        let server = self.clone();
-        let answered = desk.done(turn, || async move { server.answer_call(request, context).await }).await;
-        answered.unwrap_or_else(|| Err(ErrorData::internal_error("the server is ending", None)))
+        self.answer_call(request, context).await
     }
 
     async fn get_task(
@@ -329,7 +321,7 @@ impl ServerHandler for GateServer {
         let rounds = (request.input_responses, request.request_state);
         let conversation = self.open_round(&context, rounds, binding)?;
         let reading = self.inner.features.read_resource(&request.uri, Arc::clone(&conversation));
-        let read = Arc::clone(&conversation).run_scoped(reading).await;
+        let read = reading.await;
         match (self.next_round(&conversation, binding)?, read) {
             (Some(round), Err(_)) => Ok(round.into()),
             (_, Ok(mut result)) => {
@@ -377,7 +369,7 @@ impl ServerHandler for GateServer {
         let rounds = (request.input_responses.clone(), request.request_state.clone());
         let conversation = self.open_round(&context, rounds, binding)?;
         let getting = self.inner.features.get_prompt(&request, Arc::clone(&conversation));
-        let got = Arc::clone(&conversation).run_scoped(getting).await;
+        let got = getting.await;
         match (self.next_round(&conversation, binding)?, got) {
             (Some(round), Err(_)) => Ok(round.into()),
             (_, Ok(mut result)) => {
@@ -544,4 +536,9 @@ fn find_raw_arguments(context: &RequestContext<RoleServer>) -> Option<&RawArgume
     let direct = direct
         .or_else(|| context.extensions.get::<::http::request::Parts>()?.extensions.get::<RawArguments>());
     direct
+}
+
+/// The place that the transport reserved for this call, if it did.
+fn find_reservation(context: &RequestContext<RoleServer>) -> Option<CallReservation> {
+    context.extensions.get::<ReservedPlace>()?.take()
 }

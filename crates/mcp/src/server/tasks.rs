@@ -7,8 +7,8 @@
 //! A call that asks something once it is a task asks through the task.
 
 use super::GateServer;
-use super::conversation::{ClientConversation, ProtocolEra};
-use super::convert;
+use super::conversation::{ClientConversation, OpenConversations, ProtocolEra};
+use super::{convert, find_reservation};
 use super::progress::McpProgressReporter;
 use rmcp::model::{CreateTaskResult, GetTaskResult, UpdateTaskParams};
 use rmcp::service::RequestContext;
@@ -155,10 +155,6 @@ impl GateServer {
         context: &RequestContext<RoleServer>,
         cancel: CancellationToken,
     ) -> CallOutcome {
-        // What was not promised is not sent, so it need not be made.
-        let plain = !self.inner.gate.has_output_schema(call.name.as_str());
-        let looked = super::find_raw_arguments(context).is_some_and(|raw| raw.announced);
-        let limits = CallOptions { cancel, timeout: None, plain, refreshed: looked };
         let reporter = context.meta.get_progress_token().map(|token| McpProgressReporter {
             events: self.inner.gate.events(),
             call: call.id.clone(),
@@ -166,7 +162,12 @@ impl GateServer {
             peer: context.peer.clone(),
             last_progress: 0.0,
         });
-        let calling = conversation.run_scoped(self.inner.gate.call(&self.inner.session, call, limits));
+        let options = CallOptions::default().with_cancel(cancel);
+        let _registered = OpenConversations::register(&self.inner.session, &call.id, conversation);
+        let calling = match find_reservation(context) {
+            Some(reservation) => reservation.submit(call, options),
+            None => self.inner.scheduler.submit(call, options),
+        };
         match reporter {
             Some(reporter) => {
                 let over = CancellationToken::new();

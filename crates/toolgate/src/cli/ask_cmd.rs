@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate::{ApprovalAnswer, ApprovalQuestion, ApprovalRequest, Approver, Code, ledger::sha256_hex};
+use toolgate_gate::{CallContext, Session};
 use toolgate_proto::json::{JsonLimits, parse_object};
-use toolgate_proto::{RiskLevel, RiskWarning, RuleSuggestion, VerdictReason};
+use toolgate_proto::{AbsPath, Principal, RiskLevel, RiskWarning, RuleSuggestion, VerdictReason, Workspace};
 
 /// A question, as a program writes it.
 #[derive(Debug, Deserialize)]
@@ -52,7 +53,7 @@ pub(crate) fn run(world: &CliContext, args: &AskArgs, out: &mut CliOutput) -> Re
         let object = parse_object(line, JsonLimits::CALL).map_err(|problem| wrong(problem.to_string()))?;
         let asked: AskQuestion =
             serde_json::from_value(Value::Object(object)).map_err(|error| wrong(error.to_string()))?;
-        requests.push(build_request(asked));
+        requests.push(build_request(asked, &world.ambient.cwd));
     }
     let cancel = CancellationToken::new();
     let Some(person) = TerminalApprover::detect(out.is_colorful(), cancel.clone()) else {
@@ -83,12 +84,15 @@ pub(crate) fn run(world: &CliContext, args: &AskArgs, out: &mut CliOutput) -> Re
     Ok(exit)
 }
 
-fn build_request(asked: AskQuestion) -> ApprovalRequest {
+fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
     let input = asked.input;
+    let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
+    let principal = Principal { edge: "ask".to_owned(), name: None };
+    let session = Session::new("ask".into(), principal, workspace);
     ApprovalRequest {
         id: toolgate_files::generate_id("ask_"),
         call: toolgate_files::generate_id("call_").into(),
-        session: "ask".into(),
+        context: CallContext::of(&session),
         question: ApprovalQuestion {
             description: asked.description.unwrap_or_else(|| "run".to_owned()),
             tool: asked.tool.into(),

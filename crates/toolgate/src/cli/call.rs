@@ -96,7 +96,7 @@ pub(crate) fn make_calls(
     });
     let recording = world.build_recording(&cancel, out)?;
     let toolgate = &recording.toolgate;
-    let limits = CallOptions { cancel, timeout, ..CallOptions::default() };
+    let limits = CallOptions::default().with_cancel(cancel).with_timeout(timeout);
     let events = progress::is_wanted(&world.global).then(|| toolgate.events());
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.as_slice().len())));
     let (closed, wait_for_background_hooks) = runtime.block_on(async {

@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
-use toolgate_gate::{CallContext, Hook, HookAnswer, HookBatch, HookCall, HookEvent, HookFailure, OnFailure};
+use toolgate_gate::{CallContext, CallPurpose, Hook, HookAnswer, HookBatch, HookCall, HookEvent, HookFailure, OnFailure};
 use toolgate_process::{HookCommand, HookProgram, HookStep};
 use toolgate_proto::ToolIdentity;
 
@@ -51,9 +51,19 @@ pub(super) enum HookAction {
 struct CompletedOnceHooks(Mutex<HashSet<String>>);
 
 impl ConfiguredHook {
-    async fn run_handler(&self, told: Value, scene: &CallContext) -> Result<HookAnswer, HookFailure> {
+    /// `purpose` is that of a call that the hook makes, where it is a tool.
+    async fn run_handler(
+        &self,
+        told: Value,
+        scene: &CallContext,
+        purpose: CallPurpose,
+    ) -> Result<HookAnswer, HookFailure> {
+        if matches!(self.action, HookAction::Tool(_)) && scene.is_inside_hook() {
+            let detail = Some("not run for a call that a hook makes".to_owned());
+            return Ok(HookAnswer { detail, ..HookAnswer::default() });
+        }
         if self.background {
-            return Ok(self.start_in_background(told, scene));
+            return Ok(self.start_in_background(told, scene, purpose));
         }
         let body = |told: Value| told.to_string().into_bytes();
         match &self.action {
@@ -61,13 +71,13 @@ impl ConfiguredHook {
                 command::run(self.moment, self.build_command(program, body(told), scene)).await
             }
             HookAction::Http(server) => server.post_event(self.moment, body(told), self.timeout).await,
-            HookAction::Tool(tool) => tool.call_tool(self.moment, &told, self.timeout).await,
+            HookAction::Tool(tool) => tool.call_tool(self.moment, &told, (purpose, self.timeout)).await,
             HookAction::Impossible(why) => Err(HookFailure::Misconfigured(why.clone())),
         }
     }
 
     /// Tells it without waiting. What it says then decides nothing.
-    fn start_in_background(&self, told: Value, scene: &CallContext) -> HookAnswer {
+    fn start_in_background(&self, told: Value, scene: &CallContext, purpose: CallPurpose) -> HookAnswer {
         let (moment, timeout) = (self.moment, self.timeout);
         let body = told.to_string().into_bytes();
         match &self.action {
@@ -81,7 +91,7 @@ impl ConfiguredHook {
             }
             HookAction::Tool(tool) => {
                 let tool = tool.clone();
-                self.tasks.spawn(async move { drop(tool.call_tool(moment, &told, timeout).await) });
+                self.tasks.spawn(async move { drop(tool.call_tool(moment, &told, (purpose, timeout)).await) });
             }
             HookAction::Impossible(_) => {}
         }
@@ -135,7 +145,7 @@ impl Hook for ConfiguredHook {
             if !spoken_of || (self.once && self.has_run(call.context)) {
                 return Ok(HookAnswer { detail: Some("not told".to_owned()), ..HookAnswer::default() });
             }
-            let said = self.run_handler(input::build_call_input(&call), call.context).await;
+            let said = self.run_handler(input::build_call_input(&call), call.context, call.consultation()).await;
             if self.once && said.is_ok() {
                 self.mark_as_run(call.context);
             }
@@ -148,7 +158,7 @@ impl Hook for ConfiguredHook {
     }
 
     fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
-        Box::pin(self.run_handler(input::build_batch_input(&batch), batch.context))
+        Box::pin(self.run_handler(input::build_batch_input(&batch), batch.context, batch.consultation()))
     }
 }
 

@@ -9,16 +9,11 @@ use super::output;
 use serde_json::{Map, Value};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
-use toolgate_gate::{CallOptions, Gate, HookAnswer, HookEvent, HookFailure, Session};
+use toolgate_gate::{CallOptions, CallPurpose, Gate, HookAnswer, HookEvent, HookFailure, Session};
 use toolgate_proto::{Code, ToolCall, ToolName};
 
 /// Where the calls of hooks are made: known once the gate stands.
 pub(crate) type GateSessionCell = Arc<OnceLock<(Weak<Gate>, Session)>>;
-
-tokio::task_local! {
-    /// Set while this task makes the call of a hook.
-    static TELLING: ();
-}
 
 /// A tool that is told.
 #[derive(Clone)]
@@ -43,30 +38,25 @@ impl McpToolHook {
 
     pub(super) async fn call_tool(
         &self,
-        moment: HookEvent,
-        told: &Value,
-        timeout: Duration,
+        event: HookEvent,
+        payload: &Value,
+        (purpose, timeout): (CallPurpose, Duration),
     ) -> Result<HookAnswer, HookFailure> {
-        if TELLING.try_with(|()| ()).is_ok() {
-            return Ok(HookAnswer {
-                detail: Some("not told of its own call".to_owned()),
-                ..HookAnswer::default()
-            });
-        }
         let Some((gate, session)) =
             self.gate_cell.get().and_then(|(gate, session)| Some((gate.upgrade()?, session)))
         else {
             return Err(HookFailure::Misconfigured("there is no gate to call its tool through".to_owned()));
         };
         let input = match &self.input {
-            Some(template) => fill_template(template, told),
-            None => told.clone(),
+            Some(template) => fill_template(template, payload),
+            None => payload.clone(),
         };
         let call = ToolCall::new(toolgate_files::generate_id("hook_"), self.tool.clone(), input.to_string());
-        let limits = CallOptions { timeout: Some(timeout), ..CallOptions::default() };
-        let calling: futures_util::future::BoxFuture<'_, _> = Box::pin(gate.consult(session, call, limits));
-        match TELLING.scope((), calling).await.result {
-            Ok(done) => output::read(moment, done.model_text().as_bytes()),
+        let options = CallOptions::default().with_timeout(Some(timeout)).with_purpose(purpose);
+        // Boxed: the call may run hooks, which may make calls.
+        let calling: futures_util::future::BoxFuture<'_, _> = Box::pin(gate.call(session, call, options));
+        match calling.await.result {
+            Ok(done) => output::read(event, done.model_text().as_bytes()),
             Err(refusal) => Err(match refusal.code {
                 Code::DeadlinePassed => HookFailure::TimedOut(to_millis(timeout)),
                 Code::UnknownTool => HookFailure::Missing(format!("tool `{}`", self.tool)),

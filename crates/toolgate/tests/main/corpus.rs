@@ -118,7 +118,7 @@ fn confirm(input: &Value, policy: &Value) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let cancel = CancellationToken::new();
-        let limits = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
+        let limits = CallOptions::default().with_cancel(cancel.clone());
         let calling = toolgate.call_with_options(ToolCall::new("c", "ls", r#"{"path":"/etc"}"#), limits);
         let answering = async {
             let request = requests.next().await;

@@ -111,7 +111,7 @@ impl Tool for ReadTool {
         for note in page.notes("offset") {
             let _ = writeln!(text, "[{note}]");
         }
-        Ok(page.output(text, &path, cleared.context().plain))
+        Ok(page.output(text, &path))
     }
 }
 
@@ -176,7 +176,7 @@ impl Tool for ReadFileTool {
         let page =
             opened.read_page(PageRequest { first, count, line_chars: None, bytes: MAX_RESULT_CHARS }).await?;
         let text = page.raw_text(count);
-        let mut output = page.output(text, &path, cleared.context().plain);
+        let mut output = page.output(text, &path);
         for note in page.notes("startLine") {
             // The text stays exactly what is in the file; what is to be said about it stands apart.
             if page.full || page.cut || page.lossy {
@@ -348,11 +348,11 @@ impl FilePage {
         notes
     }
 
-    fn output(&self, text: String, path: &AbsPath, plain: bool) -> Output {
+    fn output(&self, text: String, path: &AbsPath) -> Output {
         let count = self.lines.len();
         let lines = if count == 1 { "1 line".to_owned() } else { format!("{count} lines") };
         let output = Output::text(text).display(format!("read {lines} of {path}"));
-        let output = if plain { output } else { output.structured(self.structured(path)) };
+        let output = output.structured(self.structured(path));
         match self.hash {
             Some(hash) => output.modifier(SessionModifier::FileRead {
                 path: self.real.clone(),

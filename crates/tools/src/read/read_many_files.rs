@@ -137,9 +137,6 @@ fn read_many(input: &ReadManyFilesInput, cleared: &Cleared) -> CallResult {
     }
     let count = items.len();
     let output = Output::text(text).display(format!("read {} of {count} files", count - failed));
-    if cleared.context().plain {
-        return Ok(output);
-    }
     let files: Vec<_> = items
         .iter()
         .zip(&results)

@@ -305,7 +305,7 @@ fn differences(allowed: &Allowed<'_>, lines: &[&str], prepare: impl Fn(&Path)) -
         };
         for line in lines.iter().filter(|line| !absent.iter().any(|program| has(line, program))) {
             let run = async |desk: &Desk| {
-                let limits = CallOptions { timeout: Some(Duration::from_secs(60)), ..CallOptions::default() };
+                let limits = CallOptions::default().with_timeout(Some(Duration::from_secs(60)));
                 let closed = desk.call_within("Bash", serde_json::json!({ "command": line }), limits).await;
                 // A line that changes the directory does so for those after it.
                 desk.session.set_cwd(desk.path("ws"));

@@ -115,7 +115,7 @@ fn property_48_tool_invocation_abort_signal_respect() {
             ["sleep 1000", "sleep 1000 & sleep 1000", "setsid sleep 1000 & wait", "yes > /dev/null"]
         {
             let cancel = CancellationToken::new();
-            let limits = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
+            let limits = CallOptions::default().with_cancel(cancel.clone());
             let mut events = desk.gate.events();
             let input = json!({ "command": format!("echo started; {command}") });
             let stop = async {

@@ -67,7 +67,7 @@ async fn play(command: &str, ending: Ending) -> String {
         }
         Ending::Cancel(ms) => {
             let cancel = CancellationToken::new();
-            let limits = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
+            let limits = CallOptions::default().with_cancel(cancel.clone());
             let later = async {
                 tokio::time::sleep(millis(ms)).await;
                 cancel.cancel();
@@ -75,7 +75,7 @@ async fn play(command: &str, ending: Ending) -> String {
             tokio::join!(desk.call_within("Bash", input, limits), later);
         }
         Ending::CallDeadline(ms) => {
-            let limits = CallOptions { timeout: Some(millis(ms)), ..CallOptions::default() };
+            let limits = CallOptions::default().with_timeout(Some(millis(ms)));
             desk.call_within("Bash", input, limits).await;
         }
         Ending::FutureDropped(ms) => {

@@ -306,7 +306,7 @@ fn a_huge_result_is_cut_between_lines_and_says_how_to_go_on() {
 fn a_cancelled_search_says_so_and_one_outside_of_the_workspace_is_refused() {
     let place = project(Toolset::Claude);
     let cancel = CancellationToken::new();
-    let limits = CallOptions { cancel: cancel.clone(), ..CallOptions::default() };
+    let limits = CallOptions::default().with_cancel(cancel.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let input = json!({ "pattern": "x" });
     let closed = runtime.block_on(async {

@@ -11,11 +11,13 @@ use tokio_util::sync::CancellationToken;
 use toolgate::Toolgate;
 use toolgate::mcp::client::{GatewayFeatures, McpCoordinator};
 use toolgate::mcp::{
-    CallThreads, ClientApprover, GateServer, HttpListener, HttpOptions, ServerDescription, serve_http,
+    ClientApprover, GateServer, HttpListener, HttpOptions, ServerDescription, serve_http,
     serve_stdio,
 };
-use toolgate_process::spin_for_input;
 use toolgate_proto::Principal;
+
+/// More threads than this gain nothing: calls mostly wait for files and processes.
+const MAX_WORKER_THREADS: usize = 4;
 
 /// The variable that holds the token for HTTP, so that it need not be typed where others can see it.
 const TOKEN_ENV: &str = "TOOLGATE_MCP_TOKEN";
@@ -58,16 +60,10 @@ pub(crate) fn run(
     let toolgate = &recording.toolgate;
     let mut behind = UpstreamServers::discover(world, &toolgate.settings(), out)?;
     let needed = behind.mark_required(world, &toolgate.settings());
-    // What is opened to a server belongs to one thread, and so do calls that may open it.
-    let hands = if behind.servers.is_empty() { CallThreads::Two } else { CallThreads::One };
-    // Over standard streams one thread reads and answers: calls overlap where they wait, and short ones run where they
-    // arrive, without a hop.
-    let mut runtime = match (&args.http, &args.unix) {
-        (None, None) => tokio::runtime::Builder::new_current_thread(),
-        _ => tokio::runtime::Builder::new_multi_thread(),
-    };
-    // Only what writes to standard output is ever looked out after.
-    let runtime = runtime.worker_threads(2).on_thread_park(spin_for_input).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(toolgate_files::available_cores().clamp(1, MAX_WORKER_THREADS))
+        .enable_all()
+        .build()?;
     let served = runtime.block_on(async {
         let coordinator = behind.into_coordinator(world, &toolgate.settings())?;
         coordinator.start(&toolgate.shared_gate()).map_err(|error| CliError::Usage(error.to_string()))?;
@@ -77,7 +73,7 @@ pub(crate) fn run(
             coordinator.wait_until_ready().await;
         }
         let served = match recording.check_prompt_tool() {
-            Ok(()) => serve(world, args, toolgate, (&coordinator, hands), cancel, out).await,
+            Ok(()) => serve(world, args, toolgate, &coordinator, cancel, out).await,
             Err(failure) => Err(failure),
         };
         coordinator.close().await;
@@ -97,7 +93,7 @@ async fn serve(
     world: &CliContext,
     args: &McpServeArgs,
     toolgate: &Toolgate,
-    (coordinator, hands): (&McpCoordinator, CallThreads),
+    coordinator: &McpCoordinator,
     cancel: CancellationToken,
     out: &mut CliOutput,
 ) -> Result<(), CliError> {
@@ -112,7 +108,7 @@ async fn serve(
     let door = match (&args.http, &args.unix) {
         (None, None) => {
             tokio::select! {
-                served = serve_stdio(server, hands) => served?,
+                served = serve_stdio(server) => served?,
                 () = cancel.cancelled() => {}
             }
             return Ok(());

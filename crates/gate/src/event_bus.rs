@@ -1,0 +1,57 @@
+//! The event bus: records go to sinks, events to sinks and subscribers.
+
+use crate::sink::Sink;
+use std::sync::{Arc, OnceLock};
+use tokio::sync::broadcast;
+use toolgate_proto::Event;
+
+/// A subscriber that is further behind misses the oldest events.
+const MAX_BUFFERED_EVENTS: usize = 1024;
+
+/// Where records and events go.
+#[derive(Clone)]
+pub(crate) struct EventBus {
+    pub(crate) sinks: Arc<[Arc<dyn Sink>]>,
+    /// Made at the first subscription: the buffer is large, and most gates have no subscriber.
+    events: Arc<OnceLock<broadcast::Sender<Event>>>,
+}
+
+impl std::fmt::Debug for EventBus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventBus").field("sinks", &self.sinks.len()).finish_non_exhaustive()
+    }
+}
+
+impl EventBus {
+    pub(crate) fn new(sinks: Vec<Arc<dyn Sink>>) -> Self {
+        Self { sinks: sinks.into(), events: Arc::default() }
+    }
+
+    /// Receives every event from now on.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.events.get_or_init(|| broadcast::Sender::new(MAX_BUFFERED_EVENTS)).subscribe()
+    }
+
+    /// Whether a subscriber or a sink wants events.
+    pub(crate) fn has_subscribers(&self) -> bool {
+        self.active_sender().is_some() || self.sinks.iter().any(|sink| sink.accepts_events())
+    }
+
+    /// Hands an event to sinks and subscribers. It is only made where one of them wants it.
+    pub(crate) fn publish(&self, event: impl FnOnce() -> Event) {
+        if self.has_subscribers() {
+            let event = event();
+            for sink in self.sinks.iter().filter(|sink| sink.accepts_events()) {
+                sink.handle_event(&event);
+            }
+            if let Some(events) = self.active_sender() {
+                // An error means that the last subscriber has just gone.
+                let _ = events.send(event);
+            }
+        }
+    }
+
+    fn active_sender(&self) -> Option<&broadcast::Sender<Event>> {
+        self.events.get().filter(|events| events.receiver_count() > 0)
+    }
+}
