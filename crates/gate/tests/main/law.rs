@@ -82,14 +82,30 @@ fn act() -> impl Strategy<Value = (&'static str, Value)> {
     ]
 }
 
-/// Real commands: those that only read overlap with others, the rest are barriers.
+/// Real commands: those that only read, or whose writes are all known, overlap with others; the rest are barriers.
 fn command() -> impl Strategy<Value = (&'static str, Value)> {
+    let on_one = |format: fn(String) -> String| path().prop_map(format);
+    let on_two = |format: fn((String, String)) -> String| (path(), path()).prop_map(format);
     let line = prop_oneof![
-        3 => path().prop_map(|path| format!("cat {path}")),
+        3 => on_one(|path| format!("cat {path}")),
+        2 => on_one(|path| format!("ls {path}")),
         1 => Just("ls".to_owned()),
+        1 => Just("cat *".to_owned()),
+        1 => Just("find . -type f | sort".to_owned()),
+        1 => Just("grep -r x . | sort".to_owned()),
+        1 => on_one(|path| format!("wc -c {path}")),
+        1 => on_one(|path| format!("sort {path} | uniq")),
         2 => (path(), "[pqr]{1,3}").prop_map(|(path, text)| format!("echo {text} > {path}")),
-        1 => (path(), path()).prop_map(|(from, to)| format!("cp {from} {to}")),
-        1 => path().prop_map(|path| format!("rm -f {path}")),
+        1 => (path(), "[pqr]{1,3}").prop_map(|(path, text)| format!("echo {text} >> {path}")),
+        1 => on_one(|path| format!("ls > {path}")),
+        1 => on_two(|(from, to)| format!("cat {from} > {to}")),
+        1 => on_two(|(from, to)| format!("cp {from} {to}")),
+        1 => on_two(|(from, to)| format!("mv {from} {to}")),
+        1 => on_one(|path| format!("rm -f {path}")),
+        1 => on_one(|path| format!("touch {path}")),
+        1 => on_one(|path| format!("mkdir -p {path}")),
+        1 => on_two(|(dir, path)| format!("cd {dir} && cat {path}")),
+        1 => on_one(|path| format!("python3 -c 'open(\"{path}\", \"a\").write(\"q\")'")),
     ];
     line.prop_map(|line| ("shell", json!({ "command": line })))
 }
