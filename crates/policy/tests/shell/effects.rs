@@ -411,3 +411,19 @@ fn what_is_called_read_only_changes_nothing() {
         wrong.join("\n")
     );
 }
+
+/// Two directories are compared file by file without `-r` too, and `-N` shows whole files of one.
+#[test]
+fn diff_reads_every_file_of_the_directories_it_compares() {
+    use toolgate_proto::{Effect, PathScope};
+    let root = path("/w");
+    let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
+    for text in ["diff a b", "diff -N a .", "diff --unidirectional-new-file missing .", "diff -r a b"] {
+        let analysis = analyse(&command_line(text), &workspace);
+        let effects: Vec<_> = analysis.parts.iter().flat_map(|part| &part.effects).collect();
+        assert_eq!(effects.len(), 2, "{text}");
+        for inferred in effects {
+            assert!(matches!(inferred.effect, Effect::Read { scope: PathScope::Tree, .. }), "{text}: {inferred:?}");
+        }
+    }
+}

@@ -188,8 +188,8 @@ pub(in super::super) const OPTION_TABLES: &[OptionTable] = &[
         flags: "abBcdeEiqnNpPrstTuwyZ",
         valued: "CFIUWxL",
         files: "XS",
-        tree: "r",
-        tree_long: "recursive",
+        // Also without `-r`, two directories are compared file by file, and `-N` and `-P` show whole files of one.
+        operands: OperandKind::Tree,
         long: "normal brief report-identical-files unified? context? ed rcs side-by-side width= left-column \
             suppress-common-lines show-c-function show-function-line= label= expand-tabs initial-tab \
             tabsize= suppress-blank-empty recursive no-dereference new-file unidirectional-new-file \
