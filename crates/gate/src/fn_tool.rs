@@ -16,7 +16,7 @@ type IntentFn<I> = Box<dyn Fn(&I, &CallContext) -> Intent + Send + Sync>;
 /// Without [`FnTool::intent`] its effects are unknown, so policy asks before each call unless a rule allows it.
 ///
 /// ```
-/// use toolgate_gate::{FnTool, Spec};
+/// use toolgate_gate::{FnTool, ToolSpec};
 /// use toolgate_proto::{Effect, Intent, Output};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -26,7 +26,7 @@ type IntentFn<I> = Box<dyn Fn(&I, &CallContext) -> Intent + Send + Sync>;
 ///     sides: u32,
 /// }
 ///
-/// let tool = FnTool::new(Spec::new("roll", "Rolls a die.").read_only(), |input: Dice, _cleared| async move {
+/// let tool = FnTool::new(ToolSpec::new("roll", "Rolls a die.").read_only(), |input: Dice, _cleared| async move {
 ///     Ok(Output::text(format!("{}", 1 + 7 % input.sides.max(1))))
 /// })
 /// .intent(|_, _| Intent::new("roll a die", [Effect::State { name: "luck".into() }]));
@@ -68,9 +68,9 @@ where
         self.spec.clone()
     }
 
-    fn intent(&self, input: &I, scene: &CallContext) -> Intent {
+    fn intent(&self, input: &I, context: &CallContext) -> Intent {
         match &self.intent {
-            Some(intent) => intent(input, scene),
+            Some(intent) => intent(input, context),
             None => Intent::new(format!("use {}", self.spec.name), [Effect::Opaque]),
         }
     }

@@ -1,4 +1,4 @@
-//! The gate: what it is made of, and how it is changed while it stands.
+//! The gate: its parts, and how they change while calls are in flight.
 
 use crate::approve::{Approver, GrantStore};
 use crate::hook::Hook;
@@ -16,33 +16,33 @@ use toolgate_files::{ContentCheck, Journal, SpillStore};
 use toolgate_policy::{Layer, LayerRules, Policy, RawPolicy, RawRule, RuleProblem};
 use toolgate_proto::{AbsPath, Code, Event, Refusal, SourceId, ToolDefinition};
 
-/// What a gate is made of.
+/// The parts of a gate.
 pub struct GateParts {
     /// The rules and the mode.
     pub policy: RawPolicy,
-    /// The choice of tools.
+    /// Which tools are visible.
     pub visibility: Visibility,
-    /// Hooks, in the order in which they are told.
+    /// Hooks, in the order in which they run.
     pub hooks: Vec<Arc<dyn Hook>>,
     /// Approvers, in the order in which they are asked.
     pub approvers: Vec<Arc<dyn Approver>>,
-    /// Where rules go that a person grants for good; without one they count for the session.
+    /// Writes rules that a user grants for good; without one they last for the session.
     pub grant_store: Option<Arc<dyn GrantStore>>,
     /// Where records go.
     pub sinks: Vec<Arc<dyn Sink>>,
-    /// Where changes of files are recorded, so that they can be undone. Without one nothing is.
+    /// Records changes of files, so that they can be undone; without one they cannot.
     pub journal: Option<Arc<Journal>>,
-    /// What new contents of files must pass before they are put in place.
+    /// Checks of new file contents, before they replace the old.
     pub content_checks: Vec<Arc<dyn ContentCheck>>,
     /// How long a question may wait for its answer.
     pub approval_timeout: Duration,
-    /// How long a cancelled tool may take to end by itself.
+    /// Grace period: how long a cancelled tool may take to end by itself.
     pub grace: Duration,
-    /// How many calls of one batch may go on at once; at least one.
+    /// How many calls of one scheduler may run hooks or tools at once; at least one.
     pub max_concurrency: usize,
-    /// Where results are kept that are too large for a model. Without it they are cut, and the rest is gone.
+    /// Stores results that are too large for a model; without it they are truncated and the rest is lost.
     pub spill: Option<Arc<SpillStore>>,
-    /// Most characters of all results of a batch together.
+    /// The most characters that all results of a batch may have together.
     pub batch_chars: usize,
 }
 
@@ -66,7 +66,7 @@ impl Default for GateParts {
     }
 }
 
-/// What may change while calls are under way. A call works with the values it found when it arrived.
+/// What may change while calls are in flight. A call works with the snapshot of its arrival.
 #[derive(Clone)]
 pub(crate) struct GateSnapshot {
     pub(crate) registry: Arc<Registry>,
@@ -74,12 +74,12 @@ pub(crate) struct GateSnapshot {
     pub(crate) visibility: Arc<Visibility>,
     pub(crate) hooks: Arc<[Arc<dyn Hook>]>,
     pub(crate) approvers: Arc<[Arc<dyn Approver>]>,
-    /// Why nothing may run, while that is so.
+    /// Set while every call is refused, and why.
     shut: Option<Arc<Refusal>>,
 }
 
 impl GateSnapshot {
-    /// The refusal that every call gets while the gate is shut.
+    /// Returns the refusal that every call gets while the gate is shut.
     pub(crate) fn check_open(&self) -> Result<(), Refusal> {
         match &self.shut {
             Some(refusal) => Err(Refusal::clone(refusal)),
@@ -91,7 +91,7 @@ impl GateSnapshot {
 /// The boundary. Every call crosses it by [`Gate::call`]; there is no other way to run a tool.
 pub struct Gate {
     current: RwLock<GateSnapshot>,
-    /// The rules as written, for compiling them anew when one is granted.
+    /// The rules before compilation, to compile them again when one is granted.
     raw: RwLock<UncompiledRules>,
     pub(crate) grant_store: Option<Arc<dyn GrantStore>>,
     pub(crate) event_bus: EventBus,
@@ -103,15 +103,15 @@ pub struct Gate {
     pub(crate) spill: Option<Arc<SpillStore>>,
     pub(crate) batch_chars: usize,
     problems: Vec<RuleProblem>,
-    /// Counts changes of the tools, the choice of them and the rules.
+    /// Counts changes of tools, visibility and rules.
     changes: watch::Sender<u64>,
-    /// Looks whether something outside has changed, before it matters.
+    /// Reloads what changed outside (settings files) before a call.
     refresh: OnceLock<GateRefreshFn>,
 }
 
 type GateRefreshFn = Box<dyn Fn(&Gate) + Send + Sync>;
 
-/// The rules as written: those of the settings, and those granted since.
+/// Uncompiled rules: those of the settings, and those granted since.
 struct UncompiledRules {
     policy: RawPolicy,
     granted: Vec<LayerRules>,
@@ -125,13 +125,13 @@ impl UncompiledRules {
     }
 }
 
-/// The tools that are shown to somebody, each as it is described there. Holds them, and no copy of what they say.
+/// The tools that are visible to a session, each as it is described there. Shares the definitions instead of copying.
 pub struct ToolListSnapshot(Vec<(Arc<RegisteredTool>, Option<String>)>);
 
 impl PartialEq for ToolListSnapshot {
     fn eq(&self, other: &Self) -> bool {
-        let same = |((tool, said), (other, says)): (&(Arc<RegisteredTool>, _), &(Arc<RegisteredTool>, _))| {
-            said == says && (Arc::ptr_eq(tool, other) || tool.definition() == other.definition())
+        let same = |((tool, description), (other, other_description)): (&(Arc<RegisteredTool>, _), &(Arc<RegisteredTool>, _))| {
+            description == other_description && (Arc::ptr_eq(tool, other) || tool.definition() == other.definition())
         };
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
     }
@@ -144,7 +144,7 @@ impl std::fmt::Debug for ToolListSnapshot {
 }
 
 impl Gate {
-    /// Puts a gate together. Problems with the rules are kept in [`Gate::problems`]; a fatal one means that the gate
+    /// Builds a gate. Problems with the rules are kept in [`Gate::problems`]; a fatal one means that the gate
     /// denies every call.
     pub fn new(parts: GateParts) -> Self {
         let (policy, problems) = parts.policy.clone().compile();
@@ -173,7 +173,7 @@ impl Gate {
         }
     }
 
-    /// What is wrong with the rules.
+    /// Problems with the rules.
     pub fn problems(&self) -> &[RuleProblem] {
         &self.problems
     }
@@ -199,22 +199,22 @@ impl Gate {
         })
     }
 
-    /// Chooses anew which tools are shown. Calls under way finish; later ones do not find a hidden tool.
+    /// Changes which tools are visible. Calls in flight finish; later ones do not find a hidden tool.
     pub fn set_visibility(&self, visibility: Visibility) {
         self.change(|current| current.visibility = Arc::new(visibility));
     }
 
-    /// Replaces the rules; what was granted in this session stays. Returns what is wrong with the new ones.
+    /// Replaces the rules; grants of this session stay. Returns the problems with the new ones.
     pub fn set_policy(&self, policy: RawPolicy) -> Vec<RuleProblem> {
         self.update_rules(|raw| raw.policy = policy)
     }
 
-    /// Replaces the hooks. Calls under way go on with those they found.
+    /// Replaces the hooks. Calls in flight keep the ones of their snapshot.
     pub fn set_hooks(&self, hooks: Vec<Arc<dyn Hook>>) {
         self.change(|current| current.hooks = hooks.into());
     }
 
-    /// Replaces the approvers. Calls under way go on with those they found.
+    /// Replaces the approvers. Calls in flight keep the ones of their snapshot.
     pub fn set_approvers(&self, approvers: Vec<Arc<dyn Approver>>) {
         self.change(|current| current.approvers = approvers.into());
     }
@@ -231,8 +231,8 @@ impl Gate {
         self.change(|current| current.shut = None);
     }
 
-    /// Has this looked at before every call, check and listing, so that rules from outside are those of now.
-    /// It may change the gate. The first one given stays.
+    /// Runs this before every call, check and listing, so that rules in files outside are up to date.
+    /// It may change the gate. Only the first one is kept.
     pub fn set_refresh_callback(&self, look: impl Fn(&Self) + Send + Sync + 'static) {
         let _ = self.refresh.set(Box::new(look));
     }
@@ -251,7 +251,7 @@ impl Gate {
         raw.granted.iter().flat_map(|layer| &layer.allow).map(|rule| rule.text.clone()).collect()
     }
 
-    /// Takes back a rule that was granted in this session. False if there is no such rule.
+    /// Revokes a rule that was granted in this session. False if there is no such rule.
     pub fn revoke(&self, rule: &str) -> bool {
         let mut found = false;
         self.update_rules(|raw| {
@@ -276,7 +276,7 @@ impl Gate {
         self.update_rules(|raw| raw.granted.push(layer));
     }
 
-    /// Changes the rules as written and compiles them. One at a time, so that no change is lost.
+    /// Changes the uncompiled rules and compiles them, under a lock, so that no change is lost.
     fn update_rules(&self, change: impl FnOnce(&mut UncompiledRules)) -> Vec<RuleProblem> {
         let mut raw = self.raw.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut raw);
@@ -285,7 +285,7 @@ impl Gate {
         problems
     }
 
-    /// The tools that are shown, in name order, described for this session.
+    /// The visible tools, in name order, described for this session.
     pub fn definitions(&self, session: &Session) -> Vec<ToolDefinition> {
         let mut definitions = Vec::new();
         self.for_each_visible_tool(session, |tool, description| {
@@ -298,14 +298,14 @@ impl Gate {
         definitions
     }
 
-    /// What [`Gate::definitions`] would say, to be compared with what it would say later.
+    /// A snapshot of [`Gate::definitions`], to be compared with a later one.
     pub fn tool_list_snapshot(&self, session: &Session) -> ToolListSnapshot {
         let mut shown = Vec::new();
         self.for_each_visible_tool(session, |tool, description| shown.push((Arc::clone(tool), description)));
         ToolListSnapshot(shown)
     }
 
-    /// Goes through the tools that are shown, with what each says of itself in this session if that is something else.
+    /// Visits the visible tools, each with its description for this session where that differs from its usual one.
     fn for_each_visible_tool(
         &self,
         session: &Session,
@@ -313,40 +313,40 @@ impl Gate {
     ) {
         self.refresh();
         let current = self.current();
-        let scene = CallContext::of(session);
+        let context = CallContext::of(session);
         for tool in current.registry.list() {
             if current.visibility.is_visible(&tool.identity, &current.policy) {
-                each(tool, tool.tool.describe(&scene));
+                each(tool, tool.tool.describe(&context));
             }
         }
     }
 
-    /// One tool that is shown, by its name or an alias.
+    /// A visible tool, by its name or an alias.
     pub fn definition(&self, name: &str) -> Option<ToolDefinition> {
         let current = self.current();
         let tool = current.registry.get(name)?;
         current.visibility.is_visible(&tool.identity, &current.policy).then(|| tool.definition().clone())
     }
 
-    /// Whether a tool of that name promises the shape of its structured results.
+    /// Whether a tool of that name declares a schema for its structured results.
     pub fn has_output_schema(&self, name: &str) -> bool {
         self.current().registry.get(name).is_some_and(|tool| tool.definition().output_schema.is_some())
     }
 
-    /// Whether a tool of that name is one of ours that changes nothing.
+    /// Whether a tool of that name is built in and only reads.
     pub fn is_builtin_read_only(&self, name: &str) -> bool {
         let current = self.current();
         let tool = current.registry.get(name);
         tool.is_some_and(|tool| tool.identity.read_only && tool.identity.source == SourceId::Builtin)
     }
 
-    /// Watches what happens. A watcher that is too slow misses the oldest events and is told how many.
+    /// Subscribes to events. A receiver that is too slow misses the oldest events and learns how many.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.event_bus.subscribe()
     }
 
-    /// Wakes whenever the tools that are shown may have changed. Cheaper than [`Gate::events`], because nothing is
-    /// gathered about calls.
+    /// Wakes whenever the visible tools may have changed. Cheaper than [`Gate::events`], because no event is
+    /// made for calls.
     pub fn watch_tool_changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

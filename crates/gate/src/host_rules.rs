@@ -1,4 +1,4 @@
-//! What rules say of hosts that nobody knew of when the call was judged.
+//! Rules for hosts that were not known when the call was judged.
 //!
 //! A command behind the filtering proxy names its hosts while it runs. The proxy asks here about each.
 
@@ -12,14 +12,14 @@ pub struct HostRules {
     policy: Arc<Policy>,
 }
 
-/// What they say of one host.
+/// The verdict on one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostVerdict {
     /// A rule allows it.
     Allowed,
-    /// A rule or a list denies it, whatever else was granted; why, in words.
+    /// A rule or a list denies it, whatever else was granted; the reason as text.
     Denied(String),
-    /// No rule allows it, or a person would have to be asked.
+    /// No rule allows it, or the user would have to be asked.
     Undecided,
 }
 
@@ -28,7 +28,7 @@ impl HostRules {
         Self { policy }
     }
 
-    /// What they say of a host, a name or an address.
+    /// The verdict on a host: a name or an address.
     pub fn check_host(&self, host: &str, port: u16) -> HostVerdict {
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let scheme = if port == 80 { "http" } else { "https" };
@@ -45,7 +45,7 @@ impl HostRules {
         }
     }
 
-    /// Whether these are the very same rules.
+    /// Whether both are the same rules.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.policy, &other.policy)
     }

@@ -2,18 +2,19 @@
 //!
 //! The principal type is [`Gate`].
 //! An edge (a command line, an MCP server, an agent loop) hands it a [`ToolCall`](toolgate_proto::ToolCall) and gets
-//! back a [`CallOutcome`] call: a result for the model and one record.
-//! How that happens is one function, in `pipeline.rs`.
+//! back a [`CallOutcome`]: a result for the model and one record.
+//! How that happens is one straight function, in `pipeline.rs`.
+//! [`CallScheduler`] and [`CallBatch`] run many calls at once where their effects do not conflict.
 //!
-//! Four things can be plugged in, each a small trait: a [`Tool`] describes and performs, a [`Hook`] watches and may
-//! object, an [`Approver`] asks somebody, a [`Sink`] remembers.
+//! Four things can be plugged in, each a small trait: a [`Tool`] describes and performs, a [`Hook`] sees calls before
+//! and after they run and may object, an [`Approver`] brings the decision of a user, a [`Sink`] stores records.
 //! Nothing can be plugged in that gets around the gate: a tool runs only with a [`Cleared`], and only the gate makes
 //! one.
 //!
 //! The gate knows no tool by name, no provider and no terminal.
 //!
 //! ```
-//! use toolgate_gate::{CallLimits, FnTool, Gate, GateParts, Session, Spec};
+//! use toolgate_gate::{CallOptions, FnTool, Gate, GateParts, Session, ToolSpec};
 //! use toolgate_policy::{Layer, LayerRules, RawPolicy};
 //! use toolgate_proto::{AbsPath, Output, Principal, SourceId, ToolCall, Workspace};
 //!
@@ -32,7 +33,7 @@
 //!     policy: RawPolicy { layers: vec![rules], ..RawPolicy::default() },
 //!     ..GateParts::default()
 //! });
-//! let greet = FnTool::new(Spec::new("greet", "Greets somebody."), |input: Greet, _cleared| async move {
+//! let greet = FnTool::new(ToolSpec::new("greet", "Greets a person."), |input: Greet, _cleared| async move {
 //!     Ok(Output::text(format!("hello, {}", input.name)))
 //! });
 //! gate.register(SourceId::Sdk, greet).unwrap();
@@ -40,8 +41,8 @@
 //! let workspace = Workspace { cwd: here.clone(), roots: vec![here], home: None };
 //! let session = Session::new("s1".into(), Principal { edge: "sdk".into(), name: None }, workspace);
 //! let call = ToolCall::new("call_1", "greet", r#"{"name": "world"}"#);
-//! let closed = gate.call(&session, call, CallLimits::default()).await;
-//! assert_eq!(closed.result.unwrap().model_text(), "hello, world");
+//! let outcome = gate.call(&session, call, CallOptions::default()).await;
+//! assert_eq!(outcome.result.unwrap().model_text(), "hello, world");
 //! # });
 //! ```
 

@@ -58,7 +58,7 @@ impl Permit {
     }
 }
 
-/// A call that passed every stage before its run: the permit, and hands that reach what was granted.
+/// A call that passed every stage before its run: the permit, and handles that reach what was granted.
 #[derive(Debug)]
 pub struct Cleared {
     permit: Permit,
@@ -87,7 +87,7 @@ impl Cleared {
         &self.call
     }
 
-    /// The surroundings.
+    /// Where the call happens.
     pub fn context(&self) -> &CallContext {
         &self.context
     }
@@ -102,22 +102,22 @@ impl Cleared {
         &self.files
     }
 
-    /// What rules say of hosts that the call meets only while it runs.
+    /// The rules for hosts that become known only while the call runs.
     pub fn hosts(&self) -> &HostRules {
         &self.hosts
     }
 
-    /// What rules say of files that a command meets only while it runs.
+    /// The rules for files that a command opens only while it runs.
     pub fn file_guard(&self) -> &FileGuard {
         &self.guard
     }
 
-    /// Where to tell how far it is.
+    /// Where to report progress.
     pub fn progress(&self) -> &CallProgress {
         &self.progress
     }
 
-    /// Ends when the call is cancelled or out of time. Long work must look at it.
+    /// Cancelled when the call is cancelled or out of time. Long work must check it.
     pub fn cancel(&self) -> &CancellationToken {
         &self.cancel
     }

@@ -41,7 +41,7 @@ impl Gate {
         let context = PipelineContext::new(self, session, &call, &options);
         let mut record = RecordBuilder::open(&context);
         let span = record.call_span();
-        let result = catch_panic(run_stages(&context, &mut record).instrument(span)).await;
+        let result = catch_panic(run_pipeline(&context, &mut record).instrument(span)).await;
         let mut outcome = finish_call(&context, record, result).await;
         session.context().queue_commands(std::mem::take(&mut outcome.queued_commands));
         outcome
@@ -66,12 +66,12 @@ impl Gate {
     }
 }
 
-async fn run_stages(context: &PipelineContext<'_>, record: &mut RecordBuilder) -> CallResult {
+async fn run_pipeline(context: &PipelineContext<'_>, record: &mut RecordBuilder) -> CallResult {
     let mut screened = prepare(context, record).await?;
     for _ in 0..=MAX_REVISIONS {
         match authorize(context, record, screened).await? {
-            Authorization::Granted(granted) => return execute(context, record, *granted).await,
-            Authorization::Revised(revised) => screened = *revised,
+            AuthorizationOutcome::Granted(granted) => return execute(context, record, *granted).await,
+            AuthorizationOutcome::Revised(revised) => screened = *revised,
         }
     }
     Err(revised_too_often())
@@ -95,7 +95,7 @@ pub(crate) async fn prepare(
 }
 
 /// What became of a question whether a call may run.
-pub(crate) enum Authorization {
+pub(crate) enum AuthorizationOutcome {
     /// It may run, once.
     Granted(Box<GrantedCall>),
     /// An approver changed the input: it must be authorized as it is now.
@@ -107,7 +107,7 @@ pub(crate) async fn authorize(
     context: &PipelineContext<'_>,
     record: &mut RecordBuilder,
     mut screened: ScreenedCall,
-) -> Result<Authorization, Refusal> {
+) -> Result<AuthorizationOutcome, Refusal> {
     let mut policy = Arc::clone(&context.snapshot.policy);
     loop {
         enter(context, record, Stage::Judge)?;
@@ -116,8 +116,8 @@ pub(crate) async fn authorize(
 
         enter(context, record, Stage::Settle)?;
         match settle::settle(context, record, judged).await? {
-            SettleOutcome::Granted(granted) => return Ok(Authorization::Granted(granted)),
-            SettleOutcome::Revised(revised) => return Ok(Authorization::Revised(revised)),
+            SettleOutcome::Granted(granted) => return Ok(AuthorizationOutcome::Granted(granted)),
+            SettleOutcome::Revised(revised) => return Ok(AuthorizationOutcome::Revised(revised)),
             SettleOutcome::PolicyChanged(unsettled, newer) => (screened, policy) = (*unsettled, newer),
         }
     }

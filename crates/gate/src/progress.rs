@@ -1,7 +1,7 @@
-//! Telling how far a call is, to whoever watches.
+//! Progress of a running call, for subscribers to events.
 //!
-//! A tool may tell as often as it likes: watchers hear of it ten times a second at most.
-//! What is said in between is not lost but gathered, and its end is kept where it is too much; what is left is told
+//! A tool may report as often as it likes: subscribers get at most ten events a second.
+//! What is reported in between is buffered, and truncated at the front where it is too much; the rest is sent
 //! when the call is over.
 
 use crate::event_bus::EventBus;
@@ -11,12 +11,12 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 use toolgate_proto::{AbsPath, CallAnomaly, CallId, Code, Event};
 
-/// How long watchers are left in peace between two words on one call.
+/// The time between two progress events of one call.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(100);
-/// Of what is said in that time, this much is kept.
+/// How much output is buffered in that time.
 const MAX_BUFFERED_BYTES: usize = 16 * 1024;
 
-/// A handle by which a running tool tells how far it is. Cheap to clone; nobody need be listening.
+/// A handle by which a running tool reports progress. Cheap to clone; there need not be a subscriber.
 #[derive(Debug, Clone)]
 pub struct CallProgress {
     inner: Arc<CallProgressInner>,
@@ -34,9 +34,9 @@ struct CallProgressInner {
 struct CallProgressState {
     last: Option<Instant>,
     buffered: Option<BufferedProgress>,
-    /// Something will tell what was gathered.
+    /// A timer will send what is buffered.
     timed: bool,
-    /// What a command tried although its judgement did not foresee it.
+    /// What a command tried although its judgement did not include it.
     anomalies: Vec<CallAnomaly>,
     over: bool,
 }
@@ -48,36 +48,36 @@ struct BufferedProgress {
 }
 
 impl CallProgress {
-    pub(crate) fn new(call: CallId, audience: EventBus) -> Self {
+    pub(crate) fn new(call: CallId, event_bus: EventBus) -> Self {
         let runtime = Handle::try_current().ok();
         Self {
             inner: Arc::new(CallProgressInner {
                 call,
-                event_bus: audience,
+                event_bus,
                 runtime,
                 state: Mutex::default(),
             }),
         }
     }
 
-    /// Passes on new output, or a word on how far it is.
+    /// Reports new output, or a line on progress.
     pub fn report(&self, text: impl Into<String>) {
         self.add(text.into(), None);
     }
 
-    /// The same, with the part done, from 0 to 1.
+    /// The same, with the fraction done, from 0 to 1.
     pub fn report_fraction(&self, fraction: f64, text: impl Into<String>) {
         self.add(text.into(), Some(fraction.clamp(0.0, 1.0)));
     }
 
-    /// Tells that work which the call left going on is over. Told at once, and also after the end of the call.
+    /// Reports that background work of the call is over. Sent at once, also after the end of the call.
     pub fn report_task_end(&self, task: &str, summary: String, output_file: Option<AbsPath>) {
         let inner = &self.inner;
         let (call, task) = (inner.call.clone(), task.to_owned());
         inner.event_bus.publish(|| Event::TaskEnded { call, task, summary, output_file });
     }
 
-    /// Says that a command tried something that its judgement did not foresee. It stands in the call's record.
+    /// Reports that a command tried something that its judgement did not include. It goes into the call's record.
     pub fn report_anomaly(&self, text: String) {
         let anomaly = CallAnomaly { code: Code::Unforeseen, text };
         let inner = &self.inner;
@@ -121,7 +121,7 @@ impl CallProgress {
         }
     }
 
-    /// The call is over: what was gathered is told, and no more.
+    /// The call is over: what is buffered is sent, and nothing after it.
     pub(crate) fn end(&self) {
         let mut state = self.inner.lock();
         state.over = true;
@@ -134,7 +134,7 @@ impl CallProgressInner {
         state.timed = false;
         if let Some(BufferedProgress { text, fraction }) = state.buffered.take() {
             state.last = Some(now);
-            // Told under the lock, so that words keep their order.
+            // Sent under the lock, so that events keep their order.
             self.event_bus.publish(|| Event::Progress { call: self.call.clone(), text, fraction });
         }
     }
@@ -161,14 +161,14 @@ mod tests {
     use super::*;
     use tokio::sync::broadcast;
 
-    fn watched() -> (CallProgress, broadcast::Receiver<Event>) {
-        let audience = EventBus::new(Vec::new());
-        let heard = audience.subscribe();
-        (CallProgress::new("c".into(), audience), heard)
+    fn subscribed() -> (CallProgress, broadcast::Receiver<Event>) {
+        let event_bus = EventBus::new(Vec::new());
+        let receiver = event_bus.subscribe();
+        (CallProgress::new("c".into(), event_bus), receiver)
     }
 
-    fn told(heard: &mut broadcast::Receiver<Event>) -> Vec<(String, Option<f64>)> {
-        std::iter::from_fn(|| match heard.try_recv() {
+    fn received(receiver: &mut broadcast::Receiver<Event>) -> Vec<(String, Option<f64>)> {
+        std::iter::from_fn(|| match receiver.try_recv() {
             Ok(Event::Progress { text, fraction, .. }) => Some((text, fraction)),
             _ => None,
         })
@@ -177,7 +177,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn watchers_hear_ten_times_a_second_and_miss_nothing() {
-        let (progress, mut heard) = watched();
+        let (progress, mut receiver) = subscribed();
         let mut said = String::new();
         for step in 0..1000 {
             progress.report(format!("{step} "));
@@ -186,37 +186,37 @@ mod tests {
         }
         progress.end();
         progress.report("too late");
-        let told = told(&mut heard);
-        assert!((9..=12).contains(&told.len()), "{}", told.len());
-        assert_eq!(told.into_iter().map(|(text, _)| text).collect::<String>(), said);
+        let received = received(&mut receiver);
+        assert!((9..=12).contains(&received.len()), "{}", received.len());
+        assert_eq!(received.into_iter().map(|(text, _)| text).collect::<String>(), said);
     }
 
     #[tokio::test]
-    async fn the_end_of_a_task_is_told_after_the_end_of_its_call() {
-        let (progress, mut heard) = watched();
+    async fn the_end_of_a_task_is_published_after_the_end_of_its_call() {
+        let (progress, mut receiver) = subscribed();
         progress.end();
         progress.report_task_end("task_1", "over".to_owned(), None);
-        assert!(matches!(heard.try_recv(), Ok(Event::TaskEnded { task, .. }) if task == "task_1"));
+        assert!(matches!(receiver.try_recv(), Ok(Event::TaskEnded { task, .. }) if task == "task_1"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_tool_that_falls_silent_is_heard_all_the_same() {
-        let (progress, mut heard) = watched();
+    async fn buffered_progress_is_published_without_further_reports() {
+        let (progress, mut receiver) = subscribed();
         progress.report_fraction(0.1, "a");
         progress.report_fraction(0.2, "b");
         progress.report("c");
-        assert_eq!(told(&mut heard), [("a".to_owned(), Some(0.1))]);
+        assert_eq!(received(&mut receiver), [("a".to_owned(), Some(0.1))]);
         tokio::time::sleep(Duration::from_millis(200)).await;
-        assert_eq!(told(&mut heard), [("bc".to_owned(), Some(0.2))]);
+        assert_eq!(received(&mut receiver), [("bc".to_owned(), Some(0.2))]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn too_much_is_cut_at_its_start_on_a_character() {
-        let (progress, mut heard) = watched();
+        let (progress, mut receiver) = subscribed();
         progress.report("x");
         progress.report("é".repeat(MAX_BUFFERED_BYTES));
         progress.end();
-        let told = told(&mut heard);
-        assert!(told[1].0.len() <= MAX_BUFFERED_BYTES && told[1].0.chars().all(|c| c == 'é'));
+        let received = received(&mut receiver);
+        assert!(received[1].0.len() <= MAX_BUFFERED_BYTES && received[1].0.chars().all(|c| c == 'é'));
     }
 }

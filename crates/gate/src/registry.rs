@@ -2,7 +2,7 @@
 //!
 //! Identity is the pair (source, name).
 //! A second tool of the same pair replaces the first; the same name from another source is refused with both owners
-//! named, because a model could not tell the two apart and a rule would hold for the wrong one.
+//! named, because a model could not distinguish the two and a rule would apply to the wrong one.
 
 use crate::schema::{SchemaValidator, input_schema_of};
 use crate::tool::{ErasedTool, Tool, ToolSpec, TypedTool};
@@ -26,7 +26,7 @@ impl std::fmt::Debug for RegisteredTool {
 }
 
 impl RegisteredTool {
-    /// Makes a tool ready: generates and compiles its schema.
+    /// Prepares a tool: generates and compiles its schema.
     pub fn new<T: Tool>(source: SourceId, tool: T) -> Result<Self, RegisterError> {
         let spec = tool.spec();
         let name = spec.name.as_str();
@@ -37,7 +37,7 @@ impl RegisteredTool {
             return Err(RegisterError::BadName { name: name.to_owned() });
         }
         let input_schema = spec.input_schema.clone().unwrap_or_else(input_schema_of::<T::Input>);
-        // Ours are known to be good; a test compiles each.
+        // Built-in schemas are known to be valid; a test compiles each.
         let ours = source == SourceId::Builtin && spec.input_schema.is_none();
         let checker = if ours {
             Ok(SchemaValidator::deferred(input_schema_of::<T::Input>))
@@ -69,7 +69,7 @@ impl RegisteredTool {
         Ok(Self { tool: Box::new(TypedTool(Arc::new(tool))), spec, identity, checker, definition })
     }
 
-    /// Who the tool is.
+    /// The identity of the tool.
     pub fn identity(&self) -> &ToolIdentity {
         &self.identity
     }
@@ -79,13 +79,13 @@ impl RegisteredTool {
         &self.spec
     }
 
-    /// The tool as the outside sees it.
+    /// The definition that models and clients get.
     pub fn definition(&self) -> &ToolDefinition {
         &self.definition
     }
 }
 
-/// Why a tool was not taken.
+/// Why a tool was not registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
     /// The name, or an alias, belongs to another tool.
@@ -95,9 +95,9 @@ pub enum RegisterError {
         name: String,
         /// The tool that has it.
         owner_name: ToolName,
-        /// Who brought that tool.
+        /// The source of that tool.
         owner: SourceId,
-        /// Who wants it too.
+        /// The source that wants it too.
         newcomer: SourceId,
     },
     /// The name has characters that providers refuse.

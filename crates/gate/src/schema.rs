@@ -1,4 +1,4 @@
-//! Schemas out of types, and precise words about inputs that do not fit them.
+//! JSON schemas: generated from input types, and precise messages about inputs that do not match them.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{Draft, ValidationError, Validator};
@@ -9,12 +9,12 @@ use serde_json::{Map, Value};
 use std::sync::{LazyLock, OnceLock};
 use toolgate_proto::{Code, Refusal, Stage, json};
 
-/// Foreign schemas above this are refused: some compile in exponential time.
+/// JSON schemas of other servers above this size are refused: some compile in exponential time.
 const MAX_SCHEMA_BYTES: usize = 256 * 1024;
-/// More problems than this in one input help nobody.
+/// More problems of one input than this are not listed.
 const MAX_REPORTED_PROBLEMS: usize = 8;
 
-/// The schema of an input type: self-contained, closed to unknown fields, without Rust's marks.
+/// The JSON schema of an input type: self-contained, closed to unknown fields, without Rust-specific formats.
 pub fn schema_of<T: JsonSchema>() -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     // Models follow references badly, and some providers refuse them.
@@ -26,7 +26,7 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// The same for what every model is sent with every request: without what is said twice.
+/// The same without redundancy, for definitions that are sent with every request.
 pub(crate) fn input_schema_of<T: JsonSchema>() -> Value {
     let mut schema = schema_of::<T>();
     compact_schema(&mut schema);
@@ -36,7 +36,7 @@ pub(crate) fn input_schema_of<T: JsonSchema>() -> Value {
 fn compact_schema(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            // What is left out is not so: no need to say it.
+            // The default is false: it need not be written.
             if map.get("default") == Some(&Value::Bool(false)) {
                 map.shift_remove("default");
             }
@@ -46,7 +46,7 @@ fn compact_schema(schema: &mut Value) {
                 map.insert("enum".to_owned(), words);
             }
             if let Some(Value::String(words)) = map.get_mut("description") {
-                // A line of source ends where it is full; that means nothing to a model.
+                // Line breaks of the source mean nothing to a model.
                 *words = words.replace('\n', " ");
             }
             map.iter_mut().filter(|(key, _)| !is_data(key)).for_each(|(_, below)| compact_schema(below));
@@ -119,7 +119,7 @@ fn normalize_schema(schema: &mut Value, root: bool) {
     }
 }
 
-/// A choice among words, each with words about it, as the words alone: the field says what they mean.
+/// An enumeration with a description for each value, as values only: the field's description explains them.
 fn string_choices(choices: &Value) -> Option<Value> {
     let word = |choice: &Value| choice.get("const").filter(|word| word.is_string()).cloned();
     choices.as_array()?.iter().map(word).collect::<Option<Vec<_>>>().map(Value::Array)
@@ -142,7 +142,7 @@ fn normalize_subschema(key: &str, value: &mut Value) {
 
 type LazySchemaFn = Box<dyn FnOnce() -> Value + Send + Sync>;
 
-/// A schema made ready for checking inputs.
+/// A compiled JSON schema.
 #[derive(Debug)]
 pub struct SchemaValidator {
     schema: LazyLock<Value, LazySchemaFn>,
@@ -162,13 +162,13 @@ impl SchemaValidator {
         Ok(checker)
     }
 
-    /// The same for a schema that is known to be good, as our own are: it is made and compiled when it is first needed,
-    /// because that takes longer for those of every tool than the rest of the start.
+    /// The same for a schema that is known to be valid, as built-in ones are: it is compiled at first use,
+    /// because compiling those of all tools takes longer than the rest of the start.
     pub fn deferred(make: impl FnOnce() -> Value + Send + Sync + 'static) -> Self {
         let make = move || {
             let mut schema = make();
             if let Value::Object(map) = &mut schema {
-                // A dialect we do not know would make the compiler fail; all that is used is in 2020-12.
+                // An unknown dialect would make the compiler fail; all that is used is in 2020-12.
                 map.shift_remove("$schema");
             }
             schema
@@ -186,33 +186,41 @@ impl SchemaValidator {
         compiled.as_ref().map_err(String::as_str)
     }
 
-    /// Checks an input, and says of each problem where it is, what was given and what is wanted.
+    /// Validates an input. Each problem says where it is, what was given and what is wanted.
     pub fn check(&self, input: &Value) -> Result<(), Refusal> {
         let validator = self.validator().map_err(|problem| Refusal::new(Code::Internal, problem))?;
         if validator.is_valid(input) {
             return Ok(());
         }
-        let mut said: Vec<String> = Vec::new();
+        let mut problems: Vec<String> = Vec::new();
         for error in validator.iter_errors(input) {
             for line in self.explain(&error) {
-                if !said.contains(&line) {
-                    said.push(line);
+                if !problems.contains(&line) {
+                    problems.push(line);
                 }
             }
-            if said.len() > MAX_REPORTED_PROBLEMS {
-                said.truncate(MAX_REPORTED_PROBLEMS);
-                said.push("and more".to_owned());
+            if problems.len() > MAX_REPORTED_PROBLEMS {
+                problems.truncate(MAX_REPORTED_PROBLEMS);
+                problems.push("and more".to_owned());
                 break;
             }
         }
-        Err(Refusal::new(Code::InvalidInput, said.join("; ")))
+        Err(Refusal::new(Code::InvalidInput, problems.join("; ")))
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "the enum is the library's, and open")]
     fn explain(&self, error: &ValidationError<'_>) -> Vec<String> {
         let place = error.instance_path().as_str().to_owned();
-        let at = |step: &str| format!("`{place}/{}`", json::escape_pointer_key(step));
-        let whole = if place.is_empty() { "the input".to_owned() } else { format!("`{place}`") };
+        // A field of the input itself by its name, a nested one by its JSON pointer.
+        let at = |step: &str| match place.as_str() {
+            "" => format!("`{step}`"),
+            _ => format!("`{place}/{}`", json::escape_pointer_key(step)),
+        };
+        let whole = match place.strip_prefix('/') {
+            None => "the input".to_owned(),
+            Some(field) if !field.contains(['/', '~']) => format!("`{field}`"),
+            Some(_) => format!("`{place}`"),
+        };
         let given = json::describe(error.instance());
         let wants = |what: String| vec![format!("{whole} is {given}, but must be {what}")];
         match error.kind() {
@@ -223,15 +231,15 @@ impl SchemaValidator {
                     .map(|field| {
                         let near = nearest(field, known.iter().map(String::as_str));
                         match near {
-                            Some(near) => format!("{} is no field; did you mean `{near}`?", at(field)),
-                            None => format!("{} is no field; there are {}", at(field), format_fields(&known)),
+                            Some(near) => format!("unknown field {}; did you mean `{near}`?", at(field)),
+                            None => format!("unknown field {}; the fields are {}", at(field), format_fields(&known)),
                         }
                     })
                     .collect()
             }
             ValidationErrorKind::Required { property } => {
                 let field = property.as_str().unwrap_or_default();
-                vec![format!("{} is missing", at(field))]
+                vec![format!("field {} is missing", at(field))]
             }
             ValidationErrorKind::Type { kind } => wants(match kind {
                 TypeKind::Single(kind) => with_article(&kind.to_string()),
@@ -261,7 +269,7 @@ impl SchemaValidator {
             ValidationErrorKind::MaxItems { limit } => wants(format!("at most {limit} items long")),
             ValidationErrorKind::Pattern { pattern } => wants(format!("text that fits `{pattern}`")),
             ValidationErrorKind::Constant { expected_value } => wants(expected_value.to_string()),
-            // Foreign schemas may use the rest; the library's words serve there.
+            // Schemas of other servers may use the rest; the library's message serves there.
             _ => vec![format!("{whole}: {error}")],
         }
     }
@@ -278,7 +286,7 @@ impl SchemaValidator {
     }
 }
 
-/// Reads an input that fits the schema into its type.
+/// Deserializes an input that matches the schema.
 pub(crate) fn read_typed<T: DeserializeOwned>(input: &Map<String, Value>) -> Result<T, Refusal> {
     T::deserialize(Value::Object(input.clone())).map_err(|error| {
         Refusal::new(Code::InvalidInput, format!("the input does not fit: {error}")).at_stage(Stage::Validate)
@@ -363,24 +371,24 @@ mod tests {
     #[test]
     fn a_problem_names_the_place_the_given_and_the_wanted() {
         for (input, says) in [
-            (json!({"file_pth": "a"}), "`/file_path` is missing"),
+            (json!({"file_pth": "a"}), "field `file_path` is missing"),
             (
                 json!({"file_path": "a", "file_pth": "b"}),
-                "`/file_pth` is no field; did you mean `file_path`?",
+                "unknown field `file_pth`; did you mean `file_path`?",
             ),
-            (json!({"file_path": 3}), "`/file_path` is the number 3, but must be a string"),
-            (json!({"file_path": null}), "`/file_path` is null, but must be a string"),
-            (json!({"file_path": "a", "limit": -1}), "`/limit` is the number -1, but must be at least 1"),
-            (json!({"file_path": "a", "limit": "5"}), "`/limit` is the string \"5\", but must be an integer"),
+            (json!({"file_path": 3}), "`file_path` is the number 3, but must be a string"),
+            (json!({"file_path": null}), "`file_path` is null, but must be a string"),
+            (json!({"file_path": "a", "limit": -1}), "`limit` is the number -1, but must be at least 1"),
+            (json!({"file_path": "a", "limit": "5"}), "`limit` is the string \"5\", but must be an integer"),
             (
                 json!({"file_path": "a", "output_mode": "contnt"}),
                 "must be one of \"content\", \"count\"; did you mean `content`?",
             ),
             (
                 json!({"file_path": "a", "edits": [{"target": "x"}, {"targt": "x", "target": "y"}]}),
-                "`/edits/1/targt` is no field; did you mean `target`?",
+                "unknown field `/edits/1/targt`; did you mean `target`?",
             ),
-            (json!({"file_path": "a", "zzz": 1}), "there are `file_path`, `limit`, `output_mode`, `edits`"),
+            (json!({"file_path": "a", "zzz": 1}), "the fields are `file_path`, `limit`, `output_mode`, `edits`"),
         ] {
             let said = refusal(input);
             assert!(said.contains(says), "{said}");

@@ -1,11 +1,11 @@
-//! Where a call happens: the session, and what it remembers.
+//! The session: identity, workspace, and what calls have changed about it.
 
 use std::any::{Any, TypeId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use toolgate_proto::{AbsPath, Principal, SessionId, Workspace};
 
-/// One run of an agent: who it is, where it works, what it has seen.
+/// One run of an agent: its principal, its workspace, the files it has seen.
 #[derive(Debug, Clone)]
 pub struct Session {
     inner: Arc<SessionInner>,
@@ -15,7 +15,7 @@ pub struct Session {
 struct SessionInner {
     id: SessionId,
     principal: Principal,
-    /// The working directory may move inside the roots; the roots are fixed for good.
+    /// The working directory may change inside the roots; the roots are fixed.
     workspace: RwLock<Arc<Workspace>>,
     context: SessionContext,
     state: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
@@ -45,12 +45,12 @@ impl Session {
         &self.inner.principal
     }
 
-    /// Where it works now.
+    /// Its current workspace.
     pub fn workspace(&self) -> Arc<Workspace> {
         Arc::clone(&self.inner.workspace.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Moves the working directory. A directory outside the roots is not taken, and the answer is false.
+    /// Changes the working directory. Returns false for a directory outside the roots.
     pub fn set_cwd(&self, cwd: AbsPath) -> bool {
         let mut workspace = self.inner.workspace.write().unwrap_or_else(PoisonError::into_inner);
         if !workspace.roots.iter().any(|root| cwd.is_under(root)) {
@@ -67,8 +67,8 @@ impl Session {
         &self.inner.context
     }
 
-    /// What tools of one kind remember in this session; made empty at first use.
-    /// Keyed by type, so that the gate need not know any tool.
+    /// State of one type that tools or edges keep in this session; empty at first use.
+    /// Keyed by type, so that the gate does not know any tool.
     pub fn state<T: Default + Send + Sync + 'static>(&self) -> Arc<T> {
         let mut state = self.inner.state.lock().unwrap_or_else(PoisonError::into_inner);
         let slot = state.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
@@ -99,7 +99,7 @@ pub struct FileSeen {
 }
 
 impl SessionContext {
-    /// What was last seen of a file, links resolved.
+    /// What was last seen of a file, by its real path.
     pub fn seen_file(&self, path: &AbsPath) -> Option<FileSeen> {
         self.lock().read.get(path).cloned()
     }

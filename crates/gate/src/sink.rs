@@ -1,21 +1,21 @@
-//! Somewhere for records to go.
+//! Sinks: where records go.
 
 use std::sync::{Mutex, PoisonError};
 use toolgate_proto::{CallRecord, Event};
 
-/// Keeps what happens. Each call closes with exactly one record; a sink is told of it once.
+/// Stores records. Each call ends with exactly one record; a sink gets it once.
 ///
-/// Called on the path of the call, so it should be quick; what is slow belongs on a thread of its own.
+/// Called on the path of the call, so it should be quick; slow work belongs on another thread.
 pub trait Sink: Send + Sync {
     /// A call is over.
     fn record(&self, record: &CallRecord);
 
-    /// Whether [`Sink::handle_event`] is wanted. Most sinks do not care.
+    /// Whether [`Sink::handle_event`] is called. Most sinks only store records.
     fn accepts_events(&self) -> bool {
         false
     }
 
-    /// Something happened on the way.
+    /// An event of a call in flight.
     fn handle_event(&self, event: &Event) {
         let _ = event;
     }

@@ -1,7 +1,7 @@
-//! Spans for whoever subscribes with `tracing`: one for each call, and in it one for each stage.
+//! `tracing` spans: one for each call, and in it one for each stage.
 //!
-//! Nobody need subscribe; then a span costs a load and a branch.
-//! Inputs and outputs are in no span: what may be remembered of them is in the record.
+//! Without a subscriber a span costs a load and a branch.
+//! Inputs and outputs are in no span: what may be stored of them is in the record.
 
 use toolgate_proto::{OutcomeRecord, SessionId, Stage, ToolCall};
 use tracing::field::Empty;

@@ -28,8 +28,8 @@ pub trait Tool: Send + Sync + 'static {
     fn spec(&self) -> ToolSpec;
 
     /// A description that depends on where the tool is offered, in place of the spec's.
-    fn describe(&self, scene: &CallContext) -> Option<String> {
-        let _ = scene;
+    fn describe(&self, context: &CallContext) -> Option<String> {
+        let _ = context;
         None
     }
 
@@ -41,15 +41,15 @@ pub trait Tool: Send + Sync + 'static {
 
     /// What the call would do. Total: an input that passed the schema always has an intent.
     /// A path that is not named here cannot be reached in [`Tool::run`].
-    fn intent(&self, input: &Self::Input, scene: &CallContext) -> Intent;
+    fn intent(&self, input: &Self::Input, context: &CallContext) -> Intent;
 
     /// What must hold before it runs, apart from permission (read before edit).
     fn guard(
         &self,
         input: &Self::Input,
-        scene: &CallContext,
+        context: &CallContext,
     ) -> impl Future<Output = Result<(), Refusal>> + Send {
-        let _ = (input, scene);
+        let _ = (input, context);
         std::future::ready(Ok(()))
     }
 
@@ -57,8 +57,8 @@ pub trait Tool: Send + Sync + 'static {
     fn run(&self, input: Self::Input, cleared: Cleared) -> impl Future<Output = CallResult> + Send;
 
     /// What would change, as a unified diff, for the person who is asked. Called only when one is.
-    fn preview(&self, input: &Self::Input, scene: &CallContext) -> Option<String> {
-        let _ = (input, scene);
+    fn preview(&self, input: &Self::Input, context: &CallContext) -> Option<String> {
+        let _ = (input, context);
         None
     }
 
@@ -163,25 +163,25 @@ impl ToolSpec {
 
 /// A tool whose input type is erased, as the registry keeps it.
 pub(crate) trait ErasedTool: Send + Sync {
-    fn describe(&self, scene: &CallContext) -> Option<String>;
+    fn describe(&self, context: &CallContext) -> Option<String>;
     fn parse_input(&self, input: &Map<String, Value>) -> Result<Box<dyn ErasedCall>, Refusal>;
     fn render_result(&self, output: &Output) -> Option<String>;
 }
 
 /// An input that was read, together with its tool.
 pub(crate) trait ErasedCall: Send + Sync {
-    fn intent(&self, scene: &CallContext) -> Intent;
-    fn preview(&self, scene: &CallContext) -> Option<String>;
+    fn intent(&self, context: &CallContext) -> Intent;
+    fn preview(&self, context: &CallContext) -> Option<String>;
     fn render_use(&self) -> Option<String>;
-    fn guard<'a>(&'a self, scene: &'a CallContext) -> BoxFuture<'a, Result<(), Refusal>>;
+    fn guard<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<(), Refusal>>;
     fn run(self: Box<Self>, cleared: Cleared) -> BoxFuture<'static, CallResult>;
 }
 
 pub(crate) struct TypedTool<T>(pub(crate) Arc<T>);
 
 impl<T: Tool> ErasedTool for TypedTool<T> {
-    fn describe(&self, scene: &CallContext) -> Option<String> {
-        self.0.describe(scene)
+    fn describe(&self, context: &CallContext) -> Option<String> {
+        self.0.describe(context)
     }
 
     fn parse_input(&self, input: &Map<String, Value>) -> Result<Box<dyn ErasedCall>, Refusal> {
@@ -201,20 +201,20 @@ struct TypedCall<T: Tool> {
 }
 
 impl<T: Tool> ErasedCall for TypedCall<T> {
-    fn intent(&self, scene: &CallContext) -> Intent {
-        self.tool.intent(&self.input, scene)
+    fn intent(&self, context: &CallContext) -> Intent {
+        self.tool.intent(&self.input, context)
     }
 
-    fn preview(&self, scene: &CallContext) -> Option<String> {
-        self.tool.preview(&self.input, scene)
+    fn preview(&self, context: &CallContext) -> Option<String> {
+        self.tool.preview(&self.input, context)
     }
 
     fn render_use(&self) -> Option<String> {
         self.tool.render_use(&self.input)
     }
 
-    fn guard<'a>(&'a self, scene: &'a CallContext) -> BoxFuture<'a, Result<(), Refusal>> {
-        Box::pin(self.tool.guard(&self.input, scene))
+    fn guard<'a>(&'a self, context: &'a CallContext) -> BoxFuture<'a, Result<(), Refusal>> {
+        Box::pin(self.tool.guard(&self.input, context))
     }
 
     fn run(self: Box<Self>, cleared: Cleared) -> BoxFuture<'static, CallResult> {

@@ -1,4 +1,4 @@
-//! Results that are too large for a model: what is kept, what is said of the rest, and where the whole of it is.
+//! Truncation of results that are too large for a model, and the file that keeps the whole.
 //!
 //! The whole result is put into a file of the session's private folder, once, and named in the text; the model reads
 //! on there.
@@ -48,14 +48,14 @@ pub struct TruncatedText<'t> {
     pub omitted_lines: usize,
 }
 
-/// A picture costs about as much as this many characters of text, whatever its bytes.
+/// An image costs about as much as this many characters of text, whatever its size.
 const IMAGE_COST_CHARS: usize = 6_000;
-/// A picture of more base64 than this is refused by providers.
+/// Providers refuse images with more base64 than this.
 const MAX_IMAGE_BASE64_BYTES: usize = 5 * 1024 * 1024;
-/// However little is left of a budget, this much of a text is shown.
+/// At least this much of a text is shown, however small the budget.
 const MIN_TEXT_CHARS: usize = 1_000;
 
-/// Cuts a text down to its limits, on character boundaries. Nothing where it fits.
+/// Truncates a text to its limits, on character boundaries. `None` where it fits.
 pub fn truncate_text(text: &str, keep: KeptPart, limits: TextLimits) -> Option<TruncatedText<'_>> {
     // A text of few bytes has few characters and few lines.
     if text.len() <= limits.chars && text.len() < limits.lines {
@@ -175,7 +175,7 @@ fn spill_hint(path: &str) -> String {
     format!("the whole is in `{path}`: read it there in parts, with an offset and a limit, or search it")
 }
 
-/// Shapes what a tool gave. Returns where the whole of it is, if it was too large.
+/// Truncates the output of a tool. Returns the path of the whole output, if it was too large.
 pub(crate) fn truncate_output(
     output: &mut Output,
     spec: &ToolSpec,
@@ -208,7 +208,7 @@ fn truncate_images(
     let mut pictures = ImageTruncation { chars: 0, kept: None };
     for block in content {
         let OutputBlock::Image { media_type, data } = block else { continue };
-        // The first is always shown: a tool that gives a picture was asked for one.
+        // The first is always shown: a tool that returns an image was asked for one.
         let fits = pictures.chars == 0 || pictures.chars + IMAGE_COST_CHARS <= most_chars;
         if fits && data.len() <= MAX_IMAGE_BASE64_BYTES {
             pictures.chars += IMAGE_COST_CHARS;
@@ -322,7 +322,7 @@ fn json_bytes(value: &Value) -> usize {
     count.0
 }
 
-/// Cuts the largest results of a batch so that all together fit its budget.
+/// Truncates the largest results of a batch so that all together fit its budget.
 pub(crate) fn truncate_batch(
     calls: &mut [CallOutcome],
     budget: usize,
@@ -362,7 +362,7 @@ pub(crate) fn truncate_batch(
     }
 }
 
-/// The largest size at which everything together, each cut to it, fits. Nothing where it fits as it is.
+/// The largest size to which each can be truncated so that all fit. `None` where they fit as they are.
 fn fair_share(sizes: &[usize], budget: usize) -> Option<usize> {
     if sizes.iter().sum::<usize>() <= budget {
         return None;

@@ -1,12 +1,12 @@
-//! Which tools a model is shown.
+//! Visibility: which tools a model can see.
 //!
-//! A tool that is not shown is not there: a call of it gets the same refusal as a call of nonsense.
+//! A call of a hidden tool gets the same refusal as a call of an unknown one.
 
 use std::collections::BTreeSet;
 use toolgate_policy::Policy;
 use toolgate_proto::ToolIdentity;
 
-/// The choice of tools of one gate. Policy may hide more (a bare deny rule), never show more.
+/// Which tools of one gate are visible. Policy may hide more (a bare deny rule), never show more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Visibility {
     /// Only these (`--tools`); absent means all.
@@ -16,12 +16,12 @@ pub struct Visibility {
 }
 
 impl Visibility {
-    /// Whether a tool is shown.
+    /// Whether a tool is visible.
     pub fn is_visible(&self, tool: &ToolIdentity, policy: &Policy) -> bool {
         self.is_selected(tool) && !policy.hides_tool(tool)
     }
 
-    /// Whether the choice alone, without the rules, shows a tool.
+    /// Whether a tool is selected, rules apart.
     pub fn is_selected(&self, tool: &ToolIdentity) -> bool {
         let named_in = |names: &BTreeSet<String>| names.iter().any(|name| tool.has_name(name));
         self.only.as_ref().is_none_or(named_in) && !named_in(&self.hidden)

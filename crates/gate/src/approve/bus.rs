@@ -1,10 +1,10 @@
 //! The approval bus: questions out, answers back, from anywhere.
 //!
 //! A host program watches [`ApprovalBus::requests`] and answers by [`ApprovalBus::reply`].
-//! Requests wait side by side; each has its own id, and an answer reaches the one that it names or nobody.
+//! Requests wait side by side; each has its own id, and an answer reaches the request that it names or none.
 //! A reply must also name the hash of the input it approves, so that what was shown is what runs.
-//! A request that was answered, cancelled or timed out is gone: later replies are told so and change nothing.
-//! Watchers cannot miss a request by being slow, because they read the waiting ones, not a queue that overflows.
+//! A request that was answered, cancelled or timed out is gone: later replies get an error and change nothing.
+//! A slow receiver cannot miss a request, because it reads the pending ones, not a queue that overflows.
 
 use super::{ApprovalAnswer, ApprovalRequest, Approver};
 use futures_util::future::BoxFuture;
@@ -25,7 +25,7 @@ struct ApprovalBusInner {
     request_added: Notify,
 }
 
-/// What waits, in order of arrival.
+/// The pending requests, in order of arrival.
 #[derive(Debug, Default)]
 struct ApprovalBusQueue {
     next: u64,
@@ -40,12 +40,12 @@ struct PendingApproval {
     answer: oneshot::Sender<ApprovalAnswer>,
 }
 
-/// An answer from elsewhere.
+/// An answer from a host program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApprovalReply {
     /// The request it is for.
     pub request: String,
-    /// The hash of the input that it approves, as the request named it.
+    /// The hash of the input that it approves, as in the request.
     pub input_sha256: String,
     /// The answer.
     pub answer: ApprovalAnswer,
@@ -60,7 +60,7 @@ pub enum ApprovalResponder {
     Person,
     /// A program that a person set up for this.
     Program,
-    /// Another agent. Its consent counts for nothing: it may have been talked into it.
+    /// Another agent. Its consent does not count: it may be the victim of a prompt injection.
     Agent,
 }
 
@@ -82,7 +82,7 @@ pub enum ApprovalReplyError {
 }
 
 impl ApprovalBus {
-    /// A bus; the name stands in records as the one who answered.
+    /// A bus; records name it as the approver that answered.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             inner: Arc::new(ApprovalBusInner {
@@ -93,18 +93,18 @@ impl ApprovalBus {
         }
     }
 
-    /// Watches for requests. While nobody watches, the bus passes every question on to the next approver.
+    /// Subscribes to requests. While there is no receiver, the bus passes every question on to the next approver.
     pub fn requests(&self) -> ApprovalRequestReceiver {
         self.inner.lock_queue().watchers += 1;
         ApprovalRequestReceiver { inner: Arc::clone(&self.inner), seen: None }
     }
 
-    /// The requests that wait now, oldest first.
+    /// The pending requests, oldest first.
     pub fn pending_requests(&self) -> Vec<Arc<ApprovalRequest>> {
         self.inner.lock_queue().waiting.values().map(|waiting| Arc::clone(&waiting.request)).collect()
     }
 
-    /// Answers a request. A reply that cannot be taken leaves the request waiting.
+    /// Answers a request. A reply with an error leaves the request pending.
     pub fn reply(&self, reply: ApprovalReply) -> Result<(), ApprovalReplyError> {
         let mut board = self.inner.lock_queue();
         let number = *board.by_id.get(&reply.request).ok_or(ApprovalReplyError::NotWaiting)?;
@@ -124,7 +124,7 @@ impl ApprovalBus {
         }
         let waiting = board.remove(&reply.request).ok_or(ApprovalReplyError::NotWaiting)?;
         drop(board);
-        // An error means that the asker has just gone: cancelled, or out of time.
+        // An error means that the call has just ended: cancelled, or out of time.
         waiting.answer.send(reply.answer).map_err(|_| ApprovalReplyError::NotWaiting)
     }
 }
@@ -141,7 +141,7 @@ impl ApprovalBusQueue {
     }
 }
 
-/// Takes a request off the board when its asker goes away.
+/// Removes a request when its call ends.
 struct PendingApprovalGuard<'a> {
     inner: &'a ApprovalBusInner,
     id: &'a str,
@@ -191,7 +191,7 @@ impl Approver for ApprovalBus {
     }
 }
 
-/// Hands out the requests that wait, each once, oldest first.
+/// Receives pending requests, each once, oldest first.
 #[derive(Debug)]
 pub struct ApprovalRequestReceiver {
     inner: Arc<ApprovalBusInner>,
@@ -199,13 +199,13 @@ pub struct ApprovalRequestReceiver {
 }
 
 impl ApprovalRequestReceiver {
-    /// The next request that this watcher has not seen. Waits until there is one.
+    /// The next request that this receiver has not seen. Waits until there is one.
     pub async fn next(&mut self) -> Arc<ApprovalRequest> {
         let inner = Arc::clone(&self.inner);
         loop {
             let news = inner.request_added.notified();
             tokio::pin!(news);
-            // Registered before looking, so that nothing posted in between is missed.
+            // Registered before the queue is read, so that no request in between is missed.
             news.as_mut().enable();
             if let Some(request) = self.next_unseen() {
                 return request;
@@ -228,7 +228,7 @@ impl Drop for ApprovalRequestReceiver {
         let mut board = self.inner.lock_queue();
         board.watchers = board.watchers.saturating_sub(1);
         if board.watchers == 0 {
-            // Nobody can answer any more: each asker hears of it now, not at its deadline.
+            // The last receiver is gone: each pending call learns that now, not at its deadline.
             board.by_id.clear();
             board.waiting.clear();
         }

@@ -1,12 +1,12 @@
-//! Keeping what a person granted beyond the session.
+//! Remembering rules beyond the session.
 
 use toolgate_proto::Workspace;
 
-/// Somewhere to keep allow rules that a person granted for good.
+/// Stores allow rules that a user granted for good.
 ///
-/// Called only with rules that the person was shown and chose.
-/// Where keeping fails, the rules count for the session and the person is told.
+/// Called only with rules that the user was shown and chose.
+/// Where writing fails, the rules last for the session and the user gets a message.
 pub trait GrantStore: Send + Sync {
-    /// Keeps the rules, and says where.
+    /// Writes the rules, and returns where.
     fn write_rules(&self, rules: &[String], workspace: &Workspace) -> Result<String, String>;
 }

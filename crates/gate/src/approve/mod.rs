@@ -1,18 +1,18 @@
-//! Asking somebody.
+//! Approvals: how a question reaches a user, and what counts as an answer.
 //!
 //! A question goes down a chain: PermissionRequest hooks, then each [`Approver`] in turn (a host program, a prompt
-//! tool, a terminal), until one does not pass; where nobody is left, the answer is no.
+//! tool, a terminal), until one does not pass; where none is left, the answer is no.
 //! An answer is for one request, bound to the input that would run, and counts once.
 //! Silence until the deadline, a cancelled call, a lost channel and a crash are all "no", each with a code of its own.
 
 mod bus;
-mod chain;
+mod ask;
 mod grant_store;
 
 pub use bus::{ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequestReceiver, ApprovalResponder};
 pub use grant_store::GrantStore;
 
-pub(crate) use chain::{ReceivedAnswer, ask};
+pub(crate) use ask::{ReceivedAnswer, ask};
 
 use crate::call_context::{CallContext, CallPurpose};
 use futures_util::future::BoxFuture;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use toolgate_proto::{ApprovalQuestion, CallId};
 
-/// A question that waits for an answer.
+/// A question to an approver.
 #[derive(Debug, Clone)]
 pub struct ApprovalRequest {
     /// A fresh id; an answer is for this request and no other.
@@ -31,7 +31,7 @@ pub struct ApprovalRequest {
     pub context: CallContext,
     /// What is asked.
     pub question: ApprovalQuestion,
-    /// The tool wants a person: no program may answer in their place.
+    /// The tool demands a person: no program may answer instead.
     pub wants_a_person: bool,
     /// The input that would run.
     pub input: Map<String, Value>,
@@ -41,7 +41,7 @@ pub struct ApprovalRequest {
     pub diff: Option<String>,
     /// The simple commands of a command line, where it was taken apart.
     pub parts: Vec<String>,
-    /// The settings change that would spare the question.
+    /// The settings change that would make the question unnecessary.
     pub flip: Option<String>,
     /// Ends when the question no longer matters.
     pub cancel: CancellationToken,
@@ -59,39 +59,39 @@ impl ApprovalRequest {
 pub enum ApprovalAnswer {
     /// Yes, this once.
     Once,
-    /// Yes, and so for the rest of the session.
+    /// Yes, and remember these rules for the rest of the session.
     Session {
         /// The allow rules to remember, out of those that the question suggests.
         rules: Vec<String>,
     },
-    /// Yes, and so from now on: the rules are kept by the [`GrantStore`].
+    /// Yes, and remember these rules for good: the [`GrantStore`] writes them.
     Always {
         /// The allow rules to remember, out of those that the question suggests.
         rules: Vec<String>,
     },
-    /// Yes, if the input is this instead. It is checked and judged anew.
+    /// Yes, with this input instead. It is validated and judged again.
     Revise {
         /// The input, whole.
         input: Map<String, Value>,
     },
     /// No.
     No {
-        /// A word to the model.
+        /// A message to the model.
         message: Option<String>,
     },
-    /// Not now: the question was handed out, and the call will be made again with the answer.
-    /// For edges that cannot hold a call open. This call ends here.
+    /// Not now: the client has the question, and will make the call again with the answer.
+    /// For protocols that cannot keep a call open. This call ends here.
     Later,
-    /// The channel to the person broke: no.
+    /// The channel to the user broke: no.
     Lost {
         /// How.
         why: String,
     },
-    /// Somebody else must be asked.
+    /// This approver does not decide: ask the next.
     Pass,
 }
 
-/// Somebody who can be asked: a terminal, a host program, a prompt tool.
+/// A channel to a decision: a terminal, a host program, a prompt tool.
 ///
 /// Approvers are asked in order; the first that does not pass decides.
 /// Silence until the deadline, a lost channel and a panic are all "no".

@@ -1,23 +1,23 @@
-//! What a hook says.
+//! The answer of a hook.
 
 use serde_json::{Map, Value};
 use toolgate_policy::{HookOpinion, RuleAction};
 
-/// What a hook says. What does not fit the moment has no effect.
+/// The answer of a hook. Fields that do not fit the event have no effect.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HookAnswer {
-    /// What it wants done with the call; nothing where it only watches. Counts before the run only; after the run,
+    /// Its decision; none where it only observes. Counts before the run only; after the run,
     /// a deny passes its reason on to the model.
     pub decision: Option<HookDecision>,
     /// Why, for the model and the record.
     pub reason: Option<String>,
-    /// The input it would rather see, whole. Counts before the run only.
+    /// A whole input instead of the call's. Counts before the run only.
     pub updated_input: Option<Map<String, Value>>,
-    /// Something the model should know beside the result.
+    /// Text that the model gets beside the result.
     pub additional_context: Option<String>,
-    /// The output it would rather have the model see. Counts after a success only.
+    /// An output instead of the tool's. Counts after a success only.
     pub updated_output: Option<Value>,
-    /// A word for the person.
+    /// A message for the user.
     pub system_message: Option<String>,
     /// The agent should stop altogether, for this reason.
     pub stop: Option<String>,
@@ -29,21 +29,21 @@ pub struct HookAnswer {
     pub detail: Option<String>,
 }
 
-/// What a hook wants done with a call, mildest first.
+/// The decision of a hook, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HookDecision {
-    /// Answer a question that no rule asked with yes.
+    /// Answer yes to a question that no rule asked.
     Allow,
-    /// Ask a person.
+    /// Ask the user.
     Ask,
-    /// Put it off.
+    /// Defer the call.
     Defer,
     /// Refuse.
     Deny,
 }
 
 impl HookDecision {
-    /// The word for it.
+    /// Its name in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -55,7 +55,7 @@ impl HookDecision {
 }
 
 impl HookAnswer {
-    /// A hook that has nothing to say.
+    /// No decision and no change.
     pub fn empty() -> Self {
         Self::default()
     }
@@ -65,17 +65,17 @@ impl HookAnswer {
         Self { decision: Some(HookDecision::Deny), reason: Some(reason.into()), ..Self::default() }
     }
 
-    /// A wish that a person be asked.
+    /// A request that the user be asked.
     pub fn ask(reason: impl Into<String>) -> Self {
         Self { decision: Some(HookDecision::Ask), reason: Some(reason.into()), ..Self::default() }
     }
 
-    /// A wish that the call be put off.
+    /// A request that the call be deferred.
     pub fn defer(reason: impl Into<String>) -> Self {
         Self { decision: Some(HookDecision::Defer), reason: Some(reason.into()), ..Self::default() }
     }
 
-    /// Consent, which counts only where no rule speaks.
+    /// Consent, which counts only when no rule matches.
     pub fn allow() -> Self {
         Self { decision: Some(HookDecision::Allow), ..Self::default() }
     }
@@ -85,7 +85,7 @@ impl HookAnswer {
         Self { updated_input: Some(input), ..Self::default() }
     }
 
-    /// The word for what it says, for the record.
+    /// What the record says of it.
     pub(crate) fn record_label(&self) -> &'static str {
         match (self.decision, &self.stop, &self.updated_input, &self.updated_output) {
             (_, Some(_), _, _) => "stopped",

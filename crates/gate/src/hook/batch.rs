@@ -1,4 +1,4 @@
-//! Telling hooks that a whole batch of calls is over.
+//! Hooks for whole batches of calls.
 
 use super::dispatch::build_mark;
 use super::{Hook, HookDecision, HookEvent, HookFailure, OnFailure};
@@ -23,18 +23,18 @@ pub struct BatchedCall {
     pub tool: ToolName,
     /// The input as the model sent it.
     pub input: Map<String, Value>,
-    /// What came of it.
+    /// Its result.
     pub result: CallResult,
 }
 
-/// What a hook is told about a batch.
+/// What a hook gets to see of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct HookBatch<'a> {
     /// The calls, in the order in which the model made them.
     pub calls: &'a [BatchedCall],
     /// The permission mode.
     pub mode: Mode,
-    /// The surroundings.
+    /// Where the call happens.
     pub context: &'a CallContext,
 }
 
@@ -46,21 +46,21 @@ impl HookBatch<'_> {
     }
 }
 
-/// What hooks make of a batch.
+/// The outcome of batch hooks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct BatchHookOutcome {
     /// The agent should stop, for this reason.
     pub stop: Option<String>,
-    /// What the model should know beside the results.
+    /// Text that the model gets beside the results.
     pub context: Vec<String>,
-    /// Words for the person.
+    /// Messages for the user.
     pub messages: Vec<String>,
-    /// The hooks that were told.
+    /// The hooks that ran.
     pub hooks: Vec<HookRecord>,
 }
 
 impl Gate {
-    /// Tells hooks that a batch of calls is over. A hook that blocks, or that fails and matters, stops the agent:
+    /// Runs hooks for a batch of calls that is over. A hook that blocks, or whose failure matters, stops the agent:
     /// the calls themselves are over and cannot be undone.
     pub async fn run_batch_hooks(
         &self,
@@ -88,13 +88,13 @@ impl Gate {
 
 async fn run_batch_hook(hook: &Arc<dyn Hook>, batch: HookBatch<'_>, end: &mut BatchHookOutcome) {
     let started = Instant::now();
-    let said = match AssertUnwindSafe(async { hook.handle_batch(batch).await }).catch_unwind().await {
-        Ok(said) => said,
+    let result = match AssertUnwindSafe(async { hook.handle_batch(batch).await }).catch_unwind().await {
+        Ok(result) => result,
         Err(panic) => Err(HookFailure::Crashed(format!("it crashed: {}", panic_message(&*panic)))),
     };
-    end.hooks.push(build_mark(hook.as_ref(), HookEvent::PostToolBatch, &said, started));
+    end.hooks.push(build_mark(hook.as_ref(), HookEvent::PostToolBatch, &result, started));
     let mut stop = None;
-    match said {
+    match result {
         Ok(answer) => {
             end.context.extend(answer.additional_context);
             end.messages.extend(answer.system_message);

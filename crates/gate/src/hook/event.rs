@@ -1,20 +1,20 @@
-//! The moments at which hooks are told. One line for each; a new one is a line here and a place that tells it.
+//! The events for which hooks run. One line for each; a new one is a line here and a place that raises it.
 
 use std::fmt;
 
 macro_rules! moments {
     ($( $(#[$doc:meta])* $name:ident, )+) => {
-        /// A moment at which hooks are told.
+        /// An event for which hooks run.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum HookEvent {
             $( $(#[$doc])* $name, )+
         }
 
         impl HookEvent {
-            /// Every moment.
+            /// Every event.
             pub const ALL: &[Self] = &[ $( Self::$name, )+ ];
 
-            /// Its name in settings, records and what a hook is told.
+            /// Its name in settings, in records and in the input of hooks.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $( Self::$name => stringify!($name), )+
@@ -27,7 +27,7 @@ macro_rules! moments {
 moments! {
     /// Before a call is judged.
     PreToolUse,
-    /// Before a person is asked.
+    /// Before the user is asked.
     PermissionRequest,
     /// After a call was denied.
     PermissionDenied,

@@ -3,7 +3,7 @@
 use super::Hook;
 use toolgate_proto::{Code, Refusal};
 
-/// How a hook failed. Each is told apart in the record.
+/// How a hook failed. The record distinguishes each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HookFailure {
     /// Its program is not there.
@@ -30,7 +30,7 @@ pub enum HookFailure {
 }
 
 impl HookFailure {
-    /// The word for it, for the record.
+    /// What the record says of it.
     pub fn record_label(&self) -> &'static str {
         match self {
             Self::Missing(_) => "missing",
@@ -61,7 +61,7 @@ pub enum OnFailure {
     /// The call is refused.
     #[default]
     Deny,
-    /// The call goes on as if the hook had said nothing.
+    /// The call goes on as if the hook had made no decision.
     Continue,
 }
 

@@ -1,13 +1,13 @@
-//! Hooks: code of the user's that sees calls before and after they run.
+//! Hooks: the user's code that sees calls before and after they run.
 //!
 //! A hook can make a judgement stricter, answer a question that no rule asked, or rewrite the input, which is then
 //! checked and judged anew.
 //! It can never lift a deny or a question that a rule demands.
-//! One that is missing, crashes, hangs or talks nonsense denies, unless it says that it does not matter.
+//! One that is missing, crashes, times out or answers with invalid output denies, unless its configuration says that a failure does not matter.
 //!
-//! Hooks are told one after the other, in the order in which they were registered, so that each sees what the one
-//! before made of the input and the outcome does not depend on who is quicker.
-//! Among their decisions deny beats defer beats ask beats allow.
+//! Hooks run one after the other, in the order of registration, so that each sees the input as the one
+//! before rewrote it, and the outcome does not depend on which is quicker.
+//! Of their decisions deny overrides defer, defer overrides ask, and ask overrides allow.
 
 mod answer;
 mod batch;
@@ -29,10 +29,10 @@ use serde_json::{Map, Value};
 use std::time::Duration;
 use toolgate_proto::{ApprovalQuestion, CallId, CallResult, Intent, Mode, ToolIdentity};
 
-/// What a hook is told about a call.
+/// What a hook gets to see of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct HookCall<'a> {
-    /// The moment.
+    /// The event.
     pub moment: HookEvent,
     /// The call.
     pub call: &'a CallId,
@@ -44,11 +44,11 @@ pub struct HookCall<'a> {
     pub intent: &'a Intent,
     /// The permission mode.
     pub mode: Mode,
-    /// The surroundings.
+    /// Where the call happens.
     pub context: &'a CallContext,
-    /// What a person is about to be asked, at [`HookEvent::PermissionRequest`].
+    /// What the user is about to be asked, at [`HookEvent::PermissionRequest`].
     pub question: Option<&'a ApprovalQuestion>,
-    /// What came of the call, for the moments after it.
+    /// The result of the call, for events after it.
     pub result: Option<&'a CallResult>,
     /// How long the tool ran, where it did.
     pub ran_for: Option<Duration>,
@@ -88,7 +88,7 @@ pub trait Hook: Send + Sync {
     /// Its name, for records and messages.
     fn name(&self) -> &str;
 
-    /// Whether it wants to be told. Called on every call, so it must be quick.
+    /// Whether it runs for this event. Called on every call, so it must be quick.
     fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool;
 
     /// What its failure means.
@@ -96,15 +96,15 @@ pub trait Hook: Send + Sync {
         OnFailure::Deny
     }
 
-    /// Tells it.
+    /// Runs it.
     fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>>;
 
-    /// Whether it wants to be told of whole batches ([`HookEvent::PostToolBatch`]).
+    /// Whether it runs for whole batches ([`HookEvent::PostToolBatch`]).
     fn handles_batches(&self) -> bool {
         false
     }
 
-    /// Tells it of a batch of calls that are over.
+    /// Runs it for a batch of calls that are over.
     fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         let _ = batch;
         Box::pin(std::future::ready(Ok(HookAnswer::empty())))

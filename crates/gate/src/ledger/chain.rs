@@ -1,4 +1,4 @@
-//! How lines hang together.
+//! The hash chain of the ledger's lines.
 
 use super::{LEDGER_NAME, sha256_hex};
 use serde::{Deserialize, Serialize};
@@ -8,8 +8,8 @@ use toolgate_proto::{AbsPath, CallRecord};
 
 /// The hash that the first line names as its predecessor.
 const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// What a line names as its predecessor if the log was found truncated or changed when it was written. Such a line
-/// stays, so that calls made afterwards do not mend the chain.
+/// The predecessor of a line that was written after the log was found truncated or changed. Such a line
+/// stays, so that later calls do not repair the chain.
 const BROKEN_CHAIN_HASH: &str = "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff";
 const HASH_FIELD_PREFIX: &str = ",\"hash\":\"";
 
@@ -76,7 +76,7 @@ fn parse_note(note: &str) -> Option<(u64, &str)> {
     Some((count.parse().ok()?, hash))
 }
 
-/// How a line hangs in the chain.
+/// The sequence number and hashes of a line.
 #[derive(Debug, Clone, Copy)]
 struct ChainLink<'a> {
     seq: u64,
@@ -85,7 +85,7 @@ struct ChainLink<'a> {
     hash: &'a str,
 }
 
-/// The link of a line that is whole.
+/// The link of a line whose own hash is right.
 fn parse_link(line: &str) -> Option<ChainLink<'_>> {
     let rest = line.strip_prefix("{\"seq\":")?;
     let (seq, rest) = rest.split_once(',')?;
@@ -107,7 +107,7 @@ pub enum LedgerFault {
         /// File and line.
         at: String,
     },
-    /// The line does not follow on the one before.
+    /// The line does not follow the one before.
     Unlinked {
         /// File and line.
         at: String,
@@ -116,7 +116,7 @@ pub enum LedgerFault {
         /// The sequence number wanted.
         wanted: u64,
     },
-    /// The line is not one of ours. A crash may leave one such; anything more is tampering.
+    /// The line is not a ledger line. A crash may leave one such; anything more is tampering.
     Torn {
         /// File and line.
         at: String,
@@ -190,7 +190,7 @@ pub struct ChainReport {
 }
 
 impl ChainReport {
-    /// Whether nothing was tampered with. A torn line alone is the mark of a crash.
+    /// Whether nothing was tampered with. A torn line alone is the trace of a crash.
     pub fn is_intact(&self) -> bool {
         self.faults.iter().all(|fault| match fault {
             LedgerFault::Torn { .. } => true,

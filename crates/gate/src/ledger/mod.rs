@@ -1,10 +1,10 @@
-//! The ledger: one line for each call, chained so that tampering shows.
+//! The ledger: one line for each call, in a hash chain so that tampering is detected.
 //!
 //! Each line holds a sequence number, the hash of the line before it, the record, and its own hash.
 //! A line that was changed breaks its own hash; a line that was removed or added breaks the next line's link.
 //! Truncation is detected by the head kept beside the log and by the anchor kept in another directory, both of which
 //! name the last line. They are compared before each append, too: a line that is appended to a ledger that was
-//! truncated says so for good, so that later calls do not mend the chain.
+//! truncated says so for good, so that later calls do not repair the chain.
 //! The chain is not signed: a program that may rewrite every file of the ledger and its anchor can rewrite the chain.
 //! Ship the lines elsewhere where that matters.
 

@@ -1,4 +1,4 @@
-//! What of an input may stand in a record.
+//! Redaction: what of an input may stand in a record.
 
 use super::sha256_hex;
 use serde_json::{Map, Value, json};
@@ -64,7 +64,7 @@ fn is_secret_key(key: &str) -> bool {
     .any(|mark| folded.contains(mark))
 }
 
-/// The well-known shapes of keys. A command line with one in it is hidden whole: its hash still tells which it was.
+/// Well-known forms of keys. A command line with one in it is redacted whole: its hash still identifies it.
 fn contains_secret(text: &str) -> bool {
     const PREFIXES: [&str; 14] = [
         "sk-",

@@ -10,7 +10,7 @@ use toolgate_proto::{AbsPath, CallRecord};
 /// The name of the ledger's files.
 pub const LEDGER_NAME: &str = "ledger";
 
-/// Room for a record as most are.
+/// The size of most records, to allocate once.
 const DEFAULT_RECORD_BYTES: usize = 1024;
 
 /// Appends records to the ledger's file.

@@ -22,7 +22,7 @@ pub struct FinishedBatchCall {
     /// Its place in the batch, from 0.
     pub place: usize,
     /// Its result and record.
-    pub closed: CallOutcome,
+    pub outcome: CallOutcome,
 }
 
 /// Calls that go on together. Made by [`Gate::batch`]; dropping it cancels what is not over.
@@ -78,7 +78,7 @@ impl CallBatch {
         self.cancels.push((call.clone(), cancel.clone()));
         self.done.push(None);
         let scheduled = self.scheduler.submit(call, CallOptions { cancel, ..self.options.clone() });
-        self.tasks.spawn(async move { FinishedBatchCall { place, closed: scheduled.await } });
+        self.tasks.spawn(async move { FinishedBatchCall { place, outcome: scheduled.await } });
         place
     }
 
@@ -120,8 +120,8 @@ impl CallBatch {
         let done = std::mem::take(&mut self.done);
         let (gate, session) = (self.scheduler.gate(), self.scheduler.session());
         let mut calls: Vec<CallOutcome> = Vec::with_capacity(done.len());
-        for (closed, (call, _)) in done.into_iter().zip(&self.cancels) {
-            calls.push(closed.unwrap_or_else(|| {
+        for (outcome, (call, _)) in done.into_iter().zip(&self.cancels) {
+            calls.push(outcome.unwrap_or_else(|| {
                 let refusal = Refusal::new(Code::Cancelled, "the call was cancelled with its runtime");
                 unrecorded_outcome(session, call, refusal)
             }));
@@ -145,12 +145,12 @@ impl CallBatch {
         let batched: Vec<BatchedCall> = calls
             .iter()
             .zip(&self.cancels)
-            .map(|(closed, (call, _))| BatchedCall {
+            .map(|(outcome, (call, _))| BatchedCall {
                 call: call.id.clone(),
                 tool: call.name.clone(),
                 // What could not be read as an object was refused before any hook saw it.
                 input: parse_object(&call.input, JsonLimits::CALL).unwrap_or_default(),
-                result: closed.result.clone(),
+                result: outcome.result.clone(),
             })
             .collect();
         gate.run_batch_hooks(self.scheduler.session(), &batched, &self.options.cancel).await
@@ -159,17 +159,17 @@ impl CallBatch {
     fn poll_finished(&mut self, context: &mut Context<'_>) -> Poll<Option<FinishedBatchCall>> {
         let place = ready!(self.poll_joined(context));
         Poll::Ready(place.and_then(|place| {
-            let closed = self.done.get(place)?.clone()?;
-            Some(FinishedBatchCall { place, closed })
+            let outcome = self.done.get(place)?.clone()?;
+            Some(FinishedBatchCall { place, outcome })
         }))
     }
 
     fn poll_joined(&mut self, context: &mut Context<'_>) -> Poll<Option<usize>> {
         loop {
             match ready!(self.tasks.poll_join_next(context)) {
-                Some(Ok(FinishedBatchCall { place, closed })) => {
+                Some(Ok(FinishedBatchCall { place, outcome })) => {
                     if let Some(slot) = self.done.get_mut(place) {
-                        *slot = Some(closed);
+                        *slot = Some(outcome);
                     }
                     return Poll::Ready(Some(place));
                 }

@@ -52,7 +52,7 @@ const HARD_LINKS: &str = "hard links";
 const USER: &str = "user";
 const NETWORK: &str = "network";
 
-/// State that decides mode later calls are resolved or judged.
+/// State that decides how later calls are resolved or judged.
 const EXCLUSIVE_STATE_NAMES: [&str; 6] = ["mode", "permissions", "rules", "cwd", "tools", "session"];
 
 impl LockSet {
@@ -129,7 +129,7 @@ pub(super) fn required_locks(
                 let mode = if tool.spec.read_only { LockMode::Shared } else { LockMode::Exclusive };
                 locks.add_lock(LockResource::Named(NETWORK.to_owned()), mode);
             }
-            // Whatever does the work may touch the workspace as well: all that can be had is its own word.
+            // The work may touch the workspace as well: only the tool's own declaration is known.
             Effect::Delegate { .. } | Effect::Skill { .. } | Effect::Remote { .. } => {
                 if !tool.spec.read_only {
                     return LockSet::exclusive();
@@ -191,7 +191,7 @@ fn lock_for_read(locks: &mut LockSet, path: &AbsPath, scope: PathScope) {
     let Some(fact) = lock_path(locks, path, LockMode::Shared) else { return };
     locks.parents.extend(fact.real.parent());
     match fact.kind {
-        // What is said of a missing file names its neighbours.
+        // The error for a missing file lists the names beside it.
         EntryKind::Missing => lock_parent(locks, &fact.real),
         EntryKind::Directory => locks.add_lock(LockResource::Named(HARD_LINKS.to_owned()), LockMode::Shared),
         EntryKind::File | EntryKind::Special => {
@@ -208,7 +208,7 @@ fn lock_for_write(locks: &mut LockSet, path: &AbsPath, kind: WriteKind) {
     match kind {
         WriteKind::Put => {
             if fact.kind == EntryKind::Missing {
-                // Directories on the way may be made as well.
+                // Missing parent directories may be made as well.
                 locks.add_lock(LockResource::Path(topmost_missing(&fact.real)), LockMode::Exclusive);
             }
         }
@@ -222,8 +222,8 @@ fn lock_for_write(locks: &mut LockSet, path: &AbsPath, kind: WriteKind) {
     }
 }
 
-/// Lays hold of a path as spelled and as resolved, and of all that decided where it leads. Nothing where it could not
-/// be resolved: then everything is held.
+/// Locks a path as spelled and as resolved, and every symlink on the way. `None` where it could not
+/// be resolved: then everything is locked.
 fn lock_path(locks: &mut LockSet, path: &AbsPath, mode: LockMode) -> Option<PathFact> {
     let (fact, turns) = resolve_tracking_parent_steps(path);
     if fact.problem.is_some() {
@@ -262,7 +262,7 @@ fn topmost_missing(real: &AbsPath) -> AbsPath {
     top
 }
 
-/// Whether an address certainly leads to another machine. A server on this one may read the workspace.
+/// Whether a URL certainly leads to another machine. A server on this one may read the workspace.
 fn is_remote_url(url: &str) -> bool {
     let rest = match url.split_once("://") {
         Some((scheme, rest)) if matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") => rest,

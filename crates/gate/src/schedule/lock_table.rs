@@ -1,8 +1,8 @@
-//! Who lays hold of what: the lock_sets of unfinished calls, kept so that a conflict is found without looking at every
+//! The lock table: the locks of unfinished calls, indexed so that a conflict is found without comparing with every
 //! other call.
 //!
-//! Paths are kept in two trees, those looked at and those changed.
-//! Two lock_sets meet where one path is the other or lies above it, and at least one of the two changes something.
+//! Paths are kept in two tries, one for shared and one for exclusive locks.
+//! Two locks conflict where one path is the other or lies above it, and at least one of the two is exclusive.
 
 use super::lock_set::{LockMode, LockResource, LockSet, ResourceLock};
 use std::collections::{BTreeSet, HashMap};
@@ -10,10 +10,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::Component;
 use toolgate_proto::AbsPath;
 
-/// Calls, in order: a thousand may lie on one thing.
+/// Calls, in order: a thousand may share one lock.
 type CallIndexSet = BTreeSet<usize>;
 
-/// The lock_sets of unfinished calls, by what they lie on. A call is known by its place in the batch.
+/// The locks of unfinished calls, by resource. A call is known by its index in the queue.
 #[derive(Debug, Default)]
 pub(super) struct LockTable {
     shared: LockIndex,
@@ -63,7 +63,7 @@ impl LockTable {
         }
     }
 
-    /// The calls whose lock_sets conflict with this one, each once, in order.
+    /// The calls whose locks conflict with these, each once, in order.
     pub(super) fn conflicting_calls(&self, locks: &LockSet) -> Vec<usize> {
         let mut met = Vec::new();
         self.visit(locks, &mut |calls| met.extend(calls));
@@ -72,7 +72,7 @@ impl LockTable {
         met
     }
 
-    /// The last of them before a place.
+    /// The last of them before an index.
     pub(super) fn last_conflict_before(&self, place: usize, locks: &LockSet) -> Option<usize> {
         let mut last = None;
         self.visit(locks, &mut |calls| last = last.max(calls.range(..place).next_back().copied()));
@@ -138,7 +138,7 @@ impl LockTrieNode {
         }
     }
 
-    /// Everything on the way, at its end, and below that.
+    /// Every node on the path, at its end, and below it.
     fn visit(&self, way: &[&OsStr], see: &mut dyn FnMut(&CallIndexSet)) {
         match way.split_first() {
             None => self.visit_all(see),
@@ -164,7 +164,7 @@ fn path_components(path: &AbsPath) -> Vec<&OsStr> {
         .components()
         .filter_map(|component| match component {
             Component::Normal(name) => Some(name),
-            // INVARIANT: lock_sets hold resolved or lexical paths, in which there is no `..`.
+            // INVARIANT: locks have resolved or lexical paths, in which there is no `..`.
             Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
         })
         .collect()

@@ -1,14 +1,14 @@
-//! Who waits for whom.
+//! The queue of calls: which call waits for which.
 //!
-//! Calls are planned in order, as far as the first unfinished one that must be alone: what comes after it cannot be
+//! Calls are planned in order, as far as the first unfinished barrier: what comes after it cannot be
 //! known before it is over.
 //! A call that had to wait is planned anew when its turn comes, because what it waited for may have changed where its
 //! paths lead.
 //!
-//! A call under way whose effects turn out otherwise (a hook or a person changed the input) pauses until no running
+//! A running call whose effects change (a hook or an approver changed the input) pauses until no running
 //! call conflicts with them.
 //! A paused call waits only for calls that run, and a call that pauses does not wait for those that had paused before
-//! it, so no two can wait for each other.
+//! it, so there is no deadlock.
 
 use super::lock_set::LockSet;
 use super::lock_table::LockTable;
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use toolgate_proto::ToolCall;
 
-/// Looks ahead at a call.
+/// Plans a call.
 pub(super) type CallPlanner<'a> = &'a dyn Fn(&ToolCall) -> CallPlan;
 
-/// The calls of one batch, in order.
+/// The calls of one scheduler, in order.
 #[derive(Default)]
 pub(super) struct CallQueue {
     entries: CallWindow,
@@ -29,13 +29,13 @@ pub(super) struct CallQueue {
     planned: usize,
     /// Planned calls that are not over.
     unfinished: BTreeSet<usize>,
-    /// Those of them that must be alone.
+    /// Those of them that are barriers.
     exclusive: BTreeSet<usize>,
-    /// Those of them that may take something away.
+    /// Those of them that may remove something.
     removing: BTreeSet<usize>,
-    /// What calls under way lay hold of.
+    /// Locks of running calls.
     held_locks: LockTable,
-    /// What calls that wait will lay hold of.
+    /// Locks that waiting calls will need.
     waiting_locks: LockTable,
     /// Nothing starts any more.
     stopped: bool,
@@ -47,7 +47,7 @@ struct QueuedCall {
     status: QueuedCallStatus,
     plan: Option<CallPlan>,
     locks: LockSet,
-    /// Its locks lies on what is taken, and not on what is wanted.
+    /// Its locks are among the held ones, not among the waiting ones.
     holds_locks: bool,
     /// How many calls it waits for.
     blockers: usize,
@@ -125,7 +125,7 @@ impl CallQueue {
         self.plan_next_calls(planner);
     }
 
-    /// A call is over. Returns the commands whose turn has come.
+    /// A call is over. Returns queued commands of calls that are all over.
     pub(super) fn finish(&mut self, place: usize, planner: CallPlanner<'_>) -> Vec<String> {
         let Some(entry) = self.entries.get_mut(place) else { return Vec::new() };
         if entry.status == QueuedCallStatus::Finished {
@@ -140,7 +140,7 @@ impl CallQueue {
         self.take_settled_commands()
     }
 
-    /// A call under way turns out to do something else than planned. Returns what to wait for, if anything.
+    /// A running call turns out to need other locks than planned. Returns what to wait for, if anything.
     pub(super) fn update_locks(
         &mut self,
         place: usize,
@@ -179,7 +179,7 @@ impl CallQueue {
         }
     }
 
-    /// Lets nothing start any more.
+    /// Starts no further call.
     pub(super) fn stop(&mut self) {
         self.stopped = true;
     }
@@ -226,7 +226,7 @@ impl CallQueue {
         }
     }
 
-    /// Nothing blocks this call any more, as far as was known when it was last looked at.
+    /// Nothing blocks this call any more, as far as its last plan tells.
     fn replan_or_resume(&mut self, place: usize, planner: CallPlanner<'_>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         match entry.status {
@@ -245,7 +245,7 @@ impl CallQueue {
         }
     }
 
-    /// Plans a waiting call, and starts it if nothing stands in its way.
+    /// Plans a waiting call, and starts it if its locks are free.
     fn plan_and_start(&mut self, place: usize, planner: CallPlanner<'_>) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         let Some(call) = &entry.call else { return };
@@ -267,7 +267,7 @@ impl CallQueue {
         self.register_locks(place);
     }
 
-    /// Finds out who waits for whom because of a locks.
+    /// Finds the calls that a call must wait for, and those that must wait for it.
     fn link_blockers(&mut self, place: usize) {
         let Some(entry) = self.entries.get(place) else { return };
         let pausing = entry.status == QueuedCallStatus::Paused;
@@ -276,7 +276,7 @@ impl CallQueue {
         } else {
             let mut met = self.held_locks.conflicting_calls(&entry.locks);
             met.extend(&self.exclusive);
-            // Of those that wait before it the last will do, because a waiting call looks again when what it waits
+            // Of those that wait before it the last is enough, because a waiting call is planned again when what it waits
             // for is over; and one that waits behind it will find it then.
             met.extend(self.waiting_locks.last_conflict_before(place, &entry.locks).filter(|_| !pausing));
             met.sort_unstable();
@@ -314,7 +314,7 @@ impl CallQueue {
         }
     }
 
-    /// Lays a locks down where others find it.
+    /// Enters the locks of a call into the table.
     fn register_locks(&mut self, place: usize) {
         let Some(entry) = self.entries.get_mut(place) else { return };
         entry.holds_locks = entry.status != QueuedCallStatus::Waiting;
@@ -328,7 +328,7 @@ impl CallQueue {
         }
     }
 
-    /// Has the second wait for the first.
+    /// Makes the second call wait for the first.
     fn block(&mut self, first: usize, second: usize) {
         if let Some(entry) = self.entries.get_mut(first) {
             entry.blocks.push(second);

@@ -7,7 +7,7 @@ use crate::call_context::PipelineContext;
 use crate::call_options::{CallOptions, CallOutcome};
 use crate::catch_panic::{catch_panic, panic_message};
 use crate::gate::Gate;
-use crate::pipeline::{Authorization, MAX_REVISIONS, authorize, execute, finish_call, prepare, revised_too_often};
+use crate::pipeline::{AuthorizationOutcome, MAX_REVISIONS, authorize, execute, finish_call, prepare, revised_too_often};
 use crate::record_builder::RecordBuilder;
 use crate::session::Session;
 use crate::stage::screen::ScreenedCall;
@@ -209,11 +209,11 @@ impl PendingCall {
         for _ in 0..=MAX_REVISIONS {
             self.lock_effects(&mut plan, context, &screened).await?;
             match authorize(context, record, screened).await? {
-                Authorization::Granted(granted) => {
+                AuthorizationOutcome::Granted(granted) => {
                     let _slot = self.acquire_slot(&plan, context, Stage::Guard).await?;
                     return execute(context, record, *granted).await;
                 }
-                Authorization::Revised(revised) => screened = *revised,
+                AuthorizationOutcome::Revised(revised) => screened = *revised,
             }
         }
         Err(revised_too_often())

@@ -13,13 +13,13 @@ use toolgate_policy::{CommandGuard, Policy, ReadFilter};
 use toolgate_process::sandbox::{FileGuard, PathGuard};
 use toolgate_proto::{AbsPath, Effect, Intent, PathFacts, PathScope, Refusal, Stage, Terms, WriteKind};
 
-/// A call with nothing left before it.
+/// A call that is ready to run.
 pub(crate) struct PreparedCall {
     pub(crate) prepared: Box<dyn ErasedCall>,
     pub(crate) cleared: Cleared,
     /// How long the run may take where the caller set no deadline.
     pub(crate) timeout: Option<Duration>,
-    /// The same handle that the tool has, for ending it.
+    /// The same handle that the tool has, to end it.
     pub(crate) progress: CallProgress,
     /// The run itself prompts the user.
     pub(crate) asks: bool,
@@ -53,7 +53,7 @@ pub(crate) async fn guard(context: &PipelineContext<'_>, granted: GrantedCall) -
 }
 
 /// The paths that the intent names, as they were judged. Paths that policy inferred from a command line are the
-/// sandbox's business, not a file tool's. Files that a rule denies to be read are not found below a granted tree.
+/// enforced by the sandbox, not by file handles. Files that a rule denies are not found below a granted tree.
 fn granted_files(
     context: &PipelineContext<'_>,
     policy: &Arc<Policy>,
@@ -83,7 +83,7 @@ fn granted_files(
     let policy = Arc::clone(policy);
     let hides_any = policy.hides_any_file();
     let workspace = Arc::clone(&context.call_context.workspace);
-    // Made when the first file is met: most calls meet none.
+    // Built at the first file: most calls open none.
     let filter = Arc::new(LazyLock::new(move || policy.read_filter(&workspace)));
     let secrets = Arc::clone(&filter);
     let hidden = if hides_any {
@@ -99,12 +99,12 @@ fn granted_files(
 fn file_guard(context: &PipelineContext<'_>, policy: &Policy, terms: &Terms) -> FileGuard {
     let workspace = &context.call_context.workspace;
     let guard = policy.command_guard(workspace, &terms.rights);
-    // Without rules on reading, most files are told from secrets by their names alone.
+    // Without rules on reading, the name alone decides whether most files may hold secrets.
     let names = (!policy.hides_any_file()).then(|| policy.read_filter(workspace));
     FileGuard::new(Arc::new(PolicyPathGuard { guard, names }))
 }
 
-/// What policy says of files, in the terms of the sandbox.
+/// The rules for files, as the sandbox asks for them.
 struct PolicyPathGuard {
     guard: CommandGuard,
     names: Option<ReadFilter>,
@@ -128,7 +128,7 @@ impl PathGuard for PolicyPathGuard {
     }
 }
 
-/// What policy calls sensitive, for searches.
+/// The sensitive names of the policy, for searches.
 struct SensitivePathFilter<F>(Arc<LazyLock<ReadFilter, F>>);
 
 impl<F: FnOnce() -> ReadFilter + Send> SecretFileMatcher for SensitivePathFilter<F> {

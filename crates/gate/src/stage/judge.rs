@@ -1,4 +1,4 @@
-//! judge: what the call would do, what is really at its paths, and what policy says of that.
+//! judge: the effects of the call, the facts about its paths, and the verdict of policy.
 
 use super::screen::ScreenedCall;
 use super::validate::ValidatedCall;
@@ -76,7 +76,7 @@ pub(crate) fn intended_call(valid: &ValidatedCall, context: &CallContext) -> Int
     }
 }
 
-/// Judges something that would be done, under any policy. Nothing is run and nothing recorded, so this needs no gate.
+/// Judges a call under any policy. Nothing runs and nothing is recorded, so this needs no gate.
 pub fn judge_intended(policy: &Policy, workspace: &Workspace, intended: &IntendedCall) -> Judgement {
     let IntendedCall { tool, input, intent } = intended;
     decide(policy, workspace, (tool, input, intent), &[], false).0
@@ -90,7 +90,7 @@ fn intent_of(valid: &ValidatedCall, context: &CallContext) -> Intent {
     intent
 }
 
-/// A file with other names is judged under each of them, where all of them lie in the workspace.
+/// A file with several hard links is judged under each name, where all of them are in the workspace.
 fn add_hard_links(fact: &mut PathFact, workspace: &Workspace) {
     if let Some(names) = toolgate_files::find_hard_links(&fact.real, &workspace.roots) {
         fact.links.extend(names);
@@ -98,7 +98,7 @@ fn add_hard_links(fact: &mut PathFact, workspace: &Workspace) {
     }
 }
 
-/// A shell pattern, as the os matches it with names.
+/// A shell pattern, for matching directory entries.
 struct ShellGlobMatcher(ShellGlob);
 
 impl ComponentPattern for ShellGlobMatcher {

@@ -1,4 +1,4 @@
-//! resolve: is there a tool of that name, and is it shown here?
+//! resolve: is there a tool of that name, and is it visible?
 
 use crate::gate::GateSnapshot;
 use crate::registry::RegisteredTool;
@@ -6,7 +6,7 @@ use crate::schema::nearest;
 use std::sync::Arc;
 use toolgate_proto::{Code, Refusal, ToolIdentity, ToolName};
 
-/// A tool that is there and shown.
+/// A tool that exists and is visible.
 pub(crate) struct ResolvedTool {
     pub(crate) tool: Arc<RegisteredTool>,
 }
@@ -36,7 +36,7 @@ fn find(
 ) -> Result<ResolvedTool, Refusal> {
     match current.registry.get(name.as_str()) {
         Some(tool) if shown(tool) => Ok(ResolvedTool { tool: Arc::clone(tool) }),
-        // Hidden and unknown get the same words: a model is not told what it may not see.
+        // Hidden and unknown tools get the same refusal: a model must not learn what it may not see.
         Some(_) | None => {
             let visible: Vec<&str> = current
                 .registry

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolgate_proto::{Code, Refusal, Stage, ToolIdentity, json};
 
-/// An input that fits its tool.
+/// An input that is valid for its tool.
 pub(crate) struct ValidatedCall {
     pub(crate) tool: Arc<RegisteredTool>,
     pub(crate) prepared: Box<dyn ErasedCall>,
@@ -28,7 +28,7 @@ pub(crate) fn validate(found: ResolvedTool, text: &str) -> Result<ValidatedCall,
     validate_object(found.tool, json::parse_object(text, json::JsonLimits::CALL)?)
 }
 
-/// Takes an input that is JSON already: what a hook or an approver made of it.
+/// Validates an input that is parsed already: one that a hook or an approver rewrote.
 pub(crate) fn validate_object(
     tool: Arc<RegisteredTool>,
     input: Map<String, Value>,

@@ -1,4 +1,4 @@
-//! The Messages API: a block of content for each call, ended by its own mark.
+//! The Messages API: a content block for each call, with an end event of its own.
 
 use super::{DecodedStreamEvent, PartialCallInput, str_field, u64_field};
 use serde_json::Value;
@@ -35,7 +35,7 @@ impl AnthropicDecoder {
                     said.unwrap_or("it gave no reason")
                 ))
             }
-            // Pings, text, thinking, and whatever comes to be.
+            // Pings, text, thinking, and event types of the future.
             _ => DecodedStreamEvent::default(),
         }
     }
@@ -44,7 +44,7 @@ impl AnthropicDecoder {
         let (Some(place), Some(block)) = (u64_field(event, "index"), event.get("content_block")) else {
             return DecodedStreamEvent::broken("a content block starts nowhere");
         };
-        // Tools that the provider runs itself are none of ours.
+        // Server tools are run by the provider, not here.
         if str_field(block, "type") != Some("tool_use") {
             return DecodedStreamEvent::default();
         }

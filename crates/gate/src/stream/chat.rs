@@ -1,4 +1,4 @@
-//! Chat Completions: pieces of calls, told apart by index, without a mark at the end of each.
+//! Chat Completions: deltas of calls, identified by index, without an end event for each.
 //!
 //! So a call is given when its input is a whole object *and* a later one has begun; else when the answer is finished.
 //! An input of `{}` waits for that as well: some servers send it first and the fields after it.
@@ -12,7 +12,7 @@ use toolgate_proto::{CallId, ToolCall};
 #[derive(Debug, Default)]
 pub(super) struct ChatDecoder {
     calls: BTreeMap<u64, PartialChatCall>,
-    /// The one that was last spoken of, for servers that leave the index out.
+    /// The index of the last delta, for servers that leave it out.
     last: Option<u64>,
 }
 

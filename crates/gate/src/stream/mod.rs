@@ -1,20 +1,20 @@
 //! Calls out of a model's stream, each the moment its input is complete.
 //!
-//! An [`CallAssembler`] takes the bytes of a provider's answer as they come, cut anywhere, and gives [`ToolCall`]s.
+//! A [`CallAssembler`] takes the bytes of a provider's answer as they come, cut anywhere, and gives [`ToolCall`]s.
 //! Handed to a [`CallBatch`](crate::CallBatch) they start while the model is still writing the next one.
 //!
 //! A call is given only when nothing can be added to it any more.
-//! What its input says is not judged here: text that is no JSON is passed on as it is, and the gate refuses it with
-//! words that the model understands.
-//! A stream that ends without its finishing mark, or that contradicts itself, was cut: from there on nothing more is
+//! The input is not judged here: text that is not JSON is passed on as it is, and the gate refuses it with
+//! a message that the model understands.
+//! A stream that ends without its end event, or that contradicts itself, is truncated: from there on no call is
 //! given, because the end of a call that looks complete may be missing.
 //!
 //! There is no I/O here, and no clock.
 //!
 //! ```
-//! use toolgate_gate::{Assembler, Provider};
+//! use toolgate_gate::{CallAssembler, ProviderApi};
 //!
-//! let mut assembler = Assembler::new(Provider::OpenAiChat);
+//! let mut assembler = CallAssembler::new(ProviderApi::OpenAiChat);
 //! let start = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"ls","arguments":"{\"path\""}}]}}]}"#;
 //! let end = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":":\".\"}"}}]},"finish_reason":"tool_calls"}]}"#;
 //! assert!(assembler.push(format!("{start}\n\n").as_bytes()).is_empty());
@@ -37,7 +37,7 @@ use std::fmt;
 use std::sync::Arc;
 use toolgate_proto::{CallId, ToolCall, json};
 
-/// Whose stream it is.
+/// The API of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProviderApi {
     /// The Messages API: content blocks.
@@ -56,7 +56,7 @@ pub struct CallAssembler {
     state: AssemblerState,
 }
 
-/// Why a stream is not whole.
+/// Why a stream is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallStreamError {
     /// What happened, lower case, without a full stop.
@@ -87,9 +87,9 @@ enum ProviderDecoder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum AssemblerState {
     Open,
-    /// The finishing mark has come.
+    /// The end event was received.
     Finished,
-    /// Nothing more is believed.
+    /// An error ended the stream: no more calls.
     Broken(String),
 }
 
@@ -97,7 +97,7 @@ enum AssemblerState {
 #[derive(Debug, Default)]
 struct DecodedStreamEvent {
     calls: Vec<ToolCall>,
-    /// The finishing mark has come.
+    /// The end event was received.
     finished: bool,
     /// The stream is broken.
     broken: Option<String>,
@@ -140,10 +140,10 @@ impl CallAssembler {
             return Vec::new();
         }
         if data.trim() == "[DONE]" {
-            // Servers send this after the finishing mark. Without one it is only an end.
+            // Servers send this after the end event. Without one it is only an end.
             return Vec::new();
         }
-        let heard = match serde_json::from_str::<Value>(data) {
+        let decoded = match serde_json::from_str::<Value>(data) {
             Ok(event) => match &mut self.reader {
                 ProviderDecoder::Anthropic(blocks) => blocks.decode_event(&event),
                 ProviderDecoder::Chat(deltas) => deltas.decode_event(&event),
@@ -151,20 +151,20 @@ impl CallAssembler {
             },
             Err(_) => DecodedStreamEvent::broken("an event of the stream is not valid JSON"),
         };
-        if let Some(reason) = heard.broken {
+        if let Some(reason) = decoded.broken {
             self.state = AssemblerState::Broken(reason);
-        } else if heard.finished {
+        } else if decoded.finished {
             self.state = AssemblerState::Finished;
         }
-        heard.calls
+        decoded.calls
     }
 
-    /// Whether the finishing mark has come.
+    /// Whether the end event was received.
     pub fn is_finished(&self) -> bool {
         self.state == AssemblerState::Finished
     }
 
-    /// The stream is over. An error if it was cut: then the calls given before stand, and there are no more.
+    /// The stream is over. An error if it was truncated: the calls given before stand, and there are no more.
     pub fn end(&self) -> Result<(), CallStreamError> {
         let unfinished = match &self.reader {
             ProviderDecoder::Anthropic(blocks) => blocks.unfinished(),
@@ -181,12 +181,12 @@ impl CallAssembler {
     }
 }
 
-/// What came of the calls of one stream.
+/// The outcome of the calls of one stream.
 #[derive(Debug)]
 pub struct StreamedCalls {
     /// Every call that was given, in order.
     pub calls: Vec<CallOutcome>,
-    /// Whether the stream was whole.
+    /// Whether the stream was complete.
     pub ended: Result<(), CallStreamError>,
 }
 
@@ -232,7 +232,7 @@ impl Gate {
     }
 }
 
-/// The text of an input while it grows. What is too much for any call is not kept: the gate refuses it by its length.
+/// The input of a call while it is received. What exceeds the limit of a call is dropped: the gate refuses it by its length.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct PartialCallInput(String);
 

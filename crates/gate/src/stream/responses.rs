@@ -65,7 +65,7 @@ impl ResponsesDecoder {
 
     fn finish_item(&mut self, event: &Value) -> DecodedStreamEvent {
         let Some((place, item)) = call_item(event) else { return DecodedStreamEvent::default() };
-        // An item that the provider itself calls incomplete stays open, and is told of at the end.
+        // An item that the provider marks incomplete stays open, and is reported at the end.
         if str_field(item, "status").is_some_and(|status| status != "completed") {
             return DecodedStreamEvent::default();
         }

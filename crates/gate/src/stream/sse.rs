@@ -1,9 +1,9 @@
-//! Server-sent events out of bytes, cut anywhere: in a line, in its end, in a character.
+//! A decoder of server-sent events, from bytes that are split anywhere: in a line, in its end, in a character.
 
-/// More of one event than this is no event any more.
+/// A larger event is an error.
 const MAX_SSE_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
-/// Gathers bytes into events.
+/// Decodes bytes into events.
 #[derive(Debug, Default)]
 pub(super) struct SseReader {
     /// The line that is not ended yet.
@@ -15,7 +15,7 @@ pub(super) struct SseReader {
     started: bool,
 }
 
-/// An event is larger than anything that can be meant.
+/// An event exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SseEventTooLong;
 

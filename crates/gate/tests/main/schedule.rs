@@ -246,11 +246,11 @@ async fn a_call_that_waits_for_approval_holds_up_no_unrelated_call() {
     batch.push(call("related", "work", "r a", 0));
     batch.push(call("free", "work", "w b", 0));
     let first = batch.next().await.unwrap();
-    assert_eq!(first.closed.record.call.as_str(), "free");
+    assert_eq!(first.outcome.record.call.as_str(), "free");
     slow.go.add_permits(1);
     let rest: Vec<String> = [batch.next().await, batch.next().await]
         .into_iter()
-        .map(|finished| finished.unwrap().closed.record.call.to_string())
+        .map(|finished| finished.unwrap().outcome.record.call.to_string())
         .collect();
     assert_eq!(rest, ["asked", "related"]);
     assert!(batch.next().await.is_none());

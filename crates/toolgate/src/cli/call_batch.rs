@@ -66,7 +66,7 @@ fn parse_call(line: &str, index: usize) -> Result<ToolCall, String> {
         Some(value) => value.to_string(),
     };
     match fields.keys().next() {
-        Some(unknown) => Err(format!("`{unknown}` is no field of a line; there are id, tool, input")),
+        Some(unknown) => Err(format!("unknown field `{unknown}`; the fields of a line are id, tool, input")),
         None => Ok(ToolCall::new(id, tool, input)),
     }
 }

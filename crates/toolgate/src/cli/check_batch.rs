@@ -53,7 +53,7 @@ fn check_line(world: &CliContext, court: &mut BatchChecker<'_>, line: &str) -> R
     let settings = fields.remove("settings");
     if let Some(unknown) = fields.keys().next() {
         return Err(format!(
-            "`{unknown}` is no field of a line; there are id, tool, input, settings, cwd, mode"
+            "unknown field `{unknown}`; the fields of a line are id, tool, input, settings, cwd, mode"
         ));
     }
     let call = ToolCall::new("check", tool, input.to_string());

@@ -151,7 +151,7 @@ fn a_batch_of_calls_comes_back_in_order() {
 
     let said = desk.run_with_input(&args, r#"{"tool":"ls","extra":1}"#);
     assert_eq!(said.code, 2);
-    assert!(said.err.contains("-:1: `extra` is no field of a line"), "{}", said.err);
+    assert!(said.err.contains("-:1: unknown field `extra`"), "{}", said.err);
     let output = desk.command(&["call", "ls"]).env("TOOLGATE_MAX_TOOL_CONCURRENCY", "many").output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert!(err.contains("TOOLGATE_MAX_TOOL_CONCURRENCY is `many`"), "{err}");

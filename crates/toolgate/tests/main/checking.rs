@@ -89,5 +89,5 @@ fn a_broken_line_denies_and_the_rest_is_judged() {
     assert_eq!(verdicts[0]["verdict"], "allow");
     assert_eq!(verdicts[1]["verdict"], "deny");
     assert!(verdicts[1]["reason"].as_str().unwrap().contains("more than once"));
-    assert!(verdicts[2]["reason"].as_str().unwrap().contains("`x` is no field"));
+    assert!(verdicts[2]["reason"].as_str().unwrap().contains("unknown field `x`"));
 }

@@ -1,4 +1,4 @@
-//! The chain: hooks first, then each approver, all before one deadline.
+//! The approver chain: hooks first, then each approver, all before one deadline.
 
 use super::{ApprovalAnswer, ApprovalRequest, Approver};
 use crate::hook::{self, HookAnswer, HookCall, HookDecision, HookEvent, refusal_for};
