@@ -3,8 +3,8 @@
 //! Everything here is fixed when the call arrives. What a call collects on its way is in the
 //! [`RecordBuilder`](crate::record_builder::RecordBuilder).
 
-use crate::gate::{Gate, GateSnapshot};
 use crate::call_options::CallOptions;
+use crate::gate::{Gate, GateSnapshot};
 use crate::session::Session;
 use std::future::Future;
 use std::sync::Arc;

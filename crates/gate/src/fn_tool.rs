@@ -1,7 +1,7 @@
 //! A tool made of a closure.
 
-use crate::permit::Cleared;
 use crate::call_context::CallContext;
+use crate::permit::Cleared;
 use crate::tool::{Tool, ToolSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

@@ -1,10 +1,10 @@
 //! The gate: its parts, and how they change while calls are in flight.
 
 use crate::approve::{Approver, GrantStore};
-use crate::hook::Hook;
-use crate::event_bus::EventBus;
-use crate::registry::{RegisterError, RegisteredTool, Registry};
 use crate::call_context::CallContext;
+use crate::event_bus::EventBus;
+use crate::hook::Hook;
+use crate::registry::{RegisterError, RegisteredTool, Registry};
 use crate::session::Session;
 use crate::sink::Sink;
 use crate::tool::Tool;
@@ -130,8 +130,12 @@ pub struct ToolListSnapshot(Vec<(Arc<RegisteredTool>, Option<String>)>);
 
 impl PartialEq for ToolListSnapshot {
     fn eq(&self, other: &Self) -> bool {
-        let same = |((tool, description), (other, other_description)): (&(Arc<RegisteredTool>, _), &(Arc<RegisteredTool>, _))| {
-            description == other_description && (Arc::ptr_eq(tool, other) || tool.definition() == other.definition())
+        let same = |((tool, description), (other, other_description)): (
+            &(Arc<RegisteredTool>, _),
+            &(Arc<RegisteredTool>, _),
+        )| {
+            description == other_description
+                && (Arc::ptr_eq(tool, other) || tool.definition() == other.definition())
         };
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
     }
@@ -233,15 +237,14 @@ impl Gate {
 
     /// Runs this before every call, check and listing, so that rules in files outside are up to date.
     /// It may change the gate. Only the first one is kept.
-    pub fn set_refresh_callback(&self, look: impl Fn(&Self) + Send + Sync + 'static) {
-        let _ = self.refresh.set(Box::new(look));
+    pub fn set_refresh_callback(&self, refresh: impl Fn(&Self) + Send + Sync + 'static) {
+        let _ = self.refresh.set(Box::new(refresh));
     }
 
-    /// Looks whether rules from outside have changed. Done before every call; whoever makes many that arrived together
-    /// may do it once, and say so in [`CallOptions::looked`](crate::CallOptions).
+    /// Reloads rules that changed outside. Done before every call.
     pub fn refresh(&self) {
-        if let Some(look) = self.refresh.get() {
-            look(self);
+        if let Some(refresh) = self.refresh.get() {
+            refresh(self);
         }
     }
 

@@ -81,6 +81,8 @@ pub use approve::{
     ApprovalAnswer, ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequest, ApprovalRequestReceiver,
     ApprovalResponder, Approver, GrantStore,
 };
+pub use call_context::{CallContext, CallPurpose};
+pub use call_options::{CallOptions, CallOutcome};
 pub use fn_tool::FnTool;
 pub use gate::{Gate, GateParts, ToolListSnapshot};
 pub use hook::{
@@ -89,12 +91,10 @@ pub use hook::{
 };
 pub use host_rules::{HostRules, HostVerdict};
 pub use permit::{Cleared, Permit};
-pub use call_context::{CallContext, CallPurpose};
-pub use call_options::{CallOptions, CallOutcome};
 pub use progress::CallProgress;
 pub use registry::{RegisterError, RegisteredTool, Registry};
 pub use schedule::{CallBatch, CallReservation, CallScheduler, FinishedBatchCall, ScheduledCall};
-pub use session::{Session, FileSeen, SessionContext};
+pub use session::{FileSeen, Session, SessionContext};
 pub use sink::{MemorySink, Sink};
 pub use stage::judge::{IntendedCall, judge_intended};
 pub use stream::{CallAssembler, CallStreamError, ProviderApi, StreamedCalls};

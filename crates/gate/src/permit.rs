@@ -33,9 +33,9 @@
 //! }
 //! ```
 
+use crate::call_context::CallContext;
 use crate::host_rules::HostRules;
 use crate::progress::CallProgress;
-use crate::call_context::CallContext;
 use tokio_util::sync::CancellationToken;
 use toolgate_files::GrantedFiles;
 use toolgate_process::sandbox::FileGuard;

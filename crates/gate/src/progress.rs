@@ -50,14 +50,7 @@ struct BufferedProgress {
 impl CallProgress {
     pub(crate) fn new(call: CallId, event_bus: EventBus) -> Self {
         let runtime = Handle::try_current().ok();
-        Self {
-            inner: Arc::new(CallProgressInner {
-                call,
-                event_bus,
-                runtime,
-                state: Mutex::default(),
-            }),
-        }
+        Self { inner: Arc::new(CallProgressInner { call, event_bus, runtime, state: Mutex::default() }) }
     }
 
     /// Reports new output, or a line on progress.

@@ -1,16 +1,16 @@
 //! The record of one call while it is made: stages and their times, what hooks and approvers said, and what else the
 //! call leaves behind when it is over.
 
-use crate::ledger::{redact, sha256_hex};
 use crate::call_context::PipelineContext;
+use crate::call_options::CallOutcome;
 use crate::event_bus::EventBus;
 use crate::hook::HookAnswer;
-use crate::call_options::CallOutcome;
+use crate::ledger::{redact, sha256_hex};
 use crate::session::Session;
+use crate::span::{call_span, record_end, stage_span};
 use crate::stage::finish::HookSubject;
 use crate::stage::judge::JudgedCall;
 use crate::stage::validate::ValidatedCall;
-use crate::span::{call_span, record_end, stage_span};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use toolgate_proto::{

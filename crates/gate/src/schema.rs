@@ -226,16 +226,7 @@ impl SchemaValidator {
         match error.kind() {
             ValidationErrorKind::AdditionalProperties { unexpected } => {
                 let known = self.fields_at(error.schema_path().as_str());
-                unexpected
-                    .iter()
-                    .map(|field| {
-                        let near = nearest(field, known.iter().map(String::as_str));
-                        match near {
-                            Some(near) => format!("unknown field {}; did you mean `{near}`?", at(field)),
-                            None => format!("unknown field {}; the fields are {}", at(field), format_fields(&known)),
-                        }
-                    })
-                    .collect()
+                unexpected.iter().map(|field| unknown_field(&at(field), field, &known)).collect()
             }
             ValidationErrorKind::Required { property } => {
                 let field = property.as_str().unwrap_or_default();
@@ -283,6 +274,14 @@ impl SchemaValidator {
             .and_then(Value::as_object)
             .map(|fields| fields.keys().cloned().collect())
             .unwrap_or_default()
+    }
+}
+
+/// The message for a field that the schema does not know.
+fn unknown_field(place: &str, field: &str, known: &[String]) -> String {
+    match nearest(field, known.iter().map(String::as_str)) {
+        Some(near) => format!("unknown field {place}; did you mean `{near}`?"),
+        None => format!("unknown field {place}; the fields are {}", format_fields(known)),
     }
 }
 
@@ -388,7 +387,10 @@ mod tests {
                 json!({"file_path": "a", "edits": [{"target": "x"}, {"targt": "x", "target": "y"}]}),
                 "unknown field `/edits/1/targt`; did you mean `target`?",
             ),
-            (json!({"file_path": "a", "zzz": 1}), "the fields are `file_path`, `limit`, `output_mode`, `edits`"),
+            (
+                json!({"file_path": "a", "zzz": 1}),
+                "the fields are `file_path`, `limit`, `output_mode`, `edits`",
+            ),
         ] {
             let said = refusal(input);
             assert!(said.contains(says), "{said}");

@@ -3,8 +3,8 @@
 //! A tool *describes*: its input, what a call would do, what must hold before it runs, and how it runs.
 //! It never decides whether it may run, and it cannot be run by anyone who has no [`Cleared`].
 
-use crate::permit::Cleared;
 use crate::call_context::CallContext;
+use crate::permit::Cleared;
 use crate::truncate::KeptPart;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;

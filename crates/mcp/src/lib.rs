@@ -20,8 +20,8 @@ mod server;
 
 pub use rmcp::{ErrorData, model};
 pub use server::{
-    ClientApprover, ClientConversation, GateServer, ProtocolEra, ServerDescription,
-    ServerFeatureError, ServerFeatureSet, ServerFeatures, ToolsOnly, serve_stdio, serve_streams,
+    ClientApprover, ClientConversation, GateServer, ProtocolEra, ServerDescription, ServerFeatureError,
+    ServerFeatureSet, ServerFeatures, ToolsOnly, serve_stdio, serve_streams,
 };
 #[cfg(feature = "http")]
 pub use server::{HttpListener, HttpOptions, serve_http};

@@ -1,14 +1,12 @@
-//! Messages as lines, over whatever can be read and written.
+//! The line transport: JSON-RPC messages as lines, over any byte streams.
 //!
 //! Two things are done here that a stock line transport does not do.
-//! Replies that are ready at the same time leave in one write: a client with many calls in flight costs one system
+//! Replies that are ready at the same time leave in one write, with backpressure when the client does not read: a client with many calls in flight costs one system
 //! call for all of them.
 //! And the arguments of a call are kept as the text that arrived, because the gate reads that text strictly: a parser
 //! in front of it would have dropped a duplicate key already.
 
-use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId,
-};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, ServiceRole, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::{RoleClient, RoleServer};
@@ -26,7 +24,7 @@ use toolgate_process::{ByteSink, ByteSource};
 
 /// Longer lines are refused: a line must be held whole.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-/// A sender waits while more than this is on its way out.
+/// Backpressure: a sender waits while more than this is queued for writing.
 const MAX_QUEUED_BYTES: usize = 4 * 1024 * 1024;
 const READ_CHUNK_BYTES: usize = 64 * 1024;
 
@@ -51,18 +49,22 @@ impl ReservedPlace {
     }
 }
 
-/// What a line turned out to be.
+/// The JSON-RPC message of a line, or what to do instead.
 pub(crate) enum ParsedMessageLine<R: ServiceRole> {
     Message(Box<RxJsonRpcMessage<R>>),
     /// No message; this is to be sent back.
     Refused(Box<TxJsonRpcMessage<R>>),
-    /// Nothing that anyone waits for.
+    /// Nothing to answer.
     Ignored,
 }
 
-/// A side of the protocol, as far as reading lines goes.
+/// The server or client side of JSON-RPC, as far as reading lines goes.
 pub(crate) trait LineTransportRole: ServiceRole {
-    fn read_line(line: &[u8], opened: &mut bool, scheduler: Option<&CallScheduler>) -> ParsedMessageLine<Self>;
+    fn read_line(
+        line: &[u8],
+        opened: &mut bool,
+        scheduler: Option<&CallScheduler>,
+    ) -> ParsedMessageLine<Self>;
     fn line_too_long() -> Option<TxJsonRpcMessage<Self>>;
 }
 
@@ -321,7 +323,7 @@ pub(crate) fn parse_raw_arguments(message: &[u8]) -> Result<RawArguments, String
     Ok(RawArguments { text })
 }
 
-/// The id of something that is no proper message, so that whoever sent it learns of it.
+/// The id of an invalid JSON-RPC message, so that its sender gets an error.
 fn parse_id(line: &[u8]) -> Option<RequestId> {
     #[derive(Deserialize)]
     struct JsonRpcId {
@@ -331,7 +333,11 @@ fn parse_id(line: &[u8]) -> Option<RequestId> {
 }
 
 impl LineTransportRole for RoleServer {
-    fn read_line(line: &[u8], opened: &mut bool, scheduler: Option<&CallScheduler>) -> ParsedMessageLine<Self> {
+    fn read_line(
+        line: &[u8],
+        opened: &mut bool,
+        scheduler: Option<&CallScheduler>,
+    ) -> ParsedMessageLine<Self> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return ParsedMessageLine::Ignored;
         }

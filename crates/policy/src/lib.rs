@@ -44,8 +44,8 @@ pub mod url;
 mod wildcard;
 
 pub use decide::{IntentSurvey, Policy, PolicyRequest, SurveyedCommand};
-pub use footprint::CommandFootprint;
 pub use facts::{EntryKind, PathFact, PathFacts, Workspace};
+pub use footprint::CommandFootprint;
 pub use guard::CommandGuard;
 pub use judgement::{CommandVerdict, HookOpinion, Judgement, JudgementStep};
 pub use policy_book::{BookCondition, BookContent, BookOperator, BookRule, ConditionValues, RawBook};

@@ -1,9 +1,9 @@
 //! The approver chain: hooks first, then each approver, all before one deadline.
 
 use super::{ApprovalAnswer, ApprovalRequest, Approver};
+use crate::call_context::PipelineContext;
 use crate::hook::{self, HookAnswer, HookCall, HookDecision, HookEvent, refusal_for};
 use crate::ledger::sha256_hex;
-use crate::call_context::PipelineContext;
 use crate::record_builder::RecordBuilder;
 use crate::stage::judge::JudgedCall;
 use crate::stage::validate::ValidatedCall;
@@ -123,7 +123,9 @@ async fn ask_hooks(
     let valid = &judged.screened.valid;
     let hooks = context.snapshot.hooks.iter();
     for hook in hooks.filter(|hook| hook.handles(HookEvent::PermissionRequest, valid.identity())) {
-        let Some(answer) = ask_hook(context, record, hook.as_ref(), judged, question).await? else { continue };
+        let Some(answer) = ask_hook(context, record, hook.as_ref(), judged, question).await? else {
+            continue;
+        };
         let by = format!("hook: {}", hook.name());
         match answer.decision {
             Some(HookDecision::Deny | HookDecision::Defer) => {

@@ -5,8 +5,8 @@
 //! An answer is for one request, bound to the input that would run, and counts once.
 //! Silence until the deadline, a cancelled call, a lost channel and a crash are all "no", each with a code of its own.
 
-mod bus;
 mod ask;
+mod bus;
 mod grant_store;
 
 pub use bus::{ApprovalBus, ApprovalReply, ApprovalReplyError, ApprovalRequestReceiver, ApprovalResponder};

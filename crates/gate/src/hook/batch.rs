@@ -2,9 +2,9 @@
 
 use super::dispatch::build_mark;
 use super::{Hook, HookDecision, HookEvent, HookFailure, OnFailure};
-use crate::gate::Gate;
-use crate::catch_panic::panic_message;
 use crate::call_context::{CallContext, CallPurpose};
+use crate::catch_panic::panic_message;
+use crate::gate::Gate;
 use crate::session::Session;
 use futures_util::FutureExt;
 use serde_json::{Map, Value};

@@ -6,8 +6,7 @@
 use toolgate_files::{resolve, resolve_tracking_parent_steps};
 use toolgate_policy::{CommandFootprint, Policy};
 use toolgate_proto::{
-    AbsPath, Effect, EntryKind, Intent, PathFact, PathScope, SourceId, ToolConcurrency, Workspace,
-    WriteKind,
+    AbsPath, Effect, EntryKind, Intent, PathFact, PathScope, SourceId, ToolConcurrency, Workspace, WriteKind,
 };
 
 use crate::registry::RegisteredTool;
@@ -104,50 +103,8 @@ pub(super) fn required_locks(
     }
     let mut locks = LockSet::default();
     for effect in &intent.effects {
-        match effect {
-            Effect::Read { path, scope } => lock_for_read(&mut locks, path, *scope),
-            Effect::Write { path, kind } => {
-                if *kind == WriteKind::Tree && workspace.roots.iter().any(|root| root.is_under(path)) {
-                    return LockSet::exclusive();
-                }
-                lock_for_write(&mut locks, path, *kind);
-            }
-            // Locked below, from the analysis of the command line.
-            Effect::Exec { .. } => {}
-            Effect::Fetch { url } => {
-                if tool.spec.read_only {
-                    locks.add_lock(LockResource::Named(NETWORK.to_owned()), LockMode::Shared);
-                    if !is_remote_url(url) {
-                        locks.lock_everything(LockMode::Shared);
-                    }
-                } else {
-                    locks.add_lock(LockResource::Named(NETWORK.to_owned()), LockMode::Exclusive);
-                    locks.lock_everything(LockMode::Shared);
-                }
-            }
-            Effect::Search { .. } => {
-                let mode = if tool.spec.read_only { LockMode::Shared } else { LockMode::Exclusive };
-                locks.add_lock(LockResource::Named(NETWORK.to_owned()), mode);
-            }
-            // The work may touch the workspace as well: only the tool's own declaration is known.
-            Effect::Delegate { .. } | Effect::Skill { .. } | Effect::Remote { .. } => {
-                if !tool.spec.read_only {
-                    return LockSet::exclusive();
-                }
-                locks.add_lock(LockResource::Named(NETWORK.to_owned()), LockMode::Shared);
-                locks.lock_everything(LockMode::Shared);
-            }
-            Effect::Ask => {
-                locks.needs_no_slot = true;
-                locks.add_lock(LockResource::Named(USER.to_owned()), LockMode::Exclusive);
-            }
-            Effect::State { name } => {
-                if EXCLUSIVE_STATE_NAMES.contains(&name.as_str()) {
-                    return LockSet::exclusive();
-                }
-                locks.add_lock(LockResource::Named(format!("state {name}")), LockMode::Exclusive);
-            }
-            Effect::Opaque => return LockSet::exclusive(),
+        if !lock_effect(&mut locks, effect, tool.spec.read_only, workspace) {
+            return LockSet::exclusive();
         }
     }
     let runs_commands = intent.effects.iter().any(|effect| matches!(effect, Effect::Exec { .. }));
@@ -158,6 +115,51 @@ pub(super) fn required_locks(
         return LockSet::exclusive();
     }
     locks
+}
+
+/// Locks what an effect touches. False if the call must be a barrier.
+fn lock_effect(locks: &mut LockSet, effect: &Effect, read_only: bool, workspace: &Workspace) -> bool {
+    let network = || LockResource::Named(NETWORK.to_owned());
+    match effect {
+        Effect::Read { path, scope } => lock_for_read(locks, path, *scope),
+        Effect::Write { path, kind } => {
+            if *kind == WriteKind::Tree && workspace.roots.iter().any(|root| root.is_under(path)) {
+                return false;
+            }
+            lock_for_write(locks, path, *kind);
+        }
+        // Locked from the analysis of the command line.
+        Effect::Exec { .. } => {}
+        Effect::Fetch { url } => {
+            locks.add_lock(network(), if read_only { LockMode::Shared } else { LockMode::Exclusive });
+            if !read_only || !is_remote_url(url) {
+                locks.lock_everything(LockMode::Shared);
+            }
+        }
+        Effect::Search { .. } => {
+            locks.add_lock(network(), if read_only { LockMode::Shared } else { LockMode::Exclusive });
+        }
+        // The work may touch the workspace as well: only the tool's own declaration is known.
+        Effect::Delegate { .. } | Effect::Skill { .. } | Effect::Remote { .. } => {
+            if !read_only {
+                return false;
+            }
+            locks.add_lock(network(), LockMode::Shared);
+            locks.lock_everything(LockMode::Shared);
+        }
+        Effect::Ask => {
+            locks.needs_no_slot = true;
+            locks.add_lock(LockResource::Named(USER.to_owned()), LockMode::Exclusive);
+        }
+        Effect::State { name } => {
+            if EXCLUSIVE_STATE_NAMES.contains(&name.as_str()) {
+                return false;
+            }
+            locks.add_lock(LockResource::Named(format!("state {name}")), LockMode::Exclusive);
+        }
+        Effect::Opaque => return false,
+    }
+    true
 }
 
 /// Locks what command lines touch. False if that cannot be known.

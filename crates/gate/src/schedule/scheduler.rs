@@ -7,7 +7,9 @@ use crate::call_context::PipelineContext;
 use crate::call_options::{CallOptions, CallOutcome};
 use crate::catch_panic::{catch_panic, panic_message};
 use crate::gate::Gate;
-use crate::pipeline::{AuthorizationOutcome, MAX_REVISIONS, authorize, execute, finish_call, prepare, revised_too_often};
+use crate::pipeline::{
+    AuthorizationOutcome, MAX_REVISIONS, authorize, execute, finish_call, prepare, revised_too_often,
+};
 use crate::record_builder::RecordBuilder;
 use crate::session::Session;
 use crate::stage::screen::ScreenedCall;
@@ -62,7 +64,10 @@ impl CallScheduler {
     /// the place is used or dropped.
     pub fn reserve(&self) -> CallReservation {
         let (index, start) = self.state.lock_queue().reserve();
-        CallReservation { place: Some(QueuePlace { state: Arc::clone(&self.state), index }), start: Some(start) }
+        CallReservation {
+            place: Some(QueuePlace { state: Arc::clone(&self.state), index }),
+            start: Some(start),
+        }
     }
 
     pub(super) fn gate(&self) -> &Arc<Gate> {
@@ -273,5 +278,11 @@ impl Drop for PendingCall {
 /// The outcome of a call whose record could not be followed to its end. No sink gets it.
 pub(super) fn unrecorded_outcome(session: &Session, call: &ToolCall, refusal: Refusal) -> CallOutcome {
     let record = RecordBuilder::unsent_record(session, call, &refusal);
-    CallOutcome { result: Err(refusal), record, stop: None, messages: Vec::new(), queued_commands: Vec::new() }
+    CallOutcome {
+        result: Err(refusal),
+        record,
+        stop: None,
+        messages: Vec::new(),
+        queued_commands: Vec::new(),
+    }
 }

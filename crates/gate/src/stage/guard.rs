@@ -1,9 +1,9 @@
 //! guard: the tool's own preconditions, then file handles that reach what was granted and nothing else.
 
 use super::settle::GrantedCall;
+use crate::call_context::PipelineContext;
 use crate::host_rules::HostRules;
 use crate::permit::Cleared;
-use crate::call_context::PipelineContext;
 use crate::progress::CallProgress;
 use crate::tool::ErasedCall;
 use std::sync::{Arc, LazyLock};
@@ -25,17 +25,20 @@ pub(crate) struct PreparedCall {
     pub(crate) asks: bool,
 }
 
-pub(crate) async fn guard(context: &PipelineContext<'_>, granted: GrantedCall) -> Result<PreparedCall, Refusal> {
+pub(crate) async fn guard(
+    context: &PipelineContext<'_>,
+    granted: GrantedCall,
+) -> Result<PreparedCall, Refusal> {
     let GrantedCall { permit, valid, intent, facts, policy } = granted;
-    context.await_unless_stopped(Stage::Guard, valid.prepared.guard(&context.call_context))
+    context
+        .await_unless_stopped(Stage::Guard, valid.prepared.guard(&context.call_context))
         .await
         .map_err(|refusal| refusal.at_stage(Stage::Guard))?;
     let progress = CallProgress::new(context.call.id.clone(), context.gate.event_bus.clone());
-    let recorder = context
-        .gate
-        .journal
-        .as_ref()
-        .map(|journal| journal.recorder(context.call.id.clone(), context.call_context.session.id().clone()));
+    let recorder =
+        context.gate.journal.as_ref().map(|journal| {
+            journal.recorder(context.call.id.clone(), context.call_context.session.id().clone())
+        });
     let files = granted_files(context, &policy, &intent, &facts)
         .with_recorder(recorder)
         .with_checks(Arc::clone(&context.gate.content_checks));

@@ -28,8 +28,8 @@ mod chat;
 mod responses;
 mod sse;
 
-use crate::gate::Gate;
 use crate::call_options::{CallOptions, CallOutcome};
+use crate::gate::Gate;
 use crate::session::Session;
 use futures_util::{Stream, StreamExt};
 use serde_json::Value;

@@ -185,7 +185,7 @@ async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
     let closed = call(asking, ProbeBehaviour::Succeed, vec![allow()]).await;
     assert_eq!(closed.result.unwrap_err().code, Code::NobodyToAsk);
     assert!(closed.record.hooks[0].detail.as_ref().unwrap().contains("does not count"));
-    // A rule denies: nobody is asked at all.
+    // A rule denies: no approver is asked.
     let mut denying = allow_all(&["probe"]);
     denying.layers[0].deny.push("probe(*)".into());
     let hook = allow();

@@ -302,7 +302,7 @@ proptest! {
 /// A call that waits may find its file gone, and is then told of the neighbours: none may have come meanwhile that was
 /// not there in its turn.
 #[test]
-fn nobody_gets_ahead_of_a_call_that_will_miss_its_file() {
+fn no_call_overtakes_one_that_will_miss_its_file() {
     let gate = equip(gate_with(granted()).0);
     let path = |name: &str| json!({ "path": name, "text": "x" });
     for missing in ["append", "read_file"] {

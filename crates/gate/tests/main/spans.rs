@@ -94,7 +94,7 @@ fn a_call_has_a_span_with_one_for_each_stage_and_the_tool_is_inside() {
         }
     };
     // A place in the code that another thread meets for the first time just when a subscriber arrives may be taken for
-    // one that nobody listens to. So each is met before.
+    // one without a subscriber. So each is reached before.
     calls();
     tracing::subscriber::with_default(scribe.clone(), calls);
     let lines = scribe.lines.lock().unwrap().join(" ");

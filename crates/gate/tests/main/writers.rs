@@ -166,7 +166,7 @@ async fn total(input: One, cleared: Cleared) -> CallResult {
     others().await;
     let second = snapshot(path.as_path());
     if first != second {
-        return Err(failed("somebody changed it while it was read"));
+        return Err(failed("it was changed while it was read"));
     }
     Ok(Output::text(second))
 }

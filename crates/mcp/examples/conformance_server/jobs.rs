@@ -21,8 +21,8 @@ async fn work(cleared: &Cleared, time: Duration) -> Result<(), Refusal> {
 
 async fn ask(cleared: &Cleared, message: &str) -> Result<Value, Refusal> {
     let failed = |why: String| Refusal::new(Code::ToolFailed, why);
-    let conversation =
-        ClientConversation::of(cleared.context(), cleared.call()).ok_or_else(|| failed("there is no client".to_owned()))?;
+    let conversation = ClientConversation::of(cleared.context(), cleared.call())
+        .ok_or_else(|| failed("there is no client".to_owned()))?;
     let question = serde_json::from_value(elicit(message, "answer", "string"));
     conversation.ask(question.map_err(|error| failed(error.to_string()))?).await.map_err(failed)
 }
@@ -76,7 +76,8 @@ pub(crate) fn register(gate: &Arc<Gate>) {
     put(gate, "multi_input", none(), |_, cleared| {
         Box::pin(async move {
             work(&cleared, A_WHILE).await?;
-            let (first, second) = tokio::join!(ask(&cleared, "What is your name?"), ask(&cleared, "How old are you?"));
+            let (first, second) =
+                tokio::join!(ask(&cleared, "What is your name?"), ask(&cleared, "How old are you?"));
             Ok(Output::text(format!("answered: {} {}", first?, second?)))
         })
     });

@@ -32,7 +32,8 @@ pub(crate) fn requests(of: &[(&str, Value)]) -> InputRequests {
 }
 
 fn here(cleared: &Cleared) -> Result<Arc<ClientConversation>, Refusal> {
-    ClientConversation::of(cleared.context(), cleared.call()).ok_or_else(|| Refusal::new(Code::ToolFailed, "there is no client"))
+    ClientConversation::of(cleared.context(), cleared.call())
+        .ok_or_else(|| Refusal::new(Code::ToolFailed, "there is no client"))
 }
 
 /// Ends with the text once every request was answered with an object; until then it asks again.
@@ -53,14 +54,16 @@ pub(crate) fn once_answered(
 
 pub(crate) fn content(conversation: &ClientConversation, name: &str, field: &str) -> String {
     let found = conversation.response(name).and_then(|answer| answer.pointer(&format!("/content/{field}")));
-    found.and_then(Value::as_str).unwrap_or("nobody").to_owned()
+    found.and_then(Value::as_str).unwrap_or("no name").to_owned()
 }
 
 pub(crate) fn register(gate: &Arc<Gate>) {
     put(gate, "test_input_required_result_elicitation", none(), |_, cleared| {
         Box::pin(async move {
             let asked = [("user_name", elicit("What is your name?", "name", "string"))];
-            once_answered(&cleared, &asked, None, |said| format!("Hello, {}!", content(said, "user_name", "name")))
+            once_answered(&cleared, &asked, None, |said| {
+                format!("Hello, {}!", content(said, "user_name", "name"))
+            })
         })
     });
     put(gate, "test_input_required_result_sampling", none(), |_, cleared| {
@@ -142,10 +145,12 @@ pub(crate) fn register(gate: &Arc<Gate>) {
         Box::pin(async move {
             cleared.progress().report_fraction(0.5, "about to ask");
             let asked = [("user_name", elicit("What is your name?", "name", "string"))];
-            once_answered(&cleared, &asked, None, |said| format!("Hello, {}!", content(said, "user_name", "name")))
+            once_answered(&cleared, &asked, None, |said| {
+                format!("Hello, {}!", content(said, "user_name", "name"))
+            })
         })
     });
-    put(gate, "test_logging_tool", none(), |_, cleared| {
+    put(gate, "test_logging_tool", none(), |_, _| {
         // A modern client that asks for no log gets none; this one never asks.
         Box::pin(async move { Ok(Output::text("nothing was logged")) })
     });

@@ -9,10 +9,15 @@ use toolgate_mcp::model::InputRequest;
 use toolgate_mcp::{ClientConversation, ProtocolEra};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
-async fn ask(cleared: &Cleared, method: &str, params: Value, said: impl FnOnce(&Value) -> String) -> CallResult {
+async fn ask(
+    cleared: &Cleared,
+    method: &str,
+    params: Value,
+    said: impl FnOnce(&Value) -> String,
+) -> CallResult {
     let failed = |why: String| Refusal::new(Code::ToolFailed, why);
-    let conversation =
-        ClientConversation::of(cleared.context(), cleared.call()).ok_or_else(|| failed("there is no client".to_owned()))?;
+    let conversation = ClientConversation::of(cleared.context(), cleared.call())
+        .ok_or_else(|| failed("there is no client".to_owned()))?;
     let request: InputRequest = serde_json::from_value(json!({ "method": method, "params": params }))
         .map_err(|error| failed(error.to_string()))?;
     if conversation.era() == ProtocolEra::Modern {

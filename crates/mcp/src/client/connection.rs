@@ -1,13 +1,13 @@
-//! The way to one server: opened when needed, opened again when it broke, never waited for longer than agreed.
+//! The connection to one server: opened when needed, reopened with a backoff after a failure, with a retry limit in time.
 //!
-//! Which era a server speaks is found out without making anyone wait.
-//! A server that was never met is greeted in the old way, which every server answers at once; whether it also speaks
-//! the new one is asked beside the work, and remembered for the next start.
+//! The protocol era of a server is detected without delaying a call.
+//! A new server gets the legacy `initialize`, which every server answers at once; whether it also speaks
+//! the modern era is probed in the background, and remembered for the next start.
 //! The other order costs ten seconds with servers that never answer what they do not know.
 
-use super::config::{ServerEntry, ServerTransport};
 use super::in_flight::{InFlightCalls, McpClientHandler, ServerRequestHandler};
 use super::pins::{PinStore, ServerApprovalError};
+use super::server_entry::{ServerEntry, ServerTransport};
 use crate::line_transport::LineTransport;
 use crate::server::ProtocolEra;
 use rmcp::RoleClient;
@@ -23,17 +23,17 @@ use toolgate_proto::{AbsPath, Code, Refusal};
 /// The first wait after a failure; it doubles up to [`MAX_RECONNECT_BACKOFF`].
 const MIN_RECONNECT_BACKOFF: Duration = Duration::from_millis(500);
 const MAX_RECONNECT_BACKOFF: Duration = Duration::from_secs(60);
-/// How long the question for the other era may take. Nobody waits for it.
+/// The timeout of the probe for the other era. No call waits for it.
 const ERA_PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Why a server cannot be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum McpConnectionError {
-    /// Nobody approved it, or it is not what was approved.
+    /// It was not approved, or it changed since it was approved.
     NotApproved(String),
-    /// It wants us to sign in.
+    /// It requires authorization.
     Auth(String),
-    /// It does not start, does not answer or talks nonsense.
+    /// It does not start, does not answer or sends invalid messages.
     Down(String),
 }
 
@@ -60,7 +60,7 @@ impl McpConnectionError {
     }
 }
 
-/// An open way.
+/// An open connection.
 pub(crate) struct OpenConnection {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) in_flight: Arc<InFlightCalls>,
@@ -122,9 +122,9 @@ pub(crate) struct ServerConnection {
     pub(crate) entry: ServerEntry,
     context: Arc<McpConnectionContext>,
     state: tokio::sync::Mutex<McpConnectionState>,
-    /// The last trouble, for showing without waiting.
+    /// The last error, to show without waiting.
     last_error: Mutex<Option<McpConnectionError>>,
-    /// Why the server turned us away last, for the next sign-in.
+    /// The last authorization challenge, for the next sign-in.
     #[cfg(feature = "http")]
     challenge: Mutex<Option<super::oauth::AuthChallenge>>,
     #[cfg(feature = "http")]
@@ -161,7 +161,7 @@ impl ServerConnection {
         &self.context.pins
     }
 
-    /// The open way, opened if need be. After a failure it is not tried again too soon: a call gets its refusal at
+    /// The open connection, opened if needed. After a failure there is a backoff before the next retry: a call gets its refusal at
     /// once instead of waiting for a server that just did not start.
     pub(crate) async fn ensure_open(&self) -> Result<Arc<OpenConnection>, McpConnectionError> {
         let mut state = self.state.lock().await;
@@ -199,8 +199,8 @@ impl ServerConnection {
         }
     }
 
-    /// Does what a server wants that turned a call away: a further permission, or another sign-in. True if the call
-    /// may be made again.
+    /// Handles an authorization challenge: a further scope, or another sign-in. True if the call
+    /// may be retried.
     #[cfg(feature = "http")]
     pub(crate) async fn reauthorize(
         &self,
@@ -223,7 +223,7 @@ impl ServerConnection {
         Ok(true)
     }
 
-    /// How long to wait before it may be tried again.
+    /// How long until the next retry.
     pub(crate) async fn retry_delay(&self) -> Duration {
         let until = self.state.lock().await.not_before;
         until.map_or(MIN_RECONNECT_BACKOFF, |until| {
@@ -239,7 +239,7 @@ impl ServerConnection {
         *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 
-    /// The way if it is open now. Never waits for it to be opened.
+    /// The connection if it is open now. Never waits.
     pub(crate) fn current_open(&self) -> Option<Arc<OpenConnection>> {
         self.state.try_lock().ok()?.live.clone().filter(|live| live.is_open())
     }
@@ -262,7 +262,7 @@ impl ServerConnection {
         self.context.pins.check_may_start(&key, &launch, self.entry.trusted).map_err(|held| {
             McpConnectionError::NotApproved(match held {
                 ServerApprovalError::NeverApproved => {
-                    format!("the project names it ({}), and nobody approved it", self.entry.origin)
+                    format!("the project configures it ({}), and it is not approved", self.entry.origin)
                 }
                 ServerApprovalError::LaunchChanged => {
                     "it is launched in another way than when it was approved".to_owned()
@@ -273,7 +273,7 @@ impl ServerConnection {
         let opening = timeout(self.entry.connect_timeout, self.open_with_era(known)).await;
         let live = match opening {
             Ok(Ok(live)) => live,
-            // What was remembered may have become wrong: the server was changed.
+            // The remembered era may be wrong: the server was changed.
             Ok(Err(McpConnectionError::Down(_))) if known == Some(ProtocolEra::Modern) => {
                 timeout(self.entry.connect_timeout, self.open_with_era(Some(ProtocolEra::Legacy)))
                     .await
@@ -295,7 +295,7 @@ impl ServerConnection {
                     Ok(Ok(found)) if found.supported_versions.contains(&ProtocolVersion::V_2026_07_28) => {
                         ProtocolEra::Modern
                     }
-                    // A way that broke says nothing about the era.
+                    // A connection that broke says nothing about the era.
                     _ if peer.is_transport_closed() => return,
                     _ => ProtocolEra::Legacy,
                 };
@@ -332,19 +332,7 @@ impl ServerConnection {
                 let lines = LineTransport::<RoleClient>::new(Box::pin(stdout), Box::pin(stdin));
                 match handler.serve_with_lifecycle(lines, mode).await {
                     Ok(service) => Ok(new_open_connection(service, desk, Some(process))),
-                    Err(error) => {
-                        let mut why = describe_initialize_error(&error);
-                        let mut process = process;
-                        if let Some(ended) = process.exit_status() {
-                            why = format!("it ended ({ended})");
-                        }
-                        if let Some(last) =
-                            process.stderr_tail().lines().rev().find(|line| !line.trim().is_empty())
-                        {
-                            why.push_str(&format!("; it said: {}", last.trim()));
-                        }
-                        Err(McpConnectionError::Down(why))
-                    }
+                    Err(error) => Err(start_error(describe_initialize_error(&error), process)),
                 }
             }
             #[cfg(feature = "http")]
@@ -379,6 +367,17 @@ impl ServerConnection {
     }
 }
 
+/// Why a process did not become a server: its exit status if it ended, and its last line on standard error.
+fn start_error(mut reason: String, mut process: ServerProcess) -> McpConnectionError {
+    if let Some(ended) = process.exit_status() {
+        reason = format!("it ended ({ended})");
+    }
+    if let Some(last) = process.stderr_tail().lines().rev().find(|line| !line.trim().is_empty()) {
+        reason.push_str(&format!("; it said: {}", last.trim()));
+    }
+    McpConnectionError::Down(reason)
+}
+
 fn new_open_connection(
     service: RunningService<RoleClient, McpClientHandler>,
     desk: Arc<InFlightCalls>,
@@ -401,7 +400,7 @@ fn new_open_connection(
     }
 }
 
-/// What went wrong, without the library's own names.
+/// The error as text, without type names of the library.
 pub(super) fn describe_initialize_error(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),

@@ -1,16 +1,16 @@
 //! All servers behind one gate.
 //!
-//! Each server has a task of its own: it connects, brings the tools, and waits for news.
-//! A server that is slow, dead or flooding holds up its own task and its own calls, and nothing else.
-//! Tools stay listed while their server is away: a list that comes and goes helps no client, and a call says what is
-//! the matter.
+//! Each server has a task of its own: it connects, registers the tools, and waits for notifications.
+//! A server that is slow, dead or flooding delays its own task and its own calls, and nothing else.
+//! Tools stay listed while their server is disconnected: a list that changes all the time helps no client, and a call says what is
+//! wrong.
 
-use super::config::{ServerEntry, confusable_skeleton};
 use super::connection::{McpConnectionContext, McpConnectionError, OpenConnection, ServerConnection};
 use super::in_flight::ServerRequestHandler;
 use super::pins::{PinStore, tool_digest};
 use super::remote_tool::RemoteTool;
 use super::resources::{ListResourcesTool, ReadResourceTool};
+use super::server_entry::{ServerEntry, confusable_skeleton};
 use crate::server::ProtocolEra;
 use rmcp::model::PaginatedRequestParams;
 use rmcp::service::ServiceError;
@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use toolgate_gate::{Gate, RegisterError};
 use toolgate_proto::{AbsPath, SourceId};
 
-/// What a server that must be there gets beyond its own limits, so that what became of it is known.
+/// Extra time for a required server beyond its own timeouts, so that its result is known.
 const READY_TIMEOUT_SLACK: Duration = Duration::from_secs(1);
 /// More tools than this from one server are not taken.
 const MAX_TOOLS_PER_SERVER: usize = 512;
@@ -40,14 +40,14 @@ pub struct CoordinatorOptions {
     pub pins: PinStore,
     /// How long the first list of tools waits for servers that need not be there.
     pub ready_timeout: Duration,
-    /// Who answers what servers ask where no client of ours can.
+    /// Answers requests of servers where no client can.
     pub answerer: Option<Arc<dyn ServerRequestHandler>>,
-    /// Who may sign in, and where credentials are kept.
+    /// How to sign in, and where credentials are stored.
     #[cfg(feature = "http")]
     pub access: super::http::OauthOptions,
 }
 
-/// How a server is doing.
+/// The status of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerState {
     /// Its name.
@@ -56,7 +56,7 @@ pub struct ServerState {
     pub era: Option<ProtocolEra>,
     /// Its tools, as the gate knows them.
     pub tools: Vec<String>,
-    /// What keeps it from working.
+    /// The error that keeps it from working.
     pub error: Option<McpConnectionError>,
     /// Tools and other things that were not taken, with the reason.
     pub problems: Vec<String>,
@@ -77,7 +77,7 @@ struct CoordinatorInner {
     servers: Vec<Arc<UpstreamServer>>,
     ready_timeout: Duration,
     started: Instant,
-    /// Names that were taken, in the form in which they could be mistaken for one another.
+    /// Registered names, with look-alike characters folded.
     taken_names: Mutex<BTreeMap<String, String>>,
     tasks: Mutex<Vec<tokio::task::JoinHandle<()>>>,
 }
@@ -85,7 +85,7 @@ struct CoordinatorInner {
 #[derive(Debug)]
 pub(crate) struct UpstreamServer {
     pub(crate) connection: Arc<ServerConnection>,
-    /// Whether it was tried once, one way or the other.
+    /// Whether the first attempt is over, with success or not.
     tried: watch::Sender<bool>,
     tools: Mutex<UpstreamTools>,
 }
@@ -98,7 +98,7 @@ struct UpstreamTools {
 }
 
 impl McpCoordinator {
-    /// Makes ready; nothing is started yet. Must be called inside a runtime.
+    /// Prepares the servers; none is started yet. Must be called inside a runtime.
     pub fn new(servers: Vec<ServerEntry>, setup: CoordinatorOptions) -> Self {
         let patience = setup.ready_timeout;
         let around = Arc::new(McpConnectionContext {
@@ -144,8 +144,8 @@ impl McpCoordinator {
         Ok(())
     }
 
-    /// Waits until the tools can be listed: for servers that must be there as long as they may take, for the others
-    /// as long as patience lasts.
+    /// Waits until the tools can be listed: for required servers up to their timeouts, for the others
+    /// up to `ready_timeout`.
     pub async fn wait_until_ready(&self) {
         let patience = self.inner.started + self.inner.ready_timeout;
         for member in &self.inner.servers {
@@ -162,7 +162,7 @@ impl McpCoordinator {
         }
     }
 
-    /// How every server is doing, in the order in which they were named.
+    /// The status of every server, in the order of configuration.
     pub fn states(&self) -> Vec<ServerState> {
         self.inner.servers.iter().map(|member| member.state()).collect()
     }
@@ -204,14 +204,14 @@ impl UpstreamServer {
 }
 
 impl CoordinatorInner {
-    /// The life of one server.
+    /// The task of one server.
     async fn maintain_server(&self, member: &Arc<UpstreamServer>, gate: &Gate) {
         loop {
             match member.connection.ensure_open().await {
                 Ok(live) => {
                     let mut live = self.sync_tools(member, live, gate).await;
                     member.tried.send_replace(true);
-                    // News, or the end of the connection: both lead to another look.
+                    // A notification or the end of the connection: both lead to another listing.
                     while live.is_open() {
                         if timeout(Duration::from_secs(1), live.in_flight.tools_changed.notified())
                             .await
@@ -260,6 +260,13 @@ impl CoordinatorInner {
         };
         #[cfg(feature = "http")]
         link.attempts.reset_attempts();
+        self.replace_tools(member, &listed, gate);
+        live
+    }
+
+    /// Registers the tools that a server lists now, and unregisters those that it no longer has.
+    fn replace_tools(&self, member: &Arc<UpstreamServer>, listed: &[rmcp::model::Tool], gate: &Gate) {
+        let link = &member.connection;
         let server = &link.entry.name;
         let digests = listed.iter().map(|tool| (tool.name.to_string(), tool_digest(tool))).collect();
         let changed: BTreeSet<String> = link
@@ -277,7 +284,7 @@ impl CoordinatorInner {
             let taken = if changed.contains(&name) {
                 Err(format!("it changed since it was approved; see `toolgate mcp approve {server}`"))
             } else {
-                self.register_tool(member, gate, &tool)
+                self.register_tool(member, gate, tool)
             };
             match taken {
                 Ok(joined) => drop(now.tools.insert(joined, name)),
@@ -291,10 +298,9 @@ impl CoordinatorInner {
             }
         }
         *member.lock_tools() = now;
-        live
     }
 
-    /// The way that is open once a server that turned us away was given what it wants; none where that is not why it
+    /// The connection after an authorization challenge was handled; none where that is not why it
     /// did not answer.
     #[cfg(feature = "http")]
     async fn reauthorize(
@@ -305,9 +311,7 @@ impl CoordinatorInner {
     ) -> Result<Option<Arc<OpenConnection>>, McpConnectionError> {
         let Some(challenge) = super::oauth::AuthChallenge::from_service_error(error) else { return Ok(None) };
         if !link.reauthorize(live, challenge).await? {
-            return Err(McpConnectionError::Auth(
-                "it lists its tools for nobody whom it does not know".to_owned(),
-            ));
+            return Err(McpConnectionError::Auth("it lists its tools only after authorization".to_owned()));
         }
         link.ensure_open().await.map(Some)
     }

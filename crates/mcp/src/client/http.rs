@@ -1,12 +1,12 @@
-//! Reaching servers over HTTP, signed in where they want it.
+//! Connecting to servers over HTTP, with authorization where they require it.
 
-use super::config::ServerEntry;
 use super::connection::{McpConnectionError, describe_initialize_error};
 use super::in_flight::McpClientHandler;
 use super::oauth::{
     AuthChallenge, AuthManagerHandle, CredentialFile, SignInAttempts, SignInOptions, load_stored_client,
     sign_in, step_up,
 };
+use super::server_entry::ServerEntry;
 use rmcp::RoleClient;
 use rmcp::service::{ClientInitializeError, ClientLifecycleMode, ClientServiceExt, RunningService};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use toolgate_net::{HttpClient, http_client};
 
-/// Who may sign in, and where credentials are kept.
+/// How to sign in, and where credentials are stored.
 #[derive(Debug)]
 pub struct OauthOptions {
     /// How to sign in when a server wants it; where absent, such a server is refused.
@@ -71,7 +71,7 @@ pub(crate) async fn connect_http(
         }
     }
     let Some(how) = &access.sign_in else {
-        return Err(McpConnectionError::Auth("it lets in nobody whom it does not know".to_owned()));
+        return Err(McpConnectionError::Auth("it requires authorization".to_owned()));
     };
     let header = match &wanted {
         Some(AuthChallenge::SignIn(header) | AuthChallenge::Scope { header, .. }) => Some(header.as_str()),

@@ -1,4 +1,4 @@
-//! What a server may ask of us, and tell us, while we are its client.
+//! In-flight calls at one server, and the requests and notifications that it sends to us as its client.
 #![expect(deprecated, reason = "legacy servers still ask for roots; the library marks that as going away")]
 
 use crate::server::ClientConversation;
@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use toolgate_gate::CallProgress;
 use toolgate_proto::AbsPath;
 
-/// Somebody who answers what servers ask where no client of ours can: a program that embeds this crate.
+/// Answers requests of servers where no client can: implemented by a program that embeds this crate.
 pub trait ServerRequestHandler: Send + Sync + std::fmt::Debug {
     /// Whether models can be asked as well as people. Legacy servers, and modern ones in rounds.
     fn supports_sampling(&self) -> bool {
@@ -30,7 +30,7 @@ pub trait ServerRequestHandler: Send + Sync + std::fmt::Debug {
     fn answer<'a>(&'a self, server: &'a str, request: &'a InputRequest) -> BoxFuture<'a, Option<Value>>;
 }
 
-/// The calls that are under way at one server, and the news from it. Shared with the handler that the library owns.
+/// The in-flight calls of one server, and its notifications. Shared with the handler that the library owns.
 #[derive(Debug, Default)]
 pub(crate) struct InFlightCalls {
     server: String,
@@ -55,7 +55,7 @@ impl InFlightCalls {
         Self { server: server.to_owned(), roots, request_handler, ..Self::default() }
     }
 
-    /// Asks whoever made the only call under way, or whoever answers here.
+    /// Asks the client of the only call in flight, or the request handler.
     async fn ask(&self, request: InputRequest) -> Option<Value> {
         if let Some(conversation) = self.only_conversation() {
             return conversation.ask(request).await.ok();
@@ -63,7 +63,7 @@ impl InFlightCalls {
         self.request_handler.as_ref()?.answer(&self.server, &request).await
     }
 
-    /// Notes a call until the returned guard is dropped.
+    /// Tracks a call until the returned guard is dropped.
     pub(crate) fn track_call(
         self: &Arc<Self>,
         token: ProgressToken,
@@ -74,7 +74,7 @@ impl InFlightCalls {
         McpInFlightGuard { in_flight: Arc::clone(self), token }
     }
 
-    /// Whom a question of the server is for. Legacy servers do not say which call it belongs to; where more than one
+    /// The client that a request of the server is for. Legacy servers do not say which call it belongs to; where more than one
     /// could be meant, none is.
     fn only_conversation(&self) -> Option<Arc<ClientConversation>> {
         let under_way = self.lock_calls();
@@ -90,7 +90,7 @@ impl InFlightCalls {
     }
 }
 
-/// Takes a call off the desk.
+/// Ends the tracking of a call.
 pub(crate) struct McpInFlightGuard {
     in_flight: Arc<InFlightCalls>,
     token: ProgressToken,
@@ -139,7 +139,7 @@ impl ClientHandler for McpClientHandler {
         let answer = self.0.ask(InputRequest::CreateMessage(CreateMessageRequest::new(params))).await;
         answer
             .and_then(|answer| serde_json::from_value(answer).ok())
-            .ok_or_else(|| ErrorData::invalid_request("nobody can be asked", None))
+            .ok_or_else(|| ErrorData::invalid_request("no client is connected that can answer this", None))
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
@@ -153,7 +153,7 @@ impl ClientHandler for McpClientHandler {
             Some(under_way) => under_way.progress.clone(),
             None => return,
         };
-        // What is said in quick succession is told together: one line each.
+        // Reports in quick succession are sent together: one line each.
         let said = params.message.map(|said| format!("{said}\n")).unwrap_or_default();
         match params.total.filter(|total| *total > 0.0) {
             Some(total) => progress.report_fraction(params.progress / total, said),

@@ -1,10 +1,9 @@
 //! Other servers' tools, brought behind the gate.
 //!
 //! The [`McpCoordinator`] owns the servers; [`GatewayFeatures`] offers their resources and prompts onwards.
-//! A server is not trusted: its names must be unmistakable, its words are cut and cleaned, its schemas are held
-//! against what it sends, and what was approved about it is pinned.
+//! A server is not trusted: its names must be unmistakable, its descriptions are truncated and cleaned, its results are checked
+//! against its schemas, and what was approved about it is pinned.
 
-mod config;
 mod connection;
 mod coordinator;
 #[cfg(feature = "http")]
@@ -15,11 +14,8 @@ mod oauth;
 mod pins;
 mod remote_tool;
 mod resources;
+mod server_entry;
 
-pub use config::{
-    DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, OauthHints, ServerEntry, ServerListOrigin,
-    ServerTransport, check_server_name, read_server, read_servers,
-};
 pub use connection::McpConnectionError;
 pub use coordinator::{CoordinatorOptions, McpCoordinator, ServerState};
 #[cfg(feature = "http")]
@@ -29,3 +25,7 @@ pub use in_flight::ServerRequestHandler;
 pub use oauth::{CredentialFile, OauthCallbackListener, SignInBrowser, SignInOptions};
 pub use pins::{PinStore, ServerApprovalError, ServerPin};
 pub use resources::GatewayFeatures;
+pub use server_entry::{
+    DEFAULT_CALL_TIMEOUT, DEFAULT_CONNECT_TIMEOUT, OauthHints, ServerEntry, ServerListOrigin,
+    ServerTransport, check_server_name, read_server, read_servers,
+};

@@ -1,10 +1,10 @@
-//! Signing in to servers that want it.
+//! OAuth: signing in to servers that require it.
 //!
 //! The flow itself (discovery, PKCE, registration, the checks of issuer and resource) is the library's; what is ours
-//! is where credentials are kept, how a person gets to the sign-in page, and when it is asked for.
-//! A call never opens a browser by itself: it is refused with a hint, and the person signs in when it suits.
+//! is where credentials are stored, how the user gets to the sign-in page, and when that happens.
+//! A call never opens a browser by itself: it is refused with a hint, and the user signs in with `toolgate mcp login`.
 
-use super::config::OauthHints;
+use super::server_entry::OauthHints;
 use futures_util::future::BoxFuture;
 use rmcp::service::ServiceError;
 use rmcp::transport::auth::{
@@ -26,12 +26,12 @@ const MAX_CREDENTIAL_FILE_BYTES: u64 = 1024 * 1024;
 /// A manager of credentials that a connection uses.
 pub(crate) type AuthManagerHandle = Arc<Mutex<AuthorizationManager>>;
 
-/// The way to a sign-in page and back.
+/// Opens a sign-in page and waits for the redirect.
 pub trait SignInBrowser: Send + Sync + std::fmt::Debug {
-    /// Where the page sends the person afterwards.
+    /// The redirect URI.
     fn redirect_uri(&self) -> String;
 
-    /// Takes the person there; gives the address to which the page sent them back.
+    /// Opens the page; returns the URL to which it redirected.
     fn visit<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<String, String>>;
 }
 
@@ -48,7 +48,7 @@ pub struct SignInOptions {
 #[derive(Debug, Clone)]
 pub struct CredentialFile {
     file: Option<AbsPath>,
-    /// Held while the file is changed, and all there is where there is no file.
+    /// Locked while the file is changed; the only store where there is no file.
     known: Arc<Mutex<BTreeMap<String, StoredCredentials>>>,
 }
 
@@ -116,12 +116,12 @@ impl CredentialStore for ServerCredentials {
     }
 }
 
-/// What a server that does not let us in says about why.
+/// An authorization challenge of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum AuthChallenge {
-    /// It does not know us.
+    /// No or invalid credentials.
     SignIn(String),
-    /// It knows us, and wants a further permission.
+    /// Valid credentials without a scope that it requires.
     Scope { header: String, scope: Option<String> },
 }
 
@@ -154,11 +154,11 @@ impl AuthChallenge {
     }
 }
 
-/// How often a server may send us to sign in before it lets us do something.
+/// How often a server may send a challenge before a request succeeds.
 const MAX_SIGN_IN_ATTEMPTS: u32 = 3;
 
-/// Counts how often we were sent to sign in since the server last let us do something: a server that is never content
-/// must not send a person round in circles.
+/// Counts challenges since the last request that succeeded: a server that is never satisfied
+/// must not make the user sign in for ever.
 #[derive(Debug, Default)]
 pub(crate) struct SignInAttempts(AtomicU32);
 
@@ -171,7 +171,7 @@ impl SignInAttempts {
         Err(format!("it was not content after signing in {MAX_SIGN_IN_ATTEMPTS} times"))
     }
 
-    /// The server let us do something.
+    /// A request succeeded.
     pub(crate) fn reset_attempts(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -249,7 +249,7 @@ pub(crate) async fn step_up(
     Ok(())
 }
 
-/// A browser of the person's, told where to go by a line of text, and a door here for it to come back to.
+/// The user's browser: the URL is printed, and a loopback listener waits for the redirect.
 pub struct OauthCallbackListener {
     listener: tokio::net::TcpListener,
     port: u16,
@@ -263,7 +263,7 @@ impl std::fmt::Debug for OauthCallbackListener {
 }
 
 impl OauthCallbackListener {
-    /// Opens the door. `tell` shows the address of the page to the person.
+    /// Opens the loopback listener. `tell` shows the URL of the page to the user.
     pub async fn open(port: u16, tell: impl Fn(&str) + Send + Sync + 'static) -> std::io::Result<Self> {
         let listener = toolgate_net::listen_tcp(([127, 0, 0, 1], port).into()).await?;
         let port = listener.local_addr()?.port();

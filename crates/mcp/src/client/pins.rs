@@ -1,9 +1,9 @@
-//! What was approved about a server, so that it cannot change behind one's back.
+//! Pins: what was approved about a server, so that a later change is detected.
 //!
 //! A server is pinned by how it is launched and by what its tools say about themselves.
-//! A tool whose words or schema differ from those that were approved is held back: its description would reach a
+//! A tool whose description or schema differs from the approved one is held back: its description would reach a
 //! model, and that is where a server that turned bad puts its instructions.
-//! What the person configured is approved at first sight; what a project brings is approved only by the person.
+//! What the user configured is approved at first use; what a project configures must be approved by the user.
 
 use crate::server::ProtocolEra;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ pub struct ServerPin {
 /// Why a server is not started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerApprovalError {
-    /// Nobody approved it.
+    /// It was not approved.
     NeverApproved,
     /// It is launched in another way than when it was approved.
     LaunchChanged,
@@ -102,7 +102,7 @@ impl PinStore {
         }
     }
 
-    /// Approves a server as it is now, with whatever its tools say next.
+    /// Approves a server as it is now, with the tools that it lists next.
     pub fn approve(&self, key: &str, launch: &str) -> Result<(), String> {
         let pin = ServerPin { launch: launch.to_owned(), ..ServerPin::default() };
         self.update(|known| drop(known.insert(key.to_owned(), pin)))

@@ -1,13 +1,13 @@
 //! A tool of another server, as a tool of the gate.
 //!
 //! Its schema is the server's, and the gate checks arguments against it before anything is sent.
-//! Its hints are not believed, its description is cut and cleaned, and what it gives back is checked against the
+//! Its hints are not trusted, its description is truncated and cleaned, and its results are checked against the
 //! schema that the server promised.
 
 use super::connection::{McpConnectionError, OpenConnection, ServerConnection};
 #[cfg(feature = "http")]
 use super::oauth::AuthChallenge;
-use crate::server::{ClientConversation, convert};
+use crate::server::{ClientConversation, mcp_result};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
     InputResponses, ServerResult,
@@ -23,7 +23,7 @@ use toolgate_proto::{CallResult, Code, Effect, Intent, Output, OutputBlock, Refu
 
 /// Descriptions are part of every prompt: a long one costs, and is where instructions hide.
 const MAX_DESCRIPTION_CHARS: usize = 2_048;
-/// A server that keeps asking is not answered for ever.
+/// How many input rounds of one call a server may ask for.
 const MAX_INPUT_ROUNDS: usize = 10;
 
 /// Arguments whose shape only the server knows.
@@ -123,7 +123,7 @@ impl RemoteTool {
                     Some(id),
                     Some("the call was cancelled".to_owned()),
                 );
-                // Nobody waits for the server to take notice.
+                // The call does not wait for the server to notice.
                 let _ = peer.notify_cancelled(cancelled).await;
                 return Err(Refusal::new(Code::Cancelled, "the call was cancelled"));
             }
@@ -158,7 +158,7 @@ impl RemoteTool {
 
     fn output(&self, result: CallToolResult) -> CallResult {
         let content: Vec<OutputBlock> =
-            result.content.into_iter().filter_map(convert::from_content_block).collect();
+            result.content.into_iter().filter_map(mcp_result::from_content_block).collect();
         let mut output = Output { content, ..Output::default() };
         if result.is_error == Some(true) {
             let said = output.model_text();
@@ -211,7 +211,7 @@ impl Tool for RemoteTool {
     }
 }
 
-/// Takes up a call that went through our own client before.
+/// Continues a call that the client makes again with its answers.
 fn resume_call(conversation: &ClientConversation, params: &mut CallToolRequestParams) {
     let Some(state) = conversation.state().and_then(|state| state.get("remote")) else { return };
     params.request_state = state.get("state").and_then(Value::as_str).map(str::to_owned);
@@ -223,7 +223,7 @@ fn resume_call(conversation: &ClientConversation, params: &mut CallToolRequestPa
     params.input_responses = Some(answers);
 }
 
-/// Answers what a server asks in the middle of a call, by asking whoever made the call.
+/// Answers the input requests of a server by asking the client that made the call.
 async fn collect_answers(
     conversation: Option<&ClientConversation>,
     live: &OpenConnection,
@@ -234,17 +234,17 @@ async fn collect_answers(
     if requests.is_empty() {
         return Ok(InputResponses::new());
     }
-    let nobody = |why: &str| {
+    let declined = |why: &str| {
         Refusal::new(Code::NobodyToAsk, format!("server `{server}` asks something in return, and {why}"))
     };
     let Some(conversation) = conversation else {
         let Some(answerer) = &live.in_flight.request_handler else {
-            return Err(nobody("nobody can be asked here"));
+            return Err(declined("no client is connected that can answer this"));
         };
         let mut answers = InputResponses::new();
         for (name, request) in requests {
             let answer = answerer.answer(server, &request).await;
-            answers.insert(name, answer.ok_or_else(|| nobody("the answer was no"))?);
+            answers.insert(name, answer.ok_or_else(|| declined("the answer was no"))?);
         }
         return Ok(answers);
     };
@@ -257,7 +257,7 @@ async fn collect_answers(
         true => {
             let mut answers = InputResponses::new();
             for (name, request) in requests {
-                let answer = conversation.ask(request).await.map_err(|problem| nobody(&problem))?;
+                let answer = conversation.ask(request).await.map_err(|problem| declined(&problem))?;
                 answers.insert(name, answer);
             }
             Ok(answers)

@@ -1,9 +1,9 @@
 //! Resources of the servers: two tools for models, and the gateway's offering for clients.
 //!
-//! A resource is read through the gate as well: reading is an effect on that server, and rules may speak of it.
+//! A resource is read through the gate as well: reading is an effect on that server, and rules apply to it.
 
 use super::coordinator::McpCoordinator;
-use crate::server::{ClientConversation, ServerFeatureError, ServerFeatureSet, ServerFeatures, convert};
+use crate::server::{ClientConversation, ServerFeatureError, ServerFeatureSet, ServerFeatures, mcp_result};
 use futures_util::future::BoxFuture;
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -117,7 +117,7 @@ impl Tool for ReadResourceTool {
             |why: String| Refusal::new(Code::RemoteFailed, format!("server `{}`: {why}", input.server));
         match live.peer.read_resource_once(ReadResourceRequestParams::new(input.uri.clone())).await {
             Ok(ReadResourceResponse::Complete(read)) => {
-                let content = read.contents.into_iter().filter_map(convert::from_resource).collect();
+                let content = read.contents.into_iter().filter_map(mcp_result::from_resource).collect();
                 Ok(Output { content, ..Output::default() })
             }
             Ok(_) => {
@@ -187,7 +187,7 @@ impl ServerFeatures for GatewayFeatures {
     }
 
     fn feature_set(&self) -> ServerFeatureSet {
-        // What servers have is known only once they are there; an empty list hurts nobody.
+        // What servers have is known only once they are there; an empty list is harmless.
         let any = !self.coordinator.servers().is_empty();
         ServerFeatureSet { resources: any, prompts: any, ..ServerFeatureSet::default() }
     }

@@ -1,10 +1,10 @@
-//! What can be said to the client while one of its calls runs.
+//! The conversation with the client while one of its calls runs: requests, elicitation, notifications.
 //!
 //! The two eras differ most here.
 //! A legacy client takes requests from the server at any time, so a running call can ask and wait.
 //! A modern client takes none: the call must end with what it needs to know, and is made again with the answers and a
-//! state that the client carried for us and could have tampered with.
-//! A call that became a task is in between: it asks and waits, and the client finds the question when it looks in.
+//! state that the client stores for us and could have tampered with.
+//! A call that became a task is in between: it asks and waits, and the client finds the question when it polls.
 //!
 //! The conversation belongs to one call. The server registers it under the call's id for as long as the call is in
 //! flight; an approver or a tool finds it by [`ClientConversation::of`].
@@ -25,7 +25,7 @@ use std::time::Duration;
 use toolgate_gate::{CallContext, Session};
 use toolgate_proto::{CallId, Code, Refusal};
 
-/// How long a person may take to answer a question of a tool.
+/// How long a user may take to answer a question of a tool.
 const INPUT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Which generation of the protocol a client speaks.
@@ -38,7 +38,7 @@ pub enum ProtocolEra {
     Modern,
 }
 
-/// What travels through the client between two rounds of one call, sealed.
+/// The state that the client carries between two rounds of one call, sealed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RequestStatePayload {
     /// Good for one use.
@@ -49,7 +49,7 @@ pub(crate) struct RequestStatePayload {
     /// The input that was approved in an earlier round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) approved: Option<String>,
-    /// What the tool wants to find again.
+    /// State of the tool for the next round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tool: Option<Value>,
 }
@@ -97,7 +97,7 @@ impl Drop for OpenConversationGuard {
     }
 }
 
-/// The way from one running call to the client that made it.
+/// The connection from one running call to the client that made it.
 pub struct ClientConversation {
     era: ProtocolEra,
     peer: Peer<RoleServer>,
@@ -156,7 +156,7 @@ impl ClientConversation {
         self.era
     }
 
-    /// Whether the client can put this question to its person or its model.
+    /// Whether the client can put this question to its user or its model.
     pub fn can_answer(&self, request: &InputRequest) -> bool {
         match request {
             InputRequest::Elicitation(ElicitRequest { params, .. }) => {
@@ -213,7 +213,7 @@ impl ClientConversation {
             return match answer {
                 Ok(Ok(answer)) => Ok(answer),
                 Ok(Err(_)) => Err("the task was cancelled".to_owned()),
-                Err(_) => Err("nobody answered in time".to_owned()),
+                Err(_) => Err("no answer in time".to_owned()),
             };
         }
         let request = match request {
@@ -229,10 +229,10 @@ impl ClientConversation {
         serde_json::to_value(result).map_err(|error| error.to_string())
     }
 
-    /// Tells the client something that no answer belongs to.
+    /// Sends the client a notification.
     pub async fn notify(&self, method: &str, params: Value) {
         let notification = CustomNotification::new(method, Some(params));
-        // A client that is gone need not know.
+        // An error means that the client is gone.
         let _ = self.peer.send_notification(ServerNotification::CustomNotification(notification)).await;
     }
 

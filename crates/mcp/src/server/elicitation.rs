@@ -1,10 +1,10 @@
-//! A question of the gate, put to the person at the other end of the protocol.
+//! Elicitation: a question of the gate, put to the user of the client.
 //!
 //! A legacy client gets an elicitation and the call waits; a modern one gets the question as the result of the call,
 //! and makes the call again with the answer.
-//! What a modern client carries between the two is sealed: bound to the principal, the method, the tool and the
+//! The state that a modern client carries between the two is sealed: bound to the principal, the method, the tool and the
 //! arguments, good for five minutes and for one use.
-//! An answer therefore counts for the very input that was shown, and for nothing that came in its place.
+//! An answer therefore counts for the input that was shown, and for no other.
 
 use super::conversation::{ClientConversation, RequestStatePayload};
 use futures_util::future::BoxFuture;
@@ -25,10 +25,10 @@ use toolgate_proto::{ApprovalQuestion, fit_text};
 const APPROVAL_REQUEST_KEY: &str = "toolgate.approval";
 /// How long an answer may take to come back.
 const REQUEST_STATE_TTL: Duration = Duration::from_secs(300);
-/// Most characters of one part of a question: a person must be able to read it.
+/// The most characters of one part of a question: a user must be able to read it.
 const MAX_SHOWN_CHARS: usize = 2_000;
 
-/// Asks the person at the other end. Passes where there is no such person.
+/// Asks the user of the client, by elicitation. Passes where the call did not come over MCP.
 #[derive(Debug, Default)]
 pub struct ClientApprover;
 
@@ -47,7 +47,8 @@ impl Approver for ClientApprover {
                 conversation.outgoing().carried.approved = Some(digest.clone());
                 return ApprovalAnswer::Once;
             }
-            let question = InputRequest::Elicitation(ElicitRequest::new(approval_form(&request.question)));
+            let question =
+                InputRequest::Elicitation(ElicitRequest::new(approval_elicitation(&request.question)));
             if !conversation.can_answer(&question) {
                 return ApprovalAnswer::Pass;
             }
@@ -89,7 +90,7 @@ impl Approver for ClientApprover {
 }
 
 /// The question as a form.
-fn approval_form(question: &ApprovalQuestion) -> ElicitRequestParams {
+fn approval_elicitation(question: &ApprovalQuestion) -> ElicitRequestParams {
     let mut choices = vec![json!({ "const": "once", "title": "Yes, this once" })];
     if let Some(suggestion) = question.suggestions.first() {
         choices.push(json!({
@@ -116,7 +117,7 @@ fn approval_form(question: &ApprovalQuestion) -> ElicitRequestParams {
     }
 }
 
-/// What will happen, with effects and risk, as a person reads it.
+/// What the call would do, with effects and risk, as text for the user.
 fn question_text(question: &ApprovalQuestion) -> String {
     let mut text = format!(
         "{} wants to {}",
@@ -157,7 +158,7 @@ fn parse_answer(value: &Value, question: &ApprovalQuestion) -> ApprovalAnswer {
     }
 }
 
-/// Seals what a client carries for us, and opens it when it comes back.
+/// Seals the state that a client carries, and opens it when it comes back.
 #[derive(Debug)]
 pub(crate) struct RequestStateSealer {
     codec: RequestStateCodec,
@@ -360,7 +361,7 @@ mod tests {
         let asked = question_text(&ApprovalQuestion { description: padded, ..question.clone() });
         assert!(asked.contains("; rm -rf ~` (list files") && asked.lines().count() < 12, "{asked}");
         assert!(
-            matches!(approval_form(&question), ElicitRequestParams::FormElicitationParams { requested_schema, .. }
+            matches!(approval_elicitation(&question), ElicitRequestParams::FormElicitationParams { requested_schema, .. }
             if requested_schema.properties.len() == 1)
         );
     }

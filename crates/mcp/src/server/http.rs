@@ -1,7 +1,7 @@
-//! Serving over HTTP: the same server, with a guarded door.
+//! Serving over HTTP: the same server, with checks of host, origin and token.
 //!
 //! A local port can be reached by every page in the person's browser and by every user of the machine.
-//! So the door looks at `Host` and `ServerListOrigin`, wants a token over TCP, and takes only so much at once.
+//! So `Host` and `Origin` are checked, TCP requires a token, and rate and size are limited.
 //! A Unix socket is guarded by its file mode instead.
 
 use super::GateServer;
@@ -13,8 +13,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use std::convert::Infallible;
 use std::io;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::ledger::sha256_hex;
 
-/// Where to knock.
+/// Where to listen.
 #[derive(Debug)]
 pub enum HttpListener {
     /// A TCP port.
@@ -31,7 +31,7 @@ pub enum HttpListener {
     Unix(tokio::net::UnixListener),
 }
 
-/// Who may come in, and how many.
+/// Which requests are accepted, and how many.
 #[derive(Debug, Clone)]
 pub struct HttpOptions {
     /// The path of the endpoint.
@@ -67,6 +67,9 @@ impl Default for HttpOptions {
     }
 }
 
+/// How long the headers of a request may take.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
+
 type HttpServerBody = BoxBody<Bytes, Infallible>;
 
 /// Serves until cancelled.
@@ -78,12 +81,12 @@ pub async fn serve_http(server: GateServer, door: HttpListener, options: HttpOpt
     match &door {
         HttpListener::Tcp(_) if options.hosts.is_empty() => {}
         HttpListener::Tcp(_) => config = config.with_allowed_hosts(options.hosts.clone()),
-        // Whoever reaches the socket is this user; the host is whatever the client made up.
+        // The file mode lets only this user connect; the `Host` header is arbitrary here.
         HttpListener::Unix(_) => config = config.disable_allowed_hosts(),
     }
     let mut origins = options.origins.clone();
     if let HttpListener::Tcp(listener) = &door {
-        // A page of our own would come from here; one of anybody else's does not.
+        // A page served from this address has this origin; other pages do not.
         let port = listener.local_addr()?.port();
         origins.extend(["localhost", "127.0.0.1", "[::1]"].map(|host| format!("http://{host}:{port}")));
     }
@@ -110,7 +113,7 @@ pub async fn serve_http(server: GateServer, door: HttpListener, options: HttpOpt
                 let stream = match accepted {
                     Ok(stream) => stream,
                     Err(error) => {
-                        // One that was gone before we came is no reason to close the door; out of descriptors is
+                        // A connection that was reset before it was accepted is no reason to stop; being out of file descriptors is
                         // no reason to spin.
                         tracing::debug!(%error, "a connection was not accepted");
                         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -120,21 +123,25 @@ pub async fn serve_http(server: GateServer, door: HttpListener, options: HttpOpt
                 let guard = Arc::clone(&guard);
                 let cancel = cancel.clone();
                 tokio::spawn(async move {
-                    let service = hyper::service::service_fn(move |request| {
-                        let guard = Arc::clone(&guard);
-                        async move { Ok::<_, Infallible>(guard.handle_request(request).await) }
-                    });
-                    let mut http = hyper::server::conn::http1::Builder::new();
-                    http.timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(Duration::from_secs(15));
                     tokio::select! {
-                        // A connection that breaks is the client's business.
-                        _ = http.serve_connection(TokioIo::new(stream), service) => {}
+                        () = serve_connection(stream, guard) => {}
                         () = cancel.cancelled() => {}
                     }
                 });
             }
         }
     }
+}
+
+/// Answers the requests of one connection until it ends. How it ends does not matter to the server.
+async fn serve_connection(stream: Box<dyn HttpServerStream>, guard: Arc<HttpRequestGuard>) {
+    let service = hyper::service::service_fn(move |request| {
+        let guard = Arc::clone(&guard);
+        async move { Ok::<_, Infallible>(guard.handle_request(request).await) }
+    });
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.timer(hyper_util::rt::TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT);
+    let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
 trait HttpServerStream: tokio::io::AsyncRead + tokio::io::AsyncWrite + Send + Unpin {}

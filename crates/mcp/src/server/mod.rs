@@ -8,10 +8,10 @@
 #![expect(deprecated, reason = "legacy clients still set a log level; the library marks that as going away")]
 
 mod conversation;
-pub(crate) mod convert;
 mod elicitation;
 #[cfg(feature = "http")]
 mod http;
+pub(crate) mod mcp_result;
 mod pagination;
 mod progress;
 mod server_features;
@@ -27,8 +27,8 @@ pub use stdio::{serve_stdio, serve_streams};
 
 use crate::line_transport::{RawArguments, ReservedPlace};
 use conversation::{PendingInputRequests, RequestStatePayload, detect_era};
-use convert::StructuredContentMode;
 use elicitation::{RequestStateBinding, RequestStateSealer};
+use mcp_result::StructuredContentMode;
 use rmcp::ErrorData;
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
@@ -50,10 +50,10 @@ use tasks::McpTasks;
 use toolgate_gate::{CallReservation, CallScheduler, Gate, Session, ToolListSnapshot};
 use toolgate_proto::{CallRecord, SourceId, ToolCall};
 
-/// How long a client may keep a list without asking again. Word of changes comes sooner.
+/// How long a client may cache a list. A notification of changes comes sooner.
 const LIST_TTL_MS: u64 = 300_000;
 
-/// What a server tells about itself.
+/// The name, version and instructions of the server.
 #[derive(Debug, Clone)]
 pub struct ServerDescription {
     /// Its name.
@@ -227,15 +227,15 @@ impl ServerHandler for GateServer {
             self.inner.description.page_size,
         )?;
         let mut result =
-            ListToolsResult::with_all_items(page.into_iter().map(convert::to_mcp_tool).collect());
+            ListToolsResult::with_all_items(page.into_iter().map(mcp_result::to_mcp_tool).collect());
         (result.next_cursor, result.ttl_ms) = (next, Some(LIST_TTL_MS));
-        // What is shown may depend on whom it is shown to.
+        // What is visible may depend on the principal.
         result.cache_scope = Some(CacheScope::Private);
         Ok(result)
     }
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
-        self.inner.gate.definition(name).map(convert::to_mcp_tool)
+        self.inner.gate.definition(name).map(mcp_result::to_mcp_tool)
     }
 
     async fn call_tool(
@@ -444,7 +444,7 @@ impl ServerHandler for GateServer {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         let server = self.clone();
         let peer = context.peer;
-        // Legacy clients are told without asking; the task ends with the connection.
+        // Legacy clients are notified without a subscription; the task ends with the connection.
         tokio::spawn(async move {
             let mut changes = server.inner.gate.watch_tool_changes();
             let mut seen = server.visible_tools();
@@ -462,7 +462,7 @@ impl ServerHandler for GateServer {
 }
 
 impl GateServer {
-    /// Makes one call through the gate, and says what came of it.
+    /// Makes one call through the gate, and converts its result.
     async fn answer_call(
         &self,
         request: CallToolRequestParams,
@@ -492,7 +492,7 @@ impl GateServer {
             Some(round) if closed.result.is_err() => Ok(round.into()),
             _ => {
                 let structured = self.structured_content_mode(&closed.record);
-                convert::to_mcp_result(closed.result, structured).map(Into::into)
+                mcp_result::to_mcp_result(closed.result, structured).map(Into::into)
             }
         }
     }
@@ -516,7 +516,7 @@ impl GateServer {
         Err(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, method, None))
     }
 
-    /// What a list would show now. A change of rules that shows and hides nothing is no news.
+    /// The tools that a list would show now. A change of rules that changes no visibility needs no notification.
     fn visible_tools(&self) -> ToolListSnapshot {
         self.inner.gate.tool_list_snapshot(&self.inner.session)
     }

@@ -1,4 +1,4 @@
-//! Long lists in pages.
+//! Pagination of long lists.
 //!
 //! A cursor names the last entry that was shown, not a number: an entry that comes or goes between two pages makes
 //! neither a gap nor a repetition.
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_of_somebody_else_is_refused() {
+    fn a_foreign_cursor_is_refused() {
         for cursor in ["", "2", "after-zz", "after-6", "after-ff", "after-+1"] {
             assert!(paginate(vec!["a"], |name| name, Some(cursor), 1).is_err(), "{cursor}");
         }

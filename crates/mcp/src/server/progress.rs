@@ -1,4 +1,4 @@
-//! How far a call is, passed on to the client that made it.
+//! Progress notifications to the client that made a call.
 
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
@@ -11,18 +11,18 @@ use toolgate_proto::{CallId, Event};
 /// The widest a progress report is cut to: a bar, not a log.
 const MAX_PROGRESS_CHARS: usize = 2_000;
 
-/// Passes on how far a call is.
+/// Sends progress notifications of a call.
 pub(super) struct McpProgressReporter {
     pub(super) events: Receiver<Event>,
     pub(super) call: CallId,
     pub(super) token: ProgressToken,
     pub(super) peer: Peer<RoleServer>,
-    /// The last figure that was told.
+    /// The last progress value that was sent.
     pub(super) last_progress: f64,
 }
 
 impl McpProgressReporter {
-    /// Passes on until the call is over, and then what was said before its end: that must arrive before the result.
+    /// Sends until the call is over, and then what was reported before its end: that must arrive before the result.
     pub(super) async fn run(mut self, over: &CancellationToken) {
         loop {
             // A word that was taken is passed on whatever happens meanwhile, so that is not a part of the choice.
@@ -64,7 +64,7 @@ impl McpProgressReporter {
         report.total = total;
         let text = text.trim_end();
         report.message = (!text.is_empty()).then(|| text.chars().take(MAX_PROGRESS_CHARS).collect());
-        // A client that is gone need not know.
+        // An error means that the client is gone.
         let _ = self.peer.notify_progress(report).await;
     }
 }

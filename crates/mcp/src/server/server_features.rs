@@ -1,6 +1,6 @@
 //! What a server offers beside tools: resources, prompts and completions.
 //!
-//! Tools come from the gate; these come from whoever implements [`ServerFeatures`].
+//! Tools come from the gate; these come from an implementation of [`ServerFeatures`].
 //! The gateway implements it with what the servers behind it offer.
 
 use super::conversation::ClientConversation;

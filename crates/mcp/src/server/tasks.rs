@@ -1,15 +1,15 @@
 //! Long calls as tasks.
 //!
-//! A client that knows the tasks extension is not kept waiting for a long call: after a moment it gets the name of a
-//! task instead of a result, and looks in from time to time.
+//! A client that supports the tasks extension does not wait for a long call: after a moment it gets the id of a
+//! task instead of a result, and polls.
 //! Which calls are long is seen, not declared: every tool may turn out to be slow, and a short call never becomes a
 //! task.
 //! A call that asks something once it is a task asks through the task.
 
 use super::GateServer;
 use super::conversation::{ClientConversation, OpenConversations, ProtocolEra};
-use super::{convert, find_reservation};
 use super::progress::McpProgressReporter;
+use super::{find_reservation, mcp_result};
 use rmcp::model::{CreateTaskResult, GetTaskResult, UpdateTaskParams};
 use rmcp::service::RequestContext;
 use rmcp::task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions};
@@ -25,7 +25,7 @@ use toolgate_proto::{Code, ToolCall};
 const TASK_PROMOTION_DELAY: Duration = Duration::from_millis(800);
 /// How long a task may take, and how long its result is kept.
 const TASK_TTL: Duration = Duration::from_secs(3_600);
-/// How often a client should look in.
+/// How often a client should poll.
 const TASK_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// With more tasks than this under way, calls wait as they do for clients that know no tasks.
 const MAX_RUNNING_TASKS: usize = 64;
@@ -78,7 +78,7 @@ impl McpTasks {
     }
 }
 
-/// Waits for the call on behalf of the task. A task that is given up takes the call with it.
+/// Waits for the call on behalf of the task. Cancelling the task cancels the call.
 async fn wait_for_call(
     mut running: JoinHandle<CallOutcome>,
     cancel: CancellationToken,
@@ -98,7 +98,7 @@ async fn wait_for_call(
     match closed.result {
         Err(refusal) if refusal.code == Code::Cancelled => Err(TaskExit::Cancelled),
         Err(refusal) if refusal.code == Code::ToolPanicked => Err(internal(refusal.reason)),
-        result => convert::to_mcp_result(result, server.structured_content_mode(&closed.record))
+        result => mcp_result::to_mcp_result(result, server.structured_content_mode(&closed.record))
             .map_err(TaskExit::Error),
     }
 }
@@ -147,7 +147,7 @@ impl GateServer {
         }
     }
 
-    /// One call, with word on how far it is.
+    /// One call, with progress notifications.
     async fn call_with_progress(
         &self,
         call: ToolCall,

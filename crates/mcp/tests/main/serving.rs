@@ -36,7 +36,7 @@ async fn a_legacy_client_lists_and_calls() {
     assert_eq!(unknown["error"]["code"], -32602);
     let invalid = client.ask(4, "tools/call", call("echo", json!({ "text": 3 }))).await;
     assert_eq!(invalid["result"]["isError"], true);
-    // Nobody to ask: a refusal that says what to do, not an error of the protocol.
+    // No approver: a refusal that says what to do, not an error of the protocol.
     let denied = client.ask(5, "tools/call", call("write", json!({ "text": "x" }))).await;
     assert_eq!(denied["result"]["isError"], true);
     assert_eq!(denied["result"]["_meta"]["toolgate/refusal"]["code"], Code::NobodyToAsk.to_string());

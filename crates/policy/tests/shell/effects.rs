@@ -423,7 +423,10 @@ fn diff_reads_every_file_of_the_directories_it_compares() {
         let effects: Vec<_> = analysis.parts.iter().flat_map(|part| &part.effects).collect();
         assert_eq!(effects.len(), 2, "{text}");
         for inferred in effects {
-            assert!(matches!(inferred.effect, Effect::Read { scope: PathScope::Tree, .. }), "{text}: {inferred:?}");
+            assert!(
+                matches!(inferred.effect, Effect::Read { scope: PathScope::Tree, .. }),
+                "{text}: {inferred:?}"
+            );
         }
     }
 }

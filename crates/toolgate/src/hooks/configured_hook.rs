@@ -11,7 +11,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::task::TaskTracker;
-use toolgate_gate::{CallContext, CallPurpose, Hook, HookAnswer, HookBatch, HookCall, HookEvent, HookFailure, OnFailure};
+use toolgate_gate::{
+    CallContext, CallPurpose, Hook, HookAnswer, HookBatch, HookCall, HookEvent, HookFailure, OnFailure,
+};
 use toolgate_process::{HookCommand, HookProgram, HookStep};
 use toolgate_proto::ToolIdentity;
 
@@ -91,7 +93,8 @@ impl ConfiguredHook {
             }
             HookAction::Tool(tool) => {
                 let tool = tool.clone();
-                self.tasks.spawn(async move { drop(tool.call_tool(moment, &told, (purpose, timeout)).await) });
+                self.tasks
+                    .spawn(async move { drop(tool.call_tool(moment, &told, (purpose, timeout)).await) });
             }
             HookAction::Impossible(_) => {}
         }
@@ -145,7 +148,8 @@ impl Hook for ConfiguredHook {
             if !spoken_of || (self.once && self.has_run(call.context)) {
                 return Ok(HookAnswer { detail: Some("not told".to_owned()), ..HookAnswer::default() });
             }
-            let said = self.run_handler(input::build_call_input(&call), call.context, call.consultation()).await;
+            let said =
+                self.run_handler(input::build_call_input(&call), call.context, call.consultation()).await;
             if self.once && said.is_ok() {
                 self.mark_as_run(call.context);
             }

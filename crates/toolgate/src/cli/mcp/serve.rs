@@ -11,8 +11,7 @@ use tokio_util::sync::CancellationToken;
 use toolgate::Toolgate;
 use toolgate::mcp::client::{GatewayFeatures, McpCoordinator};
 use toolgate::mcp::{
-    ClientApprover, GateServer, HttpListener, HttpOptions, ServerDescription, serve_http,
-    serve_stdio,
+    ClientApprover, GateServer, HttpListener, HttpOptions, ServerDescription, serve_http, serve_stdio,
 };
 use toolgate_proto::Principal;
 

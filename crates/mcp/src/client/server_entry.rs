@@ -1,7 +1,7 @@
-//! Which servers there are, as written in `.mcp.json` and in settings.
+//! The configuration of servers, from `.mcp.json` and settings.
 //!
-//! The shape is the one that other programs use (`mcpServers`), so that a file written for them works here.
-//! What cannot be used is a problem with words; it never stops the other servers.
+//! The format is the one that other clients use (`mcpServers`), so that their files work here.
+//! An invalid entry is reported as a problem and does not affect the other servers.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -10,17 +10,17 @@ use toolgate_gate::ledger::sha256_hex;
 use toolgate_process::ServerLaunch;
 use toolgate_proto::AbsPath;
 
-/// How long a server may take to start where nothing else is said.
+/// How long a server may take to start, unless its entry says otherwise.
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a call may take where nothing else is said.
+/// The timeout of a call, unless the server's entry says otherwise.
 pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// How a server is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerTransport {
-    /// A program of ours, over its standard streams.
+    /// A local process, over its standard streams.
     Stdio(ServerLaunch),
-    /// A program somewhere else, over HTTP.
+    /// A remote server, over HTTP.
     Http {
         /// Its address.
         url: String,
@@ -29,16 +29,16 @@ pub enum ServerTransport {
     },
 }
 
-/// What is known about signing in to a server, before it is asked.
+/// OAuth settings of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OauthHints {
-    /// The name under which this client is registered there.
+    /// The client id that is registered there.
     pub client_id: Option<String>,
-    /// The secret that goes with it.
+    /// The client secret that goes with it.
     pub client_secret: Option<String>,
-    /// The permissions to ask for.
+    /// The OAuth scopes to request.
     pub scopes: Vec<String>,
-    /// The port for coming back from the sign-in page.
+    /// The port of the redirect URI.
     pub callback_port: Option<u16>,
 }
 
@@ -53,25 +53,25 @@ pub struct ServerEntry {
     pub connect_timeout: Duration,
     /// How long a call may take.
     pub call_timeout: Duration,
-    /// It must be there before the first call.
+    /// The first call waits for it.
     pub always_load: bool,
     /// Only these of its tools.
     pub include: Option<Vec<String>>,
     /// Not these of its tools.
     pub exclude: Vec<String>,
-    /// It is told the directories that are worked in. Some servers take them in place of what they were started with,
-    /// so that is said for each.
+    /// Whether it gets the workspace roots. Some servers use them instead of their arguments,
+    /// so each entry chooses.
     pub roots: bool,
     /// How to sign in to it.
     pub oauth: OauthHints,
     /// The file that names it.
     pub origin: String,
-    /// It was named by the person, not by a project: it may be started without having been approved.
+    /// The user configured it, not a project: it may be started without approval.
     pub trusted: bool,
 }
 
 impl ServerEntry {
-    /// What is started or called, as one digest: a change of it is another server.
+    /// A digest of the command or URL: a change makes it another server.
     pub fn launch_digest(&self) -> String {
         let said = match &self.transport {
             ServerTransport::Stdio(launch) => {
@@ -202,7 +202,7 @@ pub(crate) fn is_confusable(a: &str, b: &str) -> bool {
     confusable_skeleton(a) == confusable_skeleton(b)
 }
 
-/// What is left of a name for the hurried eye.
+/// The name with look-alike characters folded, for comparing.
 pub(crate) fn confusable_skeleton(name: &str) -> String {
     name.chars()
         .flat_map(char::to_lowercase)

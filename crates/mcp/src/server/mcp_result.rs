@@ -1,4 +1,4 @@
-//! Definitions and results in the protocol's own types.
+//! Conversion of definitions and results to the protocol's types, and back.
 //!
 //! The texts are moved, not copied: a result of a megabyte is held once until it is written.
 
