@@ -83,7 +83,7 @@ impl AnchoredPath {
             }
             Err(error) => {
                 if created {
-                    unlink_with_retry(self.dir.as_fd(), &name, AtFlags::REMOVEDIR)?;
+                    unlink_name(self.dir.as_fd(), &name, AtFlags::REMOVEDIR)?;
                 }
                 Err(error.into())
             }
@@ -116,7 +116,7 @@ impl AnchoredPath {
     /// Removes the directories that were created. One that another process has put a file into stays.
     pub(crate) fn remove_created_directories(&mut self) {
         while let Some(created) = self.created_directories.pop() {
-            let _ = unlink_with_retry(created.parent.as_fd(), &created.name, AtFlags::REMOVEDIR);
+            let _ = unlink_name(created.parent.as_fd(), &created.name, AtFlags::REMOVEDIR);
         }
     }
 }
@@ -132,8 +132,8 @@ pub(crate) fn open_regular_at(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Owned
     }
 }
 
-/// Unlinks a name. Retries once, because a temporary file that stays would be visible to the user.
-pub(crate) fn unlink_with_retry(dir: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> Result<(), Errno> {
+/// Unlinks a name, with a second attempt if the first fails: a temporary file that stays would be visible to the user.
+pub(crate) fn unlink_name(dir: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> Result<(), Errno> {
     sys::unlinkat(dir, name, flags).or_else(|error| match error {
         Errno::NOENT | Errno::NOTEMPTY => Err(error),
         _ => sys::unlinkat(dir, name, flags),

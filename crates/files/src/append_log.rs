@@ -2,7 +2,7 @@
 //!
 //! The log does not know what its lines mean.
 //! The caller passes a closure that gets the last complete line and returns the next one; it runs under an exclusive
-//! lock, so that a hash chain from line to line cannot fork.
+//! lock, so that a chain of hashes from line to line cannot fork.
 //! A head file beside the log and an anchor file in another directory both name the last line, so that truncation or
 //! removal of the log is detected: the closure gets what they contain before they are overwritten.
 

@@ -1,7 +1,7 @@
 //! Fault injection into system calls, for tests.
 //!
-//! Every call in [`sys`](crate::sys) passes a fault point first.
-//! A test installs a [`FaultPlan`] for its thread, which makes the nth point fail, write less than requested, or kill the
+//! Every call in `sys` passes a fault point first.
+//! A test installs a `FaultPlan` for its thread, which makes the nth point fail, write less than requested, or kill the
 //! process.
 //! Without the feature `faults` (and outside this crate's tests) a fault point compiles to nothing.
 

@@ -4,14 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use toolgate_proto::AbsPath;
 
-/// Decides which files below a granted directory are hidden: those that a deny rule for reading names, and, from
-/// searches of content, those that may hold secrets.
+/// Decides which files below a granted directory are hidden: those for which a rule denies reading, and, from searches of
+/// content, those that may hold secrets.
 ///
 /// A call that names such a file itself is refused before it runs; this filter is for calls that name only a directory
 /// above it.
 #[derive(Clone)]
 pub struct HiddenFileFilter {
-    /// What deny rules hide; `None` if no rule does.
+    /// What rules hide; `None` if no rule denies reading.
     hides: Option<HiddenPathPredicate>,
     /// Which files may hold secrets.
     secrets: Option<Arc<dyn SecretFileMatcher>>,

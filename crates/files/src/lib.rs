@@ -4,7 +4,7 @@
 //! swapped in after the check redirects the open.
 //! This crate removes the race by splitting the work in three:
 //!
-//! 1. [`resolve`] follows a path symlink by symlink, as the kernel would, and reports the real path together with every
+//! 1. [`resolve()`] follows a path symlink by symlink, as the kernel would, and reports the real path together with every
 //!    symlink on it. Policy judges the real path.
 //! 2. [`GrantedFiles`] is the capability that a call gets: it opens the real paths that were granted and no others,
 //!    with symlinks forbidden in every component (`openat2` with `RESOLVE_NO_SYMLINKS`, or one `openat` with
@@ -96,8 +96,8 @@ mod faults;
 #[cfg(any(test, feature = "faults"))]
 pub mod faults;
 
+mod generate_id;
 mod threads;
-mod unique_id;
 
 #[cfg(test)]
 mod fault_tests;
@@ -107,6 +107,7 @@ mod symlink_race;
 pub use append_log::{AppendLog, LogEnd, LogSegment};
 pub use content_check::ContentCheck;
 pub use expand::{ComponentPattern, expand_pattern};
+pub use generate_id::{generate_id, now_millis, random_bytes};
 pub use granted_files::{DirectoryEntry, GrantedAccess, GrantedFiles, PathGrant};
 pub use hard_links::find_hard_links;
 pub use hidden_files::{HiddenFileFilter, SecretFileMatcher};
@@ -129,7 +130,6 @@ pub use state_files::{
     replace_state_file, write_private_file,
 };
 pub use threads::{available_cores, parallel_map, try_spawn_scoped};
-pub use unique_id::{generate_id, now_millis, random_bytes};
 pub use watch::FileWatcher;
 
 pub(crate) use lock::lock_path_blocking;

@@ -16,7 +16,7 @@
 //! A process that is killed between two steps may leave the temporary name behind; the journal has recorded it and
 //! removes it when it is next opened.
 
-use crate::anchored_path::{AnchoredPath, open_regular_at, unlink_with_retry};
+use crate::anchored_path::{AnchoredPath, open_regular_at, unlink_name};
 use crate::copy_metadata::copy_metadata;
 use crate::faults;
 use crate::open::FileProblem;
@@ -155,7 +155,7 @@ pub(crate) fn remove_file(
         Ok(false) => Err(ChangeProblem::Changed),
         Err(problem) => Err(problem.into()),
     };
-    let result = checked.and_then(|()| Ok(unlink_with_retry(dir, temp, AtFlags::empty())?));
+    let result = checked.and_then(|()| Ok(unlink_name(dir, temp, AtFlags::empty())?));
     if result.is_err() {
         let rename_back = || sys::rename_noreplace(dir, temp, path.name());
         rename_back().or_else(|_| rename_back()).map_err(|error| rollback_problem(temp, error))?;
@@ -240,7 +240,7 @@ impl<'t> TemporaryFile<'t> {
         match path.sync().map_err(ChangeProblem::from).and_then(|()| self.fingerprint()) {
             Ok(fingerprint) => Ok(fingerprint),
             Err(problem) => {
-                let _ = unlink_with_retry(dir, path.name(), AtFlags::empty());
+                let _ = unlink_name(dir, path.name(), AtFlags::empty());
                 Err(problem)
             }
         }
@@ -270,7 +270,7 @@ impl<'t> TemporaryFile<'t> {
             Err(problem) => Err(problem.into()),
         };
         let result = checked.and_then(|fingerprint| {
-            unlink_with_retry(dir, self.temp, AtFlags::empty())?;
+            unlink_name(dir, self.temp, AtFlags::empty())?;
             Ok(fingerprint)
         });
         if result.is_err() {
@@ -317,7 +317,7 @@ impl<'t> TemporaryFile<'t> {
 
     /// Unlinks the temporary name, which need not exist.
     fn unlink_temporary(&self, path: &AnchoredPath) {
-        let _ = unlink_with_retry(path.dir(), self.temp, AtFlags::empty());
+        let _ = unlink_name(path.dir(), self.temp, AtFlags::empty());
     }
 }
 

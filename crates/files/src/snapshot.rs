@@ -29,7 +29,7 @@ pub struct FileFingerprint {
     is_recent: bool,
 }
 
-/// Time stamps come from a clock that ticks every few milliseconds, ten at the max_bytes.
+/// Time stamps come from a clock that ticks every few milliseconds, ten at the most.
 const CLOCK_TICK_NANOS: i128 = 20_000_000;
 /// The longest tick of file systems that keep whole seconds only.
 const COARSE_CLOCK_TICK_NANOS: i128 = 2_000_000_000;
@@ -133,7 +133,7 @@ impl PartialEq for FileSnapshot {
 impl Eq for FileSnapshot {}
 
 impl FileSnapshot {
-    /// Reads an open file of at max_bytes `max_bytes`. A file that is modified during the read is read again, a few times.
+    /// Reads an open file of at most `max_bytes`. A file that is modified during the read is read again, a few times.
     pub(crate) fn read(fd: BorrowedFd<'_>, max_bytes: u64) -> Result<Self, FileProblem> {
         let mut stat = sys::fstat(fd)?;
         for _ in 0..MAX_READ_ATTEMPTS {

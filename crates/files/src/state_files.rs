@@ -63,7 +63,7 @@ pub struct StateFileLock {
     _file: File,
 }
 
-/// Locks a state file for a read followed by a write. The lock is on a file `….lock` lock_path it, because the state file
+/// Locks a state file for a read followed by a write. The lock is on a file `….lock` beside it, because the state file
 /// itself is replaced and a lock on it would be lost.
 pub fn lock_state_file(path: &AbsPath) -> Result<StateFileLock, FileProblem> {
     let parent = path.parent().unwrap_or_else(AbsPath::root);
@@ -111,19 +111,18 @@ pub fn replace_state_file(path: &AbsPath, content: &[u8]) -> Result<(), FileProb
         Ok(old) => old.mode() & 0o777,
         Err(_) => 0o600,
     };
-    let lock_path = parent.join(crate::generate_id(".toolgate-"));
+    let temp = parent.join(crate::generate_id(".toolgate-"));
     let result = (|| {
-        let mut file =
-            OpenOptions::new().create_new(true).write(true).mode(mode).open(lock_path.as_path())?;
+        let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(temp.as_path())?;
         file.write_all(content)?;
         file.sync_all()?;
-        fs::rename(lock_path.as_path(), path.as_path())?;
+        fs::rename(temp.as_path(), path.as_path())?;
         // The rename is durable only after an fsync of the directory.
         File::open(parent.as_path())?.sync_all()
     })();
     if result.is_err() {
         // A temporary file that cannot be removed stays; the first error is the one to report.
-        let _ = fs::remove_file(lock_path.as_path());
+        let _ = fs::remove_file(temp.as_path());
     }
     Ok(result?)
 }

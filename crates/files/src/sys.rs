@@ -1,7 +1,7 @@
 //! The system calls of file changes, each in one place.
 //!
 //! This layer adds two things to rustix: a call that a signal interrupted (`EINTR`) is retried, and tests can make any
-//! call fail (see [`faults`](crate::faults)).
+//! call fail (see [`faults`]).
 
 use crate::faults::{self, SyscallBehavior};
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat, XattrFlags};

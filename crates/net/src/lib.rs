@@ -2,7 +2,7 @@
 //!
 //! [`post_hook`] posts a [`HookHttpRequest`] to a loopback address, with a timeout and a limit on the size of the
 //! response, and follows no redirect.
-//! [`listen_tcp`] and [`listen_unix`] bind the sockets on which toolgate serves MCP.
+//! [`listen_tcp`] and [`listen_unix`] bind the sockets on which toolgate serves MCP or waits for an OAuth redirect.
 //! With the feature `http`, `http_client` creates the client for MCP servers, with TLS and without redirects.
 //!
 //! ```

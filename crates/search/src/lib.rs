@@ -1,4 +1,4 @@
-//! Search in a tree that a call was granted: lines of text, file names, directory listings.
+//! Search in a tree that a call was granted, with ripgrep's engine: lines of text, file names, directory listings.
 //!
 //! The principal type is [`SearchTree`], which only
 //! [`GrantedFiles::search_tree`](toolgate_files::GrantedFiles::search_tree) makes, from a path that policy has judged.
@@ -8,14 +8,14 @@
 //! * [`find_names`] finds the files whose path matches a [`PathGlob`];
 //! * [`list_tree`] lists directories, level by level.
 //!
-//! A [`FileSelector`] narrows the first two by globs, file types and ignore files. Every search walks the tree by file
-//! descriptors of directories, so that a symlink that is swapped in during the walk is not followed, and returns its
-//! results in one order however its threads are scheduled.
+//! A [`FileSelector`] narrows the first two by globs, ignore files and the file types of ripgrep.
+//! Every search walks the tree by file descriptors of directories, so that a symlink that is swapped in during the walk is
+//! not followed, and returns its results in one order however its threads are scheduled.
 //! A search in the order of paths that has a limit stops as soon as it has the first results.
 //!
-//! The matching engine is ripgrep's, as is the meaning of ignore files, file types and counts; ripgrep's directory walker
-//! is not used.
-//! That one opens everything by path, so a directory that is swapped for a symlink leads it out of the tree; it probes
+//! Matching, and the meaning of ignore files, file types and counts, are those of ripgrep.
+//! The directory walker of ripgrep is not used:
+//! it opens everything by path, so a directory that is swapped for a symlink leads it out of the tree; it probes
 //! every directory for ignore files that the listing shows to be absent; and the order of its results depends on its
 //! threads.
 //!

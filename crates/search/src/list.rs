@@ -31,7 +31,7 @@ pub struct ListOptions {
     pub limit: u64,
 }
 
-/// One entry of a lister.
+/// One entry of a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedEntry {
     /// How many directories are between it and the listed one; 0 for an entry of the listed directory.
@@ -48,7 +48,7 @@ pub struct ListedEntry {
     pub problem: Option<FileProblem>,
 }
 
-/// A page of a listing, and the totals of the whole lister.
+/// A page of a listing, and the totals of the whole listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListingPage {
     /// The entries of the page.

@@ -36,7 +36,7 @@ pub struct FileSelection {
 /// How to treat names that start with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DotfileHandling {
-    /// Take those that a glob, an exception in an ignore file or a file type includes, as ripgrep does.
+    /// Take those that a glob, an exception in an ignore file or a file type includes.
     #[default]
     IncludeIfMatched,
     /// Take them like any other name.

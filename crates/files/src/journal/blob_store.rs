@@ -6,7 +6,7 @@
 
 use super::ContentDescriptor;
 use super::log::open_private_dir;
-use crate::anchored_path::{open_regular_at, unlink_with_retry};
+use crate::anchored_path::{open_regular_at, unlink_name};
 use crate::replace::temporary_name;
 use crate::{ContentHash, FileProblem, FileSnapshot, sys};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, statat};
@@ -127,7 +127,7 @@ impl BlobStore {
         let stored =
             sys::write_all(&file, content).and_then(|()| sys::rename(self.dir.as_fd(), &temp, &name));
         if let Err(error) = stored {
-            let _ = unlink_with_retry(self.dir.as_fd(), &temp, AtFlags::empty());
+            let _ = unlink_name(self.dir.as_fd(), &temp, AtFlags::empty());
             return Err(error.into());
         }
         self.insert_entry(hash, BlobEntry { bytes: content.len() as u64, encoding });
@@ -180,12 +180,8 @@ impl BlobStore {
         match compressed {
             Some(compressed) => {
                 self.write_blob(hash, compressed, BlobEncoding::Compressed)?;
-                unlink_with_retry(
-                    self.dir.as_fd(),
-                    &blob_file_name(hash, BlobEncoding::Raw),
-                    AtFlags::empty(),
-                )
-                .or_else(ignore_missing)?;
+                unlink_name(self.dir.as_fd(), &blob_file_name(hash, BlobEncoding::Raw), AtFlags::empty())
+                    .or_else(ignore_missing)?;
             }
             None => self.insert_entry(hash, BlobEntry { encoding: BlobEncoding::Compressed, ..stored }),
         }
@@ -201,7 +197,7 @@ impl BlobStore {
     /// Removes one blob, in whichever encoding it is.
     pub(super) fn remove_blob(&mut self, hash: ContentHash) -> Result<(), FileProblem> {
         for encoding in [BlobEncoding::Compressed, BlobEncoding::Raw] {
-            unlink_with_retry(self.dir.as_fd(), &blob_file_name(hash, encoding), AtFlags::empty())
+            unlink_name(self.dir.as_fd(), &blob_file_name(hash, encoding), AtFlags::empty())
                 .or_else(ignore_missing)?;
         }
         self.total -= self.stored.remove(&hash).map_or(0, |stored| stored.bytes);
@@ -213,7 +209,7 @@ impl BlobStore {
         for entry in Dir::read_from(&self.dir)? {
             let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
             if name.to_string_lossy().starts_with(".toolgate-") {
-                let _ = unlink_with_retry(self.dir.as_fd(), &name, AtFlags::empty());
+                let _ = unlink_name(self.dir.as_fd(), &name, AtFlags::empty());
             }
         }
         Ok(())

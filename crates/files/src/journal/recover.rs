@@ -3,7 +3,7 @@
 use super::line::{ChangeState, JournalLine};
 use super::log::InFlightChange;
 use super::{InProgressLock, Journal, JournalState, LIVE_FILE_NAME, log};
-use crate::anchored_path::{AnchoredPath, unlink_with_retry};
+use crate::anchored_path::{AnchoredPath, unlink_name};
 use crate::{ContentHash, FileProblem, lock_path_blocking, read_snapshot, sys};
 use rustix::fs::{AtFlags, FlockOperation};
 use rustix::io::Errno;
@@ -43,7 +43,7 @@ fn recover_change(inner: &mut JournalState, in_flight: InFlightChange) -> Result
     if let Ok(path) = AnchoredPath::open_parent(&change.path)
         && temp.to_string_lossy().starts_with(".toolgate-")
     {
-        match unlink_with_retry(path.dir(), &temp, AtFlags::empty()) {
+        match unlink_name(path.dir(), &temp, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
         }

@@ -29,7 +29,7 @@ pub struct UndoFilter {
 }
 
 impl UndoFilter {
-    /// Selects filter the calls of one session.
+    /// Selects among the calls of one session.
     pub fn session(id: impl Into<SessionId>) -> Self {
         Self { session: Some(id.into()), beneath: Vec::new() }
     }

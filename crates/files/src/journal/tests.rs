@@ -213,7 +213,7 @@ fn large_content_is_stored_raw_then_compressed_and_restored_from_either() {
             assert!(fixture.journal.lock_state().blobs.total_bytes() < big.len() as u64 / 10);
         }
         assert_eq!(is_raw(), !compressed);
-        // This opening knows the blob in the encoding of now; `fixture` may know it in the other.
+        // A journal that is opened now knows the blob in its present encoding; `fixture` may know it in the other.
         let other = Journal::open(&fixture.top.join("state"), JournalLimits::default()).unwrap();
         other.undo(&UndoSelector::Last(UndoFilter::default()), ConflictHandling::Refuse).unwrap();
         assert_eq!(fixture.text("big").unwrap(), big);
