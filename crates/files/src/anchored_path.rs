@@ -1,24 +1,30 @@
-//! A place for a file: its directory, held open, and its name there.
+//! A path anchored at an open directory: a file descriptor of the parent, and a name in it.
 //!
-//! From here on nothing is looked up by path: whatever is swapped on the way to the directory, the file that is
-//! opened, replaced or removed is the one of that name in the directory that was judged.
+//! Every step of a change (open, link, rename, unlink, fsync) uses the same descriptor, so no step looks the parent up by
+//! path again.
+//! Whatever is swapped above the directory in between, the file that is replaced is the one in the directory that was
+//! judged.
 
-use super::open::{FileProblem, open_without_symlinks};
-use super::sys;
+use crate::open::{FileProblem, open_without_symlinks};
+use crate::sys;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use toolgate_proto::AbsPath;
 
+/// A name in an open directory.
 #[derive(Debug)]
 pub(crate) struct AnchoredPath {
+    /// The parent directory, opened without following symlinks.
     dir: OwnedFd,
+    /// The name in `dir`. The file need not exist.
     name: OsString,
-    /// Directories that were made for it, outermost first.
+    /// Parent directories that were created for the file, outermost first; removed again if the change fails.
     created_directories: Vec<CreatedDirectory>,
 }
 
+/// A directory that was created, by its own parent and name.
 #[derive(Debug)]
 struct CreatedDirectory {
     parent: OwnedFd,
@@ -26,57 +32,58 @@ struct CreatedDirectory {
 }
 
 impl AnchoredPath {
-    /// The place of a path whose directory is there.
+    /// Anchors a path whose parent directory exists.
     pub(crate) fn open_parent(real: &AbsPath) -> Result<Self, FileProblem> {
         let (parent, name) = split_parent(real)?;
         Ok(Self { dir: open_dir(&parent)?, name, created_directories: Vec::new() })
     }
 
-    /// The place of a path, with its directories made where they are missing.
+    /// Anchors a path, creating the parent directories that are missing.
     pub(crate) fn create_parents(real: &AbsPath) -> Result<Self, FileProblem> {
         let (parent, name) = split_parent(real)?;
         let mut missing = Vec::new();
-        let mut at = parent;
+        let mut existing = parent;
         let dir = loop {
-            match open_dir(&at) {
+            match open_dir(&existing) {
                 Ok(dir) => break dir,
                 Err(FileProblem::Missing) => {
-                    let (above, name) = split_parent(&at)?;
+                    let (above, name) = split_parent(&existing)?;
                     missing.push(name);
-                    at = above;
+                    existing = above;
                 }
                 Err(problem) => return Err(problem),
             }
         };
-        let mut place = Self { dir, name, created_directories: Vec::new() };
+        let mut anchored = Self { dir, name, created_directories: Vec::new() };
         for name in missing.into_iter().rev() {
-            if let Err(problem) = place.create_subdirectory(name) {
-                place.remove_created_directories();
+            if let Err(problem) = anchored.create_subdirectory(name) {
+                anchored.remove_created_directories();
                 return Err(problem);
             }
         }
-        Ok(place)
+        Ok(anchored)
     }
 
+    /// Creates a directory in the current one and makes it the current one.
     fn create_subdirectory(&mut self, name: OsString) -> Result<(), FileProblem> {
-        let made = match sys::mkdirat(self.dir.as_fd(), &name, Mode::from_raw_mode(0o777)) {
+        let created = match sys::mkdirat(self.dir.as_fd(), &name, Mode::from_raw_mode(0o777)) {
             Ok(()) => true,
-            // Somebody was faster; then it is theirs, and stays whatever becomes of us.
+            // Another process created it first: it is not ours to remove if the change fails.
             Err(Errno::EXIST) => false,
             Err(error) => return Err(error.into()),
         };
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         match sys::openat(self.dir.as_fd(), &name, flags, Mode::empty()) {
             Ok(next) => {
-                let within = std::mem::replace(&mut self.dir, next);
-                if made {
-                    self.created_directories.push(CreatedDirectory { parent: within, name });
+                let parent = std::mem::replace(&mut self.dir, next);
+                if created {
+                    self.created_directories.push(CreatedDirectory { parent, name });
                 }
                 Ok(())
             }
             Err(error) => {
-                if made {
-                    unlink_with_retry(self.dir.as_fd(), &name, AtFlags::REMOVEDIR)?;
+                if created {
+                    unlink_name(self.dir.as_fd(), &name, AtFlags::REMOVEDIR)?;
                 }
                 Err(error.into())
             }
@@ -91,29 +98,30 @@ impl AnchoredPath {
         &self.name
     }
 
-    /// Opens the regular file here for reading.
+    /// Opens the regular file of that name for reading.
     pub(crate) fn open(&self) -> Result<OwnedFd, FileProblem> {
         open_regular_at(self.dir(), &self.name)
     }
 
-    /// Makes everything about the new name lasting, the directories made for it included.
+    /// Makes the directory entry durable with `fsync`, and those of the directories that were created for it. Without it
+    /// a power failure could lose the name of a file whose content is on disk.
     pub(crate) fn sync(&self) -> Result<(), FileProblem> {
         sys::fsync(self.dir())?;
-        for made in self.created_directories.iter().rev() {
-            sys::fsync(made.parent.as_fd())?;
+        for created in self.created_directories.iter().rev() {
+            sys::fsync(created.parent.as_fd())?;
         }
         Ok(())
     }
 
-    /// Takes back the directories that were made. One that somebody has put something into stays.
+    /// Removes the directories that were created. One that another process has put a file into stays.
     pub(crate) fn remove_created_directories(&mut self) {
-        while let Some(made) = self.created_directories.pop() {
-            let _ = unlink_with_retry(made.parent.as_fd(), &made.name, AtFlags::REMOVEDIR);
+        while let Some(created) = self.created_directories.pop() {
+            let _ = unlink_name(created.parent.as_fd(), &created.name, AtFlags::REMOVEDIR);
         }
     }
 }
 
-/// Opens the regular file of that name in a directory. A link is not followed.
+/// Opens the regular file of that name in a directory for reading. A symlink is not followed.
 pub(crate) fn open_regular_at(dir: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileProblem> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = sys::openat(dir, name, flags, Mode::empty())?;
@@ -124,18 +132,20 @@ pub(crate) fn open_regular_at(dir: BorrowedFd<'_>, name: &OsStr) -> Result<Owned
     }
 }
 
-/// Removes a name; once more where it failed, because what stays would be litter.
-pub(crate) fn unlink_with_retry(dir: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> Result<(), Errno> {
+/// Unlinks a name, with a second attempt if the first fails: a temporary file that stays would be visible to the user.
+pub(crate) fn unlink_name(dir: BorrowedFd<'_>, name: &OsStr, flags: AtFlags) -> Result<(), Errno> {
     sys::unlinkat(dir, name, flags).or_else(|error| match error {
         Errno::NOENT | Errno::NOTEMPTY => Err(error),
         _ => sys::unlinkat(dir, name, flags),
     })
 }
 
+/// Opens a directory without following symlinks.
 fn open_dir(path: &AbsPath) -> Result<OwnedFd, FileProblem> {
     open_without_symlinks(path, OFlags::RDONLY | OFlags::DIRECTORY).map(|(fd, _)| fd)
 }
 
+/// The parent directory and the last component of a path. `/` has neither, and is a directory.
 fn split_parent(path: &AbsPath) -> Result<(AbsPath, OsString), FileProblem> {
     match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => Ok((parent, name.to_owned())),

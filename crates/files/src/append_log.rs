@@ -1,70 +1,77 @@
-//! A file of lines that is only ever appended to, by several processes, and that survives a crash mid-write.
+//! An append-only log of lines for several processes, which survives a crash during a write.
 //!
-//! What the lines mean is not known here.
-//! The caller hands in a closure that sees the last whole line and returns the next one; it runs under a lock on the
-//! directory, so that a chain from line to line cannot fork.
-//! A head beside the log and an anchor in another directory both name the last line, so that a log that was truncated
-//! or removed shows: the closure is told what they say before they are written again.
+//! The log does not know what its lines mean.
+//! The caller passes a closure that gets the last complete line and returns the next one; it runs under an exclusive
+//! lock, so that a chain of hashes from line to line cannot fork.
+//! A head file beside the log and an anchor file in another directory both name the last line, so that truncation or
+//! removal of the log is detected: the closure gets what they contain before they are overwritten.
 
+use crate::single_line_file::{SingleLineFile, read_single_line_file};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use toolgate_proto::AbsPath;
 
-/// One file of the log.
+/// One file of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSegment {
-    /// Its path.
+    /// Where it is.
     pub path: PathBuf,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
 /// An append-only log: the newest lines in `NAME.jsonl`, older ones in `NAME-000001.jsonl` and so on.
 #[derive(Debug)]
 pub struct AppendLog {
+    /// The directory of the log.
     dir: PathBuf,
+    /// The base of the file names.
     name: String,
+    /// The current segment.
     path: PathBuf,
+    /// The size in bytes at which a segment is closed and the next one begins.
     rotate_at: u64,
+    /// The current segment, open for appending.
     file: File,
-    /// Device and number of that file: another process may put a new one in its place.
+    /// Device and inode number of `file`, by which a rotation in another process is noticed.
     id: (u64, u64),
-    /// Holds the head of the log, and is what writers lock.
+    /// The head file. Writers lock it.
     head: SingleLineFile,
-    /// Holds the same, elsewhere.
+    /// The anchor file.
     anchor: SingleLineFile,
-    /// How far this process has seen the current file, and the last line there.
+    /// Up to where this process has read the current segment.
     read_offset: u64,
+    /// The last complete line before `read_offset`.
     last_line: Option<String>,
 }
 
-/// What is known of a log before a line is appended.
+/// The end of a log before a line is appended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogEnd<'a> {
-    /// The last whole line there is.
+    /// The last complete line; `None` in an empty log.
     pub last: Option<&'a str>,
-    /// What the head beside the log says.
+    /// The content of the head file.
     pub head: Option<&'a str>,
-    /// What the anchor says.
+    /// The content of the anchor file.
     pub anchor: Option<&'a str>,
 }
 
 impl AppendLog {
-    /// Opens or creates the log, with its anchor in a directory below.
+    /// Opens or creates a log with its anchor in [`AppendLog::default_anchor_dir`].
     pub fn open(dir: &AbsPath, name: &str, rotate_at: u64) -> io::Result<Self> {
         Self::open_anchored(dir, &Self::default_anchor_dir(dir), name, rotate_at)
     }
 
-    /// Where [`AppendLog::open`] keeps the anchor.
+    /// The directory in which [`AppendLog::open`] puts the anchor.
     pub fn default_anchor_dir(dir: &AbsPath) -> AbsPath {
         dir.join("anchor")
     }
 
-    /// Opens or creates the log. The directory is made private to the user, and so is that of the anchor, which
-    /// should be another one: what removes the log should not remove its anchor along with it.
+    /// Opens or creates a log. Directories that it creates are accessible to this user only. The anchor
+    /// should be in another one than `dir`: what removes the files of the log should not remove its anchor as well.
     pub fn open_anchored(
         dir: &AbsPath,
         anchor_dir: &AbsPath,
@@ -72,8 +79,8 @@ impl AppendLog {
         rotate_at: u64,
     ) -> io::Result<Self> {
         let dir = dir.as_path().to_path_buf();
-        for made in [&dir, anchor_dir.as_path()] {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(made)?;
+        for directory in [&dir, anchor_dir.as_path()] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         }
         let head = SingleLineFile::open(dir.join(format!("{name}.head")))?;
         let anchor = SingleLineFile::open(anchor_dir.as_path().join(format!("{name}.anchor")))?;
@@ -93,26 +100,27 @@ impl AppendLog {
         })
     }
 
-    /// Appends the line that `next` makes of the end of the log, and keeps the head it makes beside the log and in
-    /// the anchor, so that truncation shows.
-    /// Neither may have a line end in it.
+    /// Appends a line. `next` gets the end of the log and returns the line and the new content of head and anchor; neither
+    /// may contain a line end.
     pub fn append(&mut self, next: impl FnOnce(LogEnd<'_>) -> (String, String)) -> io::Result<()> {
         self.lock()?;
         let result = self.append_locked(next);
-        flock(&self.head.file, FlockOperation::Unlock)?;
+        flock(self.head.file(), FlockOperation::Unlock)?;
         result
     }
 
-    /// Locks the head that is there now: one that was removed in the meantime is no longer what others lock.
+    /// Locks the head file. If it was replaced before the lock was taken, other writers lock another file, so it is reopened.
     fn lock(&mut self) -> io::Result<()> {
-        const MAX_ATTEMPTS: usize = 16;
-        for _ in 0..MAX_ATTEMPTS {
-            flock(&self.head.file, FlockOperation::LockExclusive)?;
+        const MAX_LOCK_ATTEMPTS: usize = 16;
+        for _ in 0..MAX_LOCK_ATTEMPTS {
+            flock(self.head.file(), FlockOperation::LockExclusive)?;
             if !self.head.reopen_if_replaced()? {
                 return Ok(());
             }
         }
-        Err(io::Error::other("the head of the log is replaced all the time"))
+        Err(io::Error::other(format!(
+            "the head file of the log was replaced during each of {MAX_LOCK_ATTEMPTS} attempts to lock it"
+        )))
     }
 
     fn append_locked(&mut self, next: impl FnOnce(LogEnd<'_>) -> (String, String)) -> io::Result<()> {
@@ -121,40 +129,40 @@ impl AppendLog {
             size = self.catch_up(size)?;
         }
         self.anchor.reopen_if_replaced()?;
-        let (said, anchored) = (self.head.read()?, self.anchor.read()?);
+        let (head, anchor) = (self.head.read()?, self.anchor.read()?);
         let end =
-            LogEnd { last: self.last_line.as_deref(), head: said.as_deref(), anchor: anchored.as_deref() };
+            LogEnd { last: self.last_line.as_deref(), head: head.as_deref(), anchor: anchor.as_deref() };
         let (mut line, head) = next(end);
         if size > 0 && size + line.len() as u64 > self.rotate_at {
             self.rotate()?;
             size = 0;
         }
         line.push('\n');
-        // One write call: a crash leaves a torn last line, which `catch_up` ends and skips.
+        // In one system call: a crash leaves at most a truncated last line, which `catch_up` terminates and skips.
         self.file.write_all(line.as_bytes())?;
         line.pop();
-        // Under the lock no other process appends.
+        // No other process appends while this one holds the lock.
         self.read_offset = size + line.len() as u64 + 1;
         self.last_line = Some(line);
-        // After the line: a crash in between leaves these one line behind, never one ahead.
+        // After the line: a crash in between leaves head and anchor one line behind, never one ahead.
         self.head.write(&head)?;
         self.anchor.write(&head)
     }
 
-    /// The head that the last append kept beside the log, where there is one.
+    /// The content of the head file of a log that need not be open.
     pub fn read_head(dir: &AbsPath, name: &str) -> io::Result<Option<String>> {
         read_single_line_file(&dir.as_path().join(format!("{name}.head")))
     }
 
-    /// The head that the last append kept in the anchor, where there is one.
+    /// The content of the anchor file of a log that need not be open.
     pub fn read_anchor(anchor_dir: &AbsPath, name: &str) -> io::Result<Option<String>> {
         read_single_line_file(&anchor_dir.as_path().join(format!("{name}.anchor")))
     }
 
-    /// The current file may have been rotated away by another process since.
+    /// The size of the current segment, which is opened again if another process has rotated the log.
     fn current_size(&mut self) -> io::Result<u64> {
         match fs::metadata(&self.path) {
-            Ok(there) if (there.dev(), there.ino()) == self.id => Ok(there.len()),
+            Ok(current) if (current.dev(), current.ino()) == self.id => Ok(current.len()),
             Ok(_) | Err(_) => {
                 (self.file, self.id) = open_segment(&self.path)?;
                 self.read_offset = 0;
@@ -163,14 +171,13 @@ impl AppendLog {
         }
     }
 
-    /// Reads what others appended, and ends a line that a crash tore.
+    /// Reads the last line that other processes appended, and terminates a line that a crash truncated.
     fn catch_up(&mut self, size: u64) -> io::Result<u64> {
         let tail = read_tail(&mut self.file, size)?;
         if size > 0 && !tail.ends_with('\n') {
             self.file.write_all(b"\n")?;
         }
-        let whole = last_whole_line(&tail);
-        self.last_line = match whole {
+        self.last_line = match last_complete_line(&tail) {
             Some(line) => Some(line.to_owned()),
             None => self.last_line_of_older_segments()?,
         };
@@ -182,13 +189,14 @@ impl AppendLog {
         for segment in segments.iter().rev() {
             let mut file = File::open(&segment.path)?;
             let tail = read_tail(&mut file, segment.bytes)?;
-            if let Some(line) = last_whole_line(&tail) {
+            if let Some(line) = last_complete_line(&tail) {
                 return Ok(Some(line.to_owned()));
             }
         }
         Ok(None)
     }
 
+    /// Renames the current segment to the next free number and starts a new one.
     fn rotate(&mut self) -> io::Result<()> {
         let number = self.segments()?.len();
         fs::rename(&self.path, self.dir.join(format!("{}-{number:06}.jsonl", self.name)))?;
@@ -197,12 +205,12 @@ impl AppendLog {
         Ok(())
     }
 
-    /// Every file of the log, oldest first.
+    /// Every segment of this log, oldest first.
     pub fn segments(&self) -> io::Result<Vec<LogSegment>> {
         Self::list_segments(&AbsPath::new(&self.dir).map_err(io::Error::other)?, &self.name)
     }
 
-    /// Every file of a log that need not be open, oldest first. A log that was never written has none.
+    /// Every segment of a log that need not be open, oldest first. Empty if the log was never written.
     pub fn list_segments(dir: &AbsPath, name: &str) -> io::Result<Vec<LogSegment>> {
         let mut found = Vec::new();
         let entries = match fs::read_dir(dir.as_path()) {
@@ -233,7 +241,7 @@ impl AppendLog {
         Ok(found.into_iter().map(|(_, segment)| segment).collect())
     }
 
-    /// The text of one file of a log; bytes that are no UTF-8 are replaced.
+    /// The text of a segment; bytes that are not UTF-8 are replaced.
     pub fn read_segment(segment: &LogSegment) -> io::Result<String> {
         let mut bytes = Vec::new();
         File::open(&segment.path)?.read_to_end(&mut bytes)?;
@@ -241,67 +249,14 @@ impl AppendLog {
     }
 }
 
-/// A file of one line.
-#[derive(Debug)]
-struct SingleLineFile {
-    path: PathBuf,
-    file: File,
-}
-
-impl SingleLineFile {
-    fn open(path: PathBuf) -> io::Result<Self> {
-        let file = open_single_line_file(&path)?;
-        Ok(Self { path, file })
-    }
-
-    /// Whether another file, or none, had come into its place; then that one is open now.
-    fn reopen_if_replaced(&mut self) -> io::Result<bool> {
-        let here = self.file.metadata()?;
-        let same = fs::symlink_metadata(&self.path)
-            .is_ok_and(|there| (there.dev(), there.ino()) == (here.dev(), here.ino()));
-        if !same {
-            self.file = open_single_line_file(&self.path)?;
-        }
-        Ok(!same)
-    }
-
-    fn read(&self) -> io::Result<Option<String>> {
-        let mut bytes = [0u8; MAX_SINGLE_LINE_BYTES];
-        let count = self.file.read_at(&mut bytes, 0)?;
-        Ok(first_line(&String::from_utf8_lossy(bytes.get(..count).unwrap_or_default())))
-    }
-
-    fn write(&self, text: &str) -> io::Result<()> {
-        self.file.write_all_at(format!("{text}\n").as_bytes(), 0)
-    }
-}
-
-/// Most bytes of a note that are looked at.
-const MAX_SINGLE_LINE_BYTES: usize = 256;
-
-fn open_single_line_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).truncate(false).mode(0o600).read(true).write(true).open(path)
-}
-
-fn read_single_line_file(path: &Path) -> io::Result<Option<String>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(first_line(&String::from_utf8_lossy(&bytes))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn first_line(text: &str) -> Option<String> {
-    text.lines().next().filter(|line| !line.is_empty()).map(str::to_owned)
-}
-
+/// Opens or creates a segment, with its device and inode number.
 fn open_segment(path: &Path) -> io::Result<(File, (u64, u64))> {
     let file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
-    let there = file.metadata()?;
-    Ok((file, (there.dev(), there.ino())))
+    let metadata = file.metadata()?;
+    Ok((file, (metadata.dev(), metadata.ino())))
 }
 
-/// The last lines of a file: at least one whole line where there is one.
+/// The end of a file: at least one complete line, if the file has one.
 fn read_tail(file: &mut File, size: u64) -> io::Result<String> {
     let mut window: u64 = 64 * 1024;
     loop {
@@ -310,7 +265,7 @@ fn read_tail(file: &mut File, size: u64) -> io::Result<String> {
         let mut bytes = Vec::new();
         file.take(size - start).read_to_end(&mut bytes)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
-        // Two line ends: one before and one after a whole line.
+        // Two line ends: one before and one after a complete line.
         if start == 0 || text.matches('\n').count() >= 2 {
             return Ok(text);
         }
@@ -318,17 +273,17 @@ fn read_tail(file: &mut File, size: u64) -> io::Result<String> {
     }
 }
 
-fn last_whole_line(tail: &str) -> Option<&str> {
-    let whole = tail.rfind('\n').and_then(|end| tail.get(..end))?;
-    // A line that is no object was torn by a crash and ended by the next writer.
-    whole.rsplit('\n').find(|line| line.starts_with('{') && line.ends_with('}'))
+fn last_complete_line(tail: &str) -> Option<&str> {
+    let lines = tail.rfind('\n').and_then(|end| tail.get(..end))?;
+    // A line that is not a JSON object was truncated by a crash and terminated by the next writer.
+    lines.rsplit('\n').find(|line| line.starts_with('{') && line.ends_with('}'))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn count(end: LogEnd<'_>) -> (String, String) {
+    fn count_up(end: LogEnd<'_>) -> (String, String) {
         let number: u64 = end
             .last
             .and_then(|line| line.trim_start_matches("{\"n\":").trim_end_matches('}').parse().ok())
@@ -336,7 +291,7 @@ mod tests {
         (format!("{{\"n\":{}}}", number + 1), format!("{:04}", number + 1))
     }
 
-    fn all(dir: &AbsPath) -> String {
+    fn whole_log(dir: &AbsPath) -> String {
         let segments = AppendLog::list_segments(dir, "log").unwrap();
         segments.iter().map(|segment| AppendLog::read_segment(segment).unwrap()).collect()
     }
@@ -348,44 +303,44 @@ mod tests {
         let mut one = AppendLog::open(&dir, "log", 40).unwrap();
         let mut two = AppendLog::open(&dir, "log", 40).unwrap();
         for _ in 0..20 {
-            one.append(count).unwrap();
-            two.append(count).unwrap();
+            one.append(count_up).unwrap();
+            two.append(count_up).unwrap();
         }
         let expected: String = (1..=40).map(|n| format!("{{\"n\":{n}}}\n")).collect();
-        assert_eq!(all(&dir), expected);
+        assert_eq!(whole_log(&dir), expected);
         assert_eq!(AppendLog::read_head(&dir, "log").unwrap().unwrap(), "0040");
         assert_eq!(AppendLog::read_anchor(&dir.join("anchor"), "log").unwrap().unwrap(), "0040");
         assert!(AppendLog::list_segments(&dir, "log").unwrap().len() > 3);
     }
 
     #[test]
-    fn a_torn_line_is_ended_and_skipped() {
+    fn a_truncated_line_is_terminated_and_skipped() {
         let dir = tempfile::tempdir().unwrap();
         let dir = AbsPath::new(dir.path()).unwrap();
-        AppendLog::open(&dir, "log", 1000).unwrap().append(count).unwrap();
+        AppendLog::open(&dir, "log", 1000).unwrap().append(count_up).unwrap();
         let path = dir.join("log.jsonl");
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str("{\"n\":");
         std::fs::write(&path, text).unwrap();
-        AppendLog::open(&dir, "log", 1000).unwrap().append(count).unwrap();
-        assert_eq!(all(&dir), "{\"n\":1}\n{\"n\":\n{\"n\":2}\n");
+        AppendLog::open(&dir, "log", 1000).unwrap().append(count_up).unwrap();
+        assert_eq!(whole_log(&dir), "{\"n\":1}\n{\"n\":\n{\"n\":2}\n");
     }
 
     #[test]
     fn a_removed_head_or_anchor_is_seen_by_a_writer_that_had_it_open() {
-        for gone in ["log.head", "anchor/log.anchor"] {
+        for removed in ["log.head", "anchor/log.anchor"] {
             let dir = tempfile::tempdir().unwrap();
             let dir = AbsPath::new(dir.path()).unwrap();
             let mut log = AppendLog::open(&dir, "log", 1000).unwrap();
-            log.append(count).unwrap();
-            std::fs::remove_file(dir.join(gone)).unwrap();
+            log.append(count_up).unwrap();
+            std::fs::remove_file(dir.join(removed)).unwrap();
             let mut seen = Vec::new();
             log.append(|end| {
                 seen = vec![end.head.is_some(), end.anchor.is_some()];
-                count(end)
+                count_up(end)
             })
             .unwrap();
-            assert_eq!(seen, [gone != "log.head", gone == "log.head"]);
+            assert_eq!(seen, [removed != "log.head", removed == "log.head"]);
             assert_eq!(AppendLog::read_head(&dir, "log").unwrap().unwrap(), "0002");
             assert_eq!(AppendLog::read_anchor(&dir.join("anchor"), "log").unwrap().unwrap(), "0002");
         }

@@ -1,13 +1,13 @@
-//! Contents that must be well-formed before they are put in place.
+//! Checks of new content before it replaces a file.
 
 use std::fmt::Debug;
 use toolgate_proto::AbsPath;
 
-/// Looks at what a file is about to hold. Settings are the case in point: a broken settings file may hold a deny rule
-/// that can no longer be read.
+/// Validates the content that a file is about to get. The case in point are settings files: one with a syntax error may
+/// contain a deny rule that can no longer be read.
 ///
-/// It is asked under the lock, by the hands themselves, so that no tool can forget it.
+/// [`LockedFile::put`](crate::LockedFile::put) calls it under the lock of the file, so that no tool can forget to.
 pub trait ContentCheck: Debug + Send + Sync {
-    /// What is wrong with this content at this path. A file that is none of its business is fine.
+    /// Lists what is wrong with this content for this path. A path that the check is not concerned with is always `Ok`.
     fn check(&self, real: &AbsPath, content: &[u8]) -> Result<(), Vec<String>>;
 }

@@ -1,30 +1,30 @@
-//! The files that a shell pattern names.
+//! Expansion of a shell pattern to the files that match it, as the shell would expand it.
 
 use crate::resolve;
 use std::fs;
 use toolgate_proto::{AbsPath, EntryKind};
 
-/// Files that one pattern may name; more are judged by the pattern.
+/// A pattern that matches more files is not expanded; policy then judges the pattern itself.
 const MAX_MATCHES: usize = 1_000;
-/// Entries that are looked at for one pattern.
+/// How many directory entries are compared for one pattern.
 const MAX_ENTRIES: usize = 20_000;
 
-/// A pattern, name by name.
+/// An absolute path pattern, component by component. The grammar of patterns belongs to the caller.
 pub trait ComponentPattern {
-    /// How many names it has.
+    /// How many components it has.
     fn depth(&self) -> usize;
 
-    /// The name at a depth, if it is spelled out.
+    /// The component at a depth if it has no wildcard, so that the directory need not be listed.
     fn literal(&self, depth: usize) -> Option<&str>;
 
-    /// Whether a name in a directory fits at a depth.
+    /// Whether a name matches the component at a depth.
     fn matches(&self, depth: usize, name: &str) -> bool;
 }
 
-/// Every file that a pattern names now, from the root on; `None` if there are too many to find them all.
+/// Every existing path that a pattern matches, sorted; `None` if there are too many to find them all.
 pub fn expand_pattern(pattern: &dyn ComponentPattern) -> Option<Vec<AbsPath>> {
     let mut found = vec![AbsPath::root()];
-    let mut left = MAX_ENTRIES;
+    let mut remaining = MAX_ENTRIES;
     for depth in 0..pattern.depth() {
         let mut next = Vec::new();
         for directory in &found {
@@ -35,12 +35,12 @@ pub fn expand_pattern(pattern: &dyn ComponentPattern) -> Option<Vec<AbsPath>> {
                 }
                 continue;
             }
-            // As in bash, a directory that cannot be read has no names.
+            // As in bash, a directory that cannot be listed has no matches.
             let Ok(entries) = fs::read_dir(directory.as_path()) else { continue };
             for entry in entries.flatten() {
-                left = left.checked_sub(1)?;
+                remaining = remaining.checked_sub(1)?;
                 let name = entry.file_name();
-                // A name that is no text cannot be compared, so it is not known that it does not fit.
+                // A name that is not UTF-8 cannot be compared and might match, so the expansion is not known.
                 let text = name.to_str()?;
                 if pattern.matches(depth, text) {
                     next.push(directory.join(text));

@@ -1,10 +1,16 @@
-//! What one call may touch.
+//! The files that one call may use.
+//!
+//! [`GrantedFiles`] is a capability: it holds the real paths that policy judged, and every access of a tool goes
+//! through it.
+//! A path that the tool's intent did not name is refused here even if policy would have allowed it, because it was not
+//! judged.
 
-use super::content_check::ContentCheck;
-use super::open::{FileProblem, open_regular_file, open_without_symlinks};
-use super::snapshot::{FileFingerprint, FileSnapshot};
+use crate::content_check::ContentCheck;
+use crate::hidden_files::HiddenFileFilter;
 use crate::journal::ChangeRecorder;
+use crate::open::{FileProblem, open_regular_file, open_without_symlinks};
 use crate::search_tree::SearchTree;
+use crate::snapshot::{FileFingerprint, FileSnapshot};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, statat};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -14,160 +20,78 @@ use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
 use toolgate_proto::{AbsPath, EntryKind, PathScope};
 
-/// One path that a call was granted, where it really leads.
+/// One path that a call was granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathGrant {
-    /// As the tool's intent named it.
+    /// The path as the tool's intent named it.
     pub asked: AbsPath,
-    /// Where it leads, as judged.
+    /// The real path that policy judged: what `asked` resolved to.
     pub real: AbsPath,
-    /// Only this entry, or all below it.
+    /// Whether the grant is for this entry alone or for everything below it.
     pub scope: PathScope,
     /// What may be done there.
     pub access: GrantedAccess,
 }
 
-/// What may be done at a path. Who may write may also read: an edit has to know what it changes.
+/// What may be done at a path. Write access includes read access, because an edit reads what it changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantedAccess {
-    /// Look.
+    /// Read and list.
     Read,
-    /// Look, and change.
+    /// Read, list, create, replace and delete.
     Write,
 }
 
-/// The files that one call may touch: those its intent named, and nothing else.
+/// The files that one call may use: those that its intent named and policy granted.
 #[derive(Debug, Clone, Default)]
 pub struct GrantedFiles {
-    /// What was asked for by name. A call may name thousands of files.
+    /// Every grant by the path that was asked for. A map, because a call may name thousands of files.
     named: HashMap<AbsPath, Vec<PathGrant>>,
-    /// Whole directories, and all below them.
+    /// The grants with [`PathScope::Tree`], which also cover paths below them.
     trees: Vec<PathGrant>,
-    /// Where looking around is free: the session's roots.
+    /// The roots of the session. Names of files in them may appear in hints of error messages.
     roots: Vec<AbsPath>,
-    /// What policy keeps out of sight inside a tree that was granted.
+    /// Which files inside a granted tree are hidden.
     hidden: Option<HiddenFileFilter>,
-    /// Where changes are recorded before they are made.
+    /// Records changes in the journal before they are made; `None` without a journal.
     recorder: Option<ChangeRecorder>,
-    /// What contents must pass before they are put in place.
+    /// Checks that new content has to pass before it replaces a file.
     checks: Arc<[Arc<dyn ContentCheck>]>,
-}
-
-/// Says which files below a granted directory are kept out of sight: those a deny rule for reading names.
-/// A call for such a file by its own path is refused before it runs; this is for calls that name only the directory.
-#[derive(Clone)]
-pub struct HiddenFileFilter {
-    hides: Option<HiddenPathPredicate>,
-    secrets: Option<Arc<dyn SecretFileMatcher>>,
-    /// What may be a secret is kept out of sight too.
-    quoting: bool,
-}
-
-type HiddenPathPredicate = Arc<dyn Fn(&AbsPath) -> bool + Send + Sync>;
-
-/// Tells which files may hold secrets: they may be listed but not quoted. It is asked from several threads.
-pub trait SecretFileMatcher: Send + Sync {
-    /// Whether this file may.
-    fn is_secret(&self, path: &AbsPath) -> bool;
-
-    /// Whether [`SecretFileMatcher::is_secret_name`] tells of the files in this directory. It is asked once, and spares a search
-    /// to ask for each file by its path.
-    fn can_decide_by_name(&self, directory: &AbsPath) -> bool;
-
-    /// Whether a file of this name may be one. Where not, it is none.
-    fn is_secret_name(&self, name: &str) -> bool;
-}
-
-impl HiddenFileFilter {
-    /// Hides the paths for which `hides` is true. It is asked from several threads, for each file of a walk.
-    pub fn new(hides: impl Fn(&AbsPath) -> bool + Send + Sync + 'static) -> Self {
-        Self { hides: Some(Arc::new(hides)), ..Self::nothing() }
-    }
-
-    /// Hides nothing.
-    pub fn nothing() -> Self {
-        Self { hides: None, secrets: None, quoting: false }
-    }
-
-    /// The same, and these may be listed but not quoted.
-    pub fn with_secret_files(mut self, secrets: impl SecretFileMatcher + 'static) -> Self {
-        self.secrets = Some(Arc::new(secrets));
-        self
-    }
-
-    /// The same for whoever would quote what it finds.
-    pub(crate) fn for_content(&self) -> Self {
-        Self { quoting: true, ..self.clone() }
-    }
-
-    fn secrets(&self) -> Option<&dyn SecretFileMatcher> {
-        self.secrets.as_deref().filter(|_| self.quoting)
-    }
-
-    /// Whether this path is kept out of sight.
-    pub fn hides(&self, path: &AbsPath) -> bool {
-        self.hides.as_ref().is_some_and(|hides| hides(path))
-            || self.secrets().is_some_and(|secrets| secrets.is_secret(path))
-    }
-
-    /// Whether any path may be kept out of sight: where none is, none need be built to ask about.
-    pub fn hides_any(&self) -> bool {
-        self.hides.is_some() || self.secrets().is_some()
-    }
-
-    /// Whether [`HiddenFileFilter::may_hide_name`] tells of the files in this directory.
-    pub fn can_decide_by_name(&self, directory: &AbsPath) -> bool {
-        self.hides.is_none() && self.secrets().is_none_or(|secrets| secrets.can_decide_by_name(directory))
-    }
-
-    /// Whether a file of this name may be kept out of sight. Where not, it is not.
-    pub fn may_hide_name(&self, name: &[u8]) -> bool {
-        match str::from_utf8(name) {
-            Ok(name) => self.secrets().is_some_and(|secrets| secrets.is_secret_name(name)),
-            Err(_) => true,
-        }
-    }
-}
-
-impl std::fmt::Debug for HiddenFileFilter {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hidden")
-    }
 }
 
 /// One entry of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// Its name.
+    /// Its name in the directory.
     pub name: OsString,
-    /// What it is; a link counts as what it is, not as what it leads to.
+    /// What it is. A symlink counts as a file, whatever its target is.
     pub kind: EntryKind,
-    /// It is a link.
+    /// Whether it is a symlink.
     pub is_symlink: bool,
-    /// Size in bytes, for files.
+    /// Size in bytes; only meaningful for a regular file.
     pub bytes: u64,
 }
 
 impl GrantedFiles {
-    /// Hands that reach these paths.
-    pub fn new(reach: Vec<PathGrant>, roots: Vec<AbsPath>) -> Self {
+    /// Access to the granted paths, in a session with these roots.
+    pub fn new(grants: Vec<PathGrant>, roots: Vec<AbsPath>) -> Self {
         let mut files = Self { roots, ..Self::default() };
-        for reach in reach {
-            if reach.scope == PathScope::Tree {
-                files.trees.push(reach.clone());
+        for grant in grants {
+            if grant.scope == PathScope::Tree {
+                files.trees.push(grant.clone());
             }
-            files.named.entry(reach.asked.clone()).or_default().push(reach);
+            files.named.entry(grant.asked.clone()).or_default().push(grant);
         }
         files
     }
 
-    /// The same, with every change recorded.
+    /// Records every change with this recorder, so that it can be undone.
     pub fn with_recorder(mut self, recorder: Option<ChangeRecorder>) -> Self {
         self.recorder = recorder;
         self
     }
 
-    /// The same, with every new content checked.
+    /// Checks all new content before it replaces a file.
     pub fn with_checks(mut self, checks: Arc<[Arc<dyn ContentCheck>]>) -> Self {
         self.checks = checks;
         self
@@ -181,23 +105,24 @@ impl GrantedFiles {
         self.recorder.as_ref()
     }
 
-    /// The same hands, with some files kept out of sight.
+    /// Hides files from listings and searches of granted directories.
     pub fn with_hidden(mut self, hidden: HiddenFileFilter) -> Self {
         self.hidden = Some(hidden);
         self
     }
 
-    /// Whether a file may hold secrets, so that it may be listed but not quoted unless it was named by itself.
+    /// Whether a file is withheld from searches of content: it is hidden, or may hold secrets. A call that names the
+    /// file itself is not affected.
     pub fn may_hold_secrets(&self, path: &AbsPath) -> bool {
         self.hidden.as_ref().is_some_and(|hidden| hidden.for_content().hides(path))
     }
 
-    /// Where a granted path really leads.
+    /// The real path of a granted path.
     pub fn real_path(&self, asked: &AbsPath) -> Result<AbsPath, FileProblem> {
         self.find_granted(asked, |_| true)
     }
 
-    /// The same for a path that was granted for writing.
+    /// The real path of a path that was granted for writing.
     pub(crate) fn writable_path(&self, asked: &AbsPath) -> Result<AbsPath, FileProblem> {
         self.find_granted(asked, |access| access == GrantedAccess::Write)
     }
@@ -205,14 +130,16 @@ impl GrantedFiles {
     fn find_granted(
         &self,
         asked: &AbsPath,
-        fits: impl Fn(GrantedAccess) -> bool,
+        suffices: impl Fn(GrantedAccess) -> bool,
     ) -> Result<AbsPath, FileProblem> {
-        let named = self.named.get(asked).into_iter().flatten().find(|reach| fits(reach.access));
-        if let Some(reach) = named {
-            return Ok(reach.real.clone());
+        let named = self.named.get(asked).into_iter().flatten().find(|grant| suffices(grant.access));
+        if let Some(grant) = named {
+            return Ok(grant.real.clone());
         }
-        let below = |reach: &PathGrant| fits(reach.access) && asked.is_under(&reach.real);
-        if self.trees.iter().any(below) && asked.lexical() == *asked {
+        // A path below a granted tree is taken as spelled; the open fails if it has a symlink in it. One with `..` could
+        // lead out of the tree, so it is refused.
+        let covers = |grant: &PathGrant| suffices(grant.access) && asked.is_under(&grant.real);
+        if self.trees.iter().any(covers) && asked.lexical() == *asked {
             return if self.hides(asked) { Err(FileProblem::NotGranted) } else { Ok(asked.clone()) };
         }
         Err(FileProblem::NotGranted)
@@ -223,18 +150,19 @@ impl GrantedFiles {
         open_regular_file(&self.real_path(asked)?).map(|(file, _)| file)
     }
 
-    /// The same, with the file's outward signs.
+    /// Opens a regular file for reading, with its fingerprint at that moment.
     pub fn open_with_fingerprint(&self, asked: &AbsPath) -> Result<(File, FileFingerprint), FileProblem> {
         open_regular_file(&self.real_path(asked)?).map(|(file, stat)| (file, FileFingerprint::of(&stat)))
     }
 
-    /// Reads all of a regular file, up to so many bytes.
-    pub fn read(&self, asked: &AbsPath, most: u64) -> Result<FileSnapshot, FileProblem> {
+    /// Reads a whole regular file. One of more than `max_bytes` is an error.
+    pub fn read(&self, asked: &AbsPath, max_bytes: u64) -> Result<FileSnapshot, FileProblem> {
         let (file, _) = open_regular_file(&self.real_path(asked)?)?;
-        FileSnapshot::read(file.as_fd(), most)
+        FileSnapshot::read(file.as_fd(), max_bytes)
     }
 
-    /// The names beside a granted path, for telling what may have been meant. Only inside the roots.
+    /// The names of the entries in the directory of a granted path, for a hint about a misspelled name. Empty outside of
+    /// the roots: there the names themselves are not for the model to see.
     pub fn sibling_names(&self, asked: &AbsPath) -> Vec<OsString> {
         let parent = match self.real_path(asked).ok().and_then(|real| real.parent()) {
             Some(parent) if self.roots.iter().any(|root| parent.is_under(root)) => parent,
@@ -244,10 +172,10 @@ impl GrantedFiles {
         entries.into_iter().map(|entry| entry.name).filter(|name| !self.hides(&parent.join(name))).collect()
     }
 
-    /// A file or directory to search: all below it, if the call was granted the tree; else for a listing of the
-    /// directory alone.
+    /// A granted file or directory to search or list. [`PathScope::Tree`] needs a grant for the whole tree;
+    /// [`PathScope::Entry`] is enough to list the directory itself.
     pub fn search_tree(&self, asked: &AbsPath, scope: PathScope) -> Result<SearchTree, FileProblem> {
-        let granted = |reach: &PathGrant| reach.asked == *asked || asked.is_under(&reach.real);
+        let granted = |grant: &PathGrant| grant.asked == *asked || asked.is_under(&grant.real);
         if scope == PathScope::Tree && !self.trees.iter().any(granted) {
             return Err(FileProblem::NotGranted);
         }
@@ -266,7 +194,7 @@ impl GrantedFiles {
         self.hidden.as_ref().is_some_and(|hidden| hidden.hides(path))
     }
 
-    /// The entries of a directory, in name order.
+    /// The entries of a directory that are not hidden, sorted by name.
     pub fn list(&self, asked: &AbsPath) -> Result<Vec<DirectoryEntry>, FileProblem> {
         let real = self.real_path(asked)?;
         let mut entries = list_directory(&real)?;
@@ -286,7 +214,7 @@ fn list_directory(real: &AbsPath) -> Result<Vec<DirectoryEntry>, FileProblem> {
         }
         let mut kind = entry.file_type();
         let mut bytes = 0;
-        // An entry that vanishes between the two calls is simply not there any more.
+        // An entry that was deleted between the two system calls is left out.
         if matches!(kind, FileType::RegularFile | FileType::Unknown) {
             match statat(&fd, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => {
@@ -316,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_granted_can_be_reached() {
+    fn only_granted_paths_can_be_opened() {
         let dir = tempfile::tempdir().unwrap();
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         std::fs::create_dir(top.join("tree").as_path()).unwrap();

@@ -1,29 +1,31 @@
-//! Every name of a file that has more than one.
+//! Finding every hard link of a file.
+//!
+//! The kernel stores how many hard links a file has, but not where they are, so directories have to be searched.
 
 use rustix::fs::{AtFlags, CWD, statat};
 use std::fs;
 use std::os::unix::fs::DirEntryExt;
 use toolgate_proto::AbsPath;
 
-/// Entries that are looked at. In a larger tree the other names stay unknown.
+/// How many directory entries are searched. In a larger tree the hard links are not found.
 const MAX_ENTRIES: usize = 50_000;
 
-/// The other names of a file below some directories; `None` unless every one of them was found there.
+/// The other hard links of a file, searched below `roots`; `None` unless every hard link was found.
 pub fn find_hard_links(file: &AbsPath, roots: &[AbsPath]) -> Option<Vec<AbsPath>> {
     let own = statat(CWD, file.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    let wanted = usize::try_from(own.st_nlink).ok()?;
+    let link_count = usize::try_from(own.st_nlink).ok()?;
     let mut found = Vec::new();
-    let mut left = MAX_ENTRIES;
-    let mut ahead = roots.to_vec();
-    while let Some(directory) = ahead.pop() {
-        // Whatever a directory that cannot be listed holds: all names are known once all are counted.
+    let mut remaining = MAX_ENTRIES;
+    let mut pending = roots.to_vec();
+    while let Some(directory) = pending.pop() {
+        // A directory that cannot be listed is skipped: if it has a hard link, the count is not reached.
         let Ok(entries) = fs::read_dir(directory.as_path()) else { continue };
         for entry in entries.flatten() {
-            left = left.checked_sub(1)?;
+            remaining = remaining.checked_sub(1)?;
             let kind = entry.file_type().ok()?;
             let path = directory.join(entry.file_name());
             if kind.is_dir() {
-                ahead.push(path);
+                pending.push(path);
             } else if entry.ino() == own.st_ino && !found.contains(&path) {
                 let stat = statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
                 if stat.st_dev == own.st_dev {
@@ -31,7 +33,7 @@ pub fn find_hard_links(file: &AbsPath, roots: &[AbsPath]) -> Option<Vec<AbsPath>
                 }
             }
         }
-        if found.len() == wanted {
+        if found.len() == link_count {
             found.retain(|path| path != file);
             return Some(found);
         }
@@ -44,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_names_are_found_or_none_is_told() {
+    fn all_hard_links_are_found_or_none_is_returned() {
         let dir = tempfile::tempdir().unwrap();
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         std::fs::create_dir_all(top.join("ws/sub")).unwrap();

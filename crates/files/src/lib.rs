@@ -1,98 +1,144 @@
-//! Files: opening without following symlinks, atomic replacement, a journal for undo, watching.
+//! File access without TOCTOU races: resolve, judge, open, replace, undo.
 //!
-//! The rest of toolgate names paths.
-//! [`resolve`] says what is really at a path, symlink by symlink, as the kernel would; policy judges that real path;
-//! and [`GrantedFiles`] opens exactly that path with symlinks forbidden on the whole way (`openat2` with
-//! `RESOLVE_NO_SYMLINKS`, or directory by directory where the kernel has no `openat2`).
-//! A symlink that is swapped in between judgement and use (a TOCTOU race) therefore makes the open fail; it cannot lead
-//! to another file.
+//! A check of a path followed by an open of the same path has a race between the two (TOCTOU): a symlink that is
+//! swapped in after the check redirects the open.
+//! This crate removes the race by splitting the work in three:
 //!
-//! [`LockedFile`] changes a file wholly or not at all: a temporary file, `fsync`, `rename`, and a check that the old
-//! content is still the one that was read.
-//! [`Journal`] keeps what was replaced, so that a call's changes can be undone together, also after a crash.
+//! 1. [`resolve()`] follows a path symlink by symlink, as the kernel would, and reports the real path together with every
+//!    symlink on it. Policy judges the real path.
+//! 2. [`GrantedFiles`] is the capability that a call gets: it opens the real paths that were granted and no others,
+//!    with symlinks forbidden in every component (`openat2` with `RESOLVE_NO_SYMLINKS`, or one `openat` with
+//!    `O_NOFOLLOW` per component on kernels without `openat2`). A symlink that appears in between makes the open fail.
+//! 3. [`LockedFile`] replaces the content of a file atomically: write to an unnamed temporary file, `fsync`, exchange
+//!    names with `renameat2`, then compare what was displaced with what the caller had read. If another process was
+//!    faster, the exchange is reverted and the change is refused.
+//!
+//! [`Journal`] stores what each change displaced, so that the changes of a call can be undone together; a change that
+//! a crash interrupted is settled when the journal is next opened.
 //!
 //! ```
-//! use toolgate_files::resolve;
-//! use toolgate_proto::{AbsPath, EntryKind};
+//! use toolgate_files::{FileProblem, GrantedAccess, GrantedFiles, PathGrant, resolve};
+//! use toolgate_proto::{AbsPath, PathScope};
 //!
-//! let fact = resolve(&AbsPath::new("/usr/../no-such-file").unwrap());
-//! assert_eq!(fact.real, AbsPath::new("/no-such-file").unwrap());
-//! assert_eq!(fact.kind, EntryKind::Missing);
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let root = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
+//! let notes = root.join("notes.txt");
+//! std::fs::write(&notes, "text").unwrap();
+//! let fact = resolve(&notes);
+//!
+//! // Policy judges `fact.real` here, and grants it.
+//! let grant = PathGrant {
+//!     asked: fact.asked,
+//!     real: fact.real,
+//!     scope: PathScope::Entry,
+//!     access: GrantedAccess::Read,
+//! };
+//! let files = GrantedFiles::new(vec![grant], vec![root.clone()]);
+//! assert!(files.open(&notes).is_ok());
+//! assert_eq!(files.open(&root.join("other.txt")).unwrap_err(), FileProblem::NotGranted);
+//!
+//! // A symlink that is swapped in after the judgement is not followed.
+//! std::fs::remove_file(&notes).unwrap();
+//! std::os::unix::fs::symlink("/etc/hosts", &notes).unwrap();
+//! assert_eq!(files.open(&notes).unwrap_err(), FileProblem::SymlinkOnPath);
 //! ```
 //!
-//! This crate does not know what is allowed, which tool asks, or what a session is.
+//! The crate knows no rules, no tools and no async runtime beyond `spawn_blocking`: what is allowed is decided before
+//! a grant is made, and ids of calls and sessions are only labels in the journal.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "this crate may touch files")]
 
+// From a path to an open file.
 mod resolve;
+
+mod open;
 
 mod granted_files;
 
-pub(crate) mod anchored_path;
+mod hidden_files;
+mod search_tree;
+
+// From new content to a replaced file.
+mod snapshot;
+
+mod locked_file;
+
 mod content_check;
 mod lock;
-mod locked_file;
-mod open;
-pub(crate) mod replace;
-mod snapshot;
+
+mod replace;
+
+mod anchored_path;
+mod copy_metadata;
+
+// Undo and redo.
+mod journal;
+
+// Files of toolgate itself: settings, state, logs, large results.
 mod state_files;
+
+mod append_log;
+mod scratch;
+mod single_line_file;
+mod spill;
+
+// Questions about files that are not opened.
+mod expand;
+mod hard_links;
+mod watch;
+
+// System calls, and what tests inject into them.
+mod sys;
 
 #[cfg(not(any(test, feature = "faults")))]
 mod faults;
 #[cfg(any(test, feature = "faults"))]
 pub mod faults;
-pub(crate) mod sys;
 
-pub use content_check::ContentCheck;
-pub use granted_files::{
-    DirectoryEntry, GrantedAccess, GrantedFiles, HiddenFileFilter, PathGrant, SecretFileMatcher,
-};
-pub(crate) use lock::lock_path_blocking;
-pub(crate) use locked_file::read_snapshot;
-pub use locked_file::{AppliedFileChange, LockedFile, run_blocking};
-pub use open::{FileProblem, supports_openat2};
-
-/// Opening without a grant, for the other crates that touch the machine. A tidy rule keeps every other crate out.
-pub mod unchecked {
-    pub use crate::open::{open_regular_file, open_without_symlinks};
-}
-pub use replace::ChangeProblem;
-pub use snapshot::{ContentHash, FileFingerprint, FileSnapshot};
-pub use state_files::{
-    FileStamp, StateFileLock, is_executable, is_system_file, list_names_with_suffix, lock_state_file,
-    make_private_dir, open_named_file, read_file_stamp, read_named_bytes, read_settings_text,
-    replace_state_file, write_private_file,
-};
-
-mod append_log;
-mod clock;
-mod expand;
-mod hard_links;
-mod journal;
-mod scratch;
-mod search_tree;
-mod spill;
+mod generate_id;
 mod threads;
-mod watch;
+
+#[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
+mod symlink_race;
 
 pub use append_log::{AppendLog, LogEnd, LogSegment};
-pub use clock::{generate_id, now_millis, random_bytes};
+pub use content_check::ContentCheck;
 pub use expand::{ComponentPattern, expand_pattern};
+pub use generate_id::{generate_id, now_millis, random_bytes};
+pub use granted_files::{DirectoryEntry, GrantedAccess, GrantedFiles, PathGrant};
 pub use hard_links::find_hard_links;
+pub use hidden_files::{HiddenFileFilter, SecretFileMatcher};
 pub use journal::{
     ChangeRecorder, ChangeState, ConflictHandling, ContentDescriptor, FileRestore, Journal, JournalChange,
     JournalLimits, UndoAvailability, UndoConflict, UndoFilter, UndoOutcome, UndoPlan, UndoProblem,
     UndoSelector,
 };
+pub use locked_file::{AppliedFileChange, LockedFile, run_blocking};
+pub use open::{FileProblem, supports_openat2};
+pub use replace::ChangeProblem;
 pub use resolve::{resolve, resolve_all, resolve_tracking_parent_steps};
 pub use scratch::ScratchDirectory;
-pub use search_tree::SearchTree;
+pub use search_tree::{IgnoreFile, SearchTree};
+pub use snapshot::{ContentHash, FileFingerprint, FileSnapshot};
 pub use spill::{SpillCleanupReport, SpillLimits, SpillStore};
+pub use state_files::{
+    FileStamp, StateFileLock, is_executable, is_system_file, list_names_with_suffix, lock_state_file,
+    make_private_dir, open_named_file, read_file_stamp, read_named_bytes, read_settings_text,
+    replace_state_file, write_private_file,
+};
 pub use threads::{available_cores, parallel_map, try_spawn_scoped};
 pub use watch::FileWatcher;
 
-#[cfg(test)]
-mod race;
-#[cfg(test)]
-pub(crate) mod torture;
+pub(crate) use lock::lock_path_blocking;
+pub(crate) use locked_file::read_snapshot;
+
+/// `O_PATH` handles without a grant, for the sandbox: its seccomp notification handler checks paths itself.
+///
+/// Such a handle names a file for `*at` system calls and cannot read or write it.
+/// A tidy rule keeps every other caller out.
+pub mod unchecked {
+    pub use crate::open::{open_directory_handle, open_entry_handle};
+}

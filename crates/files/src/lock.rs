@@ -1,33 +1,37 @@
-//! One change of a file at a time, in the whole process.
+//! Locks on files: one change at a time per real path, in the whole process.
 //!
-//! The lock is by real path, so that two spellings or two sessions meet.
-//! It only keeps our own calls from being refused needlessly: that no update of anybody is lost is the business of
-//! the compare-and-swap in [`replace`](super::replace).
+//! The lock is keyed by real path, so that two spellings of a path, or two sessions, contend for the same one.
+//! It is an optimization: without it, concurrent calls would refuse each other's changes. That no update is lost, also
+//! none of another process, is ensured by the compare-and-swap in [`replace`](crate::replace).
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::time::Duration;
 use tokio::sync::OwnedMutexGuard;
 use toolgate_proto::AbsPath;
 
+/// One mutex per path that is in use; a weak reference, so that unused ones can be pruned.
 type FileLockTable = HashMap<AbsPath, Weak<tokio::sync::Mutex<()>>>;
 
 static FILE_LOCKS: LazyLock<Mutex<FileLockTable>> = LazyLock::new(Mutex::default);
 
-/// Past this many, entries that nobody holds are thrown out.
+/// From this many entries on, unused ones are removed before one is added.
 const LOCK_TABLE_PRUNE_LIMIT: usize = 1024;
+/// How long [`lock_path_blocking`] sleeps between two attempts.
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(1);
 
-/// Waits for its turn with a path.
+/// Locks a path, waiting asynchronously.
 pub(crate) async fn lock_path(real: &AbsPath) -> OwnedMutexGuard<()> {
     lock_entry(real).lock_owned().await
 }
 
-/// The same for a thread outside the async world. Tokio's own way of waiting would panic inside it, and whoever
-/// calls undo need not know where they are.
+/// Locks a path, blocking the thread. Polls, because `blocking_lock` panics inside an async context, and the callers
+/// of undo may be in one.
 pub(crate) fn lock_path_blocking(real: &AbsPath) -> OwnedMutexGuard<()> {
     loop {
         match lock_entry(real).try_lock_owned() {
-            Ok(turn) => return turn,
-            Err(_) => std::thread::sleep(std::time::Duration::from_millis(1)),
+            Ok(guard) => return guard,
+            Err(_) => std::thread::sleep(LOCK_RETRY_DELAY),
         }
     }
 }

@@ -1,81 +1,88 @@
-//! A file that one call holds for changing.
+//! Changing a file: lock, read, replace or delete, and record for undo.
 
-use super::anchored_path::AnchoredPath;
-use super::content_check::ContentCheck;
-use super::faults;
-use super::granted_files::GrantedFiles;
-use super::lock::lock_path;
-use super::open::FileProblem;
-use super::replace::{ChangeProblem, ReplaceRequest, remove_file, temporary_name};
-use super::snapshot::{ContentHash, FileFingerprint, FileSnapshot};
-use crate::journal::{ChangeRecorder, ContentDescriptor, ProposedChange, UndoAvailability};
+use crate::anchored_path::AnchoredPath;
+use crate::content_check::ContentCheck;
+use crate::faults;
+use crate::granted_files::GrantedFiles;
+use crate::journal::{ChangeRecorder, ContentDescriptor, PendingChange, ProposedChange, UndoAvailability};
+use crate::lock::lock_path;
+use crate::open::FileProblem;
+use crate::replace::{ChangeProblem, ReplaceRequest, put_content, remove_file, temporary_name};
+use crate::snapshot::{ContentHash, FileFingerprint, FileSnapshot};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use tokio::sync::OwnedMutexGuard;
 use toolgate_proto::AbsPath;
 
-/// A path that nobody else in this process is changing. It stays so until this is dropped.
+/// A path that is granted for writing and locked: no other call of this process changes it until this is dropped.
+///
+/// A change is a compare-and-swap: [`read`](Self::read) returns a snapshot, and [`put`](Self::put) and
+/// [`delete`](Self::delete) fail if the file no longer has the content of that snapshot.
 #[derive(Debug)]
 pub struct LockedFile {
+    /// The real path.
     real: AbsPath,
+    /// Records changes in the journal; `None` without a journal.
     recorder: Option<ChangeRecorder>,
+    /// Checks that new content has to pass.
     checks: Arc<[Arc<dyn ContentCheck>]>,
+    /// The lock on `real`.
     _guard: OwnedMutexGuard<()>,
 }
 
-/// A change that was made.
+/// The outcome of a change that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppliedFileChange {
-    /// The file's outward signs after it; `None` where it was removed.
+    /// The fingerprint of the new file; `None` if it was deleted.
     pub fingerprint: Option<FileFingerprint>,
-    /// Hash of what is there now; `None` where it was removed.
+    /// The hash of the new content; `None` if the file was deleted.
     pub hash: Option<ContentHash>,
-    /// Whether it can be undone.
+    /// Whether the change can be undone.
     pub undo: UndoAvailability,
-    /// Names of the same file elsewhere, which keep the former content.
+    /// How many other hard links the old file has. They keep the old content, because the change replaces only one name.
     pub other_hard_links: u64,
 }
 
 impl GrantedFiles {
-    /// Holds a path that was granted for writing, and works on it where waiting for the disk holds up nobody.
+    /// Locks a path that was granted for writing, and runs `work` on it on a thread for blocking I/O.
     ///
-    /// The work goes on to its end even if the caller stops waiting: a change is never left half done.
+    /// `work` runs to its end even if the returned future is dropped, so cancellation leaves no change half done.
     pub async fn change_file<T: Send + 'static>(
         &self,
         asked: &AbsPath,
         work: impl FnOnce(&LockedFile) -> T + Send + 'static,
     ) -> Result<T, FileProblem> {
         let real = self.writable_path(asked)?;
-        let turn = lock_path(&real).await;
-        let held =
-            LockedFile { real, recorder: self.recorder().cloned(), checks: self.checks(), _guard: turn };
-        run_blocking(move || work(&held)).await
+        let guard = lock_path(&real).await;
+        let file =
+            LockedFile { real, recorder: self.recorder().cloned(), checks: self.checks(), _guard: guard };
+        run_blocking(move || work(&file)).await
     }
 }
 
-/// Does something that waits for the disk.
+/// Runs blocking work on a thread of the runtime's blocking pool. A panic of the work is passed on to the caller.
 pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, FileProblem> {
-    let done = tokio::task::spawn_blocking(faults::inherit_fault_plan(work));
-    match done.await {
-        Ok(out) => Ok(out),
+    match tokio::task::spawn_blocking(faults::inherit_fault_plan(work)).await {
+        Ok(output) => Ok(output),
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        Err(_) => Err(FileProblem::Other("the program is ending".to_owned())),
+        Err(_) => Err(FileProblem::Other("the program is shutting down".to_owned())),
     }
 }
 
 impl LockedFile {
-    /// Where the path really leads.
+    /// The real path.
     pub fn real_path(&self) -> &AbsPath {
         &self.real
     }
 
-    /// What is there, up to `most` bytes. `None` where nothing is.
-    pub fn read(&self, most: u64) -> Result<Option<FileSnapshot>, FileProblem> {
-        read_snapshot(&self.real, most)
+    /// Reads the whole file; `None` if it does not exist. One of more than `max_bytes` is an error.
+    pub fn read(&self, max_bytes: u64) -> Result<Option<FileSnapshot>, FileProblem> {
+        read_snapshot(&self.real, max_bytes)
     }
 
-    /// Puts `content` in the place of `before`, which must still be there. `None` stands for nothing.
+    /// Replaces `before`, which the file must still have, by `content`. `None` stands for a file that must not exist yet.
     pub fn put(
         &self,
         before: Option<&FileSnapshot>,
@@ -85,31 +92,37 @@ impl LockedFile {
             check.check(&self.real, content).map_err(ChangeProblem::InvalidContent)?;
         }
         let temp = temporary_name();
-        let mut place = AnchoredPath::create_parents(&self.real)?;
+        let mut path = AnchoredPath::create_parents(&self.real)?;
         let mut hash = None;
         let announce = || {
             let mode = before.map_or(0, |before| before.mode);
-            let made = ContentHash::of(content);
-            hash = Some(made);
-            let after = ContentDescriptor { hash: made, bytes: content.len() as u64, mode, stored: false };
+            let new_hash = ContentHash::of(content);
+            hash = Some(new_hash);
+            let after =
+                ContentDescriptor { hash: new_hash, bytes: content.len() as u64, mode, stored: false };
             self.begin(before, Some(after), &temp)
         };
-        let put = ReplaceRequest { before, content, mode: None, temp: &temp };
-        let (recording, made) = super::replace::put_content(&mut place, put, announce);
-        let undo = recording.map_or(UndoAvailability::NoJournal, |recording| recording.end(made.is_ok()));
-        let others = before.map_or(0, |before| before.hard_links.saturating_sub(1));
-        made.map(|mark| AppliedFileChange { fingerprint: Some(mark), hash, undo, other_hard_links: others })
+        let request = ReplaceRequest { before, content, mode: None, temp: &temp };
+        let (recording, result) = put_content(&mut path, request, announce);
+        let undo = recording.map_or(UndoAvailability::NoJournal, |recording| recording.end(result.is_ok()));
+        let other_hard_links = before.map_or(0, |before| before.hard_links.saturating_sub(1));
+        result.map(|fingerprint| AppliedFileChange {
+            fingerprint: Some(fingerprint),
+            hash,
+            undo,
+            other_hard_links,
+        })
     }
 
-    /// Removes `before`, which must still be there.
+    /// Deletes the file, which must still have the content `before`.
     pub fn delete(&self, before: &FileSnapshot) -> Result<AppliedFileChange, ChangeProblem> {
         let temp = temporary_name();
         let recording = self.begin(Some(before), None, &temp)?;
-        let made = AnchoredPath::open_parent(&self.real)
+        let result = AnchoredPath::open_parent(&self.real)
             .map_err(ChangeProblem::from)
-            .and_then(|place| remove_file(&place, &temp, before));
-        let undo = recording.end(made.is_ok());
-        made.map(|()| AppliedFileChange {
+            .and_then(|path| remove_file(&path, &temp, before));
+        let undo = recording.end(result.is_ok());
+        result.map(|()| AppliedFileChange {
             fingerprint: None,
             hash: None,
             undo,
@@ -117,6 +130,7 @@ impl LockedFile {
         })
     }
 
+    /// Records in the journal, if there is one, that the change is about to be made.
     fn begin(
         &self,
         before: Option<&FileSnapshot>,
@@ -124,26 +138,28 @@ impl LockedFile {
         temp: &std::ffi::OsStr,
     ) -> Result<ChangeRecording, ChangeProblem> {
         let Some(recorder) = &self.recorder else { return Ok(ChangeRecording(None)) };
-        let draft = ProposedChange { path: &self.real, before, after, temp };
-        recorder.begin(&draft).map(|begun| ChangeRecording(Some(begun))).map_err(ChangeProblem::Unrecorded)
+        let change = ProposedChange { path: &self.real, before, after, temp };
+        recorder
+            .begin(&change)
+            .map(|pending| ChangeRecording(Some(pending)))
+            .map_err(ChangeProblem::Unrecorded)
     }
 }
 
-/// A recording that must be ended, where there is a journal.
-struct ChangeRecording(Option<crate::journal::PendingChange>);
+/// The journal entry of a change that is being made; `None` without a journal.
+struct ChangeRecording(Option<PendingChange>);
 
 impl ChangeRecording {
-    fn end(self, made: bool) -> UndoAvailability {
-        self.0.map_or(UndoAvailability::NoJournal, |begun| begun.end(made))
+    fn end(self, applied: bool) -> UndoAvailability {
+        self.0.map_or(UndoAvailability::NoJournal, |pending| pending.end(applied))
     }
 }
 
-/// What is at a real path.
-pub(crate) fn read_snapshot(real: &AbsPath, most: u64) -> Result<Option<FileSnapshot>, FileProblem> {
-    use std::os::fd::AsFd;
-    let opened = AnchoredPath::open_parent(real).and_then(|place| place.open());
+/// Reads the regular file at a real path; `None` if it does not exist.
+pub(crate) fn read_snapshot(real: &AbsPath, max_bytes: u64) -> Result<Option<FileSnapshot>, FileProblem> {
+    let opened = AnchoredPath::open_parent(real).and_then(|path| path.open());
     match opened {
-        Ok(fd) => FileSnapshot::read(fd.as_fd(), most).map(Some),
+        Ok(fd) => FileSnapshot::read(fd.as_fd(), max_bytes).map(Some),
         Err(FileProblem::Missing) => Ok(None),
         Err(problem) => Err(problem),
     }

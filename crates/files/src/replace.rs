@@ -1,38 +1,43 @@
-//! Putting new content in a file's place, wholly or not at all.
+//! Atomic replacement of a file, as a compare-and-swap on its content.
 //!
-//! The new content is written to a file that has no name, made lasting, given a temporary name, and then the two
-//! names are *exchanged* in one step.
-//! What the temporary name holds after that is exactly what the new content displaced, so it can be compared with
-//! what the caller meant to displace: if somebody else was faster, the names are exchanged back and nothing of
-//! theirs is lost.
-//! A check before a plain rename, which is the usual way, has a gap in which an update can be lost; it is what is
-//! left on file systems that cannot exchange names.
+//! The steps of a replacement are:
 //!
-//! Until the very last step the old file is there in full, so a failure at any step can be taken back.
-//! A process that is killed between two steps may leave the temporary name behind; the journal knows it and removes
-//! it when it is next opened.
+//! 1. write the new content to an unnamed file (`O_TMPFILE`) and `fsync` it;
+//! 2. link it under a temporary name beside the old file;
+//! 3. exchange the two names with `renameat2` (`RENAME_EXCHANGE`);
+//! 4. compare the displaced file, now under the temporary name, with the content that the caller had read; if it
+//!    differs, another process was faster, and the exchange is reverted;
+//! 5. `fsync` the directory and unlink the temporary name.
+//!
+//! The usual way, a check and then a plain rename, has a race between the two in which an update can be lost.
+//! It remains as a fallback for file systems that cannot exchange names.
+//!
+//! The old file exists until the last step, so a failure at any step can be rolled back.
+//! A process that is killed between two steps may leave the temporary name behind; the journal has recorded it and
+//! removes it when it is next opened.
 
-use super::anchored_path::{AnchoredPath, open_regular_at, unlink_with_retry};
-use super::faults;
-use super::open::FileProblem;
-use super::snapshot::{FileFingerprint, FileSnapshot};
-use super::sys;
+use crate::anchored_path::{AnchoredPath, open_regular_at, unlink_name};
+use crate::copy_metadata::copy_metadata;
+use crate::faults;
+use crate::open::FileProblem;
+use crate::snapshot::{FileFingerprint, FileSnapshot};
+use crate::sys;
 use crate::threads::try_spawn_scoped;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Why a change was not made. The file is as it was.
+/// Why a change was not made. The file is unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangeProblem {
-    /// The file could not be used.
+    /// The file, or its directory, could not be used.
     File(FileProblem),
-    /// What is there now is not what the change was meant for.
+    /// The file was modified, created or deleted after the caller read it.
     Changed,
-    /// The change could not be recorded, so it was not made.
+    /// The journal could not record the change, and a change that cannot be undone is not made.
     Unrecorded(String),
-    /// The new content is not what a file of that name must hold.
+    /// A [`ContentCheck`](crate::ContentCheck) rejects the new content, for these reasons.
     InvalidContent(Vec<String>),
 }
 
@@ -40,11 +45,11 @@ impl std::fmt::Display for ChangeProblem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(problem) => problem.fmt(f),
-            Self::Changed => f.write_str("somebody else has changed it in the meantime"),
-            Self::InvalidContent(words) => {
-                write!(f, "its new content would not be valid: {}", words.join("; "))
+            Self::Changed => f.write_str("it was modified after it was read"),
+            Self::InvalidContent(reasons) => {
+                write!(f, "its new content is not valid: {}", reasons.join("; "))
             }
-            Self::Unrecorded(words) => write!(f, "the change could not be recorded for undo: {words}"),
+            Self::Unrecorded(reason) => write!(f, "the change could not be recorded for undo: {reason}"),
         }
     }
 }
@@ -57,216 +62,228 @@ impl<E: Into<FileProblem>> From<E> for ChangeProblem {
     }
 }
 
-/// A name for a file that is there only during a change.
+/// A unique name for the temporary file of one change. Recovery removes only files with this prefix.
 pub(crate) fn temporary_name() -> OsString {
     OsString::from(format!(".toolgate-{}.tmp", uuid::Uuid::now_v7().simple()))
 }
 
-/// New content for a place.
+/// New content for a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplaceRequest<'a> {
-    /// What must be there; `None` stands for nothing.
+    /// What the file must have now; `None` if it must not exist.
     pub(crate) before: Option<&'a FileSnapshot>,
+    /// What the file will have.
     pub(crate) content: &'a [u8],
-    /// The mode of a file that was removed and comes back.
+    /// Permission bits for a file that undo creates again; otherwise those of the old file or the umask apply.
     pub(crate) mode: Option<u32>,
-    /// A name for the time of the change.
+    /// The temporary name, as the journal recorded it.
     pub(crate) temp: &'a OsStr,
 }
 
-/// Content this large is written while the change is announced.
+/// With less content, starting a thread takes longer than writing while the journal records the change.
 const MIN_PARALLEL_WRITE_BYTES: usize = 1 << 20;
 
-/// Puts new content in its place, once `announce` has said that it will be.
-/// The first of the two results is the announcement's, where it was made.
+/// Replaces or creates a file, after `announce` has recorded the change in the journal.
+///
+/// The first result is that of `announce`, `None` if it failed; the second is the outcome of the change.
 pub(crate) fn put_content<A: Send>(
-    place: &mut AnchoredPath,
-    put: ReplaceRequest<'_>,
+    path: &mut AnchoredPath,
+    request: ReplaceRequest<'_>,
     announce: impl FnOnce() -> Result<A, ChangeProblem> + Send,
 ) -> (Option<A>, Result<FileFingerprint, ChangeProblem>) {
-    let (announced, draft) = match prepare(place, put, announce) {
+    let (announced, temporary) = match prepare(path, request, announce) {
         Ok(prepared) => prepared,
         Err(problem) => {
-            place.remove_created_directories();
+            path.remove_created_directories();
             return (None, Err(problem));
         }
     };
-    let done = draft.and_then(|draft| {
-        let done = match put.before {
-            Some(before) => draft.replace_by_exchange(place, before),
-            None => draft.create_by_link(place),
+    let result = temporary.and_then(|temporary| {
+        let result = match request.before {
+            Some(before) => temporary.replace_by_exchange(path, before),
+            None => temporary.create_by_link(path),
         };
-        if done.is_err() {
-            draft.unlink_temporary(place);
+        if result.is_err() {
+            temporary.unlink_temporary(path);
         }
-        done
+        result
     });
-    if done.is_err() {
-        place.remove_created_directories();
+    if result.is_err() {
+        path.remove_created_directories();
     }
-    (Some(announced), done)
+    (Some(announced), result)
 }
 
-/// The announcement and the written draft. An error is the announcement's; then there is no draft.
+/// Announces the change and writes the temporary file. An error of the announcement leaves no temporary file.
 fn prepare<'a, A: Send>(
-    place: &AnchoredPath,
-    put: ReplaceRequest<'a>,
+    path: &AnchoredPath,
+    request: ReplaceRequest<'a>,
     announce: impl FnOnce() -> Result<A, ChangeProblem> + Send,
 ) -> Result<(A, Result<TemporaryFile<'a>, ChangeProblem>), ChangeProblem> {
-    // A draft without a name is nothing that a crash could leave behind, so it may be begun before the announcement.
-    if put.content.len() >= MIN_PARALLEL_WRITE_BYTES
-        && let Ok(Some(draft)) = TemporaryFile::create_unnamed(place, put)
+    // A crash removes an unnamed file, so it may be written before the journal has recorded the change.
+    if request.content.len() >= MIN_PARALLEL_WRITE_BYTES
+        && let Ok(Some(temporary)) = TemporaryFile::create_unnamed(path, request)
     {
         let (announced, filled) = std::thread::scope(|scope| {
-            match try_spawn_scoped(scope, faults::inherit_fault_plan(|| draft.fill(place, put))) {
-                Some(filling) => (announce(), filling.join()),
-                None => (announce(), Ok(draft.fill(place, put))),
+            match try_spawn_scoped(scope, faults::inherit_fault_plan(|| temporary.fill(path, request))) {
+                Some(writer) => (announce(), writer.join()),
+                None => (announce(), Ok(temporary.fill(path, request))),
             }
         });
         let filled = filled.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        return Ok((announced?, filled.map(|()| draft)));
+        return Ok((announced?, filled.map(|()| temporary)));
     }
-    Ok((announce()?, TemporaryFile::write(place, put)))
+    Ok((announce()?, TemporaryFile::write(path, request)))
 }
 
-/// Removes the file that holds `before`.
+/// Deletes a file that has the content `before`: renames it to the temporary name, compares it, and unlinks it. If it
+/// has other content, it gets its name back.
 pub(crate) fn remove_file(
-    place: &AnchoredPath,
+    path: &AnchoredPath,
     temp: &OsStr,
     before: &FileSnapshot,
 ) -> Result<(), ChangeProblem> {
-    let dir = place.dir();
-    check_writable(place)?;
-    match sys::rename_noreplace(dir, place.name(), temp) {
+    let dir = path.dir();
+    check_writable(path)?;
+    match sys::rename_noreplace(dir, path.name(), temp) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Err(ChangeProblem::Changed),
         Err(error) => return Err(error.into()),
     }
-    let checked = match holds_snapshot(place, temp, before) {
-        Ok(true) => place.sync().map_err(ChangeProblem::from),
+    let checked = match holds_snapshot(path, temp, before) {
+        Ok(true) => path.sync().map_err(ChangeProblem::from),
         Ok(false) => Err(ChangeProblem::Changed),
         Err(problem) => Err(problem.into()),
     };
-    let done = checked.and_then(|()| Ok(unlink_with_retry(dir, temp, AtFlags::empty())?));
-    if done.is_err() {
-        let back = || sys::rename_noreplace(dir, temp, place.name());
-        back().or_else(|_| back()).map_err(|error| rollback_problem(temp, error))?;
+    let result = checked.and_then(|()| Ok(unlink_name(dir, temp, AtFlags::empty())?));
+    if result.is_err() {
+        let rename_back = || sys::rename_noreplace(dir, temp, path.name());
+        rename_back().or_else(|_| rename_back()).map_err(|error| rollback_problem(temp, error))?;
     }
-    done
+    result
 }
 
-/// New content on its way.
+/// The file with the new content, before it has its final name.
 struct TemporaryFile<'t> {
+    /// The file, open for writing.
     fd: OwnedFd,
+    /// The temporary name that it has or will get.
     temp: &'t OsStr,
-    /// The system made us give it a name from the start.
+    /// Whether it was created under the temporary name, because the file system has no unnamed files.
     named: bool,
 }
 
 impl<'t> TemporaryFile<'t> {
-    fn write(place: &AnchoredPath, put: ReplaceRequest<'t>) -> Result<Self, ChangeProblem> {
-        let draft = match Self::create_unnamed(place, put)? {
-            Some(draft) => draft,
+    /// Creates the file, unnamed if the file system can do that, and fills it.
+    fn write(path: &AnchoredPath, request: ReplaceRequest<'t>) -> Result<Self, ChangeProblem> {
+        let temporary = match Self::create_unnamed(path, request)? {
+            Some(temporary) => temporary,
             None => {
                 let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::NOFOLLOW;
-                let fd = sys::openat(place.dir(), put.temp, flags, initial_mode(put))?;
-                Self { fd, temp: put.temp, named: true }
+                let fd = sys::openat(path.dir(), request.temp, flags, initial_mode(request))?;
+                Self { fd, temp: request.temp, named: true }
             }
         };
-        if let Err(problem) = draft.fill(place, put) {
-            draft.unlink_temporary(place);
+        if let Err(problem) = temporary.fill(path, request) {
+            temporary.unlink_temporary(path);
             return Err(problem);
         }
-        Ok(draft)
+        Ok(temporary)
     }
 
-    /// An empty draft that has no name yet. `None` where the file system knows no such thing.
-    fn create_unnamed(place: &AnchoredPath, put: ReplaceRequest<'t>) -> Result<Option<Self>, ChangeProblem> {
-        if put.before.is_some() {
-            check_writable(place)?;
+    /// Creates an empty file without a name (`O_TMPFILE`). `None` if the file system does not support it.
+    fn create_unnamed(
+        path: &AnchoredPath,
+        request: ReplaceRequest<'t>,
+    ) -> Result<Option<Self>, ChangeProblem> {
+        if request.before.is_some() {
+            check_writable(path)?;
         }
-        match sys::openat(place.dir(), OsStr::new("."), OFlags::TMPFILE | OFlags::RDWR, initial_mode(put)) {
-            Ok(fd) => Ok(Some(Self { fd, temp: put.temp, named: false })),
+        match sys::openat(path.dir(), OsStr::new("."), OFlags::TMPFILE | OFlags::RDWR, initial_mode(request))
+        {
+            Ok(fd) => Ok(Some(Self { fd, temp: request.temp, named: false })),
             Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT | Errno::INVAL) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn fill(&self, place: &AnchoredPath, put: ReplaceRequest<'_>) -> Result<(), ChangeProblem> {
-        sys::write_all(&self.fd, put.content)?;
-        if put.before.is_some() {
-            let old = match place.open() {
+    /// Writes the content, copies the metadata of the old file, and makes both durable with `fsync`.
+    fn fill(&self, path: &AnchoredPath, request: ReplaceRequest<'_>) -> Result<(), ChangeProblem> {
+        sys::write_all(&self.fd, request.content)?;
+        if request.before.is_some() {
+            let old = match path.open() {
                 Ok(old) => old,
                 Err(FileProblem::Missing) => return Err(ChangeProblem::Changed),
                 Err(problem) => return Err(problem.into()),
             };
             copy_metadata(&old, &self.fd)?;
-        } else if let Some(mode) = put.mode {
+        } else if let Some(mode) = request.mode {
             sys::fchmod(self.fd.as_fd(), Mode::from_raw_mode(mode & 0o777))?;
         }
         sys::fsync(self.fd.as_fd())?;
         Ok(())
     }
 
-    /// Takes the name where there was nothing.
-    fn create_by_link(&self, place: &AnchoredPath) -> Result<FileFingerprint, ChangeProblem> {
-        let dir = place.dir();
+    /// Gives the file its name, which must be free. Both `linkat` and `RENAME_NOREPLACE` fail if it is taken.
+    fn create_by_link(&self, path: &AnchoredPath) -> Result<FileFingerprint, ChangeProblem> {
+        let dir = path.dir();
         let named = if self.named {
-            sys::rename_noreplace(dir, self.temp, place.name())
+            sys::rename_noreplace(dir, self.temp, path.name())
         } else {
-            sys::link_unnamed_file(self.fd.as_fd(), dir, place.name())
+            sys::link_unnamed_file(self.fd.as_fd(), dir, path.name())
         };
         match named {
             Ok(()) => {}
             Err(Errno::EXIST) => return Err(ChangeProblem::Changed),
             Err(error) => return Err(error.into()),
         }
-        match place.sync().map_err(ChangeProblem::from).and_then(|()| self.fingerprint()) {
-            Ok(mark) => Ok(mark),
+        match path.sync().map_err(ChangeProblem::from).and_then(|()| self.fingerprint()) {
+            Ok(fingerprint) => Ok(fingerprint),
             Err(problem) => {
-                let _ = unlink_with_retry(dir, place.name(), AtFlags::empty());
+                let _ = unlink_name(dir, path.name(), AtFlags::empty());
                 Err(problem)
             }
         }
     }
 
-    /// Takes the name from the version that has it.
+    /// Exchanges names with the old file, and reverts that if the old file does not have the content `before`.
     fn replace_by_exchange(
         &self,
-        place: &AnchoredPath,
+        path: &AnchoredPath,
         before: &FileSnapshot,
     ) -> Result<FileFingerprint, ChangeProblem> {
-        let dir = place.dir();
+        let dir = path.dir();
         if !self.named {
             sys::link_unnamed_file(self.fd.as_fd(), dir, self.temp)?;
         }
-        match sys::rename_exchange(dir, self.temp, place.name()) {
+        match sys::rename_exchange(dir, self.temp, path.name()) {
             Ok(()) => {}
             Err(Errno::NOENT) => return Err(ChangeProblem::Changed),
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return self.replace_by_rename(place, before);
+                return self.replace_by_rename(path, before);
             }
             Err(error) => return Err(error.into()),
         }
-        let checked = match holds_snapshot(place, self.temp, before) {
-            Ok(true) => place.sync().map_err(ChangeProblem::from).and_then(|()| self.fingerprint()),
+        let checked = match holds_snapshot(path, self.temp, before) {
+            Ok(true) => path.sync().map_err(ChangeProblem::from).and_then(|()| self.fingerprint()),
             Ok(false) => Err(ChangeProblem::Changed),
             Err(problem) => Err(problem.into()),
         };
-        let done = checked.and_then(|mark| {
-            unlink_with_retry(dir, self.temp, AtFlags::empty())?;
-            Ok(mark)
+        let result = checked.and_then(|fingerprint| {
+            unlink_name(dir, self.temp, AtFlags::empty())?;
+            Ok(fingerprint)
         });
-        if done.is_err() {
-            self.revert_exchange(place)?;
+        if result.is_err() {
+            self.revert_exchange(path)?;
         }
-        done
+        result
     }
 
-    /// The names change back. Where somebody has meanwhile put a newer file in our place, theirs stays.
-    fn revert_exchange(&self, place: &AnchoredPath) -> Result<(), ChangeProblem> {
-        let dir = place.dir();
-        let exchange = || sys::rename_exchange(dir, self.temp, place.name());
+    /// Exchanges the names back. If another process has replaced the new file in between, its file is what the exchange
+    /// displaced, and it gets the name again.
+    fn revert_exchange(&self, path: &AnchoredPath) -> Result<(), ChangeProblem> {
+        let dir = path.dir();
+        let exchange = || sys::rename_exchange(dir, self.temp, path.name());
         let exchange =
             || exchange().or_else(|_| exchange()).map_err(|error| rollback_problem(self.temp, error));
         exchange()?;
@@ -278,39 +295,41 @@ impl<'t> TemporaryFile<'t> {
         Ok(())
     }
 
-    /// For file systems that cannot exchange two names.
+    /// Replaces the file with a check and a plain rename, on file systems that cannot exchange names. An update between
+    /// the two steps is lost.
     fn replace_by_rename(
         &self,
-        place: &AnchoredPath,
+        path: &AnchoredPath,
         before: &FileSnapshot,
     ) -> Result<FileFingerprint, ChangeProblem> {
-        if !holds_snapshot(place, place.name(), before)? {
+        if !holds_snapshot(path, path.name(), before)? {
             return Err(ChangeProblem::Changed);
         }
-        let mark = self.fingerprint()?;
-        sys::rename(place.dir(), self.temp, place.name())?;
-        place.sync()?;
-        Ok(mark)
+        let fingerprint = self.fingerprint()?;
+        sys::rename(path.dir(), self.temp, path.name())?;
+        path.sync()?;
+        Ok(fingerprint)
     }
 
     fn fingerprint(&self) -> Result<FileFingerprint, ChangeProblem> {
         Ok(FileFingerprint::of(&sys::fstat(self.fd.as_fd())?))
     }
 
-    /// No litter. The name may never have been given.
-    fn unlink_temporary(&self, place: &AnchoredPath) {
-        let _ = unlink_with_retry(place.dir(), self.temp, AtFlags::empty());
+    /// Unlinks the temporary name, which need not exist.
+    fn unlink_temporary(&self, path: &AnchoredPath) {
+        let _ = unlink_name(path.dir(), self.temp, AtFlags::empty());
     }
 }
 
-/// What replaces a file gets that file's mode later and must not be readable by more people until then.
-fn initial_mode(put: ReplaceRequest<'_>) -> Mode {
-    Mode::from_raw_mode(if put.before.is_some() { 0o600 } else { 0o666 })
+/// The permission bits at creation. A file that replaces another gets its mode at the end, and until then only the owner
+/// may read it.
+fn initial_mode(request: ReplaceRequest<'_>) -> Mode {
+    Mode::from_raw_mode(if request.before.is_some() { 0o600 } else { 0o666 })
 }
 
-/// Whether a name in the place's directory is a regular file with this version in it.
-fn holds_snapshot(place: &AnchoredPath, name: &OsStr, before: &FileSnapshot) -> Result<bool, FileProblem> {
-    match open_regular_at(place.dir(), name) {
+/// Whether a name in the directory of `path` is a regular file with the content of a snapshot.
+fn holds_snapshot(path: &AnchoredPath, name: &OsStr, before: &FileSnapshot) -> Result<bool, FileProblem> {
+    match open_regular_at(path.dir(), name) {
         Ok(fd) => before.is_content_of(fd),
         Err(
             FileProblem::Missing
@@ -322,51 +341,20 @@ fn holds_snapshot(place: &AnchoredPath, name: &OsStr, before: &FileSnapshot) -> 
     }
 }
 
-/// A rename does not ask whether the file itself may be written to. People who took the right away meant it.
-fn check_writable(place: &AnchoredPath) -> Result<(), ChangeProblem> {
+/// Fails if the file is write-protected. A rename needs only write access to the directory, and would override that.
+fn check_writable(path: &AnchoredPath) -> Result<(), ChangeProblem> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    match sys::openat(place.dir(), place.name(), flags, Mode::empty()) {
+    match sys::openat(path.dir(), path.name(), flags, Mode::empty()) {
         Ok(_) | Err(Errno::TXTBSY) => Ok(()),
         Err(Errno::NOENT) => Err(ChangeProblem::Changed),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Mode, owner and extended attributes go over to the new file, as far as the system lets us.
-fn copy_metadata(old: &OwnedFd, new: &OwnedFd) -> Result<(), ChangeProblem> {
-    let (old, new) = (old.as_fd(), new.as_fd());
-    let (was, is) = (sys::fstat(old)?, sys::fstat(new)?);
-    let mut mode = was.st_mode & 0o7777;
-    if (was.st_uid, was.st_gid) != (is.st_uid, is.st_gid) {
-        match sys::fchown(new, was.st_uid, was.st_gid) {
-            Ok(()) => {}
-            // The new file is ours now: it must not run as us.
-            Err(Errno::PERM) => mode &= 0o777,
-            Err(error) => return Err(error.into()),
-        }
-    }
-    let names = match sys::list_xattrs(old) {
-        Ok(names) => names,
-        Err(Errno::OPNOTSUPP | Errno::PERM | Errno::RANGE) => Vec::new(),
-        Err(error) => return Err(error.into()),
-    };
-    for name in names.split_inclusive(|byte| *byte == 0) {
-        let Ok(name) = CStr::from_bytes_with_nul(name) else { continue };
-        let copied = sys::get_xattr(old, name).and_then(|value| sys::set_xattr(new, name, &value));
-        match copied {
-            Ok(()) | Err(Errno::OPNOTSUPP | Errno::PERM | Errno::ACCESS | Errno::NODATA) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    // Last, because a change of owner takes away the bits that let a program run as its owner.
-    sys::fchmod(new, Mode::from_raw_mode(mode))?;
-    Ok(())
-}
-
 fn rollback_problem(temp: &OsStr, error: Errno) -> ChangeProblem {
     let temp = temp.display();
     ChangeProblem::File(FileProblem::Other(format!(
-        "the change could not be taken back ({error}); the former content is beside it in `{temp}`"
+        "the change could not be rolled back ({error}); the previous content is in `{temp}` in the same directory"
     )))
 }
 
@@ -378,34 +366,35 @@ mod tests {
     use std::path::Path;
     use toolgate_proto::AbsPath;
 
-    fn put_now(
-        place: &mut AnchoredPath,
+    /// Replaces without a journal.
+    fn put_unrecorded(
+        path: &mut AnchoredPath,
         before: Option<&FileSnapshot>,
         content: &[u8],
     ) -> Result<FileFingerprint, ChangeProblem> {
-        put_content(place, ReplaceRequest { before, content, mode: None, temp: &temporary_name() }, || Ok(()))
+        put_content(path, ReplaceRequest { before, content, mode: None, temp: &temporary_name() }, || Ok(()))
             .1
     }
 
-    /// Reads a file, lets somebody else do something, and then tries to change it.
-    fn check(others: impl FnOnce(&Path), expected: Result<&str, ChangeProblem>, left: &str) {
+    /// Reads a file, lets another process interfere, and then tries to replace it.
+    fn check(interfere: impl FnOnce(&Path), expected: Result<(), ChangeProblem>, content: &str) {
         let dir = tempfile::tempdir().unwrap();
         let path = AbsPath::new(dir.path().canonicalize().unwrap().join("f")).unwrap();
         std::fs::write(&path, "old content").unwrap();
         let before = read_snapshot(&path, 1000).unwrap().unwrap();
-        others(path.as_path());
-        let mut place = AnchoredPath::open_parent(&path).unwrap();
-        let made = put_now(&mut place, Some(&before), b"new content");
-        assert_eq!(made.map(|_| "made"), expected);
-        assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), left);
+        interfere(path.as_path());
+        let mut anchored = AnchoredPath::open_parent(&path).unwrap();
+        let result = put_unrecorded(&mut anchored, Some(&before), b"new content");
+        assert_eq!(result.map(drop), expected);
+        assert_eq!(std::fs::read_to_string(&path).unwrap_or_default(), content);
         let names: Vec<_> =
             std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(names.iter().all(|name| !name.to_string_lossy().starts_with(".toolgate")), "{names:?}");
     }
 
     #[test]
-    fn what_somebody_else_did_meanwhile_is_never_overwritten() {
-        check(|_| {}, Ok("made"), "new content");
+    fn a_concurrent_change_is_never_overwritten() {
+        check(|_| {}, Ok(()), "new content");
         check(
             |path| std::fs::write(path, "OLD CONTENT").unwrap(),
             Err(ChangeProblem::Changed),
@@ -440,13 +429,13 @@ mod tests {
     }
 
     #[test]
-    fn a_touch_or_the_same_content_again_is_no_change() {
+    fn a_new_timestamp_or_a_rewrite_of_the_same_content_is_no_conflict() {
         check(
             |path| {
                 let file = std::fs::File::options().write(true).open(path).unwrap();
                 file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
             },
-            Ok("made"),
+            Ok(()),
             "new content",
         );
         check(
@@ -454,20 +443,20 @@ mod tests {
                 std::fs::remove_file(path).unwrap();
                 std::fs::write(path, "old content").unwrap();
             },
-            Ok("made"),
+            Ok(()),
             "new content",
         );
     }
 
     #[test]
-    fn mode_and_attributes_go_over_to_the_new_file() {
+    fn mode_and_extended_attributes_are_copied_to_the_new_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = AbsPath::new(dir.path().canonicalize().unwrap().join("f")).unwrap();
         std::fs::write(&path, "old").unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o751)).unwrap();
         rustix::fs::setxattr(path.as_path(), "user.note", b"kept", rustix::fs::XattrFlags::empty()).unwrap();
         let before = read_snapshot(&path, 1000).unwrap();
-        put_now(&mut AnchoredPath::open_parent(&path).unwrap(), before.as_ref(), b"new").unwrap();
+        put_unrecorded(&mut AnchoredPath::open_parent(&path).unwrap(), before.as_ref(), b"new").unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o751);
         let mut value = [0; 16];
         let got = rustix::fs::getxattr(path.as_path(), "user.note", &mut value).unwrap();
@@ -475,12 +464,12 @@ mod tests {
     }
 
     #[test]
-    fn a_new_file_does_not_take_a_name_that_somebody_took_meanwhile() {
+    fn a_new_file_does_not_replace_one_that_was_created_in_the_meantime() {
         let dir = tempfile::tempdir().unwrap();
         let path = AbsPath::new(dir.path().canonicalize().unwrap().join("f")).unwrap();
         std::fs::write(&path, "theirs").unwrap();
-        let made = put_now(&mut AnchoredPath::create_parents(&path).unwrap(), None, b"ours");
-        assert_eq!(made.unwrap_err(), ChangeProblem::Changed);
+        let result = put_unrecorded(&mut AnchoredPath::create_parents(&path).unwrap(), None, b"ours");
+        assert_eq!(result.unwrap_err(), ChangeProblem::Changed);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs");
     }
 }

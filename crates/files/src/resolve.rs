@@ -1,7 +1,8 @@
-//! Where a path really leads.
+//! Path resolution: which file a path names once every symlink on it is followed.
 //!
-//! This is the kernel's walk done by hand, so that every link on the way can be shown and judged.
-//! Removing `..` from the text first would be shorter and wrong: after a link, `..` is the parent of the target.
+//! [`resolve`] does in user space what the kernel does at an open, because the kernel reports only the outcome, while
+//! policy judges every symlink on the path as well.
+//! Removing `..` from the text first would be shorter and wrong: after a symlink, `..` is the parent of its target.
 
 use crate::threads::parallel_map;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, readlinkat, statat};
@@ -12,119 +13,185 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use toolgate_proto::{AbsPath, EntryKind, PathFact};
 
-/// As many links as the kernel follows.
+/// How many symlinks may be on one path: the limit of Linux, past which the kernel fails with `ELOOP`.
 const MAX_SYMLINKS: usize = 40;
-/// To find out about so many paths takes longer than to start threads for it.
+/// With fewer paths, starting threads takes longer than resolving them on one thread.
 const MIN_PARALLEL_PATHS: usize = 200;
 
-enum PathStep {
-    Root,
-    Up,
-    Down(OsString),
-}
-
-/// Finds out what is at a path. Never fails: what cannot be resolved says so in `problem`.
+/// Resolves a path, symlinks and `..` included. A path that cannot be resolved has the reason in
+/// [`PathFact::problem`].
 pub fn resolve(asked: &AbsPath) -> PathFact {
     resolve_tracking_parent_steps(asked).0
 }
 
-/// The same for each of several paths. Where there are many, several threads find out.
+/// Resolves several paths, on several threads if there are many.
 pub fn resolve_all(asked: &[AbsPath]) -> Vec<PathFact> {
     parallel_map(asked, MIN_PARALLEL_PATHS, resolve)
 }
 
-/// The same as [`resolve`], and every directory in which the way turned round at a `..`, of the path or of a link's target.
-/// The answer depends on those as it does on the links, though neither the path nor the links show them.
+/// Resolves a path like [`resolve`], and also returns every directory that a `..` of the path or of a symlink's target
+/// was applied to. The result depends on these directories as it does on the symlinks, though [`PathFact`] shows only
+/// the latter.
 pub fn resolve_tracking_parent_steps(asked: &AbsPath) -> (PathFact, Vec<AbsPath>) {
-    let (mut links, mut turns) = (Vec::new(), Vec::new());
-    let walked = resolve_by_components(asked.as_path(), &mut links, &mut turns);
-    let (real, kind, hard_linked, problem) = match walked {
+    let (resolved, links, parent_steps) = match resolve_with_openat2(asked.as_path()) {
+        Some(resolved) => (Ok(resolved), Vec::new(), Vec::new()),
+        None => {
+            let mut resolver = PathResolver::new(asked.as_path());
+            (resolver.run(), resolver.symlinks, resolver.parent_steps)
+        }
+    };
+    let (real, kind, hard_linked, problem) = match resolved {
         Ok(ResolvedPath { real, kind, hard_linked }) => (AbsPath::new(real).ok(), kind, hard_linked, None),
         Err(problem) => (None, EntryKind::Missing, false, Some(problem)),
     };
     let real = real.unwrap_or_else(|| asked.lexical());
-    (PathFact { asked: asked.clone(), real, links, kind, hard_linked, problem }, turns)
+    (PathFact { asked: asked.clone(), real, links, kind, hard_linked, problem }, parent_steps)
 }
 
+/// What a path resolved to.
 struct ResolvedPath {
+    /// The path without symlinks and `..`.
     real: PathBuf,
+    /// What is there.
     kind: EntryKind,
+    /// Whether it is a regular file with more than one name.
     hard_linked: bool,
 }
 
-fn resolve_by_components(
-    path: &Path,
-    links: &mut Vec<AbsPath>,
-    turns: &mut Vec<AbsPath>,
-) -> Result<ResolvedPath, String> {
-    if let Some(walked) = resolve_with_openat2(path) {
-        return Ok(walked);
+/// One component of a path that is still to be resolved.
+enum PathStep {
+    /// Back to `/`: the start of an absolute path, or of an absolute symlink target.
+    Root,
+    /// `..`.
+    Up,
+    /// Into the entry of this name.
+    Down(OsString),
+}
+
+/// The state of one resolution: what is resolved so far, and what is still to do.
+struct PathResolver {
+    /// Components that are still to be resolved; the target of a symlink is put in front.
+    pending: VecDeque<PathStep>,
+    /// The path so far, without symlinks.
+    real: PathBuf,
+    /// What is at `real`.
+    kind: EntryKind,
+    /// Whether the last regular file seen has more than one name.
+    hard_linked: bool,
+    /// Every symlink that was followed, in order.
+    symlinks: Vec<AbsPath>,
+    /// Every directory that was left by `..`.
+    parent_steps: Vec<AbsPath>,
+}
+
+impl PathResolver {
+    fn new(path: &Path) -> Self {
+        Self {
+            pending: path_steps(path).collect(),
+            real: PathBuf::from("/"),
+            kind: EntryKind::Directory,
+            hard_linked: false,
+            symlinks: Vec::new(),
+            parent_steps: Vec::new(),
+        }
     }
-    let mut ahead: VecDeque<PathStep> = path_steps(path).collect();
-    let mut real = PathBuf::from("/");
-    let mut kind = EntryKind::Directory;
-    let mut hard_linked = false;
-    while let Some(step) = ahead.pop_front() {
-        match step {
-            PathStep::Root => {
-                real = PathBuf::from("/");
-                kind = EntryKind::Directory;
-            }
-            // `/..` is `/`, as the kernel has it.
-            PathStep::Up if kind == EntryKind::Directory => {
-                turns.extend(AbsPath::new(&real).ok());
-                real.pop();
-            }
-            PathStep::Up => {
-                return Err(format!("`{}` is not a directory, so `..` leads nowhere", real.display()));
-            }
-            PathStep::Down(name) => {
-                if kind != EntryKind::Directory {
-                    return Err(format!("`{}` is not a directory", real.display()));
+
+    /// Resolves every pending component. The error is the reason, for [`PathFact::problem`].
+    fn run(&mut self) -> Result<ResolvedPath, String> {
+        while let Some(step) = self.pending.pop_front() {
+            match step {
+                PathStep::Root => {
+                    self.real = PathBuf::from("/");
+                    self.kind = EntryKind::Directory;
                 }
-                real.push(&name);
-                let stat = match statat(CWD, &real, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(stat) => stat,
-                    Err(Errno::NOENT) => return append_missing(real, ahead),
-                    Err(error) => return Err(format!("`{}`: {error}", real.display())),
-                };
-                match FileType::from_raw_mode(stat.st_mode) {
-                    FileType::Symlink => {
-                        if is_magic_link(&real) {
-                            return Err(format!(
-                                "`{}` is a link of the proc file system, which leads out of any directory",
-                                real.display()
-                            ));
-                        }
-                        if links.len() >= MAX_SYMLINKS {
-                            return Err("there are too many links on the way".to_owned());
-                        }
-                        let target = readlinkat(CWD, &real, Vec::new())
-                            .map_err(|error| format!("`{}`: {error}", real.display()))?;
-                        if let Ok(link) = AbsPath::new(&real) {
-                            links.push(link);
-                        }
-                        real.pop();
-                        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
-                        for next in path_steps(&target).collect::<Vec<_>>().into_iter().rev() {
-                            ahead.push_front(next);
-                        }
-                        kind = EntryKind::Directory;
+                // The kernel resolves `/..` to `/`, and `PathBuf::pop` does the same.
+                PathStep::Up if self.kind == EntryKind::Directory => {
+                    self.parent_steps.extend(AbsPath::new(&self.real).ok());
+                    self.real.pop();
+                }
+                PathStep::Up => {
+                    return Err(format!(
+                        "`{}` is not a directory, so the `..` after it cannot be resolved",
+                        self.real.display()
+                    ));
+                }
+                PathStep::Down(name) => {
+                    if let Some(missing) = self.enter(name)? {
+                        return Ok(missing);
                     }
-                    FileType::Directory => kind = EntryKind::Directory,
-                    FileType::RegularFile => {
-                        kind = EntryKind::File;
-                        hard_linked = stat.st_nlink > 1;
-                    }
-                    _ => kind = EntryKind::Special,
                 }
             }
         }
+        let hard_linked = self.hard_linked && self.kind == EntryKind::File;
+        Ok(ResolvedPath { real: std::mem::take(&mut self.real), kind: self.kind, hard_linked })
     }
-    Ok(ResolvedPath { real, kind, hard_linked: hard_linked && kind == EntryKind::File })
+
+    /// Resolves one name in the current directory. A result means that nothing exists there, which ends the resolution.
+    fn enter(&mut self, name: OsString) -> Result<Option<ResolvedPath>, String> {
+        if self.kind != EntryKind::Directory {
+            return Err(format!("`{}` is not a directory", self.real.display()));
+        }
+        self.real.push(&name);
+        let stat = match statat(CWD, &self.real, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return self.append_missing().map(Some),
+            Err(error) => return Err(format!("`{}`: {error}", self.real.display())),
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => self.follow_symlink()?,
+            FileType::Directory => self.kind = EntryKind::Directory,
+            FileType::RegularFile => {
+                self.kind = EntryKind::File;
+                self.hard_linked = stat.st_nlink > 1;
+            }
+            _ => self.kind = EntryKind::Special,
+        }
+        Ok(None)
+    }
+
+    /// Replaces the symlink at `real` by its target: back to its directory, with the target's components to do next.
+    fn follow_symlink(&mut self) -> Result<(), String> {
+        if is_magic_link(&self.real) {
+            return Err(format!(
+                "`{}` is a magic link of the proc file system, which refers to an open file and not to a path",
+                self.real.display()
+            ));
+        }
+        if self.symlinks.len() >= MAX_SYMLINKS {
+            return Err(format!("there are too many symlinks on the path (more than {MAX_SYMLINKS})"));
+        }
+        let target = readlinkat(CWD, &self.real, Vec::new())
+            .map_err(|error| format!("`{}`: {error}", self.real.display()))?;
+        self.symlinks.extend(AbsPath::new(&self.real).ok());
+        self.real.pop();
+        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
+        for next in path_steps(&target).collect::<Vec<_>>().into_iter().rev() {
+            self.pending.push_front(next);
+        }
+        self.kind = EntryKind::Directory;
+        Ok(())
+    }
+
+    /// Appends the rest of a path below something that does not exist yet, as it is spelled.
+    fn append_missing(&mut self) -> Result<ResolvedPath, String> {
+        let mut real = std::mem::take(&mut self.real);
+        for step in std::mem::take(&mut self.pending) {
+            match step {
+                PathStep::Down(name) => real.push(name),
+                PathStep::Up | PathStep::Root => {
+                    return Err(format!(
+                        "`{}` does not exist, so the `..` after it cannot be resolved",
+                        real.display()
+                    ));
+                }
+            }
+        }
+        Ok(ResolvedPath { real, kind: EntryKind::Missing, hard_linked: false })
+    }
 }
 
-/// A path that exists and on which there is no link and no `..`, as most are: the kernel walks it in one step.
+/// Resolves a path that exists and has no symlink and no `..` on it, as most have none, in one system call. `None`
+/// leaves it to [`PathResolver`].
 fn resolve_with_openat2(path: &Path) -> Option<ResolvedPath> {
     if path.components().any(|component| component == Component::ParentDir) {
         return None;
@@ -139,21 +206,8 @@ fn resolve_with_openat2(path: &Path) -> Option<ResolvedPath> {
         _ => EntryKind::Special,
     };
     let hard_linked = kind == EntryKind::File && stat.st_nlink > 1;
-    // Written anew, because `a//b` and `a/./b` are `a/b`.
+    // Collected from its components, because `a//b` and `a/./b` are `a/b`.
     Some(ResolvedPath { real: path.components().collect(), kind, hard_linked })
-}
-
-/// The rest of a path below something that does not exist yet.
-fn append_missing(mut real: PathBuf, rest: VecDeque<PathStep>) -> Result<ResolvedPath, String> {
-    for step in rest {
-        match step {
-            PathStep::Down(name) => real.push(name),
-            PathStep::Up | PathStep::Root => {
-                return Err(format!("`{}` does not exist, so `..` leads nowhere", real.display()));
-            }
-        }
-    }
-    Ok(ResolvedPath { real, kind: EntryKind::Missing, hard_linked: false })
 }
 
 fn path_steps(path: &Path) -> impl Iterator<Item = PathStep> + '_ {
@@ -165,10 +219,10 @@ fn path_steps(path: &Path) -> impl Iterator<Item = PathStep> + '_ {
     })
 }
 
-/// Links such as `/proc/self/root` and `/proc/1/fd/3` lead where their text does not say.
-/// `/proc/self` and `/proc/mounts` are ordinary ones.
-fn is_magic_link(link: &Path) -> bool {
-    let mut below = match link.strip_prefix("/proc") {
+/// Whether a symlink is one of the kernel's magic links, such as `/proc/self/root` and `/proc/1/fd/3`: they refer to
+/// an open file and not to the path that `readlink` returns. `/proc/self` and `/proc/mounts` are ordinary symlinks.
+fn is_magic_link(symlink: &Path) -> bool {
+    let mut below = match symlink.strip_prefix("/proc") {
         Ok(rest) => rest.components(),
         Err(_) => return false,
     };
@@ -180,12 +234,12 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    fn real(path: &Path) -> PathFact {
+    fn resolve_path(path: &Path) -> PathFact {
         resolve(&AbsPath::new(path).unwrap())
     }
 
     #[test]
-    fn links_are_followed_shown_and_counted() {
+    fn symlinks_are_followed_reported_and_limited() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("a/b")).unwrap();
@@ -193,29 +247,31 @@ mod tests {
         symlink(top.join("a/b"), top.join("to_b")).unwrap();
         symlink("loop", top.join("loop")).unwrap();
 
-        let fact = real(&top.join("to_b/../file"));
-        assert_eq!(fact.real.as_path(), top.join("a/file"), "`..` after a link is the target's parent");
+        let fact = resolve_path(&top.join("to_b/../file"));
+        assert_eq!(fact.real.as_path(), top.join("a/file"), "`..` after a symlink is the target's parent");
         assert_eq!(fact.links, [AbsPath::new(top.join("to_b")).unwrap()]);
         assert_eq!(fact.kind, EntryKind::File);
-        let (same, turns) = resolve_tracking_parent_steps(&AbsPath::new(top.join("to_b/../file")).unwrap());
-        assert_eq!((same, turns), (fact, vec![AbsPath::new(top.join("a/b")).unwrap()]));
+        let (same, parent_steps) =
+            resolve_tracking_parent_steps(&AbsPath::new(top.join("to_b/../file")).unwrap());
+        assert_eq!((same, parent_steps), (fact, vec![AbsPath::new(top.join("a/b")).unwrap()]));
 
-        assert_eq!(real(&top.join("new/x")).real.as_path(), top.join("new/x"));
-        assert_eq!(real(&top.join("to_b/new")).real.as_path(), top.join("a/b/new"));
-        assert!(real(&top.join("loop")).problem.unwrap().contains("too many links"));
-        assert!(real(&top.join("a/file/x")).problem.unwrap().contains("not a directory"));
-        assert!(real(&top.join("new/../x")).problem.unwrap().contains("does not exist"));
+        assert_eq!(resolve_path(&top.join("new/x")).real.as_path(), top.join("new/x"));
+        assert_eq!(resolve_path(&top.join("to_b/new")).real.as_path(), top.join("a/b/new"));
+        assert!(resolve_path(&top.join("loop")).problem.unwrap().contains("too many symlinks"));
+        assert!(resolve_path(&top.join("a/file/x")).problem.unwrap().contains("not a directory"));
+        assert!(resolve_path(&top.join("new/../x")).problem.unwrap().contains("does not exist"));
     }
 
     #[test]
-    fn proc_magic_is_refused_and_plain_proc_is_not() {
-        assert!(real(Path::new("/proc/self/root/etc/hosts")).problem.unwrap().contains("proc file system"));
-        assert!(real(Path::new("/proc/self/cwd")).problem.is_some());
-        assert_eq!(real(Path::new("/proc/self/status")).problem, None);
+    fn magic_links_of_proc_are_refused_and_ordinary_symlinks_of_proc_are_followed() {
+        let fact = resolve_path(Path::new("/proc/self/root/etc/hosts"));
+        assert!(fact.problem.unwrap().contains("proc file system"));
+        assert!(resolve_path(Path::new("/proc/self/cwd")).problem.is_some());
+        assert_eq!(resolve_path(Path::new("/proc/self/status")).problem, None);
     }
 
     #[test]
     fn pipes_and_devices_are_special() {
-        assert_eq!(real(Path::new("/dev/null")).kind, EntryKind::Special);
+        assert_eq!(resolve_path(Path::new("/dev/null")).kind, EntryKind::Special);
     }
 }

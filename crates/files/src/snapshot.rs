@@ -1,7 +1,10 @@
-//! What a file held at some moment, and how to tell whether it still does.
+//! Snapshots of files: content at some moment, and whether the file still has it.
+//!
+//! A [`FileFingerprint`] (device, inode, size and modification time) answers cheaply and not always; a [`ContentHash`]
+//! or the bytes of a [`FileSnapshot`] answer surely and cost a read.
 
-use super::open::FileProblem;
-use super::sys;
+use crate::open::FileProblem;
+use crate::sys;
 use crate::threads::try_spawn_scoped;
 use rustix::fs::Stat;
 use std::fmt;
@@ -9,15 +12,20 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A file's outward signs: if they are the same, its content very probably is.
+/// The metadata by which an unchanged file is recognized without reading it: the same fingerprint means the same content,
+/// unless the file was modified again within the resolution of its timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFingerprint {
+    /// Device number.
     dev: u64,
+    /// Inode number. With `dev` it tells a replaced file from a modified one.
     ino: u64,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
+    /// Modification time in seconds and nanoseconds.
     mtime: (i64, i64),
-    /// The file was changed so shortly before it was looked at that a further change might bear the same time.
+    /// Whether the file was modified so shortly before the fingerprint was taken that a further modification might get
+    /// the same time.
     is_recent: bool,
 }
 
@@ -25,8 +33,10 @@ pub struct FileFingerprint {
 const CLOCK_TICK_NANOS: i128 = 20_000_000;
 /// The longest tick of file systems that keep whole seconds only.
 const COARSE_CLOCK_TICK_NANOS: i128 = 2_000_000_000;
-/// Hashing this much takes longer than starting a thread for it.
+/// With less content, starting a thread takes longer than hashing.
 const MIN_PARALLEL_HASH_BYTES: usize = 1 << 20;
+/// How often a file is read again that was modified during the read.
+const MAX_READ_ATTEMPTS: usize = 3;
 
 impl FileFingerprint {
     pub(crate) fn of(stat: &Stat) -> Self {
@@ -43,27 +53,29 @@ impl FileFingerprint {
         }
     }
 
-    /// Whether two looks at a file surely saw the same content. False means only that one must look closer.
+    /// Whether the content is surely the same at a later fingerprint. False means only that the content has to be
+    /// compared.
     pub fn is_surely_same(&self, later: &Self) -> bool {
         !self.is_recent && self.has_same_metadata(later)
     }
 
+    /// Whether the metadata is the same, recent or not.
     pub(crate) fn has_same_metadata(&self, later: &Self) -> bool {
         (self.dev, self.ino, self.bytes, self.mtime) == (later.dev, later.ino, later.bytes, later.mtime)
     }
 }
 
-/// The BLAKE3 hash of some content.
+/// The BLAKE3 hash of a file's content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ContentHash([u8; 32]);
 
 impl ContentHash {
-    /// Of these bytes.
+    /// Hashes these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(blake3::hash(bytes).into())
     }
 
-    /// From its 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits; `None` for anything else.
     pub fn from_hex(text: &str) -> Option<Self> {
         let digits = text.as_bytes();
         if digits.len() != 64 {
@@ -79,7 +91,7 @@ impl ContentHash {
 
 impl fmt::Display for ContentHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // By hand: every read tells its hash, and formatting each byte costs more than hashing.
+        // Every read reports its hash, and `{:02x}` for each byte would take longer than hashing a small file.
         let digit = |nibble: u8| if nibble < 10 { b'0' + nibble } else { b'a' + nibble - 10 };
         let mut text = [0; 64];
         for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(self.0) {
@@ -95,66 +107,67 @@ impl fmt::Debug for ContentHash {
     }
 }
 
-/// The content of a file, as it was read in one piece.
+/// The content of a file at one moment, read completely.
 #[derive(Debug, Clone)]
 pub struct FileSnapshot {
-    /// The content.
+    /// The whole content.
     pub bytes: Vec<u8>,
-    /// Its hash, once somebody wanted it: of a large file it takes longer than the reading.
+    /// The hash of `bytes`, computed on first use: for a large file it takes longer than reading.
     hash: OnceLock<ContentHash>,
-    /// The outward signs at that moment.
+    /// The fingerprint from before the read, so that a modification during the read is noticed later.
     pub fingerprint: FileFingerprint,
-    /// How many names the file has.
+    /// How many hard links the file has.
     pub hard_links: u64,
-    /// Permission bits.
+    /// Permission bits, those for set-user-ID, set-group-ID and sticky included.
     pub mode: u32,
 }
 
-/// The same content of the same file.
+/// Equal content and metadata; whether the hash has been computed yet does not matter.
 impl PartialEq for FileSnapshot {
     fn eq(&self, other: &Self) -> bool {
-        let rest = |version: &Self| (version.fingerprint, version.hard_links, version.mode);
-        rest(self) == rest(other) && self.bytes == other.bytes
+        let metadata = |snapshot: &Self| (snapshot.fingerprint, snapshot.hard_links, snapshot.mode);
+        metadata(self) == metadata(other) && self.bytes == other.bytes
     }
 }
 
 impl Eq for FileSnapshot {}
 
 impl FileSnapshot {
-    /// Reads all of an open file. A file that changes meanwhile is read again.
-    pub(crate) fn read(fd: BorrowedFd<'_>, most: u64) -> Result<Self, FileProblem> {
+    /// Reads an open file of at most `max_bytes`. A file that is modified during the read is read again, a few times.
+    pub(crate) fn read(fd: BorrowedFd<'_>, max_bytes: u64) -> Result<Self, FileProblem> {
         let mut stat = sys::fstat(fd)?;
-        for _ in 0..3 {
-            let mark = FileFingerprint::of(&stat);
-            if mark.bytes > most {
-                return Err(too_large_problem(mark.bytes, most));
+        for _ in 0..MAX_READ_ATTEMPTS {
+            let before = FileFingerprint::of(&stat);
+            if before.bytes > max_bytes {
+                return Err(too_large_problem(before.bytes, max_bytes));
             }
-            let bytes = sys::read_all(fd, mark.bytes, most)?;
-            if bytes.len() as u64 > most {
-                return Err(too_large_problem(bytes.len() as u64, most));
+            let bytes = sys::read_all(fd, before.bytes, max_bytes)?;
+            if bytes.len() as u64 > max_bytes {
+                return Err(too_large_problem(bytes.len() as u64, max_bytes));
             }
             stat = sys::fstat(fd)?;
             let after = FileFingerprint::of(&stat);
-            if mark.has_same_metadata(&after) && bytes.len() as u64 == after.bytes {
+            if before.has_same_metadata(&after) && bytes.len() as u64 == after.bytes {
                 return Ok(Self {
                     hash: OnceLock::new(),
                     bytes,
-                    // The earlier look: a change during the read must not hide behind it.
-                    fingerprint: mark,
+                    fingerprint: before,
                     hard_links: stat.st_nlink,
                     mode: stat.st_mode & 0o7777,
                 });
             }
         }
-        Err(FileProblem::Other("it keeps changing while it is read".to_owned()))
+        Err(FileProblem::Other(format!(
+            "it was modified during each of {MAX_READ_ATTEMPTS} attempts to read it"
+        )))
     }
 
-    /// The hash of the content.
+    /// The hash of the content, computed at the first call.
     pub fn hash(&self) -> ContentHash {
         *self.hash.get_or_init(|| ContentHash::of(&self.bytes))
     }
 
-    /// Does something that will want the hash in the end, while another thread takes it of large content.
+    /// Runs `work` while another thread computes the hash of large content, which the caller will need afterwards.
     pub fn hash_during<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.bytes.len() < MIN_PARALLEL_HASH_BYTES {
             return work();
@@ -165,7 +178,7 @@ impl FileSnapshot {
         })
     }
 
-    /// Whether this open file still holds this version.
+    /// Whether an open file still has this content. Reads the file only if its fingerprint does not decide it.
     pub(crate) fn is_content_of(&self, fd: impl AsFd) -> Result<bool, FileProblem> {
         let now = FileFingerprint::of(&sys::fstat(fd.as_fd())?);
         if self.fingerprint.is_surely_same(&now) {
@@ -178,8 +191,8 @@ impl FileSnapshot {
     }
 }
 
-fn too_large_problem(bytes: u64, most: u64) -> FileProblem {
-    FileProblem::Other(format!("it has {bytes} bytes, more than the {most} that can be changed at once"))
+fn too_large_problem(bytes: u64, max_bytes: u64) -> FileProblem {
+    FileProblem::Other(format!("it has {bytes} bytes, more than the limit of {max_bytes}"))
 }
 
 #[cfg(test)]
@@ -187,23 +200,23 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// Whether a file that was changed at this time is known by its outward signs when it is looked at now.
-    fn is_known(modified: SystemTime) -> bool {
+    /// Whether the fingerprint of a file with this modification time proves now that its content is the same.
+    fn is_surely_unchanged(modified: SystemTime) -> bool {
         let dir = tempfile::tempdir().unwrap();
         let file = std::fs::File::create(dir.path().join("f")).unwrap();
         file.set_modified(modified).unwrap();
-        let look = || FileFingerprint::of(&sys::fstat(file.as_fd()).unwrap());
-        look().is_surely_same(&look())
+        let fingerprint = || FileFingerprint::of(&sys::fstat(file.as_fd()).unwrap());
+        fingerprint().is_surely_same(&fingerprint())
     }
 
     #[test]
-    fn a_time_that_a_further_change_might_bear_tells_nothing() {
+    fn a_recent_modification_time_proves_nothing() {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-        let whole = UNIX_EPOCH + Duration::from_secs(now.as_secs());
+        let whole_second = UNIX_EPOCH + Duration::from_secs(now.as_secs());
         let nanos = Duration::from_nanos(1);
-        assert!(!is_known(UNIX_EPOCH + now));
-        assert!(!is_known(whole), "the file system may keep whole seconds");
-        assert!(is_known(whole - Duration::from_secs(3)));
-        assert!(is_known(whole - Duration::from_secs(1) + nanos));
+        assert!(!is_surely_unchanged(UNIX_EPOCH + now));
+        assert!(!is_surely_unchanged(whole_second), "the file system may keep whole seconds");
+        assert!(is_surely_unchanged(whole_second - Duration::from_secs(3)));
+        assert!(is_surely_unchanged(whole_second - Duration::from_secs(1) + nanos));
     }
 }

@@ -1,6 +1,9 @@
-//! toolgate's own files: settings in, private state out. No call of a model comes this way.
+//! Files of toolgate itself: settings that the user wrote, and private state.
+//!
+//! Unlike [`GrantedFiles`](crate::GrantedFiles), these functions follow symlinks and need no grant: users link their
+//! settings from elsewhere, and no path here comes from a model.
 
-use super::open::FileProblem;
+use crate::open::FileProblem;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions};
@@ -9,9 +12,9 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
 use toolgate_proto::AbsPath;
 
-/// Reads a settings file as text. A file that is not there is `None`; any other trouble is an error,
-/// because a file that cannot be read may hold a deny rule.
-pub fn read_settings_text(path: &AbsPath, most_bytes: u64) -> Result<Option<String>, FileProblem> {
+/// Reads a settings file as text; `None` if it does not exist. Every other failure is an error, because a file that cannot
+/// be read may contain a deny rule.
+pub fn read_settings_text(path: &AbsPath, max_bytes: u64) -> Result<Option<String>, FileProblem> {
     let file = match OpenOptions::new().read(true).custom_flags(nonblock_flag()).open(path.as_path()) {
         Ok(file) => file,
         Err(error) => {
@@ -29,51 +32,52 @@ pub fn read_settings_text(path: &AbsPath, most_bytes: u64) -> Result<Option<Stri
         return Err(FileProblem::Special);
     }
     let mut bytes = Vec::new();
-    file.take(most_bytes + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most_bytes {
-        return Err(FileProblem::Other(format!("it is larger than {most_bytes} bytes")));
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(FileProblem::Other(format!("it is larger than {max_bytes} bytes")));
     }
     String::from_utf8(bytes).map(Some).map_err(|_| FileProblem::Other("it is not UTF-8 text".to_owned()))
 }
 
-/// Opens a file that the person named on the command line.
+/// Opens a file that the user named on the command line.
 pub fn open_named_file(path: &AbsPath) -> Result<File, FileProblem> {
     Ok(File::open(path.as_path())?)
 }
 
-/// Writes a file that only this user may read, wholly or not at all, making its directory where needed. Where the path
-/// is a symlink its target is replaced.
+/// Writes a file that only this user can read, atomically, creating its directory if needed. If the path is a symlink, its
+/// target is replaced.
 pub fn write_private_file(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
     replace_state_file(&crate::resolve(path).real, content)
 }
 
-/// How long another process may hold a file of toolgate's own. Each holds it for one read and one write.
+/// How long to wait for another process that has locked a state file. Each holds the lock for one read and one write.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long to sleep between two attempts to lock.
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(2);
 
-/// Keeps other processes from changing a file of toolgate's own, until it is dropped.
+/// An exclusive lock on a state file, released when dropped.
 #[derive(Debug)]
-#[must_use = "the lock is held as long as this is"]
+#[must_use = "dropping it releases the lock"]
 pub struct StateFileLock {
-    // Closing it releases the lock, also where the process is killed.
+    /// The lock file. Closing it releases the lock, also when the process is killed.
     _file: File,
 }
 
-/// Locks a file of toolgate's own: what is read, changed and written under the lock is not lost to another process.
-/// The lock is on a file beside it, since the file itself is replaced.
+/// Locks a state file for a read followed by a write. The lock is on a file `….lock` beside it, because the state file
+/// itself is replaced and a lock on it would be lost.
 pub fn lock_state_file(path: &AbsPath) -> Result<StateFileLock, FileProblem> {
     let parent = path.parent().unwrap_or_else(AbsPath::root);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(parent.as_path())?;
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
-    let beside = parent.join(name);
+    let lock_path = parent.join(name);
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .mode(0o600)
         .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
-        .open(beside.as_path())?;
+        .open(lock_path.as_path())?;
     let started = Instant::now();
     loop {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -82,20 +86,23 @@ pub fn lock_state_file(path: &AbsPath) -> Result<StateFileLock, FileProblem> {
                 std::thread::sleep(LOCK_RETRY_DELAY);
             }
             Err(Errno::WOULDBLOCK | Errno::INTR) => {
-                return Err(FileProblem::Other(format!("another process holds {beside}")));
+                return Err(FileProblem::Other(format!(
+                    "another process has held the lock file `{lock_path}` for {} seconds",
+                    LOCK_TIMEOUT.as_secs()
+                )));
             }
             Err(errno) => return Err(std::io::Error::from(errno).into()),
         }
     }
 }
 
-/// Makes a directory that only this user may enter, where it is not there yet.
+/// Creates a directory that only this user can enter, with its parents, unless it exists.
 pub fn make_private_dir(dir: &AbsPath) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(dir.as_path())
 }
 
-/// Replaces a file of toolgate's own wholly or not at all, making its directory where needed. The new file has the
-/// old one's mode, or else is for this user only.
+/// Replaces a state file atomically, creating its directory if needed. The new file has the mode of the old one; one that
+/// is created is accessible to this user only.
 pub fn replace_state_file(path: &AbsPath, content: &[u8]) -> Result<(), FileProblem> {
     let parent = path.parent().unwrap_or_else(AbsPath::root);
     fs::DirBuilder::new().recursive(true).mode(0o700).create(parent.as_path())?;
@@ -104,50 +111,50 @@ pub fn replace_state_file(path: &AbsPath, content: &[u8]) -> Result<(), FileProb
         Ok(old) => old.mode() & 0o777,
         Err(_) => 0o600,
     };
-    let beside = parent.join(crate::generate_id(".toolgate-"));
-    let written = (|| {
-        let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(beside.as_path())?;
+    let temp = parent.join(crate::generate_id(".toolgate-"));
+    let result = (|| {
+        let mut file = OpenOptions::new().create_new(true).write(true).mode(mode).open(temp.as_path())?;
         file.write_all(content)?;
         file.sync_all()?;
-        fs::rename(beside.as_path(), path.as_path())?;
-        // The new name lasts only once its directory is on disk as well.
+        fs::rename(temp.as_path(), path.as_path())?;
+        // The rename is durable only after an fsync of the directory.
         File::open(parent.as_path())?.sync_all()
     })();
-    if written.is_err() {
-        // Nothing more can be done about a leftover than to try.
-        let _ = fs::remove_file(beside.as_path());
+    if result.is_err() {
+        // A temporary file that cannot be removed stays; the first error is the one to report.
+        let _ = fs::remove_file(temp.as_path());
     }
-    Ok(written?)
+    Ok(result?)
 }
 
-/// Reads a file of the workspace that settings name, links followed, up to a size.
-pub fn read_named_bytes(path: &AbsPath, most_bytes: u64) -> Result<Vec<u8>, FileProblem> {
+/// Reads a file that settings name. One of more than `max_bytes` is an error.
+pub fn read_named_bytes(path: &AbsPath, max_bytes: u64) -> Result<Vec<u8>, FileProblem> {
     let file = OpenOptions::new().read(true).custom_flags(nonblock_flag()).open(path.as_path())?;
     if !file.metadata()?.is_file() {
         return Err(FileProblem::Special);
     }
     let mut bytes = Vec::new();
-    file.take(most_bytes + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most_bytes {
-        return Err(FileProblem::Other(format!("it is larger than {most_bytes} bytes")));
+    file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(FileProblem::Other(format!("it is larger than {max_bytes} bytes")));
     }
     Ok(bytes)
 }
 
-/// Whether only the system's administrator can change what is at a real path: it and every directory above belong to
-/// root, and no one else may write there.
+/// Whether only root can change the file at a real path: it and every directory above it belong to root, and neither
+/// group nor others may write there.
 pub fn is_system_file(real: &AbsPath) -> bool {
     real.as_path().ancestors().all(|path| {
         fs::symlink_metadata(path).is_ok_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)
     })
 }
 
-/// Whether a file may be executed by anyone.
+/// Whether a path is a regular file that at least one user may execute.
 pub fn is_executable(path: &AbsPath) -> bool {
     fs::metadata(path.as_path()).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
 }
 
-/// The names in a directory that end so, in order. A directory that is not there has none.
+/// The names in a directory that end with `suffix` and are not dotfiles, sorted. Empty if the directory does not exist.
 pub fn list_names_with_suffix(dir: &AbsPath, suffix: &str) -> Result<Vec<String>, FileProblem> {
     let entries = match fs::read_dir(dir.as_path()) {
         Ok(entries) => entries,
@@ -169,25 +176,25 @@ pub fn list_names_with_suffix(dir: &AbsPath, suffix: &str) -> Result<Vec<String>
     Ok(names)
 }
 
-/// What a file looked like, so that a change can be seen without reading it.
+/// The metadata of a settings file, by which a change is detected without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileStamp {
-    /// Nothing is there, or nothing that can be looked at.
+    /// The file does not exist, or its metadata cannot be read.
     Absent,
-    /// A file of this identity, size and times.
+    /// The file exists.
     Present {
-        /// Device and number.
+        /// Device and inode number.
         id: (u64, u64),
-        /// Bytes.
+        /// Size in bytes.
         size: u64,
-        /// Last change of content, in nanoseconds.
+        /// Modification time (mtime) in nanoseconds since 1970.
         modified: i128,
-        /// Last change of anything, in nanoseconds; cannot be set back.
+        /// Change time (ctime) in nanoseconds since 1970. Unlike `modified`, a program cannot set it.
         changed: i128,
     },
 }
 
-/// Looks at a file without reading it.
+/// Reads the metadata of a file, symlinks followed.
 pub fn read_file_stamp(path: &AbsPath) -> FileStamp {
     match fs::metadata(path.as_path()) {
         Ok(found) => FileStamp::Present {
@@ -200,6 +207,7 @@ pub fn read_file_stamp(path: &AbsPath) -> FileStamp {
     }
 }
 
+/// Keeps an open from blocking if the path is a pipe.
 fn nonblock_flag() -> i32 {
     rustix::fs::OFlags::NONBLOCK.bits().cast_signed()
 }

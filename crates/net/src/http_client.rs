@@ -1,22 +1,27 @@
-//! A client for HTTP, for those who must hand one to a library.
+//! The HTTP client for MCP servers, which the MCP library takes as an argument.
 
 use std::sync::Once;
 use std::time::Duration;
 
-/// The client that libraries take.
+/// The client type of the MCP library, so that other crates need not depend on reqwest.
 pub type HttpClient = reqwest::Client;
 
-static PROVIDER: Once = Once::new();
+/// How long to wait for a TCP and TLS connection. The response itself has no timeout here: streams stay open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A client that follows no redirects: a redirect could lead a request with its headers to somebody else.
+/// Installs the TLS provider once per process.
+static TLS_PROVIDER: Once = Once::new();
+
+/// Creates a client that follows no redirects: a redirect would send the request, with its authorization headers, to a host
+/// that the settings do not name.
 pub fn http_client() -> Result<HttpClient, String> {
-    PROVIDER.call_once(|| {
-        // An error means that the embedding program has chosen one already.
+    TLS_PROVIDER.call_once(|| {
+        // An error means that the embedding program has already installed one.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(Duration::from_secs(10))
+        .connect_timeout(CONNECT_TIMEOUT)
         .build()
         .map_err(|error| error.to_string())
 }

@@ -1,25 +1,41 @@
-//! Network access of toolgate itself: HTTP requests to hooks, the HTTP client of MCP servers, listening sockets.
+//! Network access of toolgate itself: requests to HTTP hooks, the HTTP client for MCP servers, listening sockets.
 //!
-//! [`post_hook`] posts a hook's payload with a limit on time and size and follows no redirect.
-//! [`listen_tcp`] and [`listen_unix`] open the sockets on which `toolgate mcp serve` answers.
-//! With the feature `http`, [`http_client`] makes the client for servers behind the gate.
-//!
-//! What commands reach is not decided here: they have the sandbox's proxy, in the crate `process`.
+//! [`post_hook`] posts a [`HookHttpRequest`] to a loopback address, with a timeout and a limit on the size of the
+//! response, and follows no redirect.
+//! [`listen_tcp`] and [`listen_unix`] bind the sockets on which toolgate serves MCP or waits for an OAuth redirect.
+//! With the feature `http`, `http_client` creates the client for MCP servers, with TLS and without redirects.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! let listener = toolgate_net::listen_tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
-//! assert!(listener.local_addr().unwrap().ip().is_loopback());
+//! use std::time::Duration;
+//! use toolgate_net::{HookHttpError, HookHttpRequest, post_hook};
+//!
+//! let request = HookHttpRequest {
+//!     address: "192.0.2.1:80".parse().unwrap(),
+//!     host: "example.org".to_owned(),
+//!     target: "/hook".to_owned(),
+//!     headers: Vec::new(),
+//!     body: b"{}".to_vec(),
+//!     timeout: Duration::from_secs(5),
+//! };
+//! // Not a loopback address, so nothing is sent.
+//! let error = post_hook(request).await.unwrap_err();
+//! assert!(matches!(error, HookHttpError::NotLoopback(_)));
 //! # });
 //! ```
+//!
+//! The crate does not resolve names, and does not decide which addresses a URL of a call may reach: that is policy.
+//! Commands do not use it either; their network access goes through the proxy of the sandbox, in the crate `process`.
 
 #![forbid(unsafe_code)]
 #![expect(clippy::disallowed_methods, reason = "this crate may open sockets")]
 
 mod hook_http;
+
+mod listen;
+
 #[cfg(feature = "http")]
 mod http_client;
-mod listen;
 
 pub use hook_http::{HookHttpError, HookHttpRequest, HookHttpResponse, post_hook};
 #[cfg(feature = "http")]

@@ -1,49 +1,59 @@
-//! What is kept of what a walk finds: as much as the answer needs, however large the tree is.
+//! Collectors of results: they keep as many as the limit allows, however large the tree is.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-/// A place in the order of a walk. See [`super::open_directory::WalkDirectory`].
+/// A place in the order of a walk: the names from the start, separated by NULs (see
+/// [`WalkDirectory::entry_key`](crate::directory::WalkDirectory::entry_key)).
 pub(crate) type WalkKey = Box<[u8]>;
 
-/// Where results go. Called under the walk's lock, in whatever order they are found.
+/// Collects results. Called under the lock of the walk, in the order in which threads find them.
 pub(crate) trait ResultCollector<F>: Send {
-    /// Whether results are wanted in the order of the walk.
+    /// Whether the order of the walk matters. If not, directories need not be sorted.
     const IN_ORDER: bool;
 
+    /// Adds a result.
     fn add(&mut self, key: WalkKey, found: F);
 
-    /// Once enough is held: the last place that matters. Later additions can only move it towards the start.
+    /// The key of the last result, once the limit is reached; nothing after it can matter. Further additions only move it
+    /// towards the start.
     fn end(&self) -> Option<&WalkKey>;
 
-    /// Something that lies after the end was left undone.
+    /// Notes that part of the tree after [`ResultCollector::end`] was not searched.
     fn mark_truncated(&mut self);
 }
 
-/// How large one result is.
+/// The size of a result, for [`ResultLimit`].
 pub(crate) trait ResultSize {
-    /// In what the caller counts: lines, files.
+    /// In lines or files, whichever the search returns.
     fn units(&self) -> usize;
+
+    /// In bytes of output.
     fn bytes(&self) -> usize;
 }
 
-/// How much of an answer is wanted. When either is reached, the search is over.
+/// How much a search returns. It ends when either limit is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResultLimit {
-    /// Lines or files, whichever the answer consists of.
+    /// Lines or files, whichever the search returns.
     pub units: usize,
-    /// Bytes of text.
+    /// Bytes of output, about.
     pub bytes: usize,
 }
 
 /// The first results in the order of the walk.
 #[derive(Debug)]
 pub(crate) struct OrderedResults<F> {
+    /// When there are enough.
     limit: ResultLimit,
+    /// The first results so far.
     results: BTreeMap<WalkKey, F>,
+    /// Their units.
     units: usize,
+    /// Their bytes.
     bytes: usize,
+    /// Whether a result was dropped, or part of the tree not searched.
     truncated: bool,
 }
 
@@ -56,8 +66,8 @@ impl<F: ResultSize> OrderedResults<F> {
         units >= self.limit.units || bytes >= self.limit.bytes
     }
 
-    /// Whether this is all there is. Where enough is held there may be more, and whether some thread happened to
-    /// see that there is not must not change the answer.
+    /// Whether these are all results. False as soon as the limit is reached, even if there happens to be no further result:
+    /// otherwise it would depend on how far the threads had got.
     pub(crate) fn is_complete(&self) -> bool {
         !self.truncated && !self.reaches_limit(self.units, self.bytes)
     }
@@ -97,15 +107,16 @@ impl<F: ResultSize + Send> ResultCollector<F> for OrderedResults<F> {
     }
 }
 
-/// When a file was changed last, in nanoseconds.
+/// A modification time in nanoseconds since 1970.
 pub(crate) type MtimeNanos = i64;
 
-/// What the threads of a walk for the newest files share, so that old ones need not be handed in at all.
+/// The modification time below which a file cannot be among the newest, shared by the threads of a walk so that they need
+/// not take the lock for older files.
 #[derive(Debug)]
 pub(crate) struct MtimeCutoff {
-    /// Files older than this cannot be among the newest any more.
+    /// The oldest time among the newest files so far, once there are enough.
     oldest: AtomicI64,
-    /// How many were.
+    /// How many files were older.
     rejected_count: AtomicU64,
 }
 
@@ -114,9 +125,9 @@ impl MtimeCutoff {
         Self { oldest: AtomicI64::new(i64::MIN), rejected_count: AtomicU64::new(0) }
     }
 
-    /// Whether a file may still matter. One that does not is counted.
-    pub(crate) fn admit(&self, changed: MtimeNanos) -> bool {
-        let admits = changed >= self.oldest.load(Ordering::Relaxed);
+    /// Whether a file may be among the newest. One that is not is counted.
+    pub(crate) fn admit(&self, mtime: MtimeNanos) -> bool {
+        let admits = mtime >= self.oldest.load(Ordering::Relaxed);
         if !admits {
             self.rejected_count.fetch_add(1, Ordering::Relaxed);
         }
@@ -124,13 +135,16 @@ impl MtimeCutoff {
     }
 }
 
-/// The files that were changed last, and how many there are in all.
+/// The files that were modified last, and the number of all files.
 #[derive(Debug)]
 pub(crate) struct NewestFiles<'f> {
+    /// How many files to keep.
     limit: usize,
+    /// What the threads check before they add a file.
     cutoff: &'f MtimeCutoff,
-    /// The oldest that is kept is on top; of two equally old ones, the later name.
+    /// The files; on top the oldest, and of two equally old ones the later in the order of the walk.
     kept: BinaryHeap<(Reverse<MtimeNanos>, WalkKey)>,
+    /// How many files were added.
     total: u64,
 }
 
@@ -139,10 +153,12 @@ impl<'f> NewestFiles<'f> {
         Self { limit, cutoff, kept: BinaryHeap::new(), total: 0 }
     }
 
+    /// How many files matched, those that were too old included.
     pub(crate) fn total(&self) -> u64 {
         self.total + self.cutoff.rejected_count.load(Ordering::Relaxed)
     }
 
+    /// The files, newest first.
     pub(crate) fn into_sorted(self) -> Vec<WalkKey> {
         self.kept.into_sorted_vec().into_iter().map(|(_, key)| key).collect()
     }
@@ -151,9 +167,9 @@ impl<'f> NewestFiles<'f> {
 impl ResultCollector<MtimeNanos> for NewestFiles<'_> {
     const IN_ORDER: bool = false;
 
-    fn add(&mut self, key: WalkKey, changed: MtimeNanos) {
+    fn add(&mut self, key: WalkKey, mtime: MtimeNanos) {
         self.total += 1;
-        self.kept.push((Reverse(changed), key));
+        self.kept.push((Reverse(mtime), key));
         if self.kept.len() > self.limit {
             self.kept.pop();
             if let Some((Reverse(oldest), _)) = self.kept.peek() {

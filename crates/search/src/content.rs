@@ -1,4 +1,4 @@
-//! Search in the content of files.
+//! Search in the content of files: the function, its result, and how one file is read.
 
 use crate::collect::{OrderedResults, ResultLimit, ResultSize, WalkKey};
 use crate::lines::{ContentOutputKind, FileHits, MatchSink};
@@ -12,61 +12,64 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use std::fs::File;
 use std::io::{self, Read};
 use toolgate_files::FileProblem;
-use toolgate_files::unchecked::open_regular_file;
 
-/// A longer line, or with matches over several lines a longer file, is not searched.
+/// A longer line is not searched, nor a longer file if matches may span lines: the engine keeps either in memory.
 const MAX_BUFFER_BYTES: usize = 256 * 1024 * 1024;
 
-/// The files with matches, in the order of their paths.
+/// The files with matches, in the order of the walk: by path, component by component.
 #[derive(Debug, Default)]
 pub struct ContentSearchResult {
-    /// Each file with something to show. Paths are from the start of the search; empty where that is a file.
+    /// Each file with its hits. Paths are relative to the start of the search, and empty if that is a file.
     pub files: Vec<(Vec<u8>, FileHits)>,
-    /// Whether this is all there is, and not only as much as was asked for.
+    /// Whether these are all results; false if the limit was reached and there may be more.
     pub complete: bool,
-    /// What the search met beside.
+    /// What was hidden or could not be read.
     pub skipped: SkippedSummary,
 }
 
-/// Searches the files of a tree, or the one file that the tree is.
+/// Searches the files of a tree that the selector takes, or the one file that the tree is.
 pub fn search_content(
     tree: &SearchTree,
     selector: &FileSelector,
     pattern: &SearchPattern,
-    show: &ContentOutputKind,
-    need: ResultLimit,
+    output: &ContentOutputKind,
+    limit: ResultLimit,
     stop: &SearchStopFlag,
 ) -> Result<ContentSearchResult, SearchProblem> {
-    let content = ContentSearch { pattern, show, limit: need, stop, named: !tree.is_directory() };
-    if content.named {
-        return content.search_named_file(tree);
+    let search = ContentSearch { pattern, output, limit, stop, is_single_file: !tree.is_directory() };
+    if search.is_single_file {
+        return search.search_single_file(tree);
     }
-    // A file that was named was judged by itself; one that a walk comes upon may be a secret.
+    // Policy has judged a file that the call names, but not one that the walk finds, which may hold secrets.
     let tree = &tree.for_content();
-    let (held, notes) = walk(tree, selector, &content, OrderedResults::<FileHits>::new(need), stop)?;
+    let (results, skipped) = walk(tree, selector, &search, OrderedResults::<FileHits>::new(limit), stop)?;
     if stop.is_stopped() {
         return Err(SearchProblem::Stopped);
     }
-    let complete = held.is_complete();
-    let held = held.into_results();
-    let end: Option<&WalkKey> = if complete { None } else { held.last_key_value().map(|(key, _)| key) };
-    let aside = notes.summarize(end);
-    let files = held.into_iter().map(|(key, hits)| (path_from_key(&key), hits)).collect();
-    Ok(ContentSearchResult { files, complete, skipped: aside })
+    let complete = results.is_complete();
+    let results = results.into_results();
+    let end: Option<&WalkKey> = if complete { None } else { results.last_key_value().map(|(key, _)| key) };
+    let skipped = skipped.summarize(end);
+    let files = results.into_iter().map(|(key, hits)| (path_from_key(&key), hits)).collect();
+    Ok(ContentSearchResult { files, complete, skipped })
 }
 
+/// The parameters of one search.
 struct ContentSearch<'s> {
     pattern: &'s SearchPattern,
-    show: &'s ContentOutputKind,
+    /// What to collect of each file.
+    output: &'s ContentOutputKind,
     limit: ResultLimit,
     stop: &'s SearchStopFlag,
-    /// The one file was named, so it is searched even where it holds binary data.
-    named: bool,
+    /// Whether the call names the file itself. Then it is searched even if it contains binary data, as in ripgrep.
+    is_single_file: bool,
 }
 
-/// What one thread searches with. The matcher is the thread's own: its caches are not shared.
+/// What one thread searches with, so that threads share no caches or buffers.
 struct SearchEngine {
+    /// Matches the pattern in text.
     matcher: RegexMatcher,
+    /// Splits files into lines and detects binary data.
     searcher: Searcher,
 }
 
@@ -74,15 +77,15 @@ impl ContentSearch<'_> {
     fn build_engine(&self) -> SearchEngine {
         let mut builder = SearcherBuilder::new();
         builder
-            .line_number(self.show.has_line_numbers())
+            .line_number(self.output.has_line_numbers())
             .multi_line(self.pattern.line_mode == LineMode::Multi)
             .heap_limit(Some(MAX_BUFFER_BYTES))
-            .binary_detection(if self.named {
+            .binary_detection(if self.is_single_file {
                 BinaryDetection::convert(0)
             } else {
                 BinaryDetection::quit(0)
             });
-        if let ContentOutputKind::Lines(lines) = self.show {
+        if let ContentOutputKind::Lines(lines) = self.output {
             builder.before_context(lines.before).after_context(lines.after);
         }
         SearchEngine { matcher: self.pattern.matcher.clone(), searcher: builder.build() }
@@ -95,25 +98,24 @@ impl ContentSearch<'_> {
         size: u64,
     ) -> Result<Option<FileHits>, FileProblem> {
         let SearchEngine { matcher, searcher } = engine;
-        let mut gather = MatchSink::new(matcher, self.show, self.limit, self.named);
-        // Files that the system makes up have no size, and yet something in them.
-        let left = if size == 0 { u64::MAX } else { size };
-        let reader = StoppableReader { file, left, stop: self.stop };
-        searcher.search_reader(&*matcher, reader, &mut gather)?;
-        Ok(gather.into_hits())
+        let mut sink = MatchSink::new(matcher, self.output, self.limit, self.is_single_file);
+        // Files that the kernel generates, such as those in `/proc`, have size 0 and yet content.
+        let remaining = if size == 0 { u64::MAX } else { size };
+        let reader = StoppableReader { file, remaining, stop: self.stop };
+        searcher.search_reader(&*matcher, reader, &mut sink)?;
+        Ok(sink.into_hits())
     }
 
-    fn search_named_file(&self, tree: &SearchTree) -> Result<ContentSearchResult, SearchProblem> {
-        let (file, stat) = open_regular_file(tree.start())?;
-        let size = u64::try_from(stat.st_size).unwrap_or(0);
+    fn search_single_file(&self, tree: &SearchTree) -> Result<ContentSearchResult, SearchProblem> {
+        let (file, size) = tree.open_single_file()?;
         let found = self.search_file(&mut self.build_engine(), file, size);
         if self.stop.is_stopped() {
             return Err(SearchProblem::Stopped);
         }
         let files: Vec<_> = found?.map(|hits| (Vec::new(), hits)).into_iter().collect();
-        let held: (usize, usize) =
+        let (units, bytes) =
             files.iter().map(|(_, hits)| (hits.units(), hits.bytes())).next().unwrap_or_default();
-        let complete = held.0 < self.limit.units && held.1 < self.limit.bytes;
+        let complete = units < self.limit.units && bytes < self.limit.bytes;
         Ok(ContentSearchResult { files, complete, skipped: SkippedSummary::default() })
     }
 }
@@ -141,12 +143,12 @@ impl FileVisitor for ContentSearch<'_> {
     }
 }
 
-/// A file that can no longer be read once the search is stopped, so that a huge one does not hold it up.
+/// A reader that fails once the search is stopped, so that a huge file does not delay the end.
 struct StoppableReader<'s> {
     file: File,
-    /// Until the end that it had when it was opened; to ask the system whether that is the end is a quarter of what a
-    /// small file costs.
-    left: u64,
+    /// Bytes up to the size that the file had when it was opened. Knowing the end saves the last `read`, which returns 0
+    /// and takes a quarter of the time of a small file.
+    remaining: u64,
     stop: &'s SearchStopFlag,
 }
 
@@ -155,12 +157,13 @@ impl Read for StoppableReader<'_> {
         if self.stop.is_stopped() {
             return Err(io::Error::other("the search was stopped"));
         }
-        if self.left == 0 {
+        if self.remaining == 0 {
             return Ok(0);
         }
-        let most = usize::try_from(self.left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        let count = self.file.read(buffer.get_mut(..most).unwrap_or_default())?;
-        self.left -= count as u64;
+        let max_bytes =
+            usize::try_from(self.remaining).map_or(buffer.len(), |remaining| remaining.min(buffer.len()));
+        let count = self.file.read(buffer.get_mut(..max_bytes).unwrap_or_default())?;
+        self.remaining -= count as u64;
         Ok(count)
     }
 }

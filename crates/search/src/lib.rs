@@ -1,47 +1,89 @@
-//! Search: contents, names and listings of a tree that a call was granted, on ripgrep's libraries.
+//! Search in a tree that a call was granted, with ripgrep's engine: lines of text, file names, directory listings.
 //!
-//! The principal type is [`SearchTree`], which only `GrantedFiles::search_tree` makes: a place to start, as it was
-//! judged.
-//! [`search_content`] finds lines of text, [`find_names`] finds files by glob, [`list_tree`] lists entries.
-//! All three walk down from the start by directory handles, under the ignore files that apply, in one order however
-//! many threads take part, and keep no more than the answer needs.
+//! The principal type is [`SearchTree`], which only
+//! [`GrantedFiles::search_tree`](toolgate_files::GrantedFiles::search_tree) makes, from a path that policy has judged.
+//! Three functions search it:
 //!
-//! The matching engine is ripgrep's; its walker is not used.
-//! That one opens everything by path, so a directory that is swapped for a symlink leads it out of the tree; it probes
-//! every directory for ignore files that the listing shows not to be there; and its order is that of its threads.
+//! * [`search_content`] finds the lines that match a [`SearchPattern`];
+//! * [`find_names`] finds the files whose path matches a [`PathGlob`];
+//! * [`list_tree`] lists directories, level by level.
+//!
+//! A [`FileSelector`] narrows the first two by globs, ignore files and the file types of ripgrep.
+//! Every search walks the tree by file descriptors of directories, so that a symlink that is swapped in during the walk is
+//! not followed, and returns its results in one order however its threads are scheduled.
+//! A search in the order of paths that has a limit stops as soon as it has the first results.
+//!
+//! Matching, and the meaning of ignore files, file types and counts, are those of ripgrep.
+//! The directory walker of ripgrep is not used:
+//! it opens everything by path, so a directory that is swapped for a symlink leads it out of the tree; it probes
+//! every directory for ignore files that the listing shows to be absent; and the order of its results depends on its
+//! threads.
 //!
 //! ```
 //! # use toolgate_files::{GrantedAccess, GrantedFiles, PathGrant};
 //! # use toolgate_proto::{AbsPath, PathScope};
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let root = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
-//! # std::fs::write(root.as_path().join("a.rs"), "fn main() {}").unwrap();
-//! use toolgate_search::{ListOptions, SearchStopFlag, list_tree};
+//! # std::fs::write(root.join("a.rs"), "fn main() {}\n").unwrap();
+//! # std::fs::write(root.join("b.txt"), "fn in a text file\n").unwrap();
+//! # let grant = PathGrant {
+//! #     asked: root.clone(), real: root.clone(), scope: PathScope::Tree, access: GrantedAccess::Read,
+//! # };
+//! # let files = GrantedFiles::new(vec![grant], vec![root.clone()]);
+//! use toolgate_search::{
+//!     CaseSensitivity, ContentOutputKind, FileSelection, FileSelector, LineMode, ResultLimit, SearchPattern,
+//!     SearchStopFlag, search_content,
+//! };
 //!
-//! let grant = PathGrant { asked: root.clone(), real: root.clone(), scope: PathScope::Tree, access: GrantedAccess::Read };
-//! let files = GrantedFiles::new(vec![grant], vec![root.clone()]);
 //! let tree = files.search_tree(&root, PathScope::Tree).unwrap();
-//! let page = list_tree(&tree, &ListOptions::default(), &SearchStopFlag::default()).unwrap();
-//! assert_eq!(page.entries.len(), 1);
+//! let rust = FileSelection { types: vec!["rust".to_owned()], ..FileSelection::default() };
+//! let result = search_content(
+//!     &tree,
+//!     &FileSelector::new(&rust).unwrap(),
+//!     &SearchPattern::new("fn", CaseSensitivity::Sensitive, LineMode::Single).unwrap(),
+//!     &ContentOutputKind::Files,
+//!     ResultLimit { units: 100, bytes: 10_000 },
+//!     &SearchStopFlag::default(),
+//! )
+//! .unwrap();
+//! assert_eq!(result.files[0].0, b"a.rs");
+//! assert!(result.complete && result.files.len() == 1);
 //! ```
 //!
-//! This crate does not know rules: what is hidden comes with the tree.
-//! Everything here blocks; callers use a thread where that matters, and [`SearchStopFlag`] to end it early.
+//! This crate knows no rules: which files are hidden comes with the tree, and is only counted.
+//! It knows no tools either: results are bytes and numbers, and how a model reads them is for the caller to decide.
+//! Everything here blocks; a caller runs it on a thread for blocking work, and ends it early with a
+//! [`SearchStopFlag`].
 
 #![forbid(unsafe_code)]
-#![expect(clippy::disallowed_methods, reason = "this crate may touch files")]
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "tests create files"))]
+
+// The three searches.
+mod content;
+
+mod lines;
+mod pattern;
+
+mod names;
+
+mod list;
+
+// The walk that they share.
+mod walk;
+
+mod walk_worker;
+
+mod directory;
 
 mod collect;
-mod content;
-mod directory;
-mod ignore_rules;
-mod lines;
-mod list;
-mod names;
-mod pattern;
-mod select;
 mod skipped;
-mod walk;
+
+// What the walk takes and leaves out.
+mod select;
+
+mod ignore_rules;
+
+mod stop_flag;
 
 #[cfg(test)]
 mod tests;
@@ -56,46 +98,5 @@ pub use names::{
 pub use pattern::{CaseSensitivity, LineMode, PatternProblem, SearchPattern};
 pub use select::{DotfileHandling, FileSelection, FileSelector, SelectionProblem};
 pub use skipped::SkippedSummary;
-
-use ignore_rules::IgnoreRules;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use toolgate_files::FileProblem;
-
+pub use stop_flag::{SearchProblem, SearchStopFlag};
 pub use toolgate_files::SearchTree;
-
-fn ancestor_ignore_rules(tree: &SearchTree) -> Option<Arc<IgnoreRules>> {
-    let top = ignore_rules::find_ignore_root(tree.root().unwrap_or(tree.start()));
-    IgnoreRules::of_ancestors(tree.start(), &top)
-}
-
-/// Ends a search early, from another thread. Clones end the same search.
-#[derive(Debug, Clone, Default)]
-pub struct SearchStopFlag(Arc<AtomicBool>);
-
-impl SearchStopFlag {
-    /// Ends the search.
-    pub fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it is to end.
-    pub fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SearchProblem {
-    /// It was stopped.
-    Stopped,
-    /// Where it was to start cannot be used.
-    File(FileProblem),
-}
-
-impl From<FileProblem> for SearchProblem {
-    fn from(problem: FileProblem) -> Self {
-        Self::File(problem)
-    }
-}

@@ -1,8 +1,8 @@
-//! What is kept of one file in a search of contents: its lines, or how many there are.
+//! The hits of one file in a search of content: its lines, or their number.
 //!
-//! Which lines, matches and counts there are is ripgrep's definition: several matches in a line are one line; where
-//! matches may span lines, they are counted and not the lines; a file in which binary data is met counts for nothing
-//! in counts, and shows what came before in lines.
+//! Lines, matches and counts are defined as in ripgrep: several matches in a line are one line; if matches may span
+//! lines, matches are counted and not lines; a file with binary data has no count, and shows the lines before that
+//! data.
 
 use crate::collect::{ResultLimit, ResultSize};
 use grep_matcher::{Match, Matcher};
@@ -11,36 +11,36 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkError, SinkFinish, SinkMatc
 use std::io;
 use std::ops::Range;
 
-/// Characters of a line that are kept; of a longer one, those around its first match.
+/// How many characters of a line are returned; of a longer one, those around its first match.
 const MAX_LINE_CHARS: usize = 2_000;
-/// Of those, how many stand before the match.
+/// How many of these are before the match.
 const MAX_LEAD_CHARS: usize = 200;
-/// How far past a match over several lines the engine may look to find it again, as in ripgrep.
+/// How far past the reported lines the engine may look when it finds a match over several lines again, as in ripgrep.
 const LOOK_AHEAD_BYTES: usize = 128;
 
-/// What a search is to give.
+/// What a search returns of each file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContentOutputKind {
-    /// Which files have a match.
+    /// Only that it has a match.
     Files,
-    /// How many matching lines each file has.
+    /// The number of matching lines.
     LineCounts,
-    /// How many matches each file has.
+    /// The number of matches.
     MatchCounts,
     /// The matching lines.
     Lines(LineOutputOptions),
 }
 
-/// Which lines, and what of them.
+/// Which lines a search returns, and in which form.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LineOutputOptions {
-    /// Lines before each match.
+    /// How many lines of context before each match.
     pub before: usize,
-    /// Lines after each match.
+    /// How many lines of context after each match.
     pub after: usize,
-    /// With their numbers.
+    /// Whether lines have numbers. Counting them costs a pass over the file.
     pub numbers: bool,
-    /// Only the part that matches.
+    /// Whether to return only the matching part of each line.
     pub only_matching: bool,
 }
 
@@ -50,44 +50,45 @@ impl ContentOutputKind {
     }
 }
 
-/// What one file has to show.
+/// What was found in one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileHits {
-    /// The lines, where lines were asked for.
+    /// The lines, for [`ContentOutputKind::Lines`].
     pub lines: Vec<ResultLine>,
-    /// The count, where counts were asked for.
+    /// The count, for [`ContentOutputKind::LineCounts`] and [`ContentOutputKind::MatchCounts`].
     pub count: u64,
-    /// How many of the lines are matches.
+    /// How many of `lines` are matches and not context.
     pub matching: usize,
-    /// Binary data was met, so the rest was not searched.
+    /// Whether binary data was found. The rest of the file was not searched, unless the call names the file.
     pub binary: bool,
+    /// About how many bytes of output this is.
     bytes: usize,
 }
 
-/// One line.
+/// One line of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResultLine {
-    /// Its number, from 1, where numbers were asked for.
+    /// Its number from 1, if [`LineOutputOptions::numbers`] is set.
     pub number: Option<u64>,
-    /// Why it is here.
+    /// Why it is in the result.
     pub kind: ResultLineKind,
-    /// Its text without the end of the line, shortened where it is very long.
+    /// Its text without the line end, truncated if it is very long.
     pub text: String,
 }
 
 /// Why a line is part of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultLineKind {
-    /// It matches.
+    /// It has a match.
     Match,
-    /// It stands near one that matches.
+    /// It is context of a line with a match.
     Context,
-    /// Lines are left out here.
+    /// Not a line: lines are left out here.
     Gap,
 }
 
 impl FileHits {
-    /// The same with its path, which takes room as well.
+    /// Adds the size of the path, which is part of the output.
     pub(crate) fn with_path_bytes(mut self, path: &[u8]) -> Self {
         self.bytes += path.len() + 16;
         self
@@ -104,40 +105,47 @@ impl ResultSize for FileHits {
     }
 }
 
-/// Takes the engine's reports about one file.
+/// Receives the matches of one file from the engine.
 pub(crate) struct MatchSink<'g> {
+    /// Finds matches within the lines that the engine reports.
     matcher: &'g RegexMatcher,
-    show: &'g ContentOutputKind,
+    /// What to collect.
+    output: &'g ContentOutputKind,
+    /// When there is enough.
     limit: ResultLimit,
-    /// The file was named, so binary data does not rule it out.
-    named: bool,
+    /// Whether the call names the file, so that binary data does not exclude it.
+    is_single_file: bool,
+    /// What was found so far.
     hits: FileHits,
+    /// Whether there was a match, also one that was not collected.
     has_match: bool,
 }
 
 impl<'g> MatchSink<'g> {
     pub(crate) fn new(
         matcher: &'g RegexMatcher,
-        show: &'g ContentOutputKind,
+        output: &'g ContentOutputKind,
         limit: ResultLimit,
-        named: bool,
+        is_single_file: bool,
     ) -> Self {
-        Self { matcher, show, limit, named, hits: FileHits::default(), has_match: false }
+        Self { matcher, output, limit, is_single_file, hits: FileHits::default(), has_match: false }
     }
 
+    /// The hits; `None` if the file has nothing for the result.
     pub(crate) fn into_hits(self) -> Option<FileHits> {
-        let counts = match self.show {
+        let is_result = match self.output {
             ContentOutputKind::Files => self.has_match,
             ContentOutputKind::LineCounts | ContentOutputKind::MatchCounts => {
-                self.hits.count > 0 && (self.named || !self.hits.binary)
+                self.hits.count > 0 && (self.is_single_file || !self.hits.binary)
             }
             ContentOutputKind::Lines(_) => {
                 self.has_match && (!self.hits.lines.is_empty() || self.hits.binary)
             }
         };
-        counts.then_some(self.hits)
+        is_result.then_some(self.hits)
     }
 
+    /// Adds a line, truncated around byte `at` if it is too long.
     fn push(&mut self, number: Option<u64>, kind: ResultLineKind, bytes: &[u8], at: usize) {
         let text = clip_line(without_line_end(bytes), at);
         self.hits.bytes += text.len() + 16;
@@ -148,14 +156,15 @@ impl<'g> MatchSink<'g> {
         self.hits.lines.len() < self.limit.units && self.hits.bytes < self.limit.bytes
     }
 
-    /// Finds the matches again that the engine has reported as a range of lines, relative to that range.
+    /// The matches within the lines that the engine reports, with positions relative to the first of these lines. The engine
+    /// reports only the lines, so the matches are searched again.
     fn find_matches(&self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<Vec<Match>> {
         let range = found.bytes_range_in_buffer();
         let buffer = found.buffer();
         let until = if searcher.multi_line_with_matcher(self.matcher) {
             range.end.saturating_add(LOOK_AHEAD_BYTES).min(buffer.len())
         } else {
-            // The end of the line must not be seen, or `$` might not match.
+            // Without the line end, or `$` might not match.
             range.start + without_newline(slice(buffer, range.clone())).len()
         };
         let mut matches = Vec::new();
@@ -174,6 +183,7 @@ impl<'g> MatchSink<'g> {
         Ok(matches)
     }
 
+    /// Adds the lines of a match.
     fn push_lines(&mut self, found: &SinkMatch<'_>) {
         let mut number = found.line_number();
         for line in found.lines() {
@@ -191,7 +201,7 @@ impl<'g> MatchSink<'g> {
         self.matcher.find(line).ok().flatten().map_or(0, |found| found.start())
     }
 
-    /// The matching parts alone, each on a line; one that spans lines gives a line for each.
+    /// Adds only the matching parts; one that spans lines is split at line ends.
     fn push_matching_parts(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<()> {
         let matches = self.find_matches(searcher, found)?;
         let spans_lines = searcher.multi_line_with_matcher(self.matcher);
@@ -202,9 +212,9 @@ impl<'g> MatchSink<'g> {
             let end = start + if spans_lines { without_newline(line).len() } else { line.len() };
             for part in &matches {
                 let (from, to) = (part.start().max(start), part.end().min(end));
-                // An empty match is a part of a line too, but not of every line that it touches.
-                let shown = if spans_lines { from < to } else { from <= to };
-                if shown && self.wants_more() {
+                // Within a line an empty match is a result; at the border of two lines it would be one twice.
+                let is_shown = if spans_lines { from < to } else { from <= to };
+                if is_shown && self.wants_more() {
                     self.push(number, ResultLineKind::Match, slice(bytes, from..to), 0);
                     self.hits.matching += 1;
                 }
@@ -221,7 +231,7 @@ impl Sink for MatchSink<'_> {
 
     fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
         self.has_match = true;
-        match self.show {
+        match self.output {
             ContentOutputKind::Files => return Ok(false),
             ContentOutputKind::LineCounts if searcher.multi_line_with_matcher(self.matcher) => {
                 self.hits.count += self.find_matches(searcher, found)?.len().max(1) as u64;
@@ -230,8 +240,8 @@ impl Sink for MatchSink<'_> {
             ContentOutputKind::MatchCounts => {
                 self.hits.count += self.find_matches(searcher, found)?.len().max(1) as u64
             }
-            // Lines of a named file that turns out to be binary would be noise.
-            ContentOutputKind::Lines(_) if self.named && self.hits.binary => return Ok(false),
+            // The lines of a binary file are of no use, even if the call names it.
+            ContentOutputKind::Lines(_) if self.is_single_file && self.hits.binary => return Ok(false),
             ContentOutputKind::Lines(lines) if lines.only_matching => {
                 self.push_matching_parts(searcher, found)?
             }
@@ -241,7 +251,7 @@ impl Sink for MatchSink<'_> {
     }
 
     fn context(&mut self, _searcher: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        if let ContentOutputKind::Lines(lines) = self.show
+        if let ContentOutputKind::Lines(lines) = self.output
             && !lines.only_matching
         {
             self.push(context.line_number(), ResultLineKind::Context, context.bytes(), 0);
@@ -250,7 +260,7 @@ impl Sink for MatchSink<'_> {
     }
 
     fn context_break(&mut self, _searcher: &Searcher) -> io::Result<bool> {
-        if matches!(self.show, ContentOutputKind::Lines(_)) {
+        if matches!(self.output, ContentOutputKind::Lines(_)) {
             self.push(None, ResultLineKind::Gap, b"", 0);
         }
         Ok(self.wants_more())
@@ -280,7 +290,7 @@ fn without_line_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A line for the model: whole where it is short, else the part around byte `at`.
+/// A line as text, truncated to the part around byte `at` if it is too long.
 fn clip_line(line: &[u8], at: usize) -> String {
     let text = String::from_utf8_lossy(line);
     if line.len() <= MAX_LINE_CHARS {
@@ -293,11 +303,11 @@ fn clip_line(line: &[u8], at: usize) -> String {
     let before = String::from_utf8_lossy(slice(line, 0..at)).chars().count();
     let skip = if before + MAX_LEAD_CHARS <= MAX_LINE_CHARS { 0 } else { before - MAX_LEAD_CHARS };
     let skip = skip.min(total - MAX_LINE_CHARS);
-    let kept: String = text.chars().skip(skip).take(MAX_LINE_CHARS).collect();
+    let shown: String = text.chars().skip(skip).take(MAX_LINE_CHARS).collect();
     let rest = total - skip - MAX_LINE_CHARS;
-    let lead = if skip > 0 { format!("[{skip} characters before] …") } else { String::new() };
-    let tail = if rest > 0 { format!("… [{rest} more characters]") } else { String::new() };
-    format!("{lead}{kept}{tail}")
+    let prefix = if skip > 0 { format!("[{skip} characters before] …") } else { String::new() };
+    let suffix = if rest > 0 { format!("… [{rest} more characters]") } else { String::new() };
+    format!("{prefix}{shown}{suffix}")
 }
 
 #[cfg(test)]
@@ -305,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_line_is_shown_around_its_match() {
+    fn a_long_line_is_truncated_around_its_match() {
         let line = format!("{}needle{}", "a".repeat(10_000), "b".repeat(10_000));
         let text = clip_line(line.as_bytes(), 10_000);
         assert!(text.starts_with("[9800 characters before] …aaa"), "{text}");

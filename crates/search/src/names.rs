@@ -1,4 +1,4 @@
-//! Search for files by name.
+//! Search for files by path glob, sorted by path or by modification time.
 
 use crate::collect::{
     MtimeCutoff, MtimeNanos, NewestFiles, OrderedResults, ResultLimit, ResultSize, WalkKey,
@@ -12,16 +12,17 @@ use globset::{GlobBuilder, GlobMatcher};
 use std::path::Path;
 use toolgate_files::FileProblem;
 
-/// A glob over paths below a directory: `*` and `?` stay inside one name, `**` crosses any number of directories,
-/// `{a,b}` is either, `[a-z]` and `[!a]` are one character.
+/// A glob for paths relative to a directory: `*` and `?` match within one name, `**` matches any number of directories,
+/// `{a,b}` matches either, `[a-z]` and `[!a]` match one character.
 #[derive(Debug, Clone)]
 pub struct PathGlob {
+    /// The compiled glob.
     glob: GlobMatcher,
-    /// Matches everything, so nothing needs to be matched.
+    /// Whether the glob matches every path, so that the matcher need not run.
     matches_all: bool,
 }
 
-/// What a pattern without a separator speaks of.
+/// Which files a glob without a separator matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BareGlobScope {
     /// Files of that name in the directory itself, as in a shell.
@@ -31,7 +32,7 @@ pub enum BareGlobScope {
 }
 
 impl PathGlob {
-    /// Makes a pattern ready.
+    /// Compiles a glob.
     pub fn new(text: &str, bare: BareGlobScope) -> Result<Self, SelectionProblem> {
         let mut glob = text.strip_prefix('/').unwrap_or(text).to_owned();
         if bare == BareGlobScope::Anywhere && !text.contains('/') {
@@ -50,46 +51,47 @@ impl PathGlob {
         Ok(Self { glob: matcher, matches_all: matches!(glob.as_str(), "**" | "**/*") })
     }
 
+    /// Whether a path relative to the directory matches.
     pub(crate) fn matches(&self, relative: &Path) -> bool {
         self.matches_all || self.glob.is_match(relative)
     }
 }
 
-/// Splits the directories off a pattern that it names literally: `src/**/*.rs` is `**/*.rs` in `src`.
-/// The rest is to be seen from there, and always speaks of the directory itself where it has no separator.
+/// Splits a glob after its last directory without a wildcard, where the search can start: `src/**/*.rs` is `**/*.rs` in
+/// `src/`. A rest without a separator is for files in that directory itself ([`BareGlobScope::Here`]).
 pub fn split_literal_directories(pattern: &str) -> (&str, &str) {
     let special = pattern.find(['*', '?', '[', '{', '\\']).unwrap_or(pattern.len());
     let literal = pattern.get(..special).unwrap_or_default();
     match literal.rfind('/') {
-        Some(cut) => (pattern.get(..=cut).unwrap_or_default(), pattern.get(cut + 1..).unwrap_or_default()),
+        Some(end) => (pattern.get(..=end).unwrap_or_default(), pattern.get(end + 1..).unwrap_or_default()),
         None => ("", pattern),
     }
 }
 
-/// In which order files are wanted, and how many.
+/// How files are sorted, and how many are returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameOrder {
-    /// Those changed last come first; of those changed at the same time, the first by name.
+    /// By modification time, newest first; files of the same time in the order of their paths.
     Newest {
-        /// As many are given.
+        /// How many files to return.
         limit: usize,
     },
-    /// By path.
+    /// By path, component by component.
     Path(ResultLimit),
 }
 
-/// The files that match.
+/// The files that match a glob.
 #[derive(Debug, Default)]
 pub struct NameSearchResult {
-    /// Their paths from the start of the search.
+    /// Their paths relative to the start of the search.
     pub files: Vec<Vec<u8>>,
-    /// How many there are in all, where that is known.
+    /// How many files match; `None` if the search ended at its limit.
     pub total: Option<u64>,
-    /// What the search met beside.
+    /// What was hidden or could not be read.
     pub skipped: SkippedSummary,
 }
 
-/// Finds files by name.
+/// Finds the files of a directory tree whose path matches a glob.
 pub fn find_names(
     tree: &SearchTree,
     selector: &FileSelector,
@@ -100,36 +102,38 @@ pub fn find_names(
     if !tree.is_directory() {
         return Err(FileProblem::NotDirectory.into());
     }
-    let answer = match order {
-        NameOrder::Newest { limit: most } => {
-            let floor = MtimeCutoff::new();
-            let names = NewestNameVisitor { pattern, cutoff: &floor };
-            let (newest, notes) = walk(tree, selector, &names, NewestFiles::new(most, &floor), stop)?;
+    let result = match order {
+        NameOrder::Newest { limit } => {
+            let cutoff = MtimeCutoff::new();
+            let visitor = NewestNameVisitor { pattern, cutoff: &cutoff };
+            let (newest, skipped) = walk(tree, selector, &visitor, NewestFiles::new(limit, &cutoff), stop)?;
             let total = Some(newest.total());
             let files = newest.into_sorted().iter().map(path_from_key).collect();
-            NameSearchResult { files, total, skipped: notes.summarize(None) }
+            NameSearchResult { files, total, skipped: skipped.summarize(None) }
         }
-        NameOrder::Path(need) => {
-            let names = NameVisitor { pattern };
-            let (held, notes) = walk(tree, selector, &names, OrderedResults::<NameMatch>::new(need), stop)?;
-            let complete = held.is_complete();
-            let held = held.into_results();
+        NameOrder::Path(limit) => {
+            let visitor = NameVisitor { pattern };
+            let collector = OrderedResults::<NameMatch>::new(limit);
+            let (results, skipped) = walk(tree, selector, &visitor, collector, stop)?;
+            let complete = results.is_complete();
+            let results = results.into_results();
             let end: Option<&WalkKey> =
-                if complete { None } else { held.last_key_value().map(|(key, _)| key) };
-            let aside = notes.summarize(end);
-            let files: Vec<_> = held.keys().map(path_from_key).collect();
-            NameSearchResult { total: complete.then_some(files.len() as u64), files, skipped: aside }
+                if complete { None } else { results.last_key_value().map(|(key, _)| key) };
+            let skipped = skipped.summarize(end);
+            let files: Vec<_> = results.keys().map(path_from_key).collect();
+            NameSearchResult { total: complete.then_some(files.len() as u64), files, skipped }
         }
     };
     if stop.is_stopped() {
         return Err(SearchProblem::Stopped);
     }
-    Ok(answer)
+    Ok(result)
 }
 
-/// A file that matches by name.
+/// A file whose path matches; the path itself is its key.
 #[derive(Debug, Clone, Copy)]
 struct NameMatch {
+    /// Length of the path and its line end in the output.
     bytes: usize,
 }
 
@@ -143,7 +147,7 @@ impl ResultSize for NameMatch {
     }
 }
 
-/// Files by name and age, which costs a look at each.
+/// Finds files by path and reads their modification time, which costs a system call for each.
 struct NewestNameVisitor<'p> {
     pattern: &'p PathGlob,
     cutoff: &'p MtimeCutoff,
@@ -166,12 +170,12 @@ impl FileVisitor for NewestNameVisitor<'_> {
     fn visit_file(&self, (): &mut (), file: &WalkFile<'_>) -> Result<Option<MtimeNanos>, FileProblem> {
         let stat = file.directory.stat(file.name)?;
         let nanos = i64::try_from(stat.st_mtime_nsec).unwrap_or(0);
-        let changed = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanos);
-        Ok(self.cutoff.admit(changed).then_some(changed))
+        let mtime = stat.st_mtime.saturating_mul(1_000_000_000).saturating_add(nanos);
+        Ok(self.cutoff.admit(mtime).then_some(mtime))
     }
 }
 
-/// Files by name.
+/// Finds files by path alone.
 struct NameVisitor<'p> {
     pattern: &'p PathGlob,
 }

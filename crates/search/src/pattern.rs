@@ -1,55 +1,57 @@
-//! A regular expression that is ready to search, or words about why it is not one.
+//! Regular expressions, and messages about invalid ones.
 //!
-//! The engine wraps a pattern before it parses it, and its messages point into the wrapped text.
-//! So a pattern is parsed here first, as it was written, and the message points into that.
+//! The engine wraps a pattern before it parses it, so its messages point into text that the caller did not write.
+//! A pattern is therefore parsed here first, as it was written, and the message points into that.
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use regex_syntax::ast::{ErrorKind as AstError, Span};
 use regex_syntax::{Error as SyntaxError, ParserBuilder, hir};
 
-/// A longer pattern is a mistake, or an attempt to keep the engine busy.
+/// A longer pattern is a mistake, or an attempt to make the engine slow.
 const MAX_PATTERN_BYTES: usize = 64 * 1024;
-/// What each thread may spend on remembering states of the automaton; beyond it the search is slower, not wrong.
+/// Limit on the cache of automaton states of each thread. Above it the search gets slower, not wrong.
 const MAX_DFA_CACHE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Whether letters match their other case.
+/// Whether letters match letters of the other case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaseSensitivity {
-    /// They must be the same.
+    /// `a` matches only `a`.
     Sensitive,
-    /// They need not be.
+    /// `a` matches `a` and `A`.
     Insensitive,
 }
 
-/// Whether a match may go over the end of a line.
+/// Whether a match may span lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineMode {
-    /// Each line is searched by itself.
+    /// Each line is searched on its own.
     Single,
-    /// A match may span lines, and `.` matches the end of a line as well.
+    /// A match may span lines, and `.` matches a line end as well.
     Multi,
 }
 
-/// A pattern that is ready to search.
+/// A compiled pattern.
 #[derive(Debug, Clone)]
 pub struct SearchPattern {
+    /// The compiled regular expression. A clone has caches of its own, so each thread uses one.
     pub(crate) matcher: RegexMatcher,
+    /// Whether a match may span lines.
     pub(crate) line_mode: LineMode,
 }
 
-/// Why a pattern cannot be used.
+/// Why a pattern is invalid or not supported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatternProblem {
     /// What is wrong.
     pub reason: String,
-    /// The pattern with a mark under the place, on lines of their own.
+    /// Two lines: the pattern, and marks under the invalid part. `None` if the problem is not in one part.
     pub snippet: Option<String>,
-    /// What to do about it.
+    /// What to search for instead.
     pub hint: String,
 }
 
 impl SearchPattern {
-    /// Makes a pattern ready.
+    /// Compiles a pattern.
     pub fn new(text: &str, case: CaseSensitivity, lines: LineMode) -> Result<Self, PatternProblem> {
         if text.len() > MAX_PATTERN_BYTES {
             return Err(PatternProblem {
@@ -58,7 +60,7 @@ impl SearchPattern {
                     text.len()
                 ),
                 snippet: None,
-                hint: "search for a part of it".to_owned(),
+                hint: "use a shorter pattern".to_owned(),
             });
         }
         if let Err(error) = parse(text, lines) {
@@ -79,24 +81,25 @@ impl SearchPattern {
     }
 }
 
+/// Parses a pattern as the engine will.
 fn parse(text: &str, lines: LineMode) -> Result<hir::Hir, Box<SyntaxError>> {
     let mut parser = ParserBuilder::new();
     parser.utf8(false).multi_line(true).dot_matches_new_line(lines == LineMode::Multi);
     parser.build().parse(text).map_err(Box::new)
 }
 
-/// What the engine refuses although the syntax is right.
+/// Explains why the engine rejects a pattern that is syntactically valid.
 fn explain_engine_error(text: &str, lines: LineMode, error: &grep_regex::Error) -> PatternProblem {
     let (reason, hint) = match error.kind() {
         grep_regex::ErrorKind::NotAllowed(_) if lines == LineMode::Single => (
             format!(
-                "the pattern `{text}` matches across the end of a line, but each line is searched by itself"
+                "the pattern `{text}` matches past the end of a line, but each line is searched on its own"
             ),
-            "set `multiline` to true, or search for a part that stands in one line".to_owned(),
+            "set `multiline` to true, or search for a part that is within one line".to_owned(),
         ),
         grep_regex::ErrorKind::Banned(_) | grep_regex::ErrorKind::NotAllowed(_) => (
-            format!("the pattern `{text}` looks for a NUL byte, and files that hold one are not searched"),
-            "search for text".to_owned(),
+            format!("the pattern `{text}` matches a NUL byte, and files with NUL bytes are not searched"),
+            "remove the NUL byte from the pattern".to_owned(),
         ),
         _ => (
             format!("the pattern is too large: {error}"),
@@ -106,6 +109,7 @@ fn explain_engine_error(text: &str, lines: LineMode, error: &grep_regex::Error) 
     PatternProblem { reason, snippet: None, hint }
 }
 
+/// Explains a syntax error, with marks under the invalid part.
 fn explain_syntax_error(text: &str, lines: LineMode, error: &SyntaxError) -> PatternProblem {
     let (what, span) = match error {
         SyntaxError::Parse(error) => (error.kind().to_string(), Some(*error.span())),
@@ -116,23 +120,23 @@ fn explain_syntax_error(text: &str, lines: LineMode, error: &SyntaxError) -> Pat
         SyntaxError::Parse(error) => Some(error.kind()),
         _ => None,
     };
-    let picture = span.map(|span| render_snippet(text, &span));
+    let snippet = span.map(|span| render_snippet(text, &span));
     let (what, hint) = match kind {
         Some(AstError::UnsupportedLookAround) => (
             "look-around (`(?=`, `(?!`, `(?<=`, `(?<!`) is not supported".to_owned(),
-            "search for the text without the assertion, with context lines where needed, and pick from the result"
+            "search for the text without the assertion, with context lines if needed, and filter the result"
                 .to_owned(),
         ),
         Some(AstError::UnsupportedBackreference) => (
             "backreferences such as `\\1` are not supported".to_owned(),
-            "write the repeated text out, or search for the first part and pick from the result".to_owned(),
+            "write the repeated text out, or search for the first part and filter the result".to_owned(),
         ),
         _ => (what, escape_hint(text, lines)),
     };
-    PatternProblem { reason: format!("`{text}` is not a regular expression: {what}"), snippet: picture, hint }
+    PatternProblem { reason: format!("`{text}` is not a valid regular expression: {what}"), snippet, hint }
 }
 
-/// The pattern, and marks under the place.
+/// The line of the pattern with the span, and marks under it.
 fn render_snippet(text: &str, span: &Span) -> String {
     let line = text.lines().nth(span.start.line.saturating_sub(1)).unwrap_or(text);
     let start = span.start.column.saturating_sub(1);
@@ -144,29 +148,29 @@ fn render_snippet(text: &str, span: &Span) -> String {
     format!("    {line}\n    {}{}", " ".repeat(start), "^".repeat(width))
 }
 
-/// The nearest pattern that is one, by taking some of the special characters literally.
+/// Suggests a valid pattern with some of the special characters escaped: as few kinds as make it valid, else all.
 fn escape_hint(text: &str, lines: LineMode) -> String {
     for special in
         [&['{', '}'][..], &['(', ')'], &['[', ']'], &['*', '+', '?'], &['{', '}', '(', ')', '[', ']']]
     {
         let candidate = escape_only(text, special);
         if candidate != text && parse(&candidate, lines).is_ok() {
-            return format!("to search for these characters themselves, escape them: `{candidate}`");
+            return format!("to match these characters literally, escape them: `{candidate}`");
         }
     }
-    format!("to search for this text as it stands, escape it: `{}`", regex_syntax::escape(text))
+    format!("to match this text literally, escape it: `{}`", regex_syntax::escape(text))
 }
 
-/// Puts a backslash before these characters, where there is none yet.
+/// Puts a backslash before these characters, except where there is one.
 fn escape_only(text: &str, special: &[char]) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     let mut after_backslash = false;
-    for letter in text.chars() {
-        if special.contains(&letter) && !after_backslash {
+    for character in text.chars() {
+        if special.contains(&character) && !after_backslash {
             out.push('\\');
         }
-        out.push(letter);
-        after_backslash = letter == '\\' && !after_backslash;
+        out.push(character);
+        after_backslash = character == '\\' && !after_backslash;
     }
     out
 }
@@ -175,15 +179,15 @@ fn escape_only(text: &str, special: &[char]) -> String {
 mod tests {
     use super::*;
 
-    fn check(text: &str, reason: &str, picture: &str, hint: &str) {
+    fn check(text: &str, reason: &str, snippet: &str, hint: &str) {
         let problem = SearchPattern::new(text, CaseSensitivity::Sensitive, LineMode::Single).unwrap_err();
         assert!(problem.reason.contains(reason), "{text}: {}", problem.reason);
-        assert_eq!(problem.snippet.as_deref().unwrap_or_default(), picture, "{text}");
+        assert_eq!(problem.snippet.as_deref().unwrap_or_default(), snippet, "{text}");
         assert!(problem.hint.contains(hint), "{text}: {}", problem.hint);
     }
 
     #[test]
-    fn a_bad_pattern_is_told_where_and_how_to_escape() {
+    fn an_invalid_pattern_is_reported_with_its_position_and_an_escaped_form() {
         check("interface{}", "repetition", "    interface{}\n              ^", "`interface\\{\\}`");
         check("foo(", "unclosed group", "    foo(\n       ^", "`foo\\(`");
         check("a[b", "unclosed character class", "    a[b\n     ^", "`a\\[b`");
@@ -193,10 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_engine_cannot_do_is_named() {
+    fn unsupported_syntax_is_named() {
         check("foo(?=bar)", "look-around", "    foo(?=bar)\n       ^^^", "without the assertion");
         check(r"(a)\1", "backreferences", "    (a)\\1\n       ^^", "write the repeated text out");
-        check("a\\nb", "end of a line", "", "`multiline`");
+        check("a\\nb", "past the end of a line", "", "`multiline`");
         assert!(SearchPattern::new("a\\nb", CaseSensitivity::Sensitive, LineMode::Multi).is_ok());
     }
 }

@@ -1,7 +1,7 @@
-//! Which entries of a tree a search takes.
+//! Selection of the entries that a search takes.
 //!
-//! The order of judgement is ripgrep's: globs given with the call decide first, then ignore files, then file types;
-//! and a name with a dot is left out unless one of them asked for it.
+//! The precedence is ripgrep's: globs of the call decide first, then ignore files, then file types; and a dotfile is left
+//! out unless one of them includes it explicitly.
 
 use crate::directory::{WalkDirectory, as_path};
 use crate::ignore_rules::{IgnoreDecision, IgnoreRules};
@@ -12,72 +12,79 @@ use ignore::types::{Types, TypesBuilder};
 use std::ffi::CStr;
 use std::path::PathBuf;
 
-/// Which files to look at, as asked for.
+/// Which files a search takes, as the call requests it.
 #[derive(Debug, Clone, Default)]
 pub struct FileSelection {
-    /// Take files that ignore files leave out.
+    /// Whether to take files that ignore files exclude.
     pub ignored: bool,
-    /// What becomes of files and directories whose name starts with a dot.
+    /// How to treat files and directories whose name starts with a dot.
     pub dotted: DotfileHandling,
-    /// Directories of these names are not entered.
+    /// Names of directories that are not entered.
     pub excluded_directories: &'static [&'static str],
-    /// Only what lies below this directory, seen from where the search starts, is wanted: nothing beside the way to
-    /// it is entered.
+    /// Only files below this directory, relative to the start, are taken: the search enters no directory that is neither
+    /// above nor below it.
     pub below: Option<String>,
-    /// Of the files that are taken, only those that match this glob; unlike `globs`, it asks for nothing that ignore
-    /// files leave out. Without a separator it matches names at any depth.
+    /// Only files that match this glob are taken. Unlike `globs`, it does not include what ignore files exclude. Without
+    /// a separator it matches names at any depth.
     pub only: Option<String>,
-    /// Globs as in an ignore file; with `!` before it, what to leave out. Seen from where the search starts.
+    /// Globs relative to the start, as in an ignore file but with the opposite meaning: those with `!` exclude.
     pub globs: Vec<String>,
-    /// File types such as `rust` and `py`.
+    /// File types of ripgrep, such as `rust` and `py`; empty for all.
     pub types: Vec<String>,
 }
 
-/// What becomes of names that start with a dot.
+/// How to treat names that start with a dot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DotfileHandling {
-    /// They are taken where a glob, an ignore file's exception or a file type asks for them, as in ripgrep.
+    /// Take those that a glob, an exception in an ignore file or a file type includes.
     #[default]
     IncludeIfMatched,
-    /// They are taken like any other.
+    /// Take them like any other name.
     Include,
-    /// They are left out, whatever asks for them.
+    /// Leave them out, even if a glob includes them.
     Exclude,
 }
 
-/// Why a selection cannot be used.
+/// Why a selection is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SelectionProblem {
-    /// A glob is wrong.
+    /// A glob cannot be parsed.
     Glob {
         /// The glob.
         glob: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// There is no such file type.
+    /// A file type is unknown.
     Type {
-        /// The name given.
+        /// The name as the call gave it.
         name: String,
-        /// Every name there is.
+        /// All known names, for a suggestion.
         known: Vec<String>,
     },
 }
 
-/// A selection that is ready to judge.
+/// A compiled [`FileSelection`].
 #[derive(Debug)]
 pub struct FileSelector {
+    /// Whether ignore files are read at all.
     pub(crate) respects_ignore_files: bool,
+    /// [`FileSelection::dotted`].
     dotted: DotfileHandling,
+    /// [`FileSelection::excluded_directories`].
     excluded_directories: &'static [&'static str],
+    /// [`FileSelection::below`].
     below: Option<PathBuf>,
+    /// [`FileSelection::only`].
     only: Option<PathGlob>,
+    /// [`FileSelection::globs`].
     globs: Override,
+    /// [`FileSelection::types`].
     types: Types,
 }
 
 impl FileSelector {
-    /// Makes a selection ready.
+    /// Compiles a selection.
     pub fn new(selection: &FileSelection) -> Result<Self, SelectionProblem> {
         let mut globs = OverrideBuilder::new("");
         for glob in &selection.globs {
@@ -106,23 +113,24 @@ impl FileSelector {
         })
     }
 
-    /// Whether an entry is taken. `path` is absolute, and `from` is where its part below the start begins.
+    /// Whether the search takes an entry. `path` is absolute; `prefix_len` is the length of its prefix up to the start of
+    /// the search.
     pub(crate) fn includes(
         &self,
         rules: Option<&IgnoreRules>,
         path: &[u8],
-        from: usize,
+        prefix_len: usize,
         name: &[u8],
         is_dir: bool,
     ) -> bool {
-        if is_dir && self.excluded_directories.iter().any(|never| never.as_bytes() == name) {
+        if is_dir && self.excluded_directories.iter().any(|excluded| excluded.as_bytes() == name) {
             return false;
         }
         let is_dotted = name.first() == Some(&b'.');
         if is_dotted && self.dotted == DotfileHandling::Exclude {
             return false;
         }
-        let relative = as_path(path.get(from..).unwrap_or_default());
+        let relative = as_path(path.get(prefix_len..).unwrap_or_default());
         if is_dir
             && let Some(below) = &self.below
             && !below.starts_with(relative)
@@ -143,59 +151,61 @@ impl FileSelector {
                 Match::None => {}
             }
         }
-        let mut asked_for = false;
+        let mut is_included = false;
         if let Some(rules) = rules {
             match rules.decide(path, is_dir) {
                 IgnoreDecision::Ignore => return false,
-                IgnoreDecision::Include => asked_for = true,
+                IgnoreDecision::Include => is_included = true,
                 IgnoreDecision::Unmatched => {}
             }
         }
         if !self.types.is_empty() {
             match self.types.matched(as_path(name), is_dir) {
                 Match::Ignore(_) => return false,
-                Match::Whitelist(_) => asked_for = true,
+                Match::Whitelist(_) => is_included = true,
                 Match::None => {}
             }
         }
-        asked_for || self.dotted == DotfileHandling::Include || !is_dotted
+        is_included || self.dotted == DotfileHandling::Include || !is_dotted
     }
 
-    /// The ignore files that count in a directory.
-    pub(crate) fn load_ignore_rules(&self, directory: &mut WalkDirectory) {
+    /// Reads the ignore files of a directory, if the search respects them.
+    pub(crate) fn load_ignore_rules(&self, directory: &mut WalkDirectory<'_>) {
         if self.respects_ignore_files {
             directory.rules = IgnoreRules::of(directory);
         }
     }
 }
 
-/// Why an entry was left out of a listing.
+/// Why a listing leaves out an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExclusionReason {
+    /// Its name starts with a dot.
     Dotfile,
+    /// An ignore file excludes it.
     Ignored,
 }
 
 impl FileSelector {
-    /// The same judgement for a listing, which says why.
+    /// Whether a listing shows an entry, or why not. A listing has no globs and no file types.
     pub(crate) fn check_listed(
         &self,
-        directory: &WalkDirectory,
+        directory: &WalkDirectory<'_>,
         name: &CStr,
         is_dir: bool,
     ) -> Result<(), ExclusionReason> {
-        let dotted = name.to_bytes().first() == Some(&b'.');
-        let said = match &directory.rules {
+        let is_dotted = name.to_bytes().first() == Some(&b'.');
+        let decision = match &directory.rules {
             Some(rules) => {
                 let path = [directory.path(), name.to_bytes()].concat();
                 rules.decide(&path, is_dir)
             }
             None => IgnoreDecision::Unmatched,
         };
-        match said {
+        match decision {
             IgnoreDecision::Ignore => Err(ExclusionReason::Ignored),
             IgnoreDecision::Unmatched | IgnoreDecision::Include
-                if dotted && self.dotted != DotfileHandling::Include =>
+                if is_dotted && self.dotted != DotfileHandling::Include =>
             {
                 Err(ExclusionReason::Dotfile)
             }
@@ -204,6 +214,7 @@ impl FileSelector {
     }
 }
 
+/// Compiles file types of ripgrep's default list.
 fn build_types(names: &[String]) -> Result<Types, SelectionProblem> {
     let mut builder = TypesBuilder::new();
     builder.add_defaults();
@@ -220,6 +231,7 @@ fn build_types(names: &[String]) -> Result<Types, SelectionProblem> {
     })
 }
 
+/// The message about a glob, without the glob itself, which [`SelectionProblem::Glob`] has already.
 fn glob_error_message(error: &ignore::Error) -> String {
     match error {
         ignore::Error::Glob { err, .. } => err.clone(),

@@ -1,12 +1,12 @@
-//! Contents, named by their hash.
+//! The blob store: contents of files, one file each, named by their hash.
 //!
-//! Small ones are compressed as they come.
-//! A large one is first stored as it is, because compressing it would be felt at every edit of a large file, and is
-//! compressed a moment later, when nobody waits for it.
+//! Small contents are compressed at once.
+//! A large one is stored raw first, because compressing it would delay the edit that displaces it, and is compressed in
+//! the background (see [`compress`](super::compress)).
 
 use super::ContentDescriptor;
 use super::log::open_private_dir;
-use crate::anchored_path::{open_regular_at, unlink_with_retry};
+use crate::anchored_path::{open_regular_at, unlink_name};
 use crate::replace::temporary_name;
 use crate::{ContentHash, FileProblem, FileSnapshot, sys};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, statat};
@@ -15,46 +15,55 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 
-/// The fastest level still halves source code.
+/// The fastest level of zstd. It halves source code; higher levels gain a few percent and take several times as long.
 const COMPRESSION_LEVEL: i32 = 1;
-/// Content this large is stored as it is first.
+/// Content of this size is stored raw first.
 const MIN_RAW_BLOB_BYTES: usize = 1 << 20;
-/// What the name of content that is stored as it is ends with.
+/// The suffix of the name of a raw blob.
 const RAW_SUFFIX: &str = ".raw";
 
+/// The stored contents.
 #[derive(Debug)]
 pub(super) struct BlobStore {
+    /// The directory of the blobs.
     dir: OwnedFd,
+    /// The blobs that this process knows of. Another process may have compressed or removed one since.
     stored: BTreeMap<ContentHash, BlobEntry>,
+    /// The size on disk of all blobs in `stored`.
     total: u64,
 }
 
-/// A content that is there.
+/// One blob.
 #[derive(Debug, Clone, Copy)]
 struct BlobEntry {
-    /// What it takes on the disk.
+    /// Size on disk.
     bytes: u64,
+    /// How it is stored.
     encoding: BlobEncoding,
 }
 
+/// How a blob is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlobEncoding {
+    /// As it is, in a file with the suffix [`RAW_SUFFIX`].
     Raw,
+    /// Compressed with zstd.
     Compressed,
 }
 
 impl BlobStore {
-    pub(super) fn open(within: BorrowedFd<'_>) -> Result<Self, FileProblem> {
-        let dir = open_private_dir(within, OsStr::new("blobs"))?;
+    /// Opens or creates the store in the directory of the journal. [`BlobStore::scan`] finds the blobs.
+    pub(super) fn open(parent: BorrowedFd<'_>) -> Result<Self, FileProblem> {
+        let dir = open_private_dir(parent, OsStr::new("blobs"))?;
         Ok(Self { dir, stored: BTreeMap::new(), total: 0 })
     }
 
-    /// Finds out what is there.
+    /// Lists the blobs that are on disk.
     pub(super) fn scan(&mut self) -> Result<(), FileProblem> {
         for entry in Dir::read_from(&self.dir)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            let (digits, form) = match name.strip_suffix(RAW_SUFFIX) {
+            let (digits, encoding) = match name.strip_suffix(RAW_SUFFIX) {
                 Some(digits) => (digits, BlobEncoding::Raw),
                 None => (name.as_str(), BlobEncoding::Compressed),
             };
@@ -64,158 +73,157 @@ impl BlobStore {
             {
                 self.insert_entry(
                     hash,
-                    BlobEntry { bytes: u64::try_from(stat.st_size).unwrap_or(0), encoding: form },
+                    BlobEntry { bytes: u64::try_from(stat.st_size).unwrap_or(0), encoding },
                 );
             }
         }
         Ok(())
     }
 
-    /// All of them together, as they are on the disk.
+    /// The size on disk of all blobs.
     pub(super) fn total_bytes(&self) -> u64 {
         self.total
     }
 
+    /// Adds or replaces the entry of a blob.
     fn insert_entry(&mut self, hash: ContentHash, stored: BlobEntry) {
         let former = self.stored.insert(hash, stored).map_or(0, |former| former.bytes);
         self.total = self.total + stored.bytes - former;
     }
 
-    /// Stores a version, unless it is there already or not wanted.
+    /// Stores the content of a snapshot, unless it is already stored or `wanted` is false.
     pub(super) fn store(
         &mut self,
-        version: &FileSnapshot,
+        snapshot: &FileSnapshot,
         wanted: bool,
     ) -> Result<ContentDescriptor, FileProblem> {
-        let (hash, bytes) = (version.hash(), version.bytes.len() as u64);
-        let kept = ContentDescriptor { hash, bytes, mode: version.mode, stored: wanted };
+        let (hash, bytes) = (snapshot.hash(), snapshot.bytes.len() as u64);
+        let descriptor = ContentDescriptor { hash, bytes, mode: snapshot.mode, stored: wanted };
         if !wanted || self.open_blob(hash).is_ok() {
-            return Ok(kept);
+            return Ok(descriptor);
         }
-        let packed;
-        let (content, form) = if is_large(&version.bytes) {
-            (&version.bytes, BlobEncoding::Raw)
+        let compressed;
+        let (content, encoding) = if is_large(&snapshot.bytes) {
+            (&snapshot.bytes, BlobEncoding::Raw)
         } else {
-            packed = zstd::bulk::compress(&version.bytes, COMPRESSION_LEVEL)?;
-            (&packed, BlobEncoding::Compressed)
+            compressed = zstd::bulk::compress(&snapshot.bytes, COMPRESSION_LEVEL)?;
+            (&compressed, BlobEncoding::Compressed)
         };
-        self.write_blob(hash, content, form)?;
-        Ok(kept)
+        self.write_blob(hash, content, encoding)?;
+        Ok(descriptor)
     }
 
+    /// Writes a blob to a temporary file and renames it, so that a blob is complete if it has its name.
     fn write_blob(
         &mut self,
         hash: ContentHash,
         content: &[u8],
-        form: BlobEncoding,
+        encoding: BlobEncoding,
     ) -> Result<(), FileProblem> {
         let temp = temporary_name();
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW;
         let file = sys::openat(self.dir.as_fd(), &temp, flags, Mode::from_raw_mode(0o600))?;
-        let name = blob_file_name(hash, form);
+        let name = blob_file_name(hash, encoding);
         let stored =
             sys::write_all(&file, content).and_then(|()| sys::rename(self.dir.as_fd(), &temp, &name));
         if let Err(error) = stored {
-            let _ = unlink_with_retry(self.dir.as_fd(), &temp, AtFlags::empty());
+            let _ = unlink_name(self.dir.as_fd(), &temp, AtFlags::empty());
             return Err(error.into());
         }
-        self.insert_entry(hash, BlobEntry { bytes: content.len() as u64, encoding: form });
+        self.insert_entry(hash, BlobEntry { bytes: content.len() as u64, encoding });
         Ok(())
     }
 
-    /// Another process may have packed it or thrown it out since it was counted.
+    /// Opens a blob in the encoding that is known, else in the other: another process may have compressed it since.
     fn open_blob(&self, hash: ContentHash) -> Result<(OwnedFd, BlobEncoding), FileProblem> {
-        let form = self.stored.get(&hash).map_or(BlobEncoding::Compressed, |stored| stored.encoding);
-        let other = if form == BlobEncoding::Raw { BlobEncoding::Compressed } else { BlobEncoding::Raw };
-        let open =
-            |form| open_regular_at(self.dir.as_fd(), &blob_file_name(hash, form)).map(|file| (file, form));
-        open(form).or_else(|_| open(other))
+        let encoding = self.stored.get(&hash).map_or(BlobEncoding::Compressed, |stored| stored.encoding);
+        let other = if encoding == BlobEncoding::Raw { BlobEncoding::Compressed } else { BlobEncoding::Raw };
+        let open = |encoding| {
+            open_regular_at(self.dir.as_fd(), &blob_file_name(hash, encoding)).map(|file| (file, encoding))
+        };
+        open(encoding).or_else(|_| open(other))
     }
 
-    /// The content, checked against its hash.
-    pub(super) fn load(&self, kept: &ContentDescriptor) -> Result<Vec<u8>, FileProblem> {
-        if !kept.stored {
-            return Err(FileProblem::Other("its content was not kept".to_owned()));
+    /// Loads content and verifies its hash.
+    pub(super) fn load(&self, descriptor: &ContentDescriptor) -> Result<Vec<u8>, FileProblem> {
+        if !descriptor.stored {
+            return Err(FileProblem::Other("its content is not stored in the journal".to_owned()));
         }
-        let (file, form) = self.open_blob(kept.hash)?;
+        let (file, encoding) = self.open_blob(descriptor.hash)?;
         let size = u64::try_from(sys::fstat(file.as_fd())?.st_size).unwrap_or(0);
-        let found = sys::read_all(file.as_fd(), size, u64::MAX)?;
-        let room = usize::try_from(kept.bytes).unwrap_or(usize::MAX);
-        let bytes = match form {
-            BlobEncoding::Raw => found,
-            BlobEncoding::Compressed => zstd::bulk::decompress(&found, room)?,
+        let stored = sys::read_all(file.as_fd(), size, u64::MAX)?;
+        let max_bytes = usize::try_from(descriptor.bytes).unwrap_or(usize::MAX);
+        let bytes = match encoding {
+            BlobEncoding::Raw => stored,
+            BlobEncoding::Compressed => zstd::bulk::decompress(&stored, max_bytes)?,
         };
-        if ContentHash::of(&bytes) != kept.hash {
-            return Err(FileProblem::Other("its content in the journal is damaged".to_owned()));
+        if ContentHash::of(&bytes) != descriptor.hash {
+            return Err(FileProblem::Other("its content in the journal is corrupted".to_owned()));
         }
         Ok(bytes)
     }
 
-    /// A content that is stored as it is, to be packed by whoever has time.
+    /// A raw blob that is to be compressed, if there is one.
     pub(super) fn first_raw(&self) -> Option<(ContentHash, Result<OwnedFd, FileProblem>)> {
         let (hash, _) = self.stored.iter().find(|(_, stored)| stored.encoding == BlobEncoding::Raw)?;
         Some((*hash, open_regular_at(self.dir.as_fd(), &blob_file_name(*hash, BlobEncoding::Raw))))
     }
 
-    /// Puts the packed form in the place of the raw one. `None` where it could not be had: then it stays as it is, and
-    /// is not tried again by this process.
+    /// Replaces a raw blob by its compressed encoding. `None` means that compressing failed: the blob stays raw, and this
+    /// process does not try again.
     pub(super) fn put_compressed(
         &mut self,
         hash: ContentHash,
-        packed: Option<&[u8]>,
+        compressed: Option<&[u8]>,
     ) -> Result<(), FileProblem> {
         let Some(stored) = self.stored.get(&hash).copied() else { return Ok(()) };
-        match packed {
-            Some(packed) => {
-                self.write_blob(hash, packed, BlobEncoding::Compressed)?;
-                unlink_with_retry(
-                    self.dir.as_fd(),
-                    &blob_file_name(hash, BlobEncoding::Raw),
-                    AtFlags::empty(),
-                )
-                .or_else(ignore_missing)?;
+        match compressed {
+            Some(compressed) => {
+                self.write_blob(hash, compressed, BlobEncoding::Compressed)?;
+                unlink_name(self.dir.as_fd(), &blob_file_name(hash, BlobEncoding::Raw), AtFlags::empty())
+                    .or_else(ignore_missing)?;
             }
             None => self.insert_entry(hash, BlobEntry { encoding: BlobEncoding::Compressed, ..stored }),
         }
         Ok(())
     }
 
-    /// Throws out what nobody needs.
+    /// Removes the blobs for which `needed` is false.
     pub(super) fn retain(&mut self, needed: impl Fn(&ContentHash) -> bool) -> Result<(), FileProblem> {
-        let gone: Vec<ContentHash> = self.stored.keys().filter(|hash| !needed(hash)).copied().collect();
-        gone.into_iter().try_for_each(|hash| self.remove_blob(hash))
+        let unneeded: Vec<ContentHash> = self.stored.keys().filter(|hash| !needed(hash)).copied().collect();
+        unneeded.into_iter().try_for_each(|hash| self.remove_blob(hash))
     }
 
-    /// Throws out one.
+    /// Removes one blob, in whichever encoding it is.
     pub(super) fn remove_blob(&mut self, hash: ContentHash) -> Result<(), FileProblem> {
-        for form in [BlobEncoding::Compressed, BlobEncoding::Raw] {
-            unlink_with_retry(self.dir.as_fd(), &blob_file_name(hash, form), AtFlags::empty())
+        for encoding in [BlobEncoding::Compressed, BlobEncoding::Raw] {
+            unlink_name(self.dir.as_fd(), &blob_file_name(hash, encoding), AtFlags::empty())
                 .or_else(ignore_missing)?;
         }
         self.total -= self.stored.remove(&hash).map_or(0, |stored| stored.bytes);
         Ok(())
     }
 
-    /// Removes what a crash left half written.
+    /// Removes temporary files of a process that crashed while it wrote a blob.
     pub(super) fn remove_temporary_files(&self) -> Result<(), FileProblem> {
         for entry in Dir::read_from(&self.dir)? {
             let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
             if name.to_string_lossy().starts_with(".toolgate-") {
-                let _ = unlink_with_retry(self.dir.as_fd(), &name, AtFlags::empty());
+                let _ = unlink_name(self.dir.as_fd(), &name, AtFlags::empty());
             }
         }
         Ok(())
     }
 }
 
-/// Packs a raw content. `None` where it cannot be read or is not what its name says.
+/// Compresses a raw blob. `None` if it cannot be read or does not match its hash.
 pub(super) fn compress_blob(hash: ContentHash, raw: &OwnedFd) -> Option<Vec<u8>> {
     let size = u64::try_from(sys::fstat(raw.as_fd()).ok()?.st_size).ok()?;
     let bytes = sys::read_all(raw.as_fd(), size, u64::MAX).ok()?;
     (ContentHash::of(&bytes) == hash).then(|| zstd::bulk::compress(&bytes, COMPRESSION_LEVEL).ok())?
 }
 
-/// Whether content is stored as it is first.
+/// Whether content is stored raw first.
 pub(super) fn is_large(content: &[u8]) -> bool {
     content.len() >= MIN_RAW_BLOB_BYTES
 }
@@ -224,8 +232,8 @@ fn ignore_missing(error: rustix::io::Errno) -> Result<(), rustix::io::Errno> {
     if error == rustix::io::Errno::NOENT { Ok(()) } else { Err(error) }
 }
 
-fn blob_file_name(hash: ContentHash, form: BlobEncoding) -> OsString {
-    match form {
+fn blob_file_name(hash: ContentHash, encoding: BlobEncoding) -> OsString {
+    match encoding {
         BlobEncoding::Raw => OsString::from(format!("{hash}{RAW_SUFFIX}")),
         BlobEncoding::Compressed => OsString::from(hash.to_string()),
     }

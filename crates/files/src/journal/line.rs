@@ -1,4 +1,4 @@
-//! The lines of the journal.
+//! The format of the log: one JSON object per line, tagged by `op`.
 
 use super::{ContentDescriptor, JournalChange};
 use crate::ContentHash;
@@ -7,54 +7,66 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use toolgate_proto::{AbsPath, CallId, SessionId};
 
-/// What became of a change.
+/// The state of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeState {
-    /// Announced. Only a crash leaves it so.
+    /// Recorded, and not known to have ended: it is in flight, or a crash interrupted it.
     Begun,
-    /// Made.
+    /// Made, or redone.
     Done,
-    /// Not made.
+    /// Not made; the file is unchanged.
     Failed,
-    /// Made, and undone.
+    /// Made and then undone.
     Undone,
 }
 
-/// One line.
+/// One line of the log.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 pub(super) enum JournalLine {
     /// A change is about to be made.
     Begin {
+        /// The number of the change.
         id: u64,
+        /// The call that makes it.
         call: CallId,
+        /// The session of the call.
         session: SessionId,
+        /// When, in milliseconds since 1970.
         at: u64,
+        /// The real path of the file.
         path: JournalPath,
+        /// The content that is displaced; `None` if the file is created.
         before: Option<JournalContent>,
+        /// The new content; `None` if the file is deleted.
         after: Option<JournalContent>,
+        /// The temporary name that is used in the directory of the file.
         temp: JournalPath,
     },
     /// Changes are about to be undone or redone, all of them of one file.
     Moving {
+        /// The numbers of the changes.
         ids: Vec<u64>,
-        /// What they will be afterwards.
+        /// The state that they get: [`ChangeState::Undone`] by an undo, [`ChangeState::Done`] by a redo.
         to: ChangeState,
-        /// What the file will hold then.
+        /// The hash of the content that the file gets; `None` if it is deleted.
         target: Option<String>,
+        /// The temporary name that is used in the directory of the file.
         temp: JournalPath,
-        /// What the changes made is now in the blobs as well.
+        /// Whether the content after the changes is in the blob store now, so that a redo can restore it.
         stored: bool,
-        /// When the undo or redo began that this is a part of.
+        /// When the undo or redo began, in milliseconds since 1970; the same for all files of it.
         #[serde(default)]
         at: u64,
     },
-    /// So it is.
+    /// Changes have got a state: what began with `Begin` or `Moving` has ended.
     State {
+        /// The numbers of the changes.
         ids: Vec<u64>,
+        /// Their new state.
         state: ChangeState,
-        /// When the undo or redo began that made it so; 0 where none did.
+        /// When the undo or redo began that this ends; 0 for the end of a change.
         #[serde(default, skip_serializing_if = "is_zero")]
         at: u64,
     },
@@ -64,11 +76,13 @@ fn is_zero(at: &u64) -> bool {
     *at == 0
 }
 
-/// A path, also one that is no UTF-8.
+/// A path or name in JSON: a string, or an array of bytes if it is not UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum JournalPath {
+    /// UTF-8, as almost every path is.
     Text(String),
+    /// Any other bytes.
     Bytes(Vec<u8>),
 }
 
@@ -91,22 +105,29 @@ impl JournalPath {
         }
     }
 
+    /// The absolute path; `None` if it is not absolute.
     pub(super) fn path(&self) -> Option<AbsPath> {
         AbsPath::new(self.name()).ok()
     }
 }
 
+/// A [`ContentDescriptor`] in JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct JournalContent {
+    /// The hash in hexadecimal digits.
     blake3: String,
+    /// Uncompressed size.
     bytes: u64,
+    /// Permission bits of the file; 0 if they are not known.
     mode: u32,
+    /// Whether the content is in the blob store.
     stored: bool,
 }
 
 impl From<ContentDescriptor> for JournalContent {
-    fn from(kept: ContentDescriptor) -> Self {
-        Self { blake3: kept.hash.to_string(), bytes: kept.bytes, mode: kept.mode, stored: kept.stored }
+    fn from(content: ContentDescriptor) -> Self {
+        let ContentDescriptor { hash, bytes, mode, stored } = content;
+        Self { blake3: hash.to_string(), bytes, mode, stored }
     }
 }
 
@@ -117,11 +138,11 @@ impl JournalContent {
     }
 }
 
-/// A change as a line told it, with the temporary name it used. `None` where the line makes no sense.
+/// The change that a `Begin` line describes, with its temporary name. `None` for any other line and for an invalid one.
 pub(super) fn parse_begin(line: &JournalLine) -> Option<(JournalChange, OsString)> {
     let JournalLine::Begin { id, call, session, at, path, before, after, temp } = line else { return None };
-    let read = |kept: &Option<JournalContent>| match kept {
-        Some(kept) => kept.parse().map(Some),
+    let parse = |content: &Option<JournalContent>| match content {
+        Some(content) => content.parse().map(Some),
         None => Some(None),
     };
     let change = JournalChange {
@@ -131,13 +152,14 @@ pub(super) fn parse_begin(line: &JournalLine) -> Option<(JournalChange, OsString
         at_millis: *at,
         moved_at_millis: 0,
         path: path.path()?,
-        before: read(before)?,
-        after: read(after)?,
+        before: parse(before)?,
+        after: parse(after)?,
         state: ChangeState::Begun,
     };
     Some((change, temp.name()))
 }
 
+/// The `Begin` line of a change that has ended, for a rewritten log. It has no temporary name any more.
 pub(super) fn to_begin_line(change: &JournalChange) -> JournalLine {
     JournalLine::Begin {
         id: change.id,

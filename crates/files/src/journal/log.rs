@@ -1,4 +1,7 @@
-//! The file of lines, and what they add up to.
+//! The log of the journal: a file of JSON lines, and the index that they add up to.
+//!
+//! Processes append to the same file under the lock of the journal, and each applies the lines of the others before it
+//! does anything.
 
 use super::line::{ChangeState, JournalLine, parse_begin, to_begin_line};
 use super::{ContentDescriptor, JournalChange};
@@ -10,36 +13,44 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 const LOG_FILE_NAME: &str = "changes.jsonl";
+/// The rewritten log until it is complete and renamed.
 const NEXT_LOG_FILE_NAME: &str = "changes.next";
-/// A journal of this many bytes is forgotten from the start by then.
+/// How much of the log is read at once. Eviction keeps it far below.
 const MAX_LOG_BYTES: u64 = 256 << 20;
 
-/// What all lines together say.
+/// The state that all lines of the log add up to.
 #[derive(Debug, Default)]
 pub(super) struct JournalIndex {
+    /// Every change by its number.
     pub(super) changes: BTreeMap<u64, JournalChange>,
-    /// Moves that were announced and not yet said to be over.
+    /// Changes, undos and redos that have begun and not ended.
     pub(super) in_flight: Vec<InFlightChange>,
+    /// The highest number that was ever used, also by changes that were evicted.
     highest_id: u64,
 }
 
-/// A change or move that is announced.
+/// A change, undo or redo of one file that has begun and not ended.
 #[derive(Debug)]
 pub(super) struct InFlightChange {
+    /// The changes that it is about.
     pub(super) ids: Vec<u64>,
+    /// The state that they get when it succeeds.
     pub(super) to: ChangeState,
-    /// What the file holds once it happened.
+    /// The content of the file after it succeeded; `None` if the file is deleted.
     pub(super) target: Option<ContentHash>,
+    /// The temporary name that it uses in the directory of the file.
     pub(super) temp: OsString,
-    /// When the undo or redo began; 0 for a change.
+    /// When the undo or redo began, in milliseconds since 1970; 0 for a change.
     pub(super) at: u64,
 }
 
 impl JournalIndex {
+    /// The number for a new change.
     pub(super) fn next_id(&self) -> u64 {
         self.highest_id + 1
     }
 
+    /// Applies one line of the log.
     pub(super) fn apply(&mut self, line: JournalLine) {
         match line {
             JournalLine::Begin { id, .. } => {
@@ -74,40 +85,42 @@ impl JournalIndex {
                         change.moved_at_millis = change.moved_at_millis.max(at);
                     }
                 }
-                self.in_flight.retain(|move_| move_.ids != ids);
+                self.in_flight.retain(|in_flight| in_flight.ids != ids);
             }
         }
     }
 
-    /// How often each stored content is needed.
+    /// How many changes refer to each stored content.
     pub(super) fn count_references(&self) -> BTreeMap<ContentHash, usize> {
-        let mut uses = BTreeMap::new();
+        let mut references = BTreeMap::new();
         for hash in self.changes.values().flat_map(stored_hashes) {
-            *uses.entry(hash).or_insert(0) += 1;
+            *references.entry(hash).or_insert(0) += 1;
         }
-        uses
+        references
     }
 
+    /// The oldest change that is not in flight, and so can be evicted.
     pub(super) fn oldest_finished_id(&self) -> Option<u64> {
-        let settled = |change: &&JournalChange| {
+        let is_finished = |change: &&JournalChange| {
             change.state != ChangeState::Begun
-                && !self.in_flight.iter().any(|move_| move_.ids.contains(&change.id))
+                && !self.in_flight.iter().any(|in_flight| in_flight.ids.contains(&change.id))
         };
-        self.changes.values().find(settled).map(|change| change.id)
+        self.changes.values().find(is_finished).map(|change| change.id)
     }
 }
 
-/// The contents of a change that are in the blobs.
+/// The contents of a change that are in the blob store.
 pub(super) fn stored_hashes(change: &JournalChange) -> impl Iterator<Item = ContentHash> {
-    let kept: [Option<ContentDescriptor>; 2] = [change.before, change.after];
-    kept.into_iter().flatten().filter(|kept| kept.stored).map(|kept| kept.hash)
+    let contents: [Option<ContentDescriptor>; 2] = [change.before, change.after];
+    contents.into_iter().flatten().filter(|content| content.stored).map(|content| content.hash)
 }
 
-/// The file.
+/// The open log file.
 #[derive(Debug)]
 pub(super) struct JournalLog {
+    /// The file, open for reading and appending.
     file: OwnedFd,
-    /// How far it has been read.
+    /// Up to where its lines have been applied to the index.
     read_offset: u64,
 }
 
@@ -116,43 +129,44 @@ impl JournalLog {
         Ok(Self { file: open_append(dir)?, read_offset: 0 })
     }
 
-    /// Reads what others wrote.
+    /// Applies the lines that other processes have appended. A log that another process has rewritten is read from its
+    /// start.
     pub(super) fn catch_up(
         &mut self,
         dir: BorrowedFd<'_>,
-        book: &mut JournalIndex,
+        index: &mut JournalIndex,
     ) -> Result<(), FileProblem> {
-        let there = open_append(dir)?;
-        let (held, now) = (sys::fstat(self.file.as_fd())?, sys::fstat(there.as_fd())?);
-        if (held.st_dev, held.st_ino) != (now.st_dev, now.st_ino) {
-            self.file = there;
+        let current = open_append(dir)?;
+        let (known, now) = (sys::fstat(self.file.as_fd())?, sys::fstat(current.as_fd())?);
+        if (known.st_dev, known.st_ino) != (now.st_dev, now.st_ino) {
+            self.file = current;
             self.read_offset = 0;
-            *book = JournalIndex { highest_id: book.highest_id, ..JournalIndex::default() };
+            *index = JournalIndex { highest_id: index.highest_id, ..JournalIndex::default() };
         }
         let size = u64::try_from(now.st_size).unwrap_or(0);
         if size == self.read_offset {
             return Ok(());
         }
-        let fresh = sys::read_from_offset(
+        let appended = sys::read_from_offset(
             self.file.as_fd(),
             self.read_offset,
             size.saturating_sub(self.read_offset),
             MAX_LOG_BYTES,
         )?;
-        if !fresh.is_empty() && !fresh.ends_with(b"\n") {
-            // A crash tore the last line. Ended, it is a line that makes no sense, and is passed over.
+        if !appended.is_empty() && !appended.ends_with(b"\n") {
+            // A crash truncated the last line. With a line end after it, it is a line that does not parse and is skipped.
             sys::write_all(&self.file, b"\n")?;
         }
-        for line in fresh.split(|byte| *byte == b'\n') {
+        for line in appended.split(|byte| *byte == b'\n') {
             if let Ok(line) = serde_json::from_slice::<JournalLine>(line) {
-                book.apply(line);
+                index.apply(line);
             }
         }
         self.read_offset = u64::try_from(sys::fstat(self.file.as_fd())?.st_size).unwrap_or(0);
         Ok(())
     }
 
-    /// Adds a line. Where that fails, nothing of it stays.
+    /// Appends a line. If that fails, the file is truncated to what it was.
     pub(super) fn append(&mut self, line: &JournalLine) -> Result<(), FileProblem> {
         let bytes = encode(line)?;
         if let Err(error) = sys::write_all(&self.file, &bytes) {
@@ -163,10 +177,10 @@ impl JournalLog {
         Ok(())
     }
 
-    /// Writes the book anew, without what was forgotten.
-    pub(super) fn rewrite(&mut self, dir: BorrowedFd<'_>, book: &JournalIndex) -> Result<(), FileProblem> {
+    /// Replaces the log by one with only the changes that are in the index, after an eviction.
+    pub(super) fn rewrite(&mut self, dir: BorrowedFd<'_>, index: &JournalIndex) -> Result<(), FileProblem> {
         let mut bytes = Vec::new();
-        for change in book.changes.values() {
+        for change in index.changes.values() {
             bytes.extend(encode(&to_begin_line(change))?);
             let at = change.moved_at_millis;
             bytes.extend(encode(&JournalLine::State { ids: vec![change.id], state: change.state, at })?);
@@ -182,6 +196,7 @@ impl JournalLog {
     }
 }
 
+/// A line of the log as bytes, with its line end.
 fn encode(line: &JournalLine) -> Result<Vec<u8>, FileProblem> {
     let mut bytes = serde_json::to_vec(line).map_err(|error| FileProblem::Other(error.to_string()))?;
     bytes.push(b'\n');
@@ -193,18 +208,18 @@ fn open_append(dir: BorrowedFd<'_>) -> Result<OwnedFd, FileProblem> {
     Ok(sys::openat(dir, OsStr::new(LOG_FILE_NAME), flags, Mode::from_raw_mode(0o600))?)
 }
 
-/// A directory that only this user may use.
-pub(super) fn open_private_dir(within: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileProblem> {
-    match sys::mkdirat(within, name, Mode::from_raw_mode(0o700)) {
+/// Opens or creates a directory that only this user can access.
+pub(super) fn open_private_dir(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileProblem> {
+    match sys::mkdirat(parent, name, Mode::from_raw_mode(0o700)) {
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-    Ok(sys::openat(within, name, flags, Mode::empty())?)
+    Ok(sys::openat(parent, name, flags, Mode::empty())?)
 }
 
-/// An empty file that only this user may use, for locks.
-pub(super) fn open_private_file(within: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileProblem> {
+/// Opens or creates an empty file that only this user can access, for locks.
+pub(super) fn open_private_file(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, FileProblem> {
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::NOFOLLOW;
-    Ok(sys::openat(within, name, flags, Mode::from_raw_mode(0o600))?)
+    Ok(sys::openat(parent, name, flags, Mode::from_raw_mode(0o600))?)
 }

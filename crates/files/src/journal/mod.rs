@@ -1,51 +1,67 @@
-//! The journal: what every change displaced, so that it can be undone.
+//! The undo journal: stores what every change displaced, so that it can be undone and redone.
 //!
-//! A change is written down in three steps: the displaced content goes to a store of blobs, a line says what is
-//! about to happen, and after the change another line says that it did.
-//! A crash between any two of them is settled when the journal is next opened, by looking at what the file holds.
-//! What a change *made* is not stored: it is in the file, and is stored only when it is about to be undone.
+//! A change is recorded in three steps: the displaced content goes to the blob store, a line in the log says that the
+//! change begins, and after the change another line says how it ended.
+//! A crash between two steps is settled when the journal is next opened, by comparing the file with both contents.
+//! The new content of a change is not stored: it is in the file, and is stored only when the change is undone.
 //!
-//! Blobs are named by the hash of their content and compressed, large ones a moment later; their total size is capped, and the oldest changes
-//! are forgotten first.
-//! Lines and blobs are not forced to the disk at every change: a power cut may cost the last seconds of undo, never
-//! a file, and it would double the price of every edit to promise more.
+//! Blobs are named by the hash of their content and compressed, large ones a moment later in the background.
+//! Their total size is limited; the oldest changes are evicted first.
+//! The log and the blobs are not fsynced at every change: a power failure may lose the last seconds of undo history, but
+//! never a file, and an fsync would double the cost of every edit.
 //!
 //! Several processes may use one journal.
-//! Whoever writes to it holds the lock; whoever is between the first and the last step of a change holds a shared
-//! lock on `live`, so that nobody takes a change under way for a crashed one.
+//! A writer holds an exclusive lock on the file `lock`.
+//! A process with a change in flight holds a shared lock on the file `live`, so that recovery in another process does
+//! not take the change for a crashed one.
+
+// A change is recorded.
+mod record;
+
+mod line;
+mod log;
 
 mod blob_store;
 mod compress;
-mod line;
-mod log;
-mod recover;
-mod select;
+mod evict;
+
+// A change is undone.
 mod undo;
 
+mod restore;
+mod select;
+
+mod recover;
+
 use crate::anchored_path::AnchoredPath;
-use crate::{ContentHash, FileProblem, FileSnapshot, sys};
+use crate::{ContentHash, FileProblem, sys};
 use blob_store::BlobStore;
-use line::{JournalLine, JournalPath};
+use line::JournalLine;
 use log::{JournalIndex, JournalLog};
 use rustix::fs::FlockOperation;
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use toolgate_proto::{AbsPath, CallId, SessionId};
 
 pub use line::ChangeState;
+pub use record::ChangeRecorder;
+pub(crate) use record::{PendingChange, ProposedChange};
 pub use select::{UndoFilter, UndoSelector};
 pub use undo::{ConflictHandling, FileRestore, UndoConflict, UndoOutcome, UndoPlan, UndoProblem};
 
-/// How much the journal keeps.
+/// The file on which processes with a change in flight hold a shared lock.
+const LIVE_FILE_NAME: &str = "live";
+
+/// How much the journal stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalLimits {
-    /// All blobs together, compressed. Past it the oldest changes are forgotten.
+    /// Size of all blobs on disk. Above it the oldest changes are evicted.
     pub total_bytes: u64,
-    /// The largest file whose former content is kept. A change of a larger one is made, and cannot be undone.
+    /// Size of the largest file whose content is stored. A larger file can be changed, but the change cannot be undone.
     pub file_bytes: u64,
-    /// How many changes are remembered.
+    /// Number of changes. Above it the oldest are evicted.
     pub changes: usize,
 }
 
@@ -55,90 +71,99 @@ impl Default for JournalLimits {
     }
 }
 
-/// Content that a change displaced or made.
+/// The content of a file before or after a change, by its hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentDescriptor {
-    /// Its hash.
+    /// The hash, by which the blob store finds it.
     pub hash: ContentHash,
-    /// Its size.
+    /// Uncompressed size.
     pub bytes: u64,
-    /// The file's permission bits.
+    /// Permission bits of the file; 0 if they are not known.
     pub mode: u32,
-    /// Whether the content is in the journal.
+    /// Whether the content is in the blob store.
     pub stored: bool,
 }
 
-/// One change of one file.
+/// One change of one file, as the journal has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalChange {
-    /// Its number, ever rising.
+    /// Its number. Later changes have higher ones.
     pub id: u64,
     /// The call that made it.
     pub call: CallId,
     /// The session of that call.
     pub session: SessionId,
-    /// When, in milliseconds since 1970.
+    /// When it was made, in milliseconds since 1970.
     pub at_millis: u64,
-    /// When it was last undone or redone; 0 where it never was. All that moved together bear the same time.
+    /// When it was last undone or redone; 0 if never. Changes that were undone together have the same time.
     pub moved_at_millis: u64,
-    /// The file, links resolved.
+    /// The real path of the file.
     pub path: AbsPath,
-    /// What was there; `None` where the change created the file.
+    /// The content before; `None` if the change created the file.
     pub before: Option<ContentDescriptor>,
-    /// What came there; `None` where the change removed the file.
+    /// The content after; `None` if the change deleted the file.
     pub after: Option<ContentDescriptor>,
-    /// What became of it.
+    /// Whether it was made, failed, or was undone.
     pub state: ChangeState,
 }
 
 /// Whether a change can be undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UndoAvailability {
-    /// Yes, as the journal's change of this number.
+    /// Yes: the journal has it under this number.
     Recorded(u64),
-    /// No: the file was too large to be kept.
+    /// No: the file was larger than [`JournalLimits::file_bytes`].
     TooLarge,
     /// No: there is no journal.
     NoJournal,
 }
 
-/// The record of all changes. Cheap to share.
+/// The undo journal of a state directory: a log of changes and a store of contents.
+///
+/// Shared by all sessions of a process in an [`Arc`](std::sync::Arc), and with other processes through file locks.
 #[derive(Debug)]
 pub struct Journal {
+    /// The directory of the journal.
     dir: OwnedFd,
-    /// Whoever writes holds a lock on this.
+    /// The file `lock`: a process that reads or writes the journal holds an exclusive `flock` on it.
     lock: OwnedFd,
+    /// When to evict changes.
     limits: JournalLimits,
-    /// What was there has been read, and what a crash left is settled.
+    /// Whether the log has been read and changes that a crash interrupted are settled.
     recovered: AtomicBool,
-    /// Somebody is about to compress what is stored as it is.
+    /// Whether a thread of this process is going to compress raw blobs.
     compressing: AtomicBool,
-    /// How many large contents this process has displaced.
+    /// How many large contents this process has stored; the compressing thread waits until it stops growing.
     large_contents: AtomicU64,
+    /// What the log and the blob store contain, as far as this process has read them.
     inner: Mutex<JournalState>,
 }
 
+/// The parts of the journal that are used under its lock.
 #[derive(Debug)]
 struct JournalState {
+    /// The file of lines.
     log: JournalLog,
+    /// The stored contents.
     blobs: BlobStore,
+    /// What the lines of the log add up to.
     index: JournalIndex,
 }
 
 impl Journal {
-    /// Opens or creates the journal in a directory, which is made private to the user, and settles what a crash left
-    /// unsettled.
+    /// Opens or creates the journal in a state directory, and settles changes that a crash interrupted. The directory of
+    /// the journal is accessible to this user only.
     pub fn open(dir: &AbsPath, limits: JournalLimits) -> Result<Self, FileProblem> {
         let journal = Self::open_lazily(dir, limits)?;
         journal.recover_once()?;
         Ok(journal)
     }
 
-    /// The same, but what is there is only read when it is first needed: most calls change nothing, and should not
-    /// wait for a long memory.
+    /// Opens the journal, and reads it when it is first used: most calls change nothing, and should not wait until a
+    /// long log is read.
     pub fn open_lazily(dir: &AbsPath, limits: JournalLimits) -> Result<Self, FileProblem> {
-        let place = AnchoredPath::create_parents(&dir.join("journal"))?;
-        let dir = log::open_private_dir(place.dir(), OsStr::new("journal"))?;
+        let anchored = AnchoredPath::create_parents(&dir.join("journal"))?;
+        let dir = log::open_private_dir(anchored.dir(), OsStr::new("journal"))?;
         let lock = log::open_private_file(dir.as_fd(), OsStr::new("lock"))?;
         let log = JournalLog::open(dir.as_fd())?;
         let blobs = BlobStore::open(dir.as_fd())?;
@@ -162,17 +187,17 @@ impl Journal {
         Ok(())
     }
 
-    /// Every change that is remembered, newest first.
+    /// Every change in the journal, newest first.
     pub fn list(&self) -> Result<Vec<JournalChange>, FileProblem> {
         self.with_lock(|inner| Ok(inner.index.changes.values().rev().cloned().collect()))
     }
 
-    /// The stored content of a change.
-    pub fn content(&self, kept: &ContentDescriptor) -> Result<Vec<u8>, FileProblem> {
-        self.with_lock(|inner| inner.blobs.load(kept))
+    /// Loads content from the blob store.
+    pub fn content(&self, descriptor: &ContentDescriptor) -> Result<Vec<u8>, FileProblem> {
+        self.with_lock(|inner| inner.blobs.load(descriptor))
     }
 
-    /// Does something while nobody else writes, knowing all that others wrote.
+    /// Runs `work` under the lock of the journal, after reading what other processes have appended.
     fn with_lock<T>(
         &self,
         work: impl FnOnce(&mut JournalState) -> Result<T, FileProblem>,
@@ -181,6 +206,7 @@ impl Journal {
         self.with_lock_unrecovered(work)
     }
 
+    /// Runs `work` under the lock without settling interrupted changes first, for the recovery itself.
     fn with_lock_unrecovered<T>(
         &self,
         work: impl FnOnce(&mut JournalState) -> Result<T, FileProblem>,
@@ -188,38 +214,34 @@ impl Journal {
         let mut inner = self.lock_state();
         sys::flock(self.lock.as_fd(), FlockOperation::LockExclusive)?;
         let caught_up = inner.catch_up(self.dir.as_fd());
-        let done = caught_up.and_then(|()| work(&mut inner));
-        // Closing the descriptor would release it as well; until then others wait, so it is tried twice.
+        let result = caught_up.and_then(|()| work(&mut inner));
+        // The descriptor stays open, so a lock that is not released would block other processes: retry once.
         let release = || sys::flock(self.lock.as_fd(), FlockOperation::Unlock);
         let released = release().or_else(|_| release());
-        let out = done?;
+        let output = result?;
         released?;
-        Ok(out)
+        Ok(output)
     }
 
     fn lock_state(&self) -> MutexGuard<'_, JournalState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that a change is under way in this process, until the result is dropped.
+    /// Marks a change of this process as in flight until the result is dropped.
     fn lock_in_progress(&self) -> Result<InProgressLock, FileProblem> {
-        let live = log::open_private_file(self.dir.as_fd(), OsStr::new("live"))?;
-        sys::flock(live.as_fd(), FlockOperation::LockShared)?;
-        Ok(InProgressLock(live))
-    }
-
-    /// What the undo of a session's or a call's changes is asked through.
-    pub fn recorder(self: &Arc<Self>, call: CallId, session: SessionId) -> ChangeRecorder {
-        ChangeRecorder { journal: Arc::clone(self), call, session }
+        let file = log::open_private_file(self.dir.as_fd(), OsStr::new(LIVE_FILE_NAME))?;
+        sys::flock(file.as_fd(), FlockOperation::LockShared)?;
+        Ok(InProgressLock(file))
     }
 }
 
 impl JournalState {
-    fn catch_up(&mut self, dir: std::os::fd::BorrowedFd<'_>) -> Result<(), FileProblem> {
-        let Self { log, index: book, .. } = self;
-        log.catch_up(dir, book)
+    /// Applies the lines that other processes have appended to the log.
+    fn catch_up(&mut self, dir: BorrowedFd<'_>) -> Result<(), FileProblem> {
+        self.log.catch_up(dir, &mut self.index)
     }
 
+    /// Appends a line to the log and applies it.
     fn append(&mut self, line: JournalLine) -> Result<(), FileProblem> {
         self.log.append(&line)?;
         self.index.apply(line);
@@ -227,135 +249,14 @@ impl JournalState {
     }
 }
 
-/// A sign that a change is under way. Closing alone would not take it away while a process that is just being
-/// started still has a copy of the descriptor.
+/// A lock on the file `live`. It is released explicitly: closing the descriptor does not release it while a child
+/// process between fork and exec has a copy.
 #[derive(Debug)]
 struct InProgressLock(OwnedFd);
 
 impl Drop for InProgressLock {
     fn drop(&mut self) {
         let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
-    }
-}
-
-/// Records the changes of one call.
-#[derive(Debug, Clone)]
-pub struct ChangeRecorder {
-    journal: Arc<Journal>,
-    call: CallId,
-    session: SessionId,
-}
-
-/// A change about to be made.
-#[derive(Debug)]
-pub(crate) struct ProposedChange<'a> {
-    pub(crate) path: &'a AbsPath,
-    pub(crate) before: Option<&'a FileSnapshot>,
-    pub(crate) after: Option<ContentDescriptor>,
-    pub(crate) temp: &'a OsStr,
-}
-
-/// A change that was announced. It must be told how it ended.
-#[derive(Debug)]
-#[must_use = "an announced change must be ended"]
-pub(crate) struct PendingChange {
-    journal: Arc<Journal>,
-    id: u64,
-    undo: UndoAvailability,
-    /// What was displaced is stored as it is, and should be compressed.
-    is_large: bool,
-    _in_progress: InProgressLock,
-}
-
-impl ChangeRecorder {
-    /// Keeps what will be displaced and announces the change.
-    pub(crate) fn begin(&self, draft: &ProposedChange<'_>) -> Result<PendingChange, String> {
-        self.try_begin(draft).map_err(|problem| problem.to_string())
-    }
-
-    fn try_begin(&self, draft: &ProposedChange<'_>) -> Result<PendingChange, FileProblem> {
-        let live = self.journal.lock_in_progress()?;
-        let small =
-            draft.before.is_none_or(|before| before.fingerprint.bytes <= self.journal.limits.file_bytes);
-        let id = self.journal.with_lock(|inner| {
-            let before = match draft.before {
-                Some(before) => Some(inner.blobs.store(before, small)?),
-                None => None,
-            };
-            let id = inner.index.next_id();
-            inner.append(JournalLine::Begin {
-                id,
-                call: self.call.clone(),
-                session: self.session.clone(),
-                at: crate::now_millis(),
-                path: JournalPath::of(draft.path),
-                before: before.map(Into::into),
-                after: draft.after.map(Into::into),
-                temp: JournalPath::of_name(draft.temp),
-            })?;
-            Ok(id)
-        })?;
-        let undo = if small { UndoAvailability::Recorded(id) } else { UndoAvailability::TooLarge };
-        let large = small && draft.before.is_some_and(|before| blob_store::is_large(&before.bytes));
-        Ok(PendingChange {
-            journal: Arc::clone(&self.journal),
-            id,
-            undo,
-            is_large: large,
-            _in_progress: live,
-        })
-    }
-}
-
-impl PendingChange {
-    /// Writes down how it ended. If that fails, the next opening finds out by itself, so it is no reason to take
-    /// back a change that was made.
-    pub(crate) fn end(self, made: bool) -> UndoAvailability {
-        let state = if made { ChangeState::Done } else { ChangeState::Failed };
-        let journal = &self.journal;
-        let ended =
-            journal.with_lock(|inner| inner.append(JournalLine::State { ids: vec![self.id], state, at: 0 }));
-        if ended.is_ok() {
-            let _ = journal.evict_oldest();
-        }
-        if self.is_large {
-            journal.schedule_compression();
-        }
-        self.undo
-    }
-}
-
-impl Journal {
-    /// Forgets the oldest changes while there are more of them, or more content, than there may be.
-    fn evict_oldest(&self) -> Result<(), FileProblem> {
-        let JournalLimits { total_bytes, changes, .. } = self.limits;
-        {
-            let inner = self.lock_state();
-            if inner.blobs.total_bytes() <= total_bytes && inner.index.changes.len() <= changes {
-                return Ok(());
-            }
-        }
-        self.compress_raw_blobs()?;
-        self.with_lock(|inner| {
-            let JournalState { log, blobs, index: book } = inner;
-            let mut uses = book.count_references();
-            // What a crash or another process left behind, and nobody needs.
-            blobs.retain(|hash| uses.contains_key(hash))?;
-            // Some more than needed, so that it does not happen again at once.
-            while blobs.total_bytes() > total_bytes / 5 * 4 || book.changes.len() > changes / 5 * 4 {
-                let Some(oldest) = book.oldest_finished_id().and_then(|id| book.changes.remove(&id)) else {
-                    break;
-                };
-                for hash in log::stored_hashes(&oldest) {
-                    let left = uses.get(&hash).copied().unwrap_or(0).saturating_sub(1);
-                    uses.insert(hash, left);
-                    if left == 0 {
-                        blobs.remove_blob(hash)?;
-                    }
-                }
-            }
-            log.rewrite(self.dir.as_fd(), book)
-        })
     }
 }
 

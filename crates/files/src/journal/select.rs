@@ -1,4 +1,4 @@
-//! Which changes an undo or redo is about.
+//! Selection of the changes that an undo or redo is about.
 
 use super::JournalChange;
 use super::line::ChangeState;
@@ -6,30 +6,30 @@ use super::undo::opposite_state;
 use std::cmp::Reverse;
 use toolgate_proto::{AbsPath, CallId, SessionId};
 
-/// Which changes.
+/// Which changes to undo or redo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UndoSelector {
-    /// Those of the last call that changed something.
+    /// The changes of the last call that changed files.
     Last(UndoFilter),
-    /// Those of one call, in one session or in any.
+    /// The changes of one call, of one session if given: call ids are unique only within a session.
     Call(CallId, Option<SessionId>),
-    /// Those of the last so many calls.
+    /// The changes of the last calls, this many.
     Steps(usize, UndoFilter),
-    /// Those of a whole session.
+    /// The changes of a whole session.
     Session(SessionId),
 }
 
-/// Among which calls the last ones are looked for. By default among all.
+/// Which calls count when the last ones are selected. The default is all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoFilter {
     /// Only calls of this session.
     pub session: Option<SessionId>,
-    /// Only calls that changed something beneath one of these; none stands for anywhere.
+    /// Only calls that changed a file in one of these directories; empty means anywhere.
     pub beneath: Vec<AbsPath>,
 }
 
 impl UndoFilter {
-    /// Calls of one session.
+    /// Selects among the calls of one session.
     pub fn session(id: impl Into<SessionId>) -> Self {
         Self { session: Some(id.into()), beneath: Vec::new() }
     }
@@ -40,40 +40,41 @@ impl UndoFilter {
     }
 }
 
-/// The changes in the order in which they are moved over: undo begins with the newest, redo with what was undone last,
-/// the oldest of it first.
+/// The selected changes in the order in which they are undone or redone: undo starts with the newest, redo with those that
+/// were undone last, the oldest of them first.
 pub(super) fn select_changes(
     newest_first: Vec<JournalChange>,
     which: &UndoSelector,
     to: ChangeState,
 ) -> Vec<JournalChange> {
-    let mut movable: Vec<JournalChange> =
+    let mut candidates: Vec<JournalChange> =
         newest_first.into_iter().filter(|change| change.state == opposite_state(to)).collect();
     if to == ChangeState::Done {
-        movable.sort_by_key(|change| (Reverse(change.moved_at_millis), change.id));
+        candidates.sort_by_key(|change| (Reverse(change.moved_at_millis), change.id));
     }
     match which {
-        UndoSelector::Call(call, session) => movable.retain(|change| {
+        UndoSelector::Call(call, session) => candidates.retain(|change| {
             change.call == *call && session.as_ref().is_none_or(|session| *session == change.session)
         }),
-        UndoSelector::Session(session) => movable.retain(|change| change.session == *session),
-        UndoSelector::Last(among) => return take_first_calls(movable, 1, among),
-        UndoSelector::Steps(count, among) => return take_first_calls(movable, *count, among),
+        UndoSelector::Session(session) => candidates.retain(|change| change.session == *session),
+        UndoSelector::Last(filter) => return take_first_calls(candidates, 1, filter),
+        UndoSelector::Steps(count, filter) => return take_first_calls(candidates, *count, filter),
     }
-    movable
+    candidates
 }
 
-/// All changes of the first so many calls, also those that are not beneath the roots: a call is moved over as a whole.
-fn take_first_calls(changes: Vec<JournalChange>, count: usize, among: &UndoFilter) -> Vec<JournalChange> {
-    let name = |change: &JournalChange| (change.session.clone(), change.call.clone());
+/// All changes of the first `count` calls that match the filter, also those that do not match themselves: a call is undone
+/// as a whole.
+fn take_first_calls(changes: Vec<JournalChange>, count: usize, filter: &UndoFilter) -> Vec<JournalChange> {
+    let call_of = |change: &JournalChange| (change.session.clone(), change.call.clone());
     let mut calls: Vec<(SessionId, CallId)> = Vec::new();
-    for change in changes.iter().filter(|change| among.matches(change)) {
+    for change in changes.iter().filter(|change| filter.matches(change)) {
         if calls.len() == count {
             break;
         }
-        if !calls.contains(&name(change)) {
-            calls.push(name(change));
+        if !calls.contains(&call_of(change)) {
+            calls.push(call_of(change));
         }
     }
-    changes.into_iter().filter(|change| calls.contains(&name(change))).collect()
+    changes.into_iter().filter(|change| calls.contains(&call_of(change))).collect()
 }

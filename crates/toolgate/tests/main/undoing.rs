@@ -99,7 +99,8 @@ fn somebody_elses_work_is_only_overwritten_by_force_and_comes_back() {
     let said = desk.run(&["undo", "c1"]);
     assert_eq!(said.code, 1);
     assert!(
-        said.err.contains("a.txt` has been changed since by someone else") && said.err.contains("--force"),
+        said.err.contains("a.txt` has been modified since by another program or call")
+            && said.err.contains("--force"),
         "{}",
         said.err
     );

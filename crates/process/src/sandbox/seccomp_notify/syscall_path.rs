@@ -1,10 +1,10 @@
 //! A place in the file system: a directory that was opened without following links, and a name in it.
 
-use rustix::fs::{AtFlags, CWD, FileType, OFlags, statat};
+use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use toolgate_files::unchecked::open_without_symlinks;
+use toolgate_files::unchecked::{open_directory_handle, open_entry_handle};
 use toolgate_proto::{AbsPath, EntryKind};
 
 /// Whether a link at the end of a path is followed.
@@ -61,16 +61,12 @@ impl SyscallPath {
 
     /// A handle on the directory. Fails if a link has appeared on the way.
     pub(super) fn open_directory(&self) -> Result<OwnedFd, Errno> {
-        open_without_symlinks(&self.parent, OFlags::PATH | OFlags::DIRECTORY)
-            .map(|(handle, _)| handle)
-            .map_err(to_errno)
+        open_directory_handle(&self.parent).map_err(to_errno)
     }
 
     /// A handle on the thing itself, only for naming it.
     pub(super) fn open_entry(&self) -> Result<OwnedFd, Errno> {
-        open_without_symlinks(&self.real, OFlags::PATH | OFlags::NOFOLLOW)
-            .map(|(handle, _)| handle)
-            .map_err(to_errno)
+        open_entry_handle(&self.real).map_err(to_errno)
     }
 }
 
