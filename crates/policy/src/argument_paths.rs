@@ -34,6 +34,7 @@ pub(crate) fn argument_paths(input: &Map<String, Value>, workspace: &Workspace) 
     paths
 }
 
+/// The paths that one string may name: none, the path itself, or every reading of a `file:` URI.
 fn named_paths(text: &str, workspace: &Workspace) -> Vec<AbsPath> {
     if let Some(rest) = strip_file_scheme(text) {
         return file_uri_paths(&rest, workspace);
@@ -47,6 +48,7 @@ fn named_paths(text: &str, workspace: &Workspace) -> Vec<AbsPath> {
     }]
 }
 
+/// Whether a string is probably a path. Prose and URLs of other schemes are not: they would make many calls ask.
 fn looks_like_path(text: &str) -> bool {
     let short = text.len() <= MAX_PATH_BYTES && !text.contains('\n');
     short
@@ -99,6 +101,7 @@ fn file_uri_paths(rest: &str, workspace: &Workspace) -> Vec<AbsPath> {
     paths
 }
 
+/// Decodes `%41` once. An incomplete escape stays as it is, as in most decoders.
 fn percent_decode(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -49,6 +49,7 @@ const MAX_REGEX_BYTES: usize = 1 << 20;
 pub(crate) struct CompiledBookCondition {
     /// The field.
     param: String,
+    /// The operator and the values.
     matcher: BookConditionMatcher,
 }
 

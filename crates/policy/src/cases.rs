@@ -4,6 +4,20 @@
 //! `call` lists calls with the verdicts expected under the settings above it; one headed `rule` lists rules with the
 //! problems that compiling them reports. Everything else is prose. This module only parses the file: the caller compiles
 //! the settings and makes the calls (`toolgate policy test`).
+//!
+//! ````
+//! let text = r#"
+//! ```json settings
+//! { "permissions": { "allow": ["Bash(make *)"] } }
+//! ```
+//!
+//! | call | verdict |
+//! |---|---|
+//! | `Bash make test` | allow |
+//! "#;
+//! let sections = toolgate_policy::cases::parse(text).unwrap();
+//! assert_eq!(sections[0].calls[0].input, "make test");
+//! ````
 
 use serde_json::Value;
 
@@ -93,6 +107,7 @@ pub fn parse(text: &str) -> Result<Vec<CaseSection>, String> {
 }
 
 impl CaseParser {
+    /// Parses one line, counted from 1.
     fn add_line(&mut self, number: usize, line: &str) -> Result<(), String> {
         if let Some(fence) = line.trim_start().strip_prefix("```") {
             return match self.block.take() {
@@ -159,6 +174,7 @@ impl CaseParser {
 }
 
 impl CallRow {
+    /// Parses the cells of a row in a `call` table.
     fn parse(line: usize, cell: &str, verdict: String) -> Result<Self, String> {
         if !matches!(verdict.as_str(), "allow" | "ask" | "deny") {
             return Err(format!("line {line}: `{verdict}` is not a verdict"));
@@ -170,6 +186,7 @@ impl CallRow {
 }
 
 impl RuleRow {
+    /// Parses the cells of a row in a `rule` table.
     fn parse(line: usize, cell: &str, weight: String) -> Result<Self, String> {
         if !matches!(weight.as_str(), "fatal" | "warning" | "note" | "fine") {
             return Err(format!("line {line}: `{weight}` is not the weight of a problem"));

@@ -5,6 +5,7 @@
 //! parsed is skipped with a warning, because losing it only makes the policy stricter.
 
 use crate::decide::Policy;
+use crate::fetch_settings::CompiledFetchSettings;
 use crate::lint;
 use crate::policy_book::PolicyBooks;
 use crate::protect::{PathProtection, ReadOrWrite};
@@ -12,14 +13,12 @@ use crate::raw::{
     Enforcement, Layer, LayerRules, ManagedRestrictions, ProblemSeverity, RawPolicy, RawRule, RuleAction,
     RuleProblem,
 };
-use crate::rule::domain::{DomainIndex, DomainPattern};
-use crate::rule::path::{BaseDirectories, PathIndex, PathPattern, PathUse};
+use crate::rule::path::{BaseDirectories, PathPattern, PathUse};
+use crate::rule::path_index::PathIndex;
 use crate::rule::{ActionIndex, PermissionRule, PermissionRuleKind};
-use crate::url::FetchSettings;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use toolgate_proto::{AbsPath, Code, Mode, RuleRef, VerdictReason, Workspace};
-use url::Host;
 
 /// A policy without its mode: every rule and setting that decisions depend on.
 #[derive(Debug)]
@@ -92,19 +91,6 @@ pub(crate) struct SandboxPaths {
     pub(crate) protected: Vec<AbsPath>,
     /// Paths that stay unreadable.
     pub(crate) unreadable: Vec<AbsPath>,
-}
-
-/// [`FetchSettings`], compiled.
-#[derive(Debug, Default)]
-pub(crate) struct CompiledFetchSettings {
-    /// Hosts that need no rule.
-    pub(crate) allowed: DomainIndex,
-    /// Hosts that are denied.
-    pub(crate) blocked: DomainIndex,
-    /// Every public host needs no rule over https.
-    pub(crate) auto_approve_https: bool,
-    /// Private hosts that are named, so that they are not denied as private.
-    pub(crate) private: HashSet<Host<String>>,
 }
 
 /// Compiles the rules and settings of all layers, and lists what is wrong with them.
@@ -195,6 +181,7 @@ fn ignored_reason(
 }
 
 impl CompiledPolicy {
+    /// Parses and adds the rules of one layer, and reports those that are invalid or ignored.
     fn add_layer(
         &mut self,
         mut layer: LayerRules,
@@ -233,6 +220,7 @@ impl CompiledPolicy {
         self.origins.push((layer.layer, layer.file));
     }
 
+    /// Adds one valid rule to the list of rules and to the index of its action.
     fn add(&mut self, action: RuleAction, rule: PermissionRule, raw: RawRule) {
         let (Ok(id), Ok(origin)) = (u32::try_from(self.rules.len()), u32::try_from(self.origins.len()))
         else {
@@ -274,6 +262,7 @@ impl CompiledPolicy {
         self.rule_entry(id).map(|entry| self.entry_reference(entry))
     }
 
+    /// The reference to a rule entry that messages show.
     pub(crate) fn entry_reference(&self, entry: &RuleEntry) -> RuleRef {
         let origin = usize::try_from(entry.origin).ok().and_then(|origin| self.origins.get(origin));
         RuleRef {
@@ -311,52 +300,5 @@ impl CompiledPolicy {
         };
         let cached = self.sandbox.get_or_init(compute);
         if cached.workspace == *workspace { cached.clone() } else { compute() }
-    }
-}
-
-impl CompiledFetchSettings {
-    fn compile(settings: &FetchSettings, problems: &mut Vec<RuleProblem>) -> Self {
-        let mut out = Self { auto_approve_https: settings.auto_approve_https, ..Self::default() };
-        let mut add_hosts = |hosts: &[String], action: RuleAction, into: &mut DomainIndex| {
-            for host in hosts {
-                match DomainPattern::parse(&format!("domain:{host}")) {
-                    Ok(pattern) => into.add(0, pattern),
-                    Err(bad) => {
-                        problems.push(RuleProblem {
-                            rule: host_list_reference(host, action),
-                            weight: invalid_rule_severity(action),
-                            message: bad.message,
-                            fix: bad.fix,
-                        });
-                    }
-                }
-            }
-        };
-        add_hosts(&settings.allowed_domains, RuleAction::Allow, &mut out.allowed);
-        add_hosts(&settings.blocked_domains, RuleAction::Deny, &mut out.blocked);
-        for host in &settings.allow_private {
-            match Host::parse(host) {
-                Ok(host) => {
-                    out.private.insert(host);
-                }
-                Err(_) => problems.push(lint::warning(
-                    host_list_reference(host, RuleAction::Allow),
-                    "this is not a host name or an IP address",
-                    "write a host name or an IP address",
-                )),
-            }
-        }
-        out
-    }
-}
-
-/// The reference to an entry of a host list, which has no rule text of its own.
-fn host_list_reference(host: &str, action: RuleAction) -> RuleRef {
-    RuleRef {
-        text: host.to_owned(),
-        action: action.to_string(),
-        layer: "settings".to_owned(),
-        file: None,
-        line: None,
     }
 }

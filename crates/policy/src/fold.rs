@@ -3,6 +3,8 @@
 //! Protected names, deny rules and ask rules apply to every spelling that some file system treats as the same name, on
 //! every platform, because the tree may be copied to such a file system. Allow rules compare exact names: a folded
 //! comparison would allow more than their author wrote.
+//!
+//! `.GIT`, `.git.`, `.g\u{200c}it` and `．git` (with a full-width dot) all fold to `.git`.
 
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
@@ -14,6 +16,7 @@ pub(crate) fn fold_name(name: &str) -> Cow<'_, str> {
     if folded.is_empty() { Cow::Borrowed(name) } else { folded }
 }
 
+/// Folds a name, which may leave nothing of it.
 fn fold(name: &str) -> Cow<'_, str> {
     if !name.bytes().all(is_simple) {
         return trim_end(Cow::Owned(fold_any(name)));

@@ -175,10 +175,12 @@ impl GuardScope {
         Some(is_data && !is_alternates && !rest.contains(&".git"))
     }
 
+    /// Whether the command line names this path or a directory above it.
     fn is_named(&self, real: &AbsPath) -> bool {
         self.named.iter().any(|named| real.is_under(named))
     }
 
+    /// Whether the path is sensitive, and no allow rule names it.
     fn is_sensitive(&self, compiled: &CompiledPolicy, text: &str, folded: &str) -> bool {
         let inside = strip_root_prefix(folded, self.roots.iter().map(String::as_str));
         compiled.protection.sensitive_reason(inside, ReadOrWrite::Read).is_some()

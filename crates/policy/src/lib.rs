@@ -77,6 +77,7 @@ mod book_condition;
 pub mod cases;
 mod compile;
 mod decide;
+mod fetch_settings;
 mod fold;
 pub mod gemini;
 mod guard;

@@ -11,7 +11,15 @@ use std::collections::BTreeMap;
 /// The longest tool name that model providers accept.
 pub const MAX_JOINED_NAME_BYTES: usize = 128;
 
-/// The name that models and rules use for a pair.
+/// The name that models and rules use for a pair. Characters that tool names cannot contain become `_`.
+///
+/// ```
+/// use toolgate_policy::mcp_names::{mcp_name_problem, mcp_tool_name};
+///
+/// assert_eq!(mcp_tool_name("my.files", "read"), "mcp__my_files__read");
+/// assert!(mcp_name_problem("files", "read").is_none());
+/// assert!(mcp_name_problem("files", "a__b").is_some());
+/// ```
 pub fn mcp_tool_name(server: &str, tool: &str) -> String {
     format!("mcp__{}__{}", normalise(server), normalise(tool))
 }

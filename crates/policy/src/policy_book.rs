@@ -3,6 +3,16 @@
 //! Rules for a tool are tried before rules for `*`, and the first rule whose conditions all hold decides. If none does,
 //! `defaultAction` decides, and a book without it has no opinion. Every layer has a book of its own; each is evaluated
 //! independently and the strictest answer counts, so that no layer can loosen another.
+//!
+//! ```json
+//! {
+//!   "defaultAction": "ask",
+//!   "rules": [
+//!     { "tool": "Bash", "action": "deny", "message": "no publishing from here",
+//!       "conditions": [{ "param": "command", "operator": "contains", "value": "publish" }] }
+//!   ]
+//! }
+//! ```
 
 use crate::book_condition::{BookCondition, CompiledBookCondition};
 use crate::compile::invalid_rule_severity;
@@ -99,9 +109,13 @@ struct PolicyBook {
 /// A [`BookRule`] with its conditions compiled.
 #[derive(Debug, Clone)]
 struct CompiledBookRule {
+    /// The answer if every condition holds.
     action: RuleAction,
+    /// The risk that the rule gives its tool.
     risk: Option<RiskLevel>,
+    /// The reason to show instead of the built-in one.
     message: Option<String>,
+    /// The rule decides if all of them hold.
     conditions: Vec<CompiledBookCondition>,
     /// The rule's origin, for messages.
     reference: RuleRef,
@@ -121,6 +135,7 @@ pub(crate) struct BookDecision<'b> {
 }
 
 impl PolicyBooks {
+    /// Compiles all books. An invalid one is reported and makes the policy unusable.
     pub(crate) fn compile(raw: &[RawBook], problems: &mut Vec<RuleProblem>) -> Self {
         Self(raw.iter().filter_map(|raw| PolicyBook::compile(raw, problems)).collect())
     }

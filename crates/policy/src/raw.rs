@@ -213,6 +213,20 @@ pub struct ManagedRestrictions {
 impl RawPolicy {
     /// Compiles the rules. A problem of weight [`ProblemSeverity::Fatal`] makes the policy deny every call; a caller that
     /// can report it should refuse to start instead.
+    ///
+    /// ```
+    /// use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawPolicy};
+    /// use toolgate_proto::AbsPath;
+    ///
+    /// let mut rules = LayerRules::new(Layer::User, AbsPath::root());
+    /// rules.deny.push("Bash(rm".into());
+    /// let (_, problems) = RawPolicy { layers: vec![rules], ..RawPolicy::default() }.compile();
+    /// assert_eq!(problems[0].weight, ProblemSeverity::Fatal);
+    /// assert_eq!(
+    ///     problems[0].to_string(),
+    ///     "deny rule `Bash(rm` from user: the closing parenthesis is missing; end the rule with `)`"
+    /// );
+    /// ```
     pub fn compile(self) -> (Policy, Vec<RuleProblem>) {
         Policy::compile(self)
     }

@@ -5,6 +5,14 @@
 use crate::rule::segment::PatternSegment;
 
 /// An absolute shell glob. As in bash without `globstar`, `**` means `*`, and a leading dot must be spelled out.
+///
+/// ```
+/// use toolgate_policy::ShellGlob;
+///
+/// let glob = ShellGlob::parse("/ws/src/*.rs").unwrap();
+/// assert_eq!((glob.depth(), glob.literal(1)), (3, Some("src")));
+/// assert!(glob.matches_name(2, "main.rs") && !glob.matches_name(2, ".hidden.rs"));
+/// ```
 #[derive(Debug, Clone)]
 pub struct ShellGlob {
     /// The pattern of each name, and whether it may match a hidden name.

@@ -2,7 +2,8 @@
 //!
 //! Effects that need nothing but such rules (a web search, an agent, a skill) are checked here too.
 
-use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation, ToolWideGrant};
+use super::evaluation::{PolicyEvaluation, ToolWideGrant};
+use super::objection::{ObjectionKind, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::mcp_names::mcp_name_problem;
 use crate::raw::RuleAction;
@@ -95,6 +96,7 @@ impl PolicyEvaluation<'_> {
         }
     }
 
+    /// Objections of hooks. A hook that allows is considered in [`PolicyEvaluation::conclude`].
     fn check_hook_opinions(&mut self) {
         for opinion in self.request.opinions {
             let because = opinion.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -113,6 +115,7 @@ impl PolicyEvaluation<'_> {
         }
     }
 
+    /// The strictest answer of the policy books.
     fn check_policy_books(&mut self) {
         let Some(answer) = self.compiled.books.strictest_decision(self.request.tool, self.request.input)
         else {
@@ -175,6 +178,7 @@ impl PolicyEvaluation<'_> {
         }
     }
 
+    /// A web search sends its query to a search service, and is covered by `WebSearch`.
     fn check_web_search(&mut self, query: &str) {
         let bare = self.compiled.allow.tools.find_name("WebSearch").map(ToolWideGrant::Rule);
         match self.grant.or(bare) {
@@ -186,6 +190,7 @@ impl PolicyEvaluation<'_> {
         }
     }
 
+    /// The start of an agent, covered by `Agent(type)` or `Agent`.
     fn check_agent(&mut self, agent: &str) {
         let compiled = self.compiled;
         if let Some(id) = compiled.deny.agents.find(agent) {
@@ -228,6 +233,7 @@ impl PolicyEvaluation<'_> {
         self.add_objection(kind, PolicyCheck::Mode, VerdictReason::new(Code::DeniedByMode, text));
     }
 
+    /// The load of a skill, covered by `Skill(name)` or, with arguments, by `Skill(name *)`.
     fn check_skill(&mut self, name: &str, args: Option<&str>) {
         let compiled = self.compiled;
         if let Some(id) = compiled.deny.skills.find_any_use(name, args) {

@@ -1,8 +1,9 @@
 //! Command lines: every simple command must be covered, and any of them may be denied or require approval.
 
 use super::coverage::{CommandCoverage, is_known_edit};
-use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation};
+use super::evaluation::PolicyEvaluation;
 use super::hidden_names::skips_hidden_names;
+use super::objection::{ObjectionKind, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::judgement::CommandVerdict;
 use crate::protect::ReadOrWrite;
@@ -182,6 +183,7 @@ impl PolicyEvaluation<'_> {
         self.parts.push(CommandVerdict { text: part.text.clone(), action, reason, rule });
     }
 
+    /// Records why a simple command is allowed.
     fn add_coverage_reason(&mut self, coverage: CommandCoverage, part: &CommandPart) {
         match coverage {
             CommandCoverage::Exact(id) | CommandCoverage::Rule(id) => {

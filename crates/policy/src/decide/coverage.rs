@@ -1,6 +1,7 @@
 //! What covers a simple command, so that it runs without a question.
 
-use super::evaluation::{ObjectionKind, PolicyEvaluation, ToolWideGrant};
+use super::evaluation::{PolicyEvaluation, ToolWideGrant};
+use super::objection::ObjectionKind;
 use crate::raw::Enforcement;
 use toolgate_proto::{AbsPath, Effect, EntryKind, Mode};
 use toolgate_shell_syntax::{CommandPart, EffectOrigin, InferredEffect};
@@ -82,6 +83,7 @@ impl PolicyEvaluation<'_> {
         (self.mode == Mode::AcceptEdits && is_known_edit(part)).then_some(CommandCoverage::AcceptEdits)
     }
 
+    /// Whether the settings let a command run without a rule because it only reads.
     fn is_allowed_as_read_only(&self, part: &CommandPart) -> bool {
         self.compiled.auto_read_only && self.is_known_read_only(part)
     }
@@ -100,6 +102,7 @@ impl PolicyEvaluation<'_> {
             && own_effects.all(|effect| matches!(effect, Effect::Read { .. }))
     }
 
+    /// Whether it is certain that nothing exists at a path.
     fn is_missing(&self, path: &AbsPath) -> bool {
         self.request
             .facts

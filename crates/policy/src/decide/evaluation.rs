@@ -4,6 +4,7 @@
 //! [`PolicyEvaluation::conclude`] picks the strictest at the end. A first-match loop would be shorter, but it would
 //! make the order of the checks a security property, and it could not explain what else was found.
 
+use super::objection::{ObjectionKind, PolicyCheck, PolicyObjection};
 use super::rights::RightsBasis;
 use crate::compile::CompiledPolicy;
 use crate::decide::PolicyRequest;
@@ -16,115 +17,6 @@ use std::fmt;
 use toolgate_proto::{
     AbsPath, Code, GitTerms, Mode, RiskLevel, RiskWarning, RuleRef, Verdict, VerdictReason,
 };
-
-/// The checks of a decision, in the order in which a judgement lists them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum PolicyCheck {
-    /// Every deny and ask rule was valid when the policy was compiled.
-    Usable,
-    /// Deny rules, blocked hosts and disabled tools.
-    DenyRules,
-    /// The permission mode.
-    Mode,
-    /// Hooks that deny or require approval.
-    Hooks,
-    /// The policy book.
-    Book,
-    /// Writes to protected paths, and dangers that no rule may pre-approve.
-    Protected,
-    /// Ask rules, and tools that need an answer from the user.
-    AskRules,
-    /// Unusual spellings, special files, secrets, commands that cannot be analysed.
-    Risks,
-    /// Whether an allow rule, a mode or the kind of effect covers everything that the call would do.
-    Grants,
-}
-
-impl PolicyCheck {
-    const ALL: [Self; 9] = [
-        Self::Usable,
-        Self::DenyRules,
-        Self::Mode,
-        Self::Hooks,
-        Self::Book,
-        Self::Protected,
-        Self::AskRules,
-        Self::Risks,
-        Self::Grants,
-    ];
-
-    /// The name of the check in [`JudgementStep::looked_at`].
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Usable => "rules",
-            Self::DenyRules => "deny rules",
-            Self::Mode => "mode",
-            Self::Hooks => "hooks",
-            Self::Book => "policy book",
-            Self::Protected => "protected paths",
-            Self::AskRules => "ask rules",
-            Self::Risks => "risks",
-            Self::Grants => "allow rules",
-        }
-    }
-
-    /// What [`JudgementStep::found`] says if the check raised no objection.
-    fn no_objection_text(self) -> &'static str {
-        match self {
-            Self::Usable => "all are valid",
-            Self::DenyRules | Self::AskRules => "none matches",
-            Self::Mode => "does not decide",
-            Self::Hooks => "none objects",
-            Self::Book => "does not object",
-            Self::Protected => "none is written",
-            Self::Risks => "none",
-            Self::Grants => "every effect is allowed",
-        }
-    }
-}
-
-/// How strict an objection is, weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum ObjectionKind {
-    /// The call asks because nothing allows it: mode bypass or a hook may answer.
-    ByDefault,
-    /// The call asks because a rule, a mode or a risk requires approval: only an approver may answer.
-    Explicit,
-    /// The call is denied.
-    Deny,
-}
-
-impl ObjectionKind {
-    /// The action that a judgement shows for the objection.
-    pub(crate) fn action(self) -> RuleAction {
-        match self {
-            Self::ByDefault | Self::Explicit => RuleAction::Ask,
-            Self::Deny => RuleAction::Deny,
-        }
-    }
-}
-
-/// A reason not to allow a call.
-#[derive(Debug, Clone)]
-pub(crate) struct PolicyObjection {
-    /// How strict it is.
-    pub(crate) kind: ObjectionKind,
-    /// The check that raised it.
-    pub(crate) check: PolicyCheck,
-    /// The text, code and rule that a refusal or a question shows.
-    pub(crate) reason: VerdictReason,
-}
-
-impl PolicyObjection {
-    fn step(&self) -> JudgementStep {
-        JudgementStep {
-            looked_at: self.check.as_str().into(),
-            found: self.reason.text.clone().into(),
-            action: Some(self.kind.action()),
-            rule: self.reason.rule.clone(),
-        }
-    }
-}
 
 /// One call while it is judged.
 pub(crate) struct PolicyEvaluation<'r> {
@@ -175,6 +67,7 @@ pub(crate) enum ToolWideGrant {
 }
 
 impl<'r> PolicyEvaluation<'r> {
+    /// An evaluation without objections.
     pub(crate) fn new(compiled: &'r CompiledPolicy, mode: Mode, request: &'r PolicyRequest<'r>) -> Self {
         let workspace = request.workspace;
         let text = |path: &'r AbsPath| path.as_path().to_string_lossy();
@@ -205,6 +98,7 @@ impl<'r> PolicyEvaluation<'r> {
         }
     }
 
+    /// Records an objection of any kind.
     pub(crate) fn add_objection(&mut self, kind: ObjectionKind, check: PolicyCheck, reason: VerdictReason) {
         self.objections.push(PolicyObjection { kind, check, reason });
     }
@@ -269,10 +163,12 @@ impl<'r> PolicyEvaluation<'r> {
         self.suggestions.extend(suggestion);
     }
 
+    /// Records why an effect is allowed. The first such reason becomes that of an allow verdict.
     pub(crate) fn add_allow_reason(&mut self, text: impl Into<Cow<'static, str>>, rule: Option<u32>) {
         self.allow_reasons.push((text.into(), rule));
     }
 
+    /// Records that the tool as a whole is allowed.
     pub(crate) fn add_grant_reason(&mut self, grant: ToolWideGrant) {
         match grant {
             ToolWideGrant::Rule(id) => self.add_allow_reason("a rule allows the tool", Some(id)),
@@ -280,10 +176,12 @@ impl<'r> PolicyEvaluation<'r> {
         }
     }
 
+    /// Records a danger for the approver. `kind` is a stable name for programs, `text` is for users.
     pub(crate) fn add_warning(&mut self, kind: &str, severity: RiskLevel, text: String) {
         self.warnings.push(RiskWarning { kind: kind.to_owned(), severity, text });
     }
 
+    /// The reference to a rule that messages show.
     pub(crate) fn reference(&self, id: u32) -> Option<RuleRef> {
         self.compiled.reference(id)
     }

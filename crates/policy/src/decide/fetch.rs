@@ -1,7 +1,8 @@
 //! Fetches: by a tool, by a command, and by redirects and connections behind the filtering proxy.
 
 use super::Policy;
-use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation, ToolWideGrant};
+use super::evaluation::{PolicyEvaluation, ToolWideGrant};
+use super::objection::{ObjectionKind, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::compile::CompiledPolicy;
 use crate::raw::RuleAction;
@@ -47,15 +48,18 @@ impl Policy {
     }
 }
 
+/// See [`Policy::is_named_private_host`].
 fn is_named_private_host(compiled: &CompiledPolicy, host: &Host<String>) -> bool {
     compiled.fetch.private.contains(host)
         || (crate::url::host_class(host).is_some() && compiled.allow.domains.hits(host).any(|hit| hit.named))
 }
 
+/// The hit of the rule that comes first, whose text messages show.
 fn first_hit(hits: impl Iterator<Item = DomainHit>) -> Option<DomainHit> {
     hits.min_by_key(|hit| hit.id)
 }
 
+/// The same reason with the rule behind it.
 fn with_rule(compiled: &CompiledPolicy, reason: VerdictReason, id: u32) -> VerdictReason {
     VerdictReason { rule: compiled.reference(id), ..reason }
 }
@@ -178,6 +182,7 @@ impl PolicyEvaluation<'_> {
         }
     }
 
+    /// Ask rules for the host.
     fn check_host_ask_rules(&mut self, target: &FetchTarget) {
         if let Some(hit) = find_restricting_rule(&self.compiled.ask.domains, target) {
             self.ask_by_rule(format_args!("host `{}`", target.host_text()), hit.id);

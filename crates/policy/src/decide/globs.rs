@@ -1,13 +1,14 @@
 //! Shell globs in command lines: the files that a glob matches now are checked one by one; if none or too many are
 //! known, the glob itself is checked.
 
-use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation};
+use super::evaluation::PolicyEvaluation;
+use super::objection::{ObjectionKind, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::fold::fold_path;
 use crate::protect::{ReadOrWrite, strip_workspace_roots};
 use crate::protected_names::PROTECTED_NAMES;
 use crate::rule::ActionIndex;
-use crate::rule::path::PathIndex;
+use crate::rule::path_index::PathIndex;
 use crate::rule::segment::{PatternSegment, RelativeShellPattern, TraversalScope};
 use toolgate_proto::{AbsPath, Code, Effect, PathScope, RiskLevel, WriteKind};
 use toolgate_shell_syntax::InferredEffect;

@@ -44,6 +44,7 @@ fn has_glob_for_hidden_names(part: &CommandPart) -> bool {
     false
 }
 
+/// Whether a glob could match a name that begins with a dot. If that is not certain, the answer is yes.
 fn may_match_hidden_name(glob: &str) -> bool {
     let name = glob.rsplit('/').next().unwrap_or(glob);
     // `*.rs` is for an extension and matches no hidden name, but `*.env` matches `.env`.

@@ -4,16 +4,28 @@
 //! are needed. The caller gathers those facts, and [`Policy::decide`] judges. Two steps keep this crate free of I/O, and
 //! they make the caller resolve each path once, before the decision, so that nothing is resolved a second time later.
 //!
-//! The checks and their order are listed in [`evaluation::PolicyCheck`]. Every check may raise objections; the strictest
+//! The checks and their order are listed in [`objection::PolicyCheck`]. Every check may raise objections; the strictest
 //! one decides, and only a call without any is allowed.
+//!
+//! | module | what it checks or computes |
+//! |---|---|
+//! | [`call`] | rules for the tool, mode, hooks, policy book, agents, skills |
+//! | [`paths`], [`path_risks`] | reads and writes of paths |
+//! | [`command`], [`coverage`] | command lines and their simple commands |
+//! | [`globs`], [`hidden_names`] | files that a command may match or skip |
+//! | [`fetch`] | hosts |
+//! | [`remote`] | tools of MCP servers |
+//! | [`question`], [`suggestions`] | what an approver sees |
+//! | [`rights`], [`terms`] | what a run is limited to |
 
 mod call;
 mod command;
 mod coverage;
-pub(crate) mod evaluation;
+mod evaluation;
 mod fetch;
 mod globs;
 mod hidden_names;
+mod objection;
 mod path_risks;
 mod paths;
 mod question;
@@ -111,6 +123,7 @@ impl Policy {
         Self { compiled, mode }
     }
 
+    /// See [`RawPolicy::compile`].
     pub(crate) fn compile(raw: RawPolicy) -> (Self, Vec<RuleProblem>) {
         crate::compile::compile(raw)
     }

@@ -1,13 +1,14 @@
 //! Risks of a path access that an allow rule does not cover: paths that cannot be resolved, unusual spellings, special
 //! files, protected and sensitive names, hard links, the removal of whole trees.
 
-use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation};
+use super::evaluation::PolicyEvaluation;
+use super::objection::{ObjectionKind, PolicyCheck};
 use super::paths::{AccessOrigin, PathForms, exact_path_rule};
 use crate::fold::fold_path;
 use crate::path_spelling::{is_not_utf8, path_spelling_problem};
 use crate::protect::{ReadOrWrite, is_under, strip_workspace_roots};
 use crate::raw::Enforcement;
-use crate::rule::path::PathIndex;
+use crate::rule::path_index::PathIndex;
 use crate::rule::segment::TraversalScope;
 use std::borrow::Cow;
 use toolgate_proto::{AbsPath, Code, EntryKind, PathScope, RiskLevel, VerdictReason, WriteKind};
@@ -78,11 +79,13 @@ impl PolicyEvaluation<'_> {
         false
     }
 
+    /// A path whose form requires approval, with the code of a later refusal.
     fn ask_about_path_form(&mut self, code: Code, text: String) {
         let reason = VerdictReason::new(code, text);
         self.add_objection(ObjectionKind::Explicit, PolicyCheck::Risks, reason);
     }
 
+    /// A write to a protected path under any of its forms.
     fn check_protected(&mut self, path: &AbsPath, forms: &PathForms<'_>) -> bool {
         let (protection, workspace) = (&self.compiled.protection, self.request.workspace);
         let why = forms.all.iter().find_map(|form| protection.protected_reason(&fold_path(form), workspace));

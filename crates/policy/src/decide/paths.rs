@@ -4,10 +4,12 @@
 //! they resolve to. A deny or ask rule counts if it matches any form; an allow rule counts only if the spelled and the
 //! real path are both allowed. So a symlink can neither hide a denied file nor lead out of an allowed directory.
 
-use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation, ToolWideGrant};
+use super::evaluation::{PolicyEvaluation, ToolWideGrant};
+use super::objection::{ObjectionKind, PolicyCheck};
 use crate::fold::fold_path;
 use crate::protect::ReadOrWrite;
-use crate::rule::path::{PathIndex, PathUse};
+use crate::rule::path::PathUse;
+use crate::rule::path_index::PathIndex;
 use crate::rule::{ActionIndex, syntax};
 use std::borrow::Cow;
 use toolgate_proto::{AbsPath, Code, Mode, PathFact, PathScope, VerdictReason, WriteKind};
@@ -41,6 +43,7 @@ pub(super) struct PathForms<'p> {
 }
 
 impl PolicyEvaluation<'_> {
+    /// Computes the forms of a path. A plain path without symlinks has one form and borrows it.
     fn path_forms<'p>(&self, path: &'p AbsPath) -> PathForms<'p>
     where
         Self: 'p,
@@ -86,6 +89,7 @@ impl PolicyEvaluation<'_> {
         self.find_for_both_forms(&[&allow.reads, &allow.edits], forms).into_iter().chain(bare).min()
     }
 
+    /// An allow rule for writing.
     fn find_edit_rule(&self, forms: &PathForms<'_>) -> Option<u32> {
         let allow = &self.compiled.allow;
         self.find_for_both_forms(&[&allow.edits], forms)
@@ -94,6 +98,7 @@ impl PolicyEvaluation<'_> {
             .min()
     }
 
+    /// Whether the real path is inside a root. A path without facts is not.
     fn is_inside_workspace(&self, forms: &PathForms<'_>) -> bool {
         forms.fact.is_some_and(|fact| {
             fact.problem.is_none() && self.request.workspace.roots.iter().any(|root| fact.real.is_under(root))

@@ -1,6 +1,7 @@
 //! The question that an approver gets, and how risky the call is.
 
-use super::evaluation::{ObjectionKind, PolicyEvaluation, PolicyObjection};
+use super::evaluation::PolicyEvaluation;
+use super::objection::{ObjectionKind, PolicyObjection};
 use toolgate_proto::{
     AbsPath, ApprovalQuestion, Code, Effect, Mode, RiskLevel, RuleSuggestion, Verdict, VerdictReason,
 };
@@ -54,6 +55,7 @@ impl PolicyEvaluation<'_> {
         out
     }
 
+    /// The real path, or the lexical form of a path that was not resolved.
     fn real_path(&self, path: &AbsPath) -> AbsPath {
         self.request.facts.get(path).map_or_else(|| path.lexical(), |fact| fact.real.clone())
     }
@@ -71,6 +73,7 @@ impl PolicyEvaluation<'_> {
     }
 }
 
+/// The risk of an effect by its kind.
 fn effect_risk(effect: &Effect) -> RiskLevel {
     match effect {
         Effect::Read { .. } | Effect::Ask | Effect::State { .. } => RiskLevel::Low,

@@ -1,6 +1,7 @@
 //! Tools of MCP servers: rules for the pair (server, tool), and paths among the arguments.
 
-use super::evaluation::{ObjectionKind, PolicyEvaluation, ToolWideGrant};
+use super::evaluation::{PolicyEvaluation, ToolWideGrant};
+use super::objection::ObjectionKind;
 use crate::argument_paths::argument_paths;
 use crate::fold::fold_path;
 use crate::mcp_names::mcp_tool_name;
@@ -56,6 +57,7 @@ impl PolicyEvaluation<'_> {
         }
     }
 
+    /// Rules and protected names for one form of a path among the arguments.
     fn check_remote_path(&mut self, path: &str) {
         let folded = fold_path(path);
         let compiled = self.compiled;

@@ -4,6 +4,12 @@
 //! a rule, a mode or an approver allowed as a whole gets the workspace, because its effects are not fully known.
 //! The sandbox enforces the rights either way, so an error of the analysis becomes a failed command instead of an
 //! access that was not judged.
+//!
+//! | level | read | write | execute | network |
+//! |---|---|---|---|---|
+//! | read-only | workspace and named paths | nothing | listed programs | none |
+//! | named writes | workspace and named paths | named paths | listed programs | none |
+//! | workspace | everything that is not withheld | workspace and named paths | any program | allowed hosts |
 
 use super::evaluation::PolicyEvaluation;
 use crate::compile::CompiledPolicy;

@@ -3,7 +3,8 @@
 //! A suggestion is as narrow as it can be and still be useful: users tend to accept what is offered, so an offered
 //! `Bash(git *)` would become a rule.
 
-use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation, PolicyObjection};
+use super::evaluation::PolicyEvaluation;
+use super::objection::{ObjectionKind, PolicyCheck, PolicyObjection};
 use crate::lint::{ARBITRARY_CODE_RUNNERS, over_broad_reason};
 use crate::raw::RuleAction;
 use crate::rule::command::CommandPattern;

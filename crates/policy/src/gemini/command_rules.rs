@@ -77,6 +77,7 @@ impl GeminiCommandRules {
         self.add_expression(rule, expression, book, notes)
     }
 
+    /// Adds a rule for a regular expression, as patterns if there are equivalent ones.
     fn add_expression(
         &mut self,
         rule: &GeminiRule,

@@ -7,6 +7,19 @@
 //! If the two orders cannot agree, the settings are stricter than the rule, never looser, and a [`TranslationNote`] says
 //! so. If a denial cannot be expressed at all, the whole file is refused: settings that lack a denial would be worse than
 //! none.
+//!
+//! ```
+//! use toolgate_policy::gemini::{GeminiDecision, GeminiRule, StringOrList, translate};
+//!
+//! let rule = GeminiRule {
+//!     tool_name: Some(StringOrList::One("run_shell_command".to_owned())),
+//!     command_prefix: Some(StringOrList::One("git push".to_owned())),
+//!     decision: GeminiDecision::Deny,
+//!     ..GeminiRule::default()
+//! };
+//! let translation = translate(&[rule]).unwrap();
+//! assert_eq!(translation.settings["permissions"]["deny"][0], "Bash(git push *)");
+//! ```
 
 mod command_rules;
 mod regex_globs;

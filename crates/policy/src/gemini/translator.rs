@@ -37,6 +37,7 @@ pub(super) struct GeminiTranslator {
 }
 
 impl GeminiTranslator {
+    /// Adds a note, unless the same one exists: a rule for many tools would repeat it.
     fn add_note(&mut self, line: usize, message: impl Into<String>) {
         let note = TranslationNote { line, message: message.into() };
         if !self.notes.contains(&note) {
@@ -108,6 +109,8 @@ impl GeminiTranslator {
         applies
     }
 
+    /// Adds a rule for a tool that has no command lines. A denial or question goes into the policy book, which can have
+    /// conditions on fields.
     fn add_tool_rule(&mut self, rule: &GeminiRule, name: &str) -> Result<(), TranslationNote> {
         if self.decided.contains(name) {
             self.add_note(rule.line, format!("omitted for `{name}`: a stronger rule always decides first"));
@@ -163,6 +166,8 @@ impl GeminiTranslator {
         Ok(())
     }
 
+    /// Adds a rule for tools of MCP servers. A stronger allow rule for one tool of a server is lost if a weaker rule denies
+    /// the server, because here a deny beats an allow.
     fn add_server_rule(&mut self, rule: &GeminiRule, pattern: String) -> Result<(), TranslationNote> {
         let action = rule.decision.action();
         if rule.args_pattern.is_some() {
@@ -270,6 +275,7 @@ enum GeminiToolGrant {
     Never,
 }
 
+/// How every use of a tool of toolgate is allowed.
 fn tool_grant(tool: &str) -> GeminiToolGrant {
     match tool {
         // The file tools of the Gemini CLI are limited to the workspace, and so is this rule.

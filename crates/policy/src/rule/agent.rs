@@ -11,6 +11,7 @@ pub(crate) struct AgentPattern(pub(crate) String);
 pub(crate) struct AgentIndex(HashMap<String, u32>);
 
 impl AgentIndex {
+    /// Adds a rule; of several for the same type the first one is kept.
     pub(crate) fn add(&mut self, id: u32, pattern: AgentPattern) {
         self.0.entry(pattern.0).or_insert(id);
     }

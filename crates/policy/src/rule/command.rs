@@ -175,6 +175,7 @@ pub(crate) struct CommandIndex {
 }
 
 impl CommandIndex {
+    /// Adds a rule to the list that fits its pattern.
     pub(crate) fn add(&mut self, id: u32, pattern: CommandPattern) {
         self.any = true;
         let head = match &pattern {

@@ -22,6 +22,7 @@ pub(crate) struct McpPattern {
 }
 
 impl McpPattern {
+    /// Parses the name of a rule, with or without the prefix `mcp__`.
     pub(crate) fn parse(name: &str, action: RuleAction) -> Result<Self, RuleSyntaxError> {
         let body = name.strip_prefix("mcp__").unwrap_or(name);
         let (server, tool) = match body.split_once("__") {
@@ -49,6 +50,7 @@ impl McpPattern {
         })
     }
 
+    /// Whether the pattern matches a pair of normalised names.
     fn matches_pair(&self, server: &str, tool: &str) -> bool {
         self.server.matches(server) && self.tool.as_ref().is_none_or(|pattern| pattern.matches(tool))
     }
@@ -78,6 +80,7 @@ pub(crate) struct McpIndex {
 }
 
 impl McpIndex {
+    /// Adds a rule to the list of its server, or to the others.
     pub(crate) fn add(&mut self, id: u32, pattern: McpPattern) {
         if pattern.server.is_literal() {
             let server = pattern.server.head().to_owned();

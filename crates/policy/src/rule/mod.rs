@@ -2,6 +2,18 @@
 //!
 //! A rule is `Tool` or `Tool(content)`, and the tool decides what the content means. Each kind of content has a file here,
 //! with its pattern type and the index that finds the matching patterns.
+//!
+//! | rule | matches | file |
+//! |---|---|---|
+//! | `Tool` | every use of a tool | [`tool`] |
+//! | `mcp__server__tool` | a tool of an MCP server | [`mcp`] |
+//! | `Bash(npm run *)` | simple commands | [`command`] |
+//! | `Read(src/**)`, `Edit(*.md)` | paths | [`path`], [`segment`], [`path_index`] |
+//! | `WebFetch(domain:docs.rs)` | hosts | [`domain`] |
+//! | `Agent(Explore)` | agents | [`agent`] |
+//! | `Skill(review *)` | skills | [`skill`] |
+//! | `Tool(field:value)` | a field of the input | [`param`] |
+//!
 //! The rules of all layers are pooled: a deny beats an ask, an ask beats an allow, and neither the order of rules nor
 //! their specificity matters.
 
@@ -11,6 +23,7 @@ pub(crate) mod domain;
 pub(crate) mod mcp;
 pub(crate) mod param;
 pub(crate) mod path;
+pub(crate) mod path_index;
 pub(crate) mod segment;
 pub(crate) mod skill;
 pub(crate) mod syntax;
@@ -23,7 +36,8 @@ use command::{CommandIndex, CommandPattern};
 use domain::{DomainIndex, DomainPattern};
 use mcp::{McpIndex, McpPattern};
 use param::{KeyedContent, ParamIndex, ParamPattern};
-use path::{PathIndex, PathPattern, PathUse};
+use path::{PathPattern, PathUse};
+use path_index::PathIndex;
 use skill::{SkillIndex, SkillPattern};
 use syntax::RuleSyntaxError;
 use tool::{ToolIndex, ToolPattern};
@@ -181,6 +195,7 @@ fn param_rule(pattern: ParamPattern, action: RuleAction) -> PermissionRule {
     }
 }
 
+/// The content of an MCP rule is not `field:value`.
 fn mcp_content_error() -> RuleSyntaxError {
     RuleSyntaxError::new(
         "a rule for an MCP tool takes only `field:value` in parentheses",
@@ -212,6 +227,7 @@ pub(crate) struct ActionIndex {
 }
 
 impl ActionIndex {
+    /// Adds a rule to the index of its kind.
     pub(crate) fn add(&mut self, id: u32, rule: PermissionRule) {
         match rule {
             PermissionRule::Tool(pattern) => self.tools.add(id, pattern),

@@ -27,11 +27,14 @@ enum ParamOwner {
 /// `param:value`, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FieldPattern {
+    /// The name of the field.
     param: String,
+    /// The value as text, with wildcards.
     value: WildcardPattern,
 }
 
 impl FieldPattern {
+    /// Parses `param:value`; `None` if the part before the colon is not a field name.
     fn parse(content: &str) -> Option<Self> {
         let (param, value) = content.split_once(':')?;
         let is_field_name = param.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -116,6 +119,7 @@ pub(crate) struct ParamIndex {
 }
 
 impl ParamIndex {
+    /// Adds a rule to the index of its owner.
     pub(crate) fn add(&mut self, id: u32, pattern: ParamPattern) {
         match pattern.owner {
             ParamOwner::Tool(tool) => self.tools.entry(tool).or_default().push((id, pattern.field)),

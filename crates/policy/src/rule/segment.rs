@@ -63,6 +63,7 @@ impl GlobToken {
         }
     }
 
+    /// Whether the token matches this one character. `*` is handled by the caller.
     fn matches_char(&self, c: char) -> bool {
         match self {
             Self::Char(own) => *own == c,
@@ -150,6 +151,7 @@ impl PatternSegment {
         }
     }
 
+    /// Whether the segment matches one name.
     fn matches_name(&self, name: &str) -> bool {
         match self {
             Self::Literal(own) => own == name,
@@ -273,10 +275,12 @@ impl NameGlob {
         self.0.first().and_then(GlobToken::char)
     }
 
+    /// Whether the pattern spells out a leading dot.
     fn starts_with_dot(&self) -> bool {
         self.0.first() == Some(&GlobToken::Char('.'))
     }
 
+    /// Whether the pattern matches the whole name.
     fn matches(&self, name: &str) -> bool {
         let mut at = self.epsilon_closure(1);
         for c in name.chars() {

@@ -9,6 +9,7 @@ use super::syntax::RuleSyntaxError;
 pub(crate) struct SkillPattern(CommandPattern);
 
 impl SkillPattern {
+    /// Parses the content of a `Skill` rule.
     pub(crate) fn parse(content: &str) -> Result<Self, RuleSyntaxError> {
         match content.strip_suffix(" *") {
             Some(name) if !name.contains('*') => Ok(Self(CommandPattern::Prefix(name.trim().to_owned()))),

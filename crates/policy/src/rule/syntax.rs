@@ -135,6 +135,7 @@ const CAPITALISED_TOOL_NAMES: [&str; 16] = [
     "AskUserQuestion",
 ];
 
+/// Rejects names that no tool can have, and names that differ from a known tool only by case.
 fn check_name(name: &str) -> Result<(), RuleSyntaxError> {
     if name.is_empty() {
         return Err(RuleSyntaxError::new(

@@ -74,6 +74,7 @@ pub(crate) struct ToolIndex {
 }
 
 impl ToolIndex {
+    /// Adds a rule; of several for the same name the first one is kept.
     pub(crate) fn add(&mut self, id: u32, pattern: ToolPattern) {
         match pattern {
             ToolPattern::Name(name) => {

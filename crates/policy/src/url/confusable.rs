@@ -37,6 +37,7 @@ enum UnicodeScript {
     Other,
 }
 
+/// The script of a letter, by its Unicode block.
 fn script(c: char) -> UnicodeScript {
     match u32::from(c) {
         0x0041..=0x024f | 0x1e00..=0x1eff | 0xa720..=0xa7ff | 0xff21..=0xff5a => UnicodeScript::Latin,

@@ -58,6 +58,15 @@ const MAX_UNASKED_URL_BYTES: usize = 2048;
 
 impl FetchTarget {
     /// Parses a URL. An error is the reason why it can never be fetched.
+    ///
+    /// ```
+    /// use toolgate_policy::url::FetchTarget;
+    ///
+    /// let target = FetchTarget::parse("https://docs.rs@evil.example/").unwrap();
+    /// assert_eq!(target.host_text(), "evil.example");
+    /// assert_eq!(target.oddities, ["the URL contains a user name, which can be mistaken for the host"]);
+    /// assert!(FetchTarget::parse("file:///etc/passwd").is_err());
+    /// ```
     pub fn parse(text: &str) -> Result<Self, String> {
         let url = Url::parse(text).map_err(|error| format!("the URL is not valid: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {

@@ -28,10 +28,12 @@ pub struct FetchObjection {
 }
 
 impl FetchObjection {
+    /// A denial that no approver can lift.
     fn refuse(text: String) -> Box<Self> {
         Box::new(Self { action: RuleAction::Deny, reason: VerdictReason::new(Code::Fetch, text) })
     }
 
+    /// A question for an approver.
     fn ask(text: String) -> Box<Self> {
         Box::new(Self { action: RuleAction::Ask, reason: VerdictReason::new(Code::NobodyToAsk, text) })
     }
@@ -81,6 +83,7 @@ impl Policy {
         }
     }
 
+    /// Checks one redirect: its spelling, the change of scheme, and the new host.
     fn vet_redirect(&self, before: &FetchTarget, target: &FetchTarget) -> Result<(), Box<FetchObjection>> {
         if let Some(oddity) = target.oddities.first() {
             return Err(FetchObjection::ask(format!("the server redirects to `{}`: {oddity}", target.url)));
@@ -101,6 +104,7 @@ impl Policy {
         }
     }
 
+    /// Checks every address that a host resolved to: one private address among public ones is enough for DNS rebinding.
     fn vet_addresses(&self, target: &FetchTarget, addresses: &[IpAddr]) -> Result<(), Box<FetchObjection>> {
         let host = target.host_text();
         if addresses.is_empty() {
