@@ -1,7 +1,7 @@
-//! How long a decision takes, and how that grows with the number of rules.
+//! The time of a decision, by the number of rules.
 //!
-//! `cargo bench -p toolgate-policy`. Each decision is measured without its survey (shell analysis has its own
-//! benchmark) and without the facts, which os gathers.
+//! `cargo bench -p toolgate-policy`. Each decision is measured without its survey (the shell analysis has a benchmark of
+//! its own) and without the facts, which the caller gathers.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot set itself up should stop")]
 
@@ -25,7 +25,7 @@ fn abs(path: &str) -> AbsPath {
     AbsPath::new(path).unwrap()
 }
 
-/// Rules as they stand in settings that have grown: commands, paths, hosts and servers, mostly allowed.
+/// A mix of rules like that of large settings files: commands, paths, hosts and MCP tools, mostly allowed.
 fn rules(count: usize) -> RawPolicy {
     let mut layer = LayerRules::new(Layer::Project, abs("/ws"));
     for at in 0..count {
@@ -51,7 +51,7 @@ fn rules(count: usize) -> RawPolicy {
     RawPolicy { layers: vec![layer], ..RawPolicy::default() }
 }
 
-/// One call with all that belongs to it.
+/// One call with its survey and facts.
 struct Call {
     tool: ToolIdentity,
     input: Map<String, Value>,

@@ -1,8 +1,8 @@
-//! How long the analysis of a command line takes: everyday lines, and lines made to be slow.
+//! The time of a command line's analysis: everyday lines, and lines made to be slow.
 //!
 //! Goals: 30 µs for a typical line, 10 ms for the worst 64 KB.
 
-#![expect(clippy::unwrap_used, reason = "a benchmark that meets what it did not expect should stop")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot set itself up should stop")]
 
 use divan::{Bencher, black_box};
 use toolgate_policy::Workspace;
@@ -26,7 +26,7 @@ const TYPICAL: &[(&str, &str)] = &[
     ),
 ];
 
-/// Lines that have made parsers slow, cut or repeated to 64 KB.
+/// Elements of lines that have made parsers slow, repeated up to the length of the benchmark.
 const HOSTILE: &[(&str, &str)] = &[
     ("words", "a "),
     ("commands", "a;"),
@@ -83,7 +83,7 @@ fn typical(bencher: Bencher<'_, '_>, name: &str) {
     bencher.bench(|| analyse(black_box(&line), &workspace));
 }
 
-/// As long as is looked at in full.
+/// The longest line that is analysed in full.
 #[divan::bench(args = names(HOSTILE), sample_count = 20)]
 fn hostile_10_000_characters(bencher: Bencher<'_, '_>, name: &str) {
     let text: String = of(HOSTILE, name).chars().cycle().take(10_000).collect();

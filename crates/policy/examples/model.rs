@@ -1,4 +1,5 @@
-//! `cargo run --release -p toolgate-policy --example model -- [PAIRS] [SEED]`: the engine against the slow model.
+//! `cargo run --release -p toolgate-policy --example model -- [PAIRS] [SEED]`: compares the policy engine with a slow
+//! reference model on random rules and calls.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command that reports to its user")]
 
@@ -6,7 +7,7 @@ use model::ModelComparison;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The model of testkit, without all that testkit brings along: this is run for hours, and built for it.
+/// The model of testkit, included by path: a dependency on testkit would make this long-running program slow to build.
 #[path = "../../testkit/src/model/mod.rs"]
 pub mod model;
 

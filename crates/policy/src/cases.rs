@@ -1,31 +1,45 @@
-//! Markdown files that are manual and test in one.
+//! Case files: Markdown that is documentation and test at once.
 //!
-//! A file holds prose, fenced blocks marked `json settings`, and tables. A table whose first column is headed `call`
-//! lists calls and the verdicts expected under the settings above it; one headed `rule` lists rules and the problems
-//! that loading them reports. Everything else is prose. This module only reads the form: what the settings mean and
-//! what a call would do is for whoever runs the file.
+//! A case file contains prose, fenced blocks marked `json settings`, and tables. A table whose first column is headed
+//! `call` lists calls with the verdicts expected under the settings above it; one headed `rule` lists rules with the
+//! problems that compiling them reports. Everything else is prose. This module only parses the file: the caller compiles
+//! the settings and makes the calls (`toolgate policy test`).
+//!
+//! ````
+//! let text = r#"
+//! ```json settings
+//! { "permissions": { "allow": ["Bash(make *)"] } }
+//! ```
+//!
+//! | call | verdict |
+//! |---|---|
+//! | `Bash make test` | allow |
+//! "#;
+//! let sections = toolgate_policy::cases::parse(text).unwrap();
+//! assert_eq!(sections[0].calls[0].input, "make test");
+//! ````
 
 use serde_json::Value;
 
-/// One block of settings with the rows that belong to it.
+/// One block of settings with the rows of the tables below it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaseSection {
     /// The nearest heading above.
     pub heading: String,
-    /// The settings, as JSON.
+    /// The settings as JSON, in the form of a settings file.
     pub settings: Value,
-    /// The calls, in order.
+    /// The rows of its `call` tables, in order.
     pub calls: Vec<CallRow>,
-    /// The rules and their problems, in order.
+    /// The rows of its `rule` tables, in order.
     pub rules: Vec<RuleRow>,
 }
 
-/// A call and what must come of it.
+/// A call and its expected verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallRow {
     /// The tool's name.
     pub tool: String,
-    /// The rest of the cell: a JSON object, or the value of the tool's main field.
+    /// The rest of the cell: a JSON object, or the value of the tool's principal field.
     pub input: String,
     /// `allow`, `ask` or `deny`, in lower case.
     pub verdict: String,
@@ -33,12 +47,12 @@ pub struct CallRow {
     pub line: usize,
 }
 
-/// A rule and what loading it must report.
+/// A rule and the problem that compiling it must report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleRow {
-    /// The list it stands in: `allow`, `ask` or `deny`.
+    /// The list that it belongs to: `allow`, `ask` or `deny`.
     pub action: String,
-    /// The rule.
+    /// The text of the rule.
     pub rule: String,
     /// `fatal`, `warning`, `note` or `fine`, in lower case.
     pub weight: String,
@@ -46,91 +60,146 @@ pub struct RuleRow {
     pub line: usize,
 }
 
-/// What a table is about.
+/// The kind of a table, by the heading of its first column.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CaseTableKind {
+    /// `call`: calls and verdicts.
     Calls,
+    /// `rule`: rules and problems.
     Rules,
+    /// Any other table.
     Prose,
 }
 
-/// Reads a file. An error names the line and what is wrong there.
+/// A fenced block that is not closed yet.
+struct OpenCodeBlock {
+    /// It is marked `json settings`.
+    is_settings: bool,
+    /// The line where it begins, from 1.
+    start: usize,
+    /// Its lines so far.
+    text: String,
+}
+
+/// The state of the parser between two lines.
+#[derive(Default)]
+struct CaseParser {
+    /// The sections found so far; table rows belong to the last one.
+    sections: Vec<CaseSection>,
+    /// The nearest heading above.
+    heading: String,
+    /// The fenced block that the next line is in.
+    block: Option<OpenCodeBlock>,
+    /// The table that the next line is in.
+    table: Option<CaseTableKind>,
+}
+
+/// Parses a file. An error names the line and what is wrong there.
 pub fn parse(text: &str) -> Result<Vec<CaseSection>, String> {
-    let mut sections: Vec<CaseSection> = Vec::new();
-    let mut heading = String::new();
-    let mut block: Option<(bool, usize, String)> = None;
-    let mut table: Option<CaseTableKind> = None;
-    for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
+    let mut parser = CaseParser::default();
+    for (index, line) in text.lines().enumerate() {
+        parser.add_line(index + 1, line)?;
+    }
+    match parser.block {
+        Some(block) => Err(format!("line {}: the block is not closed", block.start)),
+        None => Ok(parser.sections),
+    }
+}
+
+impl CaseParser {
+    /// Parses one line, counted from 1.
+    fn add_line(&mut self, number: usize, line: &str) -> Result<(), String> {
         if let Some(fence) = line.trim_start().strip_prefix("```") {
-            match block.take() {
-                None => block = Some((fence.trim() == "json settings", at, String::new())),
-                Some((true, start, json)) => {
-                    let settings = serde_json::from_str(&json)
-                        .map_err(|error| format!("line {start}: the settings are not valid JSON: {error}"))?;
-                    let heading = heading.clone();
-                    sections.push(CaseSection { heading, settings, calls: Vec::new(), rules: Vec::new() });
+            return match self.block.take() {
+                None => {
+                    let is_settings = fence.trim() == "json settings";
+                    self.block = Some(OpenCodeBlock { is_settings, start: number, text: String::new() });
+                    Ok(())
                 }
-                Some((false, _, _)) => {}
-            }
-            continue;
+                Some(block) => self.close_block(&block),
+            };
         }
-        if let Some((_, _, json)) = &mut block {
-            json.push_str(line);
-            json.push('\n');
-            continue;
+        if let Some(block) = &mut self.block {
+            block.text.push_str(line);
+            block.text.push('\n');
+            return Ok(());
         }
         if let Some(text) = line.strip_prefix('#') {
-            heading = text.trim_start_matches('#').trim().to_owned();
+            self.heading = text.trim_start_matches('#').trim().to_owned();
         }
-        let Some(cells) = table_cells(line) else {
-            table = None;
-            continue;
-        };
+        match table_cells(line) {
+            Some(cells) => self.add_table_line(number, &cells),
+            None => {
+                self.table = None;
+                Ok(())
+            }
+        }
+    }
+
+    /// A block of settings begins a section.
+    fn close_block(&mut self, block: &OpenCodeBlock) -> Result<(), String> {
+        if block.is_settings {
+            let settings = serde_json::from_str(&block.text)
+                .map_err(|error| format!("line {}: the settings are not valid JSON: {error}", block.start))?;
+            let heading = self.heading.clone();
+            self.sections.push(CaseSection { heading, settings, calls: Vec::new(), rules: Vec::new() });
+        }
+        Ok(())
+    }
+
+    /// The heading, the separator or a row of a table.
+    fn add_table_line(&mut self, line: usize, cells: &[String]) -> Result<(), String> {
         let first = cells.first().map(String::as_str).unwrap_or_default();
-        let Some(kind) = table else {
-            table = Some(match first {
+        let Some(kind) = self.table else {
+            self.table = Some(match first {
                 "call" => CaseTableKind::Calls,
                 "rule" => CaseTableKind::Rules,
                 _ => CaseTableKind::Prose,
             });
-            continue;
+            return Ok(());
         };
         if kind == CaseTableKind::Prose || first.chars().all(|c| matches!(c, '-' | ':')) {
-            continue;
+            return Ok(());
         }
-        let section = sections.last_mut().ok_or(format!("line {at}: no settings stand above this table"))?;
+        let section =
+            self.sections.last_mut().ok_or(format!("line {line}: no settings come before this table"))?;
         let second = cells.get(1).map(|cell| cell.to_lowercase()).unwrap_or_default();
         match kind {
-            CaseTableKind::Calls => {
-                if !matches!(second.as_str(), "allow" | "ask" | "deny") {
-                    return Err(format!("line {at}: `{second}` is no verdict"));
-                }
-                let call =
-                    code_span_text(first).ok_or(format!("line {at}: the call is not written as code"))?;
-                let (tool, input) = call.split_once(' ').unwrap_or((call, ""));
-                let (tool, input) = (tool.to_owned(), input.trim().to_owned());
-                section.calls.push(CallRow { tool, input, verdict: second, line: at });
-            }
-            CaseTableKind::Rules => {
-                if !matches!(second.as_str(), "fatal" | "warning" | "note" | "fine") {
-                    return Err(format!("line {at}: `{second}` is no weight of a problem"));
-                }
-                let (action, rule) = first.split_once(' ').ok_or(format!("line {at}: no list is named"))?;
-                let rule = code_span_text(rule.trim())
-                    .ok_or(format!("line {at}: the rule is not written as code"))?;
-                let (action, rule) = (action.to_owned(), rule.to_owned());
-                section.rules.push(RuleRow { action, rule, weight: second, line: at });
-            }
+            CaseTableKind::Calls => section.calls.push(CallRow::parse(line, first, second)?),
+            CaseTableKind::Rules => section.rules.push(RuleRow::parse(line, first, second)?),
             CaseTableKind::Prose => {}
         }
-    }
-    match block {
-        Some((_, start, _)) => Err(format!("line {start}: the block is not closed")),
-        None => Ok(sections),
+        Ok(())
     }
 }
 
-/// The cells of a table row. A bar in a cell is written `\|`.
+impl CallRow {
+    /// Parses the cells of a row in a `call` table.
+    fn parse(line: usize, cell: &str, verdict: String) -> Result<Self, String> {
+        if !matches!(verdict.as_str(), "allow" | "ask" | "deny") {
+            return Err(format!("line {line}: `{verdict}` is not a verdict"));
+        }
+        let call = code_span_text(cell).ok_or(format!("line {line}: the call is not written as code"))?;
+        let (tool, input) = call.split_once(' ').unwrap_or((call, ""));
+        Ok(Self { tool: tool.to_owned(), input: input.trim().to_owned(), verdict, line })
+    }
+}
+
+impl RuleRow {
+    /// Parses the cells of a row in a `rule` table.
+    fn parse(line: usize, cell: &str, weight: String) -> Result<Self, String> {
+        if !matches!(weight.as_str(), "fatal" | "warning" | "note" | "fine") {
+            return Err(format!("line {line}: `{weight}` is not the weight of a problem"));
+        }
+        let (action, rule) =
+            cell.split_once(' ').ok_or(format!("line {line}: the list of the rule is missing"))?;
+        let rule =
+            code_span_text(rule.trim()).ok_or(format!("line {line}: the rule is not written as code"))?;
+        Ok(Self { action: action.to_owned(), rule: rule.to_owned(), weight, line })
+    }
+}
+
+/// The cells of a table row; `None` if the line is not one. A bar in a cell is written `\|`.
 fn table_cells(line: &str) -> Option<Vec<String>> {
     let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
     let mut cells = vec![String::new()];
@@ -148,7 +217,7 @@ fn table_cells(line: &str) -> Option<Vec<String>> {
     Some(cells.into_iter().map(|cell| cell.trim().to_owned()).collect())
 }
 
-/// The text of a code span; two backticks on each side allow one inside.
+/// The text of a Markdown code span; with two backticks on each side it may contain one.
 fn code_span_text(cell: &str) -> Option<&str> {
     let double = cell.strip_prefix("``").and_then(|text| text.strip_suffix("``"));
     double.or_else(|| cell.strip_prefix('`')?.strip_suffix('`')).map(str::trim)
@@ -159,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read() {
+    fn a_case_file_is_parsed() {
         let text = "# T\nprose\n\n```json settings\n{\"a\": 1}\n```\n\n| call | verdict | why |\n|---|---|---|\n\
                     | `Bash a \\| b` | DENY | x |\n| `Read` | allow |\n\n| rule | problem |\n|---|---|\n\
                     | deny `Bash()` | fatal |\n\n| other | table |\n|---|---|\n| x | y |\n";
@@ -173,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_run_is_an_error() {
+    fn a_file_that_cannot_be_run_is_an_error() {
         for text in [
             "| call | verdict |\n|---|---|\n| `Bash x` | allow |\n",
             "```json settings\n{\n```\n",

@@ -1,7 +1,11 @@
-//! From what people wrote to what can be asked quickly.
+//! Compiles the rules of all layers into indexes that answer quickly which rule matches.
+//!
+//! A deny rule or an ask rule that cannot be parsed is fatal: the compiled policy then denies every call. Skipping such a
+//! rule would be more convenient, and would silently allow what its author wanted denied. An allow rule that cannot be
+//! parsed is skipped with a warning, because losing it only makes the policy stricter.
 
 use crate::decide::Policy;
-use crate::facts::Workspace;
+use crate::fetch_settings::CompiledFetchSettings;
 use crate::lint;
 use crate::policy_book::PolicyBooks;
 use crate::protect::{PathProtection, ReadOrWrite};
@@ -9,80 +13,90 @@ use crate::raw::{
     Enforcement, Layer, LayerRules, ManagedRestrictions, ProblemSeverity, RawPolicy, RawRule, RuleAction,
     RuleProblem,
 };
-use crate::rule::domain::{DomainIndex, DomainPattern};
-use crate::rule::path::{BaseDirectories, PathIndex, PathPattern, PathUse};
+use crate::rule::path::{BaseDirectories, PathPattern, PathUse};
+use crate::rule::path_index::PathIndex;
 use crate::rule::{ActionIndex, PermissionRule, PermissionRuleKind};
-use crate::url::FetchSettings;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
-use toolgate_proto::{AbsPath, Code, Mode, RuleRef, VerdictReason};
-use url::Host;
+use toolgate_proto::{AbsPath, Code, Mode, RuleRef, VerdictReason, Workspace};
 
-/// Everything a policy knows but its mode.
+/// A policy without its mode: every rule and setting that decisions depend on.
 #[derive(Debug)]
 pub(crate) struct CompiledPolicy {
-    /// Every rule that can be matched, strongest layer first; indexes speak of them by position.
+    /// Every rule that can match, strongest layer first. Indexes refer to a rule by its position here.
     pub(crate) rules: Vec<RuleEntry>,
-    /// Where rules come from.
+    /// The layer and the file of each [`LayerRules`], which [`RuleEntry::origin`] refers to.
     origins: Vec<(Layer, Option<String>)>,
+    /// The deny rules of all layers.
     pub(crate) deny: ActionIndex,
+    /// The ask rules of all layers.
     pub(crate) ask: ActionIndex,
+    /// The allow rules of all trusted layers.
     pub(crate) allow: ActionIndex,
-    /// Allow rules whose own pattern speaks of a sensitive name: only these answer the question about it.
+    /// `Read` allow rules whose own pattern names a sensitive file: only such a rule allows it. `Read(**)` does not.
     pub(crate) sensitive_reads: PathIndex,
+    /// The same for `Edit` allow rules.
     pub(crate) sensitive_edits: PathIndex,
-    /// Patterns that deny reading and name one path: a sandbox can hold it shut.
-    shut: Vec<PathPattern>,
-    /// An allow rule speaks of hosts.
+    /// Patterns of `Read` deny rules that name a single path, which a sandbox can make unreadable by path.
+    unreadable_patterns: Vec<PathPattern>,
+    /// There is an allow rule for a host, so that commands get the filtering proxy.
     pub(crate) has_allowed_hosts: bool,
-    /// What a sandbox is told, for the workspace that was last seen.
+    /// The paths for the sandbox, computed for the first workspace that is asked about.
     sandbox: OnceLock<SandboxPaths>,
+    /// The policy books of all layers.
     pub(crate) books: PolicyBooks,
+    /// Settings for fetches.
     pub(crate) fetch: CompiledFetchSettings,
+    /// Protected and sensitive names and paths.
     pub(crate) protection: PathProtection,
+    /// What managed settings restrict.
     pub(crate) managed: ManagedRestrictions,
+    /// Tools that are disabled by name.
     pub(crate) disabled: HashSet<String>,
+    /// A command that only reads inside the workspace needs no allow rule.
     pub(crate) auto_read_only: bool,
+    /// A read outside the workspace that no rule allows is denied instead of asked about.
     pub(crate) block_reads_outside: bool,
+    /// A write outside the workspace that no rule allows is denied instead of asked about.
     pub(crate) block_writes_outside: bool,
+    /// A call may ask to run its command outside the sandbox.
     pub(crate) allow_unsandboxed: bool,
+    /// Whether the kernel limits commands to their rights.
     pub(crate) enforcement: Enforcement,
-    /// Set when a rule that would deny or ask cannot be read.
+    /// Set if a deny rule or an ask rule is invalid: why every call is denied.
     pub(crate) unusable: Option<VerdictReason>,
 }
 
-/// A rule as it stands in the settings.
+/// A rule as written in the settings, for messages and lints.
 #[derive(Debug)]
 pub(crate) struct RuleEntry {
+    /// The list that contains it.
     pub(crate) action: RuleAction,
+    /// What it is about, for lints.
     pub(crate) kind: PermissionRuleKind,
+    /// The rule as written.
     pub(crate) text: String,
+    /// The position of its layer and file in [`CompiledPolicy::origins`].
     origin: u32,
+    /// The line in that file, from 1, if known.
     line: Option<usize>,
 }
 
-/// Paths that a sandbox holds shut.
+/// Paths that a sandbox without a seccomp notification handler can enforce.
 #[derive(Debug, Clone)]
 pub(crate) struct SandboxPaths {
+    /// The workspace that the paths were computed for.
     workspace: Workspace,
+    /// Paths that stay unwritable.
     pub(crate) protected: Vec<AbsPath>,
+    /// Paths that stay unreadable.
     pub(crate) unreadable: Vec<AbsPath>,
 }
 
-/// Fetch settings, compiled.
-#[derive(Debug, Default)]
-pub(crate) struct CompiledFetchSettings {
-    pub(crate) allowed: DomainIndex,
-    pub(crate) blocked: DomainIndex,
-    pub(crate) auto_approve_https: bool,
-    pub(crate) private: HashSet<Host<String>>,
-}
-
-/// Compiles what people wrote.
+/// Compiles the rules and settings of all layers, and lists what is wrong with them.
 pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
     let mut problems = Vec::new();
     raw.layers.sort_by_key(|layer| layer.layer);
-    let guarded = PathProtection::new(&raw.protected_paths, &raw.protected_names, &raw.sensitive);
     let count = raw.layers.iter().map(|layer| layer.deny.len() + layer.ask.len() + layer.allow.len()).sum();
     let mut compiled = CompiledPolicy {
         rules: Vec::with_capacity(count),
@@ -92,12 +106,12 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
         allow: ActionIndex::default(),
         sensitive_reads: PathIndex::default(),
         sensitive_edits: PathIndex::default(),
-        shut: Vec::new(),
+        unreadable_patterns: Vec::new(),
         has_allowed_hosts: false,
         sandbox: OnceLock::new(),
         books: PolicyBooks::compile(&raw.books, &mut problems),
         fetch: CompiledFetchSettings::compile(&raw.fetch, &mut problems),
-        protection: guarded,
+        protection: PathProtection::new(&raw.protected_paths, &raw.protected_names, &raw.sensitive),
         disabled: raw.managed.disabled_tools.iter().cloned().collect(),
         managed: raw.managed.clone(),
         auto_read_only: raw.auto_allow_read_only_commands,
@@ -122,19 +136,27 @@ pub(crate) fn compile(mut raw: RawPolicy) -> (Policy, Vec<RuleProblem>) {
                 file: None,
                 line: None,
             },
-            "mode bypass is switched off here",
-            "mode default is used",
+            "mode bypass is disabled by managed settings",
+            "mode default is used instead",
         ));
     }
     compiled.unusable =
         problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal).map(|problem| {
-            let text = format!("a rule that would deny or ask cannot be read: {}", problem.message);
+            let text = format!("a deny or ask rule is invalid, so every call is denied: {}", problem.message);
             VerdictReason::new(Code::UnusablePolicy, text).with_rule(problem.rule.clone())
         });
-    (Policy::of(Arc::new(compiled), mode), problems)
+    (Policy::new(Arc::new(compiled), mode), problems)
 }
 
-/// Why a rule does not count although it can be read.
+/// How severe it is that a rule of this action is invalid. Losing an allow rule only makes the policy stricter.
+pub(crate) fn invalid_rule_severity(action: RuleAction) -> ProblemSeverity {
+    match action {
+        RuleAction::Allow => ProblemSeverity::Warning,
+        RuleAction::Ask | RuleAction::Deny => ProblemSeverity::Fatal,
+    }
+}
+
+/// Why a valid rule is ignored, if it is: the message and the fix.
 fn ignored_reason(
     action: RuleAction,
     layer: Layer,
@@ -146,16 +168,20 @@ fn ignored_reason(
     }
     if !trusted {
         return Some((
-            "allow rules of a project count only once the project is trusted",
-            "trust the project",
+            "an allow rule of a project has no effect until the project is trusted",
+            "run `toolgate trust add` if you trust the project",
         ));
     }
-    let locked =
+    let is_restricted =
         managed.allow_managed_permission_rules_only && !matches!(layer, Layer::Managed | Layer::Default);
-    locked.then_some(("only managed allow rules count here", "ask whoever manages this machine"))
+    is_restricted.then_some((
+        "managed settings ignore allow rules of other layers",
+        "ask your administrator to add the rule to the managed settings",
+    ))
 }
 
 impl CompiledPolicy {
+    /// Parses and adds the rules of one layer, and reports those that are invalid or ignored.
     fn add_layer(
         &mut self,
         mut layer: LayerRules,
@@ -185,12 +211,7 @@ impl CompiledPolicy {
                         self.add(action, parsed, rule);
                     }
                     Err(bad) => {
-                        let weight = if action == RuleAction::Allow {
-                            ProblemSeverity::Warning
-                        } else {
-                            ProblemSeverity::Fatal
-                        };
-                        let rule = layer.reference(action, &rule);
+                        let (rule, weight) = (layer.reference(action, &rule), invalid_rule_severity(action));
                         problems.push(RuleProblem { rule, weight, message: bad.message, fix: bad.fix });
                     }
                 }
@@ -199,13 +220,14 @@ impl CompiledPolicy {
         self.origins.push((layer.layer, layer.file));
     }
 
+    /// Adds one valid rule to the list of rules and to the index of its action.
     fn add(&mut self, action: RuleAction, rule: PermissionRule, raw: RawRule) {
         let (Ok(id), Ok(origin)) = (u32::try_from(self.rules.len()), u32::try_from(self.origins.len()))
         else {
             return;
         };
-        let written = RuleEntry { action, kind: rule.kind(), text: raw.text, origin, line: raw.line };
-        self.rules.push(written);
+        let entry = RuleEntry { action, kind: rule.kind(), text: raw.text, origin, line: raw.line };
+        self.rules.push(entry);
         match (action, &rule) {
             (RuleAction::Allow, PermissionRule::Path(pattern)) => {
                 if self.protection.sensitive_reason(&pattern.folded_text, ReadOrWrite::Write).is_some() {
@@ -218,7 +240,7 @@ impl CompiledPolicy {
             (RuleAction::Deny, PermissionRule::Path(pattern))
                 if pattern.usage == PathUse::Read && pattern.is_single_path() =>
             {
-                self.shut.push(pattern.clone());
+                self.unreadable_patterns.push(pattern.clone());
             }
             (RuleAction::Allow, PermissionRule::Domain(_)) => self.has_allowed_hosts = true,
             (RuleAction::Allow | RuleAction::Ask | RuleAction::Deny, _) => {}
@@ -235,98 +257,48 @@ impl CompiledPolicy {
         self.rules.get(usize::try_from(id).ok()?)
     }
 
-    /// How a message speaks of a rule.
+    /// The reference to a rule that messages show.
     pub(crate) fn reference(&self, id: u32) -> Option<RuleRef> {
-        self.rule_entry(id).map(|written| self.entry_reference(written))
+        self.rule_entry(id).map(|entry| self.entry_reference(entry))
     }
 
-    pub(crate) fn entry_reference(&self, written: &RuleEntry) -> RuleRef {
-        let origin = usize::try_from(written.origin).ok().and_then(|origin| self.origins.get(origin));
+    /// The reference to a rule entry that messages show.
+    pub(crate) fn entry_reference(&self, entry: &RuleEntry) -> RuleRef {
+        let origin = usize::try_from(entry.origin).ok().and_then(|origin| self.origins.get(origin));
         RuleRef {
-            text: written.text.clone(),
-            action: written.action.to_string(),
+            text: entry.text.clone(),
+            action: entry.action.to_string(),
             layer: origin.map(|(layer, _)| layer.to_string()).unwrap_or_default(),
             file: origin.and_then(|(_, file)| file.clone()),
-            line: written.line,
+            line: entry.line,
         }
     }
 
-    /// What a sandbox is told. Sessions keep their workspace, so the answer is worked out once.
-    /// Secrets of the home directory that no allow rule speaks of.
-    fn home_secrets(&self, workspace: &Workspace, places: &BaseDirectories<'_>) -> Vec<AbsPath> {
-        let spoken = |path: &AbsPath| {
+    /// Files with secrets in the home directory, except those that an allow rule matches.
+    fn home_secrets(&self, workspace: &Workspace, bases: &BaseDirectories<'_>) -> Vec<AbsPath> {
+        let is_allowed = |path: &AbsPath| {
             let (own, below) = (path.to_string(), path.join("x").to_string());
             [own, below].iter().any(|text| {
-                self.allow.reads.find(text, places).is_some() || self.allow.edits.find(text, places).is_some()
+                self.allow.reads.find(text, bases).is_some() || self.allow.edits.find(text, bases).is_some()
             })
         };
         let secrets = workspace.home.iter().flat_map(PathProtection::home_secrets);
-        secrets.filter(|path| !spoken(path)).collect()
+        secrets.filter(|path| !is_allowed(path)).collect()
     }
 
-    pub(crate) fn sandbox_paths(&self, workspace: &Workspace, places: &BaseDirectories<'_>) -> SandboxPaths {
-        let work_out = || SandboxPaths {
+    /// The paths for the sandbox. A session keeps its workspace, so they are computed once and cloned afterwards.
+    pub(crate) fn sandbox_paths(&self, workspace: &Workspace, bases: &BaseDirectories<'_>) -> SandboxPaths {
+        let compute = || SandboxPaths {
             workspace: workspace.clone(),
             protected: workspace.roots.iter().flat_map(PathProtection::sandbox_protected_paths).collect(),
             unreadable: self
-                .shut
+                .unreadable_patterns
                 .iter()
-                .filter_map(|pattern| pattern.literal_path(places))
-                .chain(self.home_secrets(workspace, places))
+                .filter_map(|pattern| pattern.literal_path(bases))
+                .chain(self.home_secrets(workspace, bases))
                 .collect(),
         };
-        let known = self.sandbox.get_or_init(work_out);
-        if known.workspace == *workspace { known.clone() } else { work_out() }
-    }
-}
-
-impl CompiledFetchSettings {
-    fn compile(settings: &FetchSettings, problems: &mut Vec<RuleProblem>) -> Self {
-        let mut out = Self { auto_approve_https: settings.auto_approve_https, ..Self::default() };
-        let mut read = |hosts: &[String], action: RuleAction, into: &mut DomainIndex| {
-            for host in hosts {
-                match DomainPattern::parse(&format!("domain:{host}")) {
-                    Ok(pattern) => into.add(0, pattern),
-                    Err(bad) => {
-                        let weight = if action == RuleAction::Allow {
-                            ProblemSeverity::Warning
-                        } else {
-                            ProblemSeverity::Fatal
-                        };
-                        problems.push(RuleProblem {
-                            rule: host_list_reference(host, action),
-                            weight,
-                            message: bad.message,
-                            fix: bad.fix,
-                        });
-                    }
-                }
-            }
-        };
-        read(&settings.allowed_domains, RuleAction::Allow, &mut out.allowed);
-        read(&settings.blocked_domains, RuleAction::Deny, &mut out.blocked);
-        for host in &settings.allow_private {
-            match Host::parse(host) {
-                Ok(host) => {
-                    out.private.insert(host);
-                }
-                Err(_) => problems.push(lint::warning(
-                    host_list_reference(host, RuleAction::Allow),
-                    "this is no host or address",
-                    "write a host name or an IP address",
-                )),
-            }
-        }
-        out
-    }
-}
-
-fn host_list_reference(host: &str, action: RuleAction) -> RuleRef {
-    RuleRef {
-        text: host.to_owned(),
-        action: action.to_string(),
-        layer: "settings".to_owned(),
-        file: None,
-        line: None,
+        let cached = self.sandbox.get_or_init(compute);
+        if cached.workspace == *workspace { cached.clone() } else { compute() }
     }
 }

@@ -1,18 +1,22 @@
-//! Names as file systems may take them: case, compatibility forms and invisible characters folded away.
+//! Folding of names: case, Unicode compatibility forms and invisible characters are removed.
 //!
-//! A protected name and a deny rule hold for every spelling that some file system treats as the same name, on every
-//! platform, because a tree may be copied to one that does. Allow rules never use this: they want the exact name.
+//! Protected names, deny rules and ask rules apply to every spelling that some file system treats as the same name, on
+//! every platform, because the tree may be copied to such a file system. Allow rules compare exact names: a folded
+//! comparison would allow more than their author wrote.
+//!
+//! `.GIT`, `.git.`, `.g\u{200c}it` and `．git` (with a full-width dot) all fold to `.git`.
 
 use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 
-/// One name folded: NFKC, lower case, without code points that file systems ignore, and without the trailing dots
-/// and blanks that Windows drops. A name stays one name: it never becomes empty, and never falls into two.
+/// Folds one name: NFKC, lower case, without code points that file systems ignore, and without the trailing dots and
+/// spaces that Windows drops. The result is one name: it is never empty and never contains a slash.
 pub(crate) fn fold_name(name: &str) -> Cow<'_, str> {
     let folded = fold(name);
     if folded.is_empty() { Cow::Borrowed(name) } else { folded }
 }
 
+/// Folds a name, which may leave nothing of it.
 fn fold(name: &str) -> Cow<'_, str> {
     if !name.bytes().all(is_simple) {
         return trim_end(Cow::Owned(fold_any(name)));
@@ -20,33 +24,34 @@ fn fold(name: &str) -> Cow<'_, str> {
     trim_end(lower(name))
 }
 
+/// Lower case of a name that is simple throughout.
 fn lower(simple: &str) -> Cow<'_, str> {
-    let capitals = simple.bytes().any(|byte| byte.is_ascii_uppercase());
-    if capitals { Cow::Owned(simple.to_ascii_lowercase()) } else { Cow::Borrowed(simple) }
+    let has_capitals = simple.bytes().any(|byte| byte.is_ascii_uppercase());
+    if has_capitals { Cow::Owned(simple.to_ascii_lowercase()) } else { Cow::Borrowed(simple) }
 }
 
-/// Of such bytes only the capitals are folded.
+/// Whether folding changes the byte in no other way than by case.
 fn is_simple(byte: u8) -> bool {
     byte.is_ascii() && !byte.is_ascii_control()
 }
 
-/// Any name, its end not yet trimmed.
+/// The slow path for any name, before its end is trimmed.
 fn fold_any(name: &str) -> String {
     name.nfkc()
         .filter(|c| !is_ignorable(*c))
         .flat_map(char::to_lowercase)
-        // Lower case may bring back what NFKC took away (`İ` gives a combining dot).
+        // Lower-casing can produce a combining character again (`İ` gives `i` and a combining dot).
         .filter(|c| *c != '\u{307}')
         .collect::<String>()
         .nfkc()
-        // `℀` is one character of a name, although its compatibility form holds a slash.
+        // The compatibility form of `℀` contains a slash, which would split the name.
         .map(|c| if c == '/' { '\u{2215}' } else { c })
         .collect()
 }
 
-/// A path in text form, each name folded.
+/// Folds each name of a path in text form.
 pub(crate) fn fold_path(path: &str) -> Cow<'_, str> {
-    // Nearly every path is told by one look at its bytes, and a search asks this of every file.
+    // A search calls this for every file, and nearly every path is simple: one pass over its bytes decides.
     if is_simple_path(path.as_bytes()) {
         return lower(path);
     }
@@ -66,7 +71,7 @@ pub(crate) fn fold_path(path: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Nothing beyond ASCII, and no name that ends in a dot or a blank.
+/// Whether a path is ASCII without control characters, and no name in it ends in a dot or a space.
 fn is_simple_path(path: &[u8]) -> bool {
     let next = path.iter().skip(1).chain(b"/");
     path.iter()
@@ -74,18 +79,19 @@ fn is_simple_path(path: &[u8]) -> bool {
         .all(|(byte, next)| is_simple(*byte) && !(*next == b'/' && matches!(byte, b'.' | b' ')))
 }
 
+/// Removes the trailing dots and spaces that Windows drops; `..` stays.
 fn trim_end(name: Cow<'_, str>) -> Cow<'_, str> {
-    let drops = |c: char| c == '.' || c.is_whitespace();
-    if !name.ends_with(drops) || name.chars().all(|c| c == '.') {
+    let is_dropped = |c: char| c == '.' || c.is_whitespace();
+    if !name.ends_with(is_dropped) || name.chars().all(|c| c == '.') {
         return name;
     }
     match name {
-        Cow::Borrowed(text) => Cow::Borrowed(text.trim_end_matches(drops)),
-        Cow::Owned(text) => Cow::Owned(text.trim_end_matches(drops).to_owned()),
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim_end_matches(is_dropped)),
+        Cow::Owned(text) => Cow::Owned(text.trim_end_matches(is_dropped).to_owned()),
     }
 }
 
-/// Code points that some file systems drop when they compare names.
+/// Whether some file systems ignore the code point when they compare names.
 pub(crate) fn is_ignorable(c: char) -> bool {
     matches!(c,
         '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
@@ -129,15 +135,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_short_way_is_the_long_way(path in "(/[ -~]{0,6}|/[A-C.]{1,3}|/[ -~é\u{2100}İ]{1,4}){1,4}") {
-            let long: Vec<String> = path
+        fn the_fast_path_gives_the_result_of_the_slow_one(path in "(/[ -~]{0,6}|/[A-C.]{1,3}|/[ -~é\u{2100}İ]{1,4}){1,4}") {
+            let slow: Vec<String> = path
                 .split('/')
                 .map(|name| {
                     let folded = trim_end(Cow::Owned(fold_any(name))).into_owned();
                     if folded.is_empty() { name.to_owned() } else { folded }
                 })
                 .collect();
-            prop_assert_eq!(fold_path(&path), long.join("/"));
+            prop_assert_eq!(fold_path(&path), slow.join("/"));
         }
     }
 }

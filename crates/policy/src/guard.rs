@@ -1,20 +1,20 @@
-//! Which files a running command may not touch, whatever directories it was granted.
+//! The rules for files that apply while a command runs.
 //!
-//! The analysis of a command line can be wrong, and a program that a rule allows does what it likes.
-//! So the rules for files hold once more while a command runs: the sandbox's supervisor asks this about the real path
-//! of what is opened, created, renamed or removed.
+//! The analysis of a command line can be wrong, and a program that a rule allows may open anything. So the rules are
+//! applied a second time, to real paths: the seccomp notification handler asks [`CommandGuard`] about every path that
+//! the command opens, creates, renames or removes.
 
 use crate::compile::CompiledPolicy;
-use crate::facts::Workspace;
 use crate::fold::fold_path;
 use crate::protect::{ReadOrWrite, is_under, strip_root_prefix};
 use crate::rule::ActionIndex;
 use crate::rule::path::BaseDirectories;
 use std::sync::Arc;
-use toolgate_proto::{AbsPath, CommandRights};
+use toolgate_proto::{AbsPath, CommandRights, Workspace};
 
-/// Files of a repository's directory that git itself writes when it commits, merges or fetches. Nothing in them names
-/// a program; `config`, `hooks`, `info`, `commondir`, `modules` and `worktrees` do, or lead to what does.
+/// Entries of a `.git` directory that git writes when it commits, merges or fetches, folded. None of them names a
+/// program to run. `config`, `hooks`, `info`, `commondir`, `modules` and `worktrees` do, or refer to files that do, so
+/// they are missing here and stay protected.
 const GIT_DATA: &[&str] = &[
     "objects",
     "refs",
@@ -54,13 +54,16 @@ const GIT_DATA: &[&str] = &[
     "lfs",
 ];
 
-/// The same for files with a number in their name: copies of the index, and what a bisection notes.
+/// The same for names with a variable part: copies of the index, and the state of a bisection.
 const GIT_DATA_PREFIXES: &[&str] = &["bisect_", "index.", "sharedindex.", "next-index-"];
 
-/// The rules for files, for a command while it runs. Made by [`Policy::command_guard`](crate::Policy::command_guard).
+/// Answers which real paths a running command may not access, whatever directories its rights include. Made by
+/// [`Policy::command_guard`](crate::Policy::command_guard).
 #[derive(Debug, Clone)]
 pub struct CommandGuard {
+    /// The rules in force when the command was started.
     compiled: Arc<CompiledPolicy>,
+    /// The workspace and the rights of the command.
     scope: GuardScope,
 }
 
@@ -69,77 +72,81 @@ impl CommandGuard {
         Self { compiled, scope: GuardScope::new(workspace, rights) }
     }
 
-    /// Whether the content at a real path is kept from the command.
+    /// Whether the content at a real path is withheld from the command.
     pub fn hides(&self, real: &AbsPath) -> bool {
         self.scope.hides(&self.compiled, real)
     }
 
-    /// Whether what is at a real path, or would be, may not be created, changed, renamed or removed.
-    /// What is kept from reading is: under another name it could be read.
+    /// Whether the entry at a real path may not be created, changed, renamed or removed. This includes every path that
+    /// is hidden: renamed, it could be read.
     pub fn protects(&self, real: &AbsPath) -> bool {
         self.scope.protects(&self.compiled, real)
     }
 }
 
-/// Where the rules are seen from, and what was granted by name.
+/// The workspace that patterns are relative to, and the exceptions that the rights contain.
 #[derive(Debug, Clone)]
 pub(crate) struct GuardScope {
+    /// For names that are protected outside the workspace only.
     workspace: Workspace,
-    /// The roots, folded.
+    /// The workspace roots, folded.
     roots: Vec<String>,
-    /// For deny and ask rules.
+    /// The base directories of deny and ask patterns, folded.
     folded: BaseDirectories<'static>,
-    /// For allow rules.
+    /// The base directories of allow patterns, spelled exactly.
     exact: BaseDirectories<'static>,
-    /// What was granted by name.
+    /// Paths that the command line names: ask rules and default protection do not apply to them, deny rules do.
     named: Vec<AbsPath>,
+    /// The command may write [`GIT_DATA`].
     git_data: bool,
 }
 
 impl GuardScope {
     pub(crate) fn new(workspace: &Workspace, rights: &CommandRights) -> Self {
         let fold = |path: &AbsPath| fold_path(&path.to_string()).into_owned();
-        let places = |form: &dyn Fn(&AbsPath) -> String| BaseDirectories {
+        let bases = |form: &dyn Fn(&AbsPath) -> String| BaseDirectories {
             cwd: form(&workspace.cwd).into(),
             home: workspace.home.as_ref().map(|home| form(home).into()),
         };
         Self {
             workspace: workspace.clone(),
             roots: workspace.roots.iter().map(fold).collect(),
-            folded: places(&fold),
-            exact: places(&|path| path.to_string()),
+            folded: bases(&fold),
+            exact: bases(&|path| path.to_string()),
             named: rights.named.clone(),
             git_data: rights.git_data,
         }
     }
 
+    /// See [`CommandGuard::hides`].
     pub(crate) fn hides(&self, compiled: &CompiledPolicy, real: &AbsPath) -> bool {
         let text = real.as_path().to_string_lossy();
         let folded = fold_path(&text);
-        let asked = || compiled.ask.reads.find(&folded, &self.folded).is_some();
+        let is_asked = || compiled.ask.reads.find(&folded, &self.folded).is_some();
         compiled.deny.reads.find(&folded, &self.folded).is_some()
-            || (asked() || self.is_sensitive(compiled, &text, &folded)) && !self.is_named(real)
+            || (is_asked() || self.is_sensitive(compiled, &text, &folded)) && !self.is_named(real)
     }
 
+    /// See [`CommandGuard::protects`].
     pub(crate) fn protects(&self, compiled: &CompiledPolicy, real: &AbsPath) -> bool {
         let text = real.as_path().to_string_lossy();
         let folded = fold_path(&text);
-        let finds = |index: &ActionIndex| {
+        let matches = |index: &ActionIndex| {
             index.reads.find(&folded, &self.folded).is_some()
                 || index.edits.find(&folded, &self.folded).is_some()
         };
-        if finds(&compiled.deny) {
+        if matches(&compiled.deny) {
             return true;
         }
         if self.is_named(real) {
             return false;
         }
-        if finds(&compiled.ask) || self.is_sensitive(compiled, &text, &folded) {
+        if matches(&compiled.ask) || self.is_sensitive(compiled, &text, &folded) {
             return true;
         }
         match self.git_data_at(&folded) {
             Some(is_data) => !is_data,
-            // `HEAD` makes a directory a repository for git, whatever the directory is called.
+            // A file `HEAD` makes git treat its directory as a repository, whatever the directory is called.
             None => {
                 real.file_name().is_some_and(|name| name == "HEAD")
                     || compiled.protection.protected_reason(&folded, &self.workspace).is_some()
@@ -147,7 +154,8 @@ impl GuardScope {
         }
     }
 
-    /// For a path in a directory that folds to `.git`: whether it is data that this command may write.
+    /// For a path below a directory whose folded name is `.git`: whether it is data that this command may write.
+    /// `None` for every other path.
     fn git_data_at(&self, folded: &str) -> Option<bool> {
         let inside = strip_root_prefix(folded, self.roots.iter().map(String::as_str));
         let mut names = inside.split('/').filter(|name| !name.is_empty());
@@ -155,22 +163,24 @@ impl GuardScope {
         let rest: Vec<&str> = names.collect();
         let Some(first) = rest.first().filter(|_| self.git_data) else { return Some(false) };
         let first = first.strip_suffix(".lock").or_else(|| first.strip_suffix(".new")).unwrap_or(first);
-        // Objects of another repository would be shown as this one's.
-        let alternates =
+        // `objects/info/alternates` would make git show objects of another repository.
+        let is_alternates =
             rest.get(1) == Some(&"info") && rest.get(2).is_some_and(|name| name.contains("alternates"));
-        // A list of references for servers without git, made anew when objects are packed.
-        let listed =
+        // `info/refs` is a list of references that git writes when it packs objects.
+        let is_reference_list =
             first == "info" && rest.len() == 2 && rest.get(1).is_some_and(|name| name.starts_with("refs"));
         let is_data = GIT_DATA.contains(&first)
             || GIT_DATA_PREFIXES.iter().any(|prefix| first.starts_with(prefix))
-            || listed;
-        Some(is_data && !alternates && !rest.contains(&".git"))
+            || is_reference_list;
+        Some(is_data && !is_alternates && !rest.contains(&".git"))
     }
 
+    /// Whether the command line names this path or a directory above it.
     fn is_named(&self, real: &AbsPath) -> bool {
         self.named.iter().any(|named| real.is_under(named))
     }
 
+    /// Whether the path is sensitive, and no allow rule names it.
     fn is_sensitive(&self, compiled: &CompiledPolicy, text: &str, folded: &str) -> bool {
         let inside = strip_root_prefix(folded, self.roots.iter().map(String::as_str));
         compiled.protection.sensitive_reason(inside, ReadOrWrite::Read).is_some()
@@ -180,8 +190,8 @@ impl GuardScope {
     }
 }
 
-/// Whether a path (in folded text form) is one of the certificates that the system's programs trust: their names end as
-/// those of keys do, and without them no connection is made. Where keys are kept beside them does not count.
+/// Whether a folded path is one of the system's CA certificates. They have the extension of private keys, and no TLS
+/// connection works without them. Directories that also contain keys are not listed.
 fn is_system_certificate(folded: &str) -> bool {
     const SYSTEM_CERTIFICATE_PATHS: &[&str] = &[
         "/etc/ssl/certs",

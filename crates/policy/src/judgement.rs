@@ -1,54 +1,54 @@
-//! The answer, and how it was reached.
+//! The result of a decision, with every step that led to it.
 
 use crate::raw::RuleAction;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use toolgate_proto::{CommandRights, RiskLevel, RuleRef, Verdict};
 
-/// A verdict that explains itself.
+/// A verdict with its explanation. `toolgate check` prints one.
 #[must_use = "a judgement must be acted on"]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Judgement {
-    /// The decision, with its terms, question or reason.
+    /// Allow with the terms of the run, ask with the question for an approver, or deny with the reason.
     pub verdict: Verdict,
-    /// How much could go wrong.
+    /// How much damage the call could do.
     pub risk: RiskLevel,
-    /// Each step of the judgement, in order; the last one decided.
+    /// The checks in order, up to the one that decided, which is last.
     pub steps: Vec<JudgementStep>,
-    /// What was decided of each simple command, where the call runs one.
+    /// The verdict about each simple command of the call's command lines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<CommandVerdict>,
-    /// The smallest change of settings that would turn an ask or a deny into an allow, where there is one.
+    /// The smallest change of settings that would turn an ask or a deny into an allow, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flip: Option<String>,
-    /// What the kernel would permit the commands of the call, where it runs any: as it is allowed, or once a person
-    /// has approved it.
+    /// What the kernel would permit the commands of the call, if it runs any: on the terms of an allow, or after an
+    /// approver has answered an ask.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<CommandRights>,
 }
 
-/// What was decided of one simple command of a command line.
+/// The verdict about one simple command of a command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandVerdict {
     /// The command, as written.
     pub text: String,
-    /// What it comes to by itself.
+    /// The verdict about this command alone; the line gets the strictest of its commands.
     pub action: RuleAction,
-    /// Why.
+    /// Why, lower case, without a full stop.
     pub reason: String,
     /// The rule that decided, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<RuleRef>,
 }
 
-/// One step of a judgement.
+/// One check of a judgement and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgementStep {
-    /// What was looked at ("deny rules", "mode acceptEdits").
+    /// The check ("deny rules", "mode").
     pub looked_at: Cow<'static, str>,
-    /// What came of it.
+    /// The objection that it raised, or that there is none.
     pub found: Cow<'static, str>,
-    /// The action it called for, if any.
+    /// The action that the objection requires; `None` if the check did not object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<RuleAction>,
     /// The rule that matched, if one did.
@@ -56,13 +56,14 @@ pub struct JudgementStep {
     pub rule: Option<RuleRef>,
 }
 
-/// What a hook thinks of the call. It can make a judgement stricter, or answer a question that no rule asked.
+/// The answer of a PreToolUse hook. It can make a judgement stricter, or allow what would ask by default; it can never
+/// lift a deny or an explicit ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HookOpinion {
-    /// Whose opinion.
+    /// The name of the hook, for messages.
     pub by: String,
-    /// What it wants.
+    /// What the hook answered.
     pub action: RuleAction,
-    /// Why.
+    /// The hook's own explanation.
     pub reason: Option<String>,
 }

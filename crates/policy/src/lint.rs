@@ -1,15 +1,15 @@
-//! What is odd about rules that can be read: shadowed, repeated, over-broad.
+//! Lints of valid rules: shadowed by another rule, repeated, broader than they look.
 
 use crate::compile::{CompiledPolicy, RuleEntry};
 use crate::raw::{ProblemSeverity, RuleAction, RuleProblem};
-use crate::rule::bash::CommandPattern;
+use crate::rule::command::CommandPattern;
 use crate::rule::domain::DomainHosts;
 use crate::rule::tool::{ToolPattern, family};
 use crate::rule::{PermissionRule, PermissionRuleKind};
 use std::collections::HashMap;
 use toolgate_proto::RuleRef;
 
-/// Programs that run whatever they are given: a prefix rule for one allows everything.
+/// Programs that run any code or change any file that their arguments name: a prefix rule for one allows everything.
 pub(crate) const ARBITRARY_CODE_RUNNERS: &[&str] = &[
     "sh",
     "bash",
@@ -92,15 +92,17 @@ pub(crate) const ARBITRARY_CODE_RUNNERS: &[&str] = &[
     "at",
 ];
 
+/// A problem of weight [`ProblemSeverity::Note`].
 pub(crate) fn note(rule: RuleRef, message: &str, fix: &str) -> RuleProblem {
     RuleProblem { rule, weight: ProblemSeverity::Note, message: message.to_owned(), fix: fix.to_owned() }
 }
 
+/// A problem of weight [`ProblemSeverity::Warning`].
 pub(crate) fn warning(rule: RuleRef, message: &str, fix: &str) -> RuleProblem {
     RuleProblem { rule, weight: ProblemSeverity::Warning, message: message.to_owned(), fix: fix.to_owned() }
 }
 
-/// What is odd about a rule by itself.
+/// Lints of one rule by itself: message and fix of each.
 pub(crate) fn lint_rule(
     rule: &PermissionRule,
     action: RuleAction,
@@ -120,39 +122,39 @@ pub(crate) fn lint_rule(
     [broad, caution]
 }
 
-/// Looks over all rules together.
+/// Lints that compare rules with each other.
 pub(crate) fn lint_all_rules(compiled: &CompiledPolicy, problems: &mut Vec<RuleProblem>) {
     let mut strictest: HashMap<&str, (&RuleEntry, usize)> = HashMap::with_capacity(compiled.rules.len());
-    for written in &compiled.rules {
-        let seen = strictest.entry(written.text.trim()).or_insert((written, 0));
+    for entry in &compiled.rules {
+        let seen = strictest.entry(entry.text.trim()).or_insert((entry, 0));
         seen.1 += 1;
-        if written.action > seen.0.action {
-            seen.0 = written;
+        if entry.action > seen.0.action {
+            seen.0 = entry;
         }
     }
-    for written in &compiled.rules {
-        let Some((first, count)) = strictest.get(written.text.trim()) else { continue };
-        let by = if first.action > written.action {
+    for entry in &compiled.rules {
+        let Some((first, count)) = strictest.get(entry.text.trim()) else { continue };
+        let stronger = if first.action > entry.action {
             Some(compiled.entry_reference(first))
         } else {
-            shadowed_by_name(compiled, written)
+            shadowing_name_rule(compiled, entry)
         };
-        if let Some(by) = by {
-            let message = format!("the rule has no effect, because of the {by}");
-            problems.push(warning(compiled.entry_reference(written), &message, "remove one of the two"));
-        } else if *count > 1 && first.action == written.action && !std::ptr::eq(*first, written) {
-            let rule = compiled.entry_reference(written);
-            problems.push(note(rule, "the rule stands here twice", "remove one of the two"));
+        if let Some(stronger) = stronger {
+            let message = format!("the rule has no effect: the {stronger} takes precedence");
+            problems.push(warning(compiled.entry_reference(entry), &message, "remove one of the two"));
+        } else if *count > 1 && first.action == entry.action && !std::ptr::eq(*first, entry) {
+            let rule = compiled.entry_reference(entry);
+            problems.push(note(rule, "the rule is listed twice", "remove one of the two"));
         }
     }
 }
 
-/// A bare deny for the tool makes every other rule for it idle.
-fn shadowed_by_name(compiled: &CompiledPolicy, written: &RuleEntry) -> Option<RuleRef> {
-    if written.action == RuleAction::Deny {
+/// The deny rule for a whole tool that makes a rule for the same tool useless.
+fn shadowing_name_rule(compiled: &CompiledPolicy, entry: &RuleEntry) -> Option<RuleRef> {
+    if entry.action == RuleAction::Deny {
         return None;
     }
-    let name = match written.kind {
+    let name = match entry.kind {
         PermissionRuleKind::Command => "Bash",
         PermissionRuleKind::Domain => "WebFetch",
         PermissionRuleKind::Agent => "Agent",
@@ -164,26 +166,28 @@ fn shadowed_by_name(compiled: &CompiledPolicy, written: &RuleEntry) -> Option<Ru
     compiled.deny.tools.find_name(name).and_then(|id| compiled.reference(id))
 }
 
-/// Why an allow rule lets more pass than people tend to mean.
+/// Why an allow rule allows more than its author probably meant: message and fix.
 pub(crate) fn over_broad_reason(rule: &PermissionRule) -> Option<(&'static str, &'static str)> {
     match rule {
         PermissionRule::Tool(ToolPattern::Name(name)) => match family(name) {
-            "Bash" => Some(("every command is allowed", "name the commands: `Bash(npm run *)`")),
-            "WebFetch" => Some(("every host is allowed", "name the hosts: `WebFetch(domain:example.com)`")),
-            "Edit" => Some(("every file may be changed", "name the directories: `Edit(src/**)`")),
+            "Bash" => Some(("the rule allows every command", "name the commands: `Bash(npm run *)`")),
+            "WebFetch" => {
+                Some(("the rule allows every host", "name the hosts: `WebFetch(domain:example.com)`"))
+            }
+            "Edit" => Some(("the rule allows writing every file", "name the directories: `Edit(src/**)`")),
             _ => None,
         },
         PermissionRule::Command(CommandPattern::Prefix(prefix)) => (!prefix.contains(' ')
             && ARBITRARY_CODE_RUNNERS.contains(&prefix.rsplit('/').next().unwrap_or(prefix)))
-        .then_some(("the program can run or change anything", "name the sub-command or the script")),
+        .then_some(("the program can run any code or change any file", "name the subcommand or the script")),
         PermissionRule::Domain(pattern) if pattern.hosts == DomainHosts::Every => {
-            Some(("every host is allowed", "name the hosts"))
+            Some(("the rule allows every host", "name the hosts"))
         }
         PermissionRule::Path(pattern) if matches!(pattern.folded_text.as_str(), "" | "**") => {
-            Some(("every path is allowed", "name the directories"))
+            Some(("the rule allows every path", "name the directories"))
         }
         PermissionRule::Mcp(pattern) if pattern.has_wildcard_server() => {
-            Some(("a tool of this name is allowed on every server", "name the server"))
+            Some(("the rule allows a tool of this name on every server", "name the server"))
         }
         PermissionRule::Tool(ToolPattern::Glob(_))
         | PermissionRule::Command(CommandPattern::Exact(_) | CommandPattern::Wild { .. })

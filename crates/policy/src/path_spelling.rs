@@ -1,70 +1,72 @@
-//! Paths that say one thing to a checker and another to some file system.
+//! Paths that a checker and some file system may read differently.
 //!
-//! Such a path is never allowed without a person looking at it, whichever platform runs here.
+//! Such a path always asks, whichever platform toolgate runs on: the workspace may be mounted from, or copied to, one
+//! where the spelling names another file.
 
 use std::path::Component;
 use toolgate_proto::AbsPath;
 
-/// What is odd about the way a path is spelled, if anything is.
-pub(crate) fn spelling_problem(path: &AbsPath) -> Option<String> {
-    // Nearly every path is plain; this look keeps the rest off the common way.
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'_' | b'.' | b'@' | b'+');
+/// What is unusual about the spelling of a path, if anything is.
+pub(crate) fn path_spelling_problem(path: &AbsPath) -> Option<String> {
+    // Nearly every path is plain ASCII; this test spares it the slow path.
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'_' | b'.' | b'@' | b'+');
     let text = path.as_path().to_str()?;
-    let dotted = text.ends_with('.') || text.contains("./");
-    if !dotted && text.bytes().all(plain) {
+    let has_final_dot = text.ends_with('.') || text.contains("./");
+    if !has_final_dot && text.bytes().all(is_plain) {
         return None;
     }
     let on_drive = text.as_bytes().get(2) == Some(&b':');
     path.as_path().components().find_map(|component| match component {
         Component::Normal(name) => match name.to_str() {
-            Some(name) => component_problem(name, on_drive).map(|why| format!("`{name}` {why}")),
-            None => Some("a name is not valid text".to_owned()),
+            Some(name) => component_problem(name, on_drive).map(|problem| format!("`{name}` {problem}")),
+            None => Some("a name in the path is not valid UTF-8".to_owned()),
         },
         Component::Prefix(_) | Component::RootDir | Component::CurDir | Component::ParentDir => None,
     })
 }
 
-/// Paths that are not valid text are odd as well; [`oddity`] cannot look at them.
+/// Whether a path is not valid UTF-8, which [`path_spelling_problem`] cannot examine.
 pub(crate) fn is_not_utf8(path: &AbsPath) -> bool {
     path.as_path().to_str().is_none()
 }
 
+/// What is unusual about one name. `on_drive` means that the path begins with a Windows drive letter.
 fn component_problem(name: &str, on_drive: bool) -> Option<&'static str> {
     if name.chars().any(char::is_control) {
-        return Some("holds control characters");
+        return Some("contains control characters");
     }
     if name
         .chars()
         .any(|c| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e0fff}'))
     {
-        return Some("holds characters that change how it is shown");
+        return Some("contains invisible characters that change how it is displayed");
     }
     if name.contains('\\') {
-        return Some("holds a backslash, which separates names on other platforms");
+        return Some("contains a backslash, which separates names on Windows");
     }
     if name.contains("::") || name.contains(":$") || (on_drive && name.len() != 2 && name.contains(':')) {
-        return Some("names a stream of a file");
+        return Some("names an alternate data stream of a file");
     }
     if name.ends_with(':') && !(on_drive && name.len() == 2) {
-        return Some("looks like the start of an address or of a drive");
+        return Some("looks like the start of a URL or a drive letter");
     }
     let dots_only = name.chars().all(|c| c == '.');
     if (!dots_only || on_drive) && name.ends_with(|c: char| c == '.' || c.is_whitespace()) {
-        return Some("ends in a dot or a blank, which other platforms drop");
+        return Some("ends in a dot or a space, which Windows drops");
     }
     if is_dos_short_name(name) {
-        return Some("looks like the short form of another name");
+        return Some("looks like the DOS short form of another name");
     }
     if matches!(name, "?" | "??") {
-        return Some("is a prefix with a meaning of its own");
+        return Some("is a path prefix with a special meaning on Windows");
     }
     if on_drive && is_dos_device_name(name) {
-        return Some("is the name of a device");
+        return Some("is the name of a device on Windows");
     }
     None
 }
 
-/// `GIT~1`: at most six characters, a tilde, digits, and an extension of at most three.
+/// A name such as `GIT~1`: at most six characters, a tilde, digits, and an extension of at most three.
 fn is_dos_short_name(name: &str) -> bool {
     let (stem, extension) = name.split_once('.').unwrap_or((name, ""));
     let Some((head, digits)) = stem.rsplit_once('~') else { return false };
@@ -75,6 +77,7 @@ fn is_dos_short_name(name: &str) -> bool {
         && digits.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// A name such as `NUL` or `COM1.txt`, which Windows opens as a device in every directory.
 fn is_dos_device_name(name: &str) -> bool {
     let stem = name.split(['.', ':']).next().unwrap_or(name).trim_end().to_ascii_uppercase();
     let port = |prefix: &str| {
@@ -91,8 +94,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_spellings_are_seen_and_ordinary_ones_are_not() {
-        for odd in [
+    fn unusual_spellings_are_detected_and_ordinary_ones_are_not() {
+        for unusual in [
             "/ws/a\u{0}b",
             "/ws/a\nb",
             "/ws/a\\..\\b",
@@ -111,7 +114,7 @@ mod tests {
             "/ws/file:/etc/passwd",
             "/ws/C:/x",
         ] {
-            assert!(spelling_problem(&AbsPath::new(odd).unwrap()).is_some(), "{odd:?}");
+            assert!(path_spelling_problem(&AbsPath::new(unusual).unwrap()).is_some(), "{unusual:?}");
         }
         for plain in [
             "/ws/src/a.rs",
@@ -129,7 +132,7 @@ mod tests {
             "/ws/..",
             "/",
         ] {
-            assert_eq!(spelling_problem(&AbsPath::new(plain).unwrap()), None, "{plain:?}");
+            assert_eq!(path_spelling_problem(&AbsPath::new(plain).unwrap()), None, "{plain:?}");
         }
     }
 }

@@ -1,178 +1,162 @@
-//! The rule book `policy`: ordered rules on a tool's name and fields, with a default.
+//! The policy book (`policy`): ordered rules on a tool's name and the fields of its input, with a default.
 //!
-//! Rules for a tool come before rules for `*`; among each the first whose conditions all hold decides; where none
-//! does, `defaultAction` does, and a book without one has no opinion. Several books are asked independently and the
-//! strictest answer counts, so that no layer can loosen another.
+//! Rules for a tool are tried before rules for `*`, and the first rule whose conditions all hold decides. If none does,
+//! `defaultAction` decides, and a book without it has no opinion. Every layer has a book of its own; each is evaluated
+//! independently and the strictest answer counts, so that no layer can loosen another.
+//!
+//! ```json
+//! {
+//!   "defaultAction": "ask",
+//!   "rules": [
+//!     { "tool": "Bash", "action": "deny", "message": "no publishing from here",
+//!       "conditions": [{ "param": "command", "operator": "contains", "value": "publish" }] }
+//!   ]
+//! }
+//! ```
 
+use crate::book_condition::{BookCondition, CompiledBookCondition};
+use crate::compile::invalid_rule_severity;
 use crate::raw::{Layer, ProblemSeverity, RuleAction, RuleProblem};
-use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use toolgate_proto::{RiskLevel, RuleRef, ToolIdentity};
 
-/// A book as written, and where.
+/// A policy book as written, with its origin.
 #[derive(Debug, Clone)]
 pub struct RawBook {
-    /// Which layer.
+    /// The layer that the book belongs to.
     pub layer: Layer,
-    /// The file, for messages.
+    /// The file that contains it, for messages.
     pub file: Option<String>,
-    /// The line where the book begins, from 1, where known.
+    /// The line where the book begins, from 1, if known.
     pub line: Option<usize>,
-    /// The content, as JSON: `{"defaultAction": …, "rules": […]}`. What is not of this form is a fatal problem.
+    /// The content as JSON: `{"defaultAction": …, "rules": […]}`. Anything else is a fatal problem.
     pub content: Value,
-    /// The lines of the rules, in order, where known.
+    /// The line of each rule, in order, as far as known.
     pub rule_lines: Vec<usize>,
-    /// Only its denies and questions count, because the file it stands in is not trusted: where it says `allow` it has
-    /// no opinion, and it gives no tool a risk.
+    /// The file is not trusted, so that only deny and ask answers count: an `allow` is no opinion, and `risk` is
+    /// ignored.
     pub tighten_only: bool,
 }
 
 impl RawBook {
-    /// A book of a layer.
+    /// A trusted book without file and lines.
     pub fn new(layer: Layer, content: Value) -> Self {
         Self { layer, file: None, line: None, content, rule_lines: Vec::new(), tighten_only: false }
     }
+
+    /// The reference to a rule of this book; without a line of its own it gets that of the book.
+    fn reference(&self, text: String, action: &str, line: Option<usize>) -> RuleRef {
+        RuleRef {
+            text,
+            action: action.to_owned(),
+            layer: self.layer.to_string(),
+            file: self.file.clone(),
+            line: line.or(self.line),
+        }
+    }
 }
 
-/// The content of a book.
+/// The content of a policy book.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BookContent {
-    /// What happens to a call that no rule decides.
+    /// The answer for a call that no rule decides; without it the book has no opinion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default_action: Option<RuleAction>,
-    /// The rules, in order.
+    /// The rules, in the order in which they are tried.
     #[serde(default)]
     pub rules: Vec<BookRule>,
 }
 
-/// One rule of a book.
+/// One rule of a policy book.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BookRule {
-    /// The tool, or `*`.
+    /// The name of the tool, or `*` for every tool.
     pub tool: String,
-    /// What it does.
+    /// The answer if every condition holds.
     pub action: RuleAction,
-    /// How much could go wrong with this tool: `low`, `medium`, `high` (or `critical`).
+    /// The risk of the tool, which replaces the one derived from its effects: `low`, `medium`, `high` or `critical`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub risk: Option<RiskLevel>,
-    /// What a person is told.
+    /// The reason to show instead of the built-in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// All of these must hold.
+    /// Conditions on the input, which must all hold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<BookCondition>,
 }
 
-/// A condition on one field of the input.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct BookCondition {
-    /// The field. Absent: the condition does not hold.
-    pub param: String,
-    /// How it is compared.
-    pub operator: BookOperator,
-    /// With what; any one of a list.
-    pub value: ConditionValues,
-}
-
-/// How a field is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum BookOperator {
-    /// The same text.
-    Equals,
-    /// The text is part of it.
-    Contains,
-    /// The regular expression is found in it.
-    Matches,
-    /// It begins with the text.
-    StartsWith,
-}
-
-/// One text, or several of which one must fit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum ConditionValues {
-    /// One.
-    One(String),
-    /// Several.
-    Several(Vec<String>),
-}
-
-/// Most bytes that one compiled expression may take.
-const MAX_REGEX_BYTES: usize = 1 << 20;
-
-/// All books, compiled.
+/// The policy books of all layers, strongest layer first.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PolicyBooks(Vec<PolicyBook>);
 
+/// One compiled book.
 #[derive(Debug, Clone)]
 struct PolicyBook {
+    /// See [`RawBook::tighten_only`].
     tighten_only: bool,
+    /// `defaultAction`, with the reference that messages show.
     default: Option<(RuleAction, RuleRef)>,
+    /// Rules for one tool, by its name.
     by_tool: HashMap<String, Vec<CompiledBookRule>>,
+    /// Rules for `*`.
     any: Vec<CompiledBookRule>,
 }
 
+/// A [`BookRule`] with its conditions compiled.
 #[derive(Debug, Clone)]
 struct CompiledBookRule {
+    /// The answer if every condition holds.
     action: RuleAction,
+    /// The risk that the rule gives its tool.
     risk: Option<RiskLevel>,
+    /// The reason to show instead of the built-in one.
     message: Option<String>,
-    tests: Vec<CompiledBookCondition>,
+    /// The rule decides if all of them hold.
+    conditions: Vec<CompiledBookCondition>,
+    /// The rule's origin, for messages.
     reference: RuleRef,
 }
 
-#[derive(Debug, Clone)]
-struct CompiledBookCondition {
-    param: String,
-    matcher: BookConditionMatcher,
-}
-
-#[derive(Debug, Clone)]
-enum BookConditionMatcher {
-    Equals(Vec<String>),
-    Contains(Vec<String>),
-    StartsWith(Vec<String>),
-    Matches(Vec<Regex>),
-}
-
-/// What the books say of a call.
+/// The answer of a book about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BookDecision<'b> {
+    /// The answer.
     pub(crate) action: RuleAction,
-    /// A rule said it, not a default.
+    /// A rule decided, not `defaultAction`.
     pub(crate) by_rule: bool,
+    /// The rule's own reason.
     pub(crate) message: Option<&'b str>,
+    /// The rule or the default that decided.
     pub(crate) reference: &'b RuleRef,
 }
 
 impl PolicyBooks {
+    /// Compiles all books. An invalid one is reported and makes the policy unusable.
     pub(crate) fn compile(raw: &[RawBook], problems: &mut Vec<RuleProblem>) -> Self {
         Self(raw.iter().filter_map(|raw| PolicyBook::compile(raw, problems)).collect())
     }
 
-    /// The strictest answer.
+    /// The strictest answer of all books.
     pub(crate) fn strictest_decision<'b>(
         &'b self,
         tool: &ToolIdentity,
         input: &Map<String, Value>,
     ) -> Option<BookDecision<'b>> {
         let answers = self.0.iter().filter_map(|book| book.decide(tool, input));
-        // `max_by_key` would take the last of equals; the first book is the strongest layer. A question by a rule is
-        // stricter than one by default, which mode bypass skips.
-        let weight = |answer: &BookDecision<'b>| (answer.action, answer.by_rule);
+        // Not `max_by_key`, which returns the last of equals: the first book is that of the strongest layer. An ask by a
+        // rule is stricter than one by default, which mode bypass allows.
+        let strictness = |answer: &BookDecision<'b>| (answer.action, answer.by_rule);
         answers.fold(None, |strictest: Option<BookDecision<'b>>, answer| match strictest {
-            Some(strictest) if weight(&strictest) >= weight(&answer) => Some(strictest),
+            Some(strictest) if strictness(&strictest) >= strictness(&answer) => Some(strictest),
             Some(_) | None => Some(answer),
         })
     }
 
-    /// The risk that a book gives a tool, whatever its conditions.
+    /// The highest risk that a trusted book gives the tool, whatever the conditions of the rule.
     pub(crate) fn risk(&self, tool: &ToolIdentity) -> Option<RiskLevel> {
         let own = |book: &PolicyBook| {
             let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
@@ -181,99 +165,87 @@ impl PolicyBooks {
         self.0.iter().filter(|book| !book.tighten_only).filter_map(own).max()
     }
 
-    /// Whether a book denies the tool whatever it is called with.
+    /// Whether a book denies the tool with every input.
     pub(crate) fn always_denies(&self, tool: &ToolIdentity) -> bool {
         self.0.iter().any(|book| {
             book.candidates(tool)
                 .next()
-                .is_some_and(|rule| rule.tests.is_empty() && rule.action == RuleAction::Deny)
+                .is_some_and(|rule| rule.conditions.is_empty() && rule.action == RuleAction::Deny)
         })
     }
 }
 
 impl PolicyBook {
+    /// Compiles one book; `None` if its content is not valid.
     fn compile(raw: &RawBook, problems: &mut Vec<RuleProblem>) -> Option<Self> {
-        let reference = |text: String, action: &str, line: Option<usize>| RuleRef {
-            text,
-            action: action.to_owned(),
-            layer: raw.layer.to_string(),
-            file: raw.file.clone(),
-            line: line.or(raw.line),
-        };
-        // serde would also take a list for a struct, field by field: whoever wrote one meant something else.
-        let read = match has_misplaced_array(&raw.content) {
-            true => Err("a list stands where an object is meant".to_owned()),
+        let parsed = match has_misplaced_array(&raw.content) {
+            true => Err("expected an object, found a list".to_owned()),
             false => serde_json::from_value(raw.content.clone()).map_err(|error| error.to_string()),
         };
-        let content: BookContent = match read {
+        let content: BookContent = match parsed {
             Ok(content) => content,
             Err(error) => {
                 problems.push(RuleProblem {
-                    rule: reference("policy".to_owned(), "deny", None),
+                    rule: raw.reference("policy".to_owned(), "deny", None),
                     weight: ProblemSeverity::Fatal,
-                    message: format!("the policy book cannot be read: {error}"),
+                    message: format!("the policy book is not valid: {error}"),
                     fix: "write `{\"defaultAction\": \"ask\", \"rules\": [{\"tool\": …, \"action\": …}]}`"
                         .to_owned(),
                 });
                 return None;
             }
         };
-        let mut book = Self {
-            tighten_only: raw.tighten_only,
-            default: content
-                .default_action
-                .map(|action| (action, reference("defaultAction".to_owned(), &action.to_string(), None))),
-            by_tool: HashMap::new(),
-            any: Vec::new(),
-        };
+        let default_reference =
+            |action: RuleAction| raw.reference("defaultAction".to_owned(), &action.to_string(), None);
         if content.default_action == Some(RuleAction::Allow) {
             problems.push(RuleProblem {
-                rule: reference("defaultAction".to_owned(), "allow", None),
+                rule: default_reference(RuleAction::Allow),
                 weight: ProblemSeverity::Warning,
-                message: "a default of `allow` lets every tool run that no rule names".to_owned(),
+                message: "a default of `allow` allows every tool that no rule names".to_owned(),
                 fix: "write `ask`, and a rule for each tool that may run".to_owned(),
             });
         }
+        let mut book = Self {
+            tighten_only: raw.tighten_only,
+            default: content.default_action.map(|action| (action, default_reference(action))),
+            by_tool: HashMap::new(),
+            any: Vec::new(),
+        };
         for (at, rule) in content.rules.into_iter().enumerate() {
             let line = raw.rule_lines.get(at).copied();
-            let reference = reference(describe(&rule), &rule.action.to_string(), line);
-            let tests: Result<Vec<CompiledBookCondition>, String> =
-                rule.conditions.iter().map(CompiledBookCondition::compile).collect();
-            let tests = match tests {
-                Ok(tests) => tests,
-                Err(message) => {
-                    // An allow rule that is lost leaves the call to a later rule or the default: never looser.
-                    let weight = if rule.action == RuleAction::Allow {
-                        ProblemSeverity::Warning
-                    } else {
-                        ProblemSeverity::Fatal
-                    };
-                    problems.push(RuleProblem {
-                        rule: reference,
-                        weight,
-                        message,
-                        fix: "write a shorter or simpler expression".to_owned(),
-                    });
-                    continue;
-                }
-            };
-            let compiled = CompiledBookRule {
-                action: rule.action,
-                risk: rule.risk,
-                message: rule.message,
-                tests,
-                reference,
-            };
-            if rule.tool == "*" {
-                book.any.push(compiled);
-            } else {
-                book.by_tool.entry(rule.tool).or_default().push(compiled);
-            }
+            let reference = raw.reference(describe(&rule), &rule.action.to_string(), line);
+            book.add(rule, reference, problems);
         }
         Some(book)
     }
 
-    /// Rules for the tool's own name, then for its other names, then for every tool.
+    /// Compiles and adds one rule. An invalid allow rule is skipped: a later rule or the default then decides, which is
+    /// never looser.
+    fn add(&mut self, rule: BookRule, reference: RuleRef, problems: &mut Vec<RuleProblem>) {
+        let conditions: Result<Vec<CompiledBookCondition>, String> =
+            rule.conditions.iter().map(CompiledBookCondition::compile).collect();
+        let conditions = match conditions {
+            Ok(conditions) => conditions,
+            Err(message) => {
+                problems.push(RuleProblem {
+                    rule: reference,
+                    weight: invalid_rule_severity(rule.action),
+                    message,
+                    fix: "write a shorter or simpler expression".to_owned(),
+                });
+                return;
+            }
+        };
+        let BookRule { tool, action, risk, message, .. } = rule;
+        let compiled = CompiledBookRule { action, risk, message, conditions, reference };
+        if tool == "*" {
+            self.any.push(compiled);
+        } else {
+            self.by_tool.entry(tool).or_default().push(compiled);
+        }
+    }
+
+    /// The rules to try, in order: for the tool's own name, for its other names, for every tool.
     fn candidates<'b>(&'b self, tool: &ToolIdentity) -> impl Iterator<Item = &'b CompiledBookRule> {
         let own = self.by_tool.get(tool.name.as_str()).into_iter().flatten();
         let also: Vec<&'b CompiledBookRule> =
@@ -281,8 +253,10 @@ impl PolicyBook {
         own.chain(also).chain(&self.any)
     }
 
+    /// The answer of this book, if it has an opinion.
     fn decide<'b>(&'b self, tool: &ToolIdentity, input: &Map<String, Value>) -> Option<BookDecision<'b>> {
-        let rule = self.candidates(tool).find(|rule| rule.tests.iter().all(|test| test.holds(input)));
+        let rule =
+            self.candidates(tool).find(|rule| rule.conditions.iter().all(|condition| condition.holds(input)));
         let answer = match rule {
             Some(rule) => Some(BookDecision {
                 action: rule.action,
@@ -301,7 +275,7 @@ impl PolicyBook {
     }
 }
 
-/// Whether a list stands where the book, a rule or a condition should be.
+/// Whether a list is where the book, a rule or a condition should be. serde would accept it as a struct, field by field.
 fn has_misplaced_array(content: &Value) -> bool {
     let rules = content.get("rules").and_then(Value::as_array);
     let conditions =
@@ -312,63 +286,12 @@ fn has_misplaced_array(content: &Value) -> bool {
         })
 }
 
+/// How messages refer to a rule, which has no text form of its own.
 fn describe(rule: &BookRule) -> String {
     let conditions: Vec<String> = rule.conditions.iter().map(|condition| condition.param.clone()).collect();
     if conditions.is_empty() {
         format!("tool {}", rule.tool)
     } else {
         format!("tool {} if {}", rule.tool, conditions.join(" and "))
-    }
-}
-
-impl CompiledBookCondition {
-    fn compile(condition: &BookCondition) -> Result<Self, String> {
-        let values = match &condition.value {
-            ConditionValues::One(value) => vec![value.clone()],
-            ConditionValues::Several(values) => values.clone(),
-        };
-        if values.is_empty() {
-            return Err("a condition has an empty list of values".to_owned());
-        }
-        let how = match condition.operator {
-            BookOperator::Equals => BookConditionMatcher::Equals(values),
-            BookOperator::Contains => BookConditionMatcher::Contains(values),
-            BookOperator::StartsWith => BookConditionMatcher::StartsWith(values),
-            BookOperator::Matches => BookConditionMatcher::Matches(
-                values
-                    .iter()
-                    .map(|value| {
-                        RegexBuilder::new(value)
-                            .size_limit(MAX_REGEX_BYTES)
-                            .dfa_size_limit(MAX_REGEX_BYTES)
-                            .nest_limit(64)
-                            .build()
-                            .map_err(|_| format!("`{value}` is no expression that can be used"))
-                    })
-                    .collect::<Result<_, _>>()?,
-            ),
-        };
-        Ok(Self { param: condition.param.clone(), matcher: how })
-    }
-
-    fn holds(&self, input: &Map<String, Value>) -> bool {
-        let Some(value) = input.get(&self.param) else { return false };
-        let text = match value {
-            Value::String(text) => std::borrow::Cow::Borrowed(text.as_str()),
-            other
-            @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                std::borrow::Cow::Owned(other.to_string())
-            }
-        };
-        match &self.matcher {
-            BookConditionMatcher::Equals(values) => values.iter().any(|value| *value == text),
-            BookConditionMatcher::Contains(values) => {
-                values.iter().any(|value| text.contains(value.as_str()))
-            }
-            BookConditionMatcher::StartsWith(values) => {
-                values.iter().any(|value| text.starts_with(value.as_str()))
-            }
-            BookConditionMatcher::Matches(values) => values.iter().any(|value| value.is_match(&text)),
-        }
     }
 }

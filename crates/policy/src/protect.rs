@@ -1,10 +1,9 @@
-//! Paths that no rule pre-approves for writing, and paths that ask with a warning.
+//! Protected paths, which no allow rule covers for writing, and sensitive paths, which ask with a warning.
 //!
-//! A protected path is one that a later program trusts or runs without asking: toolgate's own settings and records,
+//! A protected path is one that another program trusts or runs later without asking: toolgate's own settings and records,
 //! other agents' settings, version control internals, shell start-up files, editor and CI configuration, the system.
 //! It is protected whether it exists or not, under every spelling (see [`crate::fold`]).
 
-use crate::facts::Workspace;
 use crate::fold::{fold_name, fold_path};
 use crate::protected_names::{
     HOME_SECRETS, PROTECTED_NAMES, PROTECTED_PATH_SUFFIXES, PROTECTED_STEMS, PROTECTED_SUFFIXES,
@@ -14,23 +13,24 @@ use crate::rule::segment::PatternSegment;
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 use toolgate_proto::AbsPath;
+use toolgate_proto::Workspace;
 
 /// Which paths are protected or sensitive, compiled.
 #[derive(Debug, Clone)]
 pub(crate) struct PathProtection {
-    /// What settings add to [`NAMES`].
+    /// Names that settings add to [`PROTECTED_NAMES`], folded.
     names: HashSet<String>,
-    /// Particular paths: the ledger, the journal, the settings files in use.
+    /// Single paths, folded: the ledger, the journal, the settings files in use.
     paths: Vec<String>,
-    /// What settings add to [`SECRET_PATTERNS`].
+    /// Patterns that settings add to [`SECRET_PATTERNS`].
     secrets: SensitivePatterns,
 }
 
-/// What always holds, compiled once.
+/// The built-in tables, compiled once for all policies.
 struct BuiltinProtection {
     names: HashSet<&'static str>,
     stems: HashSet<&'static str>,
-    /// Tails by their last name.
+    /// [`PROTECTED_PATH_SUFFIXES`], by their last name.
     tails: HashMap<&'static str, Vec<&'static [&'static str]>>,
     secrets: SensitivePatterns,
     changes: SensitivePatterns,
@@ -52,23 +52,23 @@ static BUILTIN_PROTECTION: LazyLock<BuiltinProtection> = LazyLock::new(|| {
     }
 });
 
-/// Gitignore patterns for any depth.
+/// Gitignore patterns that match at any depth, indexed by what they begin with.
 #[derive(Debug, Clone, Default)]
 struct SensitivePatterns {
     by_name: HashMap<String, Vec<Vec<PatternSegment>>>,
-    /// How long those names are, as bits: most names need no further look.
+    /// The lengths of those names as bits: most names are ruled out without hashing.
     lengths: u64,
     /// Patterns `*.ext`, by `ext`.
     by_extension: HashMap<String, Vec<Vec<PatternSegment>>>,
-    /// Others of one name, by what they start with where they start with a letter.
+    /// Other patterns of one name, with their first character if it is literal.
     loose: Vec<(Option<char>, Vec<PatternSegment>)>,
-    /// Others of several names.
+    /// Other patterns of several names.
     deep: Vec<Vec<PatternSegment>>,
-    /// How long the extensions are, as bits.
+    /// The lengths of the extensions as bits.
     extension_lengths: u64,
 }
 
-/// Whether a path is used to read or to change.
+/// The access to a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadOrWrite {
     Read,
@@ -84,7 +84,7 @@ impl PathProtection {
         }
     }
 
-    /// Why a path (in folded text form) may not be written without a person, if so.
+    /// Why a folded path is protected, if it is.
     pub(crate) fn protected_reason(&self, path: &str, workspace: &Workspace) -> Option<String> {
         if let Some(own) = self.paths.iter().find(|own| is_under(path, own)) {
             return Some(format!("`{own}` belongs to toolgate itself"));
@@ -98,10 +98,10 @@ impl PathProtection {
         (!inside).then(|| format!("`{system}` belongs to the system"))
     }
 
-    /// Why a path is protected by one of its names.
+    /// Why a folded path is protected by one of its names, if it is.
     pub(crate) fn protected_name_reason(&self, path: &str) -> Option<String> {
         for (at, name) in path_names(path) {
-            // A stream of a protected file is that file.
+            // `.git::$INDEX_ALLOCATION` is an alternate data stream of `.git`.
             let name = name.split(':').next().unwrap_or(name);
             if BUILTIN_PROTECTION.names.contains(name)
                 || self.names.contains(name)
@@ -122,7 +122,7 @@ impl PathProtection {
         None
     }
 
-    /// Which pattern makes a path (in folded text form) sensitive, if one does.
+    /// Why a folded path is sensitive, if it is.
     pub(crate) fn sensitive_reason(&self, path: &str, touch: ReadOrWrite) -> Option<String> {
         let name = path.rsplit('/').next().unwrap_or(path);
         let hit = BUILTIN_PROTECTION.secrets.find(path).or_else(|| self.secrets.find(path));
@@ -133,13 +133,13 @@ impl PathProtection {
                 BUILTIN_PROTECTION
                     .changes
                     .find(path)
-                    .map(|()| format!("a change of `{name}` is felt elsewhere"))
+                    .map(|()| format!("a change of `{name}` affects other systems"))
             }),
         }
     }
 
-    /// Whether the names of a directory (in folded text form) make nothing in it sensitive: then a file in it is so by
-    /// its own name or not at all.
+    /// Whether no name of a folded directory makes its files sensitive, so that a file in it is sensitive by its own name
+    /// or not at all.
     pub(crate) fn is_neutral_directory(&self, directory: &str) -> bool {
         let deep = !BUILTIN_PROTECTION.secrets.deep.is_empty() || !self.secrets.deep.is_empty();
         !deep
@@ -150,18 +150,18 @@ impl PathProtection {
             })
     }
 
-    /// What lies in a home directory and is kept from commands.
+    /// The files and directories of a home directory that commands may not read.
     pub(crate) fn home_secrets(home: &AbsPath) -> Vec<AbsPath> {
         HOME_SECRETS.iter().map(|name| home.join(name)).collect()
     }
 
-    /// The protected paths inside a root that a sandbox can hold shut.
+    /// The protected paths inside a root that a sandbox can make unwritable by path.
     pub(crate) fn sandbox_protected_paths(root: &AbsPath) -> Vec<AbsPath> {
         SANDBOX_PROTECTED_PATHS.iter().map(|name| root.join(name)).collect()
     }
 }
 
-/// Whether a file is only like one with secrets: an example to copy, or a part of a package of others.
+/// Whether a file only looks like one with secrets: an example to copy, or part of a published package.
 fn holds_no_secret(path: &str) -> bool {
     const EXAMPLE_SUFFIXES: &[&str] = &["example", "sample", "template", "dist", "tmpl", "defaults"];
     const PACKAGE_DIRECTORIES: &[&str] = &["node_modules", "site-packages", "dist-packages"];
@@ -169,12 +169,12 @@ fn holds_no_secret(path: &str) -> bool {
     let example = name
         .strip_prefix(".env")
         .is_some_and(|rest| rest.rsplit('.').next().is_some_and(|end| EXAMPLE_SUFFIXES.contains(&end)));
-    // Packages carry certificates and test keys, which everybody has who has the package.
+    // Certificates and test keys in a published package are public.
     let by_ending = [".pem", ".key", ".p12", ".pfx", ".gpg"].iter().any(|end| name.ends_with(end));
     example || by_ending && path.split('/').any(|name| PACKAGE_DIRECTORIES.contains(&name))
 }
 
-/// Whether a path is text or code that is only named after secrets (`docs/secrets.md`, `src/credentials.rs`).
+/// Whether a file is documentation or code about secrets (`docs/secrets.md`, `src/credentials.rs`).
 fn is_text_named_after_secrets(path: &str) -> bool {
     const TEXT_EXTENSIONS: &[&str] = &[
         "md", "rst", "adoc", "html", "rs", "go", "py", "ts", "tsx", "js", "jsx", "java", "kt", "c", "h",
@@ -209,7 +209,7 @@ impl SensitivePatterns {
                     }
                     Some(PatternSegment::Glob(_)) if segments.len() == 2 => out.loose.push((None, segments)),
                     Some(PatternSegment::Glob(_) | PatternSegment::Many) => out.deep.push(segments),
-                    // Everything is a secret.
+                    // `**` alone makes every file sensitive.
                     None => out.loose.push((None, segments)),
                 },
                 Some(PatternSegment::Glob(_)) if segments.len() > 1 => out.deep.push(segments),
@@ -225,7 +225,7 @@ impl SensitivePatterns {
         out
     }
 
-    /// Whether a pattern of more than one name begins with this one, or is it.
+    /// Whether a pattern begins with this name.
     fn has_pattern_starting_with(&self, name: &str) -> bool {
         self.lengths & length_bit(name) != 0 && self.by_name.contains_key(name)
     }
@@ -244,7 +244,7 @@ impl SensitivePatterns {
             if !rest.is_empty() {
                 continue;
             }
-            // A pattern such as `*.key` is about files: a directory of that name says nothing of what it holds.
+            // A pattern such as `*.key` is for files; it does not apply to everything in a directory `x.key`.
             let extension = name.rsplit_once('.').map(|(_, extension)| extension);
             let extension = extension.filter(|extension| self.extension_lengths & length_bit(extension) != 0);
             let extension = extension.and_then(|extension| self.by_extension.get(extension));
@@ -269,9 +269,9 @@ fn length_bit(name: &str) -> u64 {
     1 << name.len().min(63)
 }
 
-/// Each name of a path and where it starts.
+/// Each name of a path with the position where it starts.
 fn path_names(path: &str) -> impl Iterator<Item = (usize, &str)> {
-    // By bytes: names are short, and a search asks this of every file.
+    // Splitting bytes is faster than splitting `str`, and a search calls this for every file.
     let mut start = 0;
     path.as_bytes().split(|byte| *byte == b'/').filter_map(move |name| {
         let at = start;
@@ -280,21 +280,21 @@ fn path_names(path: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The part of a path (in folded text form) below the outermost root that holds it; the whole path if none does.
-/// Where the workspace itself lies says nothing about what is in it.
+/// The part of a folded path below the outermost root that contains it; the whole path if none does. The names above a
+/// workspace must not make its files sensitive or protected.
 pub(crate) fn strip_workspace_roots<'p>(path: &'p str, workspace: &Workspace) -> &'p str {
     let roots: Vec<_> =
         workspace.roots.iter().filter_map(|root| Some(fold_path(root.as_path().to_str()?))).collect();
     strip_root_prefix(path, roots.iter().map(|root| &**root))
 }
 
-/// The same for roots in folded text form.
+/// Like [`strip_workspace_roots`], for roots that are folded already.
 pub(crate) fn strip_root_prefix<'p, 'r>(path: &'p str, roots: impl Iterator<Item = &'r str>) -> &'p str {
     let rests = roots.filter_map(|root| is_under(path, root).then(|| path.get(root.len()..)).flatten());
     rests.max_by_key(|rest| rest.len()).unwrap_or(path)
 }
 
-/// Whether a path in text form is `root` or lies below it.
+/// Whether a path in text form is `root` or below it.
 pub(crate) fn is_under(path: &str, root: &str) -> bool {
     root == "/" || path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

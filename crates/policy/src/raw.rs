@@ -1,4 +1,6 @@
-//! What people wrote, before it is compiled.
+//! Rules and settings as users wrote them, before they are compiled.
+//!
+//! Raw and compiled are two types so that a rule cannot be matched before it was parsed, checked and reported on.
 
 use crate::decide::Policy;
 use crate::policy_book::RawBook;
@@ -7,23 +9,23 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use toolgate_proto::{AbsPath, Mode, RuleRef};
 
-/// Where a setting comes from, strongest first.
+/// The origin of a rule, strongest first. The order only decides which of several matching rules a message names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
-    /// The organisation, by a file that users cannot write.
+    /// The organisation's settings, in a file that users cannot write.
     Managed,
-    /// The command line of this run.
+    /// Options on the command line of this run.
     Cli,
-    /// Granted during this session.
+    /// Rules that the user granted during this session.
     Session,
-    /// The person's own settings for this project.
+    /// The user's own settings for this project, not shared with others.
     Local,
-    /// The project's shared settings.
+    /// The project's shared settings, which come with the repository.
     Project,
-    /// The person's settings for all projects.
+    /// The user's settings for all projects.
     User,
-    /// What toolgate ships.
+    /// The defaults of toolgate.
     Default,
 }
 
@@ -41,15 +43,15 @@ impl fmt::Display for Layer {
     }
 }
 
-/// What a rule does.
+/// What a rule does with a call that it matches. The order is that of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleAction {
-    /// Let it pass.
+    /// The call may run without a question.
     Allow,
-    /// Ask a person.
+    /// An approver must allow the call.
     Ask,
-    /// Refuse.
+    /// The call is refused.
     Deny,
 }
 
@@ -63,12 +65,12 @@ impl fmt::Display for RuleAction {
     }
 }
 
-/// A rule as written, with its line.
+/// A rule as written, with its line for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawRule {
-    /// The text.
+    /// The text, such as `Bash(npm run *)`.
     pub text: String,
-    /// The line in the layer's file, from 1, where known.
+    /// The line in the layer's file, from 1, if known.
     pub line: Option<usize>,
 }
 
@@ -87,9 +89,9 @@ impl From<String> for RawRule {
 /// The rules of one file, or of the command line.
 #[derive(Debug, Clone)]
 pub struct LayerRules {
-    /// Which layer.
+    /// The layer that the rules belong to.
     pub layer: Layer,
-    /// The file, for messages.
+    /// The file that contains them, for messages.
     pub file: Option<String>,
     /// The directory at which `/path` patterns of this layer are anchored.
     pub anchor: AbsPath,
@@ -99,13 +101,12 @@ pub struct LayerRules {
     pub ask: Vec<RawRule>,
     /// `permissions.deny`.
     pub deny: Vec<RawRule>,
-    /// Whether the person trusts where the rules come from. Allow rules of an untrusted layer do not count;
-    /// its ask and deny rules do.
+    /// Whether the user trusts the origin. Allow rules of an untrusted layer are ignored; its ask and deny rules count.
     pub trusted: bool,
 }
 
 impl LayerRules {
-    /// An empty layer.
+    /// A trusted layer without rules.
     pub fn new(layer: Layer, anchor: AbsPath) -> Self {
         Self {
             layer,
@@ -118,7 +119,7 @@ impl LayerRules {
         }
     }
 
-    /// How a message speaks of one of this layer's rules.
+    /// The reference to one of this layer's rules that messages show.
     pub fn reference(&self, action: RuleAction, rule: &RawRule) -> RuleRef {
         RuleRef {
             text: rule.text.clone(),
@@ -130,43 +131,43 @@ impl LayerRules {
     }
 }
 
-/// All that was written, in layers.
+/// All rules and settings that a policy is compiled from.
 #[derive(Debug, Clone)]
 pub struct RawPolicy {
-    /// The rules of the book `permissions`, one entry for each file or other origin.
+    /// The lists of `permissions`, one entry for each file or other origin.
     pub layers: Vec<LayerRules>,
-    /// The books `policy`, one for each file that has one.
+    /// The policy books (`policy`), one for each file that has one.
     pub books: Vec<RawBook>,
-    /// The permission mode.
+    /// The permission mode: the default when no rule matches.
     pub mode: Mode,
-    /// What the organisation has switched off.
+    /// What managed settings restrict.
     pub managed: ManagedRestrictions,
-    /// How fetches are judged where no rule speaks.
+    /// How fetches are judged when no rule matches.
     pub fetch: FetchSettings,
-    /// `permissions.autoAllowReadOnlyCommands`: commands that only read inside the workspace need no rule.
+    /// `permissions.autoAllowReadOnlyCommands`: a command that only reads inside the workspace needs no rule.
     pub auto_allow_read_only_commands: bool,
-    /// `permissions.blockReadsOutsideWorkingDirectories`: deny instead of ask.
+    /// `permissions.blockReadsOutsideWorkingDirectories`: reads outside the workspace are denied instead of asked about.
     pub block_reads_outside: bool,
-    /// `permissions.blockWritesOutsideWorkingDirectories`: deny instead of ask.
+    /// `permissions.blockWritesOutsideWorkingDirectories`: the same for writes.
     pub block_writes_outside: bool,
-    /// `sandbox.allowUnsandboxedCommands`: whether a person may be asked to let a command leave the sandbox at all.
+    /// `sandbox.allowUnsandboxedCommands`: whether a call may ask to run its command outside the sandbox.
     pub allow_unsandboxed: bool,
-    /// Further paths that are never pre-approved for writing: the ledger, the journal, the settings files in use.
+    /// Paths that are protected beside the built-in names: the ledger, the journal, the settings files in use.
     pub protected_paths: Vec<AbsPath>,
-    /// Further names that are never pre-approved for writing, wherever they lie.
+    /// Names that are protected in every directory, beside the built-in ones.
     pub protected_names: Vec<String>,
-    /// Further patterns (gitignore) of files that ask with a warning.
+    /// Gitignore patterns of sensitive files, beside the built-in ones.
     pub sensitive: Vec<String>,
-    /// Whether the kernel holds commands to the rights that a verdict grants.
+    /// Whether the kernel limits commands to the rights that a verdict grants.
     pub enforcement: Enforcement,
 }
 
-/// Whether the kernel holds a command to what was judged.
+/// Whether the kernel limits a command to its rights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Enforcement {
-    /// It does: an error of the analysis is a failed command.
+    /// It does, so an error of the analysis becomes a failed command.
     Kernel,
-    /// It does not, or that is not known. Then only plain command lines pass as reading.
+    /// It does not, or that is not known. Then only lines in plain bash syntax are allowed as read-only.
     #[default]
     Absent,
 }
@@ -191,54 +192,68 @@ impl Default for RawPolicy {
     }
 }
 
-/// What the organisation has switched off. Every switch can only make a policy stricter.
+/// What managed settings restrict. Every field can only make a policy stricter.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedRestrictions {
-    /// Allow rules count only if they are managed. Ask and deny rules of every layer still count.
+    /// Only managed allow rules count. Ask and deny rules of every layer still count.
     pub allow_managed_permission_rules_only: bool,
-    /// Mode `bypass` is not available; asking for it gives `default`.
+    /// Mode `bypass` is not available; a request for it gives mode `default`.
     pub disable_bypass_permissions_mode: bool,
-    /// Skills run no commands.
+    /// Skills may not run commands.
     pub disable_skill_shell_execution: bool,
-    /// No remote control; for the host to honour.
+    /// No remote control. The host program enforces it.
     pub disable_remote_control: bool,
-    /// No agent view; for the host to honour.
+    /// No agent view. The host program enforces it.
     pub disable_agent_view: bool,
-    /// Tools that do not exist here.
+    /// Tools that are hidden from models and denied.
     pub disabled_tools: Vec<String>,
 }
 
 impl RawPolicy {
-    /// Compiles the rules. A problem of weight [`ProblemSeverity::Fatal`] makes the policy deny everything;
-    /// callers that can should refuse to start instead.
+    /// Compiles the rules. A problem of weight [`ProblemSeverity::Fatal`] makes the policy deny every call; a caller that
+    /// can report it should refuse to start instead.
+    ///
+    /// ```
+    /// use toolgate_policy::{Layer, LayerRules, ProblemSeverity, RawPolicy};
+    /// use toolgate_proto::AbsPath;
+    ///
+    /// let mut rules = LayerRules::new(Layer::User, AbsPath::root());
+    /// rules.deny.push("Bash(rm".into());
+    /// let (_, problems) = RawPolicy { layers: vec![rules], ..RawPolicy::default() }.compile();
+    /// assert_eq!(problems[0].weight, ProblemSeverity::Fatal);
+    /// assert_eq!(
+    ///     problems[0].to_string(),
+    ///     "deny rule `Bash(rm` from user: the closing parenthesis is missing; end the rule with `)`"
+    /// );
+    /// ```
     pub fn compile(self) -> (Policy, Vec<RuleProblem>) {
         Policy::compile(self)
     }
 }
 
-/// How much a problem matters.
+/// How severe a problem of a rule is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProblemSeverity {
-    /// Worth knowing.
+    /// The rule works; the message is worth knowing.
     Note,
-    /// The rule has no effect, or not the one it seems to have.
+    /// The rule has no effect, or another one than it seems to have.
     Warning,
-    /// A rule that would deny cannot be read: nothing may run.
+    /// A deny rule, an ask rule or a policy book is invalid, so every call is denied.
     Fatal,
 }
 
-/// Something wrong with a rule.
+/// A problem of a rule, for `toolgate policy lint` and for start-up messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuleProblem {
-    /// The rule.
+    /// The rule, with its layer, file and line.
     pub rule: RuleRef,
-    /// How much it matters.
+    /// How severe it is.
     pub weight: ProblemSeverity,
     /// What is wrong, lower case, without a full stop.
     pub message: String,
-    /// What to write instead.
+    /// What to do about it, as an imperative sentence.
     pub fix: String,
 }
 

@@ -1,17 +1,28 @@
-//! A shell pattern, taken apart for matching with the names in directories.
+//! Shell globs, split into names so that a caller can expand them directory by directory.
+//!
+//! This crate reads no directories: it says which names match, and the caller walks the tree.
 
 use crate::rule::segment::PatternSegment;
 
-/// An absolute shell pattern, name by name. As in bash, `**` is `*`, and a leading dot must be spelled out.
+/// An absolute shell glob. As in bash without `globstar`, `**` means `*`, and a leading dot must be spelled out.
+///
+/// ```
+/// use toolgate_policy::ShellGlob;
+///
+/// let glob = ShellGlob::parse("/ws/src/*.rs").unwrap();
+/// assert_eq!((glob.depth(), glob.literal(1)), (3, Some("src")));
+/// assert!(glob.matches_name(2, "main.rs") && !glob.matches_name(2, ".hidden.rs"));
+/// ```
 #[derive(Debug, Clone)]
 pub struct ShellGlob {
+    /// The pattern of each name, and whether it may match a hidden name.
     names: Vec<(PatternSegment, bool)>,
 }
 
 impl ShellGlob {
-    /// Takes a pattern apart; `None` for one that is read otherwise than bash reads it.
+    /// Parses a glob; `None` for one that this parser would match otherwise than bash does.
     pub fn parse(pattern: &str) -> Option<Self> {
-        // Character classes by name are not read, and `..` is no name.
+        // `[[:alpha:]]` is not supported, and `..` would leave the directory.
         if !pattern.starts_with('/')
             || pattern.contains("[[:")
             || pattern.contains("[[.")
@@ -29,12 +40,12 @@ impl ShellGlob {
         Some(Self { names: names.collect::<Option<_>>()? })
     }
 
-    /// How many names it has.
+    /// The number of names in the glob.
     pub fn depth(&self) -> usize {
         self.names.len()
     }
 
-    /// The name at a depth, if it is spelled out.
+    /// The name at a depth, if it contains no wildcard and needs no directory listing.
     pub fn literal(&self, depth: usize) -> Option<&str> {
         match self.names.get(depth) {
             Some((PatternSegment::Literal(name), _)) => Some(name),
@@ -42,10 +53,10 @@ impl ShellGlob {
         }
     }
 
-    /// Whether a name in a directory fits at a depth.
+    /// Whether a name of a directory listing matches at a depth.
     pub fn matches_name(&self, depth: usize, name: &str) -> bool {
-        self.names.get(depth).is_some_and(|(segment, dotted)| {
-            (*dotted || !name.starts_with('.'))
+        self.names.get(depth).is_some_and(|(segment, matches_hidden)| {
+            (*matches_hidden || !name.starts_with('.'))
                 && PatternSegment::matches_path(std::slice::from_ref(segment), name)
         })
     }
@@ -56,8 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_fit_as_in_bash() {
-        for (pattern, name, fits) in [
+    fn names_match_as_in_bash() {
+        for (pattern, name, matches) in [
             ("*", "a", true),
             ("*", ".env", false),
             (".*", ".env", true),
@@ -70,7 +81,7 @@ mod tests {
             ("a\\*", "ab", false),
         ] {
             let glob = ShellGlob::parse(&format!("/{pattern}")).unwrap();
-            assert_eq!(glob.matches_name(0, name), fits, "{pattern} {name}");
+            assert_eq!(glob.matches_name(0, name), matches, "{pattern} {name}");
         }
         assert!(ShellGlob::parse("/[[:alpha:]]").is_none() && ShellGlob::parse("/a/../b").is_none());
     }

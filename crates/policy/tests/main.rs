@@ -1,5 +1,5 @@
-//! The policy crate's integration tests, in one binary: what is promised of decisions, and the shell analysis against
-//! the corpus, against real bash, and against itself.
+//! The integration tests of the policy crate, in one binary: properties of decisions, and the shell analysis compared
+//! with the corpus, with real bash, and with itself.
 
 #![expect(
     clippy::disallowed_methods,
@@ -11,11 +11,14 @@
 mod policy {
     mod cases;
     mod corpus;
-    mod explain;
+    mod fuzz_seeds;
     mod gemini;
     mod git;
-    mod hostile;
-    mod laws;
+    mod judgement;
+    mod mcp_arguments;
+    mod properties;
+    mod rights;
+    mod rule_problems;
     pub(crate) mod world;
 }
 

@@ -140,6 +140,22 @@ pub enum ShellKind {
 }
 
 impl Effect {
+    /// The path that the call would read or write; `None` for every other effect.
+    pub fn path(&self) -> Option<&AbsPath> {
+        match self {
+            Self::Read { path, .. } | Self::Write { path, .. } => Some(path),
+            Self::Exec { .. }
+            | Self::Fetch { .. }
+            | Self::Search { .. }
+            | Self::Delegate { .. }
+            | Self::Skill { .. }
+            | Self::Remote { .. }
+            | Self::Ask
+            | Self::State { .. }
+            | Self::Opaque => None,
+        }
+    }
+
     /// The thing concerned, as a person would name it.
     pub fn location(&self) -> String {
         match self {

@@ -1,19 +1,23 @@
-//! The tool as a whole: rules on its name and fields, mode, hooks, the policy book; and effects that need only those.
+//! Checks of the call as a whole: rules for the tool's name and input, mode, hooks, the policy book.
+//!
+//! Effects that need nothing but such rules (a web search, an agent, a skill) are checked here too.
 
-use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation, ToolWideGrant};
-use crate::fold::fold_path;
-use crate::mcp::{argument_paths, name_problem};
+use super::evaluation::{PolicyEvaluation, ToolWideGrant};
+use super::objection::{ObjectionKind, PolicyCheck};
+use super::paths::AccessOrigin;
+use crate::mcp_names::mcp_name_problem;
 use crate::raw::RuleAction;
-use crate::rule::ActionIndex;
+use crate::rule::{ActionIndex, syntax};
 use serde_json::Value;
-use toolgate_proto::{Code, Effect, EntryKind, Mode, RiskLevel, SourceId, ToolIdentity, VerdictReason};
+use std::fmt;
+use toolgate_proto::{Code, Effect, Mode, SourceId, ToolIdentity, VerdictReason};
 
-/// How a name is compared with rules.
+/// How the name of a tool is compared with rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ToolNameMatching {
-    /// Only what is certainly meant: for allow rules.
+    /// Only a certain match counts: for allow rules.
     Strict,
-    /// Whatever could be meant: for deny and ask rules.
+    /// Every possible reading of the name counts: for deny and ask rules.
     Broad,
 }
 
@@ -21,10 +25,10 @@ pub(crate) enum ToolNameMatching {
 pub(crate) fn find_tool_rule(
     index: &ActionIndex,
     tool: &ToolIdentity,
-    reading: ToolNameMatching,
+    matching: ToolNameMatching,
 ) -> Option<u32> {
     let by_name = index.tools.find(tool);
-    let by_pair = match (reading, &tool.source) {
+    let by_pair = match (matching, &tool.source) {
         (ToolNameMatching::Broad, _) => index.mcp.find_broadly(tool, |_| true),
         (ToolNameMatching::Strict, SourceId::Mcp { server, tool }) => index.mcp.find(server, tool, |_| true),
         (ToolNameMatching::Strict, _) => None,
@@ -32,118 +36,86 @@ pub(crate) fn find_tool_rule(
     by_name.into_iter().chain(by_pair).min()
 }
 
-/// State whose change loosens what may happen next.
+/// Names of toolgate's state whose change makes later decisions less strict.
 const LOOSENING_STATE: [&str; 6] = ["mode", "settings", "config", "permissions", "trust", "hooks"];
 
 impl PolicyEvaluation<'_> {
-    /// Everything that is decided of the call as a whole.
+    /// Runs every check that does not depend on a single effect.
     pub(crate) fn check_call(&mut self) {
         let (compiled, request) = (self.compiled, self.request);
-        let tool = request.tool;
         if let Some(reason) = &compiled.unusable {
             self.add_objection(ObjectionKind::Deny, PolicyCheck::Usable, reason.clone());
         }
-        if !compiled.disabled.is_empty() && compiled.disabled.iter().any(|name| tool.has_name(name)) {
-            let text = format!("`{}` is switched off here", tool.name);
-            self.add_objection(
-                ObjectionKind::Deny,
-                PolicyCheck::DenyRules,
-                VerdictReason::new(Code::DeniedByRule, text),
-            );
-        }
-        if let Some(id) = find_tool_rule(&compiled.deny, tool, ToolNameMatching::Broad) {
-            let text = format!("`{}` is denied", tool.name);
-            self.add_rule_objection(
-                ObjectionKind::Deny,
-                PolicyCheck::DenyRules,
-                Code::DeniedByRule,
-                text,
-                id,
-            );
-        }
-        if let Some(id) = compiled.deny.params.find(tool, request.input) {
-            let text = format!("`{}` is denied with this input", tool.name);
-            self.add_rule_objection(
-                ObjectionKind::Deny,
-                PolicyCheck::DenyRules,
-                Code::DeniedByRule,
-                text,
-                id,
-            );
-        }
+        self.check_tool_rules();
         if self.mode == Mode::Deny {
-            let reason = VerdictReason::new(Code::DeniedByMode, "mode deny lets nothing run");
+            let reason = VerdictReason::new(Code::DeniedByMode, "mode deny refuses every call");
             self.add_objection(ObjectionKind::Deny, PolicyCheck::Mode, reason);
         }
         self.check_hook_opinions();
         self.check_policy_books();
-        if let Some(id) = find_tool_rule(&compiled.ask, tool, ToolNameMatching::Broad) {
-            let text = "a rule wants a person to be asked".to_owned();
-            self.add_rule_objection(
-                ObjectionKind::Explicit,
-                PolicyCheck::AskRules,
-                Code::NobodyToAsk,
-                text,
-                id,
-            );
-        }
-        if let Some(id) = compiled.ask.params.find(tool, request.input) {
-            let text = "a rule wants a person to be asked about this input".to_owned();
-            self.add_rule_objection(
-                ObjectionKind::Explicit,
-                PolicyCheck::AskRules,
-                Code::NobodyToAsk,
-                text,
-                id,
-            );
-        }
-        if tool.requires_interaction {
-            let reason = VerdictReason::new(Code::NobodyToAsk, "the tool needs a person");
+        if request.tool.requires_interaction {
+            let text = format!("tool `{}` needs an answer from the user", request.tool.name);
+            let reason = VerdictReason::new(Code::NobodyToAsk, text);
             self.add_objection(ObjectionKind::Explicit, PolicyCheck::AskRules, reason);
         }
         if let SourceId::Mcp { server, tool } = &request.tool.source
-            && let Some(problem) = name_problem(server, tool)
+            && let Some(problem) = mcp_name_problem(server, tool)
         {
-            self.add_objection(
-                ObjectionKind::Deny,
-                PolicyCheck::Risks,
-                VerdictReason::new(Code::DeniedByRule, problem),
-            );
+            let reason = VerdictReason::new(Code::DeniedByRule, problem);
+            self.add_objection(ObjectionKind::Deny, PolicyCheck::Risks, reason);
         }
-        if let Some(id) = find_tool_rule(&compiled.allow, tool, ToolNameMatching::Strict) {
+        if let Some(id) = find_tool_rule(&compiled.allow, request.tool, ToolNameMatching::Strict) {
             self.grant = Some(ToolWideGrant::Rule(id));
         }
-        if request.intent.effects.is_empty() && tool.source != SourceId::Builtin {
-            // Only built-in tools are believed when they say that they touch nothing.
-            self.require_grant("the tool does not say what it would do");
+        // Only a built-in tool is trusted when it declares that it has no effects.
+        if request.intent.effects.is_empty() && request.tool.source != SourceId::Builtin {
+            self.require_grant(format_args!("tool `{}` does not declare its effects", request.tool.name));
         }
     }
 
+    /// Deny and ask rules for the tool's name and for fields of its input.
+    fn check_tool_rules(&mut self) {
+        let (compiled, request) = (self.compiled, self.request);
+        let tool = request.tool;
+        if !compiled.disabled.is_empty() && compiled.disabled.iter().any(|name| tool.has_name(name)) {
+            let text = format!("tool `{}` is disabled by the setting `disabledTools`", tool.name);
+            let reason = VerdictReason::new(Code::DeniedByRule, text);
+            self.add_objection(ObjectionKind::Deny, PolicyCheck::DenyRules, reason);
+        }
+        if let Some(id) = find_tool_rule(&compiled.deny, tool, ToolNameMatching::Broad) {
+            self.deny_by_rule(format!("tool `{}` is denied by a rule", tool.name), id);
+        }
+        if let Some(id) = compiled.deny.params.find(tool, request.input) {
+            self.deny_by_rule(format!("tool `{}` is denied by a rule for this input", tool.name), id);
+        }
+        if let Some(id) = find_tool_rule(&compiled.ask, tool, ToolNameMatching::Broad) {
+            self.ask_by_rule(format_args!("tool `{}`", tool.name), id);
+        }
+        if let Some(id) = compiled.ask.params.find(tool, request.input) {
+            self.ask_by_rule(format_args!("tool `{}` with this input", tool.name), id);
+        }
+    }
+
+    /// Objections of hooks. A hook that allows is considered in [`PolicyEvaluation::conclude`].
     fn check_hook_opinions(&mut self) {
         for opinion in self.request.opinions {
             let because = opinion.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
-            match opinion.action {
+            let (kind, reason) = match opinion.action {
                 RuleAction::Deny => {
-                    let text = format!("hook {} denies{because}", opinion.by);
-                    self.add_objection(
-                        ObjectionKind::Deny,
-                        PolicyCheck::Hooks,
-                        VerdictReason::new(Code::HookDenied, text),
-                    );
+                    let text = format!("hook `{}` denied the call{because}", opinion.by);
+                    (ObjectionKind::Deny, VerdictReason::new(Code::HookDenied, text))
                 }
                 RuleAction::Ask => {
-                    let text = format!("hook {} wants a person to be asked{because}", opinion.by);
-                    self.add_objection(
-                        ObjectionKind::Explicit,
-                        PolicyCheck::Hooks,
-                        VerdictReason::new(Code::NobodyToAsk, text),
-                    );
+                    let text = format!("hook `{}` requires approval{because}", opinion.by);
+                    (ObjectionKind::Explicit, VerdictReason::new(Code::NobodyToAsk, text))
                 }
-                RuleAction::Allow => {}
-            }
+                RuleAction::Allow => continue,
+            };
+            self.add_objection(kind, PolicyCheck::Hooks, reason);
         }
     }
 
+    /// The strictest answer of the policy books.
     fn check_policy_books(&mut self) {
         let Some(answer) = self.compiled.books.strictest_decision(self.request.tool, self.request.input)
         else {
@@ -154,102 +126,78 @@ impl PolicyEvaluation<'_> {
         };
         match answer.action {
             RuleAction::Deny => {
-                self.add_objection(
-                    ObjectionKind::Deny,
-                    PolicyCheck::Book,
-                    reason(Code::DeniedByRule, "the policy book denies it"),
-                );
+                let reason = reason(Code::DeniedByRule, "the policy book denies the call");
+                self.add_objection(ObjectionKind::Deny, PolicyCheck::Book, reason);
             }
             RuleAction::Ask => {
-                let force = if answer.by_rule { ObjectionKind::Explicit } else { ObjectionKind::ByDefault };
-                let text = "the policy book wants a person to be asked";
-                self.add_objection(force, PolicyCheck::Book, reason(Code::NobodyToAsk, text));
+                let kind = if answer.by_rule { ObjectionKind::Explicit } else { ObjectionKind::ByDefault };
+                let reason = reason(Code::NobodyToAsk, "the policy book requires approval");
+                self.add_objection(kind, PolicyCheck::Book, reason);
             }
             RuleAction::Allow => self.grant = self.grant.or(Some(ToolWideGrant::Book)),
         }
     }
 
-    /// One effect that the tool itself named.
+    /// Checks one effect that the tool declared.
     pub(crate) fn check_effect(&mut self, effect: &Effect) {
         match effect {
-            Effect::Read { path, scope } => self.check_read(path, *scope, super::paths::AccessOrigin::Tool),
-            Effect::Write { path, kind } => self.check_write(path, *kind, super::paths::AccessOrigin::Tool),
+            Effect::Read { path, scope } => self.check_read(path, *scope, AccessOrigin::Tool),
+            Effect::Write { path, kind } => self.check_write(path, *kind, AccessOrigin::Tool),
             Effect::Exec { command } => self.check_command(command),
             Effect::Fetch { url } => self.check_fetch(url),
-            Effect::Search { query } => {
-                let bare = self.compiled.allow.tools.find_name("WebSearch").map(ToolWideGrant::Rule);
-                match self.grant.or(bare) {
-                    Some(grant) => self.add_grant_reason(grant),
-                    None => self.add_uncovered_objection(
-                        format!("no rule allows to search the web for `{query}`"),
-                        Some("WebSearch".to_owned()),
-                    ),
-                }
-            }
+            Effect::Search { query } => self.check_web_search(query),
             Effect::Delegate { agent } => self.check_agent(agent),
             Effect::Skill { name, args } => self.check_skill(name, args.as_deref()),
             Effect::Remote { server, tool } => self.check_remote_tool(server, tool),
-            Effect::Ask => self.add_allow_reason("the tool only asks the person", None),
+            Effect::Ask => self.add_allow_reason("the tool only asks the user a question", None),
             Effect::State { name } => {
-                let harmless = self.request.tool.source == SourceId::Builtin
+                let is_harmless = self.request.tool.source == SourceId::Builtin
                     && !LOOSENING_STATE.contains(&name.as_str());
-                if harmless {
-                    self.add_allow_reason("only toolgate's own state changes", None);
+                if is_harmless {
+                    self.add_allow_reason("the tool only changes toolgate's own state", None);
                 } else {
-                    self.require_grant("the tool changes state that toolgate keeps");
+                    self.require_grant(format_args!("the tool changes toolgate's own state `{name}`"));
                 }
             }
             Effect::Opaque => {
-                self.ask_in_plan_mode("the tool cannot say what it would do");
-                self.require_grant("the tool cannot say what it would do");
+                let name = &self.request.tool.name;
+                self.ask_in_plan_mode(format_args!("the effects of tool `{name}` are unknown"));
+                self.require_grant(format_args!("the effects of tool `{name}` are unknown"));
             }
         }
     }
 
-    /// Only a rule for the whole tool covers it.
-    fn require_grant(&mut self, text: &str) {
+    /// Only a rule for the whole tool covers the effect.
+    fn require_grant(&mut self, what: fmt::Arguments<'_>) {
         match self.grant {
             Some(grant) => self.add_grant_reason(grant),
             None => {
                 let name = self.request.tool.name.to_string();
-                self.add_uncovered_objection(format!("{text}, and no rule allows it"), Some(name));
+                self.add_uncovered_objection(format!("{what}, and no rule allows it"), Some(name));
             }
         }
     }
 
-    /// In mode plan every change asks, whatever rules and hooks say.
-    pub(crate) fn ask_in_plan_mode(&mut self, what: &str) {
-        if self.mode == Mode::Plan {
-            let text = format!("{what}, and mode plan only reads");
-            self.add_objection(
-                ObjectionKind::Explicit,
-                PolicyCheck::Mode,
-                VerdictReason::new(Code::DeniedByMode, text),
-            );
+    /// A web search sends its query to a search service, and is covered by `WebSearch`.
+    fn check_web_search(&mut self, query: &str) {
+        let bare = self.compiled.allow.tools.find_name("WebSearch").map(ToolWideGrant::Rule);
+        match self.grant.or(bare) {
+            Some(grant) => self.add_grant_reason(grant),
+            None => self.add_uncovered_objection(
+                format!("no rule allows searching the web for `{query}`"),
+                Some("WebSearch".to_owned()),
+            ),
         }
     }
 
+    /// The start of an agent, covered by `Agent(type)` or `Agent`.
     fn check_agent(&mut self, agent: &str) {
         let compiled = self.compiled;
         if let Some(id) = compiled.deny.agents.find(agent) {
-            let text = format!("agent `{agent}` is denied");
-            self.add_rule_objection(
-                ObjectionKind::Deny,
-                PolicyCheck::DenyRules,
-                Code::DeniedByRule,
-                text,
-                id,
-            );
+            self.deny_by_rule(format!("agent `{agent}` is denied by a rule"), id);
         }
         if let Some(id) = compiled.ask.agents.find(agent) {
-            let text = format!("a rule wants a person to be asked about agent `{agent}`");
-            self.add_rule_objection(
-                ObjectionKind::Explicit,
-                PolicyCheck::AskRules,
-                Code::NobodyToAsk,
-                text,
-                id,
-            );
+            self.ask_by_rule(format_args!("agent `{agent}`"), id);
         }
         if let Some(mode) = self.request.input.get("mode").and_then(Value::as_str) {
             self.check_agent_mode(mode);
@@ -258,165 +206,53 @@ impl PolicyEvaluation<'_> {
         match rule.or(self.grant).or(compiled.allow.tools.find_name("Agent").map(ToolWideGrant::Rule)) {
             Some(grant) => self.add_grant_reason(grant),
             None => self.add_uncovered_objection(
-                format!("no rule allows agent `{agent}`"),
-                Some(crate::rule::grammar::write_rule("Agent", agent)),
+                format!("no rule allows starting agent `{agent}`"),
+                Some(syntax::write_rule("Agent", agent)),
             ),
         }
     }
 
-    /// An agent gets no looser mode than the session has.
-    fn check_agent_mode(&mut self, mode: &str) {
-        let wanted: Result<Mode, _> = mode.parse();
-        let looser = match wanted {
+    /// An agent may not get a less strict mode than the session has.
+    fn check_agent_mode(&mut self, requested: &str) {
+        let mode: Result<Mode, _> = requested.parse();
+        let is_less_strict = match mode {
             Ok(Mode::Bypass) => self.mode != Mode::Bypass,
             Ok(Mode::AcceptEdits) => !matches!(self.mode, Mode::AcceptEdits | Mode::Bypass),
             Ok(Mode::Default | Mode::DontAsk | Mode::Plan | Mode::Deny) => self.mode == Mode::Plan,
             Err(_) => false,
         };
-        if !looser {
+        if !is_less_strict {
             return;
         }
-        let locked = wanted == Ok(Mode::Bypass) && self.compiled.managed.disable_bypass_permissions_mode;
-        let text = format!("the agent would run in mode {mode}, which is looser than the session's");
-        let force = if locked { ObjectionKind::Deny } else { ObjectionKind::Explicit };
-        self.add_objection(force, PolicyCheck::Mode, VerdictReason::new(Code::DeniedByMode, text));
+        let is_disabled = mode == Ok(Mode::Bypass) && self.compiled.managed.disable_bypass_permissions_mode;
+        let text = format!(
+            "the agent requests mode {requested}, which is less strict than the session's mode {}",
+            self.mode
+        );
+        let kind = if is_disabled { ObjectionKind::Deny } else { ObjectionKind::Explicit };
+        self.add_objection(kind, PolicyCheck::Mode, VerdictReason::new(Code::DeniedByMode, text));
     }
 
+    /// The load of a skill, covered by `Skill(name)` or, with arguments, by `Skill(name *)`.
     fn check_skill(&mut self, name: &str, args: Option<&str>) {
         let compiled = self.compiled;
         if let Some(id) = compiled.deny.skills.find_any_use(name, args) {
-            let text = format!("skill `{name}` is denied");
-            self.add_rule_objection(
-                ObjectionKind::Deny,
-                PolicyCheck::DenyRules,
-                Code::DeniedByRule,
-                text,
-                id,
-            );
+            self.deny_by_rule(format!("skill `{name}` is denied by a rule"), id);
         }
         if let Some(id) = compiled.ask.skills.find_any_use(name, args) {
-            let text = format!("a rule wants a person to be asked about skill `{name}`");
-            self.add_rule_objection(
-                ObjectionKind::Explicit,
-                PolicyCheck::AskRules,
-                Code::NobodyToAsk,
-                text,
-                id,
-            );
+            self.ask_by_rule(format_args!("skill `{name}`"), id);
         }
         let rule = compiled.allow.skills.find(name, args).map(ToolWideGrant::Rule);
         match rule.or(self.grant) {
             Some(grant) => self.add_grant_reason(grant),
             None => {
                 let content = if args.is_some() { format!("{name} *") } else { name.to_owned() };
-                let suggestion = crate::rule::grammar::write_rule("Skill", &content);
-                self.add_uncovered_objection(format!("no rule allows skill `{name}`"), Some(suggestion));
-            }
-        }
-    }
-
-    fn check_remote_tool(&mut self, server: &str, tool: &str) {
-        let compiled = self.compiled;
-        if let Some(id) = compiled.deny.mcp.find_possible(server, tool, |_| true) {
-            let text = format!("`{tool}` of server `{server}` is denied");
-            self.add_rule_objection(
-                ObjectionKind::Deny,
-                PolicyCheck::DenyRules,
-                Code::DeniedByRule,
-                text,
-                id,
-            );
-        }
-        if let Some(id) = compiled.ask.mcp.find_possible(server, tool, |_| true) {
-            let text = format!("a rule wants a person to be asked about `{tool}` of server `{server}`");
-            self.add_rule_objection(
-                ObjectionKind::Explicit,
-                PolicyCheck::AskRules,
-                Code::NobodyToAsk,
-                text,
-                id,
-            );
-        }
-        self.ask_in_plan_mode("another server may change anything");
-        if !self.request.survey.ignores_input_paths {
-            self.check_remote_paths();
-        }
-        let rule = compiled.allow.mcp.find(server, tool, |_| true).map(ToolWideGrant::Rule);
-        match rule.or(self.grant) {
-            Some(grant) => self.add_grant_reason(grant),
-            None => self.add_uncovered_objection(
-                format!("no rule allows `{tool}` of server `{server}`"),
-                Some(crate::mcp::joined_name(server, tool)),
-            ),
-        }
-    }
-
-    /// Another server does what it likes with a path, so a path among the arguments is judged as if it were read and
-    /// written: by its spelling, because the server may see another file system, and by where it leads on this one.
-    fn check_remote_paths(&mut self) {
-        for path in argument_paths(self.request.input, self.request.workspace) {
-            let spelled = path.lexical().to_string();
-            let fact = self.request.facts.get(&path).filter(|fact| fact.problem.is_none());
-            let led: Vec<String> = fact.map_or_else(Vec::new, |fact| {
-                std::iter::once(&fact.real)
-                    .chain(&fact.links)
-                    .map(|form| form.lexical().to_string())
-                    .collect()
-            });
-            let shared = fact.is_some_and(|fact| fact.hard_linked && fact.kind == EntryKind::File);
-            self.check_remote_path(&spelled);
-            for form in led.iter().filter(|form| **form != spelled) {
-                self.check_remote_path(form);
-            }
-            if shared {
-                let text = format!("`{path}` is the same file as another name somewhere else");
-                self.add_warning("hard_link", RiskLevel::Medium, text.clone());
-                self.add_objection(
-                    ObjectionKind::ByDefault,
-                    PolicyCheck::Risks,
-                    VerdictReason::new(Code::NobodyToAsk, text),
+                let suggestion = syntax::write_rule("Skill", &content);
+                self.add_uncovered_objection(
+                    format!("no rule allows loading skill `{name}`"),
+                    Some(suggestion),
                 );
             }
-        }
-    }
-
-    fn check_remote_path(&mut self, text: &str) {
-        let folded = fold_path(text);
-        let compiled = self.compiled;
-        let held = |index: &ActionIndex| {
-            let rules = [&index.reads, &index.edits].into_iter();
-            let bare = ["Read", "Edit"].into_iter().filter_map(|name| index.tools.find_name(name));
-            rules.filter_map(|rules| rules.find(&folded, &self.folded)).chain(bare).min()
-        };
-        let (denied, asked) = (held(&compiled.deny), held(&compiled.ask));
-        if let Some(id) = denied {
-            let text = format!("`{text}` is denied");
-            self.add_rule_objection(
-                ObjectionKind::Deny,
-                PolicyCheck::DenyRules,
-                Code::DeniedByRule,
-                text,
-                id,
-            );
-            return;
-        }
-        if let Some(id) = asked {
-            let text = format!("a rule wants a person to be asked about `{text}`");
-            self.add_rule_objection(
-                ObjectionKind::Explicit,
-                PolicyCheck::AskRules,
-                Code::NobodyToAsk,
-                text,
-                id,
-            );
-        }
-        if let Some(why) = compiled.protection.protected_reason(&folded, self.request.workspace) {
-            let text = format!("another server may write `{text}`: {why}");
-            self.add_objection(
-                ObjectionKind::Explicit,
-                PolicyCheck::Protected,
-                VerdictReason::new(Code::ProtectedPath, text),
-            );
         }
     }
 }

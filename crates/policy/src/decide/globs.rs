@@ -1,17 +1,19 @@
-//! Shell patterns: the files that they name now are judged one by one; where those are not known, the pattern is.
+//! Shell globs in command lines: the files that a glob matches now are checked one by one; if none or too many are
+//! known, the glob itself is checked.
 
-use super::evaluation::{ObjectionKind, PolicyCheck, PolicyEvaluation};
+use super::evaluation::PolicyEvaluation;
+use super::objection::{ObjectionKind, PolicyCheck};
 use super::paths::AccessOrigin;
 use crate::fold::fold_path;
 use crate::protect::{ReadOrWrite, strip_workspace_roots};
 use crate::protected_names::PROTECTED_NAMES;
 use crate::rule::ActionIndex;
-use crate::rule::path::PathIndex;
+use crate::rule::path_index::PathIndex;
 use crate::rule::segment::{PatternSegment, RelativeShellPattern, TraversalScope};
-use toolgate_proto::{AbsPath, Code, Effect, PathScope, RiskLevel, VerdictReason, WriteKind};
+use toolgate_proto::{AbsPath, Code, Effect, PathScope, RiskLevel, WriteKind};
 use toolgate_shell_syntax::InferredEffect;
 
-/// Well-known names of secrets. A pattern that begins with enough of one, and fits it, is taken to mean it.
+/// Well-known names of files with secrets. A glob that begins with enough of one, and matches it, asks.
 const SECRET_NAMES: &[&str] = &[
     ".env",
     ".env.local",
@@ -39,125 +41,138 @@ const SECRET_NAMES: &[&str] = &[
     "database.yml",
 ];
 
-/// Well-known endings of secrets. A pattern that spells out a dot and more, and fits one, is taken to mean it.
-const SECRET_ENDINGS: &[&str] = &["server.pem", "server.key", "server.p12", "server.pfx", "server.gpg"];
+/// Well-known extensions of files with secrets. A glob that spells out an extension, and matches one, asks.
+const SECRET_EXTENSION_EXAMPLES: &[&str] =
+    &["server.pem", "server.key", "server.p12", "server.pfx", "server.gpg"];
 
 impl PolicyEvaluation<'_> {
-    /// What a command would do to the files that a pattern names.
-    pub(crate) fn check_glob(&mut self, inferred: &InferredEffect, glob: &str, via: AccessOrigin) {
+    /// Checks what a command would do to the files that a glob matches.
+    pub(crate) fn check_glob(&mut self, inferred: &InferredEffect, glob: &str, origin: AccessOrigin) {
         let matches = self.request.facts.glob(glob).unwrap_or_default();
-        if let Effect::Read { path: dir, scope } = &inferred.effect {
+        if let Effect::Read { path: directory, scope } = &inferred.effect {
             if matches.is_empty() {
-                self.check_glob_pattern(glob, dir, ReadOrWrite::Read, *scope == PathScope::Tree);
+                self.check_glob_pattern(glob, directory, ReadOrWrite::Read, *scope == PathScope::Tree);
             }
             for path in matches {
-                self.check_read(path, *scope, via);
+                self.check_read(path, *scope, origin);
             }
-        } else if let Effect::Write { path: dir, kind } = &inferred.effect {
+        } else if let Effect::Write { path: directory, kind } = &inferred.effect {
             if matches.is_empty() {
-                self.check_glob_pattern(glob, dir, ReadOrWrite::Write, *kind == WriteKind::Tree);
+                self.check_glob_pattern(glob, directory, ReadOrWrite::Write, *kind == WriteKind::Tree);
             }
             for path in matches {
-                self.check_write(path, *kind, via);
+                self.check_write(path, *kind, origin);
             }
         }
     }
 
-    /// A pattern of which the files are not known: rules, protected and sensitive names that it may meet.
-    pub(crate) fn check_glob_pattern(&mut self, glob: &str, dir: &AbsPath, touch: ReadOrWrite, deep: bool) {
+    /// Checks a glob whose files are not known: against rules, protected names and sensitive names that it may match.
+    /// `deep` means that everything below a match is accessed too.
+    pub(crate) fn check_glob_pattern(
+        &mut self,
+        glob: &str,
+        directory: &AbsPath,
+        access: ReadOrWrite,
+        deep: bool,
+    ) {
         let folded = fold_path(glob).into_owned();
-        let dir_text = fold_path(&dir.lexical().to_string()).into_owned();
-        let rest = folded.strip_prefix(dir_text.trim_end_matches('/')).unwrap_or(&folded);
-        let shape: Option<Vec<PatternSegment>> =
-            rest.split('/').filter(|name| !name.is_empty()).map(PatternSegment::parse).collect();
-        let compiled = self.compiled;
-        let reach = shape
-            .as_deref()
-            .map_or(TraversalScope::All, |names| TraversalScope::Shape(RelativeShellPattern { names, deep }));
-        let meets = |index: &PathIndex| index.find_below(&dir_text, reach, &self.folded);
-        let rules = |index: &ActionIndex| {
-            let edits = match touch {
-                ReadOrWrite::Read => None,
-                ReadOrWrite::Write => meets(&index.edits),
-            };
-            meets(&index.reads).into_iter().chain(edits).min()
-        };
-        let found = rules(&compiled.deny).or_else(|| rules(&compiled.ask));
-        if let Some(id) = found {
-            let text = format!("`{glob}` may name something that a rule keeps back");
-            self.add_rule_objection(ObjectionKind::Explicit, PolicyCheck::Risks, Code::NobodyToAsk, text, id);
-        }
-        let bare: String = folded.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).collect();
-        let workspace = self.request.workspace;
-        let spoken = [folded.as_str(), bare.as_str()];
+        let directory = fold_path(&directory.lexical().to_string()).into_owned();
+        let below = folded.strip_prefix(directory.trim_end_matches('/')).unwrap_or(&folded);
+        self.check_glob_rules(glob, &directory, below, access, deep);
+        // Without its wildcards `.e[n]v` is `.env`: that spelling is compared as well.
+        let literal: String = folded.chars().filter(|c| !matches!(c, '*' | '?' | '[' | ']')).collect();
+        let spellings = [folded.as_str(), literal.as_str()];
+        let (protection, workspace) = (&self.compiled.protection, self.request.workspace);
         let protected = || {
-            let spoken = spoken.iter().find_map(|text| compiled.protection.protected_reason(text, workspace));
-            spoken.or_else(|| match_protected_name(rest).map(|name| format!("it fits `{name}`")))
+            let reason = spellings.iter().find_map(|text| protection.protected_reason(text, workspace));
+            reason.or_else(|| match_protected_name(below).map(|name| format!("it matches `{name}`")))
         };
-        if touch == ReadOrWrite::Write
+        if access == ReadOrWrite::Write
             && let Some(why) = protected()
         {
-            let text = format!("`{glob}` may name a protected path: {why}");
-            self.add_objection(
-                ObjectionKind::Explicit,
-                PolicyCheck::Protected,
-                VerdictReason::new(Code::ProtectedPath, text),
-            );
+            self.ask_about_protected(format!("`{glob}` may match a protected path: {why}"));
         }
-        let secret = spoken
+        let secret = spellings
             .iter()
-            .find_map(|text| {
-                compiled.protection.sensitive_reason(strip_workspace_roots(text, workspace), touch)
-            })
+            .find_map(|text| protection.sensitive_reason(strip_workspace_roots(text, workspace), access))
             .or_else(|| {
-                match_secret_name(rest)
-                    .map(|name| format!("`{glob}` may name `{name}`, which may hold secrets"))
+                match_secret_name(below)
+                    .map(|name| format!("`{glob}` may match `{name}`, which may hold secrets"))
             });
         if let Some(why) = secret {
             self.add_warning("sensitive_path", RiskLevel::High, why.clone());
-            self.add_objection(
-                ObjectionKind::ByDefault,
-                PolicyCheck::Risks,
-                VerdictReason::new(Code::NobodyToAsk, why),
-            );
+            self.ask_about_risk(ObjectionKind::ByDefault, why);
+        }
+    }
+
+    /// Deny and ask rules that may match a file which the glob matches. `below` is the glob without its directory.
+    fn check_glob_rules(
+        &mut self,
+        glob: &str,
+        directory: &str,
+        below: &str,
+        access: ReadOrWrite,
+        deep: bool,
+    ) {
+        let names: Option<Vec<PatternSegment>> =
+            below.split('/').filter(|name| !name.is_empty()).map(PatternSegment::parse).collect();
+        let scope = names
+            .as_deref()
+            .map_or(TraversalScope::All, |names| TraversalScope::Shape(RelativeShellPattern { names, deep }));
+        let find_below = |index: &PathIndex| index.find_below(directory, scope, &self.folded);
+        let find = |index: &ActionIndex| {
+            let edits = match access {
+                ReadOrWrite::Read => None,
+                ReadOrWrite::Write => find_below(&index.edits),
+            };
+            find_below(&index.reads).into_iter().chain(edits).min()
+        };
+        let compiled = self.compiled;
+        if let Some(id) = find(&compiled.deny).or_else(|| find(&compiled.ask)) {
+            let text = format!("`{glob}` may match a file that a rule denies or asks about");
+            self.add_rule_objection(ObjectionKind::Explicit, PolicyCheck::Risks, Code::NobodyToAsk, text, id);
         }
     }
 }
 
-/// The well-known secret that a pattern below a directory is taken to mean, if it is.
+/// The well-known secret that a glob is taken to mean, if any.
 fn match_secret_name(pattern: &str) -> Option<&'static str> {
     wildcard_names(pattern).find_map(|(name, segment)| {
-        let fits = |secret: &str| PatternSegment::matches_path(std::slice::from_ref(&segment), secret);
+        let matches = |secret: &str| PatternSegment::matches_path(std::slice::from_ref(&segment), secret);
         let start = literal_prefix(name);
-        // A pattern for names with a dot is about few files; any other must spell out enough of the name.
-        let enough = start.starts_with('.') || start.len() >= 3;
-        let by_start = SECRET_NAMES.iter().find(|secret| enough && secret.starts_with(start) && fits(secret));
-        let ending = name.rsplit_once('.').map(|(_, end)| end);
-        let spelled = ending.is_some_and(|end| end.starts_with(|c: char| c.is_alphanumeric()));
-        by_start.or_else(|| SECRET_ENDINGS.iter().find(|secret| spelled && fits(secret))).copied()
+        // A glob for hidden names matches few files; any other must spell out enough of the name.
+        let is_specific = start.starts_with('.') || start.len() >= 3;
+        let by_start =
+            SECRET_NAMES.iter().find(|secret| is_specific && secret.starts_with(start) && matches(secret));
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+        let has_extension =
+            extension.is_some_and(|extension| extension.starts_with(|c: char| c.is_alphanumeric()));
+        by_start
+            .or_else(|| SECRET_EXTENSION_EXAMPLES.iter().find(|secret| has_extension && matches(secret)))
+            .copied()
     })
 }
 
-/// The protected name that a pattern below a directory is taken to mean, if it is: one that it begins like and fits.
+/// The protected name that a glob is taken to mean, if any: one that it matches and shares a literal prefix with.
 fn match_protected_name(pattern: &str) -> Option<&'static str> {
     wildcard_names(pattern).find_map(|(name, segment)| {
         let start = literal_prefix(name);
-        let fits = |own: &&&str| {
+        let matches = |protected: &&&str| {
             !start.is_empty()
-                && own.starts_with(start)
-                && PatternSegment::matches_path(std::slice::from_ref(&segment), own)
+                && protected.starts_with(start)
+                && PatternSegment::matches_path(std::slice::from_ref(&segment), protected)
         };
-        PROTECTED_NAMES.iter().find(fits).copied()
+        PROTECTED_NAMES.iter().find(matches).copied()
     })
 }
 
-/// The names of a pattern that have wildcards.
+/// The names of a glob that contain wildcards.
 fn wildcard_names(pattern: &str) -> impl Iterator<Item = (&str, PatternSegment)> {
     let names = pattern.split('/').filter(|name| name.contains(['*', '?', '[']));
     names.filter_map(|name| Some((name, PatternSegment::parse(name)?)))
 }
 
-/// What a pattern spells out before its first wildcard.
+/// What a name of a glob spells out before its first wildcard.
 fn literal_prefix(name: &str) -> &str {
     name.find(['*', '?', '[', '\\']).and_then(|end| name.get(..end)).unwrap_or_default()
 }

@@ -1,92 +1,129 @@
-//! The decision: a compiled policy, and the questions it answers.
+//! The decision about one call: a compiled [`Policy`], and the questions that it answers.
 //!
-//! The order of judgement is kept in [`evaluation::PolicyCheck`]: unusable rules, deny rules, mode, hooks, the policy book,
-//! protected paths, ask rules, risks, grants. Every stage may raise an objection; the strictest objection decides,
-//! and only a call without any is allowed.
+//! [`Policy::survey`] comes first: it analyses the command lines of an intent and lists the paths and globs whose facts
+//! are needed. The caller gathers those facts, and [`Policy::decide`] judges. Two steps keep this crate free of I/O, and
+//! they make the caller resolve each path once, before the decision, so that nothing is resolved a second time later.
+//!
+//! The checks and their order are listed in [`objection::PolicyCheck`]. Every check may raise objections; the strictest
+//! one decides, and only a call without any is allowed.
+//!
+//! | module | what it checks or computes |
+//! |---|---|
+//! | [`call`] | rules for the tool, mode, hooks, policy book, agents, skills |
+//! | [`paths`], [`path_risks`] | reads and writes of paths |
+//! | [`command`], [`coverage`] | command lines and their simple commands |
+//! | [`globs`], [`hidden_names`] | files that a command may match or skip |
+//! | [`fetch`] | hosts |
+//! | [`remote`] | tools of MCP servers |
+//! | [`question`], [`suggestions`] | what an approver sees |
+//! | [`rights`], [`terms`] | what a run is limited to |
 
 mod call;
 mod command;
-pub(crate) mod evaluation;
+mod coverage;
+mod evaluation;
 mod fetch;
 mod globs;
+mod hidden_names;
+mod objection;
+mod path_risks;
 mod paths;
 mod question;
+mod remote;
 mod rights;
+mod suggestions;
+mod terms;
 
+use crate::argument_paths::argument_paths;
 use crate::compile::CompiledPolicy;
-use crate::facts::{PathFacts, Workspace};
 use crate::guard::CommandGuard;
 use crate::judgement::{HookOpinion, Judgement};
 use crate::raw::{ManagedRestrictions, RawPolicy, RuleProblem};
 use crate::read_filter::ReadFilter;
-use evaluation::{PolicyApproval, PolicyEvaluation};
+use evaluation::PolicyEvaluation;
+use rights::RightsBasis;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use toolgate_proto::{
-    AbsPath, CommandLine, CommandRights, Effect, Intent, Mode, Terms, ToolIdentity, VerdictReason,
+    AbsPath, CommandLine, CommandRights, Effect, Intent, Mode, PathFacts, Terms, ToolIdentity, VerdictReason,
+    Workspace,
 };
-use toolgate_shell_syntax::{self, CommandAnalysis};
+use toolgate_shell_syntax::{self, CommandAnalysis, CommandPart, InferredEffect};
 
-/// Everything there is to judge about one call.
+/// Everything that a decision depends on, beside the policy itself.
 #[derive(Debug, Clone, Copy)]
 pub struct PolicyRequest<'a> {
-    /// Which tool.
+    /// The tool, with its other names and its source.
     pub tool: &'a ToolIdentity,
-    /// Its validated input, for rules on parameters.
+    /// The validated input, for rules on its fields.
     pub input: &'a Map<String, Value>,
-    /// What it would do.
+    /// What the tool declares that it would do.
     pub intent: &'a Intent,
-    /// What [`Policy::survey`] found out about the intent, so that commands are analysed once.
+    /// The result of [`Policy::survey`] for the same intent, so that commands are analysed once.
     pub survey: &'a IntentSurvey,
-    /// Where the session works.
+    /// The working directory, the roots and the home directory of the session.
     pub workspace: &'a Workspace,
-    /// What is really at the paths that [`Policy::survey`] named.
+    /// What is at the paths that [`Policy::survey`] named. A path without a fact asks.
     pub facts: &'a PathFacts,
-    /// What hooks think.
+    /// What PreToolUse hooks answered.
     pub opinions: &'a [HookOpinion],
 }
 
-/// What must be found out before a call can be judged.
+/// What the caller must find out before a call can be judged.
 #[derive(Debug, Clone, Default)]
 pub struct IntentSurvey {
-    /// The paths about which facts are needed.
+    /// The paths to resolve, sorted and without repetition.
     pub paths: Vec<AbsPath>,
-    /// What each command line of the intent would do, in the order of its effects.
+    /// The analysis of each command line of the intent, in the order of its effects.
     pub commands: Vec<SurveyedCommand>,
-    /// The shell patterns of which the matching files are needed.
+    /// The shell globs to expand, sorted and without repetition.
     pub globs: Vec<String>,
-    /// The call asks about another call, as a person set it up: paths in its input are spoken of, not touched.
+    /// The call only asks about another call, such as a prompt tool that the user configured: the paths in its input
+    /// are mentioned, not accessed.
     pub ignores_input_paths: bool,
 }
 
-/// A command line and what it would do.
+/// A command line with its analysis.
 #[derive(Debug, Clone)]
 pub struct SurveyedCommand {
-    /// The command line.
+    /// The line as the tool declared it.
     pub line: CommandLine,
-    /// Its simple commands, their effects, and doubts.
+    /// Its simple commands, their effects, and what the parser did not understand.
     pub analysis: CommandAnalysis,
 }
 
 impl IntentSurvey {
-    /// The analysis of a command line, if this survey made one.
+    /// The simple commands of all command lines.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &CommandPart> {
+        self.commands.iter().flat_map(|command| &command.analysis.parts)
+    }
+
+    /// The effects that the analysis inferred from all command lines.
+    pub(crate) fn inferred_effects(&self) -> impl Iterator<Item = &InferredEffect> {
+        self.parts().flat_map(|part| &part.effects)
+    }
+
+    /// The analysis of a command line, if this survey contains it.
     pub fn analysis(&self, line: &CommandLine) -> Option<&CommandAnalysis> {
         self.commands.iter().find(|command| command.line == *line).map(|command| &command.analysis)
     }
 }
 
-/// Compiled rules and a mode. Built by [`RawPolicy::compile`]; clones share the rules.
+/// Compiled rules and a mode, made by [`RawPolicy::compile`]. A clone shares the rules.
 #[derive(Debug, Clone)]
 pub struct Policy {
+    /// The rules, indexed.
     pub(crate) compiled: Arc<CompiledPolicy>,
+    /// The mode in force, which may change during a session while the rules stay.
     mode: Mode,
 }
 
 impl Policy {
-    pub(crate) fn of(compiled: Arc<CompiledPolicy>, mode: Mode) -> Self {
+    pub(crate) fn new(compiled: Arc<CompiledPolicy>, mode: Mode) -> Self {
         Self { compiled, mode }
     }
 
+    /// See [`RawPolicy::compile`].
     pub(crate) fn compile(raw: RawPolicy) -> (Self, Vec<RuleProblem>) {
         crate::compile::compile(raw)
     }
@@ -96,18 +133,18 @@ impl Policy {
         self.mode
     }
 
-    /// The same rules in another mode. Bypass stays off where it is switched off.
+    /// The same rules in another mode. If managed settings disable mode bypass, it becomes mode default.
     pub fn with_mode(&self, mode: Mode) -> Self {
-        let locked = mode == Mode::Bypass && self.compiled.managed.disable_bypass_permissions_mode;
-        Self { compiled: Arc::clone(&self.compiled), mode: if locked { Mode::Default } else { mode } }
+        let is_disabled = mode == Mode::Bypass && self.compiled.managed.disable_bypass_permissions_mode;
+        Self { compiled: Arc::clone(&self.compiled), mode: if is_disabled { Mode::Default } else { mode } }
     }
 
-    /// What the organisation has switched off.
+    /// What managed settings restrict.
     pub fn managed_restrictions(&self) -> &ManagedRestrictions {
         &self.compiled.managed
     }
 
-    /// Whether a rule denies every call of this tool, so that it need not be shown to a model at all.
+    /// Whether every call of this tool would be denied, so that the tool need not be offered to a model.
     pub fn hides_tool(&self, tool: &ToolIdentity) -> bool {
         let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
         call::find_tool_rule(&self.compiled.deny, tool, call::ToolNameMatching::Broad).is_some()
@@ -115,7 +152,7 @@ impl Policy {
             || self.compiled.books.always_denies(tool)
     }
 
-    /// Analyses the commands of an intent and names every path whose facts [`Policy::decide`] will want.
+    /// Analyses the command lines of an intent, and lists every path and glob whose facts [`Policy::decide`] needs.
     pub fn survey(&self, intent: &Intent, workspace: &Workspace) -> IntentSurvey {
         let mut survey = IntentSurvey::default();
         for effect in &intent.effects {
@@ -124,17 +161,15 @@ impl Policy {
                 survey.commands.push(SurveyedCommand { line: command.clone(), analysis });
             }
         }
-        let mut paths: Vec<AbsPath> = intent.effects.iter().filter_map(effect_path).cloned().collect();
+        let mut paths: Vec<AbsPath> = intent.effects.iter().filter_map(Effect::path).cloned().collect();
         let mut globs: Vec<String> = Vec::new();
-        let parts = survey.commands.iter().flat_map(|command| &command.analysis.parts);
-        for inferred in parts.flat_map(|part| &part.effects) {
-            let Some(path) = effect_path(&inferred.effect) else { continue };
+        for inferred in survey.inferred_effects() {
+            let Some(path) = inferred.effect.path() else { continue };
             globs.extend(inferred.glob.iter().cloned());
             paths.extend(inferred.entries.iter().map(|entry| path.join(entry)));
             paths.push(path.clone());
         }
-        let parts = survey.commands.iter().flat_map(|command| &command.analysis.parts);
-        paths.extend(parts.flat_map(|part| &part.chosen_by).cloned());
+        paths.extend(survey.parts().flat_map(|part| &part.chosen_by).cloned());
         paths.sort_unstable();
         paths.dedup();
         globs.sort_unstable();
@@ -144,7 +179,7 @@ impl Policy {
         survey
     }
 
-    /// The same for a call with its input: arguments of another server's tool may name paths.
+    /// Like [`Policy::survey`], with the paths that the arguments of an MCP tool name.
     pub fn survey_call(
         &self,
         input: &Map<String, Value>,
@@ -153,17 +188,16 @@ impl Policy {
     ) -> IntentSurvey {
         let mut survey = self.survey(intent, workspace);
         if intent.effects.iter().any(|effect| matches!(effect, Effect::Remote { .. })) {
-            survey.paths.extend(crate::mcp::argument_paths(input, workspace));
+            survey.paths.extend(argument_paths(input, workspace));
             survey.paths.sort_unstable();
             survey.paths.dedup();
         }
         survey
     }
 
-    /// Whether a call would change what is at a path, as far as its intent and commands tell.
+    /// Whether a call would write exactly this path, as far as its intent and its command lines show.
     pub fn is_written(&self, path: &AbsPath, intent: &Intent, survey: &IntentSurvey) -> bool {
-        let parts = survey.commands.iter().flat_map(|command| &command.analysis.parts);
-        let inferred = parts.flat_map(|part| &part.effects).map(|inferred| &inferred.effect);
+        let inferred = survey.inferred_effects().map(|inferred| &inferred.effect);
         intent
             .effects
             .iter()
@@ -171,48 +205,33 @@ impl Policy {
             .any(|effect| matches!(effect, Effect::Write { path: written, .. } if written == path))
     }
 
-    /// Judges a call.
+    /// Judges a call. The same request always gets the same judgement.
     pub fn decide(&self, request: &PolicyRequest<'_>) -> Judgement {
-        let mut case = PolicyEvaluation::new(&self.compiled, self.mode, request);
-        case.check_call();
+        let mut evaluation = PolicyEvaluation::new(&self.compiled, self.mode, request);
+        evaluation.check_call();
         for effect in &request.intent.effects {
-            case.check_effect(effect);
+            evaluation.check_effect(effect);
         }
-        case.conclude()
+        evaluation.conclude()
     }
 
-    /// The terms of a run that a person has approved.
+    /// The terms of a run that an approver allowed.
     pub fn terms(&self, request: &PolicyRequest<'_>, reason: VerdictReason) -> Terms {
-        PolicyEvaluation::new(&self.compiled, self.mode, request).terms(reason, PolicyApproval::Given)
+        PolicyEvaluation::new(&self.compiled, self.mode, request).terms(reason, RightsBasis::AsWhole)
     }
 
-    /// The rules for files, for a command that runs with these rights.
+    /// The rules for files that apply while a command runs with these rights.
     pub fn command_guard(&self, workspace: &Workspace, rights: &CommandRights) -> CommandGuard {
         CommandGuard::new(Arc::clone(&self.compiled), workspace, rights)
     }
 
-    /// Whether any rule may keep back a file that a search finds.
+    /// Whether any deny or ask rule is for reading particular paths, so that a search must filter its results.
     pub fn hides_any_file(&self) -> bool {
         self.compiled.deny.reads.has_patterns() || self.compiled.ask.reads.has_patterns()
     }
 
-    /// What a search may show of the files it finds.
+    /// Which files a search may list and quote.
     pub fn read_filter(&self, workspace: &Workspace) -> ReadFilter {
         ReadFilter::new(Arc::clone(&self.compiled), workspace)
-    }
-}
-
-pub(crate) fn effect_path(effect: &Effect) -> Option<&AbsPath> {
-    match effect {
-        Effect::Read { path, .. } | Effect::Write { path, .. } => Some(path),
-        Effect::Exec { .. }
-        | Effect::Fetch { .. }
-        | Effect::Search { .. }
-        | Effect::Delegate { .. }
-        | Effect::Skill { .. }
-        | Effect::Remote { .. }
-        | Effect::Ask
-        | Effect::State { .. }
-        | Effect::Opaque => None,
     }
 }

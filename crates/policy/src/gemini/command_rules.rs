@@ -1,36 +1,39 @@
-//! Rules on commands, from priorities to lists.
+//! Rules for command lines, from priorities to lists.
 //!
-//! A prefix becomes `Bash(prefix *)`. A regular expression becomes patterns with `*` where that says exactly the same;
-//! else a rule that holds back looks for the expression anywhere in the line, which is stricter.
+//! A prefix becomes `Bash(prefix *)`. A regular expression becomes patterns with `*` if they match exactly the same
+//! commands; otherwise a deny or ask rule searches for the expression anywhere in the line, which is stricter.
 
-use super::{GeminiDecision, GeminiRule, StringOrList, bash_rule};
+use super::regex_globs::regex_to_globs;
+use super::{GeminiDecision, GeminiRule, StringOrList};
 use crate::raw::RuleAction;
+use crate::rule::syntax;
 use serde_json::{Value, json};
 
-/// What is known of commands so far, strongest first.
+/// Rules for command lines, strongest first.
 #[derive(Debug, Default)]
 pub(super) struct GeminiCommandRules {
+    /// Rules for some commands.
     entries: Vec<GeminiCommandEntry>,
-    /// A rule for every command: nothing below it counts.
-    closed: Option<(RuleAction, usize)>,
+    /// The first rule for every command, with its line: no weaker rule applies.
+    catch_all: Option<(RuleAction, usize)>,
 }
 
+/// One rule for some commands.
 #[derive(Debug)]
 struct GeminiCommandEntry {
+    /// What it decides.
     action: RuleAction,
-    /// Contents of Bash rules.
+    /// Contents of `Bash` rules that match the same commands.
     patterns: Vec<String>,
+    /// Its line, for notes.
     line: usize,
 }
 
-/// Most patterns that one expression may become.
-const MAX_PATTERNS: usize = 64;
-
-/// Commands that mode acceptEdits frees although no rule allows them.
+/// Commands that mode acceptEdits allows without a rule.
 const ACCEPT_EDITS_COMMANDS: &[&str] = &["mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed", "ln"];
 
 impl GeminiCommandRules {
-    /// Takes a rule on commands. An error says why it cannot be kept.
+    /// Adds a rule for command lines. An error says why it cannot be translated.
     pub(super) fn add(
         &mut self,
         rule: &GeminiRule,
@@ -38,12 +41,12 @@ impl GeminiCommandRules {
         notes: &mut Vec<String>,
     ) -> Result<(), String> {
         let action = rule.decision.action();
-        if self.closed.is_some() {
-            notes.push("left out: a stronger rule decides about every command before it".to_owned());
+        if self.catch_all.is_some() {
+            notes.push("omitted: a stronger rule for every command always decides first".to_owned());
             return Ok(());
         }
         if rule.deny_message.is_some() {
-            notes.push("the message is not kept: rules on commands have none".to_owned());
+            notes.push("the message is dropped: rules for commands have none".to_owned());
         }
         let expression = match (&rule.command_prefix, &rule.command_regex, &rule.args_pattern) {
             (Some(prefixes), _, _) => {
@@ -57,14 +60,15 @@ impl GeminiCommandRules {
                 None => return self.add_opaque_expression(rule, pattern, book, notes),
             },
             (None, None, None) => {
-                self.closed = Some((action, rule.line));
+                self.catch_all = Some((action, rule.line));
                 return Ok(());
             }
         };
         if let Some(rest) = expression.strip_prefix('^') {
             if rule.decision == GeminiDecision::Allow {
                 notes.push(
-                    "left out: `^` never matches inside the input, so it never allowed anything".to_owned(),
+                    "omitted: `^` never matches inside the input, so the rule never allowed anything"
+                        .to_owned(),
                 );
                 return Ok(());
             }
@@ -73,6 +77,7 @@ impl GeminiCommandRules {
         self.add_expression(rule, expression, book, notes)
     }
 
+    /// Adds a rule for a regular expression, as patterns if there are equivalent ones.
     fn add_expression(
         &mut self,
         rule: &GeminiRule,
@@ -93,7 +98,7 @@ impl GeminiCommandRules {
         }
     }
 
-    /// An expression that is no pattern of ours.
+    /// An expression without an equivalent pattern.
     fn add_opaque_expression(
         &mut self,
         rule: &GeminiRule,
@@ -102,13 +107,13 @@ impl GeminiCommandRules {
         notes: &mut Vec<String>,
     ) -> Result<(), String> {
         if rule.decision == GeminiDecision::Allow {
-            notes.push(format!("left out: `{expression}` cannot be written as a command pattern"));
+            notes.push(format!("omitted: `{expression}` cannot be written as a command pattern"));
             return Ok(());
         }
         if regex::Regex::new(expression).is_err() || expression.contains('"') {
-            return Err(format!("`{expression}` cannot be kept, so what it holds back would be lost"));
+            return Err(format!("`{expression}` cannot be translated, so the rule would be lost"));
         }
-        notes.push(format!("stricter: `{expression}` is looked for anywhere in the line"));
+        notes.push(format!("stricter: `{expression}` is searched anywhere in the line"));
         let out = json!({
             "tool": "Bash",
             "action": rule.decision.action().to_string(),
@@ -118,12 +123,12 @@ impl GeminiCommandRules {
         Ok(())
     }
 
-    /// Whether questions are left to the default, which mode bypass skips.
+    /// The line of an ask rule for every command. toolgate asks by default, but mode bypass would skip that question.
     pub(super) fn default_ask_line(&self) -> Option<usize> {
-        self.closed.filter(|(action, _)| *action == RuleAction::Ask).map(|(_, line)| line)
+        self.catch_all.filter(|(action, _)| *action == RuleAction::Ask).map(|(_, line)| line)
     }
 
-    /// Writes the lists.
+    /// Adds the rules to the lists of `permissions`, and notes what became stricter.
     pub(super) fn finish(
         self,
         allow: &mut Vec<String>,
@@ -131,33 +136,19 @@ impl GeminiCommandRules {
         deny: &mut Vec<String>,
         notes: &mut Vec<(usize, String)>,
     ) {
-        let granted: Vec<(&String, usize)> = self
+        let allowed: Vec<(&String, usize)> = self
             .entries
             .iter()
             .filter(|entry| entry.action == RuleAction::Allow)
             .flat_map(|entry| entry.patterns.iter().map(|pattern| (pattern, entry.line)))
             .collect();
-        match self.closed {
+        match self.catch_all {
             Some((RuleAction::Allow, _)) => allow.push("Bash".to_owned()),
-            Some((RuleAction::Ask, line)) => {
-                // Whatever no rule allows asks anyway, but for what mode acceptEdits frees.
-                for program in ACCEPT_EDITS_COMMANDS.iter().map(|program| format!("{program} *")) {
-                    if granted.iter().any(|(pattern, _)| **pattern == program || *pattern == "*") {
-                        continue;
-                    }
-                    for (_, granted) in granted.iter().filter(|(pattern, _)| may_overlap(pattern, &program)) {
-                        let message =
-                            format!("stricter: the weaker rule on line {line} asks about `{program}`");
-                        notes.push((*granted, message));
-                    }
-                    ask.push(bash_rule(&program));
-                }
-            }
+            Some((RuleAction::Ask, line)) => ask_about_accepted_edits(line, &allowed, ask, notes),
             Some((RuleAction::Deny, line)) => {
                 deny.push("Bash".to_owned());
                 for entry in self.entries.iter().filter(|entry| entry.action != RuleAction::Deny) {
-                    let message =
-                        format!("stricter: the weaker rule on line {line} denies every command here");
+                    let message = format!("stricter: the weaker rule on line {line} denies every command");
                     notes.push((entry.line, message));
                 }
             }
@@ -165,16 +156,13 @@ impl GeminiCommandRules {
         }
         for (at, entry) in self.entries.iter().enumerate() {
             let stronger = self.entries.get(..at).unwrap_or_default();
-            for other in stronger.iter().filter(|other| other.action < entry.action) {
-                let meet =
-                    other.patterns.iter().any(|one| entry.patterns.iter().any(|two| may_overlap(one, two)));
-                if meet {
-                    let message = format!(
-                        "stricter: the weaker rule on line {} comes first where both fit",
-                        entry.line
-                    );
-                    notes.push((other.line, message));
-                }
+            for other in stronger.iter().filter(|other| other.action < entry.action && other.overlaps(entry))
+            {
+                let message = format!(
+                    "stricter: the weaker rule on line {} takes precedence where both match",
+                    entry.line
+                );
+                notes.push((other.line, message));
             }
             let list = match entry.action {
                 RuleAction::Allow => &mut *allow,
@@ -186,120 +174,56 @@ impl GeminiCommandRules {
     }
 }
 
+impl GeminiCommandEntry {
+    /// Whether some command may match both rules.
+    fn overlaps(&self, other: &Self) -> bool {
+        self.patterns.iter().any(|one| other.patterns.iter().any(|two| may_overlap(one, two)))
+    }
+}
+
+/// An ask rule for every command needs no rule, because toolgate asks by default, except for what mode acceptEdits
+/// allows. `allowed` are the patterns of stronger allow rules, with their lines.
+fn ask_about_accepted_edits(
+    line: usize,
+    allowed: &[(&String, usize)],
+    ask: &mut Vec<String>,
+    notes: &mut Vec<(usize, String)>,
+) {
+    for program in ACCEPT_EDITS_COMMANDS.iter().map(|program| format!("{program} *")) {
+        if allowed.iter().any(|(pattern, _)| **pattern == program || *pattern == "*") {
+            continue;
+        }
+        for (_, allowed_line) in allowed.iter().filter(|(pattern, _)| may_overlap(pattern, &program)) {
+            let message = format!("stricter: the weaker rule on line {line} asks about `{program}`");
+            notes.push((*allowed_line, message));
+        }
+        ask.push(bash_rule(&program));
+    }
+}
+
+/// The text of a `Bash` rule.
+fn bash_rule(content: &str) -> String {
+    syntax::write_rule("Bash", content)
+}
+
+/// The contents of `Bash` rules for command prefixes.
 fn prefix_patterns(prefixes: &StringOrList) -> Result<Vec<String>, String> {
     prefixes
         .texts()
         .into_iter()
         .map(|prefix| match prefix.trim() {
-            "" => Err("an empty `commandPrefix` names no command".to_owned()),
-            // The older form takes a star for a star.
+            "" => Err("`commandPrefix` is empty".to_owned()),
+            // In the older form with `:*`, a `*` in the prefix is a literal character.
             prefix if prefix.contains('*') => Ok(format!("{prefix}:*")),
             prefix => Ok(format!("{prefix} *")),
         })
         .collect()
 }
 
-/// Whether some command may fit both. Doubt counts as yes.
+/// Whether some command may match both patterns. If that is not certain, the answer is yes.
 fn may_overlap(one: &str, two: &str) -> bool {
     let head =
         |text: &str| text.split('*').next().unwrap_or_default().trim_end_matches(':').trim_end().to_owned();
     let (one, two) = (head(one), head(two));
     one.starts_with(&two) || two.starts_with(&one)
-}
-
-/// The patterns that say the same as an expression at the start of a command, if there are such.
-/// `exactly`: they may take nothing more.
-fn regex_to_globs(expression: &str, exactly: bool) -> Option<Vec<String>> {
-    let mut out = vec![String::new()];
-    let mut chars = expression.chars().peekable();
-    let mut ended = false;
-    while let Some(c) = chars.next() {
-        if ended {
-            return None;
-        }
-        let mut choices: Vec<String> = match c {
-            '$' | '"' => {
-                ended = true;
-                continue;
-            }
-            '.' => match chars.next() {
-                Some('*') => vec!["*".to_owned()],
-                Some('+') if !exactly => vec!["*".to_owned()],
-                _ => return None,
-            },
-            '(' => {
-                if chars.peek() == Some(&'?') {
-                    chars.next();
-                    if chars.next() != Some(':') {
-                        return None;
-                    }
-                }
-                let mut group = String::new();
-                loop {
-                    match chars.next()? {
-                        ')' => break,
-                        '\\' => {
-                            group.push('\\');
-                            group.push(chars.next()?);
-                        }
-                        c => group.push(c),
-                    }
-                }
-                group.split('|').map(unescape_literal).collect::<Option<_>>()?
-            }
-            '\\' => match chars.next()? {
-                's' => {
-                    if chars.peek() == Some(&'+') {
-                        chars.next();
-                    }
-                    vec![" ".to_owned()]
-                }
-                c if c.is_ascii_alphanumeric() => return None,
-                '*' => return None,
-                c => vec![c.to_string()],
-            },
-            '*' | '+' | '?' | '[' | ']' | '{' | '}' | ')' | '|' | '^' => return None,
-            c => vec![c.to_string()],
-        };
-        match chars.peek() {
-            Some('?') => {
-                chars.next();
-                choices.push(String::new());
-            }
-            Some('*' | '+' | '{') => return None,
-            Some(_) | None => {}
-        }
-        out =
-            out.iter().flat_map(|head| choices.iter().map(move |choice| format!("{head}{choice}"))).collect();
-        if out.len() > MAX_PATTERNS {
-            return None;
-        }
-    }
-    let finish = |pattern: String| match ended || pattern.ends_with('*') {
-        true => pattern,
-        false => format!("{pattern}*"),
-    };
-    let out: Vec<String> = out.into_iter().map(finish).collect();
-    // A pattern that ends in `:*` or ` *` would be read as a prefix that ends at a word.
-    let readable =
-        |pattern: &String| !pattern.trim().is_empty() && !pattern.ends_with(":*") && !pattern.ends_with(" *");
-    let wider = |pattern: &String| !exactly && pattern.ends_with(" *");
-    out.iter().all(|pattern| readable(pattern) || wider(pattern)).then_some(out)
-}
-
-/// Text without anything that means more than itself.
-fn unescape_literal(text: &str) -> Option<String> {
-    let mut out = String::new();
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => match chars.next()? {
-                c if c.is_ascii_alphanumeric() || c == '*' => return None,
-                c => out.push(c),
-            },
-            '.' | '*' | '+' | '?' | '[' | ']' | '{' | '}' | '(' | ')' | '^' | '$' => return None,
-            c => out.push(c),
-        }
-    }
-    Some(out)
 }

@@ -1,8 +1,9 @@
-//! `WebFetch(domain:host)`: which hosts may be fetched from.
+//! `WebFetch(domain:host)`: rules for hosts.
 //!
-//! Hosts are compared label by label after one WHATWG parse, never as text with a suffix.
+//! Hosts are compared label by label after one WHATWG parse. A comparison of suffixes as text would make
+//! `example.com` match `evilexample.com`.
 
-use super::grammar::RuleSyntaxError;
+use super::syntax::RuleSyntaxError;
 use crate::wildcard::WildcardPattern;
 use std::collections::HashMap;
 use url::Host;

@@ -1,27 +1,28 @@
-//! `mcp__server`, `mcp__server__tool` and globs: rules on tools of other servers.
+//! `mcp__server`, `mcp__server__tool` and wildcards in both: rules for tools of MCP servers.
 //!
-//! They are matched on the pair (server, tool) that a tool carries beside its joined name, so that two servers whose
-//! names join to the same text stay apart for allow rules. A deny or ask rule also counts when only the joined name
-//! fits: a name that could be meant is treated as if it were.
+//! An allow rule is compared with the pair (server, tool), so that two pairs with the same joined name stay apart. A
+//! deny or ask rule also counts if only the joined name matches, however it is split.
 
-use super::grammar::RuleSyntaxError;
+use super::syntax::RuleSyntaxError;
 use crate::raw::RuleAction;
 use crate::wildcard::WildcardPattern;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use toolgate_proto::{SourceId, ToolIdentity};
 
-/// A compiled pattern.
+/// A compiled pattern for MCP tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct McpPattern {
+    /// The server's name.
     server: WildcardPattern,
-    /// `None`: every tool of the server.
+    /// The tool's name; `None` for every tool of the server.
     tool: Option<WildcardPattern>,
-    /// The whole text after `mcp__`.
+    /// The whole text after `mcp__`, for a comparison with the joined name.
     joined: WildcardPattern,
 }
 
 impl McpPattern {
+    /// Parses the name of a rule, with or without the prefix `mcp__`.
     pub(crate) fn parse(name: &str, action: RuleAction) -> Result<Self, RuleSyntaxError> {
         let body = name.strip_prefix("mcp__").unwrap_or(name);
         let (server, tool) = match body.split_once("__") {
@@ -30,15 +31,15 @@ impl McpPattern {
         };
         if server.is_empty() || tool.is_some_and(str::is_empty) {
             return Err(RuleSyntaxError::new(
-                "the rule names no server or no tool",
+                "the name of the server or of the tool is missing",
                 "write `mcp__server` or `mcp__server__tool`",
             ));
         }
-        let wide_server = server.contains('*');
-        let wide_tool = tool.is_none_or(|tool| tool.contains('*'));
-        if action == RuleAction::Allow && wide_server && wide_tool {
+        let is_any_server = server.contains('*');
+        let is_any_tool = tool.is_none_or(|tool| tool.contains('*'));
+        if action == RuleAction::Allow && is_any_server && is_any_tool {
             return Err(RuleSyntaxError::new(
-                "an allow rule cannot leave both the server and the tool open",
+                "an allow rule must name the server or the tool",
                 "name the server: `mcp__server__*`",
             ));
         }
@@ -49,17 +50,18 @@ impl McpPattern {
         })
     }
 
+    /// Whether the pattern matches a pair of normalised names.
     fn matches_pair(&self, server: &str, tool: &str) -> bool {
         self.server.matches(server) && self.tool.as_ref().is_none_or(|pattern| pattern.matches(tool))
     }
 
-    /// Whether the rule would cover every tool of every server.
+    /// Whether the rule is not limited to one server.
     pub(crate) fn has_wildcard_server(&self) -> bool {
         !self.server.is_literal()
     }
 }
 
-/// A server's or tool's name as rules spell it.
+/// The name of a server or tool as rules spell it: characters that tool names cannot contain become `_`.
 pub(crate) fn normalise(name: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.chars().all(plain) {
@@ -68,14 +70,17 @@ pub(crate) fn normalise(name: &str) -> Cow<'_, str> {
     Cow::Owned(name.chars().map(|c| if plain(c) { c } else { '_' }).collect())
 }
 
-/// Rules of one action on other servers' tools.
+/// Rules of one action for tools of MCP servers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct McpIndex {
+    /// Patterns that name one server, by that name.
     by_server: HashMap<String, Vec<(u32, McpPattern)>>,
+    /// Patterns with a wildcard in the server's name.
     loose: Vec<(u32, McpPattern)>,
 }
 
 impl McpIndex {
+    /// Adds a rule to the list of its server, or to the others.
     pub(crate) fn add(&mut self, id: u32, pattern: McpPattern) {
         if pattern.server.is_literal() {
             let server = pattern.server.head().to_owned();
@@ -85,43 +90,48 @@ impl McpIndex {
         }
     }
 
-    /// The first rule for the pair, of those that fit otherwise.
-    pub(crate) fn find(&self, server: &str, tool: &str, fits: impl Fn(u32) -> bool) -> Option<u32> {
+    /// The first rule for the pair, of those that `accepts` accepts.
+    pub(crate) fn find(&self, server: &str, tool: &str, accepts: impl Fn(u32) -> bool) -> Option<u32> {
         if self.by_server.is_empty() && self.loose.is_empty() {
             return None;
         }
         let (server, tool) = (normalise(server), normalise(tool));
         let own = self.by_server.get(server.as_ref()).into_iter().flatten();
         own.chain(&self.loose)
-            .filter(|(id, pattern)| pattern.matches_pair(&server, &tool) && fits(*id))
+            .filter(|(id, pattern)| pattern.matches_pair(&server, &tool) && accepts(*id))
             .map(|(id, _)| *id)
             .min()
     }
 
-    /// The same as deny and ask rules are read: a name that could be meant is treated as if it were.
-    pub(crate) fn find_broadly(&self, tool: &ToolIdentity, fits: impl Fn(u32) -> bool) -> Option<u32> {
+    /// The first deny or ask rule that could be meant for the tool.
+    pub(crate) fn find_broadly(&self, tool: &ToolIdentity, accepts: impl Fn(u32) -> bool) -> Option<u32> {
         let (server, tool) = match &tool.source {
             SourceId::Mcp { server, tool } => (server.as_str(), tool.as_str()),
-            // A name of that form is no proof of a server, but it is enough to be denied.
+            // A tool of another source may have such a name: a deny rule for the server applies to it as well.
             SourceId::Builtin | SourceId::Plugin { .. } | SourceId::Skill { .. } | SourceId::Sdk => {
                 tool.name.as_str().strip_prefix("mcp__")?.split_once("__")?
             }
         };
-        self.find_possible(server, tool, fits)
+        self.find_possible(server, tool, accepts)
     }
 
-    /// The first rule for the pair, or whose text fits the joined name, however that may be split.
-    pub(crate) fn find_possible(&self, server: &str, tool: &str, fits: impl Fn(u32) -> bool) -> Option<u32> {
-        let exact = self.find(server, tool, &fits);
-        exact.into_iter().chain(self.find_joined(server, tool, fits)).min()
+    /// The first rule that matches the pair, or the joined name however it is split.
+    pub(crate) fn find_possible(
+        &self,
+        server: &str,
+        tool: &str,
+        accepts: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
+        let exact = self.find(server, tool, &accepts);
+        exact.into_iter().chain(self.find_joined(server, tool, accepts)).min()
     }
 
-    /// The first rule whose text fits the joined name, however it may be split.
-    fn find_joined(&self, server: &str, tool: &str, fits: impl Fn(u32) -> bool) -> Option<u32> {
+    /// The first rule that matches the joined name, however it is split.
+    fn find_joined(&self, server: &str, tool: &str, accepts: impl Fn(u32) -> bool) -> Option<u32> {
         if self.by_server.is_empty() && self.loose.is_empty() {
             return None;
         }
-        // Only a name that holds `__` can be split in another place.
+        // A joined name can only be split elsewhere if a name contains `_`.
         if !server.contains('_') && !tool.contains('_') {
             return None;
         }
@@ -136,7 +146,7 @@ impl McpIndex {
                     .match_indices("__")
                     .any(|(at, _)| joined.get(..at).is_some_and(|server| pattern.server.matches(server))),
             })
-            .filter(|(id, _)| fits(*id))
+            .filter(|(id, _)| accepts(*id))
             .map(|(id, _)| *id)
             .min()
     }

@@ -1,57 +1,72 @@
-//! The rule book `permissions`: rules on tools, and what they speak of.
+//! Permission rules (`permissions.allow`, `ask` and `deny`): parsing and matching.
 //!
-//! A rule is `Tool` or `Tool(content)`. What the content means depends on the tool: each kind has its file here, with
-//! its pattern and the index that finds the patterns which fit.
-//! Rules of all layers are pooled; a deny beats an ask, an ask beats an allow, and neither order nor detail matters.
+//! A rule is `Tool` or `Tool(content)`, and the tool decides what the content means. Each kind of content has a file here,
+//! with its pattern type and the index that finds the matching patterns.
+//!
+//! | rule | matches | file |
+//! |---|---|---|
+//! | `Tool` | every use of a tool | [`tool`] |
+//! | `mcp__server__tool` | a tool of an MCP server | [`mcp`] |
+//! | `Bash(npm run *)` | simple commands | [`command`] |
+//! | `Read(src/**)`, `Edit(*.md)` | paths | [`path`], [`segment`], [`path_index`] |
+//! | `WebFetch(domain:docs.rs)` | hosts | [`domain`] |
+//! | `Agent(Explore)` | agents | [`agent`] |
+//! | `Skill(review *)` | skills | [`skill`] |
+//! | `Tool(field:value)` | a field of the input | [`param`] |
+//!
+//! The rules of all layers are pooled: a deny beats an ask, an ask beats an allow, and neither the order of rules nor
+//! their specificity matters.
 
 pub(crate) mod agent;
-pub(crate) mod bash;
+pub(crate) mod command;
 pub(crate) mod domain;
-pub(crate) mod grammar;
 pub(crate) mod mcp;
 pub(crate) mod param;
 pub(crate) mod path;
+pub(crate) mod path_index;
 pub(crate) mod segment;
 pub(crate) mod skill;
+pub(crate) mod syntax;
 pub(crate) mod tool;
 
 use crate::raw::RuleAction;
 use agent::{AgentIndex, AgentPattern};
-pub(crate) use bash::squeeze_blanks;
-use bash::{CommandIndex, CommandPattern};
+pub(crate) use command::squeeze_blanks;
+use command::{CommandIndex, CommandPattern};
 use domain::{DomainIndex, DomainPattern};
-use grammar::RuleSyntaxError;
 use mcp::{McpIndex, McpPattern};
 use param::{KeyedContent, ParamIndex, ParamPattern};
-use path::{PathIndex, PathPattern, PathUse};
+use path::{PathPattern, PathUse};
+use path_index::PathIndex;
 use skill::{SkillIndex, SkillPattern};
+use syntax::RuleSyntaxError;
 use tool::{ToolIndex, ToolPattern};
 use toolgate_proto::AbsPath;
 
-/// What a rule speaks of.
+/// A parsed permission rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PermissionRule {
     /// Every use of a tool.
     Tool(ToolPattern),
-    /// A tool of another server, or all of them.
+    /// A tool of an MCP server, or all of them.
     Mcp(McpPattern),
-    /// Commands.
+    /// Simple commands.
     Command(CommandPattern),
-    /// Paths.
+    /// Reads or writes of paths.
     Path(PathPattern),
-    /// Hosts.
+    /// Fetches from hosts.
     Domain(DomainPattern),
-    /// Agents.
+    /// Starts of agents.
     Agent(AgentPattern),
-    /// Skills.
+    /// Loads of skills.
     Skill(SkillPattern),
     /// A field of the input.
     Param(ParamPattern),
-    /// Something that never happens; kept so that it can be reported.
+    /// A rule that can never match: message and fix of the warning.
     Never(&'static str, &'static str),
 }
 
-/// What a rule speaks of, in a word.
+/// The kind of a rule, for lints that compare rules for the same tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PermissionRuleKind {
     Command,
@@ -63,7 +78,7 @@ pub(crate) enum PermissionRuleKind {
     Other,
 }
 
-/// Tools whose rules on paths are written as `Read(…)` or `Edit(…)`.
+/// Tools that have no path rules of their own, and what to write instead.
 const NO_PATH_RULES: [(&str, &str); 8] = [
     ("Write", "write `Edit(…)`, which also covers Write"),
     ("MultiEdit", "write `Edit(…)`, which also covers MultiEdit"),
@@ -76,10 +91,11 @@ const NO_PATH_RULES: [(&str, &str); 8] = [
 ];
 
 impl PermissionRule {
+    /// Parses a rule. `anchor` is the directory of the settings file, for path patterns with `/`.
     pub(crate) fn parse(text: &str, action: RuleAction, anchor: &AbsPath) -> Result<Self, RuleSyntaxError> {
-        let form = grammar::parse(text)?;
-        let name = form.name.as_str();
-        let Some(content) = form.content else {
+        let rule = syntax::parse(text)?;
+        let name = rule.name.as_str();
+        let Some(content) = rule.content else {
             if text.trim().ends_with(')') && name.starts_with("mcp__") {
                 return Err(mcp_content_error());
             }
@@ -95,14 +111,17 @@ impl PermissionRule {
             return Ok(param_rule(pattern, action));
         }
         if name.contains('*') {
-            return Err(RuleSyntaxError::new("a name with `*` takes no parentheses", "name one tool"));
+            return Err(RuleSyntaxError::new(
+                "a tool name with `*` cannot have parentheses",
+                "name one tool",
+            ));
         }
         match param::parse(name, &content) {
             Some(KeyedContent::Primary(_))
                 if tool::family(name) != "Skill" && tool::family(name) != "Agent" =>
             {
                 return Ok(Self::Never(
-                    "a rule on this field has no effect: its own rule kind judges it",
+                    "the rule has no effect: another kind of rule covers this field",
                     "write `Bash(…)`, `Read(…)`, `Edit(…)` or `WebFetch(domain:…)`",
                 ));
             }
@@ -111,36 +130,45 @@ impl PermissionRule {
             }
             Some(KeyedContent::Primary(_)) | None => {}
         }
+        Self::parse_content(name, &content, action, anchor)
+    }
+
+    /// Parses the content by the grammar of the tool's family.
+    fn parse_content(
+        name: &str,
+        content: &str,
+        action: RuleAction,
+        anchor: &AbsPath,
+    ) -> Result<Self, RuleSyntaxError> {
         match tool::family(name) {
-            "Bash" | "PowerShell" if action != RuleAction::Allow && bash::joins_commands(&content) => {
+            "Bash" | "PowerShell" if action != RuleAction::Allow && command::joins_commands(content) => {
                 Ok(Self::Never(
-                    "the rule joins commands by an operator, but rules are compared with one command at a time, \
-                     so it never matches",
+                    "the rule never matches: it joins commands with an operator, but rules are compared with one \
+                     command at a time",
                     "write one rule for each command, without `&&`, `||`, `;`, `|` and `&`",
                 ))
             }
-            "Bash" | "PowerShell" => CommandPattern::parse(&content, action).map(Self::Command),
-            "Read" => PathPattern::parse(PathUse::Read, &content, action, anchor).map(Self::Path),
-            "Edit" => PathPattern::parse(PathUse::Edit, &content, action, anchor).map(Self::Path),
-            "WebFetch" => DomainPattern::parse(&content).map(Self::Domain),
+            "Bash" | "PowerShell" => CommandPattern::parse(content, action).map(Self::Command),
+            "Read" => PathPattern::parse(PathUse::Read, content, action, anchor).map(Self::Path),
+            "Edit" => PathPattern::parse(PathUse::Edit, content, action, anchor).map(Self::Path),
+            "WebFetch" => DomainPattern::parse(content).map(Self::Domain),
             "Agent" => Ok(Self::Agent(AgentPattern(content.trim().to_owned()))),
-            "Skill" => SkillPattern::parse(&content).map(Self::Skill),
+            "Skill" => SkillPattern::parse(content).map(Self::Skill),
             "Cd" => Ok(Self::Never(
-                "nothing here changes the working directory of the session",
+                "the rule never matches: no tool changes the working directory of the session",
                 "remove the rule",
             )),
             other => match NO_PATH_RULES.iter().find(|(tool, _)| *tool == other) {
-                Some((_, fix)) => Ok(Self::Never("a path rule of this name never matches", fix)),
+                Some((_, fix)) => Ok(Self::Never("a path rule for this tool never matches", fix)),
                 None => Err(RuleSyntaxError::new(
-                    format!("`{name}` takes no content of this form"),
+                    format!("a rule for `{name}` cannot have this content"),
                     format!("write `{name}`, or `{name}(field:value)` to deny or ask"),
                 )),
             },
         }
     }
-}
 
-impl PermissionRule {
+    /// The kind of the rule, for lints.
     pub(crate) fn kind(&self) -> PermissionRuleKind {
         match self {
             Self::Command(_) => PermissionRuleKind::Command,
@@ -156,38 +184,50 @@ impl PermissionRule {
     }
 }
 
+/// A field rule, which has no effect as an allow rule: other fields of the same call would go unchecked.
 fn param_rule(pattern: ParamPattern, action: RuleAction) -> PermissionRule {
     match action {
         RuleAction::Ask | RuleAction::Deny => PermissionRule::Param(pattern),
         RuleAction::Allow => PermissionRule::Never(
-            "a rule on a field of the input can deny or ask, not allow",
+            "a rule for a field of the input can deny or ask, not allow",
             "move it to `deny` or `ask`, or allow the tool",
         ),
     }
 }
 
+/// The content of an MCP rule is not `field:value`.
 fn mcp_content_error() -> RuleSyntaxError {
     RuleSyntaxError::new(
-        "a rule for another server's tool takes only `field:value` in parentheses",
+        "a rule for an MCP tool takes only `field:value` in parentheses",
         "write `mcp__server__tool`, or `mcp__server__tool(field:value)` to deny or ask",
     )
 }
 
-/// All rules of one action, found by what they speak of.
+/// All rules of one action, indexed by kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ActionIndex {
+    /// Rules for the name of a tool.
     pub(crate) tools: ToolIndex,
+    /// Rules for tools of MCP servers.
     pub(crate) mcp: McpIndex,
+    /// `Bash(…)` rules.
     pub(crate) commands: CommandIndex,
+    /// `Read(…)` rules.
     pub(crate) reads: PathIndex,
+    /// `Edit(…)` rules.
     pub(crate) edits: PathIndex,
+    /// `WebFetch(domain:…)` rules.
     pub(crate) domains: DomainIndex,
+    /// `Agent(…)` rules.
     pub(crate) agents: AgentIndex,
+    /// `Skill(…)` rules.
     pub(crate) skills: SkillIndex,
+    /// `Tool(field:value)` rules.
     pub(crate) params: ParamIndex,
 }
 
 impl ActionIndex {
+    /// Adds a rule to the index of its kind.
     pub(crate) fn add(&mut self, id: u32, rule: PermissionRule) {
         match rule {
             PermissionRule::Tool(pattern) => self.tools.add(id, pattern),
@@ -205,8 +245,8 @@ impl ActionIndex {
         }
     }
 
-    /// Whether a rule speaks of particular commands, paths or hosts, so that a command which cannot be read might
-    /// be one of them. `program` is what runs, where that much is known.
+    /// Whether a rule for particular commands, paths or hosts could apply to a command whose words are not all known.
+    /// `program` is the program that runs, if that is known.
     pub(crate) fn may_apply_to(&self, program: Option<&str>) -> bool {
         let commands = match program {
             Some(program) => self.commands.may_match_program(program),

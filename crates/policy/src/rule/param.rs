@@ -1,4 +1,4 @@
-//! `Tool(param:value)`: deny and ask rules on one top-level field of the input.
+//! `Tool(param:value)`: deny and ask rules for one top-level field of the input.
 
 use super::mcp::{McpIndex, McpPattern};
 use crate::wildcard::WildcardPattern;
@@ -6,55 +6,63 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use toolgate_proto::ToolIdentity;
 
-/// A field of a tool's input and the value it must have.
+/// A field of a tool's input and the value that it must have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ParamPattern {
+    /// The tools that have the field.
     owner: ParamOwner,
+    /// The field and its value.
     field: FieldPattern,
 }
 
+/// The tools that a field rule is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ParamOwner {
+    /// One tool by its present name.
     Tool(String),
-    /// Tools of other servers, whose fields have no rules of their own.
+    /// Tools of MCP servers. None of their fields has a rule kind of its own.
     Servers(McpPattern),
 }
 
+/// `param:value`, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FieldPattern {
+    /// The name of the field.
     param: String,
+    /// The value as text, with wildcards.
     value: WildcardPattern,
 }
 
 impl FieldPattern {
+    /// Parses `param:value`; `None` if the part before the colon is not a field name.
     fn parse(content: &str) -> Option<Self> {
         let (param, value) = content.split_once(':')?;
-        let named = param.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        let is_field_name = param.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
             && param.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-        (named && !value.is_empty())
+        (is_field_name && !value.is_empty())
             .then(|| Self { param: param.to_owned(), value: WildcardPattern::new(value) })
     }
 
-    /// A field that is absent, or no scalar, fits nothing.
+    /// Whether the field has the value. A field that is absent or not a scalar never matches.
     fn matches(&self, input: &Map<String, Value>) -> bool {
         input.get(&self.param).and_then(scalar_text).is_some_and(|text| self.value.matches(&text))
     }
 }
 
-/// Fields that other rule kinds speak of, with the meaning that counts.
+/// Fields that a rule kind of their own covers: comparing `command` as text would miss what a command line runs.
 const PRIMARY_FIELDS: [&str; 5] = ["command", "file_path", "path", "notebook_path", "url"];
 
-/// What a content of the form `key:value` is.
+/// What a content of the form `key:value` means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum KeyedContent {
-    /// A rule on a field.
+    /// A rule for a field.
     Param(ParamPattern),
-    /// A field that only its own rule kind may judge.
+    /// One of [`PRIMARY_FIELDS`], which needs another kind of rule.
     Primary(String),
 }
 
-/// Reads a content as `param:value`, if for this tool it is one.
-/// Where contents have a grammar of their own, only the tool's known fields count as such.
+/// Parses a content as `param:value`. A tool whose rules have a grammar of their own only has its known fields: the
+/// content of `Bash(npm run:*)` is a command.
 pub(crate) fn parse(tool: &str, content: &str) -> Option<KeyedContent> {
     let field = FieldPattern::parse(content)?;
     let param = field.param.as_str();
@@ -90,24 +98,28 @@ pub(crate) fn parse(tool: &str, content: &str) -> Option<KeyedContent> {
     if known.is_some_and(|known| !known.contains(&param)) {
         return None;
     }
-    let whose = ParamOwner::Tool(super::tool::canonical_name(tool).to_owned());
-    Some(KeyedContent::Param(ParamPattern { owner: whose, field }))
+    let owner = ParamOwner::Tool(super::tool::canonical_name(tool).to_owned());
+    Some(KeyedContent::Param(ParamPattern { owner, field }))
 }
 
-/// The same for tools of other servers. What their fields mean nobody knows, so none has a rule kind of its own.
+/// Parses a content as `param:value` for tools of MCP servers, whose fields have no meaning to toolgate.
 pub(crate) fn parse_for_servers(tools: McpPattern, content: &str) -> Option<ParamPattern> {
     FieldPattern::parse(content).map(|field| ParamPattern { owner: ParamOwner::Servers(tools), field })
 }
 
-/// Parameter rules of one action.
+/// Field rules of one action.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ParamIndex {
+    /// Rules for one tool, by its name.
     tools: HashMap<String, Vec<(u32, FieldPattern)>>,
+    /// Rules for tools of MCP servers.
     servers: McpIndex,
+    /// The fields of the rules in `servers`.
     fields_of_servers: HashMap<u32, FieldPattern>,
 }
 
 impl ParamIndex {
+    /// Adds a rule to the index of its owner.
     pub(crate) fn add(&mut self, id: u32, pattern: ParamPattern) {
         match pattern.owner {
             ParamOwner::Tool(tool) => self.tools.entry(tool).or_default().push((id, pattern.field)),
@@ -118,7 +130,7 @@ impl ParamIndex {
         }
     }
 
-    /// The first rule that a field of the input fits.
+    /// The first rule whose field has its value in the input.
     pub(crate) fn find(&self, tool: &ToolIdentity, input: &Map<String, Value>) -> Option<u32> {
         if self.tools.is_empty() && self.fields_of_servers.is_empty() {
             return None;
@@ -126,11 +138,12 @@ impl ParamIndex {
         let names = std::iter::once(tool.name.as_str()).chain(tool.also.iter().map(String::as_str));
         let own = names.filter_map(|name| self.tools.get(name)).flatten();
         let own = own.filter(|(_, field)| field.matches(input)).map(|(id, _)| *id).min();
-        let fits = |id| self.fields_of_servers.get(&id).is_some_and(|field| field.matches(input));
-        own.into_iter().chain(self.servers.find_broadly(tool, fits)).min()
+        let has_value = |id| self.fields_of_servers.get(&id).is_some_and(|field| field.matches(input));
+        own.into_iter().chain(self.servers.find_broadly(tool, has_value)).min()
     }
 }
 
+/// A scalar as text; rules are not compared with lists and objects.
 fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

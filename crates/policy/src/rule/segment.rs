@@ -1,58 +1,61 @@
-//! One name of a path pattern, and lists of them.
+//! Segments of a gitignore pattern, and matching of a list of segments without backtracking.
+//!
+//! Both matchers keep the set of reachable pattern positions as bits of an integer, so that matching takes linear time
+//! whatever the pattern is.
 
-/// One step of a pattern.
+/// One segment of a path pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PatternSegment {
-    /// This name.
+    /// Exactly this name.
     Literal(String),
-    /// A name with wildcards.
+    /// A pattern for one name, as a sequence of tokens.
     Glob(NameGlob),
-    /// `**`: any number of names.
+    /// `**`: any number of names, also none.
     Many,
 }
 
-/// What a shell pattern names below a directory.
+/// A shell glob relative to a directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RelativeShellPattern<'s> {
-    /// The names of the pattern.
+    /// The segments of the glob.
     pub(crate) names: &'s [PatternSegment],
-    /// What it names is used with all that lies below.
+    /// Everything below a match is accessed too.
     pub(crate) deep: bool,
 }
 
-/// What is visited below a directory.
+/// Which entries below a directory are accessed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum TraversalScope<'s> {
     /// Everything.
     All,
-    /// Everything but names that begin with a dot, as some search programs have it.
+    /// Everything except names that begin with a dot, as some search programs do.
     Visible,
-    /// What a shell pattern names.
+    /// What a shell glob matches.
     Shape(RelativeShellPattern<'s>),
 }
 
-/// A pattern for one name.
+/// A pattern for one name, as a sequence of tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NameGlob(Vec<GlobToken>);
 
+/// One element of a [`NameGlob`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum GlobToken {
+    /// This character.
     Char(char),
-    /// `?`.
+    /// `?`: one character.
     One,
-    /// `*`.
+    /// `*`: any characters, also none.
     Any,
-    /// `[…]`.
-    Class {
-        negated: bool,
-        ranges: Vec<(char, char)>,
-    },
+    /// `[…]`: one character of the ranges, or with `!` or `^` one of no range.
+    Class { negated: bool, ranges: Vec<(char, char)> },
 }
 
-/// The places in a name's pattern are counted in the bits of a word.
+/// The positions in a name's pattern are bits of a `u128`.
 const MAX_GLOB_TOKENS: usize = 127;
 
 impl GlobToken {
+    /// The character of a literal token.
     fn char(&self) -> Option<char> {
         match self {
             Self::Char(c) => Some(*c),
@@ -60,6 +63,7 @@ impl GlobToken {
         }
     }
 
+    /// Whether the token matches this one character. `*` is handled by the caller.
     fn matches_char(&self, c: char) -> bool {
         match self {
             Self::Char(own) => *own == c,
@@ -71,7 +75,7 @@ impl GlobToken {
         }
     }
 
-    /// Whether some character fits both. Classes are taken to meet anything: a doubt counts as yes.
+    /// Whether some character may match both. A class is assumed to overlap with everything.
     fn may_overlap(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Char(own), other) | (other, Self::Char(own)) => other.matches_char(*own),
@@ -81,7 +85,7 @@ impl GlobToken {
 }
 
 impl PatternSegment {
-    /// Reads one name of a pattern; `None` if a bracket is not closed or the name is too long to be one.
+    /// Parses one segment; `None` if a bracket is not closed or the segment has too many tokens.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         if name == "**" {
             return Some(Self::Many);
@@ -133,10 +137,12 @@ impl PatternSegment {
         Some(literal.map_or(Self::Glob(NameGlob(tokens)), Self::Literal))
     }
 
+    /// A segment that matches exactly this name, whatever characters it contains.
     pub(crate) fn literal(name: &str) -> Self {
         Self::Literal(name.to_owned())
     }
 
+    /// Whether the segment only matches names that begin with a dot.
     fn is_hidden(&self) -> bool {
         match self {
             Self::Literal(name) => name.starts_with('.'),
@@ -145,6 +151,7 @@ impl PatternSegment {
         }
     }
 
+    /// Whether the segment matches one name.
     fn matches_name(&self, name: &str) -> bool {
         match self {
             Self::Literal(own) => own == name,
@@ -153,7 +160,7 @@ impl PatternSegment {
         }
     }
 
-    /// Whether the pattern fits the path (names joined by `/`) or one of the directories that lead to it.
+    /// Whether the pattern matches the path (names joined by `/`) or one of its parent directories.
     pub(crate) fn matches_path(segments: &[Self], path: &str) -> bool {
         if segments.is_empty() {
             return true;
@@ -172,7 +179,7 @@ impl PatternSegment {
         false
     }
 
-    /// The places in the pattern (as bits) that one more name leads to.
+    /// The pattern positions (as bits) after one more name.
     fn advance(segments: &[Self], at: u64, name: &str) -> u64 {
         let mut next = 0;
         for (place, segment) in segments.iter().enumerate().filter(|(place, _)| at >> place & 1 == 1) {
@@ -186,7 +193,7 @@ impl PatternSegment {
         Self::epsilon_closure(segments, next)
     }
 
-    /// `**` may span nothing, but for one at the end: `src/**` is what lies in `src`, not `src` itself.
+    /// Adds the positions after each `**`, which may match nothing, except at the end: `src/**` does not match `src`.
     fn epsilon_closure(segments: &[Self], mut at: u64) -> u64 {
         for (place, segment) in segments.iter().enumerate() {
             if *segment == Self::Many && at >> place & 1 == 1 && place + 1 < segments.len() {
@@ -196,8 +203,8 @@ impl PatternSegment {
         at
     }
 
-    /// Whether the pattern may fit something below `dir` that is visited. A doubt counts as yes.
-    pub(crate) fn may_match_below(segments: &[Self], dir: &str, reach: TraversalScope<'_>) -> bool {
+    /// Whether the pattern may match something below `dir` that is accessed. If that is not certain, the answer is yes.
+    pub(crate) fn may_match_below(segments: &[Self], dir: &str, scope: TraversalScope<'_>) -> bool {
         let mut at = Self::epsilon_closure(segments, 1);
         for name in dir.split('/').filter(|name| !name.is_empty()) {
             if at >> segments.len() & 1 == 1 {
@@ -207,31 +214,31 @@ impl PatternSegment {
         }
         let places = (0..=segments.len()).filter(|place| at >> place & 1 == 1);
         let mut rests = places.filter_map(|place| segments.get(place..));
-        match reach {
+        match scope {
             TraversalScope::All => rests.next().is_some(),
             TraversalScope::Visible => rests.any(|rest| !rest.iter().any(Self::is_hidden)),
             TraversalScope::Shape(shape) => rests.any(|rest| Self::may_overlap(rest, shape)),
         }
     }
 
-    /// Whether a rule's pattern and a shell pattern may name the same path.
+    /// Whether a rule's pattern and a shell glob may match the same path.
     fn may_overlap(rule: &[Self], shape: RelativeShellPattern<'_>) -> bool {
-        // meets[i][j]: what is left of the rule from `i` and of the shell pattern from `j` may name the same.
-        // Where the rule ends first, it fits a directory on the way; where the shell pattern does, only what lies
-        // below could still be meant.
+        // Dynamic programming from the end: `after[j]` says whether the rest of the rule and the rest of the glob from
+        // `j` may match the same path. If the rule ends first, it matches a parent directory; if the glob ends first,
+        // only entries below its matches could still be matched by the rule.
         let width = shape.names.len() + 1;
         let mut after: Vec<bool> = vec![true; width];
         for own in rule.iter().rev() {
             let mut row = vec![shape.deep; width];
             for (at, other) in shape.names.iter().enumerate().rev() {
                 let here = |row: &[bool], at: usize| row.get(at).copied().unwrap_or(shape.deep);
-                let meets = match (own, other) {
+                let overlaps = match (own, other) {
                     (Self::Many, _) => here(&after, at) || here(&row, at + 1),
                     (_, Self::Many) => true,
                     (own, other) => own.may_match_same_name(other) && here(&after, at + 1),
                 };
                 if let Some(place) = row.get_mut(at) {
-                    *place = meets;
+                    *place = overlaps;
                 }
             }
             after = row;
@@ -239,7 +246,7 @@ impl PatternSegment {
         after.first().copied().unwrap_or(true)
     }
 
-    /// Whether a name may fit both. As in bash, a wildcard does not take the dot that hides a file.
+    /// Whether a name may match both. As in bash, a wildcard of the glob does not match a leading dot.
     fn may_match_same_name(&self, shape: &Self) -> bool {
         match (self, shape) {
             (Self::Many, _) | (_, Self::Many) => true,
@@ -256,22 +263,24 @@ impl PatternSegment {
 }
 
 impl NameGlob {
-    /// What follows the last dot, if the pattern is `*` and literal text with a dot in it.
+    /// The extension, if the pattern is `*` followed by literal text with a dot in it.
     pub(crate) fn extension(&self) -> Option<String> {
         let (GlobToken::Any, rest) = self.0.split_first()? else { return None };
         let text: Option<String> = rest.iter().map(GlobToken::char).collect();
         text?.rsplit_once('.').map(|(_, extension)| extension.to_owned())
     }
 
-    /// The letter that every name it matches starts with.
+    /// The character that every matching name begins with, if the pattern begins with a literal one.
     pub(crate) fn first_char(&self) -> Option<char> {
         self.0.first().and_then(GlobToken::char)
     }
 
+    /// Whether the pattern spells out a leading dot.
     fn starts_with_dot(&self) -> bool {
         self.0.first() == Some(&GlobToken::Char('.'))
     }
 
+    /// Whether the pattern matches the whole name.
     fn matches(&self, name: &str) -> bool {
         let mut at = self.epsilon_closure(1);
         for c in name.chars() {
@@ -295,7 +304,7 @@ impl NameGlob {
         at >> self.0.len() & 1 == 1
     }
 
-    /// `*` may take nothing.
+    /// Adds the positions after each `*`, which may match nothing.
     fn epsilon_closure(&self, mut at: u128) -> u128 {
         for (place, token) in self.0.iter().enumerate() {
             if *token == GlobToken::Any && at >> place & 1 == 1 {
@@ -305,7 +314,7 @@ impl NameGlob {
         at
     }
 
-    /// Whether some name fits both patterns.
+    /// Whether some name may match both patterns.
     fn may_overlap(&self, other: &Self) -> bool {
         let rest_is_stars = |tokens: &[GlobToken]| tokens.iter().all(|token| *token == GlobToken::Any);
         let mut after: Vec<bool> =
@@ -314,14 +323,14 @@ impl NameGlob {
             let mut row = vec![self.0.get(place..).is_none_or(rest_is_stars); other.0.len() + 1];
             for (at, token) in other.0.iter().enumerate().rev() {
                 let here = |row: &[bool], at: usize| row.get(at).copied().unwrap_or(false);
-                let meets = match (own, token) {
+                let overlaps = match (own, token) {
                     (GlobToken::Any, _) | (_, GlobToken::Any) => {
                         here(&after, at) || here(&row, at + 1) || here(&after, at + 1)
                     }
                     (own, token) => own.may_overlap(token) && here(&after, at + 1),
                 };
                 if let Some(place) = row.get_mut(at) {
-                    *place = meets;
+                    *place = overlaps;
                 }
             }
             after = row;

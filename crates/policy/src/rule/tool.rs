@@ -1,12 +1,12 @@
-//! `Tool` and `Tool*`: rules on the name of a tool.
+//! `Tool` and `Tool*`: rules for the name of a tool.
 
-use super::grammar::RuleSyntaxError;
+use super::syntax::RuleSyntaxError;
 use crate::raw::RuleAction;
 use crate::wildcard::WildcardPattern;
 use std::collections::HashMap;
 use toolgate_proto::ToolIdentity;
 
-/// Older names that settings still use.
+/// Older names of tools that settings still contain, with the present ones.
 const TOOL_ALIASES: [(&str, &str); 8] = [
     ("Task", "Agent"),
     ("KillShell", "TaskStop"),
@@ -18,12 +18,12 @@ const TOOL_ALIASES: [(&str, &str); 8] = [
     ("ReadMcpResourceDir", "ReadMcpResourceDirTool"),
 ];
 
-/// The name that an alias stands for.
+/// The present name of a tool.
 pub(crate) fn canonical_name(name: &str) -> &str {
     TOOL_ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name)
 }
 
-/// The family whose content grammar a name uses: the plain toolset's names read like the others.
+/// The name whose rule grammar a tool uses: `read_file` of the plain toolset takes the patterns of `Read`.
 pub(crate) fn family(name: &str) -> &str {
     match canonical_name(name) {
         "shell" | "run_shell_command" | "Monitor" => "Bash",
@@ -39,16 +39,17 @@ pub(crate) fn family(name: &str) -> &str {
     }
 }
 
-/// A pattern for names.
+/// A pattern for the name of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ToolPattern {
-    /// One name.
+    /// One name, with aliases resolved.
     Name(String),
-    /// A name with `*`; it must fit the whole name.
+    /// A name with `*`, which must match the whole name.
     Glob(WildcardPattern),
 }
 
 impl ToolPattern {
+    /// Parses a rule without parentheses. An allow rule may not contain `*`: it would allow tools that do not exist yet.
     pub(crate) fn parse(name: &str, action: RuleAction) -> Result<Self, RuleSyntaxError> {
         if !name.contains('*') {
             return Ok(Self::Name(canonical_name(name).to_owned()));
@@ -63,14 +64,17 @@ impl ToolPattern {
     }
 }
 
-/// Name rules of one action.
+/// Rules for tool names of one action.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ToolIndex {
+    /// The first rule for each name.
     names: HashMap<String, u32>,
+    /// Patterns with `*`, in order.
     globs: Vec<(u32, WildcardPattern)>,
 }
 
 impl ToolIndex {
+    /// Adds a rule; of several for the same name the first one is kept.
     pub(crate) fn add(&mut self, id: u32, pattern: ToolPattern) {
         match pattern {
             ToolPattern::Name(name) => {
@@ -80,7 +84,7 @@ impl ToolIndex {
         }
     }
 
-    /// The first rule that names this tool.
+    /// The first rule for any name of this tool.
     pub(crate) fn find(&self, tool: &ToolIdentity) -> Option<u32> {
         if self.names.is_empty() && self.globs.is_empty() {
             return None;

@@ -1,10 +1,9 @@
-//! Hosts that read like other hosts.
+//! Hosts with look-alike characters (IDN homographs).
 
-/// Letters of other scripts that look like Latin ones in most typefaces.
+/// Letters of other scripts that look like Latin letters in most typefaces.
 const LATIN_LOOKALIKES: &str = "абвгеѕіїјкӏмнорстухћһԁԛԝѵәɡɑοαεικνρτυχγωѡєзьᴄᴏᴠᴡᴢ";
 
-/// Whether a host has a label that mixes scripts as no language does, or that is written wholly in letters which
-/// look like Latin ones.
+/// Whether a label of the host mixes scripts as no language does, or consists of letters that all look like Latin ones.
 pub(crate) fn is_confusable_host(host: &str) -> bool {
     if !host.split('.').any(|label| label.starts_with("xn--")) {
         return false;
@@ -13,29 +12,32 @@ pub(crate) fn is_confusable_host(host: &str) -> bool {
     valid.is_err() || text.split('.').any(is_suspicious_label)
 }
 
+/// Whether a decoded label could be mistaken for another one. A label that cannot be decoded counts.
 fn is_suspicious_label(label: &str) -> bool {
     if label.is_ascii() {
         return label.starts_with("xn--");
     }
     let letters = || label.chars().filter(|c| c.is_alphabetic());
-    let latin = letters().any(|c| script(c) == UnicodeScript::Latin);
-    let near = letters().any(|c| {
+    let has_latin = letters().any(|c| script(c) == UnicodeScript::Latin);
+    let has_similar_script = letters().any(|c| {
         matches!(script(c), UnicodeScript::Cyrillic | UnicodeScript::Greek | UnicodeScript::OtherAlphabet)
     });
-    (latin && near) || letters().all(|c| LATIN_LOOKALIKES.contains(c))
+    (has_latin && has_similar_script) || letters().all(|c| LATIN_LOOKALIKES.contains(c))
 }
 
+/// The scripts that matter for look-alike characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnicodeScript {
     Latin,
     Greek,
     Cyrillic,
-    /// Alphabets with letters that can be taken for Latin ones.
+    /// Another alphabet with letters that can be mistaken for Latin ones.
     OtherAlphabet,
-    /// Scripts that cannot, which some languages mix with Latin letters.
+    /// A script without such letters, which some languages mix with Latin ones.
     Other,
 }
 
+/// The script of a letter, by its Unicode block.
 fn script(c: char) -> UnicodeScript {
     match u32::from(c) {
         0x0041..=0x024f | 0x1e00..=0x1eff | 0xa720..=0xa7ff | 0xff21..=0xff5a => UnicodeScript::Latin,
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mixed_and_look_alike_labels_are_seen() {
+    fn mixed_and_look_alike_labels_are_detected() {
         let ascii = |host: &str| idna::domain_to_ascii(host).unwrap();
         for host in ["dоcs.example.com", "аррӏе.com", "gооgle.com", "ѕсоре.example"] {
             assert!(is_confusable_host(&ascii(host)), "{host}");

@@ -1,8 +1,9 @@
-//! Addresses on the network: one parse, and what it may mean.
+//! URLs of fetches: one parse, and what is unusual about it.
 //!
-//! [`FetchTarget::parse`] reads an address as browsers do and keeps what a person should know of it.
-//! [`address_class`] says whether an IP address is one that a fetch may reach; the fetch tool asks it of every address
-//! that a name resolves to, and [`Policy::vet_chain`](crate::Policy::vet_chain) asks it of a whole chain of redirects.
+//! [`FetchTarget::parse`] parses a URL as browsers do (WHATWG) and notes what an approver should see.
+//! [`address_class`] classifies an IP address, so that a fetch cannot be turned against private hosts (SSRF).
+//! [`Policy::vet_chain`](crate::Policy::vet_chain) applies both to a chain of redirects and to every address that its
+//! hosts resolve to.
 
 mod confusable;
 mod redirects;
@@ -14,64 +15,73 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use url::{Host, Url};
 
-/// How fetches are judged where no rule speaks.
+/// How fetches are judged when no rule matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct FetchSettings {
-    /// Hosts that may be fetched from without asking, in the form of domain rules (`docs.rs`, `*.example.com`).
+    /// Hosts that need no allow rule, written as in domain rules (`docs.rs`, `*.example.com`).
     #[serde(alias = "allowed_domains")]
     pub allowed_domains: Vec<String>,
-    /// Hosts that may not be fetched from.
+    /// Hosts that are denied, written the same way.
     #[serde(alias = "blocked_domains")]
     pub blocked_domains: Vec<String>,
-    /// Every public host may be fetched from over https.
+    /// No public host needs an allow rule over https.
     #[serde(alias = "auto_approve_https")]
     pub auto_approve_https: bool,
-    /// Private hosts and addresses that may be reached.
+    /// Private hosts and IP addresses that are not denied as private.
     #[serde(alias = "allow_private")]
     pub allow_private: Vec<String>,
 }
 
-/// Documentation hosts that nobody else can publish under, as a default for `allowed_domains`.
-/// Hosts where anyone can publish are left out on purpose: an approved one is a way out for data.
+/// Documentation hosts as a default for [`FetchSettings::allowed_domains`]. Each has one publisher: on a host where
+/// anyone can publish, a request could carry data to an attacker.
 pub const DOCUMENTATION_HOSTS: &[&str] =
     &["docs.rs", "doc.rust-lang.org", "crates.io", "developer.mozilla.org", "docs.python.org"];
 
-/// An address that can be fetched, as far as its text tells.
+/// A URL that can be fetched, as far as its text shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchTarget {
-    /// The address, parsed.
+    /// The parsed URL.
     pub url: Url,
-    /// Its host; a trailing dot is gone.
+    /// Its host, without a trailing dot.
     pub host: Host<String>,
-    /// The port that would be used.
+    /// The port that would be connected to: the one of the URL, or the default of its scheme.
     pub port: u16,
-    /// What a person should look at before it is fetched.
+    /// What an approver should see before it is fetched; any entry makes the fetch ask.
     pub oddities: Vec<String>,
-    /// The host reads like another one.
+    /// The host contains look-alike characters, so only a rule that spells it out allows it.
     pub confusable: bool,
 }
 
-/// Longest address that is fetched unasked: a longer one carries data.
+/// A longer URL asks, because it may carry data out of the workspace.
 const MAX_UNASKED_URL_BYTES: usize = 2048;
 
 impl FetchTarget {
-    /// Reads an address. An error says, in words, why it can never be fetched.
+    /// Parses a URL. An error is the reason why it can never be fetched.
+    ///
+    /// ```
+    /// use toolgate_policy::url::FetchTarget;
+    ///
+    /// let target = FetchTarget::parse("https://docs.rs@evil.example/").unwrap();
+    /// assert_eq!(target.host_text(), "evil.example");
+    /// assert_eq!(target.oddities, ["the URL contains a user name, which can be mistaken for the host"]);
+    /// assert!(FetchTarget::parse("file:///etc/passwd").is_err());
+    /// ```
     pub fn parse(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).map_err(|error| format!("the address cannot be read: {error}"))?;
+        let url = Url::parse(text).map_err(|error| format!("the URL is not valid: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(format!("`{}:` is not fetched, only http and https are", url.scheme()));
+            return Err(format!("scheme `{}` is not supported; use http or https", url.scheme()));
         }
         let host = match url.host().map(|host| host.to_owned()) {
             Some(Host::Domain(name)) => {
                 let name = name.strip_suffix('.').unwrap_or(&name).to_owned();
                 if name.is_empty() || name.split('.').any(str::is_empty) {
-                    return Err("the host has an empty label".to_owned());
+                    return Err("the host name has an empty label".to_owned());
                 }
                 Host::Domain(name)
             }
             Some(address) => address,
-            None => return Err("the address names no host".to_owned()),
+            None => return Err("the URL has no host".to_owned()),
         };
         let port = url.port_or_known_default().unwrap_or(0);
         let oddities = oddities(text, &url);
@@ -82,18 +92,18 @@ impl FetchTarget {
         Ok(Self { url, host, port, oddities, confusable })
     }
 
-    /// Whether the host is not of the public network, as far as its name tells.
+    /// The class of a host that is not public, as far as its name or literal address shows; `None` if it is public.
     pub fn private_class(&self) -> Option<AddressClass> {
         host_class(&self.host)
     }
 
-    /// The host as rules spell it.
+    /// The host as rules and messages spell it.
     pub fn host_text(&self) -> String {
         self.host.to_string()
     }
 }
 
-/// Why a host is not of the public network, by its name alone.
+/// The class of a host that is not public, without name resolution. A name without a dot counts as private.
 pub(crate) fn host_class(host: &Host<String>) -> Option<AddressClass> {
     let class = match host {
         Host::Ipv4(address) => address_class(IpAddr::V4(*address)),
@@ -115,38 +125,38 @@ pub(crate) fn host_class(host: &Host<String>) -> Option<AddressClass> {
     (class != AddressClass::Public).then_some(class)
 }
 
-/// What makes an address one that people and parsers read differently.
+/// What makes users and parsers read a URL differently.
 fn oddities(text: &str, url: &Url) -> Vec<String> {
     let mut out = Vec::new();
     if !url.username().is_empty() || url.password().is_some() || authority(text).contains('@') {
-        out.push("the address holds a user name, which can look like a host".to_owned());
+        out.push("the URL contains a user name, which can be mistaken for the host".to_owned());
     }
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        out.push("the address holds blanks or control characters".to_owned());
+        out.push("the URL contains whitespace or control characters".to_owned());
     }
     if authority(text).contains('\\') || text.split(['?', '#']).next().is_some_and(|path| path.contains('\\'))
     {
-        out.push("the address holds a backslash, which parsers read differently".to_owned());
+        out.push("the URL contains a backslash, which parsers treat differently".to_owned());
     }
     if authority(text).contains('%') {
-        out.push("the host is written with escapes".to_owned());
+        out.push("the host is percent-encoded".to_owned());
     }
     let scheme_end = text.find(':').and_then(|at| text.get(at + 1..)).unwrap_or("");
     if !scheme_end.starts_with("//") || scheme_end.starts_with("///") {
-        out.push("the address does not have two slashes after its scheme".to_owned());
+        out.push("the URL does not have exactly two slashes after its scheme".to_owned());
     }
     if text.len() > MAX_UNASKED_URL_BYTES {
-        out.push(format!("the address is {} characters long and may carry data", text.len()));
+        out.push(format!("the URL is {} bytes long and may carry data out", text.len()));
     }
     if let Some(Host::Ipv4(address)) = url.host()
         && !authority(text).contains(&address.to_string())
     {
-        out.push(format!("the host is another way to write {address}"));
+        out.push(format!("the host is an unusual spelling of {address}"));
     }
     out
 }
 
-/// The part between `//` and the next delimiter, as written.
+/// The authority as written: the part between `//` and the next delimiter.
 fn authority(text: &str) -> &str {
     let rest = text.find("//").and_then(|at| text.get(at + 2..)).unwrap_or("");
     rest.split(['/', '?', '#']).next().unwrap_or(rest)
@@ -157,8 +167,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_addresses_are_seen() {
-        for odd in [
+    fn unusual_urls_are_detected() {
+        for unusual in [
             "https://user@docs.example.com/",
             "https://docs.example.com\\.evil.example/",
             "https://a.b%2ec.d/",
@@ -167,7 +177,7 @@ mod tests {
             "http://2130706433/",
             "http:///docs.example.com/",
         ] {
-            assert!(FetchTarget::parse(odd).is_ok_and(|target| !target.oddities.is_empty()), "{odd}");
+            assert!(FetchTarget::parse(unusual).is_ok_and(|target| !target.oddities.is_empty()), "{unusual}");
         }
         for plain in [
             "https://docs.example.com/a@b.html",
@@ -188,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn private_hosts_are_known_by_name() {
+    fn private_hosts_are_detected_by_name() {
         for (host, private) in [
             ("localhost", true),
             ("a.localhost", true),

@@ -1,4 +1,4 @@
-//! A fetch as it really goes: the addresses that names resolve to, and the redirects that servers send.
+//! Redirects of a fetch: every hop is checked like the first request, with the addresses that its host resolves to.
 
 use super::{AddressClass, FetchTarget, address_class};
 use crate::decide::Policy;
@@ -6,45 +6,49 @@ use crate::raw::RuleAction;
 use std::net::IpAddr;
 use toolgate_proto::{Code, VerdictReason};
 
-/// Most redirects that are followed.
+/// How many redirects are followed.
 pub const MAX_REDIRECTS: usize = 5;
 
-/// One request of a chain: where it goes, and what its name resolved to.
+/// One request of a redirect chain, with the addresses that its host resolved to.
 #[derive(Debug, Clone, Copy)]
 pub struct RedirectHop<'a> {
-    /// The address; for a redirect the `Location`, which may be relative to the hop before.
+    /// The URL; for a redirect the `Location` header, which may be relative to the hop before.
     pub location: &'a str,
-    /// Every address that would be connected to. Empty means that the name has none.
+    /// Every address that could be connected to. Empty means that the name does not resolve.
     pub addresses: &'a [IpAddr],
 }
 
-/// Why a chain of requests may not go on.
+/// Why a redirect chain may not continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FetchObjection {
-    /// Whether a person may be asked, or it is refused.
+    /// Whether an approver may allow it, or it is denied.
     pub action: RuleAction,
-    /// Why.
+    /// The text and code that the refusal or the question shows.
     pub reason: VerdictReason,
 }
 
 impl FetchObjection {
+    /// A denial that no approver can lift.
     fn refuse(text: String) -> Box<Self> {
         Box::new(Self { action: RuleAction::Deny, reason: VerdictReason::new(Code::Fetch, text) })
     }
 
+    /// A question for an approver.
     fn ask(text: String) -> Box<Self> {
         Box::new(Self { action: RuleAction::Ask, reason: VerdictReason::new(Code::NobodyToAsk, text) })
     }
 }
 
 impl Policy {
-    /// Judges a chain of requests. The first hop is one that [`Policy::decide`] has allowed, or a person has.
+    /// Checks a chain of requests whose first hop was allowed, by [`Policy::decide`] or by an approver.
     ///
-    /// `Ok` means that every hop may be made: each address is public or named, each redirect stays with a host that
-    /// is granted, and the chain is short.
+    /// `Ok` means that every hop may be requested: each address is public or its host is named by the user, each
+    /// redirect goes to an allowed host, and the chain is not too long.
     pub fn vet_chain(&self, hops: &[RedirectHop<'_>]) -> Result<(), Box<FetchObjection>> {
         if hops.len() > MAX_REDIRECTS + 1 {
-            return Err(FetchObjection::refuse(format!("there are more than {MAX_REDIRECTS} redirects")));
+            return Err(FetchObjection::refuse(format!(
+                "the server sent more than {MAX_REDIRECTS} redirects"
+            )));
         }
         let mut before: Option<FetchTarget> = None;
         for hop in hops {
@@ -54,7 +58,7 @@ impl Policy {
             };
             let target = match target {
                 Ok(target) => target,
-                Err(why) => return Err(FetchObjection::refuse(why)),
+                Err(problem) => return Err(FetchObjection::refuse(problem)),
             };
             if let Some(before) = &before {
                 self.vet_redirect(before, &target)?;
@@ -65,26 +69,28 @@ impl Policy {
         Ok(())
     }
 
-    /// A `Location` is resolved like any reference, but judged as the text that was sent.
+    /// Resolves a `Location`. An absolute one is parsed as sent, so that unusual spellings in it are still noticed.
     fn resolve_redirect(before: &FetchTarget, location: &str) -> Result<FetchTarget, String> {
         match FetchTarget::parse(location) {
             Ok(target) => Ok(target),
-            Err(why) => match url::Url::parse(location) {
+            Err(problem) => match url::Url::parse(location) {
                 Err(url::ParseError::RelativeUrlWithoutBase) => {
                     let joined = before.url.join(location).map_err(|error| error.to_string())?;
                     FetchTarget::parse(joined.as_str())
                 }
-                Ok(_) | Err(_) => Err(why),
+                Ok(_) | Err(_) => Err(problem),
             },
         }
     }
 
+    /// Checks one redirect: its spelling, the change of scheme, and the new host.
     fn vet_redirect(&self, before: &FetchTarget, target: &FetchTarget) -> Result<(), Box<FetchObjection>> {
-        if let Some(odd) = target.oddities.first() {
-            return Err(FetchObjection::ask(format!("it redirects to `{}`: {odd}", target.url)));
+        if let Some(oddity) = target.oddities.first() {
+            return Err(FetchObjection::ask(format!("the server redirects to `{}`: {oddity}", target.url)));
         }
         if before.url.scheme() == "https" && target.url.scheme() == "http" {
-            return Err(FetchObjection::ask(format!("it redirects to `{}`, without encryption", target.url)));
+            let text = format!("the server redirects from https to `{}`, without encryption", target.url);
+            return Err(FetchObjection::ask(text));
         }
         if before.host == target.host && before.port == target.port {
             return Ok(());
@@ -92,16 +98,17 @@ impl Policy {
         match self.judge_target(target) {
             (RuleAction::Allow, _) => Ok(()),
             (action @ (RuleAction::Ask | RuleAction::Deny), reason) => {
-                let text = format!("it redirects to `{}`: {}", target.url, reason.text);
+                let text = format!("the server redirects to `{}`: {}", target.url, reason.text);
                 Err(Box::new(FetchObjection { action, reason: VerdictReason { text, ..reason } }))
             }
         }
     }
 
+    /// Checks every address that a host resolved to: one private address among public ones is enough for DNS rebinding.
     fn vet_addresses(&self, target: &FetchTarget, addresses: &[IpAddr]) -> Result<(), Box<FetchObjection>> {
         let host = target.host_text();
         if addresses.is_empty() {
-            return Err(FetchObjection::refuse(format!("`{host}` has no address")));
+            return Err(FetchObjection::refuse(format!("host `{host}` does not resolve to an address")));
         }
         if self.is_named_private_host(&target.host) {
             return Ok(());
@@ -109,7 +116,7 @@ impl Policy {
         for address in addresses {
             let class = address_class(*address);
             if class != AddressClass::Public {
-                return Err(FetchObjection::refuse(format!("`{host}` leads to {address}, {class}")));
+                return Err(FetchObjection::refuse(format!("host `{host}` resolves to {address}, {class}")));
             }
         }
         Ok(())

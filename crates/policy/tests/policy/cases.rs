@@ -1,10 +1,10 @@
-//! Runs the Markdown files that are manual and test in one.
+//! Runs the case files: Markdown that is documentation and test at once.
 
 use super::world::{Node, World, compile, input_of, raw_policy, word};
 use serde_json::Value;
 use toolgate_policy::{ProblemSeverity, RawPolicy, cases};
 
-/// Builds the world that a settings block describes: `"links": {"p/key": "~/.ssh/id"}`.
+/// The workspace with the symlinks that a settings block lists: `"links": {"p/key": "~/.ssh/id"}`.
 fn world(settings: &Value) -> World {
     let mut world = World::new("/ws");
     for (link, to) in settings["links"].as_object().into_iter().flatten() {
@@ -46,7 +46,7 @@ fn run(name: &str, text: &str) -> usize {
                 "allow" => layer.allow.push(row.rule.as_str().into()),
                 "ask" => layer.ask.push(row.rule.as_str().into()),
                 "deny" => layer.deny.push(row.rule.as_str().into()),
-                other => panic!("{name}:{}: `{other}` is no list", row.line),
+                other => panic!("{name}:{}: `{other}` is not a list", row.line),
             }
             raw.layers.push(layer);
             let (_, problems) = raw.compile();
@@ -69,11 +69,11 @@ fn run(name: &str, text: &str) -> usize {
 }
 
 #[test]
-fn the_worked_examples_of_the_rule_language_hold() {
+fn the_examples_of_the_rule_language_pass() {
     assert!(run("permissions.md", include_str!("../cases/permissions.md")) >= 60);
 }
 
 #[test]
-fn the_examples_of_the_manual_hold() {
+fn the_examples_of_the_policy_documentation_pass() {
     assert!(run("policy.md", include_str!("../../../../docs/policy.md")) >= 40);
 }

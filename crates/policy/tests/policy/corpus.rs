@@ -1,31 +1,36 @@
-//! The corpus of known failures: every case that is a decision is judged, the rest is counted with the reason.
+//! The corpus of known bypasses: every case that is a policy decision is judged, the others are counted with the reason.
 
 use super::world::{Node, World, abs, action, identity, raw_policy};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use toolgate_policy::url::{FetchTarget, RedirectHop};
-use toolgate_policy::{HookOpinion, Policy, RawPolicy, RuleAction, mcp};
+use toolgate_policy::{HookOpinion, Policy, RawPolicy, RuleAction, mcp_names};
 use toolgate_proto::{
     Effect, Intent, PathScope, SourceId, ToolIdentity, ToolName, WriteKind, json as strict_json,
 };
 
-/// What became of a case.
+/// The outcome of a case.
 enum Outcome {
+    /// Policy decides it: the action and the reason.
     Judged(RuleAction, String),
-    /// Somebody else refuses it or sees to it.
+    /// Another component is responsible for it, named here.
     Deferred(&'static str),
 }
 
 use Outcome::{Deferred, Judged};
 
+/// The outcomes of one corpus file.
 #[derive(Default)]
 struct Tally {
     judged: usize,
-    let_through: Vec<String>,
+    /// Allowed, although the case must not be.
+    wrongly_allowed: Vec<String>,
+    /// Asked about, although the case must be denied.
     not_denied: Vec<String>,
     strict: usize,
     must_allow: usize,
+    /// Asked about, although the case must be allowed.
     asked: Vec<String>,
     deferred: BTreeMap<&'static str, Vec<String>>,
 }
@@ -40,20 +45,20 @@ fn run(text: &str, judge: impl Fn(&Value, &Value) -> Outcome) -> Tally {
             Judged(action, reason) => {
                 tally.judged += 1;
                 let short: String = case["input"].to_string().chars().take(90).collect();
-                let say = format!("{id} {action}: {short}: {reason}");
+                let outcome = format!("{id} {action}: {short}: {reason}");
                 if case["expect"] == "allow" {
                     tally.must_allow += 1;
                     if action != RuleAction::Allow {
-                        tally.asked.push(say);
+                        tally.asked.push(outcome);
                     }
                 } else {
                     if action == RuleAction::Allow {
-                        tally.let_through.push(say.clone());
+                        tally.wrongly_allowed.push(outcome.clone());
                     }
                     if case["strict"] == "deny" {
                         tally.strict += 1;
                         if action != RuleAction::Deny {
-                            tally.not_denied.push(say);
+                            tally.not_denied.push(outcome);
                         }
                     }
                 }
@@ -65,9 +70,9 @@ fn run(text: &str, judge: impl Fn(&Value, &Value) -> Outcome) -> Tally {
 
 fn report(name: &str, tally: &Tally) {
     println!(
-        "{name}: {} judged; {} let through; {} of {} strict cases denied; {} of {} must-allow cases asked",
+        "{name}: {} judged; {} wrongly allowed; {} of {} strict cases denied; {} of {} must-allow cases asked",
         tally.judged,
-        tally.let_through.len(),
+        tally.wrongly_allowed.len(),
         tally.strict - tally.not_denied.len(),
         tally.strict,
         tally.asked.len(),
@@ -76,10 +81,10 @@ fn report(name: &str, tally: &Tally) {
     for (why, ids) in &tally.deferred {
         println!("  deferred ({why}): {} {}", ids.len(), ids.join(" "));
     }
-    for say in &tally.asked {
-        println!("  asked: {say}");
+    for outcome in &tally.asked {
+        println!("  asked: {outcome}");
     }
-    assert!(tally.let_through.is_empty(), "{name} lets through:\n{}", tally.let_through.join("\n"));
+    assert!(tally.wrongly_allowed.is_empty(), "{name} wrongly allows:\n{}", tally.wrongly_allowed.join("\n"));
     assert!(tally.not_denied.is_empty(), "{name} does not deny:\n{}", tally.not_denied.join("\n"));
     assert!(
         tally.asked.len() * 100 <= tally.must_allow,
@@ -117,16 +122,16 @@ fn shell_cases() {
 #[test]
 fn shell_round_2_cases() {
     let mut tally = run(include_str!("../corpus/shell-round2.jsonl"), judge_shell);
-    let open = |say: &String| OPEN_CASES.iter().any(|id| say.starts_with(&format!("{id} ")));
-    for list in [&mut tally.let_through, &mut tally.asked] {
-        let (known, rest): (Vec<String>, Vec<String>) = list.drain(..).partition(open);
-        known.iter().for_each(|say| println!("  open: {say}"));
+    let is_open = |outcome: &String| OPEN_CASES.iter().any(|id| outcome.starts_with(&format!("{id} ")));
+    for list in [&mut tally.wrongly_allowed, &mut tally.asked] {
+        let (known, rest): (Vec<String>, Vec<String>) = list.drain(..).partition(is_open);
+        known.iter().for_each(|outcome| println!("  open: {outcome}"));
         *list = rest;
     }
     report("shell, second round", &tally);
 }
 
-/// Cases that do not come out right yet.
+/// Cases with a wrong outcome that is known.
 const OPEN_CASES: &[&str] = &[];
 
 fn judge_shell(input: &Value, policy: &Value) -> Outcome {
@@ -138,7 +143,7 @@ fn judge_shell(input: &Value, policy: &Value) -> Outcome {
     judged(&world.judge(&policy_of(policy, &world), "Bash", &call))
 }
 
-/// The world with the symlinks and special files that a case has.
+/// The workspace with the symlinks and special files of a case.
 fn with_files(mut world: World, files: &Value) -> World {
     for node in files.as_array().into_iter().flatten() {
         let path = node["path"].as_str().unwrap();
@@ -163,7 +168,7 @@ fn path_cases() {
 fn judge_path(input: &Value, policy: &Value) -> Outcome {
     if policy.get("race").is_some() {
         return Deferred(
-            "the file changes between check and use: os holds the handle, the guard knows what was read",
+            "the file changes between check and use: the files crate opens the resolved path without symlinks",
         );
     }
     let windows = policy["platform"] == "windows";
@@ -177,7 +182,7 @@ fn judge_path(input: &Value, policy: &Value) -> Outcome {
     };
     let root = spell(policy["root"].as_str().unwrap());
     let mut world = with_files(World::new(&root), &policy["fs"]);
-    // The root is resolved when the session starts.
+    // A session resolves its root when it starts.
     let real = world.resolve(&abs(&root)).real;
     world.workspace.cwd = real.clone();
     world.workspace.roots = vec![real];
@@ -197,7 +202,7 @@ fn judge_path(input: &Value, policy: &Value) -> Outcome {
                 text.split('/').take_while(|name| !name.contains('*')).collect::<Vec<_>>().join("/");
             ("Glob", vec![Effect::Read { path: world.path(&literal), scope: PathScope::Tree }])
         }
-        // Our search follows no links; one that does could not say what it reads.
+        // toolgate's search follows no symlinks; one that does cannot declare what it reads.
         "grep" if policy["follow_symlinks"] == true => ("Grep", vec![read(PathScope::Tree), Effect::Opaque]),
         "grep" => ("Grep", vec![read(PathScope::Tree)]),
         "git_diff_ref" => {
@@ -226,7 +231,7 @@ fn judge_url(input: &Value, settings: &Value) -> Outcome {
     }
     let mut locations = vec![input.as_str().unwrap()];
     locations.extend(settings["redirects"].as_array().into_iter().flatten().filter_map(Value::as_str));
-    // Successive look-ups of one name are judged one by one: each could be the one that is connected to.
+    // Every lookup of a name is judged: the connection may use the answer of any of them.
     for look_up in 0..2 {
         let addresses: Vec<Vec<IpAddr>> =
             locations.iter().map(|location| resolve(location, &settings["resolve"], look_up)).collect();
@@ -235,8 +240,8 @@ fn judge_url(input: &Value, settings: &Value) -> Outcome {
             .zip(&addresses)
             .map(|(location, addresses)| RedirectHop { location, addresses })
             .collect();
-        if let Err(obstacle) = policy.vet_chain(&hops) {
-            return Judged(obstacle.action, obstacle.reason.to_string());
+        if let Err(objection) = policy.vet_chain(&hops) {
+            return Judged(objection.action, objection.reason.to_string());
         }
     }
     judged(&judgement)
@@ -267,12 +272,12 @@ fn misc_cases() {
     assert!(tally.judged >= 50, "only {} cases are judged", tally.judged);
 }
 
-const SCHEMA: &str = "the schema refuses it: gate, validate";
-const HOOK: &str = "a hook without a readable verdict: gate, screen";
-const EXECUTION: &str = "seen when it runs: os and tools";
-const MCP: &str = "the MCP client's and server's own checks";
-const TRUST: &str = "trust and hooks of a project: settings";
-const SETTLE: &str = "the answer of a person: gate, settle";
+const SCHEMA: &str = "the schema rejects it: gate, stage validate";
+const HOOK: &str = "a hook without a valid answer: gate, stage screen";
+const EXECUTION: &str = "detected when it runs: process and tools";
+const MCP: &str = "checks of the MCP client and server";
+const TRUST: &str = "trust and hooks of a project: toolgate, settings";
+const SETTLE: &str = "the answer of an approver: gate, stage settle";
 
 fn judge_misc(input: &Value, policy: &Value) -> Outcome {
     let world = World::new("/ws");
@@ -283,7 +288,7 @@ fn judge_misc(input: &Value, policy: &Value) -> Outcome {
             if let Some(visible) = policy.get("visible")
                 && !visible.as_array().unwrap().contains(&input["tool"])
             {
-                return Deferred("the tool is not visible: gate, resolve");
+                return Deferred("the tool is not visible: gate, stage resolve");
             }
             call(input)
         }
@@ -317,7 +322,7 @@ fn judge_misc(input: &Value, policy: &Value) -> Outcome {
             let names = input["names"].as_array().unwrap().iter().map(|name| name.as_str().unwrap());
             let pairs: Vec<(&str, &str)> =
                 names.map(|name| name.trim_start_matches("mcp__").split_once("__").unwrap()).collect();
-            let refused = !mcp::find_collisions(pairs).is_empty();
+            let refused = !mcp_names::find_name_collisions(pairs).is_empty();
             Judged(if refused { RuleAction::Deny } else { RuleAction::Allow }, "registration".to_owned())
         }
         "mcp_list_changed" if input["now"].get("annotations").is_some() => {
@@ -335,7 +340,7 @@ fn judge_misc(input: &Value, policy: &Value) -> Outcome {
         }
         "git_config" if input["trusted"] == true => call(&input["then"]),
         "confirmation" => match input["reply"].get("updatedInput") {
-            // What a person changed is judged again; their yes answers a question by default.
+            // An input that an approver changed is judged again.
             Some(updated) => call(&json!({ "tool": "Bash", "input": updated })),
             None => Deferred(SETTLE),
         },
@@ -357,7 +362,7 @@ fn judge_misc(input: &Value, policy: &Value) -> Outcome {
     }
 }
 
-/// A stand-in for the schemas of the tools that the corpus calls.
+/// A simple version of the schemas of the tools that the corpus calls.
 fn fits_schema(fields: &Map<String, Value>) -> bool {
     fields.iter().all(|(name, value)| match name.as_str() {
         "command" | "path" => value.is_string(),
@@ -368,7 +373,7 @@ fn fits_schema(fields: &Map<String, Value>) -> bool {
 
 fn judge_remote(world: &World, policy: &Policy, server: &str, tool: &str) -> Outcome {
     let identity = ToolIdentity {
-        name: ToolName::new(mcp::joined_name(server, tool)),
+        name: ToolName::new(mcp_names::mcp_tool_name(server, tool)),
         also: Vec::new(),
         source: SourceId::Mcp { server: server.to_owned(), tool: tool.to_owned() },
         read_only: true,
@@ -395,20 +400,20 @@ fn judge_hook(input: &Value, policy: &Value, world: &World, compiled: &Policy) -
         match outcome["exit"].as_i64() {
             Some(2) => opinions.push(opinion(RuleAction::Deny)),
             Some(0) => {
-                let Ok(said) = serde_json::from_str::<Value>(outcome["stdout"].as_str().unwrap_or("{}"))
+                let Ok(answer) = serde_json::from_str::<Value>(outcome["stdout"].as_str().unwrap_or("{}"))
                 else {
                     return Deferred(HOOK);
                 };
-                match said["decision"].as_str() {
+                match answer["decision"].as_str() {
                     Some("allow") => opinions.push(opinion(RuleAction::Allow)),
                     Some(_) => return Deferred(HOOK),
                     None => {}
                 }
-                if let Some(updated) = said.get("updatedInput") {
+                if let Some(updated) = answer.get("updatedInput") {
                     call = updated.clone();
                 }
-                if let Some(mode) = said["setMode"].as_str() {
-                    // A hook's wish for another mode is no order; even if it were, the lock holds.
+                if let Some(mode) = answer["setMode"].as_str() {
+                    // A hook cannot change the mode; even if it could, managed settings would still disable bypass.
                     compiled = compiled.with_mode(mode.parse().unwrap());
                     opinions.clear();
                 }

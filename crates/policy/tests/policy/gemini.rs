@@ -1,11 +1,11 @@
-//! Rules of the Gemini CLI, turned into settings, and judged by them.
+//! Translation of Gemini CLI rules: calls are judged by the translated settings.
 
 use super::world::{World, compile, input_of, word};
 use serde_json::{Value, json};
 use toolgate_policy::ProblemSeverity;
 use toolgate_policy::gemini::{GeminiRule, GeminiTranslation, translate};
 
-/// Rules as a TOML file has them, without the TOML.
+/// Rules as parsed from a TOML file, each on a line of its own.
 fn rules(rules: &Value) -> Vec<GeminiRule> {
     let mut rules: Vec<GeminiRule> = serde_json::from_value(rules.clone()).unwrap();
     for (at, rule) in rules.iter_mut().enumerate() {
@@ -31,7 +31,7 @@ fn shell(decision: &str, priority: u16, prefix: &str) -> Value {
 }
 
 #[test]
-fn the_stronger_rule_that_holds_back_wins_as_it_did() {
+fn a_stronger_deny_or_ask_rule_keeps_its_effect() {
     let given = json!([
         shell("allow", 100, "git"),
         shell("deny", 200, "git push"),
@@ -68,11 +68,11 @@ fn the_stronger_rule_that_holds_back_wins_as_it_did() {
 }
 
 #[test]
-fn where_the_orders_cannot_agree_the_answer_is_stricter_and_said() {
+fn where_the_orders_disagree_the_settings_are_stricter_with_a_note() {
     let given = json!([shell("allow", 200, "git status"), shell("deny", 100, "git")]);
     let translated = check(&given, &[("Bash", "git status", "deny"), ("Bash", "git push", "deny")]);
     assert_eq!(translated.notes.len(), 1);
-    assert!(translated.notes[0].message.contains("line 2 comes first"), "{:?}", translated.notes);
+    assert!(translated.notes[0].message.contains("line 2 takes precedence"), "{:?}", translated.notes);
 
     let given = json!([
         shell("allow", 200, "ls"),
@@ -88,7 +88,7 @@ fn where_the_orders_cannot_agree_the_answer_is_stricter_and_said() {
         check(&given, &calls).notes.iter().any(|note| note.line == 1 && note.message.starts_with("stricter"))
     );
 
-    // An allow that counts only sometimes is left out; a deny that does counts always.
+    // An allow rule that applies only in some modes is omitted; such a deny rule applies always.
     let mut some = shell("allow", 200, "make");
     some["modes"] = json!(["autoEdit"]);
     let mut sometimes = shell("deny", 100, "npm publish");
@@ -98,7 +98,7 @@ fn where_the_orders_cannot_agree_the_answer_is_stricter_and_said() {
 }
 
 #[test]
-fn a_question_stays_one_in_every_mode() {
+fn an_ask_rule_asks_in_every_mode() {
     let given = json!([
         shell("allow", 100, "npm test"),
         { "toolName": "run_shell_command", "decision": "ask_user", "priority": 1 },
@@ -109,7 +109,7 @@ fn a_question_stays_one_in_every_mode() {
     for mode in ["default", "acceptEdits", "bypass"] {
         let mut settings = translated.settings.clone();
         settings["mode"] = json!(mode);
-        // The switch is read from the permissions by whoever reads settings files.
+        // The settings reader turns the entry of `permissions` into the managed restriction.
         settings["managed"] = json!({ "disableBypassPermissionsMode": settings["permissions"]["disableBypassPermissionsMode"] == "disable" });
         let (policy, _) = compile(&settings, &world);
         for (tool, text, wanted) in [
@@ -126,7 +126,7 @@ fn a_question_stays_one_in_every_mode() {
 }
 
 #[test]
-fn expressions_become_patterns_where_that_says_the_same() {
+fn regular_expressions_become_equivalent_patterns() {
     let regex = |decision: &str, expression: &str| json!([{ "toolName": "run_shell_command", "commandRegex": expression, "decision": decision, "priority": 1 }]);
     check(
         &regex("allow", "git (commit|push)"),
@@ -134,16 +134,16 @@ fn expressions_become_patterns_where_that_says_the_same() {
     );
     check(&regex("allow", "npm test$"), &[("Bash", "npm test", "allow"), ("Bash", "npm test x", "ask")]);
     check(&regex("deny", "rm\\s+-rf?"), &[("Bash", "rm -rf x", "deny"), ("Bash", "true; rm -r x", "deny")]);
-    // No pattern of ours: looked for anywhere, or not allowed.
+    // Without an equivalent pattern a denied expression is searched anywhere, and an allowed one is omitted.
     let odd = check(&regex("deny", "curl [^ ]+ \\| sh"), &[("Bash", "true; curl x | sh", "deny")]);
     assert!(odd.notes[0].message.contains("anywhere"), "{:?}", odd.notes);
     let odd = check(&regex("allow", "make [a-z]+"), &[("Bash", "make all", "ask")]);
-    assert!(odd.notes[0].message.starts_with("left out"), "{:?}", odd.notes);
+    assert!(odd.notes[0].message.starts_with("omitted"), "{:?}", odd.notes);
     check(&regex("allow", "^git"), &[("Bash", "git push", "ask")]);
 }
 
 #[test]
-fn a_rule_that_cannot_be_kept_refuses_the_file() {
+fn a_rule_that_cannot_be_translated_refuses_the_file() {
     for (given, says) in [
         (
             json!([{ "toolName": "run_shell_command", "commandRegex": "(?!git)", "decision": "deny", "priority": 1 }]),
@@ -155,7 +155,7 @@ fn a_rule_that_cannot_be_kept_refuses_the_file() {
         ),
         (
             json!([{ "mcpName": "x", "argsPattern": "y", "decision": "deny", "priority": 1 }]),
-            "cannot be kept",
+            "cannot be translated",
         ),
         (
             json!([{ "toolName": "read_file", "commandPrefix": "x", "decision": "deny", "priority": 1 }]),
@@ -172,7 +172,7 @@ fn a_rule_that_cannot_be_kept_refuses_the_file() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig { cases: 256, failure_persistence: None, ..Default::default() })]
 
-    /// Never looser: whatever the rule of highest priority said of a plain command, the settings say at least that.
+    /// The settings are at least as strict about a plain command as the rule of highest priority was.
     #[test]
     fn an_import_is_never_looser(
         picked in proptest::collection::vec((0usize..6, 0usize..3, 0u16..6), 1..7),

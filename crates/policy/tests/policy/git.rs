@@ -1,4 +1,4 @@
-//! git readers under rules: what shows a file is a read of the file.
+//! git commands that show files, under deny rules: showing a file is a read of that file.
 
 use super::world::{Node, World, action, compile, input_of};
 use serde_json::json;
@@ -49,7 +49,7 @@ const PATHS: &[&str] = &[
     "",
 ];
 
-/// Names of the file in the history or in the index.
+/// Names of the same file in the history or in the index.
 const OBJECTS: &[&str] = &[
     "HEAD:.env",
     "HEAD:./.env",
@@ -143,19 +143,19 @@ fn a_denied_file_is_never_shown_by_git() {
         lines.extend(OBJECTS.iter().map(|object| format!("git {command} {object}")));
     }
     let mut wrong = Vec::new();
-    let mut judged = 0;
+    let mut count = 0;
     for line in &lines {
         for deny in DENIED {
             for allow in [&[][..], &["Bash(git *)"], &["Bash"]] {
-                judged += 1;
+                count += 1;
                 if judge_line(line, allow, &[deny], "/ws") == RuleAction::Allow {
                     wrong.push(format!("{line:?} with allow {allow:?} and deny {deny}"));
                 }
             }
         }
     }
-    println!("{judged} git lines that may show a denied file");
-    assert!(wrong.is_empty(), "{} of {judged} passed\n{}", wrong.len(), wrong.join("\n"));
+    println!("{count} git lines that may show a denied file");
+    assert!(wrong.is_empty(), "{} of {count} were allowed\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_denied_file_that_git_names_is_denied() {
     ] {
         assert_eq!(judge_line(line, &["Bash"], &["Read(.env)"], "/ws"), RuleAction::Deny, "{line}");
     }
-    // The top of the repository may be any directory above.
+    // The top of the repository may be any parent directory.
     for line in
         ["git show HEAD:.env", "git show HEAD:sub/.env", "git show HEAD:./.env", "git diff -- ':/.env'"]
     {
@@ -183,7 +183,7 @@ fn a_denied_file_that_git_names_is_denied() {
 }
 
 #[test]
-fn git_that_shows_no_denied_file_stays_free() {
+fn git_commands_that_show_no_denied_file_need_no_rule() {
     for line in [
         "git status",
         "git log --oneline -n 20",
@@ -210,7 +210,7 @@ fn git_that_shows_no_denied_file_stays_free() {
     ] {
         assert_eq!(judge_line(line, &[], &["Read(.env)"], "/ws"), RuleAction::Allow, "{line}");
     }
-    // A rule for another place does not matter.
+    // A rule for another directory has no effect.
     for line in ["git diff", "git log -p", "git show", "git grep x"] {
         assert_eq!(judge_line(line, &[], &["Read(~/.ssh/**)"], "/ws"), RuleAction::Allow, "{line}");
         assert_eq!(judge_line(line, &[], &[], "/ws/sub"), RuleAction::Allow, "{line}");
@@ -218,7 +218,7 @@ fn git_that_shows_no_denied_file_stays_free() {
 }
 
 #[test]
-fn a_rule_for_git_does_not_cover_what_git_runs_or_writes_into_its_settings() {
+fn a_rule_for_git_does_not_cover_programs_that_git_runs_or_its_configuration() {
     for line in [
         "git submodule -q foreach 'touch p'",
         "git submodule --quiet foreach ls",

@@ -1,4 +1,4 @@
-//! A small file system in memory and a stand-in for the tools: what a call would do, without doing it.
+//! A fake workspace: a file system in memory, and the effects that the built-in tools would declare.
 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -11,18 +11,23 @@ use toolgate_proto::{
     WriteKind,
 };
 
-/// What is at a path of the model.
+/// An entry of the fake file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
+    /// A symlink with its target.
     Link(String),
+    /// A device, pipe or socket.
     Special,
+    /// A file with more than one hard link.
     Shared,
 }
 
-/// The model: everything that is not listed is missing.
+/// A workspace with a fake file system; every path that is not listed is missing.
 #[derive(Debug, Clone)]
 pub(crate) struct World {
+    /// The entries, by absolute path.
     pub(crate) nodes: BTreeMap<String, Node>,
+    /// The directories of the session.
     pub(crate) workspace: Workspace,
 }
 
@@ -41,7 +46,7 @@ impl World {
         self
     }
 
-    /// Follows links and `..` name by name, as a kernel does.
+    /// Resolves symlinks and `..` name by name, as a kernel does.
     pub(crate) fn resolve(&self, asked: &AbsPath) -> PathFact {
         let mut links = Vec::new();
         let mut problem = None;
@@ -52,7 +57,7 @@ impl World {
         while let Some(name) = todo.pop() {
             steps += 1;
             if steps > 200 {
-                problem = Some("too many links".to_owned());
+                problem = Some("too many symlinks".to_owned());
                 break;
             }
             if name == ".." {
@@ -99,14 +104,15 @@ impl World {
         facts
     }
 
-    /// The paths that a pattern names by way of the links and files that are set up.
+    /// The listed paths that a glob matches.
     fn expand(&self, glob: &ShellGlob) -> Vec<AbsPath> {
+        // Each path so far, and whether a wildcard matched a listed entry on the way.
         let mut found = vec![(String::new(), false)];
         for depth in 0..glob.depth() {
             let mut next = Vec::new();
-            for (directory, met) in &found {
+            for (directory, is_listed) in &found {
                 if let Some(name) = glob.literal(depth) {
-                    next.push((format!("{directory}/{name}"), *met));
+                    next.push((format!("{directory}/{name}"), *is_listed));
                 }
                 for path in self.nodes.keys() {
                     let name = path.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'));
@@ -118,7 +124,7 @@ impl World {
             }
             found = next;
         }
-        found.into_iter().filter(|(_, met)| *met).map(|(path, _)| abs(&path)).collect()
+        found.into_iter().filter(|(_, is_listed)| *is_listed).map(|(path, _)| abs(&path)).collect()
     }
 
     /// Judges one call.
@@ -168,7 +174,7 @@ impl World {
         }
     }
 
-    /// What a call would do, as the built-in tools say it.
+    /// The intent that the built-in tool of this name would declare.
     pub(crate) fn intent(&self, tool: &ToolIdentity, input: &Map<String, Value>) -> Intent {
         let text = |names: &[&str]| names.iter().find_map(|name| input.get(*name)?.as_str()).unwrap_or("");
         let path = || self.path(text(&["file_path", "path", "notebook_path"]));
@@ -232,7 +238,7 @@ pub(crate) fn identity(tool: &str) -> ToolIdentity {
     }
 }
 
-/// The main field of a tool, for calls that are written as one line.
+/// The input of a call that is written as one line: JSON, or the value of the tool's principal field.
 pub(crate) fn input_of(tool: &str, text: &str) -> Value {
     if text == "{}" || text.starts_with("{\"") {
         return serde_json::from_str(text).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -255,7 +261,7 @@ pub(crate) fn input_of(tool: &str, text: &str) -> Value {
     if text.is_empty() { json!({}) } else { json!({ field: text }) }
 }
 
-/// Reads `{"permissions": {…}, "policy": {…}, "mode": …}` as the settings do.
+/// Reads `{"permissions": {…}, "policy": {…}, "mode": …}` as the settings reader does.
 pub(crate) fn raw_policy(settings: &Value, world: &World) -> RawPolicy {
     let layer = match settings["layer"].as_str() {
         Some("user") => Layer::User,
@@ -298,6 +304,13 @@ pub(crate) fn compile(settings: &Value, world: &World) -> (Policy, Vec<RuleProbl
     raw_policy(settings, world).compile()
 }
 
+/// The judgement about one call under these settings, in an empty workspace `/ws`.
+pub(crate) fn judge(settings: &Value, tool: &str, text: &str) -> Judgement {
+    let world = World::new("/ws");
+    world.judge(&compile(settings, &world).0, tool, &input_of(tool, text))
+}
+
+/// The verdict in one word.
 pub(crate) fn word(judgement: &Judgement) -> &'static str {
     judgement.verdict.as_str()
 }

@@ -98,7 +98,7 @@ fn explain(name: &str, judgement: &Judgement, out: &mut CliOutput) -> Result<(),
         }
     }
     if let Some(flip) = &judgement.flip {
-        out.print_line(&format!("  to let it pass: {}", escape_invisible(flip)))?;
+        out.print_line(&format!("  to allow it: {}", escape_invisible(flip)))?;
     }
     Ok(())
 }

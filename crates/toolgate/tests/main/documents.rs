@@ -104,7 +104,7 @@ fn the_demo_tells_its_story() {
         "the chain of the ledger holds",
         "-    println!(\"goodbye\");",
         "the sandbox refused (observed): `python3` tried to write",
-        "a rule denies `rm -rf src`",
+        "running `rm -rf src` is denied by a rule",
     ] {
         assert!(said.out.contains(part), "{part} is not in\n{}", said.out);
     }

@@ -49,7 +49,7 @@ fn a_command_is_explained_part_by_part() {
     let desk = Desk::new();
     let said = desk.run(&["check", "Bash", r#"{"command":"ls | sort && npm publish"}"#]);
     assert_eq!(said.code, 4);
-    for part in ["allow  ls", "allow  sort", "ask    npm publish", "to let it pass"] {
+    for part in ["allow  ls", "allow  sort", "ask    npm publish", "to allow it"] {
         assert!(said.out.contains(part), "{part} is not in\n{}", said.out);
     }
 }
@@ -92,7 +92,7 @@ fn rules_of_the_gemini_cli_become_settings() {
     desk.write("team.toml", GEMINI);
     let said = desk.run(&["policy", "import", "gemini", "team.toml"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.err.contains("team.toml:26: left out: it allows only in some modes"), "{}", said.err);
+    assert!(said.err.contains("team.toml:26: omitted: it applies only in some modes"), "{}", said.err);
     desk.write("settings.json", &said.out);
     for (command, code) in [("npm test -- --watch", 0), ("git diff main && rm -rf x", 3), ("npm publish", 4)]
     {
@@ -124,7 +124,7 @@ fn a_gemini_file_that_cannot_be_kept_is_refused_with_its_line() {
         ("[[rule]]\ntoolName = \"x\"\ndecision = \"deny\"\npriority = 1\nargsPatern = \"x\"\n", "argsPatern"),
         (
             "\n[[rule]]\ntoolName = \"read_file\"\ndecision = \"deny\"\npriority = 1\nargsPattern = \"x\"\n",
-            "team.toml:2: `x` cannot be said of one field",
+            "team.toml:2: `x` is not a condition on one field",
         ),
         ("[[safety_checker]]\ntoolName = \"x\"\n", "a safety checker is a program"),
         ("[[rule]\n", "team.toml:1:"),

@@ -232,7 +232,10 @@ fn rules_for_hosts_open_and_close_the_proxy() {
         assert!(text.contains("an allow rule `WebFetch(domain:evil.example)`"), "{text}");
         // A deny rule counts more than a list.
         let text = ask(&[], &["WebFetch(domain:127.0.0.1)"], &["127.0.0.1"], "127.0.0.1").await;
-        assert!(text.contains("the proxy refused (observed): `127.0.0.1`: a rule denies"), "{text}");
+        assert!(
+            text.contains("the proxy refused (observed): `127.0.0.1`: host `127.0.0.1` is denied by a rule"),
+            "{text}"
+        );
     });
 }
 

@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets, put to the same checks without a fuzzer.
+//! Runs the checks of the fuzz targets on their seeds, without a fuzzer.
 
 #[path = "../../../../fuzz/src/desk.rs"]
 pub(crate) mod desk;
@@ -11,7 +11,7 @@ mod shell;
 #[path = "../../../../fuzz/src/urls.rs"]
 mod urls;
 
-/// Every seed, and every seed cut short or doubled: an end in the wrong place is what parsers get wrong.
+/// Checks every seed, and every seed truncated, rotated and doubled: parsers often mishandle an unexpected end.
 fn replay(seeds: &str, check: fn(&str)) {
     let mut count = 0;
     for line in seeds.lines() {
@@ -28,7 +28,7 @@ fn replay(seeds: &str, check: fn(&str)) {
 }
 
 #[test]
-fn any_text_is_a_rule_or_refused() {
+fn any_text_parses_as_a_rule_or_is_rejected() {
     replay(include_str!("../../../../fuzz/seeds/rules.jsonl"), rules::check);
 }
 
@@ -43,6 +43,6 @@ fn any_text_is_judged_as_a_path() {
 }
 
 #[test]
-fn any_text_is_judged_as_an_address() {
+fn any_text_is_judged_as_a_url() {
     replay(include_str!("../../../../fuzz/seeds/urls.jsonl"), urls::check);
 }

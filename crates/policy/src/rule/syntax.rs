@@ -1,18 +1,20 @@
-//! The outer form of a rule: `Tool` or `Tool(content)`.
+//! The syntax of a rule: `Tool` or `Tool(content)`, with `\` to escape parentheses.
 
-/// A rule taken apart.
+/// A rule split into name and content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RuleSyntax {
     /// The name before the parenthesis, as written.
     pub(crate) name: String,
-    /// What stands in the parentheses, escapes resolved; `None` for a bare rule (also `Tool(*)`).
+    /// The text in the parentheses, unescaped; `None` for a bare rule and for `Tool(*)`, which means the same.
     pub(crate) content: Option<String>,
 }
 
-/// Why a rule is not of that form.
+/// Why a rule cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RuleSyntaxError {
+    /// What is wrong, lower case, without a full stop.
     pub(crate) message: String,
+    /// What to write instead.
     pub(crate) fix: String,
 }
 
@@ -22,11 +24,12 @@ impl RuleSyntaxError {
     }
 }
 
-/// Takes a rule apart. The first plain `(` opens, the last plain `)` closes and must end the rule.
+/// Splits a rule. The first unescaped `(` opens the content, the last unescaped `)` closes it and must end the rule, so
+/// that `Bash(echo (a))` needs no escapes.
 pub(crate) fn parse(text: &str) -> Result<RuleSyntax, RuleSyntaxError> {
     let text = text.trim();
     if text.chars().any(char::is_control) {
-        return Err(RuleSyntaxError::new("the rule holds control characters", "remove them"));
+        return Err(RuleSyntaxError::new("the rule contains control characters", "remove them"));
     }
     let Some(open) = unescaped_parens(text).find(|(_, c)| *c == '(').map(|(at, _)| at) else {
         if text.contains([')', '(']) {
@@ -54,7 +57,7 @@ pub(crate) fn parse(text: &str) -> Result<RuleSyntax, RuleSyntaxError> {
     if content.trim().is_empty() {
         return Err(RuleSyntaxError::new(
             "the parentheses are empty",
-            format!("write `{name}` for every use"),
+            format!("write `{name}` to match every use"),
         ));
     }
     let depth = unescaped_parens(content).try_fold(0i64, |depth, (_, c)| {
@@ -64,7 +67,7 @@ pub(crate) fn parse(text: &str) -> Result<RuleSyntax, RuleSyntaxError> {
     let escaped = unescaped_parens(content).count() != content.matches(['(', ')']).count();
     if escaped && depth != Some(0) {
         return Err(RuleSyntaxError::new(
-            "escaped and unbalanced plain parentheses are mixed",
+            "the rule mixes escaped parentheses with unbalanced unescaped ones",
             "escape every parenthesis with `\\`",
         ));
     }
@@ -72,7 +75,7 @@ pub(crate) fn parse(text: &str) -> Result<RuleSyntax, RuleSyntaxError> {
     Ok(RuleSyntax { name: name.to_owned(), content: (content != "*").then_some(content) })
 }
 
-/// Writes a rule so that [`parse`] gives the same content back.
+/// Formats a rule so that [`parse`] returns the same content.
 pub(crate) fn write_rule(name: &str, content: &str) -> String {
     let mut out = format!("{name}(");
     for c in content.chars() {
@@ -85,7 +88,7 @@ pub(crate) fn write_rule(name: &str, content: &str) -> String {
     out
 }
 
-/// The parentheses that no backslash escapes.
+/// The parentheses that are not escaped by a backslash, with their positions.
 fn unescaped_parens(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     let mut escaped = false;
     text.char_indices().filter(move |(_, c)| {
@@ -95,6 +98,7 @@ fn unescaped_parens(text: &str) -> impl Iterator<Item = (usize, char)> + '_ {
     })
 }
 
+/// Removes the backslash before `(`, `)` and `\`; any other backslash stays.
 fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
@@ -110,8 +114,8 @@ fn unescape(text: &str) -> String {
     out
 }
 
-/// Names that people write without their capital letter. Such a rule would never match, and as a deny it would be
-/// missed; any other lower-case name may be a tool of the embedding program.
+/// Names that users write in lower case by mistake. Such a deny rule would never match and would be missed, so it is
+/// an error. Any other lower-case name may be a tool of the host program.
 const CAPITALISED_TOOL_NAMES: [&str; 16] = [
     "Bash",
     "Read",
@@ -131,13 +135,17 @@ const CAPITALISED_TOOL_NAMES: [&str; 16] = [
     "AskUserQuestion",
 ];
 
+/// Rejects names that no tool can have, and names that differ from a known tool only by case.
 fn check_name(name: &str) -> Result<(), RuleSyntaxError> {
     if name.is_empty() {
-        return Err(RuleSyntaxError::new("the rule names no tool", "begin with the name of a tool"));
+        return Err(RuleSyntaxError::new(
+            "the name of the tool is missing",
+            "begin the rule with the name of a tool",
+        ));
     }
     if let Some(odd) = name.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '*'))) {
         return Err(RuleSyntaxError::new(
-            format!("`{odd}` cannot stand in the name of a tool"),
+            format!("the name of a tool cannot contain `{odd}`"),
             "write `Tool` or `Tool(content)`",
         ));
     }
@@ -145,7 +153,7 @@ fn check_name(name: &str) -> Result<(), RuleSyntaxError> {
         CAPITALISED_TOOL_NAMES.iter().find(|known| known.eq_ignore_ascii_case(name) && **known != name)
     {
         return Err(RuleSyntaxError::new(
-            format!("no tool is called `{name}`"),
+            format!("unknown tool `{name}`"),
             format!("did you mean `{meant}`?"),
         ));
     }
@@ -157,11 +165,11 @@ mod tests {
     use super::*;
 
     fn check(text: &str) -> Result<(String, Option<String>), String> {
-        parse(text).map(|form| (form.name, form.content)).map_err(|bad| bad.message)
+        parse(text).map(|rule| (rule.name, rule.content)).map_err(|bad| bad.message)
     }
 
     #[test]
-    fn rules_are_taken_apart() {
+    fn rules_are_split_into_name_and_content() {
         for (text, name, content) in [
             ("Bash", "Bash", None),
             ("Bash(*)", "Bash", None),
@@ -179,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_malformed() {
+    fn malformed_rules_are_rejected() {
         for text in [
             "",
             "Bash()",
@@ -200,10 +208,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_written_is_read_back(content in r"[a-z()\\ .:]{1,12}") {
+        fn a_formatted_rule_parses_to_the_same_content(content in r"[a-z()\\ .:]{1,12}") {
             proptest::prop_assume!(!content.trim().is_empty());
-            let form = parse(&write_rule("Bash", &content)).unwrap();
-            proptest::prop_assert_eq!(form.content.as_deref(), Some(content.as_str()));
+            let rule = parse(&write_rule("Bash", &content)).unwrap();
+            proptest::prop_assert_eq!(rule.content.as_deref(), Some(content.as_str()));
         }
     }
 }

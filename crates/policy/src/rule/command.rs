@@ -1,9 +1,10 @@
-//! `Bash(content)`: which commands a rule speaks of.
+//! `Bash(content)`: rules for commands.
 //!
-//! The content is an exact command, a prefix that ends at a word (`npm run *`, or the older `npm run:*`), or a text
-//! with `*` anywhere. It is compared with one simple command at a time, never with a whole line.
+//! The content is an exact command, a prefix that ends at a word (`npm run *`, or the older `npm run:*`), or a text with
+//! `*` anywhere. It is compared with one simple command at a time: compared with a whole line, `npm run *` would also
+//! match `npm run x; rm -r y`.
 
-use super::grammar::RuleSyntaxError;
+use super::syntax::RuleSyntaxError;
 use crate::raw::RuleAction;
 use crate::wildcard::WildcardPattern;
 use std::collections::{HashMap, HashSet};
@@ -11,26 +12,27 @@ use std::collections::{HashMap, HashSet};
 /// A compiled command pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CommandPattern {
-    /// This text, and nothing else.
+    /// Exactly this text.
     Exact(String),
-    /// This text, alone or followed by a blank and anything.
+    /// This text, alone or followed by a space and anything.
     Prefix(String),
-    /// A text with wildcards.
+    /// A text with wildcards in other places.
     Wild {
-        /// The whole pattern, or all but its last ` *`.
+        /// The whole pattern, or the pattern without its final ` *`.
         body: WildcardPattern,
-        /// The pattern ends in ` *`: more words may follow.
+        /// The whole pattern, if it ends in ` *`: more words may follow the body.
         tail: Option<WildcardPattern>,
     },
 }
 
 impl CommandPattern {
+    /// Parses the content of a rule. Wildcards of an allow rule are stricter than those of other rules.
     pub(crate) fn parse(content: &str, action: RuleAction) -> Result<Self, RuleSyntaxError> {
         let content = squeeze_blanks(content);
         if content == ":*" {
             return Err(RuleSyntaxError::new(
-                "`:*` follows no command",
-                "write `Bash` to mean every command",
+                "`:*` does not follow a command",
+                "write `Bash` to match every command",
             ));
         }
         if let Some(prefix) = content.strip_suffix(":*") {
@@ -39,8 +41,8 @@ impl CommandPattern {
         if !content.contains('*') {
             return Ok(Self::Exact(content));
         }
-        let open = content.strip_suffix(" *");
-        if let Some(prefix) = open
+        let before_star = content.strip_suffix(" *");
+        if let Some(prefix) = before_star
             && !prefix.contains('*')
         {
             return Ok(Self::Prefix(prefix.to_owned()));
@@ -48,17 +50,18 @@ impl CommandPattern {
         let compile = |text: &str| {
             let wild = WildcardPattern::new(text);
             match action {
-                // `curl http://host/*` must not cover a second address or an option behind the first.
+                // `curl http://host/*` must not allow a second URL or an option after the first.
                 RuleAction::Allow => wild.restrict_to_words(ends_inside_url),
                 RuleAction::Ask | RuleAction::Deny => wild,
             }
         };
-        Ok(match open {
+        Ok(match before_star {
             Some(body) => Self::Wild { body: compile(body), tail: Some(compile(&content)) },
             None => Self::Wild { body: compile(&content), tail: None },
         })
     }
 
+    /// Whether the pattern matches one simple command.
     pub(crate) fn matches(&self, command: &str) -> bool {
         match self {
             Self::Exact(text) => command == text,
@@ -69,55 +72,55 @@ impl CommandPattern {
         }
     }
 
-    /// What is odd about the pattern although it can be read.
+    /// Why a valid pattern may not do what its author meant: message and fix.
     pub(crate) fn caution(&self, action: RuleAction) -> Option<(&'static str, &'static str)> {
         let Self::Wild { body, .. } = self else { return None };
         let head = body.head();
         if head.split(' ').next_back().is_some_and(|word| word.contains('=')) {
             return Some((
-                "a wildcard stands inside the value of a variable",
-                "leave the assignment out, harmless ones are looked through",
+                "the wildcard is inside the value of a variable",
+                "leave out the assignment: rules ignore harmless assignments before a command",
             ));
         }
         if action == RuleAction::Allow && (head.is_empty() || !head.trim_end().contains(' ')) {
             return Some((
-                "a wildcard stands before the sub-command, so options of the program may take its place",
-                "name the sub-command before the first `*`",
+                "the wildcard comes before the subcommand, so it also matches options of the program",
+                "name the subcommand before the first `*`",
             ));
         }
         None
     }
 }
 
-/// Blanks are not significant in a command outside quotes, so they are not in a rule either.
-/// Only what bash takes for a blank counts: a newline ends a command, and any other space is a part of a word.
-/// A text in which blanks may be quoted by more than plain quotes is left as it is.
+/// Replaces each run of spaces and tabs outside quotes by one space, in a rule and in a line that is compared with it.
+/// Other whitespace stays, because bash does not separate words at it: a newline ends a command, and a no-break space is
+/// part of a word. A text with escapes, here-documents or comments stays as it is: blanks in it may be significant.
 pub(crate) fn squeeze_blanks(text: &str) -> String {
     let trimmed = text.trim_matches([' ', '\t', '\n']);
-    if ["\\", "<<", "$'", "#", "`"].into_iter().any(|odd| trimmed.contains(odd)) {
+    if ["\\", "<<", "$'", "#", "`"].into_iter().any(|special| trimmed.contains(special)) {
         return trimmed.to_owned();
     }
     let mut squeezed = String::with_capacity(trimmed.len());
     let mut quote: Option<char> = None;
     let mut after_blank = false;
     for character in trimmed.chars() {
-        let blank = quote.is_none() && matches!(character, ' ' | '\t');
+        let is_blank = quote.is_none() && matches!(character, ' ' | '\t');
         match (character, quote) {
             ('\'' | '"', None) => quote = Some(character),
             (_, Some(open)) if open == character => quote = None,
             _ => {}
         }
-        if blank && !after_blank {
+        if is_blank && !after_blank {
             squeezed.push(' ');
-        } else if !blank {
+        } else if !is_blank {
             squeezed.push(character);
         }
-        after_blank = blank;
+        after_blank = is_blank;
     }
     squeezed
 }
 
-/// Whether an operator between commands stands in a text, outside quotes.
+/// Whether a text contains an operator between commands, outside quotes.
 pub(crate) fn joins_commands(content: &str) -> bool {
     let mut quote = None;
     let mut characters = content.chars().peekable();
@@ -134,7 +137,7 @@ pub(crate) fn joins_commands(content: &str) -> bool {
             }
             (None, '\'' | '"') => quote = Some(character),
             (None, ';' | '|' | '\n') if before != '>' => return true,
-            // `2>&1` and `&>` are redirects.
+            // `2>&1` and `&>` are redirects, not operators.
             (None, '&') if !matches!(before, '>' | '<') && characters.peek() != Some(&'>') => return true,
             (None, _) => {}
         }
@@ -143,29 +146,36 @@ pub(crate) fn joins_commands(content: &str) -> bool {
     false
 }
 
+/// Whether the command begins with the prefix, and the prefix ends at a word.
 fn starts_at_word(command: &str, prefix: &str) -> bool {
     command.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
+/// Whether the text before a wildcard ends inside a URL or a path.
 fn ends_inside_url(before: &str) -> bool {
     let word = before.rsplit(' ').next().unwrap_or("");
     !word.is_empty() && word.contains('/')
 }
 
-/// Patterns of one action, found by the words that begin a command.
+/// Command rules of one action, indexed by the words that begin a command.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CommandIndex {
+    /// The first rule for each exact command.
     exact: HashMap<String, u32>,
+    /// The first rule for each prefix.
     prefixes: HashMap<String, u32>,
-    /// Patterns with wildcards, by their first word where that is literal.
+    /// Patterns with wildcards, by their first word if it is literal.
     by_word: HashMap<String, Vec<(u32, CommandPattern)>>,
+    /// Patterns with a wildcard in their first word.
     loose: Vec<(u32, CommandPattern)>,
     /// The first words of all patterns that have a literal one.
     words: HashSet<String>,
+    /// There is at least one rule.
     any: bool,
 }
 
 impl CommandIndex {
+    /// Adds a rule to the list that fits its pattern.
     pub(crate) fn add(&mut self, id: u32, pattern: CommandPattern) {
         self.any = true;
         let head = match &pattern {
@@ -198,7 +208,7 @@ impl CommandIndex {
         !self.any
     }
 
-    /// Whether a rule could take some command of this program.
+    /// Whether a rule could match some command of this program.
     pub(crate) fn may_match_program(&self, program: &str) -> bool {
         self.words.contains(program) || !self.loose.is_empty()
     }
@@ -208,7 +218,7 @@ impl CommandIndex {
         self.exact.get(command).copied()
     }
 
-    /// The first rule with a wildcard that takes this text.
+    /// The first rule with a wildcard that matches this text.
     pub(crate) fn find_wildcard(&self, command: &str) -> Option<u32> {
         if !self.any {
             return None;
@@ -223,7 +233,7 @@ impl CommandIndex {
         prefixed.into_iter().chain(wild).min()
     }
 
-    /// The first rule that takes this text.
+    /// The first rule that matches this text.
     pub(crate) fn find(&self, command: &str) -> Option<u32> {
         self.find_exact(command).into_iter().chain(self.find_wildcard(command)).min()
     }
@@ -234,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operators_are_seen_outside_quotes() {
+    fn operators_are_detected_outside_quotes() {
         for content in ["git status && ls", "a; b", "a | b", "a||b", "sleep 1 &", "git * && rm *", "a \n b"] {
             assert!(joins_commands(content), "{content}");
         }
@@ -254,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_end_at_words_and_stars_take_anything() {
+    fn prefixes_end_at_words_and_wildcards_match_anything() {
         for (content, command, matches) in [
             ("npm run build", "npm run build", true),
             ("npm  run build", "npm run build", true),

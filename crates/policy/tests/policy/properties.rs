@@ -1,4 +1,4 @@
-//! Laws of the decision, checked on random rules and calls.
+//! Properties of decisions, checked on random rules and calls.
 
 use super::world::{World, abs, action, compile, identity, input_of};
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ const CALLS: &[(&str, &str)] = &[
 
 const MODES: &[&str] = &["default", "plan", "acceptEdits", "dontAsk", "bypass", "deny"];
 
-/// At least so many cases; more with `PROPTEST_CASES`.
+/// The configuration for at least this many cases; `PROPTEST_CASES` can raise the number.
 fn cases(count: u32) -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig { cases: default.cases.max(count), failure_persistence: None, ..default }
@@ -119,7 +119,7 @@ impl Rules {
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
-    let pick = |most: usize| subsequence(RULES, 0..=most);
+    let pick = |max: usize| subsequence(RULES, 0..=max);
     (pick(6), pick(3), pick(3), select(MODES)).prop_map(|(allow, ask, deny, mode)| Rules {
         allow,
         ask,
@@ -138,12 +138,12 @@ proptest! {
     #[test]
     fn default_is_not_allow(call in call(), mode in select(&["default", "plan", "dontAsk", "deny"][..])) {
         let rules = Rules { allow: vec![], ask: vec![], deny: vec![], mode };
-        let free = matches!(call.0, "TodoWrite" | "Grep")
+        let needs_no_rule = matches!(call.0, "TodoWrite" | "Grep")
             || call == ("Read", "src/a.rs")
             || call == ("Bash", "git status")
             || call == ("Bash", "cat src/a.rs");
         let (action, _) = rules.judge(call);
-        prop_assert!(action != RuleAction::Allow || (free && mode != "deny"), "{:?}", call);
+        prop_assert!(action != RuleAction::Allow || (needs_no_rule && mode != "deny"), "{:?}", call);
     }
 
     #[test]
@@ -188,7 +188,7 @@ proptest! {
         let mut looser = rules.clone();
         looser.allow.push(more);
         let (before, explicit) = rules.judge(call);
-        // What dontAsk denies may have been a question by default, which an allow rule answers.
+        // A denial by mode dontAsk may replace a question by default, which an allow rule answers.
         if (before == RuleAction::Deny && rules.mode != "dontAsk") || explicit {
             prop_assert!(looser.judge(call).0 >= before);
         }
@@ -236,7 +236,7 @@ proptest! {
     #![proptest_config(cases(384))]
 
     #[test]
-    fn a_compound_is_as_strict_as_its_strictest_part(
+    fn a_compound_line_is_as_strict_as_its_strictest_command(
         rules in rules(),
         parts in proptest::collection::vec(select(PARTS), 2..4),
         joint in select(&[" && ", "; ", " | ", " || ", "\n", " & "][..]),
@@ -245,7 +245,7 @@ proptest! {
         let strictest = parts.iter().map(|part| rules.judge(("Bash", part)).0).max().unwrap();
         let (got, _) = rules.judge(("Bash", &whole));
         prop_assert!(got >= strictest, "{whole}: {got} but a part is {strictest}");
-        // A pipe into or after a part may ask for reasons of its own; a list may not.
+        // A pipe may ask for reasons of its own; a list may not.
         if matches!(joint, " && " | "; ") {
             prop_assert_eq!(got, strictest, "{}", whole);
         }
@@ -264,7 +264,7 @@ proptest! {
     }
 
     #[test]
-    fn disguise_never_makes_a_refused_command_pass(rules in rules(), part in select(PARTS), how in 0usize..16) {
+    fn a_disguised_command_is_never_allowed_unless_the_plain_one_is(rules in rules(), part in select(PARTS), how in 0usize..16) {
         let quoted = part.replace('\'', "'\\''");
         let disguised = match how {
             0 => format!("env {part}"),
@@ -291,7 +291,7 @@ proptest! {
     }
 }
 
-/// A book of rules on made-up tools, and the naive reading of it.
+/// The expected answer of a policy book, by a naive implementation.
 fn naive(book: &Value, tool: &str, input: &Map<String, Value>) -> Option<RuleAction> {
     let rules = book["rules"].as_array().unwrap();
     let holds = |rule: &Value| {
@@ -390,7 +390,7 @@ proptest! {
     fn property_35_policy_condition_evaluation(
         rule in book_rule(), input in book_input(), tool in select(&["one", "two"][..]),
     ) {
-        // The default differs from the rule, so the answer tells whether the rule was applied.
+        // The default differs from the rule, so the answer shows whether the rule applied.
         let default = if rule["action"] == "ask" { "deny" } else { "ask" };
         let book = json!({ "defaultAction": default, "rules": [rule] });
         let applies = naive(&book, tool, &input).unwrap().to_string() != default;
@@ -428,7 +428,7 @@ proptest! {
         }
     }
 
-    /// A suggestion that a person takes spares the question, and lets nothing else pass than calls of its kind.
+    /// A suggestion that is accepted avoids the question, and is not broader than calls of its kind.
     #[test]
     fn suggestions_are_narrow_and_work(call in call()) {
         let world = World::new("/ws");
@@ -471,9 +471,9 @@ proptest! {
 }
 
 proptest! {
-    /// A search asks for names where they tell, and for paths elsewhere: it must not matter.
+    /// A search checks names where that is sufficient, and paths elsewhere, with the same result.
     #[test]
-    fn a_name_tells_what_its_path_would(
+    fn checking_a_name_gives_the_result_of_checking_its_path(
         names in prop::collection::vec(select(NAMES), 1..4),
         patterns in subsequence(PATTERNS.to_vec(), 0..3),
     ) {

@@ -1,0 +1,117 @@
+//! Conditions of a policy book's rules: one field of the input, compared with one or more values.
+
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+/// A condition on one top-level field of the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BookCondition {
+    /// The name of the field. If the input does not have it, the condition does not hold.
+    pub param: String,
+    /// How its value is compared.
+    pub operator: BookOperator,
+    /// What it is compared with; of a list, any value may match.
+    pub value: ConditionValues,
+}
+
+/// How the value of a field is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum BookOperator {
+    /// The value is this text.
+    Equals,
+    /// The value contains the text.
+    Contains,
+    /// The regular expression matches somewhere in the value.
+    Matches,
+    /// The value begins with the text.
+    StartsWith,
+}
+
+/// One text, or several of which one must match.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ConditionValues {
+    /// A JSON string.
+    One(String),
+    /// A JSON list of strings.
+    Several(Vec<String>),
+}
+
+/// How much memory one compiled regular expression may take.
+const MAX_REGEX_BYTES: usize = 1 << 20;
+
+/// A [`BookCondition`] with its values compiled.
+#[derive(Debug, Clone)]
+pub(crate) struct CompiledBookCondition {
+    /// The field.
+    param: String,
+    /// The operator and the values.
+    matcher: BookConditionMatcher,
+}
+
+/// The operator with its values; any of them may match.
+#[derive(Debug, Clone)]
+enum BookConditionMatcher {
+    Equals(Vec<String>),
+    Contains(Vec<String>),
+    StartsWith(Vec<String>),
+    Matches(Vec<Regex>),
+}
+
+impl CompiledBookCondition {
+    /// Compiles a condition. An error says what is wrong with its values.
+    pub(crate) fn compile(condition: &BookCondition) -> Result<Self, String> {
+        let values = match &condition.value {
+            ConditionValues::One(value) => vec![value.clone()],
+            ConditionValues::Several(values) => values.clone(),
+        };
+        if values.is_empty() {
+            return Err("a condition has no values to compare with".to_owned());
+        }
+        let matcher = match condition.operator {
+            BookOperator::Equals => BookConditionMatcher::Equals(values),
+            BookOperator::Contains => BookConditionMatcher::Contains(values),
+            BookOperator::StartsWith => BookConditionMatcher::StartsWith(values),
+            BookOperator::Matches => BookConditionMatcher::Matches(
+                values
+                    .iter()
+                    .map(|value| {
+                        RegexBuilder::new(value)
+                            .size_limit(MAX_REGEX_BYTES)
+                            .dfa_size_limit(MAX_REGEX_BYTES)
+                            .nest_limit(64)
+                            .build()
+                            .map_err(|_| format!("`{value}` is not a usable regular expression"))
+                    })
+                    .collect::<Result<_, _>>()?,
+            ),
+        };
+        Ok(Self { param: condition.param.clone(), matcher })
+    }
+
+    /// Whether the condition holds. A value that is not a string is compared as its JSON text.
+    pub(crate) fn holds(&self, input: &Map<String, Value>) -> bool {
+        let Some(value) = input.get(&self.param) else { return false };
+        let text = match value {
+            Value::String(text) => Cow::Borrowed(text.as_str()),
+            other
+            @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                Cow::Owned(other.to_string())
+            }
+        };
+        match &self.matcher {
+            BookConditionMatcher::Equals(values) => values.iter().any(|value| *value == text),
+            BookConditionMatcher::Contains(values) => {
+                values.iter().any(|value| text.contains(value.as_str()))
+            }
+            BookConditionMatcher::StartsWith(values) => {
+                values.iter().any(|value| text.starts_with(value.as_str()))
+            }
+            BookConditionMatcher::Matches(values) => values.iter().any(|value| value.is_match(&text)),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Problems of rules and policy books, and how layers, managed settings and the book limit each other.
+
+use super::world::{World, compile, judge, raw_policy, word};
+use serde_json::json;
+use toolgate_policy::{Policy, ProblemSeverity};
+
+#[test]
+fn an_untrusted_project_can_only_tighten() {
+    let mut raw =
+        raw_policy(&json!({ "allow": ["Bash(make *)"], "deny": ["Bash(rm *)"] }), &World::new("/ws"));
+    raw.layers[0].trusted = false;
+    let (policy, problems) = raw.compile();
+    assert_eq!(problems.iter().map(|problem| problem.weight).collect::<Vec<_>>(), [ProblemSeverity::Note]);
+    let world = World::new("/ws");
+    assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "make all" }))), "ask");
+    assert_eq!(word(&world.judge(&policy, "Bash", &json!({ "command": "rm x" }))), "deny");
+}
+
+#[test]
+fn a_disabled_mode_bypass_cannot_be_enabled() {
+    let world = World::new("/ws");
+    let settings = json!({ "mode": "bypass", "managed": { "disableBypassPermissionsMode": true } });
+    let (policy, problems) = compile(&settings, &world);
+    assert_eq!(policy.mode().as_str(), "default");
+    assert_eq!(problems.len(), 1);
+    assert_eq!(policy.with_mode(toolgate_proto::Mode::Bypass).mode().as_str(), "default");
+    assert_eq!(policy.with_mode(toolgate_proto::Mode::Plan).mode().as_str(), "plan");
+    assert!(policy.managed_restrictions().disable_bypass_permissions_mode);
+}
+
+#[test]
+fn shadowed_and_repeated_rules_are_reported() {
+    let world = World::new("/ws");
+    let settings = json!({
+        "deny": ["Bash(rm *)", "WebFetch", "Edit(a)"],
+        "ask": ["Bash(rm *)"],
+        "allow": ["Bash(rm *)", "WebFetch(domain:x.test)", "Read(a)", "Read(a)", "Edit(b)"],
+    });
+    let (_, problems) = compile(&settings, &world);
+    let found: Vec<String> = problems
+        .iter()
+        .map(|problem| {
+            format!("{:?} {} {}: {}", problem.weight, problem.rule.action, problem.rule.text, problem.message)
+        })
+        .collect();
+    let shadowed =
+        |text: &str| format!("the rule has no effect: the deny rule `{text}` from project takes precedence");
+    assert_eq!(
+        found,
+        [
+            "Note allow Bash(rm *): the program can run any code or change any file".to_owned(),
+            format!("Warning ask Bash(rm *): {}", shadowed("Bash(rm *)")),
+            format!("Warning allow Bash(rm *): {}", shadowed("Bash(rm *)")),
+            format!("Warning allow WebFetch(domain:x.test): {}", shadowed("WebFetch")),
+            "Note allow Read(a): the rule is listed twice".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn an_invalid_policy_book_denies_every_call() {
+    let world = World::new("/ws");
+    for (book, weight) in [
+        (json!({ "rules": [{ "tool": "x" }] }), Some(ProblemSeverity::Fatal)),
+        (json!({ "rules": [{ "tool": "x", "action": "refuse" }] }), Some(ProblemSeverity::Fatal)),
+        (json!({ "rules": [], "extra": 1 }), Some(ProblemSeverity::Fatal)),
+        (json!([]), Some(ProblemSeverity::Fatal)),
+        (json!({ "rules": [["x", "allow"]] }), Some(ProblemSeverity::Fatal)),
+        (
+            json!({ "rules": [{ "tool": "x", "action": "deny", "conditions": [{ "param": "p", "operator": "matches", "value": "(" }] }] }),
+            Some(ProblemSeverity::Fatal),
+        ),
+        (
+            json!({ "rules": [{ "tool": "x", "action": "ask", "conditions": [{ "param": "p", "operator": "matches", "value": "(x{1000}){1000}" }] }] }),
+            Some(ProblemSeverity::Fatal),
+        ),
+        (
+            json!({ "rules": [{ "tool": "x", "action": "allow", "conditions": [{ "param": "p", "operator": "matches", "value": "(" }] }] }),
+            Some(ProblemSeverity::Warning),
+        ),
+        (json!({ "defaultAction": "allow" }), Some(ProblemSeverity::Warning)),
+        (json!({ "defaultAction": "ask" }), None),
+    ] {
+        let (policy, problems) = compile(&json!({ "policy": book }), &world);
+        assert_eq!(problems.iter().map(|problem| problem.weight).max(), weight, "{book}");
+        let denied = word(&world.judge(&policy, "Read", &json!({ "path": "a" }))) == "deny";
+        assert_eq!(denied, weight == Some(ProblemSeverity::Fatal), "{book}");
+    }
+}
+
+#[test]
+fn the_stricter_of_permissions_and_policy_book_wins() {
+    let rule = |action: &str| json!({ "rules": [{ "tool": "Edit", "action": action }] });
+    for (list, book, wanted) in [
+        ("allow", "allow", "allow"),
+        ("allow", "ask", "ask"),
+        ("allow", "deny", "deny"),
+        ("ask", "allow", "ask"),
+        ("ask", "ask", "ask"),
+        ("ask", "deny", "deny"),
+        ("deny", "allow", "deny"),
+        ("deny", "ask", "deny"),
+        ("deny", "deny", "deny"),
+        ("none", "allow", "allow"),
+        ("none", "ask", "ask"),
+        ("none", "deny", "deny"),
+    ] {
+        let settings = json!({ list: ["Edit(src/**)"], "policy": rule(book) });
+        assert_eq!(word(&judge(&settings, "Edit", "src/a.rs")), wanted, "{list} {book}");
+    }
+    let settings = json!({ "allow": ["Edit"], "policy": { "defaultAction": "ask" } });
+    assert_eq!(word(&judge(&settings, "Edit", "src/a.rs")), "ask");
+    let policy: Policy = compile(&json!({ "policy": rule("allow") }), &World::new("/ws")).0;
+    assert_eq!(word(&World::new("/ws").judge(&policy, "Edit", &json!({ "path": ".git/config" }))), "ask");
+}
