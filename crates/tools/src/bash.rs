@@ -2,6 +2,14 @@
 //!
 //! Both adapters build a [`CommandRequest`] and share [`run_command`]: it starts the command, waits for it up to its
 //! timeout or moves it to the background, and renders the result.
+//! Each call is a new shell.
+//! Only the working directory carries over to the next call, and only inside the workspace; variables, functions and shell
+//! options do not, because a later call would then depend on state that its judgement cannot see.
+//!
+//! A command that reaches its timeout is stopped with all its processes, or becomes a background task if the settings say
+//! so.
+//! Processes that outlive their shell become a background task as well: they stay under supervision and end with the
+//! session at the latest.
 
 use crate::shell::{
     CommandRequest, CommandResultFormat, CommandWaitOutcome, ShellTask, ShellTasks, anomalies, detach_task,
@@ -23,9 +31,11 @@ use toolgate_proto::{
 const DEFAULT_TIMEOUT_MILLIS: u64 = 120_000;
 /// Timeout of a `shell` command in the foreground.
 const PLAIN_DEFAULT_TIMEOUT_MILLIS: u64 = 30_000;
+/// Maximum timeout in the foreground; a longer command belongs in the background.
 const MAX_TIMEOUT_MILLIS: u64 = 600_000;
 /// Timeout of a command in the background.
 const DEFAULT_BACKGROUND_TIMEOUT_MILLIS: u64 = 1_800_000;
+/// Maximum timeout in the background.
 const MAX_BACKGROUND_TIMEOUT_MILLIS: u64 = 7_200_000;
 /// Time between SIGTERM and SIGKILL for a background command that reaches its timeout.
 const BACKGROUND_STOP_GRACE: Duration = Duration::from_secs(1);
@@ -185,6 +195,7 @@ enum CwdCarryOver {
     No,
 }
 
+/// Rejects what bash cannot run: an empty line, and a NUL byte, which an argument of `execve` cannot contain.
 fn check_command(command: &str) -> Result<(), Refusal> {
     if command.trim().is_empty() {
         return Err(Refusal::new(Code::BadArgument, "`command` is empty"));
@@ -208,6 +219,7 @@ fn check_timeout(timeout: Option<u64>, background: bool) -> Result<(), Refusal> 
     }
 }
 
+/// The only effect of a command is the command line itself; policy derives files and hosts from it.
 fn command_intent(command: &str, cwd: AbsPath, unsandboxed: bool, description: Option<&str>) -> Intent {
     let command = CommandLine { text: command.to_owned(), shell: ShellKind::Bash, cwd, unsandboxed };
     let summary = match description {
@@ -224,6 +236,8 @@ fn command_intent(command: &str, cwd: AbsPath, unsandboxed: bool, description: O
     Intent::new(summary, [Effect::Exec { command }])
 }
 
+/// Starts a command and returns its result, or its task id if it continues in the background.
+/// `timeout` and `default_timeout` are in milliseconds.
 async fn run_command(
     request: CommandRequest,
     timeout: Option<u64>,

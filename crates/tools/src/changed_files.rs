@@ -102,6 +102,7 @@ fn check_file(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
     }
 }
 
+/// Compares the new content, records it as seen as far as the diff shows it, and returns the change.
 fn check_content(
     state: &ReadState,
     path: &AbsPath,

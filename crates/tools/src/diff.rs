@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Unchanged lines before and after each change.
 const CONTEXT_LINES: usize = 3;
+/// Time for the comparison of the middle.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 /// Block size of the comparison of prefix and suffix: large enough for `memcmp`, small enough to end near the change.
 const COMPARE_BLOCK_BYTES: usize = 4096;
@@ -84,6 +85,7 @@ fn build_hunk(group: &[DiffOp], lines_before: usize, old: &[&[u8]], new: &[&[u8]
     hunk
 }
 
+/// Appends lines with their prefix. A last line without a line feed gets the marker that `patch` expects.
 fn push_lines(lines: &mut Vec<String>, sign: char, added: Option<&[&[u8]]>) {
     for line in added.unwrap_or_default() {
         let text = String::from_utf8_lossy(line);
@@ -183,6 +185,7 @@ pub(crate) fn is_truncated_diff(diff: &str) -> bool {
     diff.ends_with(TRUNCATION_SUFFIX)
 }
 
+/// Truncates a line of a rendered diff; minified files have lines of megabytes.
 fn truncate_line(line: &str) -> String {
     match line.char_indices().nth(MAX_LINE_CHARS) {
         Some((at, _)) => format!("{}…", line.get(..at).unwrap_or(line)),
@@ -213,6 +216,7 @@ pub fn count_changed_lines(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
     Some(count_hunk_lines(&diff_hunks(&old, &new)))
 }
 
+/// The size for the diff of a binary file; 0 if the file does not exist.
 fn content_len(content: Option<&[u8]>) -> usize {
     content.map_or(0, <[u8]>::len)
 }

@@ -1,4 +1,6 @@
 //! Refusals for a path that cannot be opened, with a hint at what was meant.
+//! A model often has a path almost right: another extension, another case, a file that moved to a sibling name.
+//! A hint with similar names saves it a listing of the directory.
 
 use toolgate_files::{FileProblem, GrantedFiles};
 use toolgate_proto::{AbsPath, Code, Refusal};
@@ -37,7 +39,7 @@ pub(crate) fn file_refusal(path: &AbsPath, problem: &FileProblem, otherwise: Cod
     }
 }
 
-/// Checks that a path field of the claude toolset is absolute: those models are told to give absolute paths, so a
+/// Checks that a path field of the claude toolset is absolute: those models are trained to give absolute paths, so a
 /// relative one is a mistake rather than a path below the working directory.
 pub(crate) fn check_absolute(field: &str, path: &str) -> Result<(), Refusal> {
     if AbsPath::new(path).is_err() && !path.starts_with("~/") {
@@ -60,6 +62,7 @@ pub(crate) fn missing_file_refusal(files: &GrantedFiles, path: &AbsPath) -> Refu
     refusal.hint(format!("did you mean {}?", suggestions.join(" or ")))
 }
 
+/// The most similar names of the same directory, as full paths in backticks.
 fn similar_names(files: &GrantedFiles, path: &AbsPath) -> Vec<String> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let wanted = name.to_string_lossy().to_lowercase();

@@ -1,4 +1,8 @@
 //! `Glob` and `glob`: find files by name.
+//! The two differ in more than names.
+//! `Glob` sorts by modification time, because the file that was changed last is usually the one that is wanted, and shows
+//! everything except git's own files.
+//! `glob` sorts by path, which makes pages possible, and leaves out what `.gitignore` ignores.
 
 use crate::format_count::format_count;
 use crate::search::{
@@ -18,6 +22,7 @@ use toolgate_search::{
 
 /// Files that `Glob` returns.
 const MAX_FILES: usize = 100;
+/// Characters of a result; `glob` continues with the next page.
 const MAX_RESULT_CHARS: usize = 30_000;
 /// Directories that `Glob` does not search: git objects would fill every result.
 const EXCLUDED_DIRECTORIES: &[&str] = &[".git"];
@@ -203,7 +208,9 @@ fn no_match_lines(input: &PlainGlobInput, found: &NameSearchResult) -> Vec<Strin
 
 /// The directory in which a search starts, and the pattern relative to it.
 struct GlobTarget {
+    /// An absolute path, which may not exist.
     directory: AbsPath,
+    /// The rest of the pattern, relative to `directory`.
     pattern: String,
     /// The directory comes from the pattern, so a pattern without `/` matches only in that directory.
     anchored: bool,
@@ -237,11 +244,13 @@ fn plain_glob_target(context: &CallContext, directory: Option<&str>, pattern: &s
     }
 }
 
+/// The effect: reading the tree in which the search starts.
 fn glob_intent(pattern: &str, target: &GlobTarget) -> Intent {
     let path = target.directory.clone();
     Intent::new(format!("find files matching `{pattern}`"), [Effect::Read { path, scope: PathScope::Tree }])
 }
 
+/// Rejects a pattern that can match only directories: both tools return files.
 fn check_pattern(pattern: &str) -> Result<(), Refusal> {
     if pattern.is_empty() || pattern.ends_with('/') {
         return Err(Refusal::new(Code::BadArgument, format!("`pattern` must name files, got `{pattern}`"))
@@ -250,6 +259,7 @@ fn check_pattern(pattern: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Runs the search. `bare` says what a pattern without `/` matches.
 async fn find_files(
     cleared: &Cleared,
     target: &GlobTarget,

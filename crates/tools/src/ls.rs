@@ -1,4 +1,7 @@
 //! `ls`: list a directory. Both toolsets use the same tool.
+//! Hidden, ignored and withheld entries are not shown by default, but counted: a model must be able to tell an empty
+//! directory from one whose entries it does not see.
+//! Entries are in the order of names, each directory before its content, so that pages follow each other.
 
 use crate::format_count::format_nonzero_count;
 use crate::search::{escape_name, run_search, search_refusal};
@@ -10,8 +13,11 @@ use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, PathScope, Refusal};
 use toolgate_search::{ListOptions, ListedEntry, ListingPage, list_tree};
 
+/// Entries without `limit`.
 const DEFAULT_LIMIT: u32 = 1_000;
+/// Levels of a recursive listing without `maxDepth`.
 const DEFAULT_DEPTH: u32 = 3;
+/// Characters of a result; the rest is on the next page.
 const MAX_RESULT_CHARS: usize = 30_000;
 
 /// Lists the entries of a directory, and on request of the directories below it.
@@ -91,14 +97,17 @@ impl Tool for LsTool {
     }
 }
 
+/// The directory to list.
 fn directory(input: &LsInput, context: &CallContext) -> AbsPath {
     context.absolute_path(input.path.as_deref().unwrap_or("."))
 }
 
+/// A recursive listing reads the whole tree, which policy judges differently from one directory.
 fn scope(input: &LsInput) -> PathScope {
     if input.recursive { PathScope::Tree } else { PathScope::Entry }
 }
 
+/// The listing as text, and as structured data unless the caller needs only text.
 fn render_listing(path: &AbsPath, listing: &ListingPage, offset: u64, plain: bool) -> Output {
     let (mut text, shown) = render_entries(&listing.entries);
     let counts = entry_counts(listing);
@@ -204,6 +213,7 @@ fn write_entry(entry: &ListedEntry, text: &mut String) {
     text.push('\n');
 }
 
+/// An entry of the structured output; only files have a size.
 fn structured_entry(entry: &ListedEntry) -> serde_json::Value {
     let kind = match (entry.kind, entry.is_symlink) {
         (_, true) => "link",

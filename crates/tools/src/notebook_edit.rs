@@ -1,4 +1,7 @@
 //! `NotebookEdit`: replace, insert or delete one cell of a Jupyter notebook.
+//! A text edit of the JSON would work as well, but models get the quoting of sources wrong, and outputs of a changed cell
+//! would stay.
+//! The tool keeps everything else of the file: metadata, indentation and the final line end.
 
 use crate::change_refusal::{change_refusal, changed_since_read_refusal, not_read_refusal};
 use crate::diff::diff_hunks;
@@ -13,6 +16,7 @@ use toolgate_files::{ContentHash, FileSnapshot, LockedFile, resolve};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
 
+/// A larger notebook is not edited: it is parsed in memory.
 const MAX_NOTEBOOK_BYTES: u64 = 100 << 20;
 /// Cell ids that the refusal for an unknown id lists.
 const MAX_LISTED_ID_COUNT: usize = 20;
@@ -61,6 +65,7 @@ enum NotebookEditMode {
 }
 
 impl NotebookCellType {
+    /// The name in the notebook format.
     fn as_str(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -139,6 +144,7 @@ impl Tool for NotebookEditTool {
 
 /// The edited cell, for the result.
 struct CellChange {
+    /// The id of the cell; the new one for a new cell.
     id: String,
     /// The `cell_type` after the edit; before it for a deleted cell.
     kind: String,
@@ -146,6 +152,7 @@ struct CellChange {
     old_source: Option<String>,
 }
 
+/// Edits a notebook under its lock and writes it.
 fn edit_notebook(
     file: &LockedFile,
     path: &AbsPath,
@@ -190,6 +197,7 @@ fn edit_notebook(
         .structured(structured))
 }
 
+/// Makes the edit in the parsed notebook. `before` seeds the id of a new cell.
 fn edit_cell(
     notebook: &mut JupyterNotebook,
     path: &AbsPath,
@@ -251,6 +259,7 @@ fn replace_source(cell: &mut Map<String, Value>, input: &NotebookEditInput) -> S
     kind
 }
 
+/// A new cell with the fields that the format requires, in the order in which Jupyter writes them.
 fn new_cell(kind: NotebookCellType, source: &str, id: Option<&str>) -> Value {
     let mut cell = Map::new();
     cell.insert("cell_type".to_owned(), json!(kind.as_str()));
@@ -281,10 +290,12 @@ fn new_cell_id(notebook: &JupyterNotebook, before: &FileSnapshot) -> String {
     }
 }
 
+/// The refusal for a file that is not a notebook of format 4.
 fn invalid_notebook_refusal(path: &AbsPath, reason: &str) -> Refusal {
     Refusal::new(Code::FileEdit, format!("`{path}` is not a valid notebook: {reason}"))
 }
 
+/// Lists the ids of the first cells, so that the next call can use a valid one.
 fn cell_not_found_refusal(notebook: &JupyterNotebook, path: &AbsPath, id: &str) -> Refusal {
     let ids: Vec<String> = notebook
         .cells()

@@ -26,6 +26,7 @@ const MAX_DIFF_LINES: usize = 100;
 /// The files that a session has read, by real path.
 #[derive(Debug, Default)]
 pub struct ReadState {
+    /// What was read, by real path; two symlinks to one file share an entry.
     files: Mutex<SeenFileTable>,
     /// Line starts in large files, so that the next page is found without counting lines again.
     lines: LineIndex,
@@ -36,12 +37,14 @@ pub struct ReadState {
 /// The table behind the lock of [`ReadState`].
 #[derive(Debug, Default)]
 struct SeenFileTable {
+    /// Every file of the session.
     by_path: HashMap<AbsPath, SeenFile>,
     /// Sum of the kept content in `by_path`, at most [`MAX_KEPT_TOTAL_BYTES`].
     kept_bytes: usize,
 }
 
 impl SeenFileTable {
+    /// Removes a file and gives its kept bytes back to the total.
     fn remove(&mut self, real: &AbsPath) {
         let content = self.by_path.remove(real).and_then(|seen| seen.content);
         self.kept_bytes -= content.map_or(0, |content| content.len());
@@ -92,6 +95,7 @@ impl ReadState {
         session.state::<Self>()
     }
 
+    /// The lock of the table. A panic while it was held leaves the table usable, so poisoning is ignored.
     fn files(&self) -> MutexGuard<'_, SeenFileTable> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -145,6 +149,7 @@ impl ReadState {
         let _ = self.watcher.set(watcher);
     }
 
+    /// The watcher, if the host asked for one.
     pub(crate) fn watcher(&self) -> Option<&FileWatcher> {
         self.watcher.get()
     }

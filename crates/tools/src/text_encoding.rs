@@ -9,6 +9,7 @@ use std::borrow::Cow;
 /// The encoding of a text file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextEncoding {
+    /// Which encoding it is.
     pub(crate) kind: TextEncodingKind,
     /// Whether the file starts with a byte order mark, which an edit must write again.
     pub(crate) bom: bool,
@@ -119,6 +120,7 @@ pub(crate) fn decode_text(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, TextEncoding),
     Ok((encoding.decode(bytes)?, encoding))
 }
 
+/// Strict decoding: an unpaired surrogate is an error, because encoding could not restore it.
 fn decode_utf16(bytes: &[u8], to_unit: fn([u8; 2]) -> u16) -> Result<Vec<u8>, TextDecodeError> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     if !rest.is_empty() {

@@ -1,4 +1,8 @@
 //! `Write` and `write_file`: create a file, or replace its whole content.
+//! Replacing content that the model has not seen loses work of others.
+//! `Write` therefore requires a complete read, and `write_file`, whose models do not expect that, requires `overwrite`; both
+//! refuse if the file changed after the session has read it.
+//! The new content is written to a temporary file and renamed, so that a crash leaves the old or the new content.
 
 use crate::change_refusal::{
     change_refusal, changed_since_read_refusal, not_read_refusal, partly_read_refusal,
@@ -119,6 +123,7 @@ impl Tool for WriteFileTool {
     }
 }
 
+/// The effect: the file is created or replaced.
 fn write_intent(path: AbsPath) -> Intent {
     Intent::new(format!("write {path}"), [Effect::Write { path, kind: WriteKind::Put }])
 }
@@ -138,13 +143,16 @@ enum OverwriteRule {
 struct FileWriteResult {
     /// The previous text, decoded to UTF-8 and empty if it was binary; `None` if the file is new.
     original: Option<Vec<u8>>,
+    /// The changed regions; all lines for a new file.
     hunks: Vec<DiffHunk>,
+    /// What the model would not expect: a new encoding, hard links, no undo.
     notes: Vec<String>,
     /// The file already had this content, so nothing was written.
     unchanged: bool,
 }
 
 impl FileWriteResult {
+    /// The headline with the size, notes, and the diff of an existing file.
     fn output(self, path: &AbsPath, content: &str) -> Output {
         let lines = count_lines(content.as_bytes());
         let size = format!("{}, {} bytes", format_count(lines, "line", "lines"), content.len());
@@ -170,6 +178,7 @@ impl FileWriteResult {
     }
 }
 
+/// Writes under the file's lock. `rule` decides about an existing file.
 async fn write_file(
     cleared: &Cleared,
     path: &AbsPath,
@@ -192,6 +201,7 @@ async fn write_file(
     result.map_err(|problem| file_refusal(path, &problem, Code::FileWrite))?
 }
 
+/// Replaces the content of a locked file, or leaves it if it is the same.
 fn replace_content(
     file: &LockedFile,
     path: &AbsPath,
@@ -229,6 +239,7 @@ fn replace_content(
     Ok(FileWriteResult { original, hunks, notes, unchanged })
 }
 
+/// Decides under the lock, on the content that is really there.
 fn check_may_replace(
     file: &LockedFile,
     path: &AbsPath,

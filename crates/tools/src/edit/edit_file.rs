@@ -1,4 +1,7 @@
 //! Applies replacements to a file under its lock, if the session has read it and it has not changed.
+//! The lock serializes the changes of all sessions in this process.
+//! Another program does not take it, so the content is compared again when the file is replaced: `LockedFile::put` fails if
+//! the file is not the one that was read here.
 
 use super::replacement::{AppliedReplacements, FailedReplacement, TextReplacement, apply_replacements};
 use super::replacement_refusal::replacement_refusal;
@@ -33,9 +36,11 @@ pub(super) struct FileEditResult {
     pub(super) original: Option<String>,
     /// Whether the file existed before the edit.
     existed: bool,
+    /// The changed regions, for the diff and the structured output.
     pub(super) hunks: Vec<DiffHunk>,
     /// The number of replaced occurrences over all replacements.
     pub(super) replacement_count: usize,
+    /// What the model would not expect: adapted line endings, hard links, no undo.
     notes: Vec<String>,
 }
 
@@ -88,15 +93,19 @@ pub(super) async fn edit_file(
 
 /// One edit of a file that is locked.
 struct FileEditOperation<'a> {
+    /// The file, or the place where it will be created.
     file: &'a LockedFile,
     /// The path as the call gave it, for messages.
     path: &'a AbsPath,
+    /// What the session has read, updated after the edit.
     state: &'a Arc<ReadState>,
+    /// Applied in order, all or none.
     replacements: &'a [TextReplacement],
     read_requirement: ReadRequirement,
 }
 
 impl FileEditOperation<'_> {
+    /// Edits an existing file.
     fn apply_to(&self, before: &FileSnapshot) -> Result<FileEditResult, Refusal> {
         let (text, encoding) = self.decode_content(before)?;
         let result = match self.created_content() {
@@ -168,6 +177,7 @@ impl FileEditOperation<'_> {
         }
     }
 
+    /// Creates the file; a refusal if the request is not the form that creates one.
     fn create(&self) -> Result<FileEditResult, Refusal> {
         let Some(content) = self.created_content() else {
             return Err(Refusal::new(Code::FileNotFound, format!("there is no file `{}`", self.path)));
@@ -182,6 +192,7 @@ impl FileEditOperation<'_> {
         Ok(FileEditResult { original: None, existed: false, hunks, replacement_count: 1, notes })
     }
 
+    /// The text of the file; a refusal if it is binary, because replacing bytes in it could corrupt it.
     fn decode_content<'v>(&self, before: &'v FileSnapshot) -> Result<(Cow<'v, [u8]>, TextEncoding), Refusal> {
         decode_text(&before.bytes).map_err(|problem| match problem {
             TextDecodeError::Binary => {
@@ -194,6 +205,7 @@ impl FileEditOperation<'_> {
         })
     }
 
+    /// The refusal for an empty old text in a file with content, where every position would match.
     fn not_empty_refusal(&self) -> Refusal {
         Refusal::new(
             Code::EditTargetAmbiguous,

@@ -1,7 +1,11 @@
 //! `Edit`, `MultiEdit` and `edit_file`: replace exact text in a file.
 //!
-//! The adapters check their input and build [`TextReplacement`]s; [`edit_file`] applies them under the file's lock, all or
+//! The adapters check their input and build [`TextReplacement`]s; [`edit_file()`] applies them under the file's lock, all or
 //! none.
+//! Matching is exact, byte by byte.
+//! A fuzzy match would save a retry now and then, and would sometimes change the wrong place without a trace.
+//! Instead a refusal says what differs and shows the nearest lines, so that the next call can be exact.
+//! The one exception are line endings: models write LF for files with CRLF, and the file's endings are kept.
 
 mod edit_file;
 mod multi_edit;
@@ -174,10 +178,12 @@ impl Tool for EditFileTool {
     }
 }
 
+/// The effect of every edit: a change of one existing file, or its creation.
 fn edit_intent(path: AbsPath) -> Intent {
     Intent::new(format!("edit {path}"), [Effect::Write { path, kind: WriteKind::Edit }])
 }
 
+/// Rejects a replacement that changes nothing: it is a mistake of the model, and a success would hide it.
 fn check_differs(field: &str, old: &str, new: &str) -> Result<(), Refusal> {
     if old == new {
         return Err(Refusal::new(
@@ -196,7 +202,7 @@ fn check_not_empty(field: &str, old: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// An early refusal, before anything is locked. [`edit_file`] decides again under the file's lock.
+/// An early refusal, before anything is locked. [`edit_file()`] decides again under the file's lock.
 fn check_was_read(context: &CallContext, path: &AbsPath) -> Result<(), Refusal> {
     let fact = resolve(path);
     if fact.kind == EntryKind::File && ReadState::of(&context.session).get(&fact.real).is_none() {

@@ -102,6 +102,7 @@ fn find_normalized(lines: &[&str], wanted: &str, normalize: LineNormalizer) -> O
     None
 }
 
+/// Removes trailing whitespace.
 fn trim_line_end(line: &str) -> String {
     line.trim_end().to_owned()
 }
@@ -113,10 +114,12 @@ fn normalize_indent(line: &str) -> String {
     if body.len() == line.len() { body.to_owned() } else { format!(" {body}") }
 }
 
+/// Reduces every run of whitespace to one space.
 fn normalize_whitespace(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// Replaces typographic quotes, dashes and spaces, which models and editors convert, with their ASCII forms.
 fn normalize_quotes(line: &str) -> String {
     let plain = line.trim_end().chars().map(|c| match c {
         '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{2032}' => '\'',
@@ -128,10 +131,12 @@ fn normalize_quotes(line: &str) -> String {
     plain.collect()
 }
 
+/// The text in lower case with normalized whitespace: the weakest match that is tried.
 fn normalize_case(line: &str) -> String {
     normalize_whitespace(line).to_lowercase()
 }
 
+/// Says which side indents with tabs and which with spaces, if that is the difference.
 fn describe_indent_difference(found: &str, wanted: &str) -> String {
     let has_tabs = |text: &str| text.split('\n').any(|line| line.starts_with('\t'));
     let has_spaces = |text: &str| text.split('\n').any(|line| line.starts_with(' '));

@@ -20,6 +20,7 @@ pub(crate) struct TextReplacement {
 /// The result of applying all replacements.
 #[derive(Debug)]
 pub(crate) struct AppliedReplacements {
+    /// The text after all replacements.
     pub(crate) text: Vec<u8>,
     /// The number of replaced occurrences.
     pub(crate) count: usize,
@@ -43,6 +44,7 @@ pub(crate) enum ReplacementError {
 pub(crate) struct FailedReplacement {
     /// Its index in the request.
     pub(crate) index: usize,
+    /// Why it failed.
     pub(crate) error: ReplacementError,
     /// The text in which it failed, with the replacements before it applied.
     pub(crate) text: Vec<u8>,
@@ -66,6 +68,7 @@ pub(crate) fn apply_replacements(
     Ok(applied)
 }
 
+/// Applies one replacement to `text` and adds its counts and notes to `applied`.
 fn replace_one(
     text: &[u8],
     applied: &mut AppliedReplacements,

@@ -27,6 +27,7 @@ pub(super) fn replacement_refusal(
     }
 }
 
+/// Lists the lines of the occurrences, so that the model can extend its text or give a line hint.
 fn ambiguous_refusal(path: &AbsPath, prefix: &str, lines: &[u64], text: &[u8]) -> Refusal {
     let mut numbers: Vec<u64> = lines.to_vec();
     numbers.dedup();
@@ -53,6 +54,7 @@ fn ambiguous_refusal(path: &AbsPath, prefix: &str, lines: &[u64], text: &[u8]) -
     .with_partial(Output::text(occurrences.join("\n")))
 }
 
+/// Names the difference to the nearest region and shows that region, if there is one.
 fn not_found_refusal(path: &AbsPath, prefix: &str, old: &str, text: &[u8]) -> Refusal {
     let reason = format!("{prefix}the text to replace is not in `{path}`");
     match nearest_match::find_nearest(text, old) {

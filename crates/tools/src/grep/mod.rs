@@ -1,4 +1,7 @@
 //! `Grep` and `grep`: search the content of files with a regular expression.
+//! The engine is ripgrep's, and `Grep` returns the same lines as `rg` with the same options; a test compares them.
+//! Results are in the order of paths and not of completion, so that the same call returns the same page, and `offset`
+//! continues where the previous page ended.
 
 mod renderer;
 
@@ -17,6 +20,7 @@ use toolgate_search::{
     LineMode, LineOutputOptions, PatternProblem, ResultLimit, ResultLine, SearchPattern, search_content,
 };
 
+/// Characters of a result; the rest is on the next page.
 const MAX_RESULT_CHARS: usize = 20_000;
 /// Results of `Grep` without `head_limit`.
 const DEFAULT_LIMIT: usize = 250;
@@ -246,6 +250,7 @@ impl Tool for PlainGrepTool {
     }
 }
 
+/// A page of matches, one line each, and the same as structured data.
 fn plain_output(result: &ContentSearchResult, paths: &PathFormatter, offset: usize, limit: usize) -> Output {
     let matches: Vec<(String, &ResultLine)> = result
         .files
@@ -282,6 +287,7 @@ fn plain_output(result: &ContentSearchResult, paths: &PathFormatter, offset: usi
 struct GrepRequest {
     /// The regular expression, not yet compiled.
     pattern: String,
+    /// Whether upper and lower case must match.
     case: CaseSensitivity,
     /// Whether a match may span lines.
     lines: LineMode,
@@ -293,6 +299,7 @@ struct GrepRequest {
     limit: ResultLimit,
 }
 
+/// Compiles the pattern and runs the search on a blocking thread.
 async fn run_grep(
     cleared: &Cleared,
     path: &AbsPath,
@@ -312,11 +319,13 @@ async fn run_grep(
     result.await.map_err(refuse)?.map_err(pattern_refusal)
 }
 
+/// The effect: reading the tree, or the file, that is searched.
 fn grep_intent(pattern: &str, path: AbsPath) -> Intent {
     let summary = format!("search for `{pattern}` in {path}");
     Intent::new(summary, [Effect::Read { path, scope: PathScope::Tree }])
 }
 
+/// The refusal for an invalid regular expression, with the position of the error in the pattern.
 fn pattern_refusal(problem: PatternProblem) -> Refusal {
     let PatternProblem { reason, snippet, hint } = problem;
     let snippet = snippet.map_or_else(String::new, |snippet| format!("\n{snippet}"));

@@ -11,6 +11,7 @@ use toolgate_search::{ContentOutputKind, ContentSearchResult, FileHits, ResultLi
 pub(super) struct GrepRenderer<'a> {
     /// Everything that the search collected; a page of it is shown.
     pub(super) result: &'a ContentSearchResult,
+    /// Formats the paths relative to the working directory.
     pub(super) paths: &'a PathFormatter,
     /// What the search collected of each file, which decides how many lines a file has.
     pub(super) output_kind: &'a ContentOutputKind,
@@ -23,6 +24,7 @@ pub(super) struct GrepRenderer<'a> {
 }
 
 impl GrepRenderer<'_> {
+    /// The page as text, as a summary for the user and as structured data.
     pub(super) fn output(&self, mode: GrepOutputMode) -> Output {
         let page = ResultPage::from_lines(self.lines(), self.offset, self.limit, self.max_chars);
         let total: Option<usize> = self.result.complete.then(|| self.lines().count());
@@ -107,6 +109,7 @@ impl GrepRenderer<'_> {
         })
     }
 
+    /// The lines of one file in the requested output mode.
     fn file_lines(&self, path: String, hits: &FileHits) -> Vec<String> {
         match self.output_kind {
             ContentOutputKind::Files => vec![path],
@@ -147,6 +150,7 @@ impl GrepRenderer<'_> {
     }
 }
 
+/// A line in ripgrep's format: `path:12:text` for a match, `path-12-text` for context.
 fn render_content_line(path: &str, line: &ResultLine) -> String {
     let separator = match line.kind {
         ResultLineKind::Match => ':',

@@ -81,6 +81,7 @@ pub(super) fn expand_pattern(
 
 /// A recursive listing of the directory below which a pattern is searched.
 struct PatternWalk<'a> {
+    /// Lists only directories that the call was granted.
     files: &'a GrantedFiles,
     /// Matches paths relative to `base`.
     glob: GlobMatcher,

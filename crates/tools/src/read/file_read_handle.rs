@@ -16,11 +16,13 @@ const MAX_INLINE_READ_BYTES: u64 = 256 * 1024;
 
 /// An open file, and the call that opened it.
 pub(super) struct FileReadHandle<'c> {
+    /// Opens further files of the same call, and tells of its cancellation.
     pub(super) cleared: &'c Cleared,
     /// The path as the call gave it, for messages.
     pub(super) path: AbsPath,
     /// The path with symlinks resolved, the key of the read state.
     pub(super) real: AbsPath,
+    /// Open for reading, at the start.
     pub(super) file: File,
     /// Taken from the open file, so that it describes what is read even if the path is replaced meanwhile.
     pub(super) fingerprint: FileFingerprint,

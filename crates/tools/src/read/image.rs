@@ -55,6 +55,7 @@ impl ImageFileFormat {
         }
     }
 
+    /// The MIME type that providers expect.
     fn media_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -86,6 +87,7 @@ pub(super) async fn read_image(handle: &FileReadHandle<'_>) -> Result<Option<Out
     output.map(Some)
 }
 
+/// The image as a content block with a line about its size, scaled down if necessary.
 fn image_output(path: &AbsPath, format: ImageFileFormat, bytes: Vec<u8>) -> Result<Output, Refusal> {
     let size = imagesize::blob_size(&bytes).map_err(|_| damaged_image_refusal(path))?;
     let (width, height) = (size.width, size.height);
@@ -120,13 +122,16 @@ fn image_output(path: &AbsPath, format: ImageFileFormat, bytes: Vec<u8>) -> Resu
     Ok(output)
 }
 
+/// The refusal for a file with the magic number of an image whose header cannot be read.
 fn damaged_image_refusal(path: &AbsPath) -> Refusal {
     Refusal::new(Code::FileRead, format!("the image `{path}` is damaged"))
 }
 
 /// An image after scaling and encoding.
 struct ScaledImage {
+    /// JPEG or PNG, whatever the original was.
     media_type: &'static str,
+    /// The encoded image.
     bytes: Vec<u8>,
     /// Width and height in pixels.
     size: (usize, usize),

@@ -10,7 +10,9 @@ const MAX_CHAR_BYTES: usize = 4;
 
 /// Fills a page until it has the requested lines or is full.
 pub(super) struct LineCollector<'p> {
+    /// The page to fill.
     page: &'p mut FilePage,
+    /// The limits of the page.
     request: PageRequest,
     /// Bytes of the page so far, prefixes included.
     used: usize,
@@ -21,6 +23,7 @@ pub(super) struct LineCollector<'p> {
 }
 
 impl<'p> LineCollector<'p> {
+    /// A collector for an empty page.
     pub(super) fn new(page: &'p mut FilePage, request: PageRequest) -> Self {
         Self { page, request, used: 0, line: Vec::new(), dropped: 0 }
     }
@@ -90,6 +93,7 @@ impl<'p> LineCollector<'p> {
         self.dropped += part.len() - room;
     }
 
+    /// Adds the line that was collected over several chunks.
     fn finish_buffered_line(&mut self, has_newline: bool) -> bool {
         let line = std::mem::take(&mut self.line);
         let dropped = std::mem::take(&mut self.dropped);

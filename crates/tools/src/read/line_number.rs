@@ -13,6 +13,7 @@ pub(super) struct LineNumber {
 }
 
 impl LineNumber {
+    /// A number to start with.
     pub(super) fn new(first: u64) -> Self {
         let mut digits = [b' '; 20];
         let text = first.to_string();
@@ -22,11 +23,13 @@ impl LineNumber {
         Self { digits, width: text.len() }
     }
 
+    /// The number with leading spaces.
     pub(super) fn as_str(&self) -> &str {
         let start = self.digits.len() - self.width.max(MIN_NUMBER_WIDTH);
         self.digits.get(start..).and_then(|digits| std::str::from_utf8(digits).ok()).unwrap_or_default()
     }
 
+    /// Adds one, digit by digit from the right.
     pub(super) fn increment(&mut self) {
         for digit in self.digits.iter_mut().rev() {
             match *digit {

@@ -1,4 +1,9 @@
 //! `Read` and `read_file`: read a text file, an image, a notebook or a PDF file.
+//! `Read` numbers the lines, which later calls refer to, and truncates long ones.
+//! `read_file` returns the text verbatim, for models that would copy line numbers into their edits.
+//!
+//! Every read is recorded in the session's read state, with whether all of the file was shown.
+//! `Write` and `Edit` rely on it: a truncated line or a partial page does not count as having read the whole file.
 
 mod expand_pattern;
 mod file_read_handle;
@@ -179,10 +184,12 @@ impl Tool for ReadFileTool {
     }
 }
 
+/// The effect: reading one file.
 fn read_intent(path: AbsPath) -> Intent {
     Intent::new(format!("read {path}"), [Effect::Read { path, scope: PathScope::Entry }])
 }
 
+/// Whether the file name has an extension, in upper or lower case.
 fn has_extension(path: &AbsPath, extension: &str) -> bool {
     path.as_path().extension().is_some_and(|it| it.eq_ignore_ascii_case(extension))
 }

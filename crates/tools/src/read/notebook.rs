@@ -1,4 +1,6 @@
 //! Reads a Jupyter notebook: its cells with their ids, sources and outputs.
+//! Each cell is shown between tags with its id, which `NotebookEdit` takes, followed by its outputs.
+//! Images in outputs become image blocks; all other rich output is shown in its plain text form.
 
 use super::FileReadHandle;
 use crate::notebook::{JupyterNotebook, multiline_to_string};
@@ -7,6 +9,7 @@ use serde_json::{Value, json};
 use toolgate_files::ContentHash;
 use toolgate_proto::{CallResult, Code, Output, OutputBlock, Refusal};
 
+/// A larger notebook can only be read as text.
 const MAX_NOTEBOOK_BYTES: u64 = 100 << 20;
 /// Characters of one cell output.
 const MAX_OUTPUT_CHARS: usize = 10_000;
@@ -98,6 +101,7 @@ fn cell_outputs(cell: &Value, images: &mut Vec<OutputBlock>) -> Vec<String> {
     texts
 }
 
+/// Truncates one output: a single table or log must not push the other cells out of the result.
 fn truncate_output(text: String) -> String {
     match text.char_indices().nth(MAX_OUTPUT_CHARS) {
         Some((end, _)) => format!("{}… [truncated]", text.get(..end).unwrap_or(&text)),

@@ -22,6 +22,7 @@ pub(crate) struct PageRequest {
 pub(crate) struct FilePage {
     /// The number of the first line, from 1.
     pub(crate) first: u64,
+    /// The lines, at most as many as requested.
     pub(crate) lines: PageLines,
     /// The page contains the last line of the file, or the file is empty.
     pub(crate) reached_end: bool,
@@ -33,6 +34,7 @@ pub(crate) struct FilePage {
     pub(crate) truncated_line: bool,
     /// The number of lines of the file; `None` for a large file whose end was not reached.
     pub(crate) total: Option<u64>,
+    /// The encoding of the file, which edits keep.
     pub(crate) encoding: TextEncoding,
     /// The line endings of the file; of the page alone for a large file.
     pub(crate) line_endings: LineEndings,
@@ -84,10 +86,12 @@ impl PageLines {
         Self { text, count }
     }
 
+    /// The number of lines.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
+    /// Whether the page has no line: the file is empty, or nothing was requested.
     pub(crate) fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -97,6 +101,7 @@ impl PageLines {
         &self.text
     }
 
+    /// The lines one by one, without line feeds.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
         let ends = memchr::memchr_iter(b'\n', self.text.as_bytes()).chain([self.text.len()]);
         let mut start = 0;
@@ -107,6 +112,7 @@ impl PageLines {
         })
     }
 
+    /// Appends a line, which must not contain a line feed.
     pub(super) fn push(&mut self, line: &str) {
         if self.count > 0 {
             self.text.push('\n');

@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 use toolgate_files::run_blocking;
 use toolgate_proto::{AbsPath, CallResult, Code, Output, Refusal};
 
+/// A larger file is not parsed.
 const MAX_PDF_BYTES: u64 = 100 << 20;
 /// Pages per call.
 const MAX_PAGES: u32 = 20;
+/// Characters after which no further page is added.
 const MAX_RESULT_CHARS: usize = 100_000;
 /// After this time no further page is started; the result says how to continue.
 const EXTRACT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -66,6 +68,7 @@ fn parse_page_range(text: &str) -> Result<RangeInclusive<u32>, Refusal> {
     Ok(first..=last)
 }
 
+/// Extracts the text of the requested pages, up to the limits of pages, characters and time.
 fn extract_pages(
     bytes: &[u8],
     path: &AbsPath,
@@ -124,6 +127,7 @@ fn extract_page(document: &lopdf::Document, page: u32) -> String {
     }
 }
 
+/// Truncates the text of one page.
 fn truncate_page(text: &str) -> String {
     match text.char_indices().nth(MAX_RESULT_CHARS) {
         Some((end, _)) => format!("{}… [truncated]", text.get(..end).unwrap_or(text)),
@@ -131,6 +135,7 @@ fn truncate_page(text: &str) -> String {
     }
 }
 
+/// The refusal for a file that the parser rejects or on which it panics.
 fn damaged_pdf_refusal(path: &AbsPath) -> Refusal {
     Refusal::new(Code::FileRead, format!("`{path}` is not a PDF file, or is damaged"))
         .hint("get an intact copy of it, or convert it to text with another program")

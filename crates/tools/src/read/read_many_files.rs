@@ -1,4 +1,7 @@
 //! `read_many_files`: read several text files in one call. Both toolsets use the same tool.
+//! One call instead of many saves the model a turn per file, and the gate a judgement per call.
+//! A file that cannot be read is reported in its place and does not fail the call.
+//! Globs withhold files that may hold secrets: a glob does not show that the model wants that file, an exact path does.
 
 use super::MAX_RESULT_CHARS;
 use super::expand_pattern::{expand_pattern, pattern_base};
@@ -81,9 +84,11 @@ impl Tool for ReadManyFilesTool {
 pub(super) struct RequestedFile {
     /// The path in the header: as given, or relative to the working directory if a glob matched it.
     pub(super) shown: String,
+    /// The absolute path, which the call declared itself or as part of a tree.
     pub(super) path: AbsPath,
 }
 
+/// Expands the globs, reads all files and renders them in the requested order.
 fn read_many(input: &ReadManyFilesInput, cleared: &Cleared) -> CallResult {
     let mut files = Vec::new();
     let mut notes = Vec::new();
@@ -176,6 +181,7 @@ fn read_all(files: &[RequestedFile], cleared: &Cleared) -> Vec<Result<String, Re
     results.into_iter().map(|(_, result)| result).collect()
 }
 
+/// The text of one file. A file inside a tree that was granted may still be denied by a rule, which is checked here.
 fn read_one(file: &RequestedFile, cleared: &Cleared, state: &ReadState) -> Result<String, Refusal> {
     let (files, path) = (cleared.files(), &file.path);
     let request = PageRequest { first: 1, count: u64::MAX, line_chars: None, bytes: MAX_RESULT_CHARS };

@@ -100,14 +100,20 @@ fn page_from_text(text: &[u8], real: &AbsPath, request: PageRequest) -> Result<F
 
 /// A file that is too large to read completely.
 struct LargeFile<'a> {
+    /// Open at any position; the read seeks first.
     file: File,
+    /// The key under which line starts are valid.
     fingerprint: FileFingerprint,
+    /// UTF-8, with or without a byte order mark.
     encoding: TextEncoding,
+    /// The real path, the other part of the key.
     real: &'a AbsPath,
+    /// Line starts from earlier pages.
     index: &'a LineIndex,
 }
 
 impl LargeFile<'_> {
+    /// Reads from the nearest known line start, counts lines up to the first requested one and collects from there.
     fn read_page(
         mut self,
         request: PageRequest,
@@ -159,6 +165,7 @@ impl LargeFile<'_> {
         Ok(page)
     }
 
+    /// Stores where a line starts, for the next page.
     fn record_line_start(&self, line: u64, byte: u64) {
         self.index.record_start(self.real, &self.fingerprint, LineStart { line, byte });
     }

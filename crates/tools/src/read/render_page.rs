@@ -78,6 +78,7 @@ impl FilePage {
         notes
     }
 
+    /// The page as data. The field names are those of the claude toolset's documentation.
     fn structured(&self, path: &AbsPath) -> serde_json::Value {
         let mut file = json!({
             "filePath": path,

@@ -19,6 +19,7 @@ impl PathFormatter {
         Self::new(real.as_ref().unwrap_or(requested), &cleared.context().workspace.cwd, absolute)
     }
 
+    /// `absolute` shows absolute paths even below the working directory.
     fn new(start: &AbsPath, cwd: &AbsPath, absolute: bool) -> Self {
         let shown = match start.as_path().strip_prefix(cwd) {
             Ok(below) if !absolute => below,

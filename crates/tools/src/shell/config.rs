@@ -46,8 +46,8 @@ pub enum OnTimeout {
     Background,
 }
 
-/// The part of the sandbox that comes from settings. The other part comes from the verdict of the call: `writable`, `hosts`
-/// and `sockets` apply only to a command that was allowed as a whole, and the denials apply to every command.
+/// The part of the sandbox that comes from settings. The other part comes from the verdict of the call: `writable`, `hosts`,
+/// `local_binding` and `sockets` apply only to a command that was allowed as a whole; the denials apply to every command.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
     /// Whether commands run in the sandbox.
@@ -72,7 +72,7 @@ pub struct SandboxSettings {
     pub sockets: Vec<AbsPath>,
     /// The mechanism that enforces the sandbox.
     pub backend: SandboxMechanism,
-    /// Resource limits of a command: processes, memory, file size.
+    /// Resource limits of a command: memory, processes, file size, processor time.
     pub limits: ProcessLimits,
 }
 

@@ -1,4 +1,7 @@
 //! The sandbox profile of one command: the rights that its verdict grants, without what settings and toolgate deny.
+//! A verdict has three levels of rights.
+//! A read-only command and one with named writes get exactly the paths, programs and hosts that its judgement lists.
+//! A command that was allowed as a whole may use the workspace, and settings may widen that; what they deny applies to all.
 
 use super::config::{SandboxSettings, ShellConfig};
 use super::tasks::SessionScratchDir;
@@ -96,8 +99,8 @@ fn protected_paths(
     let mut protected: Vec<AbsPath> =
         terms.protected.iter().filter(|path| !is_granted(path)).cloned().collect();
     protected.extend(settings.protected.iter().cloned());
-    // Below a tree that the command names, only existing names are protected: protecting a missing one would create a mount
-    // point there, and the tree could not be moved.
+    // Below a tree that the command names, only existing names are protected: a missing one would keep the tree from being
+    // moved.
     let exists = |path: &AbsPath| resolve(path).kind != EntryKind::Missing;
     for root in writable {
         let names = ALWAYS_PROTECTED.into_iter().map(|name| root.join(name)).filter(|path| !is_granted(path));
@@ -115,6 +118,7 @@ fn protected_paths(
     protected
 }
 
+/// The network of the sandbox. A proxy needs loopback to its port and nothing else.
 fn network_access(
     terms: &Terms,
     settings: &SandboxSettings,

@@ -1,4 +1,6 @@
 //! Starts a command with the environment and the sandbox that its verdict grants.
+//! Environment variables come from toolgate's own, filtered by name, so that secrets stay outside.
+//! Git gets further variables that switch off programs which the repository's configuration names.
 
 use super::config::ShellConfig;
 use super::follow_command::report_task_end;
@@ -82,6 +84,7 @@ pub(crate) fn start_command(request: &CommandRequest, cleared: &Cleared) -> Resu
     Ok(task)
 }
 
+/// Refuses a background command beyond the configured number, before anything is started.
 fn check_background_limit(
     request: &CommandRequest,
     tasks: &ShellTasks,
@@ -133,6 +136,7 @@ fn proxied_hosts(terms: &Terms, config: &ShellConfig) -> Option<Vec<String>> {
     }
 }
 
+/// The refusal for a command that could not be prepared.
 fn shell_failure(message: String) -> Refusal {
     Refusal::new(Code::ShellFailed, message)
 }

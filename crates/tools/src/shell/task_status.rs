@@ -42,6 +42,7 @@ pub(crate) fn task_summary(task: &ShellTask) -> String {
     format!("{}: {}, {seconds} s: {purpose}", task.id, status(task))
 }
 
+/// The status in words, as the `status` field and the summary show it.
 fn status(task: &ShellTask) -> String {
     match task.process.phase() {
         ProcessPhase::Running => "running".to_owned(),

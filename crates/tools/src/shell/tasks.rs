@@ -20,6 +20,7 @@ const MAX_FINISHED_TASKS: usize = 100;
 /// The shell state of a session.
 #[derive(Debug, Default)]
 pub(crate) struct ShellTasks {
+    /// A mutex and not an async lock: it is never held across an await.
     inner: Mutex<ShellTasksInner>,
 }
 
@@ -52,6 +53,7 @@ pub(crate) struct SessionScratchDir {
 }
 
 impl SessionScratchDir {
+    /// Creates the directory, readable by the user alone, with its subdirectories and the startup file.
     fn new(config: &ShellConfig) -> std::io::Result<Self> {
         let scratch = ScratchDirectory::new(&config.temp_dir, "toolgate-")?;
         let temporary = scratch.make_dir("tmp")?;
@@ -84,6 +86,7 @@ pub(crate) struct ShellTask {
     pub(crate) background: OnceLock<()>,
     /// Set once that event was sent.
     pub(crate) end_reported: OnceLock<()>,
+    /// The shell and every process that it started, owned by the supervisor.
     pub(crate) process: SupervisedProcess,
     /// Notified whenever there is more output or the phase changed.
     pub(crate) changed: watch::Receiver<()>,
@@ -116,7 +119,7 @@ impl ShellTask {
     pub(crate) async fn wait_until(&self, mut is_met: impl FnMut(&SupervisedProcess) -> bool) {
         let mut changed = self.changed.clone();
         while !is_met(&self.process) {
-            // The supervisor thread owns the sender and drops it when the process has ended.
+            // The callback of the process owns the sender and is dropped when the process has ended.
             if changed.changed().await.is_err() {
                 return;
             }
@@ -125,14 +128,17 @@ impl ShellTask {
 }
 
 impl ShellTasks {
+    /// The lock of the state. A panic while it was held leaves the state usable, so poisoning is ignored.
     fn inner(&self) -> MutexGuard<'_, ShellTasksInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Sets the configuration for commands that start from now on.
     pub(crate) fn set_config(&self, config: ShellConfig) {
         self.inner().config = Arc::new(config);
     }
 
+    /// The current configuration.
     pub(crate) fn config(&self) -> Arc<ShellConfig> {
         Arc::clone(&self.inner().config)
     }
