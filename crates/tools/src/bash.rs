@@ -2,12 +2,13 @@
 //!
 //! Both adapters build a [`CommandRequest`] and share [`run_command`]: it starts the command, waits for it up to its
 //! timeout or moves it to the background, and renders the result.
-//! Each call is a new shell.
-//! Only the working directory carries over to the next call, and only inside the workspace; variables, functions and shell
-//! options do not, because a later call would then depend on state that its judgement cannot see.
 //!
-//! A command that reaches its timeout is stopped with all its processes, or becomes a background task if the settings say
-//! so.
+//! Each call is a new shell.
+//! Only the working directory carries over to the next call, and only inside the workspace; variables, functions and
+//! shell options do not, because a later call would then depend on state that its judgement cannot see.
+//!
+//! A command that reaches its timeout is stopped with all its processes, or becomes a background task if the settings
+//! say so.
 //! Processes that outlive their shell become a background task as well: they stay under supervision and end with the
 //! session at the latest.
 

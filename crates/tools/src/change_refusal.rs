@@ -1,4 +1,5 @@
 //! Refusals of a change to a file: not read before, changed since, invalid content.
+//!
 //! After each of them the file has the content that it had before the call, and the message says what to do next.
 
 use crate::file_refusal::file_refusal;

@@ -1,8 +1,8 @@
 //! Unified diffs between two versions of a text.
 //!
 //! Most edits touch one place of a large file.
-//! The common prefix and suffix are therefore removed by comparing blocks of bytes, and only the middle is compared line
-//! by line (Myers).
+//! The common prefix and suffix are therefore removed by comparing blocks of bytes, and only the middle is compared
+//! line by line (Myers).
 //! That comparison has a timeout, after which the rest of the middle counts as replaced: the diff is larger, but valid.
 
 use crate::text_encoding::decode_text;

@@ -1,4 +1,5 @@
 //! Refusals for a path that cannot be opened, with a hint at what was meant.
+//!
 //! A model often has a path almost right: another extension, another case, a file that moved to a sibling name.
 //! A hint with similar names saves it a listing of the directory.
 

@@ -1,7 +1,8 @@
 //! `Glob` and `glob`: find files by name.
+//!
 //! The two differ in more than names.
-//! `Glob` sorts by modification time, because the file that was changed last is usually the one that is wanted, and shows
-//! everything except git's own files.
+//! `Glob` sorts by modification time, because the file that was changed last is usually the one that is wanted, and
+//! shows everything except git's own files.
 //! `glob` sorts by path, which makes pages possible, and leaves out what `.gitignore` ignores.
 
 use crate::format_count::format_count;

@@ -1,4 +1,5 @@
 //! `ls`: list a directory. Both toolsets use the same tool.
+//!
 //! Hidden, ignored and withheld entries are not shown by default, but counted: a model must be able to tell an empty
 //! directory from one whose entries it does not see.
 //! Entries are in the order of names, each directory before its content, so that pages follow each other.

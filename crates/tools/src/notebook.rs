@@ -66,7 +66,8 @@ impl JupyterNotebook {
             .unwrap_or_else(|| "python".to_owned())
     }
 
-    /// Renders the notebook with the indentation and the final line end of `original`, so that a diff shows only the edit.
+    /// Renders the notebook with the indentation and the final line end of `original`, so that a diff shows only the
+    /// edit.
     pub(crate) fn render(&self, original: &[u8]) -> Result<Vec<u8>, String> {
         let indent = detect_indent(original);
         let mut out = Vec::new();

@@ -1,6 +1,7 @@
 //! `NotebookEdit`: replace, insert or delete one cell of a Jupyter notebook.
-//! A text edit of the JSON would work as well, but models get the quoting of sources wrong, and outputs of a changed cell
-//! would stay.
+//!
+//! A text edit of the JSON would work as well, but models get the quoting of sources wrong, and outputs of a changed
+//! cell would stay.
 //! The tool keeps everything else of the file: metadata, indentation and the final line end.
 
 use crate::change_refusal::{change_refusal, changed_since_read_refusal, not_read_refusal};

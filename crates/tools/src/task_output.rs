@@ -1,7 +1,8 @@
 //! `TaskOutput`: read the output of a command in the background.
+//!
 //! Both toolsets use the same tool, and it keeps the older name `BashOutput` as an alias.
-//! Output is addressed by byte offset and not consumed: a call can be repeated, and two readers do not take lines from each
-//! other.
+//! Output is addressed by byte offset and not consumed: a call can be repeated, and two readers do not take lines from
+//! each other.
 
 use crate::shell::{ShellTask, ShellTasks, render_task_status, task_summary};
 use schemars::JsonSchema;

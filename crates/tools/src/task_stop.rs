@@ -1,4 +1,5 @@
 //! `TaskStop`: end a command in the background.
+//!
 //! Both toolsets use the same tool, and it keeps the older names `KillShell` and `KillBash` as aliases.
 //! It returns when every process of the command has exited, so that a port or a lock is free for the next command.
 

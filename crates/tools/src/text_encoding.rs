@@ -1,8 +1,8 @@
 //! Character encodings and line endings of text files, so that an edit preserves both.
 //!
 //! Decoded text is UTF-8 in a byte vector and not a `String`.
-//! A file that is almost UTF-8 (one Latin-1 letter in a comment) keeps its invalid bytes, so that an edit elsewhere in it
-//! changes only what it was asked to; replacing them with U+FFFD would corrupt the file.
+//! A file that is almost UTF-8 (one Latin-1 letter in a comment) keeps its invalid bytes, so that an edit elsewhere in
+//! it changes only what it was asked to; replacing them with U+FFFD would corrupt the file.
 
 use std::borrow::Cow;
 

@@ -1,7 +1,8 @@
 //! `Write` and `write_file`: create a file, or replace its whole content.
+//!
 //! Replacing content that the model has not seen loses work of others.
-//! `Write` therefore requires a complete read, and `write_file`, whose models do not expect that, requires `overwrite`; both
-//! refuse if the file changed after the session has read it.
+//! `Write` therefore requires a complete read, and `write_file`, whose models do not expect that, requires
+//! `overwrite`; both refuse if the file changed after the session has read it.
 //! The new content is written to a temporary file and renamed, so that a crash leaves the old or the new content.
 
 use crate::change_refusal::{

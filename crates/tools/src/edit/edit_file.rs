@@ -1,7 +1,8 @@
 //! Applies replacements to a file under its lock, if the session has read it and it has not changed.
+//!
 //! The lock serializes the changes of all sessions in this process.
-//! Another program does not take it, so the content is compared again when the file is replaced: `LockedFile::put` fails if
-//! the file is not the one that was read here.
+//! Another program does not take it, so the content is compared again when the file is replaced: `LockedFile::put`
+//! fails if the file is not the one that was read here.
 
 use super::replacement::{AppliedReplacements, FailedReplacement, TextReplacement, apply_replacements};
 use super::replacement_refusal::replacement_refusal;

@@ -1,7 +1,8 @@
 //! `Edit`, `MultiEdit` and `edit_file`: replace exact text in a file.
 //!
-//! The adapters check their input and build [`TextReplacement`]s; [`edit_file()`] applies them under the file's lock, all or
-//! none.
+//! The adapters check their input and build [`TextReplacement`]s; [`edit_file()`] applies them under the file's lock,
+//! all or none.
+//!
 //! Matching is exact, byte by byte.
 //! A fuzzy match would save a retry now and then, and would sometimes change the wrong place without a trace.
 //! Instead a refusal says what differs and shows the nearest lines, so that the next call can be exact.

@@ -1,7 +1,7 @@
 //! Finds the region of a file that a text to replace probably meant, and names the difference.
 //!
-//! Frequent mistakes are tried in order: text and file are both normalized (trailing whitespace removed, quotes unified,
-//! …) and compared again.
+//! Frequent mistakes are tried in order: text and file are both normalized (trailing whitespace removed, quotes
+//! unified, …) and compared again.
 //! The first normalization under which they match is the difference.
 //! Only if none matches does the search fall back to the lines with the smallest edit distance.
 
@@ -149,8 +149,8 @@ fn describe_indent_difference(found: &str, wanted: &str) -> String {
     }
 }
 
-/// The text without the `   12→` or `   12<tab>` that a `Read` result has before each line; `None` unless every line has
-/// it.
+/// The text without the `   12→` or `   12<tab>` that a `Read` result has before each line; `None` unless every line
+/// has it.
 fn strip_line_numbers(wanted: &str) -> Option<String> {
     let mut out = Vec::new();
     for line in wanted.split('\n').filter(|line| !line.is_empty()) {

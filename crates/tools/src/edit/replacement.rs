@@ -106,8 +106,8 @@ struct AlignedReplacement {
     note: Option<String>,
 }
 
-/// Models write LF whatever the file has, so a text that occurs with the other line endings counts as found. `None` if it
-/// does not occur at all.
+/// Models write LF whatever the file has, so a text that occurs with the other line endings counts as found. `None` if
+/// it does not occur at all.
 fn align_line_endings(text: &[u8], replacement: &TextReplacement) -> Option<AlignedReplacement> {
     let TextReplacement { old, new, .. } = replacement;
     let occurs = |old: &str| memmem::find(text, old.as_bytes()).is_some();

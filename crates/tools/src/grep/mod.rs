@@ -1,4 +1,5 @@
 //! `Grep` and `grep`: search the content of files with a regular expression.
+//!
 //! The engine is ripgrep's, and `Grep` returns the same lines as `rg` with the same options; a test compares them.
 //! Results are in the order of paths and not of completion, so that the same call returns the same page, and `offset`
 //! continues where the previous page ended.

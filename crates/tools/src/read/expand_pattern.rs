@@ -1,8 +1,8 @@
 //! Expands a glob of `read_many_files` to the files that match it.
 //!
 //! `Glob` has its own search, in parallel and with ignore files.
-//! This one lists directories through the call's granted files, in the order of names, and stops at the few files that one
-//! result can show.
+//! This one lists directories through the call's granted files, in the order of names, and stops at the few files that
+//! one result can show.
 
 use super::read_many_files::{MAX_FILES, RequestedFile};
 use crate::file_refusal::file_refusal;

@@ -2,8 +2,8 @@
 //!
 //! The format is detected from the first bytes, not from the file name.
 //! An image that is larger than providers accept is scaled down.
-//! The decoder has allocation limits, so that a file whose header claims enormous dimensions is refused before memory of
-//! that size is allocated.
+//! The decoder has allocation limits, so that a file whose header claims enormous dimensions is refused before memory
+//! of that size is allocated.
 
 use super::FileReadHandle;
 use crate::file_refusal::file_refusal;

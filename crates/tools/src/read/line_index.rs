@@ -1,4 +1,5 @@
 //! Byte offsets of some lines of large files, so that the next page is found without counting lines from the start.
+//!
 //! A model reads a large file page by page, so the start of the next page is nearly always known.
 //! A complete index of all lines would answer every request, but costs eight bytes per line and a pass over the file.
 

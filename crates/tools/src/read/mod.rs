@@ -1,4 +1,5 @@
 //! `Read` and `read_file`: read a text file, an image, a notebook or a PDF file.
+//!
 //! `Read` numbers the lines, which later calls refer to, and truncates long ones.
 //! `read_file` returns the text verbatim, for models that would copy line numbers into their edits.
 //!

@@ -1,4 +1,5 @@
 //! Reads a Jupyter notebook: its cells with their ids, sources and outputs.
+//!
 //! Each cell is shown between tags with its id, which `NotebookEdit` takes, followed by its outputs.
 //! Images in outputs become image blocks; all other rich output is shown in its plain text form.
 

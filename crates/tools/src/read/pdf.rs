@@ -1,8 +1,8 @@
 //! The text of PDF files, page by page.
 //!
 //! A PDF file is untrusted input for a complex parser.
-//! The parser therefore runs on a blocking thread, page by page with a timeout, and a panic in it is reported as a damaged
-//! PDF file.
+//! The parser therefore runs on a blocking thread, page by page with a timeout, and a panic in it is reported as a
+//! damaged PDF file.
 
 use super::FileReadHandle;
 use crate::file_refusal::file_refusal;

@@ -1,4 +1,5 @@
 //! `read_many_files`: read several text files in one call. Both toolsets use the same tool.
+//!
 //! One call instead of many saves the model a turn per file, and the gate a judgement per call.
 //! A file that cannot be read is reported in its place and does not fail the call.
 //! Globs withhold files that may hold secrets: a glob does not show that the model wants that file, an exact path does.

@@ -2,8 +2,8 @@
 //!
 //! A file of ordinary size is read completely: then its hash is known, and a later change can be detected.
 //! Of a large file only the requested lines are kept.
-//! The lines before them are counted with `memchr`, and the line index stores where they start, so that reading the next
-//! page does not count them again.
+//! The lines before them are counted with `memchr`, and the line index stores where they start, so that reading the
+//! next page does not count them again.
 
 use super::line_collector::LineCollector;
 use super::line_index::{LineIndex, LineStart};

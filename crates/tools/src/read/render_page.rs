@@ -23,7 +23,8 @@ pub(super) fn render_page(page: &FilePage, text: String, path: &AbsPath, plain: 
 }
 
 impl FilePage {
-    /// The lines with their numbers. The carriage returns of a file with CRLF line endings are left out; a note says so.
+    /// The lines with their numbers. The carriage returns of a file with CRLF line endings are left out; a note says
+    /// so.
     pub(super) fn numbered_text(&self) -> String {
         let mut text = String::with_capacity(self.lines.text().len() + 8 * (self.lines.len() + 1));
         let is_crlf = self.line_endings == LineEndings::Crlf;

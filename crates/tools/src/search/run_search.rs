@@ -1,6 +1,7 @@
 //! Runs a blocking search on a thread of the runtime's blocking pool.
-//! A search reads thousands of files with blocking system calls. On an async worker thread it would delay every other call
-//! of the process.
+//!
+//! A search reads thousands of files with blocking system calls. On an async worker thread it would delay every other
+//! call of the process.
 
 use toolgate_gate::Cleared;
 use toolgate_search::{SearchProblem, SearchStopFlag};

@@ -6,8 +6,8 @@ use toolgate_process::GitHelpers;
 use toolgate_process::sandbox::{ProcessLimits, SandboxMechanism};
 use toolgate_proto::AbsPath;
 
-/// How the commands of a session run. The host sets it with [`set_shell_config`](crate::set_shell_config) when it creates
-/// the session, and again when its settings change.
+/// How the commands of a session run. The host sets it with [`set_shell_config`](crate::set_shell_config) when it
+/// creates the session, and again when its settings change.
 #[derive(Debug, Clone)]
 pub struct ShellConfig {
     /// toolgate's own environment variables. Commands get a filtered copy without secrets.
@@ -46,8 +46,9 @@ pub enum OnTimeout {
     Background,
 }
 
-/// The part of the sandbox that comes from settings. The other part comes from the verdict of the call: `writable`, `hosts`,
-/// `local_binding` and `sockets` apply only to a command that was allowed as a whole; the denials apply to every command.
+/// The part of the sandbox that comes from settings. The other part comes from the verdict of the call: `writable`,
+/// `hosts`, `local_binding` and `sockets` apply only to a command that was allowed as a whole; the denials apply to
+/// every command.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
     /// Whether commands run in the sandbox.

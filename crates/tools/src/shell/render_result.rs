@@ -1,6 +1,7 @@
 //! The result of a command, for the model and the user.
-//! A command that fails is a refusal with its output attached: clients mark it as an error, and the model still sees what the
-//! command wrote.
+//!
+//! A command that fails is a refusal with its output attached: clients mark it as an error, and the model still sees
+//! what the command wrote.
 //! Exit code 1 of `grep`, `diff` and the like is an answer and not a failure.
 
 use super::follow_command::CommandWaitOutcome;

@@ -1,6 +1,7 @@
 //! What the sandbox refused to a command: notes for the model, and anomalies for the record.
 //!
-//! The seccomp notification handler and the proxy observe refusals. Nothing is guessed from error messages in the output.
+//! The seccomp notification handler and the proxy observe refusals. Nothing is guessed from error messages in the
+//! output.
 
 use super::tasks::ShellTask;
 use crate::format_count::format_count;
@@ -63,7 +64,8 @@ pub(super) fn sandbox_hint(task: &ShellTask) -> Option<String> {
     ))
 }
 
-/// Refused accesses that the judgement of the command did not predict: its analysis was wrong, or the command is hostile.
+/// Refused accesses that the judgement of the command did not predict: its analysis was wrong, or the command is
+/// hostile.
 pub(crate) fn anomalies(task: &ShellTask) -> Vec<String> {
     let is_anomaly = |denial: &&SandboxDenial| match (task.level, denial.access) {
         // The analysis makes no prediction for a command that was allowed as a whole.

@@ -1,7 +1,9 @@
 //! The sandbox profile of one command: the rights that its verdict grants, without what settings and toolgate deny.
+//!
 //! A verdict has three levels of rights.
 //! A read-only command and one with named writes get exactly the paths, programs and hosts that its judgement lists.
-//! A command that was allowed as a whole may use the workspace, and settings may widen that; what they deny applies to all.
+//! A command that was allowed as a whole may use the workspace, and settings may widen that; what they deny applies to
+//! all.
 
 use super::config::{SandboxSettings, ShellConfig};
 use super::tasks::SessionScratchDir;
@@ -61,8 +63,8 @@ pub(super) fn build_sandbox_profile(
             .map(|programs| find_programs(programs, search_path, cwd, &untrusted)),
         guard: cleared.file_guard().clone(),
         named: rights.named.clone(),
-        // A search must continue with the next file, so a reader sees an empty one. Any other program could take the empty
-        // file for its content, so it gets an error.
+        // A search must continue with the next file, so a reader sees an empty one. Any other program could take the
+        // empty file for its content, so it gets an error.
         withheld: if allowed_as_whole { WithheldFileMode::Refused } else { WithheldFileMode::Empty },
         protected: protected_paths(terms, settings, scratch_dir, (&writable, roots)),
         unreadable: terms.unreadable.iter().chain(&settings.unreadable).cloned().collect(),
@@ -99,8 +101,8 @@ fn protected_paths(
     let mut protected: Vec<AbsPath> =
         terms.protected.iter().filter(|path| !is_granted(path)).cloned().collect();
     protected.extend(settings.protected.iter().cloned());
-    // Below a tree that the command names, only existing names are protected: a missing one would keep the tree from being
-    // moved.
+    // Below a tree that the command names, only existing names are protected: a missing one would keep the tree from
+    // being moved.
     let exists = |path: &AbsPath| resolve(path).kind != EntryKind::Missing;
     for root in writable {
         let names = ALWAYS_PROTECTED.into_iter().map(|name| root.join(name)).filter(|path| !is_granted(path));

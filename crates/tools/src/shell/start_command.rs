@@ -1,4 +1,5 @@
 //! Starts a command with the environment and the sandbox that its verdict grants.
+//!
 //! Environment variables come from toolgate's own, filtered by name, so that secrets stay outside.
 //! Git gets further variables that switch off programs which the repository's configuration names.
 
@@ -120,8 +121,8 @@ fn start_proxy(
         .map_err(|error| shell_failure(format!("the network proxy could not be started: {error}")))
 }
 
-/// The hosts that the proxy allows; `None` if no proxy is needed. An empty list still needs one if rules allow hosts: the
-/// proxy asks them for each host.
+/// The hosts that the proxy allows; `None` if no proxy is needed. An empty list still needs one if rules allow hosts:
+/// the proxy asks them for each host.
 fn proxied_hosts(terms: &Terms, config: &ShellConfig) -> Option<Vec<String>> {
     let configured = match terms.rights.level {
         RightsLevel::Workspace => config.sandbox.hosts.clone(),

@@ -245,8 +245,8 @@ impl ShellTask {
 }
 
 impl Drop for ShellTasks {
-    /// The end of the session kills every process of its tasks. All are signalled before the first wait, so that they end in
-    /// parallel.
+    /// The end of the session kills every process of its tasks. All are signalled before the first wait, so that they
+    /// end in parallel.
     fn drop(&mut self) {
         let tasks = std::mem::take(&mut self.inner().tasks);
         for task in tasks.values() {
