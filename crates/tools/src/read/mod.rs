@@ -1,7 +1,7 @@
 //! `Read` and `read_file`: read a text file, an image, a notebook or a PDF file.
 //!
 //! `Read` numbers the lines, which later calls refer to, and truncates long ones.
-//! `read_file` returns the text verbatim, for models that would copy line numbers into their edits.
+//! `read_file` returns the text verbatim, so that an edit can copy any part of it.
 //!
 //! Every read is recorded in the session's read state, with whether all of the file was shown.
 //! `Write` and `Edit` rely on it: a truncated line or a partial page does not count as having read the whole file.

@@ -1,7 +1,8 @@
 //! The sandbox profile of one command: the rights that its verdict grants, without what settings and toolgate deny.
 //!
 //! A verdict has three levels of rights.
-//! A read-only command and one with named writes get exactly the paths, programs and hosts that its judgement lists.
+//! A read-only command and one with named writes get exactly the paths and programs that its judgement lists, and no
+//! network.
 //! A command that was allowed as a whole may use the workspace, and settings may widen that; what they deny applies to
 //! all.
 
@@ -28,8 +29,7 @@ const ALWAYS_PROTECTED: [&str; 8] = [
     ".vscode/settings.json",
 ];
 
-/// Builds the sandbox profile of a command. `untrusted` directories are those in which the command can write: a program
-/// found there is not one that the judgement meant.
+/// Builds the sandbox profile of a command: what its terms grant, limited by the settings.
 pub(super) fn build_sandbox_profile(
     cleared: &Cleared,
     (config, scratch_dir, proxy): (&ShellConfig, &SessionScratchDir, Option<&SandboxProxy>),
@@ -50,6 +50,7 @@ pub(super) fn build_sandbox_profile(
     let entries =
         writes_of(PathScope::Entry).chain(writes_of(PathScope::Tree).filter(|_| !allowed_as_whole)).collect();
     let roots = &cleared.context().workspace.roots;
+    // A program in a directory in which commands can write is not the one that the judgement meant.
     let untrusted: Vec<AbsPath> =
         roots.iter().chain(&writable).chain([&scratch_dir.temporary]).cloned().collect();
     let search_path = environment.get("PATH").unwrap_or_default();
