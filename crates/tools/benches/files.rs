@@ -1,19 +1,19 @@
-//! File tools through the whole boundary, beside what they cannot be faster than, in one run.
+//! Benchmarks of the file tools through the gate, each beside a lower bound that does the bare work.
 //!
 //! ```text
 //! cargo bench -p toolgate-tools --bench files [-- REPEATS [CASE]]
 //! ```
 //!
-//! Ours and theirs take turns, so that what else the machine does hits both alike; read the ratios.
-//! A gigabyte of room is needed in the temporary directory.
+//! Tool and lower bound alternate, so that other load on the machine affects both alike; compare the ratios.
+//! The temporary directory needs a gigabyte of free space.
 
-#![expect(clippy::disallowed_methods, reason = "a benchmark is made of real files and processes")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark uses real files and processes")]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a benchmark may"
+    reason = "a benchmark panics on errors and prints its results"
 )]
 
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ use toolgate_tools::{Toolset, register, watch_reads};
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let repeats: usize = arguments.first().map_or(9, |repeats| repeats.parse().expect("a number of repeats"));
-    println!("| case | ours | theirs | ratio, of pairs | of the fastest | goal |");
+    println!("| case | tool | lower bound | median ratio of pairs | ratio of the fastest | goal |");
     println!("|---|---|---|---|---|---|");
     let cases: [(&str, Case); 5] = [
         ("read", read_4_kb),
@@ -46,17 +46,18 @@ fn main() {
     }
 }
 
-/// What is measured, so many times.
+/// A benchmark, called with the number of repetitions.
 type Case = fn(usize);
 
-struct Room {
+/// A workspace with a gate, a session and a journal.
+struct BenchFixture {
     dir: tempfile::TempDir,
     gate: Gate,
     session: Session,
     runtime: tokio::runtime::Runtime,
 }
 
-impl Room {
+impl BenchFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
@@ -73,8 +74,8 @@ impl Room {
         Self { dir, gate, session, runtime }
     }
 
-    /// A session that has seen nothing.
-    fn forget(&mut self) {
+    /// Replaces the session with one that has read nothing.
+    fn reset_session(&mut self) {
         self.session = session(&self.session.workspace().cwd);
     }
 
@@ -84,8 +85,8 @@ impl Room {
 
     fn call(&self, tool: &str, input: &Value) -> usize {
         let call = ToolCall::new("c", tool, input.to_string());
-        let closed = self.runtime.block_on(self.gate.call(&self.session, call, CallOptions::default()));
-        closed.result.unwrap().content.len()
+        let outcome = self.runtime.block_on(self.gate.call(&self.session, call, CallOptions::default()));
+        outcome.result.unwrap().content.len()
     }
 }
 
@@ -95,37 +96,37 @@ fn session(top: &AbsPath) -> Session {
 }
 
 fn read_4_kb(repeats: usize) {
-    let room = Room::new();
-    std::fs::write(room.path("f"), "let a = 1; // some line of code, 41 bytes\n".repeat(98)).unwrap();
-    let input = json!({ "file_path": room.path("f") });
-    let bare = room.path("f");
-    pairs(
+    let fixture = BenchFixture::new();
+    std::fs::write(fixture.path("f"), "let a = 1; // some line of code, 41 bytes\n".repeat(98)).unwrap();
+    let input = json!({ "file_path": fixture.path("f") });
+    let bare = fixture.path("f");
+    compare(
         "Read of 4 KB, beside the bare read",
         "≤ 60 µs",
         repeats * 200,
-        &|| room.call("Read", &input),
+        &|| fixture.call("Read", &input),
         &|| std::fs::read(&bare).unwrap().len(),
     );
 }
 
 fn last_lines_of_a_gigabyte(repeats: usize) {
     let repeats = repeats.min(5);
-    let room = RefCell::new(Room::new());
-    let big = room.borrow().path("big");
+    let fixture = RefCell::new(BenchFixture::new());
+    let big = fixture.borrow().path("big");
     let lines = write_gigabyte(&big);
     let input = json!({ "file_path": big, "offset": lines - 99, "limit": 100 });
     std::fs::write("/proc/self/clear_refs", "5").unwrap();
-    let ours = || {
-        room.borrow_mut().forget();
-        room.borrow().call("Read", &input)
+    let read = || {
+        fixture.borrow_mut().reset_session();
+        fixture.borrow().call("Read", &input)
     };
     let wc = || Command::new("wc").arg("-l").arg(&big).output().unwrap().stdout.len();
-    pairs("last 100 lines of 1 GB, beside `wc -l`", "≤ 1.5", repeats, &ours, &wc);
+    compare("last 100 lines of 1 GB, beside `wc -l`", "≤ 1.5", repeats, &read, &wc);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("?").trim();
-    println!("| … most memory of the whole process then | {peak} | | | | < 64 MB |");
-    let again = || room.borrow().call("Read", &input);
-    pairs("… once more in the same session", "", repeats, &again, &wc);
+    println!("| … peak memory of the whole process | {peak} | | | | < 64 MB |");
+    let again = || fixture.borrow().call("Read", &input);
+    compare("… again in the same session", "", repeats, &again, &wc);
 }
 
 fn write_gigabyte(path: &Path) -> u64 {
@@ -139,95 +140,102 @@ fn write_gigabyte(path: &Path) -> u64 {
 }
 
 fn edit_ten_megabytes(repeats: usize) {
-    let room = Room::new();
+    let fixture = BenchFixture::new();
     let text: String =
         (0..200_000).map(|n| format!("line {n:>10} of a file of ten million bytes or so...\n")).collect();
     for name in ["f", "g"] {
-        std::fs::write(room.path(name), &text).unwrap();
+        std::fs::write(fixture.path(name), &text).unwrap();
     }
-    room.call("Read", &json!({ "file_path": room.path("f"), "limit": 1 }));
+    fixture.call("Read", &json!({ "file_path": fixture.path("f"), "limit": 1 }));
     let number = Cell::new(0);
-    let ours = || {
+    let edit = || {
         let n = number.get();
         number.set(n + 1);
         let (old, new) = match n {
             0 => ("100000 of".to_owned(), "number 1".to_owned()),
             n => (format!("number {n}"), format!("number {}", n + 1)),
         };
-        room.call("Edit", &json!({ "file_path": room.path("f"), "old_string": old, "new_string": new }))
+        fixture.call("Edit", &json!({ "file_path": fixture.path("f"), "old_string": old, "new_string": new }))
     };
-    let theirs = || {
-        let bytes = std::fs::read(room.path("g")).unwrap();
-        let mut file = std::fs::File::create(room.path("g.new")).unwrap();
+    let baseline = || {
+        let bytes = std::fs::read(fixture.path("g")).unwrap();
+        let mut file = std::fs::File::create(fixture.path("g.new")).unwrap();
         file.write_all(&bytes).unwrap();
         file.sync_all().unwrap();
-        std::fs::rename(room.path("g.new"), room.path("g")).unwrap();
+        std::fs::rename(fixture.path("g.new"), fixture.path("g")).unwrap();
         bytes.len()
     };
-    pairs("Edit of a line in 10 MB, beside read, write, fsync, rename", "≤ 2", repeats * 2, &ours, &theirs);
+    compare(
+        "Edit of a line in 10 MB, beside read, write, fsync, rename",
+        "≤ 2",
+        repeats * 2,
+        &edit,
+        &baseline,
+    );
 }
 
 fn read_a_thousand(repeats: usize) {
-    let room = Room::new();
-    let paths: Vec<PathBuf> = (0..1_000).map(|n| room.path(&format!("f{n}"))).collect();
+    let fixture = BenchFixture::new();
+    let paths: Vec<PathBuf> = (0..1_000).map(|n| fixture.path(&format!("f{n}"))).collect();
     for path in &paths {
         std::fs::write(path, "a small file\n".repeat(20)).unwrap();
     }
     let one_by_one =
-        || paths.iter().map(|path| room.call("Read", &json!({ "file_path": path }))).sum::<usize>();
-    let many = || room.call("read_many_files", &json!({ "paths": paths }));
-    pairs("read_many_files of 1 000, beside 1 000 times Read", "≤ 0.33", repeats, &many, &one_by_one);
+        || paths.iter().map(|path| fixture.call("Read", &json!({ "file_path": path }))).sum::<usize>();
+    let many = || fixture.call("read_many_files", &json!({ "paths": paths }));
+    compare("read_many_files of 1 000, beside 1 000 times Read", "≤ 0.33", repeats, &many, &one_by_one);
 }
 
-/// What watching costs while nothing happens.
+/// Processor time of watching files that do not change.
 fn watch_five_thousand(_: usize) {
-    let room = Room::new();
-    watch_reads(&room.session).unwrap();
-    let paths: Vec<PathBuf> = (0..5_000).map(|n| room.path(&format!("d{}/f{n}", n % 50))).collect();
+    let fixture = BenchFixture::new();
+    watch_reads(&fixture.session).unwrap();
+    let paths: Vec<PathBuf> = (0..5_000).map(|n| fixture.path(&format!("d{}/f{n}", n % 50))).collect();
     for path in &paths {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "x\n").unwrap();
     }
     for some in paths.chunks(1_000) {
-        room.call("read_many_files", &json!({ "paths": some }));
+        fixture.call("read_many_files", &json!({ "paths": some }));
     }
-    // What was just written is still being reported.
+    // The watcher still processes the events of the files just written.
     std::thread::sleep(Duration::from_secs(2));
-    let (before, began) = (cpu(), Instant::now());
+    let (before, started) = (cpu_time(), Instant::now());
     std::thread::sleep(Duration::from_secs(5));
-    let share = (cpu() - before).as_secs_f64() / began.elapsed().as_secs_f64() * 100.0;
+    let share = (cpu_time() - before).as_secs_f64() / started.elapsed().as_secs_f64() * 100.0;
     println!("| watching 5 000 files while nothing happens | {share:.3} % of a core | | | | none |");
 }
 
-fn cpu() -> Duration {
+fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
 }
 
-fn pairs(name: &str, goal: &str, repeats: usize, ours: &dyn Fn() -> usize, theirs: &dyn Fn() -> usize) {
+/// Alternates both functions and prints one row of the table.
+fn compare(name: &str, goal: &str, repeats: usize, tool: &dyn Fn() -> usize, baseline: &dyn Fn() -> usize) {
     let timed = |work: &dyn Fn() -> usize| {
-        let began = Instant::now();
+        let started = Instant::now();
         std::hint::black_box(work());
-        began.elapsed()
+        started.elapsed()
     };
-    let _ = (timed(ours), timed(theirs));
-    let times: Vec<(Duration, Duration)> = (0..repeats).map(|_| (timed(ours), timed(theirs))).collect();
-    let ratio = |(ours, theirs): &(Duration, Duration)| ours.as_secs_f64() / theirs.as_secs_f64();
+    let _ = (timed(tool), timed(baseline));
+    let times: Vec<(Duration, Duration)> = (0..repeats).map(|_| (timed(tool), timed(baseline))).collect();
+    let ratio = |(tool, baseline): &(Duration, Duration)| tool.as_secs_f64() / baseline.as_secs_f64();
     let mut ratios: Vec<f64> = times.iter().map(ratio).collect();
     ratios.sort_by(f64::total_cmp);
-    let (mut mine, mut others): (Vec<Duration>, Vec<Duration>) = times.into_iter().unzip();
-    mine.sort();
-    others.sort();
+    let (mut tool_times, mut baseline_times): (Vec<Duration>, Vec<Duration>) = times.into_iter().unzip();
+    tool_times.sort();
+    baseline_times.sort();
     println!(
         "| {name} | {} | {} | {:.2} | {:.2} | {goal} |",
-        said(mine[mine.len() / 2]),
-        said(others[others.len() / 2]),
+        format_time(tool_times[tool_times.len() / 2]),
+        format_time(baseline_times[baseline_times.len() / 2]),
         ratios[ratios.len() / 2],
-        ratio(&(mine[0], others[0])),
+        ratio(&(tool_times[0], baseline_times[0])),
     );
 }
 
-fn said(time: Duration) -> String {
+fn format_time(time: Duration) -> String {
     match time.as_micros() {
         micros @ 0..10_000 => format!("{micros} µs"),
         micros => format!("{} ms", micros / 1000),

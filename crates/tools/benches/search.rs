@@ -1,24 +1,24 @@
-//! Search beside ripgrep and fd, in one run, on one tree.
+//! Benchmarks of the search tools beside ripgrep and fd, on the same tree.
 //!
 //! ```text
 //! scripts/install-test-tools.sh && cargo bench -p toolgate-tools --bench search [-- REPEATS [CASE]]
 //! ```
 //!
-//! The tree (52 000 files) is made in the temporary directory at first use and kept; `TOOLGATE_BENCH_TREE` names
-//! another.
-//! Tools take turns, so that what else the machine does hits all alike; read the ratios, not the milliseconds.
-//! On a machine with other work the ratio of CPU times and that of the fastest runs are the steady ones.
-//! Ours are calls through the gate, with everything that belongs to a call; theirs are processes, with their start.
-//! The CPU time of a process comes from the system in steps of ten milliseconds, so it is left out of the small cases.
+//! The tree (52 000 files) is created in the temporary directory at the first use and kept; `TOOLGATE_BENCH_TREE` names
+//! another one.
+//! The programs alternate, so that other load on the machine affects all alike; compare the ratios, not the milliseconds.
+//! On a loaded machine the ratio of CPU times and that of the fastest runs are the stable ones.
+//! A tool is measured as a complete call through the gate, ripgrep and fd as processes with their start.
+//! The system reports the CPU time of a process in steps of ten milliseconds, so it is omitted for short runs.
 
-#![expect(clippy::disallowed_methods, reason = "a benchmark is made of real files and processes")]
+#![expect(clippy::disallowed_methods, reason = "a benchmark uses real files and processes")]
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a benchmark may"
+    reason = "a benchmark panics on errors and prints its results"
 )]
 
 use serde_json::{Value, json};
@@ -29,7 +29,8 @@ use std::time::{Duration, Instant};
 use toolgate_testkit::{GateFixture, plain_gate};
 use toolgate_tools::{Toolset, register};
 
-const FILES: usize = 52_000;
+/// Files of the large tree.
+const FILE_COUNT: usize = 52_000;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
@@ -39,21 +40,21 @@ fn main() {
     let small = small_tree();
     let rg = program("rg");
     let fd = program("fd");
-    let claude = Ours::new(&tree, Toolset::Claude);
-    let plain = Ours::new(&tree, Toolset::Plain);
-    let project = Ours::new(&small, Toolset::Claude);
+    let claude = BenchFixture::new(&tree, Toolset::Claude);
+    let plain = BenchFixture::new(&tree, Toolset::Plain);
+    let project = BenchFixture::new(&small, Toolset::Claude);
 
     println!("tree: {} files; {}; {}", count(&tree), version(&rg), version(&fd));
     println!(
-        "| case | ours ms | theirs ms | wall ratio, of pairs | of the fastest | CPU ratio | goal | results |"
+        "| case | tool ms | baseline ms | median wall ratio of pairs | ratio of the fastest | CPU ratio | goal | results |"
     );
     println!("|---|---|---|---|---|---|---|---|");
     let content = |pattern: &str| json!({ "pattern": pattern, "output_mode": "content", "head_limit": 0 });
     let searching = ["--no-require-git", "--color=never", "-n"];
     let case =
-        |name: &str, goal: f64, repeats: usize, ours: &dyn Fn() -> String, theirs: &dyn Fn() -> String| {
+        |name: &str, goal: f64, repeats: usize, tool: &dyn Fn() -> String, baseline: &dyn Fn() -> String| {
             if only.is_none_or(|only| name.contains(only)) {
-                row(name, goal, repeats, ours, theirs);
+                compare(name, goal, repeats, tool, baseline);
             }
         };
     for (name, pattern, flags, input) in [
@@ -68,37 +69,49 @@ fn main() {
         ("no hit", "zqxj_no_such_text", &["-F"], content("zqxj_no_such_text")),
     ] {
         let arguments = [&searching[..], flags, &["-e", pattern, "./"]].concat();
-        case(name, 1.1, repeats, &|| claude.ask("Grep", &input), &|| run(&rg, &tree, &arguments));
+        case(name, 1.1, repeats, &|| claude.call_tool("Grep", &input), &|| run(&rg, &tree, &arguments));
     }
     let files = json!({ "pattern": r"unwrap\(\)", "head_limit": 250 });
-    case("250 files with a match, beside all of rg's", 0.3, repeats, &|| claude.ask("Grep", &files), &|| {
-        run(&rg, &tree, &["--no-require-git", "-l", "-F", "unwrap()", "./"])
-    });
+    case(
+        "250 files with a match, beside all of rg's",
+        0.3,
+        repeats,
+        &|| claude.call_tool("Grep", &files),
+        &|| run(&rg, &tree, &["--no-require-git", "-l", "-F", "unwrap()", "./"]),
+    );
     let first = json!({ "pattern": r"unwrap\(\)", "output_mode": "content" });
-    case("first 250 lines, beside rg and head", 2.0, repeats * 3, &|| claude.ask("Grep", &first), &|| {
-        shell(&tree, &format!("{} --no-require-git -n -F 'unwrap()' ./ | head -n 250", rg.display()))
-    });
+    case(
+        "first 250 lines, beside rg and head",
+        2.0,
+        repeats * 3,
+        &|| claude.call_tool("Grep", &first),
+        &|| shell(&tree, &format!("{} --no-require-git -n -F 'unwrap()' ./ | head -n 250", rg.display())),
+    );
     let deep = json!({ "pattern": "value", "output_mode": "count" });
-    case("a project of 100 files", 0.2, repeats * 10, &|| project.ask("Grep", &deep), &|| {
+    case("a project of 100 files", 0.2, repeats * 10, &|| project.call_tool("Grep", &deep), &|| {
         run(&rg, &small, &["--no-require-git", "-c", "value", "./"])
     });
     let toml = json!({ "pattern": "**/*.toml" });
-    case("Glob **/*.toml newest first, beside fd -HI", 1.1, repeats, &|| claude.ask("Glob", &toml), &|| {
-        run(&fd, &tree, &["-HI", "-E", ".git/", "-t", "f", "-g", "*.toml"])
-    });
+    case(
+        "Glob **/*.toml newest first, beside fd -HI",
+        1.1,
+        repeats,
+        &|| claude.call_tool("Glob", &toml),
+        &|| run(&fd, &tree, &["-HI", "-E", ".git/", "-t", "f", "-g", "*.toml"]),
+    );
     let all = json!({ "pattern": "**/*" });
-    case("Glob **/* newest first, beside fd -HI", 1.1, repeats, &|| claude.ask("Glob", &all), &|| {
+    case("Glob **/* newest first, beside fd -HI", 1.1, repeats, &|| claude.call_tool("Glob", &all), &|| {
         run(&fd, &tree, &["-HI", "-E", ".git/", "-t", "f", "."])
     });
-    case("glob **/*.toml, beside fd", 1.1, repeats, &|| plain.ask("glob", &toml), &|| {
+    case("glob **/*.toml, beside fd", 1.1, repeats, &|| plain.call_tool("glob", &toml), &|| {
         run(&fd, &tree, &["--no-require-git", "-E", "node_modules/", "-t", "f", "-g", "*.toml"])
     });
     if only.is_some() {
         return;
     }
     let rare = content("is_sorted_by_key");
-    let (_, firsts) = timed(repeats, &|| claude.ask("Grep", &rare));
-    let (_, later) = timed(repeats, &|| claude.ask("Grep", &rare));
+    let (_, firsts) = timed(repeats, &|| claude.call_tool("Grep", &rare));
+    let (_, later) = timed(repeats, &|| claude.call_tool("Grep", &rare));
     println!(
         "| warm repeats of one query, beside the first ones | {:.1} | {:.1} | {:.2} |  |  | 1.00 |  |",
         millis(median(&later)),
@@ -107,21 +120,22 @@ fn main() {
     );
 }
 
-/// A workplace whose calls are timed.
-struct Ours {
-    workplace: GateFixture,
+/// A workspace whose calls are timed.
+struct BenchFixture {
+    fixture: GateFixture,
     runtime: tokio::runtime::Runtime,
 }
 
-impl Ours {
+impl BenchFixture {
     fn new(root: &Path, toolset: Toolset) -> Self {
         let gate = plain_gate(|gate| register(gate, toolset).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        Self { workplace: GateFixture::at(root, gate).unwrap(), runtime }
+        Self { fixture: GateFixture::at(root, gate).unwrap(), runtime }
     }
 
-    fn ask(&self, tool: &str, input: &Value) -> String {
-        let output = self.runtime.block_on(self.workplace.call(tool, input)).expect("an answer");
+    /// Calls a tool and returns the number of its results.
+    fn call_tool(&self, tool: &str, input: &Value) -> String {
+        let output = self.runtime.block_on(self.fixture.call(tool, input)).expect("the call succeeds");
         let structured = output.structured.unwrap_or_default();
         for name in ["totalMatches", "totalLines", "numLines", "numMatches", "numFiles", "total"] {
             if let Some(number) = structured.get(name).and_then(Value::as_u64) {
@@ -147,32 +161,33 @@ fn shell(at: &Path, line: &str) -> String {
     run(Path::new("sh"), at, &["-c", line])
 }
 
-fn row(name: &str, goal: f64, repeats: usize, ours: &dyn Fn() -> String, theirs: &dyn Fn() -> String) {
-    let mut results = (ours(), theirs());
+/// Alternates both functions and prints one row of the table.
+fn compare(name: &str, goal: f64, repeats: usize, tool: &dyn Fn() -> String, baseline: &dyn Fn() -> String) {
+    let mut results = (tool(), baseline());
     let (mut walls, mut cpus) = ((Vec::new(), Vec::new()), (0, 0));
     for _ in 0..repeats {
-        let before = cpu();
-        let began = Instant::now();
-        results.0 = ours();
-        walls.0.push(began.elapsed());
-        let between = cpu();
-        let began = Instant::now();
-        results.1 = theirs();
-        walls.1.push(began.elapsed());
-        let after = cpu();
+        let before = cpu_ticks();
+        let started = Instant::now();
+        results.0 = tool();
+        walls.0.push(started.elapsed());
+        let between = cpu_ticks();
+        let started = Instant::now();
+        results.1 = baseline();
+        walls.1.push(started.elapsed());
+        let after = cpu_ticks();
         cpus.0 += between.0 - before.0;
         cpus.1 += after.1 - between.1;
     }
-    let (ours, theirs) = (median(&walls.0), median(&walls.1));
+    let (tool, baseline) = (median(&walls.0), median(&walls.1));
     let cpu = if cpus.1 >= 10 { format!("{:.2}", cpus.0 as f64 / cpus.1 as f64) } else { String::new() };
     let mut pairs: Vec<f64> =
-        walls.0.iter().zip(&walls.1).map(|(ours, theirs)| ratio(*ours, *theirs)).collect();
+        walls.0.iter().zip(&walls.1).map(|(tool, baseline)| ratio(*tool, *baseline)).collect();
     pairs.sort_by(f64::total_cmp);
     let fastest = |times: &[Duration]| times.iter().min().copied().unwrap_or_default();
     println!(
         "| {name} | {:.1} | {:.1} | {:.2} | {:.2} | {cpu} | {goal:.2} | {} / {} |",
-        millis(ours),
-        millis(theirs),
+        millis(tool),
+        millis(baseline),
         pairs[pairs.len() / 2],
         ratio(fastest(&walls.0), fastest(&walls.1)),
         results.0,
@@ -184,9 +199,9 @@ fn timed(repeats: usize, work: &dyn Fn() -> String) -> (String, Vec<Duration>) {
     let mut result = String::new();
     let mut times = Vec::new();
     for _ in 0..repeats {
-        let began = Instant::now();
+        let started = Instant::now();
         result = work();
-        times.push(began.elapsed());
+        times.push(started.elapsed());
     }
     (result, times)
 }
@@ -197,16 +212,16 @@ fn median(times: &[Duration]) -> Duration {
     times[times.len() / 2]
 }
 
-fn ratio(ours: Duration, theirs: Duration) -> f64 {
-    ours.as_secs_f64() / theirs.as_secs_f64()
+fn ratio(tool: Duration, baseline: Duration) -> f64 {
+    tool.as_secs_f64() / baseline.as_secs_f64()
 }
 
 fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// The CPU time of this process and of its children, in the system's ticks.
-fn cpu() -> (u64, u64) {
+/// The CPU time of this process and of its children, in clock ticks.
+fn cpu_ticks() -> (u64, u64) {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     let field = |number: usize| fields[number].parse::<u64>().unwrap();
@@ -234,13 +249,13 @@ fn count(at: &Path) -> usize {
     entries.map(|entry| if entry.file_type().unwrap().is_dir() { count(&entry.path()) } else { 1 }).sum()
 }
 
-/// Made once: like sources, with rare and common words, ignore files here and there, and some deep places.
+/// The large tree, created once: source-like files with rare and common words, some ignore files and deep directories.
 fn big_tree() -> PathBuf {
     let top = std::env::temp_dir().join("toolgate-bench-tree-1");
     if !top.join("made").is_file() {
-        eprintln!("making {FILES} files in {}", top.display());
+        eprintln!("creating {FILE_COUNT} files in {}", top.display());
         let _ = fs::remove_dir_all(&top);
-        grow(&top, FILES, 3_500);
+        create_files(&top, FILE_COUNT, 3_500);
         fs::write(top.join("made"), "").unwrap();
     }
     top
@@ -250,13 +265,13 @@ fn small_tree() -> PathBuf {
     let top = std::env::temp_dir().join("toolgate-bench-small-1");
     if !top.join("made").is_file() {
         let _ = fs::remove_dir_all(&top);
-        grow(&top, 99, 12);
+        create_files(&top, 99, 12);
         fs::write(top.join("made"), "").unwrap();
     }
     top
 }
 
-fn grow(top: &Path, files: usize, directories: usize) {
+fn create_files(top: &Path, files: usize, directories: usize) {
     const WORDS: &[&str] = &[
         "let",
         "mut",
@@ -300,27 +315,28 @@ fn grow(top: &Path, files: usize, directories: usize) {
     ];
     const KINDS: &[&str] = &["rs", "rs", "rs", "rs", "md", "toml", "txt", "py", "js", "json"];
     let mut state = 42_u64;
-    let mut next = |most: usize| {
+    let mut next = |bound: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(state >> 33).unwrap() % most
+        usize::try_from(state >> 33).unwrap() % bound
     };
-    let mut places = vec![top.to_path_buf()];
+    let mut directory_paths = vec![top.to_path_buf()];
     fs::create_dir_all(top).unwrap();
     for number in 1..directories {
-        // Mostly below recent ones, so that the tree is deep as well as wide.
-        let back = next(places.len().min(40));
-        let place = places[places.len() - 1 - back].join(format!("dir{number}"));
-        let place = if place.components().count() > 12 { top.join(format!("dir{number}")) } else { place };
-        fs::create_dir(&place).unwrap();
+        // Mostly below recent directories, so that the tree is deep as well as wide.
+        let back = next(directory_paths.len().min(40));
+        let directory = directory_paths[directory_paths.len() - 1 - back].join(format!("dir{number}"));
+        let directory =
+            if directory.components().count() > 12 { top.join(format!("dir{number}")) } else { directory };
+        fs::create_dir(&directory).unwrap();
         if number % 60 == 0 {
-            fs::write(place.join(".gitignore"), "*.tmp\n/generated\ntarget/\n!keep.tmp\n").unwrap();
+            fs::write(directory.join(".gitignore"), "*.tmp\n/generated\ntarget/\n!keep.tmp\n").unwrap();
         }
-        places.push(place);
+        directory_paths.push(directory);
     }
     for number in 0..files {
-        let place = &places[next(places.len())];
+        let directory = &directory_paths[next(directory_paths.len())];
         let mut text = String::new();
-        // Most files are small and a few are large, as in a repository.
+        // Most files are small and a few are large, as in a real repository.
         let lines = if next(20) == 0 { 200 + next(800) } else { 10 + next(110) };
         for _ in 0..lines {
             text.push_str(&"    ".repeat(next(4)));
@@ -337,6 +353,6 @@ fn grow(top: &Path, files: usize, directories: usize) {
             text.push('\n');
         }
         let kind = KINDS[next(KINDS.len())];
-        fs::write(place.join(format!("file{number}.{kind}")), text).unwrap();
+        fs::write(directory.join(format!("file{number}.{kind}")), text).unwrap();
     }
 }

@@ -1,4 +1,16 @@
-//! `Bash` and `shell`: a command line, run by bash in a sandbox.
+//! `Bash` and `shell`: run a command line with bash in a sandbox.
+//!
+//! Both adapters build a [`CommandRequest`] and share [`run_command`]: it starts the command, waits for it up to its
+//! timeout or moves it to the background, and renders the result.
+//!
+//! Each call is a new shell.
+//! Only the working directory carries over to the next call, and only inside the workspace; variables, functions and
+//! shell options do not, because a later call would then depend on state that its judgement cannot see.
+//!
+//! A command that reaches its timeout is stopped with all its processes, or becomes a background task if the settings
+//! say so.
+//! Processes that outlive their shell become a background task as well: they stay under supervision and end with the
+//! session at the latest.
 
 use crate::shell::{
     CommandRequest, CommandResultFormat, CommandWaitOutcome, ShellTask, ShellTasks, anomalies, detach_task,
@@ -16,32 +28,39 @@ use toolgate_proto::{
     AbsPath, CallResult, Code, CommandLine, Effect, Intent, Output, Refusal, ShellKind, ToolConcurrency,
 };
 
+/// Timeout of a `Bash` command in the foreground.
 const DEFAULT_TIMEOUT_MILLIS: u64 = 120_000;
-const MAX_TIMEOUT_MILLIS: u64 = 600_000;
+/// Timeout of a `shell` command in the foreground.
 const PLAIN_DEFAULT_TIMEOUT_MILLIS: u64 = 30_000;
-/// How long a command may run in the background.
+/// Maximum timeout in the foreground; a longer command belongs in the background.
+const MAX_TIMEOUT_MILLIS: u64 = 600_000;
+/// Timeout of a command in the background.
 const DEFAULT_BACKGROUND_TIMEOUT_MILLIS: u64 = 1_800_000;
+/// Maximum timeout in the background.
 const MAX_BACKGROUND_TIMEOUT_MILLIS: u64 = 7_200_000;
+/// Time between SIGTERM and SIGKILL for a background command that reaches its timeout.
+const BACKGROUND_STOP_GRACE: Duration = Duration::from_secs(1);
+/// Characters of the model's description that an intent summary shows.
+const MAX_DESCRIPTION_CHARS: usize = 160;
 
-/// The claude face.
+/// The adapter of the claude toolset.
 pub(crate) struct BashTool;
 
-/// Input of [`Bash`].
+/// Input of [`BashTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashInput {
-    /// The command line, as bash reads it.
+    /// The bash command line.
     command: String,
-    /// Milliseconds after which it is stopped; 120000 where absent, 600000 at most; in the background 1800000 and
-    /// 7200000.
+    /// Timeout in milliseconds: default 120000, maximum 600000; in the background 1800000 and 7200000.
     #[schemars(range(min = 1, max = 7_200_000))]
     timeout: Option<u64>,
     /// What the command does, in five to ten words.
     description: Option<String>,
-    /// Go on at once; see TaskOutput and TaskStop.
+    /// Return at once; see TaskOutput and TaskStop.
     #[serde(default)]
     run_in_background: bool,
-    /// Run it outside the sandbox; a person will usually be asked.
+    /// Run outside the sandbox; usually needs the user's approval.
     #[serde(default, rename = "dangerouslyDisableSandbox")]
     dangerously_disable_sandbox: bool,
 }
@@ -52,11 +71,10 @@ impl Tool for BashTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "Bash",
-            "Runs a command line with bash in a sandbox and gives what it wrote, in that order. Each call is a \
-             fresh shell; only `cd` within the workspace carries over. Standard input is empty. It writes only in \
-             the workspace and in $TMPDIR, and reaches the network as far as that was granted; the result says \
-             what was refused. Long output is shortened, and kept whole in a file. Prefer Read, Grep and Glob for \
-             looking at files.",
+            "Runs a command line with bash in a sandbox and returns its output (stdout and stderr in order). Each call \
+             is a new shell; only `cd` within the workspace persists. stdin is empty. It can write only in the \
+             workspace and $TMPDIR and reach only granted hosts; the result lists what the sandbox refused. Long \
+             output is truncated, and complete in a file. Prefer Read, Grep and Glob for looking at files.",
         );
         spec.title = "Run command".to_owned();
         spec.open_world = true;
@@ -74,13 +92,13 @@ impl Tool for BashTool {
         check_timeout(input.timeout, input.run_in_background)
     }
 
-    fn intent(&self, input: &BashInput, scene: &CallContext) -> Intent {
-        let cwd = scene.workspace.cwd.clone();
+    fn intent(&self, input: &BashInput, context: &CallContext) -> Intent {
+        let cwd = context.workspace.cwd.clone();
         command_intent(&input.command, cwd, input.dangerously_disable_sandbox, input.description.as_deref())
     }
 
     async fn run(&self, input: BashInput, cleared: Cleared) -> CallResult {
-        let order = CommandRequest {
+        let request = CommandRequest {
             text: input.command,
             cwd: cleared.context().workspace.cwd.clone(),
             description: input.description,
@@ -88,7 +106,7 @@ impl Tool for BashTool {
             background: input.run_in_background,
         };
         run_command(
-            order,
+            request,
             input.timeout,
             DEFAULT_TIMEOUT_MILLIS,
             CommandResultFormat::Claude,
@@ -99,23 +117,23 @@ impl Tool for BashTool {
     }
 }
 
-/// The plain face.
+/// The adapter of the plain toolset.
 pub(crate) struct ShellTool;
 
 /// Input of [`ShellTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShellInput {
-    /// The command line, as bash reads it.
+    /// The bash command line.
     command: String,
-    /// The directory to run it in; the working directory where absent.
+    /// The directory to run it in; default: the working directory.
     cwd: Option<String>,
-    /// Milliseconds after which it is stopped; 30000 where absent, 600000 at most.
+    /// Timeout in milliseconds; default 30000, maximum 600000.
     #[schemars(range(min = 1, max = 7_200_000))]
     timeout: Option<u64>,
     /// What the command does, in a few words.
     description: Option<String>,
-    /// Start it and go on at once.
+    /// Start it and return at once.
     #[serde(default)]
     background: bool,
 }
@@ -126,8 +144,8 @@ impl Tool for ShellTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "shell",
-            "Runs a command line with bash in a sandbox and gives its exit code and output. Standard input is empty. \
-             With `background` it goes on by itself: see its output with TaskOutput, stop it with TaskStop.",
+            "Runs a command line with bash in a sandbox and returns its exit code and output. stdin is empty. With \
+             `background` it keeps running: read its output with TaskOutput, stop it with TaskStop.",
         );
         spec.title = "Run command".to_owned();
         spec.aliases = vec!["run_shell_command".to_owned()];
@@ -143,14 +161,14 @@ impl Tool for ShellTool {
         check_timeout(input.timeout, input.background)
     }
 
-    fn intent(&self, input: &ShellInput, scene: &CallContext) -> Intent {
-        let cwd = scene.absolute_path(input.cwd.as_deref().unwrap_or("."));
+    fn intent(&self, input: &ShellInput, context: &CallContext) -> Intent {
+        let cwd = context.absolute_path(input.cwd.as_deref().unwrap_or("."));
         command_intent(&input.command, cwd, false, input.description.as_deref())
     }
 
     async fn run(&self, input: ShellInput, cleared: Cleared) -> CallResult {
-        let carry = if input.cwd.is_some() { CwdCarryOver::No } else { CwdCarryOver::Yes };
-        let order = CommandRequest {
+        let carry_over = if input.cwd.is_some() { CwdCarryOver::No } else { CwdCarryOver::Yes };
+        let request = CommandRequest {
             text: input.command,
             cwd: cleared.context().absolute_path(input.cwd.as_deref().unwrap_or(".")),
             description: input.description,
@@ -158,53 +176,55 @@ impl Tool for ShellTool {
             background: input.background,
         };
         run_command(
-            order,
+            request,
             input.timeout,
             PLAIN_DEFAULT_TIMEOUT_MILLIS,
             CommandResultFormat::Plain,
-            carry,
+            carry_over,
             &cleared,
         )
         .await
     }
 }
 
-/// Whether the shell's last directory becomes the session's.
+/// Whether the shell's final working directory becomes the session's.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CwdCarryOver {
+    /// The next call starts there, if it is inside the workspace.
     Yes,
+    /// The call named a directory for itself alone.
     No,
 }
 
+/// Rejects what bash cannot run: an empty line, and a NUL byte, which an argument of `execve` cannot contain.
 fn check_command(command: &str) -> Result<(), Refusal> {
     if command.trim().is_empty() {
-        return Err(Refusal::new(Code::BadArgument, "`/command` is empty"));
+        return Err(Refusal::new(Code::BadArgument, "`command` is empty"));
     }
     if command.contains('\0') {
-        return Err(Refusal::new(Code::BadArgument, "`/command` has a zero byte in it"));
+        return Err(Refusal::new(Code::BadArgument, "`command` contains a NUL byte"));
     }
     Ok(())
 }
 
+/// The schema allows the maximum of a background command; one in the foreground has a lower maximum.
 fn check_timeout(timeout: Option<u64>, background: bool) -> Result<(), Refusal> {
-    let most = if background { MAX_BACKGROUND_TIMEOUT_MILLIS } else { MAX_TIMEOUT_MILLIS };
+    let max = if background { MAX_BACKGROUND_TIMEOUT_MILLIS } else { MAX_TIMEOUT_MILLIS };
     match timeout {
-        Some(millis) if millis > most => Err(Refusal::new(
+        Some(millis) if millis > max => Err(Refusal::new(
             Code::BadArgument,
-            format!("`/timeout` is {millis}, but {most} milliseconds are the most"),
+            format!("`timeout` is {millis} ms, but the maximum is {max} ms"),
         )
         .hint("run it in the background, or split the work")),
         Some(_) | None => Ok(()),
     }
 }
 
-/// Characters of the model's description that stand in a summary.
-const MAX_DESCRIPTION_CHARS: usize = 160;
-
+/// The only effect of a command is the command line itself; policy derives files and hosts from it.
 fn command_intent(command: &str, cwd: AbsPath, unsandboxed: bool, description: Option<&str>) -> Intent {
     let command = CommandLine { text: command.to_owned(), shell: ShellKind::Bash, cwd, unsandboxed };
     let summary = match description {
-        // The model's own words come last and are short: they must not crowd out the command.
+        // The model's description is last and short, so that it cannot push the command out of an approval prompt.
         Some(description) => {
             format!(
                 "run `{}` ({})",
@@ -217,42 +237,45 @@ fn command_intent(command: &str, cwd: AbsPath, unsandboxed: bool, description: O
     Intent::new(summary, [Effect::Exec { command }])
 }
 
+/// Starts a command and returns its result, or its task id if it continues in the background.
+/// `timeout` and `default_timeout` are in milliseconds.
 async fn run_command(
-    order: CommandRequest,
+    request: CommandRequest,
     timeout: Option<u64>,
-    default: u64,
-    face: CommandResultFormat,
-    carry: CwdCarryOver,
+    default_timeout: u64,
+    format: CommandResultFormat,
+    carry_over: CwdCarryOver,
     cleared: &Cleared,
 ) -> CallResult {
     let tasks = cleared.context().session.state::<ShellTasks>();
-    let surroundings = tasks.config();
-    let task = start_command(&order, cleared)?;
-    if order.background {
-        let most = Duration::from_millis(timeout.unwrap_or(DEFAULT_BACKGROUND_TIMEOUT_MILLIS));
-        return Ok(move_to_background(&task, cleared, most, "runs in the background"));
+    let config = tasks.config();
+    let task = start_command(&request, cleared)?;
+    if request.background {
+        let timeout = Duration::from_millis(timeout.unwrap_or(DEFAULT_BACKGROUND_TIMEOUT_MILLIS));
+        return Ok(move_to_background(&task, cleared, timeout, "runs in the background"));
     }
-    let most = Duration::from_millis(timeout.unwrap_or(default));
-    let ended = follow_command(&task, cleared, most, surroundings.on_timeout).await;
-    if ended == CommandWaitOutcome::MovedToBackground {
-        let rest = Duration::from_millis(DEFAULT_BACKGROUND_TIMEOUT_MILLIS);
-        return Ok(move_to_background(&task, cleared, rest, "ran out of time and goes on in the background"));
+    let timeout = Duration::from_millis(timeout.unwrap_or(default_timeout));
+    let wait_outcome = follow_command(&task, cleared, timeout, config.on_timeout).await;
+    if wait_outcome == CommandWaitOutcome::MovedToBackground {
+        let timeout = Duration::from_millis(DEFAULT_BACKGROUND_TIMEOUT_MILLIS);
+        let event = "reached its timeout and continues in the background";
+        return Ok(move_to_background(&task, cleared, timeout, event));
     }
     for anomaly in anomalies(&task) {
         cleared.progress().report_anomaly(anomaly);
     }
     let mut notes = Vec::new();
-    if order.unsandboxed && task.process.enforcement().is_some() {
-        notes.push("leaving the sandbox was not granted, so it ran inside".to_owned());
+    if request.unsandboxed && task.process.enforcement().is_some() {
+        notes.push("leaving the sandbox was not granted; the command ran inside it".to_owned());
     }
-    if carry == CwdCarryOver::Yes
-        && ended == CommandWaitOutcome::Exited
+    if carry_over == CwdCarryOver::Yes
+        && wait_outcome == CommandWaitOutcome::Exited
         && let Some(cwd) = task.process.cwd()
     {
         notes.extend(carry_over_cwd(&cwd, cleared));
     }
     if task.is_live() {
-        if tasks.live_count() < surroundings.max_background_tasks {
+        if tasks.live_count() < config.max_background_tasks {
             tasks.retain_task(&task);
             detach_task(&task, cleared.progress());
         } else {
@@ -261,23 +284,25 @@ async fn run_command(
     } else if task.process.output_snapshot().file.is_some() {
         tasks.retain_task(&task);
     }
-    render_result(&task, ended, face, notes, surroundings.max_shown_bytes)
+    render_result(&task, wait_outcome, format, notes, config.max_shown_bytes)
 }
 
-fn move_to_background(task: &Arc<ShellTask>, cleared: &Cleared, most: Duration, how: &str) -> Output {
+/// Keeps the command running after its call and stops it when `timeout` has passed.
+fn move_to_background(task: &Arc<ShellTask>, cleared: &Cleared, timeout: Duration, event: &str) -> Output {
     cleared.context().session.state::<ShellTasks>().retain_task(task);
     detach_task(task, cleared.progress());
-    let late = Arc::downgrade(task);
+    // A weak reference: the timer must not keep a finished task and its output in memory.
+    let timed_task = Arc::downgrade(task);
     tokio::spawn(async move {
-        tokio::time::sleep(most).await;
-        if let Some(task) = late.upgrade() {
-            task.process.send_stop(Duration::from_secs(1));
+        tokio::time::sleep(timeout).await;
+        if let Some(task) = timed_task.upgrade() {
+            task.process.send_stop(BACKGROUND_STOP_GRACE);
         }
     });
     let file = task.process.output_snapshot().file;
-    let place = file.as_ref().map(|file| format!("; its output goes to {file}")).unwrap_or_default();
+    let file_note = file.as_ref().map(|file| format!("; its output goes to {file}")).unwrap_or_default();
     Output::text(format!(
-        "the command {how} as {}{place}\nsee its output with TaskOutput, stop it with TaskStop",
+        "the command {event} as {}{file_note}\nread its output with TaskOutput, stop it with TaskStop",
         task.id
     ))
     .structured(json!({
@@ -290,7 +315,7 @@ fn move_to_background(task: &Arc<ShellTask>, cleared: &Cleared, most: Duration, 
     }))
 }
 
-/// The next call starts where this one ended, if that is inside the workspace.
+/// Makes the shell's final directory the session's, or returns a note if it is outside the workspace.
 fn carry_over_cwd(cwd: &AbsPath, cleared: &Cleared) -> Option<String> {
     let session = &cleared.context().session;
     let real = resolve(cwd).real;
@@ -298,5 +323,5 @@ fn carry_over_cwd(cwd: &AbsPath, cleared: &Cleared) -> Option<String> {
     if real == before || session.set_cwd(real.clone()) {
         return None;
     }
-    Some(format!("the working directory stays {before}, because {real} is outside the workspace"))
+    Some(format!("the working directory is still {before}, because {real} is outside the workspace"))
 }

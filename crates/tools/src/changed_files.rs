@@ -1,9 +1,10 @@
-//! What others did to files that the model knows.
+//! Files that other programs changed after the model has read them.
 //!
-//! A host that wants to know calls [`watch_reads`] once for a session, and [`changed_files`] before each turn.
-//! What is told then counts as seen, as far as the diff shows all of it.
+//! A host that wants this calls [`watch_reads`] once per session and [`changed_files`] before each turn.
+//! A reported change counts as read as far as its diff shows it: a truncated diff leaves the file partly read, so that
+//! `Write` still asks for a full read.
 
-use crate::diff::unified_diff;
+use crate::diff::{is_truncated_diff, unified_diff};
 use crate::read_state::{ReadState, SeenFile, copy_if_small};
 use std::time::Duration;
 use toolgate_files::{
@@ -12,35 +13,39 @@ use toolgate_files::{
 use toolgate_gate::Session;
 use toolgate_proto::{AbsPath, PathScope};
 
-/// A save is often several events; they are over after this long.
-const QUIET_PERIOD: Duration = Duration::from_millis(100);
-/// Lines of one diff.
+/// A file is reported when it had no event for this long: an editor saves in several steps.
+const SETTLE_DELAY: Duration = Duration::from_millis(100);
+/// Lines of the diff of one file.
 const MAX_DIFF_LINES: usize = 100;
-/// A larger file is only named.
+/// A larger file is reported without a diff.
 const MAX_COMPARED_BYTES: u64 = 8 << 20;
 
-/// A file that somebody else changed.
+/// A file that another program changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedFile {
-    /// The file, links resolved.
+    /// The real path of the file, with symlinks resolved.
     pub path: AbsPath,
-    /// What happened.
+    /// What happened to it.
     pub what: FileChange,
 }
 
 /// What happened to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileChange {
-    /// It has other content. The diff is there where the former content is known.
+    /// Its content differs from what the model has read.
     Modified {
-        /// At most 100 lines.
+        /// A unified diff of at most 100 lines; `None` if the previous content was too large to keep.
         diff: Option<String>,
     },
-    /// It is gone.
+    /// It does not exist any more.
     Deleted,
 }
 
-/// Watches every file that the session reads from now on, and those it has read.
+/// Watches every file that the session has read, and every file that it reads from now on.
+///
+/// # Errors
+///
+/// Fails with a message if the operating system provides no file watcher.
 pub fn watch_reads(session: &Session) -> Result<(), String> {
     let watcher = FileWatcher::new()?;
     let state = ReadState::of(session);
@@ -51,13 +56,13 @@ pub fn watch_reads(session: &Session) -> Result<(), String> {
     Ok(())
 }
 
-/// The files that others have changed since the model saw them, or since this was last asked.
-/// What the session's own tools wrote is not among them.
+/// The files that other programs changed since the model read them, or since the last call of this function.
+/// Changes by the session's own tools are not reported.
 pub fn changed_files(session: &Session) -> Vec<ChangedFile> {
-    changed_files_after_quiet(session, QUIET_PERIOD)
+    changed_files_after_quiet(session, SETTLE_DELAY)
 }
 
-/// The same with another time of quiet.
+/// Like [`changed_files`], with another delay after the last event of a file.
 pub fn changed_files_after_quiet(session: &Session, quiet: Duration) -> Vec<ChangedFile> {
     let state = ReadState::of(session);
     let touched = state.watcher().map(|watcher| watcher.take_settled(quiet)).unwrap_or_default();
@@ -67,28 +72,28 @@ pub fn changed_files_after_quiet(session: &Session, quiet: Duration) -> Vec<Chan
         .collect()
 }
 
-/// What happened to a file that was touched. `None` where nothing did.
+/// Compares a file that had events with what was read; `None` if the content is the same.
 fn check_file(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
     let seen = state.get(path)?;
-    let reach = PathGrant {
+    let grant = PathGrant {
         asked: path.clone(),
         real: path.clone(),
         scope: PathScope::Entry,
         access: GrantedAccess::Read,
     };
-    let files = GrantedFiles::new(vec![reach], Vec::new());
+    let files = GrantedFiles::new(vec![grant], Vec::new());
     match files.read(path, MAX_COMPARED_BYTES) {
         Ok(now) => check_content(state, path, &seen, now),
         Err(FileProblem::Missing) => {
             state.forget(path);
             Some(FileChange::Deleted)
         }
-        // Too large to compare, or no file any more: what was seen is not what is there.
+        // Too large to compare, or not a regular file any more: only the fingerprint can show that nothing changed.
         Err(_) => {
-            let same = |mark: FileFingerprint| {
-                files.open_with_fingerprint(path).is_ok_and(|(_, now)| mark.is_surely_same(&now))
+            let is_same = |fingerprint: FileFingerprint| {
+                files.open_with_fingerprint(path).is_ok_and(|(_, now)| fingerprint.is_surely_same(&now))
             };
-            if seen.mark.is_some_and(same) {
+            if seen.fingerprint.is_some_and(is_same) {
                 return None;
             }
             state.forget(path);
@@ -97,27 +102,26 @@ fn check_file(state: &ReadState, path: &AbsPath) -> Option<FileChange> {
     }
 }
 
+/// Compares the new content, records it as seen as far as the diff shows it, and returns the change.
 fn check_content(
     state: &ReadState,
     path: &AbsPath,
     seen: &SeenFile,
     now: FileSnapshot,
 ) -> Option<FileChange> {
-    let same = seen.mark.is_some_and(|mark| mark.is_surely_same(&now.fingerprint))
-        || seen.hash.is_some_and(|hash| hash == now.hash());
-    if same {
+    if seen.is_same_as(&now) {
         return None;
     }
     let diff = seen
         .content
         .as_ref()
         .map(|content| unified_diff(&path.to_string(), Some(content), Some(&now.bytes), MAX_DIFF_LINES));
-    let shown = diff.as_ref().is_some_and(|diff| !diff.ends_with("not shown]"));
-    let whole = seen.whole && shown;
+    let is_shown = diff.as_ref().is_some_and(|diff| !is_truncated_diff(diff));
+    let whole = seen.whole && is_shown;
     let content = copy_if_small(&now.bytes);
     state.record_read(
         path.clone(),
-        SeenFile { mark: Some(now.fingerprint), hash: Some(now.hash()), whole, content },
+        SeenFile { fingerprint: Some(now.fingerprint), hash: Some(now.hash()), whole, content },
     );
     Some(FileChange::Modified { diff })
 }

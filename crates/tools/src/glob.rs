@@ -1,8 +1,13 @@
-//! `Glob` and `glob`: files by name.
+//! `Glob` and `glob`: find files by name.
+//!
+//! The two differ in more than names.
+//! `Glob` sorts by modification time, because the file that was changed last is usually the one that is wanted, and
+//! shows everything except git's own files.
+//! `glob` sorts by path, which makes pages possible, and leaves out what `.gitignore` ignores.
 
-use crate::search_output::{
-    SearchPathFormatter, SearchResultPage, bytes_needed, format_count, run_search, search_notices,
-    search_refusal, selection_refusal,
+use crate::format_count::format_count;
+use crate::search::{
+    PathFormatter, ResultPage, result_limit, run_search, search_notices, search_refusal, selection_refusal,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -13,26 +18,28 @@ use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
 use toolgate_search::{
     BareGlobScope, DotfileHandling, FileSelection, FileSelector, NameOrder, NameSearchResult, PathGlob,
-    ResultLimit, find_names, split_literal_directories,
+    find_names, split_literal_directories,
 };
 
-/// Files that the claude face gives.
+/// Files that `Glob` returns.
 const MAX_FILES: usize = 100;
+/// Characters of a result; `glob` continues with the next page.
 const MAX_RESULT_CHARS: usize = 30_000;
-/// What nobody looks for by name, and what would fill every answer.
-const REPOSITORY: &[&str] = &[".git"];
-const REPOSITORY_AND_PACKAGES: &[&str] = &[".git", "node_modules"];
+/// Directories that `Glob` does not search: git objects would fill every result.
+const EXCLUDED_DIRECTORIES: &[&str] = &[".git"];
+/// Directories that `glob` does not search unless one is its start.
+const PLAIN_EXCLUDED_DIRECTORIES: &[&str] = &[".git", "node_modules"];
 
-/// The claude face: newest first, everything that is there.
+/// The adapter of the claude toolset: most recently modified files first, ignored and hidden ones included.
 pub(crate) struct GlobTool;
 
-/// Input of [`Glob`].
+/// Input of [`GlobTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GlobInput {
-    /// The glob that paths must match, such as `src/**/*.rs`; without a `/`, file names at any depth are matched.
+    /// The glob that paths must match, such as `src/**/*.rs`; without a `/` it matches file names at any depth.
     pattern: String,
-    /// Where to search; the working directory where absent.
+    /// The directory to search; default: the working directory.
     path: Option<String>,
 }
 
@@ -42,9 +49,9 @@ impl Tool for GlobTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "Glob",
-            "Finds files by a glob with `*`, `**`, `?`, `{a,b}` and `[a-z]`, those changed last first, 100 at \
-             most. Ignored and hidden files are found as well; only what is inside `.git` is not. Use Grep to \
-             search in content.",
+            "Finds files by a glob with `*`, `**`, `?`, `{a,b}` and `[a-z]`; returns at most 100, most recently \
+             modified first. Ignored and hidden files are included, files inside `.git` are not. Use Grep to search \
+             in content.",
         )
         .read_only();
         spec.title = "Find files".to_owned();
@@ -58,24 +65,24 @@ impl Tool for GlobTool {
         check_pattern(&input.pattern)
     }
 
-    fn intent(&self, input: &GlobInput, scene: &CallContext) -> Intent {
-        glob_intent(&input.pattern, &glob_target(scene, input.path.as_deref(), &input.pattern))
+    fn intent(&self, input: &GlobInput, context: &CallContext) -> Intent {
+        glob_intent(&input.pattern, &glob_target(context, input.path.as_deref(), &input.pattern))
     }
 
     async fn run(&self, input: GlobInput, cleared: Cleared) -> CallResult {
-        let began = Instant::now();
-        let place = glob_target(cleared.context(), input.path.as_deref(), &input.pattern);
+        let started = Instant::now();
+        let target = glob_target(cleared.context(), input.path.as_deref(), &input.pattern);
         let selection = FileSelection {
             ignored: true,
             dotted: DotfileHandling::Include,
-            excluded_directories: if input.pattern.contains(".git/") { &[] } else { REPOSITORY },
+            excluded_directories: if input.pattern.contains(".git/") { &[] } else { EXCLUDED_DIRECTORIES },
             ..FileSelection::default()
         };
         let order = NameOrder::Newest { limit: MAX_FILES };
-        let answer = find_files(&cleared, &place, BareGlobScope::Anywhere, selection, order).await?;
-        let paths = SearchPathFormatter::for_search(&cleared, &place.directory, false);
-        let total = answer.total.unwrap_or_default();
-        let filenames: Vec<String> = answer.files.iter().map(|file| paths.format_path(file)).collect();
+        let found = find_files(&cleared, &target, BareGlobScope::Anywhere, selection, order).await?;
+        let paths = PathFormatter::for_search(&cleared, &target.directory, false);
+        let total = found.total.unwrap_or_default();
+        let filenames: Vec<String> = found.files.iter().map(|file| paths.format_path(file)).collect();
         let truncated = total > filenames.len() as u64;
 
         let mut lines = filenames.clone();
@@ -84,13 +91,13 @@ impl Tool for GlobTool {
         }
         if truncated {
             lines.push(format!(
-                "[the {} files changed last, of {total} in all; use a narrower pattern or path to see others]",
+                "[the {} most recently modified of {total} files; use a narrower pattern or path to see others]",
                 filenames.len()
             ));
         }
-        lines.extend(search_notices(&answer.skipped, &paths));
+        lines.extend(search_notices(&found.skipped, &paths));
         let structured = json!({
-            "durationMs": u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "durationMs": u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
             "numFiles": filenames.len(),
             "filenames": filenames,
             "truncated": truncated,
@@ -103,27 +110,27 @@ impl Tool for GlobTool {
     }
 }
 
-/// The plain face: by name, what a person would want to see.
+/// The adapter of the plain toolset: files in the order of their paths, without ignored and hidden ones, in pages.
 pub(crate) struct PlainGlobTool;
 
 /// Input of [`PlainGlobTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct PlainGlobInput {
-    /// The glob that paths must match, seen from the directory: `*.ts` are files in it, `**/*.ts` files at any depth.
+    /// The glob that paths must match, relative to the directory: `*.ts` matches files in it, `**/*.ts` at any depth.
     pattern: String,
-    /// The directory to search; the working directory where absent.
+    /// The directory to search; default: the working directory.
     directory: Option<String>,
-    /// How many files to give at most.
+    /// The maximum number of files to return.
     #[schemars(range(min = 1))]
     max_results: Option<u32>,
-    /// Find files and directories whose name starts with a dot as well.
+    /// Include files and directories whose name starts with a dot.
     #[serde(default)]
     include_hidden: bool,
-    /// How many files to pass over, for going on after a page.
+    /// The number of files to skip, to continue after a page.
     #[serde(default)]
     offset: u32,
-    /// Give absolute paths.
+    /// Return absolute paths.
     #[serde(default)]
     absolute_paths: bool,
 }
@@ -134,9 +141,9 @@ impl Tool for PlainGlobTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "glob",
-            "Finds files by name. Takes globs with `*`, `**`, `?`, `{a,b}` and `[a-z]`, seen from the directory, and \
-             gives the paths of matching files in the order of their names. What .gitignore leaves out is not found, \
-             nor is anything inside `.git` and `node_modules`: name such a directory as `directory` to look into it.",
+            "Finds files by name. Takes globs with `*`, `**`, `?`, `{a,b}` and `[a-z]`, relative to the directory, and \
+             returns the paths of matching files in order. Files ignored by .gitignore and files inside `.git` and \
+             `node_modules` are not found: pass such a directory as `directory` to search it.",
         )
         .read_only();
         spec.title = "Find files".to_owned();
@@ -150,136 +157,140 @@ impl Tool for PlainGlobTool {
         check_pattern(&input.pattern)
     }
 
-    fn intent(&self, input: &PlainGlobInput, scene: &CallContext) -> Intent {
-        glob_intent(&input.pattern, &plain_glob_target(scene, input.directory.as_deref(), &input.pattern))
+    fn intent(&self, input: &PlainGlobInput, context: &CallContext) -> Intent {
+        glob_intent(&input.pattern, &plain_glob_target(context, input.directory.as_deref(), &input.pattern))
     }
 
     async fn run(&self, input: PlainGlobInput, cleared: Cleared) -> CallResult {
-        let place = plain_glob_target(cleared.context(), input.directory.as_deref(), &input.pattern);
-        let (below, _) = split_literal_directories(&place.pattern);
+        let target = plain_glob_target(cleared.context(), input.directory.as_deref(), &input.pattern);
+        let (below, _) = split_literal_directories(&target.pattern);
         let selection = FileSelection {
             dotted: if input.include_hidden { DotfileHandling::Include } else { DotfileHandling::Exclude },
-            excluded_directories: REPOSITORY_AND_PACKAGES,
+            excluded_directories: PLAIN_EXCLUDED_DIRECTORIES,
             below: (!below.is_empty()).then(|| below.to_owned()),
             ..FileSelection::default()
         };
         let offset = input.offset as usize;
-        let limit = input.max_results.map_or(usize::MAX, |most| most as usize);
-        let need = ResultLimit {
-            units: offset.saturating_add(limit).saturating_add(1),
-            bytes: bytes_needed(offset),
-        };
-        let answer =
-            find_files(&cleared, &place, BareGlobScope::Here, selection, NameOrder::Path(need)).await?;
-        let paths = SearchPathFormatter::for_search(&cleared, &place.directory, input.absolute_paths);
-        let page = SearchResultPage::from_lines(
-            answer.files.iter().map(|file| paths.format_path(file)),
+        let limit = input.max_results.map_or(usize::MAX, |max| max as usize);
+        let order = NameOrder::Path(result_limit(offset, limit));
+        let found = find_files(&cleared, &target, BareGlobScope::Here, selection, order).await?;
+        let paths = PathFormatter::for_search(&cleared, &target.directory, input.absolute_paths);
+        let page = ResultPage::from_lines(
+            found.files.iter().map(|file| paths.format_path(file)),
             offset,
             limit,
             MAX_RESULT_CHARS,
         );
 
         let files: Vec<&str> = if page.shown > 0 { page.text.split('\n').collect() } else { Vec::new() };
-        let mut lines = vec![page.text.clone()];
-        if files.is_empty() {
-            lines = vec![format!("no files match `{}`", input.pattern)];
-            if !input.pattern.contains('/') && answer.total == Some(0) {
-                lines.push(format!(
-                    "[only the directory itself was searched; use `**/{}` for all below]",
-                    input.pattern
-                ));
-            }
-            if !input.include_hidden && input.pattern.split('/').any(|name| name.starts_with('.')) {
-                lines.push("[hidden files were left out; set `includeHidden` to find them]".to_owned());
-            }
-        }
-        lines.extend(page.continuation_notice("files", offset, answer.total, "offset"));
-        lines.extend(search_notices(&answer.skipped, &paths));
-        let structured = json!({ "files": files, "truncated": page.has_more(), "total": answer.total });
+        let mut lines =
+            if files.is_empty() { no_match_lines(&input, &found) } else { vec![page.text.clone()] };
+        lines.extend(page.continuation_notice("files", offset, found.total));
+        lines.extend(search_notices(&found.skipped, &paths));
+        let structured = json!({ "files": files, "truncated": page.has_more(), "total": found.total });
         Ok(Output::text(lines.join("\n"))
-            .display(found_summary(page.shown, answer.total))
+            .display(found_summary(page.shown, found.total))
             .structured(structured))
     }
 }
 
-/// Where to look, and for what.
+/// An empty result with the likely causes: the pattern does not descend, or hidden files are excluded.
+fn no_match_lines(input: &PlainGlobInput, found: &NameSearchResult) -> Vec<String> {
+    let pattern = &input.pattern;
+    let mut lines = vec![format!("no files match `{pattern}`")];
+    if !pattern.contains('/') && found.total == Some(0) {
+        lines.push(format!("[only the directory itself was searched; use `**/{pattern}` for all below]"));
+    }
+    if !input.include_hidden && pattern.split('/').any(|name| name.starts_with('.')) {
+        lines.push("[hidden files were excluded; set `includeHidden` to find them]".to_owned());
+    }
+    lines
+}
+
+/// The directory in which a search starts, and the pattern relative to it.
 struct GlobTarget {
+    /// An absolute path, which may not exist.
     directory: AbsPath,
+    /// The rest of the pattern, relative to `directory`.
     pattern: String,
-    /// The pattern named directories, so what is left of it speaks of that directory only.
+    /// The directory comes from the pattern, so a pattern without `/` matches only in that directory.
     anchored: bool,
 }
 
-/// The directories that a pattern names literally are a part of where.
-fn glob_target(scene: &CallContext, directory: Option<&str>, pattern: &str) -> GlobTarget {
-    let base = scene.absolute_path(directory.unwrap_or("."));
+/// Moves the literal directories of a pattern into the directory to search, so that `src/**/*.rs` reads only `src`.
+fn glob_target(context: &CallContext, directory: Option<&str>, pattern: &str) -> GlobTarget {
+    let base = context.absolute_path(directory.unwrap_or("."));
     let (literal, rest) = split_literal_directories(pattern);
-    let directory = match literal.strip_prefix("~/").zip(scene.workspace.home.as_ref()) {
+    let directory = match literal.strip_prefix("~/").zip(context.workspace.home.as_ref()) {
         Some((below, home)) => home.join(below),
         None => base.join(literal),
     };
     GlobTarget { directory, pattern: rest.to_owned(), anchored: !literal.is_empty() }
 }
 
-/// The same for a search that minds ignore files and hidden directories: those on the way count as well, so it starts
-/// where it was told to, unless the pattern leads elsewhere.
-fn plain_glob_target(scene: &CallContext, directory: Option<&str>, pattern: &str) -> GlobTarget {
+/// The target of `glob`, which respects ignore files. Those of the directories above the literal part count as well, so
+/// the search starts at the given directory, unless the pattern is absolute or contains `.` or `..`.
+fn plain_glob_target(context: &CallContext, directory: Option<&str>, pattern: &str) -> GlobTarget {
     let (literal, _) = split_literal_directories(pattern);
-    let leads_elsewhere = literal.starts_with('/')
+    let leaves_directory = literal.starts_with('/')
         || literal.starts_with("~/")
         || literal.split('/').any(|name| name == "." || name == "..");
-    if leads_elsewhere {
-        return glob_target(scene, directory, pattern);
+    if leaves_directory {
+        return glob_target(context, directory, pattern);
     }
     GlobTarget {
-        directory: scene.absolute_path(directory.unwrap_or(".")),
+        directory: context.absolute_path(directory.unwrap_or(".")),
         pattern: pattern.to_owned(),
         anchored: false,
     }
 }
 
-fn glob_intent(pattern: &str, place: &GlobTarget) -> Intent {
-    let path = place.directory.clone();
+/// The effect: reading the tree in which the search starts.
+fn glob_intent(pattern: &str, target: &GlobTarget) -> Intent {
+    let path = target.directory.clone();
     Intent::new(format!("find files matching `{pattern}`"), [Effect::Read { path, scope: PathScope::Tree }])
 }
 
+/// Rejects a pattern that can match only directories: both tools return files.
 fn check_pattern(pattern: &str) -> Result<(), Refusal> {
     if pattern.is_empty() || pattern.ends_with('/') {
-        return Err(Refusal::new(Code::BadArgument, format!("`/pattern` must name files, got `{pattern}`"))
+        return Err(Refusal::new(Code::BadArgument, format!("`pattern` must name files, got `{pattern}`"))
             .hint(format!("use `{pattern}**` for all files in a directory")));
     }
     Ok(())
 }
 
+/// Runs the search. `bare` says what a pattern without `/` matches.
 async fn find_files(
     cleared: &Cleared,
-    place: &GlobTarget,
+    target: &GlobTarget,
     bare: BareGlobScope,
     selection: FileSelection,
     order: NameOrder,
 ) -> Result<NameSearchResult, Refusal> {
-    let bare = if place.anchored { BareGlobScope::Here } else { bare };
+    let bare = if target.anchored { BareGlobScope::Here } else { bare };
     let pattern =
-        PathGlob::new(&place.pattern, bare).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
+        PathGlob::new(&target.pattern, bare).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
     let selector =
         FileSelector::new(&selection).map_err(|problem| selection_refusal(&problem, Code::Glob))?;
-    let failed = |problem| search_refusal(cleared, &place.directory, problem, Code::Glob);
-    let tree = match cleared.files().search_tree(&place.directory, PathScope::Tree) {
-        Err(FileProblem::Missing | FileProblem::NotDirectory) if place.anchored => None,
-        tree => Some(tree.map_err(|problem| failed(problem.into()))?),
+    let refuse = |problem| search_refusal(cleared, &target.directory, problem, Code::Glob);
+    let tree = match cleared.files().search_tree(&target.directory, PathScope::Tree) {
+        Err(FileProblem::Missing | FileProblem::NotDirectory) if target.anchored => None,
+        tree => Some(tree.map_err(|problem| refuse(problem.into()))?),
     };
-    let Some(tree) = tree.filter(|tree| tree.is_directory() || !place.anchored) else {
-        // A directory that only the pattern names is not there: nothing matches, which is an answer.
+    let Some(tree) = tree.filter(|tree| tree.is_directory() || !target.anchored) else {
+        // A directory that only the pattern names does not exist: that is an empty result, not an error.
         return Ok(NameSearchResult { total: Some(0), ..NameSearchResult::default() });
     };
-    run_search(cleared, move |stop| find_names(&tree, &selector, &pattern, order, stop)).await.map_err(failed)
+    run_search(cleared, move |stop| find_names(&tree, &selector, &pattern, order, stop)).await.map_err(refuse)
 }
 
+/// The line that a user sees instead of the list.
 fn found_summary(shown: usize, total: Option<u64>) -> String {
-    let files = format_count(shown as u64, "file", "files").unwrap_or_else(|| "no files".to_owned());
+    let files = if shown == 0 { "no files".to_owned() } else { format_count(shown as u64, "file", "files") };
     match total {
         Some(total) if total > shown as u64 => format!("found {total} files (showing {shown})"),
         Some(_) => format!("found {files}"),
-        None => format!("found {files} and there are more"),
+        None => format!("found {files}, and there are more"),
     }
 }

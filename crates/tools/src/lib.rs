@@ -1,11 +1,54 @@
-//! The built-in tools, one file each, in two toolsets over one engine.
+//! The built-in tools of toolgate: reading, searching and changing files, and running commands.
 //!
-//! A file holds everything about its tool: the documentation that models read, the input, the intent, the guard, the
-//! run, and the tests.
-//! Where the two toolsets name or shape a tool differently, the file holds both faces; behaviour is written once.
+//! A built-in tool implements [`Tool`] from the gate crate.
+//! It declares the effects of a call (its intent), the gate asks policy about them, and only then does the tool run,
+//! with a [`Cleared`](toolgate_gate::Cleared) token that opens the granted paths and no others.
 //!
-//! To add a tool, copy `ls.rs` and add one line to [`BUILTINS`].
-//! This crate knows no policy and no terminal: it describes and performs.
+//! Models are trained on different tool names and fields, so there are two [`Toolset`]s.
+//! Where they differ, a file has two toolset adapters: each maps its own input to one shared implementation.
+//! `Read` and `read_file`, for example, both read a page with the code in `read/page.rs`.
+//!
+//! # Principal types
+//!
+//! - [`BUILTINS`] lists every [`BuiltinTool`], and [`register`] adds those of a toolset to a gate.
+//! - [`ReadState`] stores what a session has seen of each file.
+//!   `Write` and `Edit` compare it with the file on disk, so that a stale edit is refused and no update is lost.
+//! - [`ShellConfig`] sets the environment, the limits and the sandbox of the commands that `Bash` runs.
+//!
+//! # Example
+//!
+//! ```
+//! use toolgate_gate::{CallOptions, Gate, GateParts};
+//! use toolgate_proto::{AbsPath, ToolCall};
+//! use toolgate_tools::{Toolset, register};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let root = AbsPath::new(directory.path().canonicalize()?)?;
+//! # toolgate_files::make_private_dir(&root.join("src"))?;
+//! let gate = Gate::new(GateParts::default());
+//! register(&gate, Toolset::Claude)?;
+//!
+//! // Reading inside the workspace needs no rule.
+//! let session = toolgate_testkit::session_in(&root);
+//! let call = ToolCall::new("call_1", "ls", "{}");
+//! let outcome = gate.call(&session, call, CallOptions::default()).await;
+//! assert_eq!(outcome.result?.model_text(), "d src/\n[1 directory]");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Adding a tool
+//!
+//! Copy `ls.rs` and add one line to [`BUILTINS`].
+//! A tool's file has its input, the description that models read, its intent, its run and its tests.
+//!
+//! # What this crate does not do
+//!
+//! It does not decide what is allowed, does not ask users and does not open files by itself: paths are opened by
+//! `toolgate-files` and commands are started by `toolgate-process`.
+//! It knows no provider format and no terminal.
 
 #![forbid(unsafe_code)]
 
@@ -20,14 +63,16 @@ mod task_output;
 mod task_stop;
 mod write;
 
-mod change_report;
+mod change_refusal;
 mod changed_files;
 mod diff;
 mod file_refusal;
+mod format_count;
 mod notebook;
 mod read_state;
+mod render_change;
 mod schema_check;
-mod search_output;
+mod search;
 mod shell;
 mod text_encoding;
 
@@ -40,13 +85,13 @@ pub use shell::{OnTimeout, SandboxSettings, ShellConfig, background_tasks, set_s
 use toolgate_gate::{Gate, RegisterError, Tool};
 use toolgate_proto::SourceId;
 
-/// Which names and shapes the tools wear.
+/// The naming scheme and input shapes of the built-in tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Toolset {
-    /// The names and fields that Claude's models were trained on.
+    /// The names and fields that Claude models are trained on: `Read`, `Edit`, `Bash`.
     #[default]
     Claude,
-    /// Plain lower-case names and fields.
+    /// Lower-case names and fields for other models: `read_file`, `edit_file`, `shell`.
     Plain,
 }
 
@@ -54,7 +99,7 @@ impl Toolset {
     /// Every toolset.
     pub const ALL: [Self; 2] = [Self::Claude, Self::Plain];
 
-    /// Its name on the command line.
+    /// The name that the command line and the settings use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -70,22 +115,26 @@ impl std::str::FromStr for Toolset {
         Self::ALL
             .into_iter()
             .find(|set| set.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is no toolset; use claude or plain"))
+            .ok_or_else(|| format!("unknown toolset `{text}`; use claude or plain"))
     }
 }
 
 /// A tool that ships with toolgate.
 pub struct BuiltinTool {
-    /// The toolsets it is in.
+    /// The toolsets that contain it.
     pub toolsets: &'static [Toolset],
+    /// Adds the tool to a gate. A function pointer, because tools have different input types and the list is constant.
     register: fn(&Gate) -> Result<(), RegisterError>,
 }
 
+/// Tools of the claude toolset only.
 const CLAUDE: &[Toolset] = &[Toolset::Claude];
+/// Tools of the plain toolset only.
 const PLAIN: &[Toolset] = &[Toolset::Plain];
+/// Tools with the same name and input in both toolsets.
 const BOTH: &[Toolset] = &Toolset::ALL;
 
-/// Every built-in tool.
+/// Every built-in tool, in the order in which a gate lists them.
 pub const BUILTINS: &[BuiltinTool] = &[
     BuiltinTool { toolsets: BOTH, register: |gate| register_builtin(gate, ls::LsTool) },
     BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, glob::GlobTool) },
@@ -110,11 +159,16 @@ pub const BUILTINS: &[BuiltinTool] = &[
     BuiltinTool { toolsets: BOTH, register: |gate| register_builtin(gate, task_stop::TaskStopTool) },
 ];
 
+/// Registers a tool under the source that policy trusts as built-in.
 fn register_builtin<T: Tool>(gate: &Gate, tool: T) -> Result<(), RegisterError> {
     gate.register(SourceId::Builtin, tool)
 }
 
 /// Registers every tool of a toolset.
+///
+/// # Errors
+///
+/// Fails if the gate already has a tool of the same name.
 pub fn register(gate: &Gate, toolset: Toolset) -> Result<(), RegisterError> {
     BUILTINS
         .iter()

@@ -1,6 +1,11 @@
-//! `ls`: what is in a directory.
+//! `ls`: list a directory. Both toolsets use the same tool.
+//!
+//! Hidden, ignored and withheld entries are not shown by default, but counted: a model must be able to tell an empty
+//! directory from one whose entries it does not see.
+//! Entries are in the order of names, each directory before its content, so that pages follow each other.
 
-use crate::search_output::{escape_name, format_count, run_search, search_refusal};
+use crate::format_count::format_nonzero_count;
+use crate::search::{escape_name, run_search, search_refusal};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -9,35 +14,38 @@ use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, PathScope, Refusal};
 use toolgate_search::{ListOptions, ListedEntry, ListingPage, list_tree};
 
+/// Entries without `limit`.
 const DEFAULT_LIMIT: u32 = 1_000;
+/// Levels of a recursive listing without `maxDepth`.
 const DEFAULT_DEPTH: u32 = 3;
+/// Characters of a result; the rest is on the next page.
 const MAX_RESULT_CHARS: usize = 30_000;
 
-/// Lists the entries of a directory.
+/// Lists the entries of a directory, and on request of the directories below it.
 pub(crate) struct LsTool;
 
 /// Input of [`LsTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct LsInput {
-    /// The directory; the working directory where absent.
+    /// The directory; default: the working directory.
     path: Option<String>,
-    /// Go into directories as well.
+    /// List subdirectories as well.
     #[serde(default)]
     recursive: bool,
     /// Show entries whose name starts with a dot.
     #[serde(default)]
     include_hidden: bool,
-    /// Show entries that .gitignore leaves out.
+    /// Show entries ignored by .gitignore.
     #[serde(default)]
     include_ignored: bool,
-    /// How many levels to go down; 3 where absent.
+    /// The number of levels with `recursive`; default 3.
     #[schemars(range(min = 1, max = 64))]
     max_depth: Option<u32>,
-    /// How many entries to give; 1000 where absent.
+    /// The maximum number of entries; default 1000.
     #[schemars(range(min = 1, max = 10_000))]
     limit: Option<u32>,
-    /// How many entries to pass over.
+    /// The number of entries to skip.
     #[serde(default)]
     offset: u32,
 }
@@ -48,9 +56,9 @@ impl Tool for LsTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "ls",
-            "Lists a directory, one entry a line: directories `d`, files `-` with their size, links `l`; with \
-             `recursive` also what is below, indented by level. Hidden and ignored entries are counted, and shown \
-             on request.",
+            "Lists a directory, one entry per line: `d` directory, `-` file with its size, `l` symlink; with \
+             `recursive` also its subdirectories, indented by level. Hidden and ignored entries are counted, and \
+             shown on request.",
         )
         .read_only();
         spec.title = "List directory".to_owned();
@@ -61,8 +69,8 @@ impl Tool for LsTool {
         spec
     }
 
-    fn intent(&self, input: &LsInput, scene: &CallContext) -> Intent {
-        let path = directory(input, scene);
+    fn intent(&self, input: &LsInput, context: &CallContext) -> Intent {
+        let path = directory(input, context);
         Intent::new(format!("list {path}"), [Effect::Read { path, scope: scope(input) }])
     }
 
@@ -75,34 +83,71 @@ impl Tool for LsTool {
             offset: u64::from(input.offset),
             limit: u64::from(input.limit.unwrap_or(DEFAULT_LIMIT)),
         };
-        let failed = |problem| search_refusal(&cleared, &path, problem, Code::List);
+        let refuse = |problem| search_refusal(&cleared, &path, problem, Code::List);
         let tree =
-            cleared.files().search_tree(&path, scope(&input)).map_err(|problem| failed(problem.into()))?;
-        let answer =
-            run_search(&cleared, move |stop| list_tree(&tree, options, stop)).await.map_err(failed)?;
-        if answer.entries.is_empty() && options.offset > 0 && answer.total > 0 {
+            cleared.files().search_tree(&path, scope(&input)).map_err(|problem| refuse(problem.into()))?;
+        let listing =
+            run_search(&cleared, move |stop| list_tree(&tree, options, stop)).await.map_err(refuse)?;
+        if listing.entries.is_empty() && options.offset > 0 && listing.total > 0 {
             return Err(Refusal::new(
                 Code::PastEnd,
-                format!("`{path}` has {} entries, so there are none after {}", answer.total, options.offset),
+                format!("`{path}` has {} entries, so there are none after {}", listing.total, options.offset),
             ));
         }
-        Ok(render_listing(&path, &answer, options.offset))
+        Ok(render_listing(&path, &listing, options.offset))
     }
 }
 
-fn directory(input: &LsInput, scene: &CallContext) -> AbsPath {
-    scene.absolute_path(input.path.as_deref().unwrap_or("."))
+/// The directory to list.
+fn directory(input: &LsInput, context: &CallContext) -> AbsPath {
+    context.absolute_path(input.path.as_deref().unwrap_or("."))
 }
 
+/// A recursive listing reads the whole tree, which policy judges differently from one directory.
 fn scope(input: &LsInput) -> PathScope {
     if input.recursive { PathScope::Tree } else { PathScope::Entry }
 }
 
-fn render_listing(path: &AbsPath, answer: &ListingPage, offset: u64) -> Output {
+/// The listing as text and as structured data.
+fn render_listing(path: &AbsPath, listing: &ListingPage, offset: u64) -> Output {
+    let (mut text, shown) = render_entries(&listing.entries);
+    let counts = entry_counts(listing);
+    let omitted = omitted_counts(listing);
+    if listing.total == 0 && omitted.is_empty() {
+        text = format!("`{path}` is empty");
+    } else if omitted.is_empty() {
+        text.push_str(&format!("[{counts}]"));
+    } else {
+        text.push_str(&format!("[{counts}; {}]", omitted.join(", ")));
+    }
+    let next = offset + shown;
+    let has_more = next < listing.total || listing.uncounted;
+    if has_more {
+        text.push_str(&format!(
+            "\n[entries {} to {next}; more follow: continue with `offset` {next}]",
+            offset + 1
+        ));
+    }
+    let output = Output::text(text.clone()).display(format!("{path}: {counts}\n{text}"));
+    let shown = usize::try_from(shown).unwrap_or(usize::MAX);
+    output.structured(json!({
+        "path": path,
+        "entries": listing.entries.iter().take(shown).map(structured_entry).collect::<Vec<_>>(),
+        "total": listing.total,
+        "directories": listing.directories,
+        "hidden": listing.dotted,
+        "ignored": listing.ignored,
+        "withheld": listing.withheld,
+        "truncated": has_more,
+    }))
+}
+
+/// The lines of the entries that fit into a result, at least one, and their number.
+fn render_entries(entries: &[ListedEntry]) -> (String, u64) {
     let mut text = String::new();
     let mut shown = 0_u64;
     let mut chars = 0;
-    for entry in &answer.entries {
+    for entry in entries {
         let before = text.len();
         write_entry(entry, &mut text);
         chars += text.get(before..).map_or(0, |line| line.chars().count());
@@ -112,70 +157,52 @@ fn render_listing(path: &AbsPath, answer: &ListingPage, offset: u64) -> Output {
         }
         shown += 1;
     }
-    let others = answer.total - answer.directories - answer.files;
-    let counts: Vec<_> = [
-        format_count(answer.directories, "directory", "directories"),
-        format_count(answer.files, "file", "files"),
-        format_count(others, "other", "others"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let more = if answer.uncounted { "more than " } else { "" };
-    let counts =
-        if counts.is_empty() { "no entries".to_owned() } else { format!("{more}{}", counts.join(", ")) };
-    let left_out: Vec<_> = [
-        format_count(answer.dotted, "hidden", "hidden"),
-        format_count(answer.ignored, "left out by .gitignore", "left out by .gitignore"),
-        format_count(answer.withheld, "not shown by policy", "not shown by policy"),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-
-    if answer.total == 0 && left_out.is_empty() {
-        text = format!("`{path}` is empty");
-    } else if left_out.is_empty() {
-        text.push_str(&format!("[{counts}]"));
-    } else {
-        text.push_str(&format!("[{counts}; {}]", left_out.join(", ")));
-    }
-    let next = offset + shown;
-    if next < answer.total || answer.uncounted {
-        text.push_str(&format!(
-            "\n[entries {} to {next}; there are more: go on with `offset` {next}]",
-            offset + 1
-        ));
-    }
-    let output = Output::text(text.clone()).display(format!("{path}: {counts}\n{text}"));
-    output.structured(json!({
-        "path": path,
-        "entries": answer.entries.iter().take(usize::try_from(shown).unwrap_or(usize::MAX)).map(structured_entry).collect::<Vec<_>>(),
-        "total": answer.total,
-        "directories": answer.directories,
-        "hidden": answer.dotted,
-        "ignored": answer.ignored,
-        "withheld": answer.withheld,
-        "truncated": next < answer.total || answer.uncounted,
-    }))
+    (text, shown)
 }
 
-/// Adds the line of an entry.
+/// The number of entries by type, of the whole listing and not only of this page.
+fn entry_counts(listing: &ListingPage) -> String {
+    let others = listing.total - listing.directories - listing.files;
+    let counts: Vec<_> = [
+        format_nonzero_count(listing.directories, "directory", "directories"),
+        format_nonzero_count(listing.files, "file", "files"),
+        format_nonzero_count(others, "other", "others"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let more = if listing.uncounted { "more than " } else { "" };
+    if counts.is_empty() { "no entries".to_owned() } else { format!("{more}{}", counts.join(", ")) }
+}
+
+/// The number of entries that the listing does not show, by reason.
+fn omitted_counts(listing: &ListingPage) -> Vec<String> {
+    [
+        format_nonzero_count(listing.dotted, "hidden", "hidden"),
+        format_nonzero_count(listing.ignored, "ignored by .gitignore", "ignored by .gitignore"),
+        format_nonzero_count(listing.withheld, "withheld by policy", "withheld by policy"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Appends the line of an entry.
 fn write_entry(entry: &ListedEntry, text: &mut String) {
     for _ in 0..entry.level {
         text.push_str("  ");
     }
     let name = escape_name(&entry.name);
-    let (mark, end) = match (entry.kind, entry.is_symlink) {
+    let (prefix, suffix) = match (entry.kind, entry.is_symlink) {
         (_, true) => ("l ", ""),
         (EntryKind::Directory, false) => ("d ", "/"),
         (EntryKind::File, false) => ("- ", ""),
         (EntryKind::Special | EntryKind::Missing, false) => ("? ", ""),
     };
-    text.push_str(mark);
+    text.push_str(prefix);
     text.push_str(&name);
-    text.push_str(end);
-    if mark == "- " {
+    text.push_str(suffix);
+    if prefix == "- " {
         let _ = write!(text, " ({} bytes)", entry.bytes);
     }
     if let Some(problem) = &entry.problem {
@@ -184,6 +211,7 @@ fn write_entry(entry: &ListedEntry, text: &mut String) {
     text.push('\n');
 }
 
+/// An entry of the structured output; only files have a size.
 fn structured_entry(entry: &ListedEntry) -> serde_json::Value {
     let kind = match (entry.kind, entry.is_symlink) {
         (_, true) => "link",

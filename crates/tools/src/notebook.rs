@@ -1,41 +1,45 @@
-//! Notebook files, as far as reading and editing cells needs to know them.
+//! Jupyter notebook files (`.ipynb`): parsing, cells and rendering.
+//!
+//! Only the parts that `Read` and `NotebookEdit` need are interpreted. Everything else stays in the JSON tree as it was
+//! read, so that an edit of one cell keeps metadata of other programs.
 
 use serde_json::{Map, Value, json};
 
-/// A notebook of format 4. Everything that is not understood is kept as it is.
+/// A notebook of format 4.
 #[derive(Debug, Clone)]
 pub(crate) struct JupyterNotebook {
+    /// The whole document; [`JupyterNotebook::parse`] has checked that `cells` is an array.
     root: Map<String, Value>,
 }
 
 impl JupyterNotebook {
-    /// Reads a notebook.
+    /// Parses a notebook file. The error is a reason without the path, for the caller's message.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, String> {
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let root: Value = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-        let Value::Object(root) = root else { return Err("it is no JSON object".to_owned()) };
+        let Value::Object(root) = root else { return Err("it is not a JSON object".to_owned()) };
         match root.get("nbformat").and_then(Value::as_u64) {
             Some(4) => {}
-            Some(other) => return Err(format!("its format is {other}, not 4")),
-            None => return Err("it has no `nbformat`".to_owned()),
+            Some(other) => return Err(format!("`nbformat` is {other}, but only 4 is supported")),
+            None => return Err("`nbformat` is missing".to_owned()),
         }
         if !root.get("cells").is_some_and(Value::is_array) {
-            return Err("it has no `cells`".to_owned());
+            return Err("`cells` is missing".to_owned());
         }
         Ok(Self { root })
     }
 
-    /// The cells.
+    /// The cells in notebook order.
     pub(crate) fn cells(&self) -> &[Value] {
         self.root.get("cells").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The cells, to change.
+    /// The cells for editing.
     pub(crate) fn cells_mut(&mut self) -> Option<&mut Vec<Value>> {
         self.root.get_mut("cells").and_then(Value::as_array_mut)
     }
 
-    /// A cell's id; cells of older notebooks have none and go by their number.
+    /// A cell's id; `cell-<index>` for notebooks before format 4.5, whose cells have none.
     pub(crate) fn cell_id(cell: &Value, index: usize) -> String {
         match cell.get("id").and_then(Value::as_str) {
             Some(id) => id.to_owned(),
@@ -43,47 +47,49 @@ impl JupyterNotebook {
         }
     }
 
-    /// Where the cell of an id is.
+    /// The index of the cell with this id.
     pub(crate) fn cell_position(&self, id: &str) -> Option<usize> {
         self.cells().iter().enumerate().position(|(index, cell)| Self::cell_id(cell, index) == id)
     }
 
-    /// Ids are part of the format since 4.5.
+    /// Whether cells of this notebook have ids: they are part of the format since 4.5, and invalid before.
     pub(crate) fn has_ids(&self) -> bool {
         self.root.get("nbformat_minor").and_then(Value::as_u64).unwrap_or(0) >= 5
     }
 
-    /// The language of the code cells.
+    /// The language of the code cells, from the kernel's metadata; `python` if the metadata names none.
     pub(crate) fn language(&self) -> String {
         let metadata = self.root.get("metadata");
-        let of = |outer: &str, inner: &str| metadata?.get(outer)?.get(inner)?.as_str().map(str::to_owned);
-        of("language_info", "name")
-            .or_else(|| of("kernelspec", "language"))
+        let field = |outer: &str, inner: &str| metadata?.get(outer)?.get(inner)?.as_str().map(str::to_owned);
+        field("language_info", "name")
+            .or_else(|| field("kernelspec", "language"))
             .unwrap_or_else(|| "python".to_owned())
     }
 
-    /// The notebook as a file, with the indentation it had.
-    pub(crate) fn render(&self, like: &[u8]) -> Result<Vec<u8>, String> {
-        let indent = detect_indent(like);
+    /// Renders the notebook with the indentation and the final line end of `original`, so that a diff shows only the
+    /// edit.
+    pub(crate) fn render(&self, original: &[u8]) -> Result<Vec<u8>, String> {
+        let indent = detect_indent(original);
         let mut out = Vec::new();
         let formatter = serde_json::ser::PrettyFormatter::with_indent(&indent);
         let mut serializer = serde_json::Serializer::with_formatter(&mut out, formatter);
         serde::Serialize::serialize(&self.root, &mut serializer).map_err(|error| error.to_string())?;
-        if like.ends_with(b"\n") {
+        if original.ends_with(b"\n") {
             out.push(b'\n');
         }
         Ok(out)
     }
 }
 
-/// The blanks before the first key; one, as the reference implementation writes, where that cannot be told.
+/// The indentation of the first key. The default is one space, as the reference implementation writes.
 fn detect_indent(text: &[u8]) -> Vec<u8> {
-    let after = memchr::memchr(b'\n', text).and_then(|end| text.get(end + 1..)).unwrap_or_default();
-    let blanks: Vec<u8> = after.iter().copied().take_while(|byte| matches!(byte, b' ' | b'\t')).collect();
-    if blanks.is_empty() { b" ".to_vec() } else { blanks }
+    let second_line = memchr::memchr(b'\n', text).and_then(|end| text.get(end + 1..)).unwrap_or_default();
+    let indent: Vec<u8> =
+        second_line.iter().copied().take_while(|byte| matches!(byte, b' ' | b'\t')).collect();
+    if indent.is_empty() { b" ".to_vec() } else { indent }
 }
 
-/// Text that is a string or a list of lines.
+/// A multiline string of the format, which is a string or an array of lines.
 pub(crate) fn multiline_to_string(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
@@ -92,7 +98,7 @@ pub(crate) fn multiline_to_string(value: Option<&Value>) -> String {
     }
 }
 
-/// Text as the format's list of lines.
+/// Text as the format's array of lines, each with its line end.
 pub(crate) fn string_to_multiline(text: &str) -> Value {
     text.split_inclusive('\n').map(|line| json!(line)).collect()
 }

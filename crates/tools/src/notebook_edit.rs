@@ -1,13 +1,15 @@
-//! `NotebookEditTool`: changing one cell of a notebook.
+//! `NotebookEdit`: replace, insert or delete one cell of a Jupyter notebook.
+//!
+//! A text edit of the JSON would work as well, but models get the quoting of sources wrong, and outputs of a changed
+//! cell would stay.
+//! The tool keeps everything else of the file: metadata, indentation and the final line end.
 
-use crate::change_report::{
-    MAX_ORIGINAL_BYTES, change_notes, change_refusal, changed_lines_summary, changed_since_read_refusal,
-    not_read_refusal, render_change,
-};
+use crate::change_refusal::{change_refusal, changed_since_read_refusal, not_read_refusal};
 use crate::diff::diff_hunks;
 use crate::file_refusal::{check_absolute, file_refusal, missing_file_refusal};
 use crate::notebook::{JupyterNotebook, multiline_to_string, string_to_multiline};
 use crate::read_state::{FileFreshness, ReadState};
+use crate::render_change::{change_notes, changed_lines_summary, render_change, structured_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -15,9 +17,14 @@ use toolgate_files::{ContentHash, FileSnapshot, LockedFile, resolve};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
 
+/// A larger notebook is not edited: it is parsed in memory.
 const MAX_NOTEBOOK_BYTES: u64 = 100 << 20;
+/// Cell ids that the refusal for an unknown id lists.
+const MAX_LISTED_ID_COUNT: usize = 20;
+/// Length of the id of a new cell.
+const CELL_ID_CHARS: usize = 8;
 
-/// The tool.
+/// Edits one cell of a notebook.
 pub(crate) struct NotebookEditTool;
 
 /// Input of [`NotebookEditTool`].
@@ -28,37 +35,38 @@ pub(crate) struct NotebookEditInput {
     notebook_path: String,
     /// The new source of the cell; ignored when a cell is deleted.
     new_source: String,
-    /// The cell's id; a new cell is put after it, or at the start without it.
+    /// The id of the cell; a new cell goes after it, or to the start without it.
     cell_id: Option<String>,
-    /// What the cell is; needed for a new cell.
+    /// Required for a new cell.
     cell_type: Option<NotebookCellType>,
-    /// What to do; `replace` where absent.
+    /// Default: `replace`.
     edit_mode: Option<NotebookEditMode>,
 }
 
-/// A kind of cell.
+/// The type of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum NotebookCellType {
-    /// Runs.
+    /// Source code.
     Code,
-    /// Is read.
+    /// Formatted text.
     Markdown,
 }
 
-/// A kind of change.
+/// The edit to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum NotebookEditMode {
-    /// Gives the cell a new source.
+    /// Replaces the source.
     Replace,
-    /// Adds a cell.
+    /// Inserts a cell.
     Insert,
-    /// Removes the cell.
+    /// Deletes the cell.
     Delete,
 }
 
 impl NotebookCellType {
+    /// The name in the notebook format.
     fn as_str(self) -> &'static str {
         match self {
             Self::Code => "code",
@@ -73,8 +81,8 @@ impl Tool for NotebookEditTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "NotebookEdit",
-            "Changes one cell of a notebook (.ipynb): replaces its source, inserts a cell after it, or deletes \
-             it. Cells go by the ids that Read shows. A new source removes the outputs. Read the notebook first.",
+            "Edits one cell of a notebook (.ipynb): replaces its source, inserts a cell after it, or deletes it. Use \
+             the cell ids that Read shows. A new source clears the outputs. Read the notebook first.",
         );
         spec.title = "Edit notebook".to_owned();
         spec.family = Some("Edit".to_owned());
@@ -87,30 +95,30 @@ impl Tool for NotebookEditTool {
     fn check(&self, input: &NotebookEditInput) -> Result<(), Refusal> {
         check_absolute("notebook_path", &input.notebook_path)?;
         if !input.notebook_path.ends_with(".ipynb") {
-            return Err(Refusal::new(Code::BadArgument, "`/notebook_path` must name a `.ipynb` file")
+            return Err(Refusal::new(Code::BadArgument, "`notebook_path` must name a `.ipynb` file")
                 .hint("use Edit for other files"));
         }
         let mode = input.edit_mode.unwrap_or(NotebookEditMode::Replace);
         match mode {
             NotebookEditMode::Insert if input.cell_type.is_none() => {
-                Err(Refusal::new(Code::BadArgument, "`/cell_type` is needed for a new cell"))
+                Err(Refusal::new(Code::BadArgument, "`cell_type` is missing: a new cell needs one"))
             }
             NotebookEditMode::Replace | NotebookEditMode::Delete if input.cell_id.is_none() => {
-                Err(Refusal::new(Code::BadArgument, "`/cell_id` is needed: it says which cell"))
+                Err(Refusal::new(Code::BadArgument, "`cell_id` is missing: it selects the cell"))
             }
             NotebookEditMode::Insert | NotebookEditMode::Replace | NotebookEditMode::Delete => Ok(()),
         }
     }
 
-    fn intent(&self, input: &NotebookEditInput, scene: &CallContext) -> Intent {
-        let path = scene.absolute_path(&input.notebook_path);
+    fn intent(&self, input: &NotebookEditInput, context: &CallContext) -> Intent {
+        let path = context.absolute_path(&input.notebook_path);
         Intent::new(format!("edit {path}"), [Effect::Write { path, kind: WriteKind::Edit }])
     }
 
-    async fn guard(&self, input: &NotebookEditInput, scene: &CallContext) -> Result<(), Refusal> {
-        let path = scene.absolute_path(&input.notebook_path);
+    async fn guard(&self, input: &NotebookEditInput, context: &CallContext) -> Result<(), Refusal> {
+        let path = context.absolute_path(&input.notebook_path);
         let fact = resolve(&path);
-        if fact.kind == EntryKind::File && ReadState::of(&scene.session).get(&fact.real).is_none() {
+        if fact.kind == EntryKind::File && ReadState::of(&context.session).get(&fact.real).is_none() {
             return Err(not_read_refusal(&path));
         }
         Ok(())
@@ -119,76 +127,78 @@ impl Tool for NotebookEditTool {
     async fn run(&self, input: NotebookEditInput, cleared: Cleared) -> CallResult {
         let path = cleared.context().absolute_path(&input.notebook_path);
         let state = ReadState::of(&cleared.context().session);
-        let asked = path.clone();
-        let work = move |held: &LockedFile| {
-            let before = held
+        let requested = path.clone();
+        let work = move |file: &LockedFile| {
+            let before = file
                 .read(MAX_NOTEBOOK_BYTES)
-                .map_err(|problem| file_refusal(&asked, &problem, Code::FileEdit))?;
+                .map_err(|problem| file_refusal(&requested, &problem, Code::FileEdit))?;
             let Some(before) = before else { return Ok(None) };
-            change_notebook(held, &asked, &before, &input, &state).map(Some)
+            edit_notebook(file, &requested, &before, &input, &state).map(Some)
         };
-        let done = cleared.files().change_file(&path, work).await;
-        match done.map_err(|problem| file_refusal(&path, &problem, Code::FileEdit))?? {
+        let result = cleared.files().change_file(&path, work).await;
+        match result.map_err(|problem| file_refusal(&path, &problem, Code::FileEdit))?? {
             Some(output) => Ok(output),
             None => Err(missing_file_refusal(cleared.files(), &path)),
         }
     }
 }
 
-/// What happened to the cell.
+/// The edited cell, for the result.
 struct CellChange {
+    /// The id of the cell; the new one for a new cell.
     id: String,
+    /// The `cell_type` after the edit; before it for a deleted cell.
     kind: String,
+    /// The source before the edit; `None` for a new cell.
     old_source: Option<String>,
 }
 
-fn change_notebook(
-    held: &LockedFile,
+/// Edits a notebook under its lock and writes it.
+fn edit_notebook(
+    file: &LockedFile,
     path: &AbsPath,
     before: &FileSnapshot,
     input: &NotebookEditInput,
     state: &ReadState,
 ) -> CallResult {
-    let whole = match state.compare(held.real_path(), before) {
+    let whole = match state.compare(file.real_path(), before) {
         FileFreshness::Unseen => return Err(not_read_refusal(path)),
-        // Cells go by ids and numbers: in a notebook that changed, those may mean another cell.
+        // Ids of older notebooks are indices: after a change they may select another cell.
         FileFreshness::Changed { diff } => return Err(changed_since_read_refusal(path, diff)),
         FileFreshness::Same { whole } => whole,
     };
-    let mut notebook = JupyterNotebook::parse(&before.bytes)
-        .map_err(|words| Refusal::new(Code::FileEdit, format!("`{path}` is no valid notebook: {words}")))?;
+    let mut notebook =
+        JupyterNotebook::parse(&before.bytes).map_err(|reason| invalid_notebook_refusal(path, &reason))?;
     let mode = input.edit_mode.unwrap_or(NotebookEditMode::Replace);
-    let done = edit_cell(&mut notebook, path, input, mode, before)?;
-    let content = notebook.render(&before.bytes).map_err(|words| Refusal::new(Code::FileEdit, words))?;
-    let put = held.put(Some(before), &content);
-    let put = put.map_err(|problem| change_refusal(path, &problem, Code::FileEdit))?;
-    state.record_write(held.real_path().clone(), put.fingerprint, &content, put.hash, whole);
+    let change = edit_cell(&mut notebook, path, input, mode, before)?;
+    let content = notebook.render(&before.bytes).map_err(|reason| Refusal::new(Code::FileEdit, reason))?;
+    let applied = file.put(Some(before), &content);
+    let applied = applied.map_err(|problem| change_refusal(path, &problem, Code::FileEdit))?;
+    state.record_write(file.real_path().clone(), applied.fingerprint, &content, applied.hash, whole);
     let hunks = diff_hunks(&before.bytes, &content);
     let verb = match mode {
         NotebookEditMode::Replace => "replaced",
         NotebookEditMode::Insert => "inserted",
         NotebookEditMode::Delete => "deleted",
     };
-    let head = format!("{verb} cell `{}` of {path}: {}", done.id, changed_lines_summary(&hunks));
-    let text = |bytes: &[u8]| {
-        (bytes.len() <= MAX_ORIGINAL_BYTES).then(|| String::from_utf8_lossy(bytes).into_owned())
-    };
+    let headline = format!("{verb} cell `{}` of {path}: {}", change.id, changed_lines_summary(&hunks));
     let structured = json!({
         "new_source": input.new_source,
-        "old_source": done.old_source,
-        "cell_id": done.id,
-        "cell_type": done.kind,
+        "old_source": change.old_source,
+        "cell_id": change.id,
+        "cell_type": change.kind,
         "language": notebook.language(),
         "edit_mode": mode,
         "notebook_path": path,
-        "original_file": text(&before.bytes),
-        "updated_file": text(&content),
+        "original_file": structured_text(&before.bytes),
+        "updated_file": structured_text(&content),
     });
-    Ok(Output::text(render_change(head.clone(), &change_notes(&put), &hunks))
-        .display(head)
+    Ok(Output::text(render_change(headline.clone(), &change_notes(&applied), &hunks))
+        .display(headline)
         .structured(structured))
 }
 
+/// Makes the edit in the parsed notebook. `before` seeds the id of a new cell.
 fn edit_cell(
     notebook: &mut JupyterNotebook,
     path: &AbsPath,
@@ -196,34 +206,34 @@ fn edit_cell(
     mode: NotebookEditMode,
     before: &FileSnapshot,
 ) -> Result<CellChange, Refusal> {
-    let at = match &input.cell_id {
+    let position = match &input.cell_id {
         Some(id) => {
             Some(notebook.cell_position(id).ok_or_else(|| cell_not_found_refusal(notebook, path, id))?)
         }
         None => None,
     };
-    let fresh = notebook.has_ids().then(|| new_cell_id(notebook, before));
-    let broken = || Refusal::new(Code::FileEdit, format!("`{path}` is no valid notebook"));
+    let new_id = notebook.has_ids().then(|| new_cell_id(notebook, before));
+    let broken = || invalid_notebook_refusal(path, "a cell is not an object");
     let cells = notebook.cells_mut().ok_or_else(broken)?;
     match mode {
         NotebookEditMode::Insert => {
             let kind = input.cell_type.unwrap_or(NotebookCellType::Code);
-            let index = at.map_or(0, |at| at + 1);
-            cells.insert(index, new_cell(kind, &input.new_source, fresh.as_deref()));
-            let id = fresh.unwrap_or_else(|| format!("cell-{index}"));
+            let index = position.map_or(0, |position| position + 1);
+            cells.insert(index, new_cell(kind, &input.new_source, new_id.as_deref()));
+            let id = new_id.unwrap_or_else(|| format!("cell-{index}"));
             Ok(CellChange { id, kind: kind.as_str().to_owned(), old_source: None })
         }
         NotebookEditMode::Delete => {
-            let at = at.filter(|at| *at < cells.len()).ok_or_else(broken)?;
-            let id = JupyterNotebook::cell_id(cells.get(at).ok_or_else(broken)?, at);
-            let cell = cells.remove(at);
+            let position = position.filter(|position| *position < cells.len()).ok_or_else(broken)?;
+            let id = JupyterNotebook::cell_id(cells.get(position).ok_or_else(broken)?, position);
+            let cell = cells.remove(position);
             let kind = multiline_to_string(cell.get("cell_type"));
             Ok(CellChange { id, kind, old_source: Some(multiline_to_string(cell.get("source"))) })
         }
         NotebookEditMode::Replace => {
-            let at = at.ok_or_else(broken)?;
-            let cell = cells.get_mut(at).ok_or_else(broken)?;
-            let id = JupyterNotebook::cell_id(cell, at);
+            let position = position.ok_or_else(broken)?;
+            let cell = cells.get_mut(position).ok_or_else(broken)?;
+            let id = JupyterNotebook::cell_id(cell, position);
             let cell = cell.as_object_mut().ok_or_else(broken)?;
             let old_source = Some(multiline_to_string(cell.get("source")));
             let kind = replace_source(cell, input);
@@ -232,7 +242,7 @@ fn edit_cell(
     }
 }
 
-/// A new source, and what the format wants for the kind of cell it is then.
+/// Sets the source and the fields that the format requires for the cell's type. Returns that type.
 fn replace_source(cell: &mut Map<String, Value>, input: &NotebookEditInput) -> String {
     cell.insert("source".to_owned(), string_to_multiline(&input.new_source));
     let kind = match input.cell_type {
@@ -250,6 +260,7 @@ fn replace_source(cell: &mut Map<String, Value>, input: &NotebookEditInput) -> S
     kind
 }
 
+/// A new cell with the fields that the format requires, in the order in which Jupyter writes them.
 fn new_cell(kind: NotebookCellType, source: &str, id: Option<&str>) -> Value {
     let mut cell = Map::new();
     cell.insert("cell_type".to_owned(), json!(kind.as_str()));
@@ -267,11 +278,12 @@ fn new_cell(kind: NotebookCellType, source: &str, id: Option<&str>) -> Value {
     Value::Object(cell)
 }
 
-/// An id that no cell has, made from the content so that the same edit gives the same file.
+/// An id that no cell has. It is derived from the content hash instead of a random number, so that the same edit gives
+/// the same file.
 fn new_cell_id(notebook: &JupyterNotebook, before: &FileSnapshot) -> String {
     let mut hash = ContentHash::of(before.hash().to_string().as_bytes()).to_string();
     loop {
-        let id: String = hash.chars().take(8).collect();
+        let id: String = hash.chars().take(CELL_ID_CHARS).collect();
         if notebook.cell_position(&id).is_none() {
             return id;
         }
@@ -279,12 +291,18 @@ fn new_cell_id(notebook: &JupyterNotebook, before: &FileSnapshot) -> String {
     }
 }
 
+/// The refusal for a file that is not a notebook of format 4.
+fn invalid_notebook_refusal(path: &AbsPath, reason: &str) -> Refusal {
+    Refusal::new(Code::FileEdit, format!("`{path}` is not a valid notebook: {reason}"))
+}
+
+/// Lists the ids of the first cells, so that the next call can use a valid one.
 fn cell_not_found_refusal(notebook: &JupyterNotebook, path: &AbsPath, id: &str) -> Refusal {
     let ids: Vec<String> = notebook
         .cells()
         .iter()
         .enumerate()
-        .take(20)
+        .take(MAX_LISTED_ID_COUNT)
         .map(|(index, cell)| format!("`{}`", JupyterNotebook::cell_id(cell, index)))
         .collect();
     Refusal::new(Code::EditTargetNotFound, format!("`{path}` has no cell `{id}`")).hint(if ids.is_empty() {

@@ -1,12 +1,12 @@
-//! What a session has seen of each file.
+//! What a session has read of each file, to refuse changes that are based on stale content.
 //!
-//! A file must have been read before it is changed, and must still be what was read.
-//! Whether it is, is told by its content (a hash); time and size are only the fast way to know that nothing
-//! happened, so a `touch` is no change.
+//! A file must have been read before it is changed, and must still have the content that was read.
+//! The content hash decides: after a `touch`, or a save without a change, the file counts as unchanged.
+//! The fingerprint (size, inode, times) is only a fast path that avoids hashing.
 //!
 //! The state belongs to one session.
-//! A subagent is a session of its own and shares nothing: what its parent has read is not in its context, so it
-//! cannot know what it would overwrite.
+//! A subagent is a session of its own and inherits nothing: the files that its parent has read are not in its context
+//! window, so it cannot know what it would overwrite.
 
 use crate::diff::unified_diff;
 use crate::read::LineIndex;
@@ -16,58 +16,77 @@ use toolgate_files::{ContentHash, FileFingerprint, FileSnapshot, FileWatcher};
 use toolgate_gate::Session;
 use toolgate_proto::AbsPath;
 
-/// Content up to this size is kept, for telling what changed.
+/// Content of a larger file is not kept, so a refusal cannot show what changed in it.
 const MAX_KEPT_FILE_BYTES: usize = 256 * 1024;
-/// All kept contents together.
+/// Kept content of all files of a session together.
 const MAX_KEPT_TOTAL_BYTES: usize = 32 * 1024 * 1024;
-/// Lines of a diff in a refusal.
+/// Lines of the diff in a refusal.
 const MAX_DIFF_LINES: usize = 100;
 
-/// What a session has seen, by real path.
+/// The files that a session has read, by real path.
 #[derive(Debug, Default)]
 pub struct ReadState {
+    /// What was read, by real path; two symlinks to one file share an entry.
     files: Mutex<SeenFileTable>,
+    /// Line starts in large files, so that the next page is found without counting lines again.
     lines: LineIndex,
-    /// Hears of changes, where the host wants to know of them.
+    /// Watches every file in `files`; unset unless the host called [`watch_reads`](crate::watch_reads).
     watcher: OnceLock<FileWatcher>,
 }
 
+/// The table behind the lock of [`ReadState`].
 #[derive(Debug, Default)]
 struct SeenFileTable {
+    /// Every file of the session.
     by_path: HashMap<AbsPath, SeenFile>,
-    /// All kept contents together.
+    /// Sum of the kept content in `by_path`, at most [`MAX_KEPT_TOTAL_BYTES`].
     kept_bytes: usize,
 }
 
 impl SeenFileTable {
+    /// Removes a file and gives its kept bytes back to the total.
     fn remove(&mut self, real: &AbsPath) {
         let content = self.by_path.remove(real).and_then(|seen| seen.content);
         self.kept_bytes -= content.map_or(0, |content| content.len());
     }
 }
 
-/// What was seen of one file.
+/// What a session has seen of one file.
 #[derive(Debug, Clone)]
 pub(crate) struct SeenFile {
-    /// Its outward signs then; a host that seeds the state may not know them.
-    pub(crate) mark: Option<FileFingerprint>,
-    /// Hash of its content; not taken of files so large that reading them twice would be felt.
+    /// The fingerprint at the time of the read; `None` if a host seeded the state without opening the file.
+    pub(crate) fingerprint: Option<FileFingerprint>,
+    /// The content hash; `None` for a large file of which only some lines were read.
     pub(crate) hash: Option<ContentHash>,
-    /// All of it was seen.
+    /// Whether the model has seen all of the content, with no truncated line.
     pub(crate) whole: bool,
-    /// The content, where small.
+    /// The content, if it is small enough to keep for a diff.
     pub(crate) content: Option<Arc<[u8]>>,
 }
 
-/// How what is there compares with what was seen.
+impl SeenFile {
+    /// Whether the file still has the content that was seen.
+    pub(crate) fn is_same_as(&self, now: &FileSnapshot) -> bool {
+        self.fingerprint.is_some_and(|fingerprint| fingerprint.is_surely_same(&now.fingerprint))
+            || self.hash.is_some_and(|hash| hash == now.hash())
+    }
+}
+
+/// How the content on disk compares with what was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FileFreshness {
-    /// Never seen.
+    /// The session has not read the file.
     Unseen,
-    /// The same; `whole` says whether all of it was seen.
-    Same { whole: bool },
-    /// Different. The diff says how, where the former content is known.
-    Changed { diff: Option<String> },
+    /// The content is the one that was read.
+    Same {
+        /// Whether all of it was read.
+        whole: bool,
+    },
+    /// The content differs.
+    Changed {
+        /// A unified diff from the read content to the current one; `None` if the read content was not kept.
+        diff: Option<String>,
+    },
 }
 
 impl ReadState {
@@ -76,23 +95,24 @@ impl ReadState {
         session.state::<Self>()
     }
 
+    /// The lock of the table. A panic while it was held leaves the table usable, so poisoning is ignored.
     fn files(&self) -> MutexGuard<'_, SeenFileTable> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where lines of large files begin.
+    /// The line starts of large files.
     pub(crate) fn line_index(&self) -> &LineIndex {
         &self.lines
     }
 
-    /// Remembers what was seen. Seeing a part of an unchanged file does not make one forget that all was seen.
+    /// Records a read. A partial read of a file that was read completely and has not changed keeps `whole`.
     pub(crate) fn record_read(&self, real: AbsPath, mut seen: SeenFile) {
         let mut files = self.files();
-        if let Some(former) = files.by_path.get(&real)
-            && former.hash.is_some()
-            && former.hash == seen.hash
+        if let Some(previous) = files.by_path.get(&real)
+            && previous.hash.is_some()
+            && previous.hash == seen.hash
         {
-            seen.whole |= former.whole;
+            seen.whole |= previous.whole;
         }
         files.remove(&real);
         let size = seen.content.as_ref().map_or(0, |content| content.len());
@@ -107,27 +127,29 @@ impl ReadState {
         files.by_path.insert(real, seen);
     }
 
-    /// Remembers what the session itself has written.
+    /// Records a write by the session itself, so that its own change does not make the file stale.
     pub(crate) fn record_write(
         &self,
         real: AbsPath,
-        mark: Option<FileFingerprint>,
+        fingerprint: Option<FileFingerprint>,
         content: &[u8],
         hash: Option<ContentHash>,
         whole: bool,
     ) {
-        self.record_read(real, SeenFile { mark, hash, whole, content: copy_if_small(content) });
+        self.record_read(real, SeenFile { fingerprint, hash, whole, content: copy_if_small(content) });
     }
 
+    /// Removes a file, which then counts as unread.
     pub(crate) fn forget(&self, real: &AbsPath) {
         self.files().remove(real);
     }
 
-    /// The first watcher stays.
+    /// Sets the watcher; a second one is dropped.
     pub(crate) fn set_watcher(&self, watcher: FileWatcher) {
         let _ = self.watcher.set(watcher);
     }
 
+    /// The watcher, if the host asked for one.
     pub(crate) fn watcher(&self) -> Option<&FileWatcher> {
         self.watcher.get()
     }
@@ -137,17 +159,15 @@ impl ReadState {
         self.files().by_path.get(real).cloned()
     }
 
-    /// Every file that was seen.
+    /// The real paths of the files that were read, in no particular order.
     pub fn paths(&self) -> Vec<AbsPath> {
         self.files().by_path.keys().cloned().collect()
     }
 
-    /// Compares what is there with what was seen.
+    /// Compares the content on disk with what was read.
     pub(crate) fn compare(&self, real: &AbsPath, now: &FileSnapshot) -> FileFreshness {
         let Some(seen) = self.get(real) else { return FileFreshness::Unseen };
-        let same = seen.mark.is_some_and(|mark| mark.is_surely_same(&now.fingerprint))
-            || seen.hash.is_some_and(|hash| hash == now.hash());
-        if same {
+        if seen.is_same_as(now) {
             return FileFreshness::Same { whole: seen.whole };
         }
         let diff = seen
@@ -157,16 +177,16 @@ impl ReadState {
     }
 }
 
-/// Content to keep, where it is small.
+/// A copy of the content to keep for a diff; `None` if it is too large.
 pub(crate) fn copy_if_small(content: &[u8]) -> Option<Arc<[u8]>> {
     (content.len() <= MAX_KEPT_FILE_BYTES).then(|| Arc::from(content))
 }
 
-/// Tells a session that its model has seen this content of a file, as when a host put it into the prompt.
-/// The path must be real: links resolved.
+/// Records that the session's model has seen this content of a file without a tool call, for example because the host
+/// put it into the prompt. The path must be real, with symlinks resolved.
 pub fn seed_read_state(session: &Session, real: &AbsPath, content: &[u8]) {
     let seen = SeenFile {
-        mark: None,
+        fingerprint: None,
         hash: Some(ContentHash::of(content)),
         whole: true,
         content: copy_if_small(content),

@@ -1,4 +1,6 @@
-//! Settings must stay valid, whoever edits them.
+//! Validates files against a JSON Schema before a tool writes them.
+//!
+//! toolgate uses it for its own settings, hooks and server lists: an edit by a model cannot leave them unreadable.
 
 use serde_json::Value;
 use std::fmt;
@@ -6,22 +8,24 @@ use toolgate_files::ContentCheck;
 use toolgate_gate::schema::SchemaValidator;
 use toolgate_proto::AbsPath;
 
-/// Holds files of a kind to a JSON Schema. Give it to `GateParts::content_checks`.
+/// A content check for `GateParts::content_checks`: files that match must be valid under a JSON Schema.
 ///
-/// Which files are settings, hooks or server lists, and what their published schema is, the caller knows.
+/// The caller says which files match; this crate knows no settings file by name.
 pub struct SchemaCheck {
-    checker: SchemaValidator,
-    fits: Box<dyn Fn(&AbsPath) -> bool + Send + Sync>,
+    /// Compiled at the first use.
+    validator: SchemaValidator,
+    /// Whether a real path is checked.
+    matches: Box<dyn Fn(&AbsPath) -> bool + Send + Sync>,
 }
 
 impl SchemaCheck {
-    /// Checks the files for which `fits` says yes. The schema is made and compiled when the first of them is written;
-    /// one that cannot be compiled refuses them all.
+    /// Checks the files for which `matches` returns true. `schema` is called and compiled when the first of them is
+    /// written; if it does not compile, every write to them is refused.
     pub fn new(
         schema: impl FnOnce() -> Value + Send + Sync + 'static,
-        fits: impl Fn(&AbsPath) -> bool + Send + Sync + 'static,
+        matches: impl Fn(&AbsPath) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self { checker: SchemaValidator::deferred(schema), fits: Box::new(fits) }
+        Self { validator: SchemaValidator::deferred(schema), matches: Box::new(matches) }
     }
 }
 
@@ -33,12 +37,14 @@ impl fmt::Debug for SchemaCheck {
 
 impl ContentCheck for SchemaCheck {
     fn check(&self, real: &AbsPath, content: &[u8]) -> Result<(), Vec<String>> {
-        if !(self.fits)(real) {
+        if !(self.matches)(real) {
             return Ok(());
         }
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(content);
-        let value: Value =
-            serde_json::from_slice(content).map_err(|error| vec![format!("it is no valid JSON: {error}")])?;
-        self.checker.check(&value).map_err(|refusal| refusal.reason.split("; ").map(str::to_owned).collect())
+        let value: Value = serde_json::from_slice(content)
+            .map_err(|error| vec![format!("it is not valid JSON: {error}")])?;
+        self.validator
+            .check(&value)
+            .map_err(|refusal| refusal.reason.split("; ").map(str::to_owned).collect())
     }
 }

@@ -1,6 +1,10 @@
-//! `TaskOutputTool`: what a command in the background has written.
+//! `TaskOutput`: read the output of a command in the background.
+//!
+//! Both toolsets use the same tool, and it keeps the older name `BashOutput` as an alias.
+//! Output is addressed by byte offset and not consumed: a call can be repeated, and two readers do not take lines from
+//! each other.
 
-use crate::shell::{ShellTask, ShellTasks, render_snapshot, task_summary};
+use crate::shell::{ShellTask, ShellTasks, render_task_status, task_summary};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -10,26 +14,28 @@ use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_process::ProcessPhase;
 use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
 
+/// How long a call waits for the end of the command.
 const DEFAULT_WAIT_MILLIS: u64 = 30_000;
+/// Output per call; the caller continues with `offset`.
 const MAX_OUTPUT_BYTES: usize = 30_000;
 
-/// Gives the output of a command in the background.
+/// Returns the output of a background command from an offset on, and its status.
 pub(crate) struct TaskOutputTool;
 
 /// Input of [`TaskOutputTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskOutputInput {
-    /// Which command; without it, all of them are listed.
+    /// The id of the command; without it all commands are listed.
     task_id: Option<String>,
-    /// An older name of `task_id`.
+    /// Older name of `task_id`.
     bash_id: Option<String>,
-    /// Wait for its end, no longer than `timeout`; true where absent.
+    /// Wait until it ends, at most `timeout`; default true.
     block: Option<bool>,
-    /// Milliseconds to wait; 30000 where absent.
+    /// Milliseconds to wait; default 30000.
     #[schemars(range(min = 0, max = 600_000))]
     timeout: Option<u64>,
-    /// The byte to start at, as the last answer gave it.
+    /// The byte to start at, from the previous result.
     offset: Option<u64>,
 }
 
@@ -39,8 +45,8 @@ impl Tool for TaskOutputTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "TaskOutput",
-            "Gives the output of a command that runs in the background, and how it stands. Waits for its end unless \
-             `block` is false. Go on with `offset` where there is more. Without `task_id` it lists the commands.",
+            "Returns the output and the status of a command in the background. Waits until it ends unless `block` is \
+             false. Continue with `offset` if there is more. Without `task_id` it lists the commands.",
         )
         .read_only();
         spec.title = "Output of a background command".to_owned();
@@ -50,11 +56,11 @@ impl Tool for TaskOutputTool {
         spec
     }
 
-    fn intent(&self, input: &TaskOutputInput, _scene: &CallContext) -> Intent {
-        let which = input.task_id.as_ref().or(input.bash_id.as_ref());
-        let words = which
-            .map_or_else(|| "list background commands".to_owned(), |id| format!("see the output of {id}"));
-        Intent::new(words, [Effect::State { name: "background commands".to_owned() }])
+    fn intent(&self, input: &TaskOutputInput, _context: &CallContext) -> Intent {
+        let id = input.task_id.as_ref().or(input.bash_id.as_ref());
+        let summary =
+            id.map_or_else(|| "list background commands".to_owned(), |id| format!("see the output of {id}"));
+        Intent::new(summary, [Effect::State { name: "background commands".to_owned() }])
     }
 
     async fn run(&self, input: TaskOutputInput, cleared: Cleared) -> CallResult {
@@ -70,28 +76,28 @@ impl Tool for TaskOutputTool {
         };
         let task = find_task(&tasks, &id)?;
         if input.block.unwrap_or(true) {
-            let most = Duration::from_millis(input.timeout.unwrap_or(DEFAULT_WAIT_MILLIS));
-            let gone = task.wait_until(|process| matches!(process.phase(), ProcessPhase::AllExited(_)));
+            let timeout = Duration::from_millis(input.timeout.unwrap_or(DEFAULT_WAIT_MILLIS));
+            let all_exited = task.wait_until(|process| matches!(process.phase(), ProcessPhase::AllExited(_)));
             tokio::select! {
                 () = cleared.cancel().cancelled() => {
-                    return Err(Refusal::new(Code::Cancelled, "the wait was cancelled; the command goes on"));
+                    return Err(Refusal::new(Code::Cancelled, "the wait was cancelled; the command continues"));
                 }
-                // Time that runs out is no error: the answer says how far it is.
-                _ = tokio::time::timeout(most, gone) => {}
+                // A timeout is not an error: the result says that the command still runs.
+                _ = tokio::time::timeout(timeout, all_exited) => {}
             }
         }
-        Ok(render_snapshot(&task, input.offset.unwrap_or(0), MAX_OUTPUT_BYTES))
+        Ok(render_task_status(&task, input.offset.unwrap_or(0), MAX_OUTPUT_BYTES))
     }
 }
 
-/// A command of the session by its id.
+/// The session's command with this id, or a refusal that lists the known ids.
 pub(crate) fn find_task(tasks: &ShellTasks, id: &str) -> Result<Arc<ShellTask>, Refusal> {
     tasks.find(id).ok_or_else(|| {
         let known: Vec<String> = tasks.all().iter().map(|task| task.id.clone()).collect();
         let hint = if known.is_empty() {
-            "no command of this session runs in the background".to_owned()
+            "this session has no commands in the background".to_owned()
         } else {
-            format!("there are: {}", known.join(", "))
+            format!("known commands: {}", known.join(", "))
         };
         Refusal::new(Code::BadArgument, format!("there is no background command `{id}`")).hint(hint)
     })

@@ -1,4 +1,7 @@
-//! `TaskStopTool`: ends a command in the background.
+//! `TaskStop`: end a command in the background.
+//!
+//! Both toolsets use the same tool, and it keeps the older names `KillShell` and `KillBash` as aliases.
+//! It returns when every process of the command has exited, so that a port or a lock is free for the next command.
 
 use crate::shell::{ShellTasks, stop_task, task_summary};
 use crate::task_output::find_task;
@@ -8,16 +11,16 @@ use serde_json::json;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{CallResult, Code, Effect, Intent, Output, Refusal};
 
-/// Stops a command in the background, with every process it started.
+/// Stops a background command and every process that it started: SIGTERM, then SIGKILL after the grace period.
 pub(crate) struct TaskStopTool;
 
 /// Input of [`TaskStopTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TaskStopInput {
-    /// Which command.
+    /// The id of the command.
     task_id: Option<String>,
-    /// An older name of `task_id`.
+    /// Older name of `task_id`.
     shell_id: Option<String>,
 }
 
@@ -27,8 +30,8 @@ impl Tool for TaskStopTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "TaskStop",
-            "Stops a command that runs in the background, and every process that it started: first by asking, then by \
-             force.",
+            "Stops a command in the background and every process that it started: first with SIGTERM, then with \
+             SIGKILL.",
         );
         spec.title = "Stop a background command".to_owned();
         spec.aliases = vec!["KillShell".to_owned(), "KillBash".to_owned()];
@@ -39,12 +42,12 @@ impl Tool for TaskStopTool {
 
     fn check(&self, input: &TaskStopInput) -> Result<(), Refusal> {
         match (&input.task_id, &input.shell_id) {
-            (None, None) => Err(Refusal::new(Code::BadArgument, "`/task_id` is missing")),
+            (None, None) => Err(Refusal::new(Code::BadArgument, "`task_id` is missing")),
             (Some(_), _) | (_, Some(_)) => Ok(()),
         }
     }
 
-    fn intent(&self, input: &TaskStopInput, _scene: &CallContext) -> Intent {
+    fn intent(&self, input: &TaskStopInput, _context: &CallContext) -> Intent {
         let id = input.task_id.as_ref().or(input.shell_id.as_ref()).map_or("", String::as_str);
         Intent::new(format!("stop {id}"), [Effect::State { name: "background commands".to_owned() }])
     }
@@ -52,20 +55,20 @@ impl Tool for TaskStopTool {
     async fn run(&self, input: TaskStopInput, cleared: Cleared) -> CallResult {
         let tasks = cleared.context().session.state::<ShellTasks>();
         let task = find_task(&tasks, &input.task_id.or(input.shell_id).unwrap_or_default())?;
-        let words = if task.is_live() {
+        let message = if task.is_live() {
             stop_task(&task).await;
             format!("stopped {}", task_summary(&task))
         } else {
-            format!("it had ended already: {}", task_summary(&task))
+            format!("it had already ended: {}", task_summary(&task))
         };
         if task.is_live() {
             return Err(Refusal::new(
                 Code::ShellFailed,
-                format!("some process does not end: {}", task_summary(&task)),
+                format!("a process of it survived SIGKILL: {}", task_summary(&task)),
             ));
         }
-        Ok(Output::text(words.clone()).structured(json!({
-            "message": words,
+        Ok(Output::text(message.clone()).structured(json!({
+            "message": message,
             "task_id": task.id,
             "task_type": "shell",
             "command": task.command,

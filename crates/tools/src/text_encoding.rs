@@ -1,43 +1,49 @@
-//! Text in files: how it is encoded, how its lines end, and how to give it back the same way.
+//! Character encodings and line endings of text files, so that an edit preserves both.
 //!
-//! Inside, text is UTF-8 bytes.
-//! A file that is nearly UTF-8 (one stray Latin-1 letter) stays bytes, so that an edit elsewhere in it changes
-//! nothing but what it was asked to.
+//! Decoded text is UTF-8 in a byte vector and not a `String`.
+//! A file that is almost UTF-8 (one Latin-1 letter in a comment) keeps its invalid bytes, so that an edit elsewhere in
+//! it changes only what it was asked to; replacing them with U+FFFD would corrupt the file.
 
 use std::borrow::Cow;
 
-/// How a file's text is encoded.
+/// The encoding of a text file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TextEncoding {
+    /// Which encoding it is.
     pub(crate) kind: TextEncodingKind,
-    /// The file starts with a byte order mark.
+    /// Whether the file starts with a byte order mark, which an edit must write again.
     pub(crate) bom: bool,
 }
 
+/// The supported encodings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextEncodingKind {
+    /// UTF-8, also for files with some invalid bytes.
     Utf8,
+    /// UTF-16, little-endian.
     Utf16Le,
+    /// UTF-16, big-endian.
     Utf16Be,
 }
 
-/// Why bytes are not text.
+/// Why a file cannot be read as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TextDecodeError {
-    /// Something else altogether.
+    /// It contains NUL bytes and is not UTF-16.
     Binary,
-    /// Said to be UTF-16, and is not.
+    /// It looks like UTF-16, but has an odd length or an unpaired surrogate.
     BrokenUtf16,
 }
 
-/// As much of a file as is looked at to tell what it is.
-const ENCODING_PROBE_BYTES: usize = 8192;
+/// The first bytes of a file from which its encoding is detected.
+pub(crate) const ENCODING_PROBE_BYTES: usize = 8192;
 const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
 
 impl TextEncoding {
+    /// UTF-8 without a byte order mark.
     pub(crate) const UTF8: Self = Self { kind: TextEncodingKind::Utf8, bom: false };
 
-    /// Tells from the start of a file how it is encoded. `None` where it is no text.
+    /// Detects the encoding from the start of a file; `None` if it is binary.
     pub(crate) fn detect(start: &[u8]) -> Option<Self> {
         if start.starts_with(UTF8_BOM) {
             return Some(Self { kind: TextEncodingKind::Utf8, bom: true });
@@ -52,7 +58,7 @@ impl TextEncoding {
         if memchr::memchr(0, probe).is_none() {
             return Some(Self::UTF8);
         }
-        // UTF-16 without a mark: most letters have a zero in the same half.
+        // UTF-16 without a byte order mark: ASCII letters have a zero byte in the same half of each pair.
         let zeros = |half: usize| probe.iter().skip(half).step_by(2).filter(|byte| **byte == 0).count();
         let (even, odd, pairs) = (zeros(0), zeros(1), probe.len() / 2);
         let mostly = |many: usize, few: usize| pairs >= 4 && many * 10 >= pairs * 7 && few == 0;
@@ -65,7 +71,7 @@ impl TextEncoding {
         None
     }
 
-    /// How many bytes the mark has.
+    /// The length of the byte order mark; 0 if there is none.
     pub(crate) fn bom_len(self) -> usize {
         match (self.bom, self.kind) {
             (false, _) => 0,
@@ -74,7 +80,7 @@ impl TextEncoding {
         }
     }
 
-    /// Its name for people; nothing for plain UTF-8.
+    /// The name for messages; `None` for plain UTF-8, which needs no mention.
     pub(crate) fn name(self) -> Option<&'static str> {
         match (self.kind, self.bom) {
             (TextEncodingKind::Utf8, false) => None,
@@ -84,7 +90,7 @@ impl TextEncoding {
         }
     }
 
-    /// The text of a file, without the mark. UTF-8 is not copied.
+    /// Decodes a file to UTF-8 without the byte order mark. A UTF-8 file is not copied.
     pub(crate) fn decode(self, bytes: &[u8]) -> Result<Cow<'_, [u8]>, TextDecodeError> {
         let body = bytes.get(self.bom_len()..).unwrap_or_default();
         match self.kind {
@@ -94,7 +100,7 @@ impl TextEncoding {
         }
     }
 
-    /// The bytes of a file with this text.
+    /// Encodes text for a file, with the byte order mark if the encoding has one.
     pub(crate) fn encode(self, text: Vec<u8>) -> Vec<u8> {
         let to_bytes = match self.kind {
             TextEncodingKind::Utf8 if self.bom => return [UTF8_BOM, &text].concat(),
@@ -102,18 +108,19 @@ impl TextEncoding {
             TextEncodingKind::Utf16Le => u16::to_le_bytes,
             TextEncodingKind::Utf16Be => u16::to_be_bytes,
         };
-        let mark = self.bom.then_some(0xfeff);
+        let bom = self.bom.then_some(0xfeff);
         let text = String::from_utf8_lossy(&text);
-        mark.into_iter().chain(text.encode_utf16()).flat_map(to_bytes).collect()
+        bom.into_iter().chain(text.encode_utf16()).flat_map(to_bytes).collect()
     }
 }
 
-/// The text of a whole file and how to give it back.
+/// Detects the encoding of a whole file and decodes it. Encoding with the returned value restores the file.
 pub(crate) fn decode_text(bytes: &[u8]) -> Result<(Cow<'_, [u8]>, TextEncoding), TextDecodeError> {
     let encoding = TextEncoding::detect(bytes).ok_or(TextDecodeError::Binary)?;
     Ok((encoding.decode(bytes)?, encoding))
 }
 
+/// Strict decoding: an unpaired surrogate is an error, because encoding could not restore it.
 fn decode_utf16(bytes: &[u8], to_unit: fn([u8; 2]) -> u16) -> Result<Vec<u8>, TextDecodeError> {
     let (pairs, rest) = bytes.as_chunks::<2>();
     if !rest.is_empty() {
@@ -124,18 +131,19 @@ fn decode_utf16(bytes: &[u8], to_unit: fn([u8; 2]) -> u16) -> Result<Vec<u8>, Te
     text.map(String::into_bytes).map_err(|_| TextDecodeError::BrokenUtf16)
 }
 
-/// How the lines of a text end.
+/// The line endings of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineEndings {
-    /// There is only one line, or each ends in a line feed.
+    /// Every line ends in a line feed, or there is only one line.
     Lf,
-    /// Each ends in carriage return and line feed.
+    /// Every line ends in carriage return and line feed.
     Crlf,
-    /// Some so, some so.
+    /// Both occur.
     Mixed,
 }
 
 impl LineEndings {
+    /// The line endings of a text.
     pub(crate) fn of(text: &[u8]) -> Self {
         let (mut crlf, mut lf) = (false, false);
         for end in memchr::memchr_iter(b'\n', text) {
@@ -151,12 +159,12 @@ impl LineEndings {
     }
 }
 
-/// The same text with every line ending in carriage return and line feed.
+/// The text with every line ending in CRLF.
 pub(crate) fn to_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// How many lines a text has; the last need not end.
+/// The number of lines; a last line without a line end counts.
 pub(crate) fn count_lines(text: &[u8]) -> u64 {
     let ends = memchr::memchr_iter(b'\n', text).count() as u64;
     ends + u64::from(!text.is_empty() && !text.ends_with(b"\n"))
@@ -175,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_what_they_look_like() {
+    fn the_encoding_is_detected_from_the_first_bytes() {
         check(b"plain", Ok(("plain", None)));
         check(b"", Ok(("", None)));
         check(b"\xef\xbb\xbfmarked", Ok(("marked", Some("UTF-8 with a byte order mark"))));
@@ -188,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_survives_every_encoding(text in "\\PC{0,40}", bom in any::<bool>()) {
+        fn decoding_restores_what_was_encoded(text in "\\PC{0,40}", bom in any::<bool>()) {
             for kind in [TextEncodingKind::Utf8, TextEncodingKind::Utf16Le, TextEncodingKind::Utf16Be] {
                 let encoding = TextEncoding { kind, bom };
                 let bytes = encoding.encode(text.clone().into_bytes());

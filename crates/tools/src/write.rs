@@ -1,12 +1,18 @@
-//! `Write` and `write_file`: putting a whole file in place.
+//! `Write` and `write_file`: create a file, or replace its whole content.
+//!
+//! Replacing content that the model has not seen loses work of others.
+//! `Write` therefore requires a complete read, and `write_file`, whose models do not expect that, requires
+//! `overwrite`; both refuse if the file changed after the session has read it.
+//! The new content is written to a temporary file and renamed, so that a crash leaves the old or the new content.
 
-use crate::change_report::{
-    MAX_ORIGINAL_BYTES, change_notes, change_refusal, changed_lines_summary, changed_since_read_refusal,
-    not_read_refusal, partly_read_refusal, render_change,
+use crate::change_refusal::{
+    change_refusal, changed_since_read_refusal, not_read_refusal, partly_read_refusal,
 };
 use crate::diff::{DiffHunk, diff_hunks};
 use crate::file_refusal::{check_absolute, file_refusal};
+use crate::format_count::format_count;
 use crate::read_state::{FileFreshness, ReadState};
+use crate::render_change::{change_notes, changed_lines_summary, render_change, structured_text};
 use crate::text_encoding::{count_lines, decode_text};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -16,19 +22,19 @@ use toolgate_files::{FileSnapshot, LockedFile, resolve};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, Refusal, WriteKind};
 
-/// What a larger file held is not compared with what comes.
+/// A larger existing file is not replaced: its content is read for the diff and for undo.
 const MAX_COMPARED_BYTES: u64 = 256 << 20;
 
-/// The claude face: an existing file must have been read as a whole.
+/// The adapter of the claude toolset: an existing file must have been read completely.
 pub(crate) struct WriteTool;
 
-/// Input of [`Write`].
+/// Input of [`WriteTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteInput {
     /// The absolute path of the file.
     file_path: String,
-    /// The whole content.
+    /// The complete content.
     content: String,
 }
 
@@ -38,8 +44,8 @@ impl Tool for WriteTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "Write",
-            "Writes a whole file, and the directories it needs. A file that exists is replaced, and must have been \
-             read before as a whole; to change a part of it use Edit. The path must be absolute.",
+            "Writes a file, creating missing directories. An existing file is replaced and must have been read \
+             completely before; to change a part of it use Edit. The path must be absolute.",
         );
         spec.title = "Write file".to_owned();
         spec.idempotent = true;
@@ -51,18 +57,18 @@ impl Tool for WriteTool {
         check_absolute("file_path", &input.file_path)
     }
 
-    fn intent(&self, input: &WriteInput, scene: &CallContext) -> Intent {
-        write_intent(scene.absolute_path(&input.file_path))
+    fn intent(&self, input: &WriteInput, context: &CallContext) -> Intent {
+        write_intent(context.absolute_path(&input.file_path))
     }
 
-    async fn guard(&self, input: &WriteInput, scene: &CallContext) -> Result<(), Refusal> {
-        // The early answer. What counts is looked at again when the file is held.
-        let path = scene.absolute_path(&input.file_path);
+    async fn guard(&self, input: &WriteInput, context: &CallContext) -> Result<(), Refusal> {
+        // An early refusal, before anything is locked. `check_may_replace` decides again under the file's lock.
+        let path = context.absolute_path(&input.file_path);
         let fact = resolve(&path);
         if fact.kind != EntryKind::File {
             return Ok(());
         }
-        match ReadState::of(&scene.session).get(&fact.real) {
+        match ReadState::of(&context.session).get(&fact.real) {
             None => Err(not_read_refusal(&path)),
             Some(seen) if !seen.whole => Err(partly_read_refusal(&path)),
             Some(_) => Ok(()),
@@ -76,16 +82,16 @@ impl Tool for WriteTool {
     }
 }
 
-/// The plain face: an existing file is replaced where `overwrite` says so.
+/// The adapter of the plain toolset: an existing file is replaced only with `overwrite`.
 pub(crate) struct WriteFileTool;
 
 /// Input of [`WriteFileTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WriteFileInput {
-    /// The path of the file, absolute or from the working directory.
+    /// The path of the file, absolute or relative to the working directory.
     path: String,
-    /// The whole content.
+    /// The complete content.
     content: String,
     /// Replace the file if it exists.
     #[serde(default)]
@@ -98,8 +104,7 @@ impl Tool for WriteFileTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "write_file",
-            "Writes a whole file, and the directories it needs. A file that exists is replaced only if `overwrite` is \
-             set.",
+            "Writes a file, creating missing directories. An existing file is replaced only if `overwrite` is set.",
         );
         spec.title = "Write file".to_owned();
         spec.family = Some("Write".to_owned());
@@ -107,8 +112,8 @@ impl Tool for WriteFileTool {
         spec
     }
 
-    fn intent(&self, input: &WriteFileInput, scene: &CallContext) -> Intent {
-        write_intent(scene.absolute_path(&input.path))
+    fn intent(&self, input: &WriteFileInput, context: &CallContext) -> Intent {
+        write_intent(context.absolute_path(&input.path))
     }
 
     async fn run(&self, input: WriteFileInput, cleared: Cleared) -> CallResult {
@@ -119,57 +124,62 @@ impl Tool for WriteFileTool {
     }
 }
 
+/// The effect: the file is created or replaced.
 fn write_intent(path: AbsPath) -> Intent {
     Intent::new(format!("write {path}"), [Effect::Write { path, kind: WriteKind::Put }])
 }
 
-/// When a file that exists may be replaced.
+/// When an existing file may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OverwriteRule {
-    /// When all of it was read, and it is still the same.
+    /// If it was read completely and has not changed since.
     ReadFirst,
-    /// When the call says so; but what was read must not be stale.
+    /// Also if it was never read, because the call asks for it; but not if it changed after a read.
     Overwrite,
     /// Never.
     NewOnly,
 }
 
-/// A file that was written.
+/// A completed write.
 struct FileWriteResult {
+    /// The previous text, decoded to UTF-8 and empty if it was binary; `None` if the file is new.
     original: Option<Vec<u8>>,
+    /// The changed regions; all lines for a new file.
     hunks: Vec<DiffHunk>,
+    /// What the model would not expect: a new encoding, hard links, no undo.
     notes: Vec<String>,
-    same: bool,
+    /// The file already had this content, so nothing was written.
+    unchanged: bool,
 }
 
 impl FileWriteResult {
+    /// The headline with the size, notes, and the diff of an existing file.
     fn output(self, path: &AbsPath, content: &str) -> Output {
         let lines = count_lines(content.as_bytes());
-        let word = if lines == 1 { "line" } else { "lines" };
-        let size = format!("{lines} {word}, {} bytes", content.len());
-        let (kind, head) = match (&self.original, self.same) {
-            (_, true) => ("update", format!("{path} has this content already: {size}")),
+        let size = format!("{}, {} bytes", format_count(lines, "line", "lines"), content.len());
+        let (kind, headline) = match (&self.original, self.unchanged) {
+            (_, true) => ("update", format!("{path} already has this content: {size}")),
             (Some(_), false) => {
                 ("update", format!("updated {path}: {size} ({})", changed_lines_summary(&self.hunks)))
             }
             (None, false) => ("create", format!("created {path}: {size}")),
         };
-        // A new file's diff is its content, which the model has just written.
+        // The diff of a new file is its content, which the model has just written.
         let shown: &[DiffHunk] = if self.original.is_some() { &self.hunks } else { &[] };
-        let original = self.original.as_ref().filter(|original| original.len() <= MAX_ORIGINAL_BYTES);
         let structured = json!({
             "type": kind,
             "filePath": path,
             "content": content,
-            "structuredPatch": if self.original.is_some() { self.hunks.as_slice() } else { &[] },
-            "originalFile": original.map(|original| String::from_utf8_lossy(original)),
+            "structuredPatch": shown,
+            "originalFile": self.original.as_deref().and_then(structured_text),
             "userModified": false,
         });
-        let display = render_change(head.clone(), &[], &self.hunks);
-        Output::text(render_change(head, &self.notes, shown)).display(display).structured(structured)
+        let display = render_change(headline.clone(), &[], &self.hunks);
+        Output::text(render_change(headline, &self.notes, shown)).display(display).structured(structured)
     }
 }
 
+/// Writes under the file's lock. `rule` decides about an existing file.
 async fn write_file(
     cleared: &Cleared,
     path: &AbsPath,
@@ -178,22 +188,23 @@ async fn write_file(
 ) -> Result<FileWriteResult, Refusal> {
     let state = ReadState::of(&cleared.context().session);
     let cancel = cleared.cancel().clone();
-    let asked = path.clone();
-    let work = move |held: &LockedFile| {
-        let before = held
+    let requested = path.clone();
+    let work = move |file: &LockedFile| {
+        let before = file
             .read(MAX_COMPARED_BYTES)
-            .map_err(|problem| file_refusal(&asked, &problem, Code::FileWrite))?;
+            .map_err(|problem| file_refusal(&requested, &problem, Code::FileWrite))?;
         if cancel.is_cancelled() {
-            return Err(Refusal::new(Code::Cancelled, "the write was cancelled; the file is as it was"));
+            return Err(Refusal::new(Code::Cancelled, "the write was cancelled; the file is unchanged"));
         }
-        replace_content(held, &asked, before, content.as_bytes(), &state, rule)
+        replace_content(file, &requested, before, content.as_bytes(), &state, rule)
     };
-    let done = cleared.files().change_file(path, work).await;
-    done.map_err(|problem| file_refusal(path, &problem, Code::FileWrite))?
+    let result = cleared.files().change_file(path, work).await;
+    result.map_err(|problem| file_refusal(path, &problem, Code::FileWrite))?
 }
 
+/// Replaces the content of a locked file, or leaves it if it is the same.
 fn replace_content(
-    held: &LockedFile,
+    file: &LockedFile,
     path: &AbsPath,
     before: Option<FileSnapshot>,
     content: &[u8],
@@ -201,9 +212,9 @@ fn replace_content(
     rule: OverwriteRule,
 ) -> Result<FileWriteResult, Refusal> {
     if let Some(before) = &before {
-        check_may_replace(held, path, before, state, rule)?;
+        check_may_replace(file, path, before, state, rule)?;
     }
-    let same = before.as_ref().is_some_and(|before| before.bytes == content);
+    let unchanged = before.as_ref().is_some_and(|before| before.bytes == content);
     let old = before.as_ref().map(|before| decode_text(&before.bytes));
     let mut notes = Vec::new();
     let original = match &old {
@@ -220,26 +231,27 @@ fn replace_content(
         Some(Err(_)) => Vec::new(),
         _ => diff_hunks(original.as_deref().unwrap_or_default(), content),
     };
-    if !same {
-        let put = held.put(before.as_ref(), content);
-        let put = put.map_err(|problem| change_refusal(path, &problem, Code::FileWrite))?;
-        notes.extend(change_notes(&put));
-        state.record_write(held.real_path().clone(), put.fingerprint, content, put.hash, true);
+    if !unchanged {
+        let applied = file.put(before.as_ref(), content);
+        let applied = applied.map_err(|problem| change_refusal(path, &problem, Code::FileWrite))?;
+        notes.extend(change_notes(&applied));
+        state.record_write(file.real_path().clone(), applied.fingerprint, content, applied.hash, true);
     }
-    Ok(FileWriteResult { original, hunks, notes, same })
+    Ok(FileWriteResult { original, hunks, notes, unchanged })
 }
 
+/// Decides under the lock, on the content that is really there.
 fn check_may_replace(
-    held: &LockedFile,
+    file: &LockedFile,
     path: &AbsPath,
     before: &FileSnapshot,
     state: &ReadState,
     rule: OverwriteRule,
 ) -> Result<(), Refusal> {
     if rule == OverwriteRule::NewOnly {
-        return Err(Refusal::new(Code::FileExists, format!("`{path}` exists already")));
+        return Err(Refusal::new(Code::FileExists, format!("`{path}` already exists")));
     }
-    match (state.compare(held.real_path(), before), rule) {
+    match (state.compare(file.real_path(), before), rule) {
         (FileFreshness::Changed { diff }, _) => Err(changed_since_read_refusal(path, diff)),
         (FileFreshness::Unseen, OverwriteRule::ReadFirst) => Err(not_read_refusal(path)),
         (FileFreshness::Same { whole: false }, OverwriteRule::ReadFirst) => Err(partly_read_refusal(path)),

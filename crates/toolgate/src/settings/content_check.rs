@@ -117,7 +117,7 @@ mod tests {
             ("/w/settings.json", "no settings of ours", ""),
             ("/w/.mcp.json", r#"{ "mcpServers": { "a": { "command": "x", "args": [] } } }"#, ""),
             ("/w/.mcp.json", r#"{ "mcpServers": { "a": { "args": "x" } } }"#, "args"),
-            ("/w/.mcp.json", "{", "no valid JSON"),
+            ("/w/.mcp.json", "{", "not valid JSON"),
         ] {
             let said = check(path, text);
             assert!(

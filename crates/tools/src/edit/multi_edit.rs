@@ -1,4 +1,4 @@
-//! `MultiEditTool`: several replacements in one file, all or none.
+//! `MultiEdit`: several replacements in one file, all or none.
 
 use super::{
     ReadRequirement, TextReplacement, check_differs, check_not_empty, check_was_read, edit_file, edit_intent,
@@ -10,7 +10,7 @@ use serde_json::json;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
 use toolgate_proto::{CallResult, Intent, Refusal};
 
-/// The tool.
+/// Part of the claude toolset; the plain toolset has the same in `edit_file`.
 pub(crate) struct MultiEditTool;
 
 /// Input of [`MultiEditTool`].
@@ -28,9 +28,9 @@ pub(crate) struct MultiEditInput {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct MultiEditItem {
-    /// The text to replace, exactly as it is in the file by then.
+    /// The text to replace, exactly as the previous edits left it.
     old_string: String,
-    /// What to put in its place; must differ.
+    /// The replacement; must differ.
     new_string: String,
     /// Replace every occurrence.
     #[serde(default)]
@@ -43,8 +43,8 @@ impl Tool for MultiEditTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "MultiEdit",
-            "Makes several replacements in one file, in order, each in what the one before it left: all or none. \
-             For each the same holds as for Edit. Read the file first.",
+            "Makes several replacements in one file, each in the result of the previous one: all or none. The rules \
+             of Edit apply to each. Read the file first.",
         );
         spec.title = "Edit file in several places".to_owned();
         spec.family = Some("Edit".to_owned());
@@ -69,12 +69,12 @@ impl Tool for MultiEditTool {
         Ok(())
     }
 
-    fn intent(&self, input: &MultiEditInput, scene: &CallContext) -> Intent {
-        edit_intent(scene.absolute_path(&input.file_path))
+    fn intent(&self, input: &MultiEditInput, context: &CallContext) -> Intent {
+        edit_intent(context.absolute_path(&input.file_path))
     }
 
-    async fn guard(&self, input: &MultiEditInput, scene: &CallContext) -> Result<(), Refusal> {
-        check_was_read(scene, &scene.absolute_path(&input.file_path))
+    async fn guard(&self, input: &MultiEditInput, context: &CallContext) -> Result<(), Refusal> {
+        check_was_read(context, &context.absolute_path(&input.file_path))
     }
 
     async fn run(&self, input: MultiEditInput, cleared: Cleared) -> CallResult {

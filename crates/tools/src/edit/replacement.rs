@@ -1,67 +1,74 @@
-//! Replacing text exactly.
+//! Exact text replacement on bytes, with line endings adapted to the file.
 
 use crate::text_encoding::{LineEndings, count_lines, to_crlf};
 use memchr::memmem;
 use std::borrow::Cow;
 
-/// One replacement.
+/// One requested replacement.
 #[derive(Debug, Clone)]
 pub(crate) struct TextReplacement {
+    /// The text to find.
     pub(crate) old: String,
+    /// The text to put in its place.
     pub(crate) new: String,
-    /// All places, not the only one.
+    /// Replace every occurrence instead of requiring exactly one.
     pub(crate) all: bool,
-    /// Near which line, where several places are equal.
+    /// Select the occurrence nearest to this line if there are several.
     pub(crate) line_hint: Option<u64>,
 }
 
-/// All replacements, made.
+/// The result of applying all replacements.
 #[derive(Debug)]
 pub(crate) struct AppliedReplacements {
+    /// The text after all replacements.
     pub(crate) text: Vec<u8>,
-    /// How many places changed.
-    pub(crate) places: usize,
-    /// Each replacement had exactly one place it could mean.
+    /// The number of replaced occurrences.
+    pub(crate) count: usize,
+    /// Whether the old text of every replacement occurred exactly once.
     pub(crate) unique: bool,
-    /// What was taken differently from how it was written.
+    /// How the request was adapted, for the model.
     pub(crate) notes: Vec<String>,
 }
 
-/// Why a replacement could not be made.
+/// Why a replacement failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ReplacementError {
-    /// The text is not there.
+    /// The old text does not occur.
     NotFound,
-    /// It is there more than once, at these lines.
+    /// The old text occurs more than once, at these lines.
     Ambiguous(Vec<u64>),
 }
 
-/// A replacement that could not be made: which one, why, and in what text it was looked for.
+/// The first replacement that failed.
 #[derive(Debug)]
 pub(crate) struct FailedReplacement {
+    /// Its index in the request.
     pub(crate) index: usize,
+    /// Why it failed.
     pub(crate) error: ReplacementError,
+    /// The text in which it failed, with the replacements before it applied.
     pub(crate) text: Vec<u8>,
 }
 
-/// Makes all replacements, each in what the ones before it left, or none.
+/// Applies all replacements, each to the result of the previous one, or none.
 pub(crate) fn apply_replacements(
     text: &[u8],
     replacements: &[TextReplacement],
 ) -> Result<AppliedReplacements, FailedReplacement> {
-    let mut applied = AppliedReplacements { text: Vec::new(), places: 0, unique: true, notes: Vec::new() };
-    // A file may be large: it is not copied before there is something to change.
+    let mut applied = AppliedReplacements { text: Vec::new(), count: 0, unique: true, notes: Vec::new() };
+    // The file may be large, so it is not copied before the first replacement succeeds.
     let mut current = Cow::Borrowed(text);
     for (index, replacement) in replacements.iter().enumerate() {
         match replace_one(&current, &mut applied, replacement) {
             Ok(next) => current = Cow::Owned(next),
-            Err(miss) => return Err(FailedReplacement { index, error: miss, text: current.into_owned() }),
+            Err(error) => return Err(FailedReplacement { index, error, text: current.into_owned() }),
         }
     }
     applied.text = current.into_owned();
     Ok(applied)
 }
 
+/// Applies one replacement to `text` and adds its counts and notes to `applied`.
 fn replace_one(
     text: &[u8],
     applied: &mut AppliedReplacements,
@@ -69,42 +76,44 @@ fn replace_one(
 ) -> Result<Vec<u8>, ReplacementError> {
     let AlignedReplacement { old, new, note } =
         align_line_endings(text, replacement).ok_or(ReplacementError::NotFound)?;
-    let places = find_occurrences(text, old.as_bytes());
-    let chosen: Vec<usize> = match (places.as_slice(), replacement.all, replacement.line_hint) {
+    let occurrences = find_occurrences(text, old.as_bytes());
+    let selected: Vec<usize> = match (occurrences.as_slice(), replacement.all, replacement.line_hint) {
         ([], _, _) => return Err(ReplacementError::NotFound),
         ([one], _, _) => vec![*one],
         (_, true, _) => memmem::find_iter(text, &old).collect(),
         (several, false, Some(hint)) => vec![nearest_occurrence(text, several, hint)?],
         (several, false, None) => return Err(ReplacementError::Ambiguous(line_numbers(text, several))),
     };
-    applied.unique &= places.len() == 1;
-    applied.places += chosen.len();
+    applied.unique &= occurrences.len() == 1;
+    applied.count += selected.len();
     applied.notes.extend(note);
     let mut out = Vec::with_capacity(text.len() + new.len());
-    let mut at = 0;
-    for place in chosen {
-        out.extend_from_slice(text.get(at..place).unwrap_or_default());
+    let mut copied_to = 0;
+    for start in selected {
+        out.extend_from_slice(text.get(copied_to..start).unwrap_or_default());
         out.extend_from_slice(new.as_bytes());
-        at = place + old.len();
+        copied_to = start + old.len();
     }
-    out.extend_from_slice(text.get(at..).unwrap_or_default());
+    out.extend_from_slice(text.get(copied_to..).unwrap_or_default());
     Ok(out)
 }
 
-/// Old and new text with the line ends of the file.
+/// A replacement with the line endings of the file.
 struct AlignedReplacement {
     old: String,
     new: String,
+    /// Set if the line endings differed from the request.
     note: Option<String>,
 }
 
-/// Models write line feeds whatever a file has. A text that is there with other line ends is there.
+/// Models write LF whatever the file has, so a text that occurs with the other line endings counts as found. `None` if
+/// it does not occur at all.
 fn align_line_endings(text: &[u8], replacement: &TextReplacement) -> Option<AlignedReplacement> {
     let TextReplacement { old, new, .. } = replacement;
-    let there = |old: &str| memmem::find(text, old.as_bytes()).is_some();
-    if there(old) {
+    let occurs = |old: &str| memmem::find(text, old.as_bytes()).is_some();
+    if occurs(old) {
         let one_line = !old.contains('\n');
-        // Nothing in the old text says how lines end here; the file does.
+        // A one-line old text shows no line ending, so the new text takes that of the file.
         let new = if one_line && new.contains('\n') && LineEndings::of(text) == LineEndings::Crlf {
             to_crlf(new)
         } else {
@@ -116,56 +125,57 @@ fn align_line_endings(text: &[u8], replacement: &TextReplacement) -> Option<Alig
         return None;
     }
     let crlf = to_crlf(old);
-    if there(&crlf) {
-        let note = "the file's line ends (CRLF) were kept".to_owned();
+    if occurs(&crlf) {
+        let note = "the file's line endings (CRLF) were kept".to_owned();
         return Some(AlignedReplacement { old: crlf, new: to_crlf(new), note: Some(note) });
     }
     let lf = old.replace("\r\n", "\n");
-    if there(&lf) {
-        let note = "the file's line ends (LF) were kept".to_owned();
+    if occurs(&lf) {
+        let note = "the file's line endings (LF) were kept".to_owned();
         return Some(AlignedReplacement { old: lf, new: new.replace("\r\n", "\n"), note: Some(note) });
     }
     None
 }
 
-/// Every place where the text begins, overlapping ones too: `aa` is in `aaa` twice.
+/// The start of every occurrence, overlapping ones included: `aa` occurs twice in `aaa`, so it is ambiguous.
 fn find_occurrences(text: &[u8], old: &[u8]) -> Vec<usize> {
     let finder = memmem::Finder::new(old);
     let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(next) = text.get(at..).and_then(|rest| finder.find(rest)) {
-        found.push(at + next);
-        at += next + 1;
+    let mut start = 0;
+    while let Some(next) = text.get(start..).and_then(|rest| finder.find(rest)) {
+        found.push(start + next);
+        start += next + 1;
     }
     found
 }
 
-fn line_numbers(text: &[u8], places: &[usize]) -> Vec<u64> {
+/// The line of each occurrence, from 1. The occurrences must be in order.
+fn line_numbers(text: &[u8], occurrences: &[usize]) -> Vec<u64> {
     let mut line = 1;
-    let mut from = 0;
-    let mut out = Vec::new();
-    for place in places {
-        line += count_newlines(text.get(from..*place).unwrap_or_default());
-        from = *place;
-        out.push(line);
+    let mut counted_to = 0;
+    let mut numbers = Vec::new();
+    for start in occurrences {
+        line += count_newlines(text.get(counted_to..*start).unwrap_or_default());
+        counted_to = *start;
+        numbers.push(line);
     }
-    out
+    numbers
 }
 
 fn count_newlines(text: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', text).count() as u64
 }
 
-/// The place nearest to a line. Two that are equally near are ambiguous.
-fn nearest_occurrence(text: &[u8], places: &[usize], hint: u64) -> Result<usize, ReplacementError> {
-    let lines = line_numbers(text, places);
+/// The occurrence nearest to a line. Two at the same distance are ambiguous.
+fn nearest_occurrence(text: &[u8], occurrences: &[usize], hint: u64) -> Result<usize, ReplacementError> {
+    let lines = line_numbers(text, occurrences);
     let hint = hint.min(count_lines(text).max(1));
     let mut by_distance: Vec<(u64, usize)> =
-        lines.iter().map(|line| line.abs_diff(hint)).zip(places.iter().copied()).collect();
+        lines.iter().map(|line| line.abs_diff(hint)).zip(occurrences.iter().copied()).collect();
     by_distance.sort_unstable();
     match by_distance.as_slice() {
-        [(_, place)] => Ok(*place),
-        [(one, place), (other, _), ..] if one < other => Ok(*place),
+        [(_, start)] => Ok(*start),
+        [(distance, start), (next_distance, _), ..] if distance < next_distance => Ok(*start),
         _ => Err(ReplacementError::Ambiguous(lines)),
     }
 }
@@ -185,7 +195,7 @@ mod tests {
     ) {
         let got = apply_replacements(text.as_bytes(), replacements);
         let got = got.map(|applied| String::from_utf8(applied.text).unwrap());
-        assert_eq!(got.map_err(|missed| (missed.index, missed.error)), expected.map(str::to_owned));
+        assert_eq!(got.map_err(|failed| (failed.index, failed.error)), expected.map(str::to_owned));
     }
 
     #[test]
@@ -200,13 +210,13 @@ mod tests {
     }
 
     #[test]
-    fn several_are_made_one_in_the_result_of_the_other_or_not_at_all() {
+    fn each_replacement_applies_to_the_result_of_the_previous_one_or_none_is_made() {
         check("a b", &[one("a", "b2"), one("b2", "c")], Ok("c b"));
         check("a b", &[one("a", "x"), one("a", "y")], Err((1, ReplacementError::NotFound)));
     }
 
     #[test]
-    fn a_line_hint_chooses_among_equals() {
+    fn a_line_hint_selects_the_nearest_occurrence() {
         let at = |hint| TextReplacement { line_hint: Some(hint), ..one("a", "x") };
         check("a\n\n\n\na", &[at(1)], Ok("x\n\n\n\na"));
         check("a\n\n\n\na", &[at(4)], Ok("a\n\n\n\nx"));
@@ -216,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn line_ends_of_the_file_are_kept() {
+    fn line_endings_of_the_file_are_kept() {
         check("a\r\nb\r\nc\r\n", &[one("a\nb", "x\ny")], Ok("x\r\ny\r\nc\r\n"));
         check("a\r\nb\r\n", &[one("b", "x\ny")], Ok("a\r\nx\r\ny\r\n"));
         check("a\nb\n", &[one("a\r\nb", "x\r\ny")], Ok("x\ny\n"));

@@ -1,24 +1,40 @@
-//! Pictures, for models that can see.
+//! Images for multimodal models.
 //!
-//! A picture is told by its first bytes, not by its name.
-//! What is larger than models look at is made smaller first; what claims to be enormous is refused before anything
+//! The format is detected from the first bytes, not from the file name.
+//! An image that is larger than providers accept is scaled down.
+//! The decoder has allocation limits, so that a file whose header claims enormous dimensions is refused before memory
 //! of that size is allocated.
 
 use super::FileReadHandle;
+use crate::file_refusal::file_refusal;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use std::os::unix::fs::FileExt;
+use toolgate_files::run_blocking;
 use toolgate_proto::{AbsPath, Code, Output, OutputBlock, Refusal};
 
-/// Providers make anything larger smaller themselves.
+/// Providers scale larger images down to this themselves, so more pixels would only cost bytes.
 const MAX_SIDE_PIXELS: u32 = 1568;
-/// Raw bytes that go out as they are; base64 adds a third, and providers take 5 MB.
+/// Bytes of an image before base64, which adds a third; providers accept 5 MB.
 const MAX_IMAGE_BYTES: usize = 3_700_000;
-/// Larger files are not opened as pictures.
+/// A larger file is not read as an image.
 const MAX_IMAGE_FILE_BYTES: u64 = 64 << 20;
+/// Bytes at the start of a file from which the format is detected.
+const FORMAT_PROBE_BYTES: usize = 16;
+/// Width and height that the decoder accepts.
+#[cfg(feature = "images")]
+const MAX_DECODED_SIDE_PIXELS: u32 = 16_384;
+/// Memory that the decoder may allocate.
+#[cfg(feature = "images")]
+const MAX_DECODER_BYTES: u64 = 256 << 20;
+/// Scaling down ends here even if the image is still too large in bytes.
+#[cfg(feature = "images")]
+const MIN_SIDE_PIXELS: u32 = 256;
+#[cfg(feature = "images")]
+const JPEG_QUALITY_PERCENT: u8 = 85;
 
-/// Formats that models take.
+/// The formats that providers accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ImageFileFormat {
     Png,
@@ -28,6 +44,7 @@ enum ImageFileFormat {
 }
 
 impl ImageFileFormat {
+    /// Detects the format by its magic number.
     fn detect(start: &[u8]) -> Option<Self> {
         match start {
             [0x89, b'P', b'N', b'G', 0x0d, 0x0a, 0x1a, 0x0a, ..] => Some(Self::Png),
@@ -38,6 +55,7 @@ impl ImageFileFormat {
         }
     }
 
+    /// The MIME type that providers expect.
     fn media_type(self) -> &'static str {
         match self {
             Self::Png => "image/png",
@@ -48,27 +66,28 @@ impl ImageFileFormat {
     }
 }
 
-/// The picture in a file. `None` where it is none; then nothing has been read away.
-pub(super) async fn read_image(opened: &FileReadHandle<'_>) -> Result<Option<Output>, Refusal> {
-    let mut start = [0; 16];
-    let got = opened.file.read_at(&mut start, 0).unwrap_or(0);
-    let Some(format) = ImageFileFormat::detect(start.get(..got).unwrap_or_default()) else { return Ok(None) };
-    let path = opened.path.clone();
-    let again = FileReadHandle::new(opened.cleared, &path)?;
-    let (bytes, path) = again
+/// Reads an image file; `None` if the file is not an image. The position of the open file does not change, so that the
+/// caller can read it as something else.
+pub(super) async fn read_image(handle: &FileReadHandle<'_>) -> Result<Option<Output>, Refusal> {
+    let mut start = [0; FORMAT_PROBE_BYTES];
+    let len = handle.file.read_at(&mut start, 0).unwrap_or(0);
+    let Some(format) = ImageFileFormat::detect(start.get(..len).unwrap_or_default()) else { return Ok(None) };
+    let path = handle.path.clone();
+    let reopened = FileReadHandle::open(handle.cleared, &path)?;
+    let (bytes, path) = reopened
         .read_bytes(MAX_IMAGE_FILE_BYTES, |path| {
             Refusal::new(
                 Code::FileRead,
-                format!("the picture `{path}` is larger than {} MB", MAX_IMAGE_FILE_BYTES >> 20),
+                format!("the image `{path}` is larger than {} MB", MAX_IMAGE_FILE_BYTES >> 20),
             )
         })
         .await?;
-    let made = toolgate_files::run_blocking(move || image_output(&path, format, bytes)).await;
-    let made =
-        made.map_err(|problem| crate::file_refusal::file_refusal(&opened.path, &problem, Code::FileRead))?;
-    made.map(Some)
+    let output = run_blocking(move || image_output(&path, format, bytes)).await;
+    let output = output.map_err(|problem| file_refusal(&handle.path, &problem, Code::FileRead))?;
+    output.map(Some)
 }
 
+/// The image as a content block with a line about its size, scaled down if necessary.
 fn image_output(path: &AbsPath, format: ImageFileFormat, bytes: Vec<u8>) -> Result<Output, Refusal> {
     let size = imagesize::blob_size(&bytes).map_err(|_| damaged_image_refusal(path))?;
     let (width, height) = (size.width, size.height);
@@ -77,13 +96,13 @@ fn image_output(path: &AbsPath, format: ImageFileFormat, bytes: Vec<u8>) -> Resu
     let (media_type, data, shown) = if fits {
         (format.media_type(), bytes, (width, height))
     } else {
-        let smaller = shrink(path, format, &bytes)?;
-        (smaller.media_type, smaller.bytes, smaller.size)
+        let scaled = scale_down(path, format, &bytes)?;
+        (scaled.media_type, scaled.bytes, scaled.size)
     };
     let data = STANDARD.encode(data);
-    let mut words = format!("{path}: {width}×{height} pixels, {original_size} bytes");
+    let mut summary = format!("{path}: {width}×{height} pixels, {original_size} bytes");
     if !fits {
-        words.push_str(&format!(", shown at {}×{}", shown.0, shown.1));
+        summary.push_str(&format!(", shown at {}×{}", shown.0, shown.1));
     }
     let structured = json!({
         "type": "image",
@@ -98,79 +117,88 @@ fn image_output(path: &AbsPath, format: ImageFileFormat, bytes: Vec<u8>) -> Resu
         },
     });
     let mut output =
-        Output::text(words.clone()).display(format!("read picture {words}")).structured(structured);
+        Output::text(summary.clone()).display(format!("read image {summary}")).structured(structured);
     output.content.insert(0, OutputBlock::Image { media_type: media_type.to_owned(), data });
     Ok(output)
 }
 
+/// The refusal for a file with the magic number of an image whose header cannot be read.
 fn damaged_image_refusal(path: &AbsPath) -> Refusal {
-    Refusal::new(Code::FileRead, format!("the picture `{path}` is damaged"))
+    Refusal::new(Code::FileRead, format!("the image `{path}` is damaged"))
 }
 
+/// An image after scaling and encoding.
 struct ScaledImage {
+    /// JPEG or PNG, whatever the original was.
     media_type: &'static str,
+    /// The encoded image.
     bytes: Vec<u8>,
+    /// Width and height in pixels.
     size: (usize, usize),
 }
 
+/// Scales an image down until it has at most [`MAX_SIDE_PIXELS`] and [`MAX_IMAGE_BYTES`].
 #[cfg(feature = "images")]
-fn shrink(path: &AbsPath, format: ImageFileFormat, bytes: &[u8]) -> Result<ScaledImage, Refusal> {
+fn scale_down(path: &AbsPath, format: ImageFileFormat, bytes: &[u8]) -> Result<ScaledImage, Refusal> {
     use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
-    let coded = match format {
+    let decoder_format = match format {
         ImageFileFormat::Png => ImageFormat::Png,
         ImageFileFormat::Jpeg => ImageFormat::Jpeg,
         ImageFileFormat::Gif => ImageFormat::Gif,
         ImageFileFormat::Webp => ImageFormat::WebP,
     };
     let mut limits = Limits::default();
-    limits.max_image_width = Some(16_384);
-    limits.max_image_height = Some(16_384);
-    limits.max_alloc = Some(256 << 20);
-    let mut reader = ImageReader::with_format(std::io::Cursor::new(bytes), coded);
+    limits.max_image_width = Some(MAX_DECODED_SIDE_PIXELS);
+    limits.max_image_height = Some(MAX_DECODED_SIDE_PIXELS);
+    limits.max_alloc = Some(MAX_DECODER_BYTES);
+    let mut reader = ImageReader::with_format(std::io::Cursor::new(bytes), decoder_format);
     reader.limits(limits);
-    let too_much = |error: image::ImageError| {
-        Refusal::new(Code::FileRead, format!("the picture `{path}` cannot be made smaller: {error}"))
+    let refuse = |error: image::ImageError| {
+        Refusal::new(Code::FileRead, format!("the image `{path}` cannot be scaled down: {error}"))
     };
-    let mut decoder = reader.into_decoder().map_err(too_much)?;
-    let turned = decoder.orientation().map_err(too_much)?;
-    let mut picture = DynamicImage::from_decoder(decoder).map_err(too_much)?;
-    picture.apply_orientation(turned);
+    let mut decoder = reader.into_decoder().map_err(refuse)?;
+    let orientation = decoder.orientation().map_err(refuse)?;
+    let mut original = DynamicImage::from_decoder(decoder).map_err(refuse)?;
+    original.apply_orientation(orientation);
     let mut side = MAX_SIDE_PIXELS;
     loop {
-        let smaller = picture.thumbnail(side, side);
-        let (media_type, bytes) = encode_image(&smaller, format).map_err(too_much)?;
-        if bytes.len() <= MAX_IMAGE_BYTES || side < 256 {
-            let size = (smaller.width() as usize, smaller.height() as usize);
+        let scaled = original.thumbnail(side, side);
+        let (media_type, bytes) = encode_image(&scaled, format).map_err(refuse)?;
+        if bytes.len() <= MAX_IMAGE_BYTES || side < MIN_SIDE_PIXELS {
+            let size = (scaled.width() as usize, scaled.height() as usize);
             return Ok(ScaledImage { media_type, bytes, size });
         }
         side = side / 3 * 2;
     }
 }
 
-/// A PNG larger than this is a photograph more often than a drawing.
+/// A larger PNG is more likely a photograph than a drawing.
 #[cfg(feature = "images")]
 const MAX_DRAWING_PNG_BYTES: usize = 400_000;
 
-/// A photograph as PNG would be larger than before, and a drawing as JPEG would be blurred.
+/// Encodes as JPEG or PNG: a photograph as PNG would grow, and a drawing as JPEG would blur.
 #[cfg(feature = "images")]
 fn encode_image(
-    picture: &image::DynamicImage,
+    scaled: &image::DynamicImage,
     format: ImageFileFormat,
 ) -> Result<(&'static str, Vec<u8>), image::ImageError> {
     use image::codecs::{jpeg, png};
     let as_jpeg = || {
         let mut out = Vec::new();
-        picture.to_rgb8().write_with_encoder(jpeg::JpegEncoder::new_with_quality(&mut out, 85))?;
+        scaled
+            .to_rgb8()
+            .write_with_encoder(jpeg::JpegEncoder::new_with_quality(&mut out, JPEG_QUALITY_PERCENT))?;
         Ok(("image/jpeg", out))
     };
     if format == ImageFileFormat::Jpeg {
         return as_jpeg();
     }
     let mut out = Vec::new();
-    let (pack, filter) = (png::CompressionType::Default, png::FilterType::Adaptive);
-    picture.write_with_encoder(png::PngEncoder::new_with_quality(&mut out, pack, filter))?;
-    let opaque = || picture.to_rgba8().pixels().all(|pixel| matches!(pixel.0, [_, _, _, 255]));
-    if out.len() > MAX_DRAWING_PNG_BYTES && opaque() {
+    let (compression, filter) = (png::CompressionType::Default, png::FilterType::Adaptive);
+    scaled.write_with_encoder(png::PngEncoder::new_with_quality(&mut out, compression, filter))?;
+    // JPEG has no transparency.
+    let is_opaque = || scaled.to_rgba8().pixels().all(|pixel| matches!(pixel.0, [_, _, _, 255]));
+    if out.len() > MAX_DRAWING_PNG_BYTES && is_opaque() {
         let jpeg = as_jpeg()?;
         if jpeg.1.len() < out.len() {
             return Ok(jpeg);
@@ -180,11 +208,11 @@ fn encode_image(
 }
 
 #[cfg(not(feature = "images"))]
-fn shrink(path: &AbsPath, _format: ImageFileFormat, _bytes: &[u8]) -> Result<ScaledImage, Refusal> {
+fn scale_down(path: &AbsPath, _format: ImageFileFormat, _bytes: &[u8]) -> Result<ScaledImage, Refusal> {
     Err(Refusal::new(
         Code::FileRead,
         format!(
-            "the picture `{path}` is too large for models, and this build of toolgate cannot make it smaller"
+            "the image `{path}` is too large for models, and this build of toolgate cannot scale it down"
         ),
     ))
 }

@@ -1,61 +1,66 @@
-//! Where some lines of large files begin.
+//! Byte offsets of some lines of large files, so that the next page is found without counting lines from the start.
+//!
+//! A model reads a large file page by page, so the start of the next page is nearly always known.
+//! A complete index of all lines would answer every request, but costs eight bytes per line and a pass over the file.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use toolgate_files::FileFingerprint;
 use toolgate_proto::AbsPath;
 
-/// Places kept per file, and files.
+/// Line starts per file; the oldest is dropped.
 const MAX_LINE_STARTS_PER_FILE: usize = 64;
+/// Files in the index; at the limit it is cleared, which costs one count of the lines per file.
 const MAX_INDEXED_FILES: usize = 256;
 
-/// Where a line begins.
+/// The start of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LineStart {
-    /// From 1.
+    /// The line number, from 1.
     pub(crate) line: u64,
-    /// From 0.
+    /// The byte offset in the file.
     pub(crate) byte: u64,
 }
 
-/// Places found by earlier reads. They hold only while the file is the same.
+/// Line starts that earlier reads found. They are valid only while the fingerprint of the file is the same.
 #[derive(Debug, Default)]
 pub(crate) struct LineIndex {
+    /// By real path: the fingerprint for which the line starts are valid, and the line starts.
     files: Mutex<HashMap<AbsPath, (FileFingerprint, Vec<LineStart>)>>,
 }
 
 impl LineIndex {
-    /// The nearest known place at or before a line.
+    /// The nearest known start at or before a line. `top` is the offset of line 1, after a byte order mark.
     pub(crate) fn nearest_before(
         &self,
         real: &AbsPath,
-        mark: &FileFingerprint,
+        fingerprint: &FileFingerprint,
         line: u64,
         top: u64,
     ) -> LineStart {
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = files.get(real).filter(|(then, _)| then.is_surely_same(mark));
-        let places = known.map(|(_, places)| places.as_slice()).unwrap_or_default();
-        let nearest = places.iter().filter(|place| place.line <= line).max_by_key(|place| place.line);
+        let known = files.get(real).filter(|(indexed, _)| indexed.is_surely_same(fingerprint));
+        let starts = known.map(|(_, starts)| starts.as_slice()).unwrap_or_default();
+        let nearest = starts.iter().filter(|start| start.line <= line).max_by_key(|start| start.line);
         nearest.copied().unwrap_or(LineStart { line: 1, byte: top })
     }
 
-    /// Remembers a place.
-    pub(crate) fn record_start(&self, real: &AbsPath, mark: &FileFingerprint, place: LineStart) {
+    /// Adds a line start. If the file has changed, its earlier starts are dropped.
+    pub(crate) fn record_start(&self, real: &AbsPath, fingerprint: &FileFingerprint, start: LineStart) {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         if files.len() >= MAX_INDEXED_FILES {
             files.clear();
         }
-        let (then, places) = files.entry(real.clone()).or_insert_with(|| (*mark, Vec::new()));
-        if !then.is_surely_same(mark) {
-            *then = *mark;
-            places.clear();
+        let (indexed, starts) = files.entry(real.clone()).or_insert_with(|| (*fingerprint, Vec::new()));
+        if !indexed.is_surely_same(fingerprint) {
+            *indexed = *fingerprint;
+            starts.clear();
         }
-        if !places.contains(&place) {
-            if places.len() >= MAX_LINE_STARTS_PER_FILE {
-                places.remove(0);
+        if !starts.contains(&start) {
+            if starts.len() >= MAX_LINE_STARTS_PER_FILE {
+                starts.remove(0);
             }
-            places.push(place);
+            starts.push(start);
         }
     }
 }

@@ -1,4 +1,7 @@
-//! Notebooks: cells and what they gave out.
+//! Reads a Jupyter notebook: its cells with their ids, sources and outputs.
+//!
+//! Each cell is shown between tags with its id, which `NotebookEdit` takes, followed by its outputs.
+//! Images in outputs become image blocks; all other rich output is shown in its plain text form.
 
 use super::FileReadHandle;
 use crate::notebook::{JupyterNotebook, multiline_to_string};
@@ -7,16 +10,18 @@ use serde_json::{Value, json};
 use toolgate_files::ContentHash;
 use toolgate_proto::{CallResult, Code, Output, OutputBlock, Refusal};
 
+/// A larger notebook can only be read as text.
 const MAX_NOTEBOOK_BYTES: u64 = 100 << 20;
-/// Characters of one output.
+/// Characters of one cell output.
 const MAX_OUTPUT_CHARS: usize = 10_000;
-/// Characters of everything.
+/// Characters of the result, after which no further cell is shown.
 const MAX_RESULT_CHARS: usize = 100_000;
 
-pub(super) async fn read_notebook(opened: FileReadHandle<'_>) -> CallResult {
-    let state = ReadState::of(&opened.cleared.context().session);
-    let (mark, real) = (opened.mark, opened.real.clone());
-    let (bytes, path) = opened
+/// Reads a notebook and records it in the read state.
+pub(super) async fn read_notebook(handle: FileReadHandle<'_>) -> CallResult {
+    let state = ReadState::of(&handle.cleared.context().session);
+    let (fingerprint, real) = (handle.fingerprint, handle.real.clone());
+    let (bytes, path) = handle
         .read_bytes(MAX_NOTEBOOK_BYTES, |path| {
             Refusal::new(
                 Code::FileRead,
@@ -24,12 +29,12 @@ pub(super) async fn read_notebook(opened: FileReadHandle<'_>) -> CallResult {
             )
         })
         .await?;
-    let notebook = JupyterNotebook::parse(&bytes).map_err(|words| {
-        Refusal::new(Code::FileRead, format!("`{path}` is no valid notebook: {words}"))
+    let notebook = JupyterNotebook::parse(&bytes).map_err(|reason| {
+        Refusal::new(Code::FileRead, format!("`{path}` is not a valid notebook: {reason}"))
             .hint("read it as text with `offset` 1")
     })?;
     let mut text = String::new();
-    let mut content = Vec::new();
+    let mut images = Vec::new();
     let mut cells = Vec::new();
     let mut whole = true;
     for (index, cell) in notebook.cells().iter().enumerate() {
@@ -37,18 +42,17 @@ pub(super) async fn read_notebook(opened: FileReadHandle<'_>) -> CallResult {
         let kind = cell.get("cell_type").and_then(Value::as_str).unwrap_or("raw");
         let source = multiline_to_string(cell.get("source"));
         text.push_str(&format!("<cell id=\"{id}\" type=\"{kind}\">\n{source}\n</cell>\n"));
-        let outputs = cell_outputs(cell, &mut content);
+        let outputs = cell_outputs(cell, &mut images);
         for output in &outputs {
             text.push_str(&format!("<output>\n{output}\n</output>\n"));
         }
         cells.push(json!({ "cell_id": id, "cellType": kind, "source": source, "outputs": outputs }));
         if text.len() > MAX_RESULT_CHARS {
             whole = false;
-            let next = index + 1;
-            let left = notebook.cells().len() - next;
-            if left > 0 {
+            let omitted = notebook.cells().len() - (index + 1);
+            if omitted > 0 {
                 text.push_str(&format!(
-                    "[{left} more cells not shown: read the file as text with `offset`]\n"
+                    "[{omitted} more cells not shown: read the file as text with `offset`]\n"
                 ));
             }
             break;
@@ -60,26 +64,26 @@ pub(super) async fn read_notebook(opened: FileReadHandle<'_>) -> CallResult {
     let hash = ContentHash::of(&bytes);
     state.record_read(
         real,
-        SeenFile { mark: Some(mark), hash: Some(hash), whole, content: copy_if_small(&bytes) },
+        SeenFile { fingerprint: Some(fingerprint), hash: Some(hash), whole, content: copy_if_small(&bytes) },
     );
     let count = cells.len();
     let structured = json!({ "type": "notebook", "file": { "filePath": path, "cells": cells } });
     let mut output =
         Output::text(text).display(format!("read {count} cells of {path}")).structured(structured);
-    output.content.extend(content);
+    output.content.extend(images);
     Ok(output)
 }
 
-/// The outputs of a cell as text; pictures go to the side.
-fn cell_outputs(cell: &Value, pictures: &mut Vec<OutputBlock>) -> Vec<String> {
+/// The outputs of a cell as text. Images are appended to `images`, because they are content blocks of their own.
+fn cell_outputs(cell: &Value, images: &mut Vec<OutputBlock>) -> Vec<String> {
     let outputs = cell.get("outputs").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let mut out = Vec::new();
+    let mut texts = Vec::new();
     for output in outputs {
         let data = output.get("data");
         for media_type in ["image/png", "image/jpeg"] {
-            if let Some(picture) = data.and_then(|data| data.get(media_type)) {
-                let data = multiline_to_string(Some(picture)).split_whitespace().collect();
-                pictures.push(OutputBlock::Image { media_type: media_type.to_owned(), data });
+            if let Some(image) = data.and_then(|data| data.get(media_type)) {
+                let data = multiline_to_string(Some(image)).split_whitespace().collect();
+                images.push(OutputBlock::Image { media_type: media_type.to_owned(), data });
             }
         }
         let text = match output.get("output_type").and_then(Value::as_str) {
@@ -92,15 +96,16 @@ fn cell_outputs(cell: &Value, pictures: &mut Vec<OutputBlock>) -> Vec<String> {
             _ => multiline_to_string(data.and_then(|data| data.get("text/plain"))),
         };
         if !text.is_empty() {
-            out.push(truncate_output(text));
+            texts.push(truncate_output(text));
         }
     }
-    out
+    texts
 }
 
+/// Truncates one output: a single table or log must not push the other cells out of the result.
 fn truncate_output(text: String) -> String {
     match text.char_indices().nth(MAX_OUTPUT_CHARS) {
-        Some((at, _)) => format!("{}… [cut]", text.get(..at).unwrap_or(&text)),
+        Some((end, _)) => format!("{}… [truncated]", text.get(..end).unwrap_or(&text)),
         None => text,
     }
 }

@@ -1,9 +1,12 @@
 //! The text of PDF files, page by page.
 //!
-//! The library that takes these files apart reads what strangers made, so it is kept at a distance: it works in a
-//! thread of its own, page by page under a time limit, and a crash in it is a damaged file and nothing worse.
+//! A PDF file is untrusted input for a complex parser.
+//! The parser therefore runs on a blocking thread, page by page with a timeout, and a panic in it is reported as a
+//! damaged PDF file.
 
 use super::FileReadHandle;
+use crate::file_refusal::file_refusal;
+use crate::format_count::format_count;
 use serde_json::json;
 use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,15 +14,20 @@ use std::time::{Duration, Instant};
 use toolgate_files::run_blocking;
 use toolgate_proto::{AbsPath, CallResult, Code, Output, Refusal};
 
+/// A larger file is not parsed.
 const MAX_PDF_BYTES: u64 = 100 << 20;
+/// Pages per call.
 const MAX_PAGES: u32 = 20;
+/// Characters after which no further page is added.
 const MAX_RESULT_CHARS: usize = 100_000;
+/// After this time no further page is started; the result says how to continue.
 const EXTRACT_TIMEOUT: Duration = Duration::from_secs(20);
 
-pub(super) async fn read_pages(opened: FileReadHandle<'_>, pages: Option<&str>) -> CallResult {
-    let asked = pages.map(parse_page_range).transpose()?;
-    let cancel = opened.cleared.cancel().clone();
-    let (bytes, path) = opened
+/// Reads the requested pages, or the first ones.
+pub(super) async fn read_pages(handle: FileReadHandle<'_>, pages: Option<&str>) -> CallResult {
+    let requested = pages.map(parse_page_range).transpose()?;
+    let cancel = handle.cleared.cancel().clone();
+    let (bytes, path) = handle
         .read_bytes(MAX_PDF_BYTES, |path| {
             Refusal::new(
                 Code::FileRead,
@@ -27,60 +35,59 @@ pub(super) async fn read_pages(opened: FileReadHandle<'_>, pages: Option<&str>) 
             )
         })
         .await?;
-    let named = path.clone();
+    let message_path = path.clone();
     let work = move || {
-        let read = AssertUnwindSafe(|| extract_pages(&bytes, &path, asked, &|| cancel.is_cancelled()));
-        catch_unwind(read).unwrap_or_else(|_| Err(damaged_pdf_refusal(&path)))
+        let extract = AssertUnwindSafe(|| extract_pages(&bytes, &path, requested, &|| cancel.is_cancelled()));
+        catch_unwind(extract).unwrap_or_else(|_| Err(damaged_pdf_refusal(&path)))
     };
-    run_blocking(work)
-        .await
-        .map_err(|problem| crate::file_refusal::file_refusal(&named, &problem, Code::FileRead))?
+    run_blocking(work).await.map_err(|problem| file_refusal(&message_path, &problem, Code::FileRead))?
 }
 
-/// `3`, `1-5` or `10-`.
+/// Parses `3`, `1-5` or `10-`.
 fn parse_page_range(text: &str) -> Result<RangeInclusive<u32>, Refusal> {
-    let wrong = |why: &str| {
-        Refusal::new(Code::BadArgument, format!("`/pages` is `{text}`: {why}"))
-            .hint("give a page `3`, a range `1-5`, or `10-` for all from there")
+    let refuse = |reason: &str| {
+        Refusal::new(Code::BadArgument, format!("`pages` is `{text}`: {reason}"))
+            .hint("give a page `3`, a range `1-5`, or `10-` for all pages from there")
     };
     let number = |part: &str| part.trim().parse::<u32>().ok().filter(|page| *page > 0);
     let (first, last) = match text.split_once('-') {
         None => {
-            let page = number(text).ok_or_else(|| wrong("that is no page"))?;
+            let page = number(text).ok_or_else(|| refuse("that is not a page number"))?;
             (page, page)
         }
-        Some((first, "")) => (number(first).ok_or_else(|| wrong("that is no page"))?, u32::MAX),
+        Some((first, "")) => (number(first).ok_or_else(|| refuse("that is not a page number"))?, u32::MAX),
         Some((first, last)) => match (number(first), number(last)) {
             (Some(first), Some(last)) if first <= last => (first, last),
-            (Some(_), Some(_)) => return Err(wrong("the range ends before it begins")),
-            _ => return Err(wrong("that is no range")),
+            (Some(_), Some(_)) => return Err(refuse("the range ends before it begins")),
+            _ => return Err(refuse("that is not a page range")),
         },
     };
     if last != u32::MAX && last - first >= MAX_PAGES {
-        return Err(wrong("that is more than 20 pages"));
+        return Err(refuse("that is more than 20 pages"));
     }
     Ok(first..=last)
 }
 
+/// Extracts the text of the requested pages, up to the limits of pages, characters and time.
 fn extract_pages(
     bytes: &[u8],
     path: &AbsPath,
-    asked: Option<RangeInclusive<u32>>,
-    cancelled: &dyn Fn() -> bool,
+    requested: Option<RangeInclusive<u32>>,
+    is_cancelled: &dyn Fn() -> bool,
 ) -> CallResult {
     let document = lopdf::Document::load_mem(bytes).map_err(|_| damaged_pdf_refusal(path))?;
     if document.is_encrypted() {
-        return Err(Refusal::new(Code::FileRead, format!("the PDF `{path}` is locked with a password")));
+        return Err(Refusal::new(Code::FileRead, format!("the PDF `{path}` is protected with a password")));
     }
     let total = u32::try_from(document.get_pages().len()).unwrap_or(u32::MAX);
     if total == 0 {
         return Err(damaged_pdf_refusal(path));
     }
-    let asked = asked.unwrap_or(1..=u32::MAX);
-    let (first, last) = (*asked.start(), (*asked.end()).min(total));
+    let requested = requested.unwrap_or(1..=u32::MAX);
+    let (first, last) = (*requested.start(), (*requested.end()).min(total));
     if first > total {
-        let words = format!("the PDF `{path}` has {total} pages, so there is no page {first}");
-        return Err(Refusal::new(Code::PastEnd, words));
+        let reason = format!("the PDF `{path}` has {total} pages, so there is no page {first}");
+        return Err(Refusal::new(Code::PastEnd, reason));
     }
     let end = last.min(first.saturating_add(MAX_PAGES - 1));
     let deadline = Instant::now() + EXTRACT_TIMEOUT;
@@ -88,44 +95,48 @@ fn extract_pages(
     let mut pages = Vec::new();
     let mut next = first;
     while next <= end {
-        if cancelled() {
+        if is_cancelled() {
             return Err(Refusal::new(Code::Cancelled, "the read was cancelled"));
         }
         if Instant::now() >= deadline || (text.len() > MAX_RESULT_CHARS && !pages.is_empty()) {
             break;
         }
-        let found = match document.extract_text(&[next]) {
-            Ok(found) if found.trim().is_empty() => "[no text on this page: it may be a picture]".to_owned(),
-            Ok(found) => truncate_page(found.trim_end()),
-            Err(_) => "[the text of this page cannot be read: its fonts are not understood]".to_owned(),
-        };
-        text.push_str(&format!("--- page {next} of {total} ---\n{found}\n"));
-        pages.push(json!({ "page": next, "text": found }));
+        let page_text = extract_page(&document, next);
+        text.push_str(&format!("--- page {next} of {total} ---\n{page_text}\n"));
+        pages.push(json!({ "page": next, "text": page_text }));
         next += 1;
     }
     if next <= last {
-        text.push_str(&format!(
-            "[there is more: go on with `pages` \"{next}-{}\"]\n",
-            last.min(next + MAX_PAGES - 1)
-        ));
+        let range_end = last.min(next + MAX_PAGES - 1);
+        text.push_str(&format!("[more pages follow: continue with `pages` \"{next}-{range_end}\"]\n"));
     }
-    let count = pages.len();
-    let words = if count == 1 { "1 page".to_owned() } else { format!("{count} pages") };
+    let count = format_count(pages.len() as u64, "page", "pages");
     let structured = json!({
         "type": "pdf",
         "file": { "filePath": path, "originalSize": bytes.len(), "totalPages": total, "pages": pages },
     });
-    Ok(Output::text(text).display(format!("read {words} of {path}")).structured(structured))
+    Ok(Output::text(text).display(format!("read {count} of {path}")).structured(structured))
 }
 
+/// The text of one page, or a note in brackets why it has none.
+fn extract_page(document: &lopdf::Document, page: u32) -> String {
+    match document.extract_text(&[page]) {
+        Ok(text) if text.trim().is_empty() => "[no text on this page: it may be a scanned image]".to_owned(),
+        Ok(text) => truncate_page(text.trim_end()),
+        Err(_) => "[the text of this page cannot be read: its fonts are not supported]".to_owned(),
+    }
+}
+
+/// Truncates the text of one page.
 fn truncate_page(text: &str) -> String {
     match text.char_indices().nth(MAX_RESULT_CHARS) {
-        Some((at, _)) => format!("{}… [cut]", text.get(..at).unwrap_or(text)),
+        Some((end, _)) => format!("{}… [truncated]", text.get(..end).unwrap_or(text)),
         None => text.to_owned(),
     }
 }
 
+/// The refusal for a file that the parser rejects or on which it panics.
 fn damaged_pdf_refusal(path: &AbsPath) -> Refusal {
-    Refusal::new(Code::FileRead, format!("`{path}` is no PDF file, or a damaged one"))
-        .hint("get a whole copy of it, or turn it into text with another program")
+    Refusal::new(Code::FileRead, format!("`{path}` is not a PDF file, or is damaged"))
+        .hint("get an intact copy of it, or convert it to text with another program")
 }

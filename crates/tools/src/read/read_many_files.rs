@@ -1,36 +1,42 @@
-//! `read_many_files`: several files at once.
+//! `read_many_files`: read several text files in one call. Both toolsets use the same tool.
+//!
+//! One call instead of many saves the model a turn per file, and the gate a judgement per call.
+//! A file that cannot be read is reported in its place and does not fail the call.
+//! Globs withhold files that may hold secrets: a glob does not show that the model wants that file, an exact path does.
 
-use super::page::{PageRequest, read_page};
-use super::{MAX_RESULT_CHARS, page_refusal};
+use super::MAX_RESULT_CHARS;
+use super::expand_pattern::{expand_pattern, pattern_base};
+use super::file_read_handle::page_refusal;
+use super::page::PageRequest;
+use super::read_page::read_page;
 use crate::file_refusal::{file_refusal, missing_file_refusal};
+use crate::format_count::format_count;
 use crate::read_state::ReadState;
-use globset::GlobBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use toolgate_files::{FileProblem, GrantedFiles, available_cores, run_blocking, try_spawn_scoped};
+use toolgate_files::{FileProblem, available_cores, run_blocking, try_spawn_scoped};
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
-use toolgate_proto::{AbsPath, CallResult, Code, Effect, EntryKind, Intent, Output, PathScope, Refusal};
+use toolgate_proto::{AbsPath, CallResult, Code, Effect, Intent, Output, PathScope, Refusal};
 
-/// Characters of everything.
+/// Characters of all files together.
 const MAX_TOTAL_CHARS: usize = 500_000;
-/// Files that patterns may stand for.
-const MAX_FILES: usize = 2_000;
-/// Entries that are looked at for one pattern.
-const MAX_VISITED_ENTRIES: usize = 100_000;
+/// Files that one call reads.
+pub(super) const MAX_FILES: usize = 2_000;
 const MAX_READ_THREADS: usize = 8;
+/// Fewer files are read on one thread: starting threads would take longer.
+const MIN_PARALLEL_FILE_COUNT: usize = 16;
 
-/// The tool.
+/// Reads several files, each under a header line with its path.
 pub(crate) struct ReadManyFilesTool;
 
 /// Input of [`ReadManyFilesTool`].
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadManyFilesInput {
-    /// Paths and patterns (`src/**/*.rs`), absolute or from the working directory.
+    /// Paths and globs (`src/**/*.rs`), absolute or relative to the working directory.
     #[schemars(length(min = 1))]
     paths: Vec<String>,
 }
@@ -41,9 +47,9 @@ impl Tool for ReadManyFilesTool {
     fn spec(&self) -> ToolSpec {
         let mut spec = ToolSpec::new(
             "read_many_files",
-            "Reads several text files at once, each under a line `=== path ===`, in the order asked for; one that \
-             cannot be read says why. `paths` may hold patterns such as `src/**/*.rs`, which find no files whose \
-             name starts with a dot unless they name it.",
+            "Reads several text files at once, each under a line `=== path ===`, in the requested order; for a file that \
+             cannot be read it shows the error. `paths` may contain globs such as `src/**/*.rs`, which do not match \
+             names that start with a dot unless the glob does.",
         )
         .read_only();
         spec.title = "Read several files".to_owned();
@@ -53,129 +59,130 @@ impl Tool for ReadManyFilesTool {
         spec
     }
 
-    fn intent(&self, input: &ReadManyFilesInput, scene: &CallContext) -> Intent {
+    fn intent(&self, input: &ReadManyFilesInput, context: &CallContext) -> Intent {
         let mut effects = Vec::new();
         for given in &input.paths {
-            let path = scene.absolute_path(given);
+            let path = context.absolute_path(given);
             if let Some(base) = pattern_base(&path) {
                 effects.push(Effect::Read { path: base, scope: PathScope::Tree });
             }
             effects.push(Effect::Read { path, scope: PathScope::Entry });
         }
-        let count = input.paths.len();
-        let files = if count == 1 { "1 path".to_owned() } else { format!("{count} paths") };
-        Intent::new(format!("read {files}"), effects)
+        let count = format_count(input.paths.len() as u64, "path", "paths");
+        Intent::new(format!("read {count}"), effects)
     }
 
     async fn run(&self, input: ReadManyFilesInput, cleared: Cleared) -> CallResult {
         let work = move || read_many(&input, &cleared);
         match run_blocking(work).await {
-            Ok(done) => done,
+            Ok(result) => result,
             Err(problem) => Err(Refusal::new(Code::FileRead, problem.to_string())),
         }
     }
 }
 
-/// The directory below which a pattern is looked for. `None` where the path is no pattern.
-fn pattern_base(path: &AbsPath) -> Option<AbsPath> {
-    let is_live = |name: &[u8]| name.iter().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{'));
-    if !is_live(path.as_path().as_os_str().as_encoded_bytes()) {
-        return None;
-    }
-    let names = path.as_path().components();
-    let base = names.take_while(|name| !is_live(name.as_os_str().as_encoded_bytes()));
-    AbsPath::new(base.collect::<std::path::PathBuf>()).ok()
+/// One file of the result.
+pub(super) struct RequestedFile {
+    /// The path in the header: as given, or relative to the working directory if a glob matched it.
+    pub(super) shown: String,
+    /// The absolute path, which the call declared itself or as part of a tree.
+    pub(super) path: AbsPath,
 }
 
-/// One file of the answer.
-struct RequestedFile {
-    shown: String,
-    path: AbsPath,
-}
-
+/// Expands the globs, reads all files and renders them in the requested order.
 fn read_many(input: &ReadManyFilesInput, cleared: &Cleared) -> CallResult {
-    let mut items = Vec::new();
+    let mut files = Vec::new();
     let mut notes = Vec::new();
     for given in &input.paths {
         let path = cleared.context().absolute_path(given);
         match pattern_base(&path) {
-            // A name with brackets in it may be just that.
+            // A file may have brackets in its name: an existing file is not a pattern.
             Some(base) if cleared.files().open(&path).is_err() => {
-                expand_pattern(given, &path, &base, cleared, &mut items, &mut notes)?;
+                expand_pattern(given, &path, &base, cleared, &mut files, &mut notes)?;
             }
-            _ => items.push(RequestedFile { shown: given.clone(), path }),
+            _ => files.push(RequestedFile { shown: given.clone(), path }),
         }
     }
-    let results = read_all(&items, cleared);
+    let results = read_all(&files, cleared);
+    let (mut text, omitted) = render_files(&files, &results);
+    if omitted > 0 {
+        notes.push(format!("the result is full: {omitted} files are omitted; read them separately"));
+    }
+    for note in notes {
+        text.push_str(&format!("\n[{note}]"));
+    }
+    let count = files.len();
+    let read_count = results.iter().filter(|result| result.is_ok()).count();
+    let output = Output::text(text).display(format!("read {read_count} of {count} files"));
+    let structured: Vec<_> = files
+        .iter()
+        .zip(&results)
+        .map(|(file, result)| json!({ "path": file.path, "error": result.as_ref().err().map(|it| &it.kind) }))
+        .collect();
+    Ok(output.structured(json!({ "files": structured })))
+}
+
+/// The files that fit into a result, at least one, and the number of those that do not.
+fn render_files(files: &[RequestedFile], results: &[Result<String, Refusal>]) -> (String, usize) {
     let mut text = String::new();
-    let mut failed = 0;
-    let mut left_out = 0;
-    for (item, result) in items.iter().zip(&results) {
+    let mut omitted = 0;
+    for (file, result) in files.iter().zip(results) {
         let error;
         let body = match result {
             Ok(body) => body,
             Err(refusal) => {
-                failed += 1;
                 error = format!("Error: {} [{}]", refusal.reason, refusal.kind);
                 &error
             }
         };
         if text.len() + body.len() > MAX_TOTAL_CHARS && !text.is_empty() {
-            left_out += 1;
+            omitted += 1;
             continue;
         }
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&format!("=== {} ===\n{body}\n", item.shown));
+        text.push_str(&format!("=== {} ===\n{body}\n", file.shown));
     }
-    if left_out > 0 {
-        notes.push(format!("the result is full: {left_out} files are left out; read them by themselves"));
-    }
-    for note in notes {
-        text.push_str(&format!("\n[{note}]"));
-    }
-    let count = items.len();
-    let output = Output::text(text).display(format!("read {} of {count} files", count - failed));
-    let files: Vec<_> = items
-        .iter()
-        .zip(&results)
-        .map(|(item, result)| json!({ "path": item.path, "error": result.as_ref().err().map(|it| &it.kind) }))
-        .collect();
-    Ok(output.structured(json!({ "files": files })))
+    (text, omitted)
 }
 
-/// Reads all of them, some at a time; the order stays.
-fn read_all(items: &[RequestedFile], cleared: &Cleared) -> Vec<Result<String, Refusal>> {
+/// Reads all files on several threads. The results are in the order of `files`.
+fn read_all(files: &[RequestedFile], cleared: &Cleared) -> Vec<Result<String, Refusal>> {
     let state = ReadState::of(&cleared.context().session);
     let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<(usize, Result<String, Refusal>)>> = Mutex::new(Vec::with_capacity(items.len()));
+    let results: Mutex<Vec<(usize, Result<String, Refusal>)>> = Mutex::new(Vec::with_capacity(files.len()));
     let work = || {
-        let mut mine = Vec::new();
-        while let Some((index, item)) = {
+        let mut own_results = Vec::new();
+        while let Some((index, file)) = {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            items.get(index).map(|item| (index, item))
+            files.get(index).map(|file| (index, file))
         } {
-            mine.push((index, read_one(item, cleared, &state)));
+            own_results.push((index, read_one(file, cleared, &state)));
         }
-        done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(mine);
+        results.lock().unwrap_or_else(std::sync::PoisonError::into_inner).extend(own_results);
     };
-    // Threads cost more than a few small files.
-    let threads = if items.len() < 16 { 1 } else { MAX_READ_THREADS.min(available_cores() * 2) };
+    let threads = if files.len() < MIN_PARALLEL_FILE_COUNT {
+        1
+    } else {
+        // Twice the cores, because a thread that waits for the disk leaves its core idle.
+        MAX_READ_THREADS.min(available_cores() * 2)
+    };
     std::thread::scope(|scope| {
         for _ in 1..threads {
             try_spawn_scoped(scope, work);
         }
         work();
     });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(index, _)| *index);
-    done.into_iter().map(|(_, result)| result).collect()
+    let mut results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
-fn read_one(item: &RequestedFile, cleared: &Cleared, state: &ReadState) -> Result<String, Refusal> {
-    let (files, path) = (cleared.files(), &item.path);
-    let wanted = PageRequest { first: 1, count: u64::MAX, line_chars: None, bytes: MAX_RESULT_CHARS };
+/// The text of one file. A file inside a tree that was granted may still be denied by a rule, which is checked here.
+fn read_one(file: &RequestedFile, cleared: &Cleared, state: &ReadState) -> Result<String, Refusal> {
+    let (files, path) = (cleared.files(), &file.path);
+    let request = PageRequest { first: 1, count: u64::MAX, line_chars: None, bytes: MAX_RESULT_CHARS };
     let opened = files.real_path(path).and_then(|real| Ok((real, files.open_with_fingerprint(path)?)));
     let (real, opened) = match opened {
         Ok(opened) => opened,
@@ -183,98 +190,14 @@ fn read_one(item: &RequestedFile, cleared: &Cleared, state: &ReadState) -> Resul
         Err(problem) => return Err(file_refusal(path, &problem, Code::FileRead)),
     };
     if cleared.terms().unreadable.iter().any(|denied| real.is_under(denied)) {
-        return Err(Refusal::new(Code::DeniedByRule, format!("a rule denies reading `{path}`")));
+        return Err(Refusal::new(Code::DeniedByRule, format!("reading `{path}` is denied by a rule")));
     }
-    let page = read_page(opened, &real, wanted, state, &|| cleared.cancel().is_cancelled());
+    let page = read_page(opened, &real, request, state, &|| cleared.cancel().is_cancelled());
     let page = page.map_err(|problem| page_refusal(path, problem, 1))?;
     let mut text = page.raw_text(u64::MAX);
-    if page.full || page.cut {
+    if page.full || page.truncated_line {
         let next = page.lines.len() + 1;
-        text.push_str(&format!("\n[there is more: read the file by itself from line {next}]"));
+        text.push_str(&format!("\n[truncated: read this file separately from line {next}]"));
     }
     Ok(text)
-}
-
-/// The files that a pattern stands for, in name order.
-fn expand_pattern(
-    given: &str,
-    path: &AbsPath,
-    base: &AbsPath,
-    cleared: &Cleared,
-    items: &mut Vec<RequestedFile>,
-    notes: &mut Vec<String>,
-) -> Result<(), Refusal> {
-    let pattern = path.as_path().strip_prefix(base.as_path()).unwrap_or(path.as_path());
-    let pattern = pattern.to_string_lossy();
-    let glob = GlobBuilder::new(&pattern)
-        .literal_separator(true)
-        .build()
-        .map_err(|error| Refusal::new(Code::Glob, format!("`{given}` is no pattern: {}", error.kind())))?;
-    let real =
-        cleared.files().real_path(base).map_err(|problem| file_refusal(base, &problem, Code::FileRead))?;
-    let mut walk = ReadManyWalk {
-        files: cleared.files(),
-        glob: glob.compile_matcher(),
-        dots: pattern.split('/').any(|part| part.starts_with('.')),
-        base: &real,
-        found: Vec::new(),
-        visited: 0,
-    };
-    walk.walk_directory(&real, Path::new(""));
-    let over = walk.visited >= MAX_VISITED_ENTRIES;
-    let (withheld, found): (Vec<AbsPath>, Vec<AbsPath>) =
-        walk.found.into_iter().partition(|path| cleared.files().may_hold_secrets(path));
-    if let Some(first) = withheld.first() {
-        let (count, files) = (withheld.len(), if withheld.len() == 1 { "file" } else { "files" });
-        notes.push(format!(
-            "withheld from `{given}`: {count} {files} that may hold secrets, such as `{first}`; name it by itself to be asked about it"
-        ));
-    }
-    if found.is_empty() && withheld.is_empty() {
-        notes.push(format!("no file matches `{given}`"));
-    }
-    if over || items.len() + found.len() > MAX_FILES {
-        notes.push(format!("`{given}` stands for too many files; only the first are here"));
-    }
-    let cwd = &cleared.context().workspace.cwd;
-    for path in found.into_iter().take(MAX_FILES.saturating_sub(items.len())) {
-        let shown = match path.as_path().strip_prefix(cwd.as_path()) {
-            Ok(short) if !Path::new(given).is_absolute() => short.display().to_string(),
-            _ => path.to_string(),
-        };
-        items.push(RequestedFile { shown, path });
-    }
-    Ok(())
-}
-
-struct ReadManyWalk<'a> {
-    files: &'a GrantedFiles,
-    glob: globset::GlobMatcher,
-    dots: bool,
-    base: &'a AbsPath,
-    found: Vec<AbsPath>,
-    visited: usize,
-}
-
-impl ReadManyWalk<'_> {
-    fn walk_directory(&mut self, at: &AbsPath, below: &Path) {
-        for entry in self.files.list(at).unwrap_or_default() {
-            self.visited += 1;
-            if self.visited >= MAX_VISITED_ENTRIES || self.found.len() > MAX_FILES {
-                return;
-            }
-            let hidden = entry.name.as_encoded_bytes().starts_with(b".");
-            if entry.is_symlink || entry.name == ".git" || (hidden && !self.dots) {
-                continue;
-            }
-            let relative = below.join(&entry.name);
-            match entry.kind {
-                EntryKind::Directory => self.walk_directory(&at.join(&entry.name), &relative),
-                EntryKind::File if self.glob.is_match(&relative) => {
-                    self.found.push(self.base.join(&relative))
-                }
-                EntryKind::File | EntryKind::Special | EntryKind::Missing => {}
-            }
-        }
-    }
 }

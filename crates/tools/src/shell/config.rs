@@ -1,4 +1,4 @@
-//! What commands run in: environment, directories, sandbox.
+//! Configuration of the commands of a session: environment variables, limits and sandbox.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,71 +6,74 @@ use toolgate_process::GitHelpers;
 use toolgate_process::sandbox::{ProcessLimits, SandboxMechanism};
 use toolgate_proto::AbsPath;
 
-/// The surroundings of a session's commands. Set once, by whoever makes the session.
+/// How the commands of a session run. The host sets it with [`set_shell_config`](crate::set_shell_config) when it
+/// creates the session, and again when its settings change.
 #[derive(Debug, Clone)]
 pub struct ShellConfig {
-    /// toolgate's own environment, from which theirs is cut.
+    /// toolgate's own environment variables. Commands get a filtered copy without secrets.
     pub environment: BTreeMap<String, String>,
-    /// Names that are let through beside the usual ones; `*` stands for anything, but not for a secret.
+    /// Names of further variables to pass to commands. A `*` matches any name, except names that look like secrets.
     pub pass: Vec<String>,
-    /// What is set in so many words.
+    /// Variables with explicit values, which override those of `environment`.
     pub set: BTreeMap<String, String>,
-    /// Where the session's private directory is made.
+    /// The directory in which the session's private directory is created.
     pub temp_dir: AbsPath,
-    /// Where long output is kept; in the private directory where absent, and gone with it.
+    /// The directory of output files; `None` for the private directory, which is removed when the session ends.
     pub output_dir: Option<AbsPath>,
-    /// Whether git runs helpers that a repository chooses.
+    /// Whether git may run programs that a repository's configuration names: hooks, filters, pagers.
     pub git: GitHelpers,
-    /// Bytes of output after which a command is stopped.
+    /// Bytes of output after which a command is stopped. It protects the disk.
     pub max_output_bytes: u64,
-    /// Characters of output that a model is given.
+    /// Bytes of output in a result; the rest is in the output file. It protects the model's context window.
     pub max_shown_bytes: usize,
-    /// What becomes of a command that runs out of time.
+    /// What happens to a command in the foreground that reaches its timeout.
     pub on_timeout: OnTimeout,
-    /// How long a command may take to end by itself when it is told to.
+    /// Time between SIGTERM and SIGKILL when a command is stopped.
     pub grace: Duration,
-    /// Commands in the background at one time.
+    /// Maximum number of background tasks at the same time.
     pub max_background_tasks: usize,
-    /// The sandbox.
+    /// Settings of the sandbox.
     pub sandbox: SandboxSettings,
 }
 
-/// What becomes of a command in the foreground that runs out of time.
+/// What happens to a command in the foreground that reaches its timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnTimeout {
-    /// It is stopped.
+    /// It is stopped, and the call fails with its output so far.
     #[default]
     Stop,
-    /// It goes on in the background.
+    /// It becomes a background task.
     Background,
 }
 
-/// The sandbox, as far as settings and not the verdict decide it. They only ever add to what the verdict denies.
+/// The part of the sandbox that comes from settings. The other part comes from the verdict of the call: `writable`,
+/// `hosts`, `local_binding` and `sockets` apply only to a command that was allowed as a whole; the denials apply to
+/// every command.
 #[derive(Debug, Clone)]
 pub struct SandboxSettings {
-    /// Commands run in it.
+    /// Whether commands run in the sandbox.
     pub enabled: bool,
-    /// They do not run at all where a part of it cannot be enforced.
+    /// Refuse to run commands if the kernel cannot enforce every part of the sandbox.
     pub required: bool,
-    /// A call may leave it, if that was granted.
+    /// Whether a call may run outside the sandbox if its verdict grants that.
     pub allow_unsandboxed: bool,
-    /// Directories in which commands may write beside the workspace.
+    /// Directories outside the workspace in which commands may write.
     pub writable: Vec<AbsPath>,
-    /// Paths that stay as they are.
+    /// Paths that commands may not change.
     pub protected: Vec<AbsPath>,
-    /// Paths that may not be read.
+    /// Paths that commands may not read.
     pub unreadable: Vec<AbsPath>,
-    /// Hosts that commands may reach, beside those of the verdict: names, `*.` and a name, or `*`.
+    /// Hosts that commands may reach in addition to those of the verdict: `example.com`, `*.example.com` or `*`.
     pub hosts: Vec<String>,
-    /// Hosts that they may not reach, whatever else is said.
+    /// Hosts that commands may not reach, even if `hosts` or the verdict allows them.
     pub denied_hosts: Vec<String>,
-    /// Commands may listen on this machine and connect to it.
+    /// Whether commands may listen on loopback and connect to it, for example to test a server.
     pub local_binding: bool,
-    /// Sockets in the file system that commands may connect to, or directories of them.
+    /// Unix domain sockets that commands may connect to, or directories of such sockets.
     pub sockets: Vec<AbsPath>,
-    /// Who makes the box.
+    /// The mechanism that enforces the sandbox.
     pub backend: SandboxMechanism,
-    /// How much of the machine they may use.
+    /// Resource limits of a command: memory, processes, file size, processor time.
     pub limits: ProcessLimits,
 }
 

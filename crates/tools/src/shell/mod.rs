@@ -1,30 +1,35 @@
-//! Running commands: what the faces `Bash` and `shell`, and the tools for background tasks, have in common.
+//! Running commands: what `Bash`, `shell`, `TaskOutput` and `TaskStop` share.
 //!
-//! A session has one [`ShellTasks`]: the commands it started, where their output goes, and the surroundings they run in.
-//! When the session ends, so does every process in it.
+//! A session has one [`ShellTasks`]: its [`ShellConfig`], its private directory and the commands that it started.
+//! A command that outlives its call is a background task; when the session ends, every process of its tasks is killed.
 
 mod config;
-mod report;
-mod run_command;
+mod follow_command;
+mod render_result;
+mod sandbox_notes;
 mod sandbox_profile;
+mod start_command;
+mod task_status;
 mod tasks;
+mod truncate_output;
 
-pub(crate) use report::{CommandResultFormat, anomalies, render_result, render_snapshot, task_summary};
-pub(crate) use run_command::{
-    CommandRequest, CommandWaitOutcome, detach_task, follow_command, start_command, stop_task,
-};
+pub(crate) use follow_command::{CommandWaitOutcome, detach_task, follow_command, stop_task};
+pub(crate) use render_result::{CommandResultFormat, render_result};
+pub(crate) use sandbox_notes::anomalies;
+pub(crate) use start_command::{CommandRequest, start_command};
+pub(crate) use task_status::{render_task_status, task_summary};
 pub(crate) use tasks::{ShellTask, ShellTasks};
 
 pub use config::{OnTimeout, SandboxSettings, ShellConfig};
 
 use toolgate_gate::Session;
 
-/// Says in what surroundings the commands of a session run. Without this they know no environment but a search path.
-pub fn set_shell_config(session: &Session, surroundings: ShellConfig) {
-    session.state::<ShellTasks>().set_config(surroundings);
+/// Sets how the commands of a session run. Without it they get no environment variables except a default `PATH`.
+pub fn set_shell_config(session: &Session, config: ShellConfig) {
+    session.state::<ShellTasks>().set_config(config);
 }
 
-/// The commands of a session that run in the background, one line each.
+/// The background tasks of a session, one line each.
 pub fn background_tasks(session: &Session) -> Vec<String> {
     session.state::<ShellTasks>().all().iter().map(|task| task_summary(task)).collect()
 }

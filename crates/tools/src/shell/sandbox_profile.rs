@@ -1,4 +1,10 @@
-//! The sandbox of one command: the rights that its verdict grants, less what settings and toolgate itself keep out.
+//! The sandbox profile of one command: the rights that its verdict grants, without what settings and toolgate deny.
+//!
+//! A verdict has three levels of rights.
+//! A read-only command and one with named writes get exactly the paths and programs that its judgement lists, and no
+//! network.
+//! A command that was allowed as a whole may use the workspace, and settings may widen that; what they deny applies to
+//! all.
 
 use super::config::{SandboxSettings, ShellConfig};
 use super::tasks::SessionScratchDir;
@@ -9,8 +15,9 @@ use toolgate_process::sandbox::{SandboxNetworkAccess, SandboxProfile, WithheldFi
 use toolgate_process::{CommandEnvironment, find_git_referenced_files, find_programs};
 use toolgate_proto::{AbsPath, CommandRights, EntryKind, NetworkAccess, PathScope, RightsLevel, Terms};
 
-/// Names in every root that a command may not change, whatever the verdict lists: files by which a project steers
-/// toolgate, other agents or git. The rules for files say more; these hold where no supervisor can ask them.
+/// Names in every root that a command may not change, whatever the verdict lists: configuration of toolgate, of other
+/// agents and of git. The guard protects more names; these are protected even if the kernel has no seccomp user
+/// notification to ask it.
 const ALWAYS_PROTECTED: [&str; 8] = [
     ".git/hooks",
     ".git/config",
@@ -22,44 +29,48 @@ const ALWAYS_PROTECTED: [&str; 8] = [
     ".vscode/settings.json",
 ];
 
-/// Cuts the sandbox for a command.
+/// Builds the sandbox profile of a command: what its terms grant, limited by the settings.
 pub(super) fn build_sandbox_profile(
     cleared: &Cleared,
-    (surroundings, place, proxy): (&ShellConfig, &SessionScratchDir, Option<&SandboxProxy>),
+    (config, scratch_dir, proxy): (&ShellConfig, &SessionScratchDir, Option<&SandboxProxy>),
     (environment, git_reads, cwd): (&CommandEnvironment, &[AbsPath], &AbsPath),
 ) -> SandboxProfile {
-    let (terms, settings) = (cleared.terms(), &surroundings.sandbox);
+    let (terms, settings) = (cleared.terms(), &config.sandbox);
     let rights = &terms.rights;
-    let whole = rights.level == RightsLevel::Workspace;
-    let pick = |scope: PathScope| {
+    let allowed_as_whole = rights.level == RightsLevel::Workspace;
+    let writes_of = |scope: PathScope| {
         let rights = rights.write.iter().filter(move |right| right.scope == scope);
         rights.map(|right| right.path.clone())
     };
-    let mut writable: Vec<AbsPath> = pick(PathScope::Tree).collect();
-    if whole {
+    let mut writable: Vec<AbsPath> = writes_of(PathScope::Tree).collect();
+    if allowed_as_whole {
         writable.extend(settings.writable.iter().cloned());
     }
-    // What was named is written as a whole: a tree may be removed or replaced, and not only what is in it.
-    let entries = pick(PathScope::Entry).chain(pick(PathScope::Tree).filter(|_| !whole)).collect();
+    // A tree that the command names is an entry as well: the command may remove or replace it, not only its content.
+    let entries =
+        writes_of(PathScope::Entry).chain(writes_of(PathScope::Tree).filter(|_| !allowed_as_whole)).collect();
     let roots = &cleared.context().workspace.roots;
-    let untrusted: Vec<AbsPath> = roots.iter().chain(&writable).chain([&place.temporary]).cloned().collect();
+    // A program in a directory in which commands can write is not the one that the judgement meant.
+    let untrusted: Vec<AbsPath> =
+        roots.iter().chain(&writable).chain([&scratch_dir.temporary]).cloned().collect();
     let search_path = environment.get("PATH").unwrap_or_default();
     SandboxProfile {
         entries,
-        private: vec![place.temporary.clone()],
-        readable: readable_paths(rights, place, git_reads),
+        private: vec![scratch_dir.temporary.clone()],
+        readable: readable_paths(rights, scratch_dir, git_reads),
         executable: rights
             .execute
             .as_ref()
             .map(|programs| find_programs(programs, search_path, cwd, &untrusted)),
         guard: cleared.file_guard().clone(),
         named: rights.named.clone(),
-        // A search goes on to the next file; a program of which more is expected is told.
-        withheld: if whole { WithheldFileMode::Refused } else { WithheldFileMode::Empty },
-        protected: protected_paths(terms, settings, place, (&writable, roots)),
+        // A search must continue with the next file, so a reader sees an empty one. Any other program could take the
+        // empty file for its content, so it gets an error.
+        withheld: if allowed_as_whole { WithheldFileMode::Refused } else { WithheldFileMode::Empty },
+        protected: protected_paths(terms, settings, scratch_dir, (&writable, roots)),
         unreadable: terms.unreadable.iter().chain(&settings.unreadable).cloned().collect(),
         net: network_access(terms, settings, proxy),
-        sockets: if whole { settings.sockets.clone() } else { Vec::new() },
+        sockets: if allowed_as_whole { settings.sockets.clone() } else { Vec::new() },
         limits: settings.limits,
         backend: settings.backend,
         required: settings.required,
@@ -67,45 +78,50 @@ pub(super) fn build_sandbox_profile(
     }
 }
 
+/// The paths that a command may read; `None` if reading is not limited.
 fn readable_paths(
     rights: &CommandRights,
-    place: &SessionScratchDir,
+    scratch_dir: &SessionScratchDir,
     git_reads: &[AbsPath],
 ) -> Option<Vec<AbsPath>> {
     let mut paths = rights.read.clone()?;
-    paths.push(place.startup.clone());
+    paths.push(scratch_dir.startup.clone());
     paths.extend(git_reads.iter().cloned());
     Some(paths)
 }
 
+/// The paths that a command may not change although they are below writable directories.
 fn protected_paths(
     terms: &Terms,
     settings: &SandboxSettings,
-    place: &SessionScratchDir,
+    scratch_dir: &SessionScratchDir,
     (writable, roots): (&[AbsPath], &[AbsPath]),
 ) -> Vec<AbsPath> {
-    // A directory of which a file was granted by name is left to the rules for files, which know that file.
-    let granted = |path: &AbsPath| terms.rights.named.iter().any(|named| named.is_under(path));
-    let mut protected: Vec<AbsPath> = terms.protected.iter().filter(|path| !granted(path)).cloned().collect();
+    // If a file in a protected directory was granted by name, the guard decides about each file of that directory.
+    let is_granted = |path: &AbsPath| terms.rights.named.iter().any(|named| named.is_under(path));
+    let mut protected: Vec<AbsPath> =
+        terms.protected.iter().filter(|path| !is_granted(path)).cloned().collect();
     protected.extend(settings.protected.iter().cloned());
-    // Nothing is held back below a single thing that was named, unless it is there: it could not be moved.
-    let there = |path: &AbsPath| resolve(path).kind != EntryKind::Missing;
+    // Below a tree that the command names, only existing names are protected: a missing one would keep the tree from
+    // being moved.
+    let exists = |path: &AbsPath| resolve(path).kind != EntryKind::Missing;
     for root in writable {
-        let names = ALWAYS_PROTECTED.into_iter().map(|name| root.join(name)).filter(|path| !granted(path));
-        protected.extend(names.filter(|path| roots.contains(root) || there(path)));
+        let names = ALWAYS_PROTECTED.into_iter().map(|name| root.join(name)).filter(|path| !is_granted(path));
+        protected.extend(names.filter(|path| roots.contains(root) || exists(path)));
     }
     if terms.rights.level != RightsLevel::ReadOnly {
-        let chosen = find_git_referenced_files(roots).into_iter();
-        protected.extend(chosen.filter(|path| !granted(path)));
+        let referenced = find_git_referenced_files(roots).into_iter();
+        protected.extend(referenced.filter(|path| !is_granted(path)));
     }
-    // A workspace may hold toolgate's own private directory, if a user keeps temporary files there.
-    protected.push(place.startup.clone());
-    if !place.output.is_under(place.dir()) {
-        protected.push(place.output.clone());
+    // The private directory is inside the workspace if the user's temporary directory is.
+    protected.push(scratch_dir.startup.clone());
+    if !scratch_dir.output.is_under(scratch_dir.dir()) {
+        protected.push(scratch_dir.output.clone());
     }
     protected
 }
 
+/// The network of the sandbox. A proxy needs loopback to its port and nothing else.
 fn network_access(
     terms: &Terms,
     settings: &SandboxSettings,

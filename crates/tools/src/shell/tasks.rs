@@ -1,4 +1,4 @@
-//! The commands of one session.
+//! The commands of a session: foreground commands while they run, and every background task.
 
 use super::config::ShellConfig;
 use std::collections::BTreeMap;
@@ -11,85 +11,99 @@ use toolgate_process::{HostDecision, RefusedHost, SandboxProxy};
 use toolgate_process::{ProcessPhase, SupervisedProcess};
 use toolgate_proto::{AbsPath, RightsLevel};
 
-/// How long the end of a session may take. Killing everything takes milliseconds.
+/// How long the end of a session waits for its processes. SIGKILL takes milliseconds; the rest is for a loaded machine.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Finished tasks whose output can still be asked for.
+/// Finished background tasks whose output can still be read.
 const MAX_FINISHED_TASKS: usize = 100;
 
-/// What a session knows of its commands.
+/// The shell state of a session.
 #[derive(Debug, Default)]
 pub(crate) struct ShellTasks {
+    /// A mutex and not an async lock: it is never held across an await.
     inner: Mutex<ShellTasksInner>,
 }
 
+/// The state behind the lock of [`ShellTasks`].
 #[derive(Debug, Default)]
 struct ShellTasksInner {
+    /// Applies to commands that start from now on.
     config: Arc<ShellConfig>,
+    /// Created by the first command.
     scratch_dir: Option<Arc<SessionScratchDir>>,
+    /// The proxy of the last command that needed one, and the hosts and rules with which it was started.
     proxy: Option<(Vec<String>, HostRules, Arc<SandboxProxy>)>,
+    /// The number of commands started so far.
     count: u64,
+    /// Background tasks, and finished commands with an output file, by number.
     tasks: BTreeMap<u64, Arc<ShellTask>>,
 }
 
-/// The session's private directory.
+/// The session's private directory. It is removed when the last command that uses it is gone.
 #[derive(Debug)]
 pub(crate) struct SessionScratchDir {
+    /// Removes the directory on drop.
     scratch: ScratchDirectory,
-    /// The temporary directory of commands.
+    /// `$TMPDIR` of the commands.
     pub(crate) temporary: AbsPath,
-    /// The startup file of their shells.
+    /// The startup file of their shells, which reports the final working directory.
     pub(crate) startup: AbsPath,
-    /// Where long output goes.
+    /// The directory of output files.
     pub(crate) output: AbsPath,
 }
 
 impl SessionScratchDir {
-    fn new(surroundings: &ShellConfig) -> std::io::Result<Self> {
-        let scratch = ScratchDirectory::new(&surroundings.temp_dir, "toolgate-")?;
+    /// Creates the directory, readable by the user alone, with its subdirectories and the startup file.
+    fn new(config: &ShellConfig) -> std::io::Result<Self> {
+        let scratch = ScratchDirectory::new(&config.temp_dir, "toolgate-")?;
         let temporary = scratch.make_dir("tmp")?;
         let startup = toolgate_process::write_startup_file(scratch.dir())?;
-        let output = match &surroundings.output_dir {
+        let output = match &config.output_dir {
             Some(dir) => toolgate_files::make_private_dir(dir).map(|()| dir.clone())?,
             None => scratch.make_dir("out")?,
         };
         Ok(Self { scratch, temporary, startup, output })
     }
 
-    /// Where it is.
+    /// The path of the directory.
     pub(crate) fn dir(&self) -> &AbsPath {
         self.scratch.dir()
     }
 }
 
-/// A command that was started.
+/// A command that was started; a background task if it outlives its call.
 #[derive(Debug)]
 pub(crate) struct ShellTask {
+    /// The id that models use, `task_<number>`.
     pub(crate) id: String,
+    /// Its number in the session, from 1.
     number: u64,
     /// The command line.
     pub(crate) command: String,
-    /// What it is for, in the model's words.
+    /// The purpose in the model's words.
     pub(crate) description: Option<String>,
-    /// It runs in the background, and its end is told.
+    /// Set once the command is a background task, whose end is reported as an event.
     pub(crate) background: OnceLock<()>,
-    /// Its end was told.
+    /// Set once that event was sent.
     pub(crate) end_reported: OnceLock<()>,
+    /// The shell and every process that it started, owned by the supervisor.
     pub(crate) process: SupervisedProcess,
-    /// Changes whenever there is more output or the phase changed.
+    /// Notified whenever there is more output or the phase changed.
     pub(crate) changed: watch::Receiver<()>,
-    /// Kept while a command may need them.
+    /// Keeps the private directory while the command may use it.
     _scratch_dir: Arc<SessionScratchDir>,
+    /// The proxy of the command, which several commands may share.
     proxy: Option<Arc<SandboxProxy>>,
-    /// Hosts that the proxy had refused before this command started.
+    /// Hosts that the proxy had refused before this command started; they belong to other commands.
     refused_before: Vec<RefusedHost>,
-    /// How long it may take to end by itself when it is told to.
+    /// Time between SIGTERM and SIGKILL when the command is stopped.
     pub(crate) grace: Duration,
-    /// How its rights were cut.
+    /// How the rights of the command were derived, which decides what counts as an anomaly.
     pub(crate) level: RightsLevel,
 }
 
 impl ShellTask {
+    /// Whether a process of the command still runs.
     pub(crate) fn is_live(&self) -> bool {
         !matches!(self.process.phase(), ProcessPhase::AllExited(_))
     }
@@ -101,11 +115,11 @@ impl ShellTask {
         hosts
     }
 
-    /// Waits until something holds of the command.
-    pub(crate) async fn wait_until(&self, mut done: impl FnMut(&SupervisedProcess) -> bool) {
+    /// Waits until a condition on the process holds, or the process has ended.
+    pub(crate) async fn wait_until(&self, mut is_met: impl FnMut(&SupervisedProcess) -> bool) {
         let mut changed = self.changed.clone();
-        while !done(&self.process) {
-            // The sender lives in the pump; its end is the command's.
+        while !is_met(&self.process) {
+            // The callback of the process owns the sender and is dropped when the process has ended.
             if changed.changed().await.is_err() {
                 return;
             }
@@ -114,30 +128,34 @@ impl ShellTask {
 }
 
 impl ShellTasks {
+    /// The lock of the state. A panic while it was held leaves the state usable, so poisoning is ignored.
     fn inner(&self) -> MutexGuard<'_, ShellTasksInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set_config(&self, surroundings: ShellConfig) {
-        self.inner().config = Arc::new(surroundings);
+    /// Sets the configuration for commands that start from now on.
+    pub(crate) fn set_config(&self, config: ShellConfig) {
+        self.inner().config = Arc::new(config);
     }
 
+    /// The current configuration.
     pub(crate) fn config(&self) -> Arc<ShellConfig> {
         Arc::clone(&self.inner().config)
     }
 
-    /// The session's private directory, made at first use.
+    /// The session's private directory, created at the first use.
     pub(crate) fn scratch_dir(&self) -> std::io::Result<Arc<SessionScratchDir>> {
         let mut inner = self.inner();
-        if let Some(place) = &inner.scratch_dir {
-            return Ok(Arc::clone(place));
+        if let Some(scratch_dir) = &inner.scratch_dir {
+            return Ok(Arc::clone(scratch_dir));
         }
-        let place = Arc::new(SessionScratchDir::new(&inner.config)?);
-        inner.scratch_dir = Some(Arc::clone(&place));
-        Ok(place)
+        let scratch_dir = Arc::new(SessionScratchDir::new(&inner.config)?);
+        inner.scratch_dir = Some(Arc::clone(&scratch_dir));
+        Ok(scratch_dir)
     }
 
-    /// A proxy that lets through these hosts, and those that rules allow.
+    /// A proxy that allows these hosts and those that rules allow. The last one is reused if it has the same hosts and
+    /// rules.
     pub(crate) fn proxy(
         &self,
         hosts: &[String],
@@ -151,32 +169,34 @@ impl ShellTasks {
         {
             return Ok(Arc::clone(proxy));
         }
-        let asked = rules.clone();
-        let proxy = SandboxProxy::start(hosts.to_vec(), denied.to_vec(), move |host, port| {
-            match asked.check_host(host, port) {
-                HostVerdict::Allowed => HostDecision::Allow,
-                HostVerdict::Denied(why) => HostDecision::Deny(why),
-                HostVerdict::Undecided => HostDecision::NoMatch,
-            }
-        })?;
+        let proxy_rules = rules.clone();
+        let proxy =
+            SandboxProxy::start(hosts.to_vec(), denied.to_vec(), move |host, port| {
+                match proxy_rules.check_host(host, port) {
+                    HostVerdict::Allowed => HostDecision::Allow,
+                    HostVerdict::Denied(reason) => HostDecision::Deny(reason),
+                    HostVerdict::Undecided => HostDecision::NoMatch,
+                }
+            })?;
         let proxy = Arc::new(proxy);
         inner.proxy = Some((hosts.to_vec(), rules.clone(), Arc::clone(&proxy)));
         Ok(proxy)
     }
 
-    /// The number of the next command.
+    /// Assigns a number to the next command.
     pub(crate) fn next_number(&self) -> u64 {
         let mut inner = self.inner();
         inner.count += 1;
         inner.count
     }
 
-    /// How many run in the background.
+    /// The number of background tasks that still run.
     pub(crate) fn live_count(&self) -> usize {
         self.inner().tasks.values().filter(|task| task.is_live()).count()
     }
 
-    /// Keeps a command that goes on in the background, or whose output may be asked for.
+    /// Keeps a background task, or a finished command whose output file may be read. The oldest finished ones beyond
+    /// [`MAX_FINISHED_TASKS`] are dropped.
     pub(crate) fn retain_task(&self, task: &Arc<ShellTask>) {
         let mut inner = self.inner();
         inner.tasks.insert(task.number, Arc::clone(task));
@@ -187,10 +207,12 @@ impl ShellTasks {
         }
     }
 
+    /// The task with this id.
     pub(crate) fn find(&self, id: &str) -> Option<Arc<ShellTask>> {
         self.inner().tasks.values().find(|task| task.id == id).cloned()
     }
 
+    /// All tasks, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<ShellTask>> {
         self.inner().tasks.values().cloned().collect()
     }
@@ -201,7 +223,7 @@ impl ShellTask {
         (number, command, description): (u64, String, Option<String>),
         process: SupervisedProcess,
         changed: watch::Receiver<()>,
-        (place, proxy, grace): (Arc<SessionScratchDir>, Option<Arc<SandboxProxy>>, Duration),
+        (scratch_dir, proxy, grace): (Arc<SessionScratchDir>, Option<Arc<SandboxProxy>>, Duration),
         level: RightsLevel,
     ) -> Self {
         Self {
@@ -213,7 +235,7 @@ impl ShellTask {
             end_reported: OnceLock::new(),
             process,
             changed,
-            _scratch_dir: place,
+            _scratch_dir: scratch_dir,
             refused_before: proxy.as_deref().map(SandboxProxy::refused).unwrap_or_default(),
             proxy,
             grace,
@@ -223,7 +245,8 @@ impl ShellTask {
 }
 
 impl Drop for ShellTasks {
-    /// The end of the session: nothing of it goes on.
+    /// The end of the session kills every process of its tasks. All are signalled before the first wait, so that they
+    /// end in parallel.
     fn drop(&mut self) {
         let tasks = std::mem::take(&mut self.inner().tasks);
         for task in tasks.values() {

@@ -1,11 +1,11 @@
-//! Lines that pass without a rule, run in the real sandbox: whatever the analysis thought of them, nothing is written,
-//! nothing secret is shown, and nothing that was not listed is started.
+//! Command lines that are allowed without a rule, run in the real sandbox: even where the analysis is wrong, nothing is
+//! written, no secret is shown, and no program starts that the judgement did not list.
 
 #[path = "../../../policy/tests/shell/oracle/generate.rs"]
 mod generate;
 
-use super::bash_desk::on_runtime;
 use super::dice::{Dice, setting};
+use super::shell_fixture::block_on_runtime;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,8 +21,8 @@ const CORPUS: [&str; 2] = [
     include_str!("../../../policy/tests/corpus/shell-round2.jsonl"),
 ];
 
-/// Lines whose words are only known at run time, and lines about secrets: what they reach is for the kernel to bound.
-const LIVE: &[&str] = &[
+/// Command lines whose arguments are known only at run time, and ones that read secrets: only the kernel can limit them.
+const DYNAMIC: &[&str] = &[
     "ls | xargs cat",
     "find . -type f | xargs cat",
     "find . -type f -exec cat {} +",
@@ -53,12 +53,13 @@ const LIVE: &[&str] = &[
     "cat sub/../link",
 ];
 
-struct Room {
+/// A workspace with secrets in it and beside it, and a gate without rules.
+struct OracleFixture {
     dir: tempfile::TempDir,
     gate: Gate,
 }
 
-impl Room {
+impl OracleFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let gate = Gate::new(GateParts {
@@ -66,11 +67,11 @@ impl Room {
             ..GateParts::default()
         });
         register(&gate, Toolset::Claude).unwrap();
-        let room = Self { dir, gate };
+        let fixture = Self { dir, gate };
         for name in ["ws/sub", "ws/src", "temp", "home"] {
-            std::fs::create_dir_all(room.path(name)).unwrap();
+            std::fs::create_dir_all(fixture.path(name)).unwrap();
         }
-        let write = |name: &str, text: &str| std::fs::write(room.path(name), text).unwrap();
+        let write = |name: &str, text: &str| std::fs::write(fixture.path(name), text).unwrap();
         write("ws/a.txt", "plain\n");
         write("ws/.env", "S=hunter2\n");
         write("ws/sub/id_rsa", "hunter2\n");
@@ -78,17 +79,17 @@ impl Room {
         write("ws/names", "a.txt\n.env\n../outside\nsub/id_rsa\n");
         write("ws/package.json", "{}\n");
         write("outside", "hunter2\n");
-        std::os::unix::fs::symlink(room.path("outside"), room.path("ws/link")).unwrap();
-        std::fs::hard_link(room.path("ws/.env"), room.path("ws/twin")).unwrap();
-        room
+        std::os::unix::fs::symlink(fixture.path("outside"), fixture.path("ws/link")).unwrap();
+        std::fs::hard_link(fixture.path("ws/.env"), fixture.path("ws/twin")).unwrap();
+        fixture
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.dir.path().canonicalize().unwrap().join(name)
     }
 
-    /// Runs a line if it passes without a question: its output, and what it tried that was not foreseen. `None` if it
-    /// does not pass.
+    /// Runs a command line if it is allowed without approval: its output, and the number of anomalies. `None` if it is not
+    /// allowed.
     async fn run(&self, command: &str) -> Option<(String, usize)> {
         let session = session_in(&AbsPath::new(self.path("ws")).unwrap());
         set_shell_config(
@@ -102,13 +103,13 @@ impl Room {
         );
         let input = json!({ "command": command, "timeout": 5000 });
         let call = ToolCall::new(toolgate_files::generate_id("call_"), "Bash", input.to_string());
-        let closed = self.gate.call(&session, call, CallOptions::default()).await;
-        let output = match closed.result {
+        let outcome = self.gate.call(&session, call, CallOptions::default()).await;
+        let output = match outcome.result {
             Ok(output) => output.model_text(),
             Err(refusal) if refusal.stage < Stage::Run => return None,
             Err(refusal) => refusal.partial.map(|output| output.model_text()).unwrap_or_default(),
         };
-        Some((output, closed.record.anomalies.len()))
+        Some((output, outcome.record.anomalies.len()))
     }
 
     fn snapshots(&self) -> [Vec<(PathBuf, Vec<u8>, u32)>; 3] {
@@ -120,11 +121,11 @@ impl Room {
 fn snapshot(top: &Path) -> Vec<(PathBuf, Vec<u8>, u32)> {
     use std::os::unix::fs::PermissionsExt;
     let mut out = Vec::new();
-    let mut ahead = vec![top.to_path_buf()];
-    while let Some(path) = ahead.pop() {
+    let mut pending = vec![top.to_path_buf()];
+    while let Some(path) = pending.pop() {
         let meta = std::fs::symlink_metadata(&path).unwrap();
         if meta.is_dir() {
-            ahead.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            pending.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
         }
         let content = if meta.is_file() { std::fs::read(&path).unwrap() } else { Vec::new() };
         out.push((path, content, meta.permissions().mode()));
@@ -146,62 +147,62 @@ fn lines_that_pass_do_nothing_but_read_in_the_sandbox() {
     if !is_enforced() {
         return;
     }
-    on_runtime(async {
-        let room = Room::new();
-        let before = room.snapshots();
+    block_on_runtime(async {
+        let fixture = OracleFixture::new();
+        let before = fixture.snapshots();
         let cases: Vec<String> = CORPUS
             .iter()
             .flat_map(|text| text.lines())
             .map(|line| serde_json::from_str::<Value>(line).unwrap())
             .filter_map(|case| case["input"].as_str().map(str::to_owned))
-            .chain(LIVE.iter().map(|line| (*line).to_owned()))
+            .chain(DYNAMIC.iter().map(|line| (*line).to_owned()))
             .collect();
-        let (mut ran, mut live) = (0, 0);
+        let (mut ran, mut dynamic) = (0, 0);
         for line in &cases {
-            let Some((output, _)) = room.run(line).await else { continue };
+            let Some((output, _)) = fixture.run(line).await else { continue };
             ran += 1;
-            live += usize::from(LIVE.contains(&line.as_str()));
+            dynamic += usize::from(DYNAMIC.contains(&line.as_str()));
             assert!(!output.contains("hunter2"), "{line}: {output}");
-            assert!(room.snapshots() == before, "{line} changed something: {output}");
+            assert!(fixture.snapshots() == before, "{line} changed something: {output}");
         }
         println!(
-            "{ran} of {} lines ran, {live} of them with words that are only known at run time",
+            "{ran} of {} lines ran, {dynamic} of them with arguments that are known only at run time",
             cases.len()
         );
-        assert!(ran > 100 && live > 8, "{ran} {live}");
+        assert!(ran > 100 && dynamic > 8, "{ran} {dynamic}");
     });
 }
 
-/// The same for generated lines; `cargo xtask oracle` tries more of them.
+/// The same for generated command lines; `cargo xtask oracle` tries more of them.
 #[test]
 fn generated_lines_that_pass_do_nothing_but_read_in_the_sandbox() {
     if !is_enforced() {
         return;
     }
-    on_runtime(async {
-        let room = Room::new();
-        let before = room.snapshots();
+    block_on_runtime(async {
+        let fixture = OracleFixture::new();
+        let before = fixture.snapshots();
         let lines = setting("TOOLGATE_SANDBOX_LINES", 4_000);
         let mut dice = Dice::new(setting("TOOLGATE_ORACLE_SEED", 1));
-        let (mut ran, mut unforeseen) = (0, Vec::new());
+        let (mut ran, mut with_anomalies) = (0, Vec::new());
         for _ in 0..lines {
             let line = generate::line(&mut dice);
             if line.contains('\0') {
                 continue;
             }
-            let Some((output, anomalies)) = room.run(&line).await else { continue };
+            let Some((output, anomalies)) = fixture.run(&line).await else { continue };
             ran += 1;
             if anomalies > 0 {
-                unforeseen.push(line.clone());
+                with_anomalies.push(line.clone());
             }
             assert!(!output.contains("hunter2"), "{line:?}: {output}");
-            assert!(room.snapshots() == before, "{line:?} changed something: {output}");
+            assert!(fixture.snapshots() == before, "{line:?} changed something: {output}");
         }
         println!(
-            "{lines} lines generated, {ran} passed and ran in the sandbox, {} tried more than was judged",
-            unforeseen.len()
+            "{lines} lines generated, {ran} passed and ran in the sandbox, {} tried more than their judgement predicts",
+            with_anomalies.len()
         );
-        unforeseen.iter().for_each(|line| println!("refused by the sandbox: {line:?}"));
+        with_anomalies.iter().for_each(|line| println!("refused by the sandbox: {line:?}"));
         assert!(ran > 0);
     });
 }

@@ -1,6 +1,6 @@
-//! Notebooks, read and changed by cells.
+//! Notebooks, read and edited by cell.
 
-use super::files_room::Room;
+use super::file_fixture::FileFixture;
 use serde_json::{Value, json};
 use toolgate_proto::OutputBlock;
 
@@ -32,9 +32,9 @@ fn notebook(minor: u64) -> String {
 
 #[test]
 fn cells_are_shown_with_their_ids_and_outputs() {
-    let room = Room::new();
-    let path = room.put("a.ipynb", notebook(5));
-    let output = room.call("Read", json!({ "file_path": path })).unwrap();
+    let fixture = FileFixture::new();
+    let path = fixture.put("a.ipynb", notebook(5));
+    let output = fixture.call("Read", json!({ "file_path": path })).unwrap();
     let text = output.model_text();
     assert!(
         text.starts_with(
@@ -43,32 +43,29 @@ fn cells_are_shown_with_their_ids_and_outputs() {
         "{text}"
     );
     assert!(text.contains("<output>\n1\n\n</output>") && text.contains("ValueError: bad\nline 1"), "{text}");
-    let pictures: Vec<&OutputBlock> =
+    let images: Vec<&OutputBlock> =
         output.content.iter().filter(|block| matches!(block, OutputBlock::Image { .. })).collect();
-    assert_eq!(
-        pictures,
-        [&OutputBlock::Image { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() }]
-    );
-    let refusal_path = room.put("broken.ipynb", "{ \"nbformat\": 4 ");
-    let refusal = room.refused("Read", json!({ "file_path": refusal_path }));
-    assert!(refusal.reason.contains("is no valid notebook"), "{refusal}");
+    assert_eq!(images, [&OutputBlock::Image { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() }]);
+    let refusal_path = fixture.put("broken.ipynb", "{ \"nbformat\": 4 ");
+    let refusal = fixture.call_refusal("Read", json!({ "file_path": refusal_path }));
+    assert!(refusal.reason.contains("is not a valid notebook"), "{refusal}");
 }
 
 #[test]
-fn cells_are_replaced_inserted_and_deleted_and_the_rest_stays() {
+fn cells_are_replaced_inserted_and_deleted_and_the_rest_is_unchanged() {
     for minor in [4, 5] {
-        let room = Room::new();
-        let path = room.put("a.ipynb", notebook(minor));
+        let fixture = FileFixture::new();
+        let path = fixture.put("a.ipynb", notebook(minor));
         let (first, second) = if minor == 5 { ("intro", "run") } else { ("cell-0", "cell-1") };
         let input =
             |id: &str, source: &str| json!({ "notebook_path": path, "cell_id": id, "new_source": source });
-        assert_eq!(room.refused("NotebookEdit", input(first, "x")).kind, "FileNotReadError");
-        room.said("Read", json!({ "file_path": path }));
-        let output = room.call("NotebookEdit", input(second, "a = 1\nprint(a)")).unwrap();
+        assert_eq!(fixture.call_refusal("NotebookEdit", input(first, "x")).kind, "FileNotReadError");
+        fixture.call_text("Read", json!({ "file_path": path }));
+        let output = fixture.call("NotebookEdit", input(second, "a = 1\nprint(a)")).unwrap();
         let structured = output.structured.unwrap();
         assert_eq!(structured["old_source"], "print(1)");
         assert_eq!(structured["language"], "python");
-        let now: Value = serde_json::from_str(&room.text("a.ipynb")).unwrap();
+        let now: Value = serde_json::from_str(&fixture.text("a.ipynb")).unwrap();
         let cell = &now["cells"][1];
         assert_eq!(cell["source"], json!(["a = 1\n", "print(a)"]));
         assert_eq!((&cell["outputs"], &cell["execution_count"]), (&json!([]), &json!(null)));
@@ -77,19 +74,21 @@ fn cells_are_replaced_inserted_and_deleted_and_the_rest_stays() {
 
         let mut insert = input(first, "## More");
         insert["edit_mode"] = json!("insert");
-        assert_eq!(room.refused("NotebookEdit", insert.clone()).kind, "ValidationError");
+        assert_eq!(fixture.call_refusal("NotebookEdit", insert.clone()).kind, "ValidationError");
         insert["cell_type"] = json!("markdown");
-        room.said("NotebookEdit", insert);
+        fixture.call_text("NotebookEdit", insert);
         let mut delete = input(first, "");
         delete["edit_mode"] = json!("delete");
-        room.said("NotebookEdit", delete);
-        let now: Value = serde_json::from_str(&room.text("a.ipynb")).unwrap();
+        fixture.call_text("NotebookEdit", delete);
+        let now: Value = serde_json::from_str(&fixture.text("a.ipynb")).unwrap();
         assert_eq!(now["cells"].as_array().unwrap().len(), 2);
         assert_eq!(now["cells"][0]["source"], json!(["## More"]));
         assert_eq!(now["cells"][0].get("id").is_some(), minor == 5, "ids are part of the format since 4.5");
         assert!(now["cells"][0].get("outputs").is_none());
-        assert!(room.text("a.ipynb").starts_with("{\n  \"cells\"") && room.text("a.ipynb").ends_with("}\n"));
-        let refusal = room.refused("NotebookEdit", input("nowhere", "x"));
+        assert!(
+            fixture.text("a.ipynb").starts_with("{\n  \"cells\"") && fixture.text("a.ipynb").ends_with("}\n")
+        );
+        let refusal = fixture.call_refusal("NotebookEdit", input("nowhere", "x"));
         assert_eq!(refusal.kind, "EditTargetNotFound");
         assert!(refusal.hint.starts_with("its cells are `"), "{}", refusal.hint);
     }

@@ -1,6 +1,6 @@
-//! PDF files, with the feature that reads them.
+//! PDF files, with the feature `pdf`.
 
-use super::files_room::Room;
+use super::file_fixture::FileFixture;
 use serde_json::json;
 
 /// A PDF with one line on each page.
@@ -41,30 +41,33 @@ fn pdf(pages: usize) -> Vec<u8> {
 }
 
 #[test]
-fn pages_are_read_by_range_and_damaged_files_refused() {
-    let room = Room::new();
-    let path = room.put("book.pdf", pdf(300));
-    let read = |pages: &str| room.call("Read", json!({ "file_path": path, "pages": pages }));
-    let said = read("3").unwrap().model_text();
-    assert_eq!(said, "--- page 3 of 300 ---\nThis is page 3\n");
-    let said = read("299-").unwrap().model_text();
+fn pages_are_read_by_range_and_damaged_files_are_refused() {
+    let fixture = FileFixture::new();
+    let path = fixture.put("book.pdf", pdf(300));
+    let read = |pages: &str| fixture.call("Read", json!({ "file_path": path, "pages": pages }));
+    let text = read("3").unwrap().model_text();
+    assert_eq!(text, "--- page 3 of 300 ---\nThis is page 3\n");
+    let text = read("299-").unwrap().model_text();
     assert_eq!(
-        said,
+        text,
         "--- page 299 of 300 ---\nThis is page 299\n--- page 300 of 300 ---\nThis is page 300\n"
     );
-    let said = room.said("Read", json!({ "file_path": path }));
-    assert!(said.ends_with("This is page 20\n[there is more: go on with `pages` \"21-40\"]\n"), "{said}");
+    let text = fixture.call_text("Read", json!({ "file_path": path }));
+    assert!(
+        text.ends_with("This is page 20\n[more pages follow: continue with `pages` \"21-40\"]\n"),
+        "{text}"
+    );
     for (pages, words) in
-        [("1-21", "more than 20 pages"), ("5-2", "ends before"), ("x", "no page"), ("0", "no page")]
+        [("1-21", "more than 20 pages"), ("5-2", "ends before"), ("x", "not a page"), ("0", "not a page")]
     {
         assert!(read(pages).unwrap_err().reason.contains(words), "{pages}");
     }
     assert_eq!(read("301").unwrap_err().kind, "RangeError");
     let whole = pdf(3);
     for end in (0..whole.len()).step_by(40) {
-        let path = room.put("broken.pdf", &whole[..end]);
-        // Whatever is left of it is either read or refused, and never takes the process down.
-        if let Err(refusal) = room.call("Read", json!({ "file_path": path })) {
+        let path = fixture.put("broken.pdf", &whole[..end]);
+        // A truncated file is read or refused; a panic of the parser must not end the process.
+        if let Err(refusal) = fixture.call("Read", json!({ "file_path": path })) {
             assert_eq!(refusal.kind, "FileReadError", "{end}: {refusal}");
         }
     }

@@ -1,16 +1,16 @@
-//! Changes by others are told, with what changed.
+//! Changes of other programs to files that the session has read are reported with a diff.
 
-use super::files_room::Room;
+use super::file_fixture::FileFixture;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use toolgate_tools::{ChangedFile, FileChange, changed_files_after_quiet, watch_reads};
 
-/// Waits until something is told.
-fn told(room: &Room) -> Vec<ChangedFile> {
-    let end = Instant::now() + Duration::from_secs(20);
+/// Waits until a change is reported.
+fn wait_for_changes(fixture: &FileFixture) -> Vec<ChangedFile> {
+    let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        let changed = changed_files_after_quiet(&room.session, Duration::ZERO);
-        if !changed.is_empty() || Instant::now() > end {
+        let changed = changed_files_after_quiet(&fixture.session, Duration::ZERO);
+        if !changed.is_empty() || Instant::now() > deadline {
             return changed;
         }
         std::thread::yield_now();
@@ -18,38 +18,38 @@ fn told(room: &Room) -> Vec<ChangedFile> {
 }
 
 #[test]
-fn what_others_change_is_told_once_and_own_writes_are_not() {
-    let room = Room::new();
-    let early = room.put("early", "one\n");
-    let late = room.put("late", "1\n2\n3\n");
-    room.put("unread", "x\n");
-    room.said("Read", json!({ "file_path": early }));
-    watch_reads(&room.session).unwrap();
-    room.said("Read", json!({ "file_path": late }));
+fn changes_of_other_programs_are_reported_once_and_own_writes_are_not() {
+    let fixture = FileFixture::new();
+    let early = fixture.put("early", "one\n");
+    let late = fixture.put("late", "1\n2\n3\n");
+    fixture.put("unread", "x\n");
+    fixture.call_text("Read", json!({ "file_path": early }));
+    watch_reads(&fixture.session).unwrap();
+    fixture.call_text("Read", json!({ "file_path": late }));
 
-    // An own write, a touch and a file that was never read come first: none of them may be told.
-    room.said("Edit", json!({ "file_path": late, "old_string": "1", "new_string": "one" }));
+    // Not reported: a write by the session, a save without a change, and a file that was never read.
+    fixture.call_text("Edit", json!({ "file_path": late, "old_string": "1", "new_string": "one" }));
     std::fs::write(&early, "one\n").unwrap();
-    std::fs::write(room.path("unread"), "y\n").unwrap();
+    std::fs::write(fixture.path("unread"), "y\n").unwrap();
     std::fs::write(&late, "one\ntwo\n3\n").unwrap();
-    let changed = told(&room);
+    let changed = wait_for_changes(&fixture);
     assert_eq!(changed.len(), 1, "{changed:?}");
-    assert_eq!(changed[0].path, room.top.join("late"));
+    assert_eq!(changed[0].path, fixture.top.join("late"));
     let FileChange::Modified { diff: Some(diff) } = &changed[0].what else { panic!("{changed:?}") };
     assert!(diff.ends_with("@@ -1,3 +1,3 @@\n one\n-2\n+two\n 3"), "{diff}");
 
-    // What was told counts as seen.
-    room.said("Write", json!({ "file_path": late, "content": "mine\n" }));
+    // A reported change counts as read.
+    fixture.call_text("Write", json!({ "file_path": late, "content": "mine\n" }));
     std::fs::remove_file(&early).unwrap();
-    let changed = told(&room);
-    assert_eq!(changed, [ChangedFile { path: room.top.join("early"), what: FileChange::Deleted }]);
+    let changed = wait_for_changes(&fixture);
+    assert_eq!(changed, [ChangedFile { path: fixture.top.join("early"), what: FileChange::Deleted }]);
 
-    // A diff that is too long to be shown whole does not make the file known.
+    // A truncated diff does not count as a complete read.
     let long: String = (0..300).map(|n| format!("line {n}\n")).collect();
     std::fs::write(&late, long).unwrap();
-    let changed = told(&room);
+    let changed = wait_for_changes(&fixture);
     let FileChange::Modified { diff: Some(diff) } = &changed[0].what else { panic!("{changed:?}") };
     assert!(diff.lines().count() <= 103, "{}", diff.lines().count());
-    let refusal = room.refused("Write", json!({ "file_path": late, "content": "x" }));
+    let refusal = fixture.call_refusal("Write", json!({ "file_path": late, "content": "x" }));
     assert_eq!(refusal.kind, "FileNotReadError");
 }

@@ -1,6 +1,6 @@
-//! Writing whole files.
+//! `Write` and `write_file`: creating and replacing files.
 
-use super::files_room::{Room, session};
+use super::file_fixture::{FileFixture, session};
 use serde_json::json;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use toolgate_tools::{SchemaCheck, seed_read_state};
 
 #[test]
 fn creation_and_update_are_reported_with_sizes_and_a_patch() {
-    let room = Room::new();
-    let path = room.path("new/dir/a.txt");
-    let output = room.call("Write", json!({ "file_path": path, "content": "one\ntwo\n" })).unwrap();
+    let fixture = FileFixture::new();
+    let path = fixture.path("new/dir/a.txt");
+    let output = fixture.call("Write", json!({ "file_path": path, "content": "one\ntwo\n" })).unwrap();
     assert_eq!(output.model_text(), format!("created {path}: 2 lines, 8 bytes"));
     let structured = output.structured.unwrap();
     assert_eq!(structured["type"], "create");
     assert_eq!(structured["originalFile"], json!(null));
     assert_eq!(structured["structuredPatch"], json!([]));
 
-    let output = room.call("Write", json!({ "file_path": path, "content": "one\n2\n" })).unwrap();
+    let output = fixture.call("Write", json!({ "file_path": path, "content": "one\n2\n" })).unwrap();
     let text = output.model_text();
     assert_eq!(
         text,
@@ -31,27 +31,27 @@ fn creation_and_update_are_reported_with_sizes_and_a_patch() {
         structured["structuredPatch"],
         json!([{ "oldStart": 1, "oldLines": 2, "newStart": 1, "newLines": 2, "lines": [" one", "-two", "+2"] }])
     );
-    let said = room.said("Write", json!({ "file_path": path, "content": "one\n2\n" }));
-    assert!(said.contains("has this content already"), "{said}");
+    let text = fixture.call_text("Write", json!({ "file_path": path, "content": "one\n2\n" }));
+    assert!(text.contains("already has this content"), "{text}");
 }
 
 #[test]
-fn an_existing_file_must_have_been_read_as_a_whole_and_be_the_same() {
-    let room = Room::new();
-    let path = room.put("a", "one\ntwo\nthree\n");
-    let write = || room.call("Write", json!({ "file_path": path, "content": "new\n" }));
+fn an_existing_file_must_have_been_read_completely_and_be_unchanged() {
+    let fixture = FileFixture::new();
+    let path = fixture.put("a", "one\ntwo\nthree\n");
+    let write = || fixture.call("Write", json!({ "file_path": path, "content": "new\n" }));
     let refusal = write().unwrap_err();
     assert_eq!((refusal.kind.as_str(), refusal.stage.as_str()), ("FileNotReadError", "guard"));
-    room.said("Read", json!({ "file_path": path, "offset": 2 }));
+    fixture.call_text("Read", json!({ "file_path": path, "offset": 2 }));
     assert!(write().unwrap_err().reason.contains("only a part"));
-    room.said("Read", json!({ "file_path": path }));
+    fixture.call_text("Read", json!({ "file_path": path }));
     std::fs::write(&path, "one\n2\nthree\n").unwrap();
     let refusal = write().unwrap_err();
     assert_eq!(refusal.kind, "FileChangedError");
     let what = refusal.partial.unwrap().model_text();
     assert!(what.contains("-two\n+2"), "{what}");
-    room.said("Read", json!({ "file_path": path }));
-    // A touch is no change.
+    fixture.call_text("Read", json!({ "file_path": path }));
+    // A new modification time is not a change.
     std::fs::File::options()
         .write(true)
         .open(&path)
@@ -59,50 +59,54 @@ fn an_existing_file_must_have_been_read_as_a_whole_and_be_the_same() {
         .set_modified(std::time::SystemTime::UNIX_EPOCH)
         .unwrap();
     write().unwrap();
-    assert_eq!(room.text("a"), "new\n");
+    assert_eq!(fixture.text("a"), "new\n");
 }
 
 #[test]
-fn a_host_can_tell_what_its_model_has_seen_and_another_session_has_seen_nothing() {
-    let room = Room::new();
-    let path = room.put("a", "seen\n");
-    let other = session(&room.top, "other");
-    seed_read_state(&room.session, &room.top.join("a"), b"seen\n");
+fn a_host_can_seed_the_read_state_of_one_session() {
+    let fixture = FileFixture::new();
+    let path = fixture.put("a", "seen\n");
+    let other = session(&fixture.top, "other");
+    seed_read_state(&fixture.session, &fixture.top.join("a"), b"seen\n");
     let input = json!({ "file_path": path, "content": "new\n" });
-    assert_eq!(room.call_in(&other, "Write", input.clone()).unwrap_err().kind, "FileNotReadError");
-    room.call("Write", input).unwrap();
-    assert_eq!(room.text("a"), "new\n");
+    assert_eq!(fixture.call_in(&other, "Write", input.clone()).unwrap_err().kind, "FileNotReadError");
+    fixture.call("Write", input).unwrap();
+    assert_eq!(fixture.text("a"), "new\n");
 }
 
 #[test]
-fn mode_links_and_encodings_are_minded() {
-    let room = Room::new();
-    let path = room.put("run.sh", "echo\n");
+fn mode_symlinks_hard_links_and_encodings_are_respected() {
+    let fixture = FileFixture::new();
+    let path = fixture.put("run.sh", "echo\n");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    symlink(&path, room.path("link")).unwrap();
-    // Through the link: the file behind it changes, the link stays.
-    room.said("write_file", json!({ "path": "link", "content": "echo 2\n", "overwrite": true }));
-    assert_eq!(room.text("run.sh"), "echo 2\n");
-    assert!(std::fs::symlink_metadata(room.path("link")).unwrap().is_symlink());
+    symlink(&path, fixture.path("link")).unwrap();
+    // Through a symlink the target changes and the symlink stays.
+    fixture.call_text("write_file", json!({ "path": "link", "content": "echo 2\n", "overwrite": true }));
+    assert_eq!(fixture.text("run.sh"), "echo 2\n");
+    assert!(std::fs::symlink_metadata(fixture.path("link")).unwrap().is_symlink());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
 
-    std::fs::hard_link(&path, room.path("hard")).unwrap();
-    let said = room.said("write_file", json!({ "path": "hard", "content": "x", "overwrite": true }));
-    assert!(said.contains("another name elsewhere"), "{said}");
-    assert_eq!(room.text("run.sh"), "echo 2\n");
+    std::fs::hard_link(&path, fixture.path("hard")).unwrap();
+    let text = fixture.call_text("write_file", json!({ "path": "hard", "content": "x", "overwrite": true }));
+    assert!(text.contains("another hard link elsewhere"), "{text}");
+    assert_eq!(fixture.text("run.sh"), "echo 2\n");
 
-    room.put("wide", b"\xff\xfeh\0i\0");
-    let said = room.said("write_file", json!({ "path": "wide", "content": "plain", "overwrite": true }));
-    assert!(said.contains("was UTF-16 (little-endian); it is plain UTF-8 now"), "{said}");
+    fixture.put("wide", b"\xff\xfeh\0i\0");
+    let text =
+        fixture.call_text("write_file", json!({ "path": "wide", "content": "plain", "overwrite": true }));
+    assert!(text.contains("was UTF-16 (little-endian); it is plain UTF-8 now"), "{text}");
 
-    room.put("dir/f", "x");
-    assert_eq!(room.refused("write_file", json!({ "path": "dir", "content": "" })).kind, "NotAFileError");
-    assert!(room.call("write_file", json!({ "path": "dir/f/g", "content": "" })).is_err());
-    assert_eq!(room.text("dir/f"), "x");
+    fixture.put("dir/f", "x");
+    assert_eq!(
+        fixture.call_refusal("write_file", json!({ "path": "dir", "content": "" })).kind,
+        "NotAFileError"
+    );
+    assert!(fixture.call("write_file", json!({ "path": "dir/f/g", "content": "" })).is_err());
+    assert_eq!(fixture.text("dir/f"), "x");
 }
 
 #[test]
-fn a_file_with_a_schema_stays_valid_whatever_tool_changes_it() {
+fn every_tool_validates_a_file_with_a_schema() {
     let schema = json!({
         "type": "object",
         "properties": { "mode": { "type": "string", "enum": ["ask", "allow"] } },
@@ -110,19 +114,19 @@ fn a_file_with_a_schema_stays_valid_whatever_tool_changes_it() {
     });
     let check =
         SchemaCheck::new(|| schema, |path| path.file_name().is_some_and(|name| name == "settings.json"));
-    let room = Room::with(Mode::Bypass, vec![Arc::new(check)]);
-    let path = room.put("settings.json", "{ \"mode\": \"ask\" }\n");
-    room.said("Read", json!({ "file_path": path }));
-    for (content, words) in
-        [("{ \"mode\": 3 }", "`/mode`"), ("{ \"mode\": ", "no valid JSON"), ("[]", "object")]
+    let fixture = FileFixture::with(Mode::Bypass, vec![Arc::new(check)]);
+    let path = fixture.put("settings.json", "{ \"mode\": \"ask\" }\n");
+    fixture.call_text("Read", json!({ "file_path": path }));
+    for (content, expected) in
+        [("{ \"mode\": 3 }", "`/mode`"), ("{ \"mode\": ", "not valid JSON"), ("[]", "object")]
     {
-        let refusal = room.refused("Write", json!({ "file_path": path, "content": content }));
-        assert!(refusal.reason.contains("is as it was") && refusal.reason.contains(words), "{refusal}");
+        let refusal = fixture.call_refusal("Write", json!({ "file_path": path, "content": content }));
+        assert!(refusal.reason.contains("is unchanged") && refusal.reason.contains(expected), "{refusal}");
     }
-    let refusal =
-        room.refused("Edit", json!({ "file_path": path, "old_string": "ask", "new_string": "always" }));
+    let refusal = fixture
+        .call_refusal("Edit", json!({ "file_path": path, "old_string": "ask", "new_string": "always" }));
     assert_eq!(refusal.kind, "FileEditError");
-    assert_eq!(room.text("settings.json"), "{ \"mode\": \"ask\" }\n");
-    room.said("Edit", json!({ "file_path": path, "old_string": "ask", "new_string": "allow" }));
-    room.said("Write", json!({ "file_path": room.path("other.json"), "content": "not json" }));
+    assert_eq!(fixture.text("settings.json"), "{ \"mode\": \"ask\" }\n");
+    fixture.call_text("Edit", json!({ "file_path": path, "old_string": "ask", "new_string": "allow" }));
+    fixture.call_text("Write", json!({ "file_path": fixture.path("other.json"), "content": "not json" }));
 }

@@ -1,7 +1,7 @@
-//! Real git, started as a line that only reads is started, in hostile repositories: no program of the repository's
-//! choice runs, and no file from outside the workspace is shown.
+//! Real git with the environment of a read-only command line, in hostile repositories: no program that the repository
+//! names runs, and no file outside the workspace is shown.
 
-use super::git_repositories::{Dice, Ground, SECRET};
+use super::git_repositories::{GitFixture, SECRET, SeededRng};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use toolgate_process::{CommandEnvironment, GitHelpers};
 use toolgate_proto::{AbsPath, CommandLine, GitTerms, GitUse, ShellKind};
 use toolgate_shell_syntax::{analyse, git_readers};
 
-/// Forms of every reader.
+/// Command lines with every read-only git command.
 const LINES: &[&str] = &[
     "git status",
     "git status -sb --ignored",
@@ -124,7 +124,7 @@ fn abs(path: &std::path::Path) -> AbsPath {
 }
 
 #[test]
-fn every_git_reader_is_among_the_lines_and_passes_unasked() {
+fn every_read_only_git_command_is_tested_and_needs_no_approval() {
     let here = AbsPath::new("/ws").unwrap();
     let workspace = Workspace { cwd: here.clone(), roots: vec![here.clone()], home: None };
     for line in LINES {
@@ -143,13 +143,13 @@ fn every_git_reader_is_among_the_lines_and_passes_unasked() {
 }
 
 #[test]
-fn git_that_only_reads_runs_nothing_and_shows_nothing_from_outside() {
+fn read_only_git_runs_no_program_and_shows_no_file_from_outside() {
     let combinations = setting("TOOLGATE_ORACLE_GIT", 240);
     let seed = setting("TOOLGATE_ORACLE_SEED", 1);
     let each = if combinations > 1000 { 40 } else { 24 };
     let dir = tempfile::tempdir().unwrap();
-    let ground = Ground::new(dir.path().canonicalize().unwrap());
-    let mut dice = Dice::new(seed as u64);
+    let fixture = GitFixture::new(dir.path().canonicalize().unwrap());
+    let mut rng = SeededRng::new(seed as u64);
     let mut wrong: Vec<String> = Vec::new();
     let (mut ran, mut refused, mut worked) = (0, 0, 0);
     let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
@@ -157,40 +157,44 @@ fn git_that_only_reads_runs_nothing_and_shows_nothing_from_outside() {
     let mut number = 0;
     while ran < combinations && number < combinations {
         number += 1;
-        let hostile = ground.repository(number, &mut dice);
-        features.extend(&hostile.features);
-        let usage = if dice.below(5) == 0 { GitUse::Mixed } else { GitUse::Reads };
+        let repository = fixture.repository(number, &mut rng);
+        features.extend(&repository.features);
+        let usage = if rng.below(5) == 0 { GitUse::Mixed } else { GitUse::Reads };
         let terms = GitTerms { usage, searches: true };
-        // Where something else runs in the line as well, the user's own programs stay.
-        ground.user(usage == GitUse::Reads && dice.below(2) == 0);
-        let _ = fs::remove_file(ground.mark());
+        // A mixed command line keeps the user's own programs, so none are configured for it.
+        fixture.write_user_config(usage == GitUse::Reads && rng.below(2) == 0);
+        let _ = fs::remove_file(fixture.run_log());
         let from = BTreeMap::from([
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),
-            ("HOME".to_owned(), ground.dir.join("home").display().to_string()),
+            ("HOME".to_owned(), fixture.dir.join("home").display().to_string()),
         ]);
         let mut environment = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
-        let made =
-            environment.restrict_git(GitHelpers::Off, terms, &abs(&hostile.cwd), &[abs(&hostile.workspace)]);
+        let made = environment.restrict_git(
+            GitHelpers::Off,
+            terms,
+            &abs(&repository.cwd),
+            &[abs(&repository.workspace)],
+        );
         let mut report = |line: &str, what: String| {
-            wrong.push(format!("#{number} {usage:?} {:?}: `{line}` {what}", hostile.features));
+            wrong.push(format!("#{number} {usage:?} {:?}: `{line}` {what}", repository.features));
         };
-        if let Ok(mark) = fs::read_to_string(ground.mark()) {
-            report("the question itself", format!("ran {mark:?}"));
+        if let Ok(log) = fs::read_to_string(fixture.run_log()) {
+            report("the query of the configuration", format!("ran {log:?}"));
         }
         if let Err(refusal) = made {
             refused += 1;
-            let last = hostile.features.last().copied().unwrap_or_default();
+            let last = repository.features.last().copied().unwrap_or_default();
             *reasons
-                .entry(format!("{last}: {}", refusal.reason.replace(&ground.dir.display().to_string(), "")))
+                .entry(format!("{last}: {}", refusal.reason.replace(&fixture.dir.display().to_string(), "")))
                 .or_default() += 1;
             continue;
         }
         for _ in 0..each {
-            let line = LINES[dice.below(LINES.len())];
-            let _ = fs::remove_file(ground.mark());
+            let line = LINES[rng.below(LINES.len())];
+            let _ = fs::remove_file(fixture.run_log());
             let done = Command::new("timeout")
                 .args(["20", "bash", "-c", line])
-                .current_dir(&hostile.cwd)
+                .current_dir(&repository.cwd)
                 .env_clear()
                 .envs(environment.variables())
                 .stdin(Stdio::null())
@@ -198,12 +202,12 @@ fn git_that_only_reads_runs_nothing_and_shows_nothing_from_outside() {
                 .unwrap();
             ran += 1;
             worked += usize::from(done.status.success());
-            if let Ok(mark) = fs::read_to_string(ground.mark()) {
-                report(line, format!("ran {mark:?}"));
+            if let Ok(log) = fs::read_to_string(fixture.run_log()) {
+                report(line, format!("ran {log:?}"));
             }
             for text in [&done.stdout, &done.stderr] {
                 let text = String::from_utf8_lossy(text);
-                // A line may name what it looks for.
+                // A search shows its own pattern, which is not the secret.
                 if let Some(shown) = text.lines().find(|shown| shown.contains(SECRET)) {
                     report(line, format!("shows {shown:?}"));
                 }
@@ -214,20 +218,20 @@ fn git_that_only_reads_runs_nothing_and_shows_nothing_from_outside() {
         "{ran} git commands ran in {number} repositories, {worked} with success; {refused} repositories were refused: {reasons:?}; \
          features: {features:?}"
     );
-    assert!(worked * 2 > ran, "only {worked} of {ran} commands worked: the test tries nothing");
+    assert!(worked * 2 > ran, "only {worked} of {ran} commands worked, so the test shows nothing");
     assert!(wrong.is_empty(), "{} of {ran}\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What the repository names runs as soon as one setting is taken out: each line shows that one is needed.
+/// Each setting is necessary: without it, a program of the repository runs or a file outside is shown.
 #[test]
-fn without_any_one_of_the_settings_a_program_runs_or_a_file_is_shown() {
+fn without_any_one_of_the_git_settings_a_program_runs_or_a_file_is_shown() {
     let dir = tempfile::tempdir().unwrap();
-    let ground = Ground::new(dir.path().canonicalize().unwrap());
-    ground.user(false);
-    let all = ground.all_at_once();
+    let fixture = GitFixture::new(dir.path().canonicalize().unwrap());
+    fixture.write_user_config(false);
+    let all = fixture.all_at_once();
     let from = BTreeMap::from([
         ("PATH".to_owned(), std::env::var("PATH").unwrap()),
-        ("HOME".to_owned(), ground.dir.join("home").display().to_string()),
+        ("HOME".to_owned(), fixture.dir.join("home").display().to_string()),
     ]);
     let mut environment = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
     let terms = GitTerms { usage: GitUse::Reads, searches: false };
@@ -235,14 +239,14 @@ fn without_any_one_of_the_settings_a_program_runs_or_a_file_is_shown() {
     let whole: BTreeMap<String, String> =
         environment.variables().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let happens = |line: &str, without: &str| {
-        let _ = fs::remove_file(ground.mark());
+        let _ = fs::remove_file(fixture.run_log());
         let mut variables = whole.clone();
         variables.remove(without);
         for (name, _) in whole.iter().filter(|(_, value)| match without.strip_suffix('*') {
             Some(section) => value.starts_with(section),
             None => value.eq_ignore_ascii_case(without),
         }) {
-            // A setting that nobody reads.
+            // A setting that git does not read.
             variables.insert(name.clone(), "toolgate.nothing".to_owned());
         }
         let done = Command::new("timeout")
@@ -255,7 +259,7 @@ fn without_any_one_of_the_settings_a_program_runs_or_a_file_is_shown() {
             .unwrap();
         let text =
             String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-        ground.mark().exists() || text.contains(SECRET)
+        fixture.run_log().exists() || text.contains(SECRET)
     };
     for (setting, line) in [
         ("core.fsmonitor", "git status"),
@@ -274,15 +278,15 @@ fn without_any_one_of_the_settings_a_program_runs_or_a_file_is_shown() {
     }
 }
 
-/// What git says in repositories that are not hostile, the user's own pagers and the like apart.
+/// In repositories that are not hostile the output is the same, except for the user's own pagers and the like.
 #[test]
-fn in_ordinary_repositories_git_says_what_it_always_says() {
+fn git_output_is_unchanged_in_ordinary_repositories() {
     let dir = tempfile::tempdir().unwrap();
-    let ground = Ground::new(dir.path().canonicalize().unwrap());
-    ground.user(false);
+    let fixture = GitFixture::new(dir.path().canonicalize().unwrap());
+    fixture.write_user_config(false);
     let from = BTreeMap::from([
         ("PATH".to_owned(), std::env::var("PATH").unwrap()),
-        ("HOME".to_owned(), ground.dir.join("home").display().to_string()),
+        ("HOME".to_owned(), fixture.dir.join("home").display().to_string()),
     ]);
     let say = |line: &str, cwd: &std::path::Path, environment: &CommandEnvironment| {
         let done = Command::new("bash")
@@ -295,7 +299,7 @@ fn in_ordinary_repositories_git_says_what_it_always_says() {
             .unwrap();
         (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
     };
-    for (turn, ordinary) in ground.ordinary().into_iter().enumerate() {
+    for (turn, ordinary) in fixture.ordinary().into_iter().enumerate() {
         for usage in [GitUse::Reads, GitUse::Mixed] {
             let plain = CommandEnvironment::from_filtered(&from, &[], &BTreeMap::new());
             let mut bound = plain.clone();
@@ -306,7 +310,7 @@ fn in_ordinary_repositories_git_says_what_it_always_says() {
             for path in outside {
                 assert!(!path.is_under(&roots[0]), "{path}");
             }
-            // The time of day, the settings themselves.
+            // These show the time of day or the settings themselves.
             let differs = ["git var", "git config", "git blame a", "git blame -w", "annotate"];
             let same = |line: &&&str| !differs.iter().any(|word| line.contains(word));
             for line in LINES.iter().skip(turn).step_by(4).filter(same) {
@@ -323,11 +327,11 @@ fn in_ordinary_repositories_git_says_what_it_always_says() {
 }
 
 #[test]
-fn a_repository_around_the_workspace_is_refused_to_readers_and_not_to_a_rule() {
+fn a_repository_around_the_workspace_is_refused_unless_a_rule_grants_git() {
     let dir = tempfile::tempdir().unwrap();
-    let ground = Ground::new(dir.path().canonicalize().unwrap());
-    ground.user(false);
-    let top = ground.dir.join("templates/plain");
+    let fixture = GitFixture::new(dir.path().canonicalize().unwrap());
+    fixture.write_user_config(false);
+    let top = fixture.dir.join("templates/plain");
     let (roots, cwd) = ([abs(&top.join("src"))], abs(&top.join("src")));
     let from = BTreeMap::from([("PATH".to_owned(), std::env::var("PATH").unwrap())]);
     for (usage, passes) in [
@@ -348,11 +352,11 @@ fn a_repository_around_the_workspace_is_refused_to_readers_and_not_to_a_rule() {
 }
 
 #[test]
-fn a_configuration_that_never_ends_is_given_up() {
+fn a_git_configuration_that_never_ends_is_a_timeout() {
     let dir = tempfile::tempdir().unwrap();
-    let ground = Ground::new(dir.path().canonicalize().unwrap());
-    ground.user(false);
-    let repository = ground.dir.join("templates/plain");
+    let fixture = GitFixture::new(dir.path().canonicalize().unwrap());
+    fixture.write_user_config(false);
+    let repository = fixture.dir.join("templates/plain");
     assert!(Command::new("mkfifo").arg(repository.join("pipe")).status().unwrap().success());
     let config = repository.join(".git/config");
     let text = fs::read_to_string(&config).unwrap() + "[include]\n\tpath = ../pipe\n";

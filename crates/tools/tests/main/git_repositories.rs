@@ -1,4 +1,5 @@
-//! Hostile repositories: every way a repository has to make git run a program or show a file from elsewhere.
+//! TestRepository git repositories: every setting and layout by which a repository makes git run a program or show a file from
+//! outside.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,39 +9,39 @@ use std::process::{Command, Stdio};
 /// The text of every file outside the workspace.
 pub(super) const SECRET: &str = "OUTSIDE-7f3a91";
 
-/// A source of choices that can be repeated.
-pub(super) struct Dice(u64);
+/// A deterministic random number generator (splitmix64).
+pub(super) struct SeededRng(u64);
 
-impl Dice {
+impl SeededRng {
     pub(super) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn below(&mut self, most: usize) -> usize {
+    pub(super) fn below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) >> 33).unwrap() % most
+        usize::try_from((mixed ^ (mixed >> 31)) >> 33).unwrap() % bound
     }
 
-    fn one_in(&mut self, most: usize) -> bool {
-        self.below(most) == 0
+    fn one_in(&mut self, bound: usize) -> bool {
+        self.below(bound) == 0
     }
 }
 
-/// The directory of a run: programs that leave a mark, files outside, and repositories to copy.
-pub(super) struct Ground {
+/// The directory of a test: programs that record that they ran, files outside the workspace, and template repositories.
+pub(super) struct GitFixture {
     pub(super) dir: PathBuf,
 }
 
-/// One repository, and where a command starts in it.
-pub(super) struct Hostile {
+/// One repository, and the directory in which a command starts.
+pub(super) struct TestRepository {
     pub(super) workspace: PathBuf,
     pub(super) cwd: PathBuf,
     pub(super) features: Vec<&'static str>,
 }
 
-/// Keys that name a program, by section.
+/// Configuration keys that name a program, by section.
 const PROGRAMS: &[(&str, &[&str])] = &[
     ("core", &["fsmonitor", "pager", "editor", "sshCommand", "askPass", "gitProxy", "alternateRefsCommand"]),
     ("diff", &["external"]),
@@ -72,7 +73,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("gc", &["recentObjectsHook"]),
 ];
 
-/// Settings that make git use what others name.
+/// Settings that make git use those programs.
 const SWITCHES: &str = "[log]\n\tshowSignature = true\n\tdiffMerges = remerge\n\tmailmap = true\n\
     [merge]\n\tdefault = m\n[diff]\n\tsubmodule = diff\n\tignoreSubmodules = none\n\ttool = x\n\
     [status]\n\tsubmoduleSummary = true\n[submodule]\n\trecurse = true\n[gpg]\n\tformat = openpgp\n\
@@ -92,34 +93,36 @@ const HOOKS: &[&str] = &[
     "query-watchman",
 ];
 
-impl Ground {
+impl GitFixture {
     pub(super) fn new(dir: PathBuf) -> Self {
-        let ground = Self { dir };
+        let fixture = Self { dir };
         for name in ["stubs", "outside", "home", "templates"] {
-            fs::create_dir(ground.dir.join(name)).unwrap();
+            fs::create_dir(fixture.dir.join(name)).unwrap();
         }
-        ground.outside();
-        ground.template("plain", &[]);
-        ground.template("sha256", &["--object-format=sha256"]);
-        ground
+        fixture.outside();
+        fixture.template("plain", &[]);
+        fixture.template("sha256", &["--object-format=sha256"]);
+        fixture
     }
 
-    /// A program that leaves a mark; its path.
+    /// The path of a program that records that it ran.
     fn stub(&self, name: &str) -> String {
         let name: String =
             name.chars().map(|character| if character.is_alphanumeric() { character } else { '_' }).collect();
         let path = self.dir.join("stubs").join(&name);
         if !path.exists() {
-            let text =
-                format!("#!/bin/sh\necho {name} >> {}\ntimeout 2 cat 2>/dev/null\n", self.mark().display());
+            let text = format!(
+                "#!/bin/sh\necho {name} >> {}\ntimeout 2 cat 2>/dev/null\n",
+                self.run_log().display()
+            );
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
         }
         path.display().to_string()
     }
 
-    /// Where programs leave their marks.
-    pub(super) fn mark(&self) -> PathBuf {
+    /// The file in which programs record that they ran.
+    pub(super) fn run_log(&self) -> PathBuf {
         self.dir.join("ran")
     }
 
@@ -166,7 +169,7 @@ impl Ground {
         git(&repo, &["notes", "add", "-m", "note"]);
         fs::write(repo.join("b.txt"), "stashed\n").unwrap();
         git(&repo, &["stash", "-q"]);
-        // A commit that says it is signed.
+        // A commit with a signature.
         let body = read_git(&repo, &["cat-file", "commit", "HEAD"]);
         let (head, message) = body.split_once("\n\n").unwrap();
         let signed = format!(
@@ -180,7 +183,7 @@ impl Ground {
         fs::write(repo.join("new.txt"), "new\n").unwrap();
     }
 
-    /// A configuration in which every key names a program of its own.
+    /// A configuration in which every key names a different program.
     fn programs(&self, prefix: &str) -> String {
         let mut text = String::new();
         for (section, keys) in PROGRAMS {
@@ -205,7 +208,7 @@ impl Ground {
         text + SWITCHES
     }
 
-    /// Paths that lead outside, by settings.
+    /// Settings with paths outside the workspace.
     fn paths(&self) -> String {
         let outside = self.dir.join("outside");
         let outside = outside.display();
@@ -217,8 +220,8 @@ impl Ground {
         )
     }
 
-    /// The user's own configuration, with programs of the user's choice.
-    pub(super) fn user(&self, programs: bool) {
+    /// Writes the user's own configuration, with or without programs.
+    pub(super) fn write_user_config(&self, programs: bool) {
         let mut text = "[user]\n\tname = ann\n\temail = ann@example.com\n".to_owned();
         if programs {
             text.push_str(&self.programs("user"));
@@ -226,10 +229,13 @@ impl Ground {
         fs::write(self.dir.join("home/.gitconfig"), text).unwrap();
     }
 
-    /// Repositories as people have them.
-    pub(super) fn ordinary(&self) -> Vec<Hostile> {
-        let at =
-            |workspace: PathBuf, cwd: PathBuf, feature| Hostile { workspace, cwd, features: vec![feature] };
+    /// Repositories that are not repository.
+    pub(super) fn ordinary(&self) -> Vec<TestRepository> {
+        let at = |workspace: PathBuf, cwd: PathBuf, feature| TestRepository {
+            workspace,
+            cwd,
+            features: vec![feature],
+        };
         let plain = self.dir.join("templates/plain");
         let linked = self.dir.join("linked");
         git(&plain, &["worktree", "add", "-q", "--detach", &linked.display().to_string()]);
@@ -255,13 +261,13 @@ impl Ground {
         ]
     }
 
-    /// A repository in which every setting of one kind would be used if it counted.
-    pub(super) fn all_at_once(&self) -> Hostile {
+    /// A repository with every hostile setting at once.
+    pub(super) fn all_at_once(&self) -> TestRepository {
         let workspace = self.dir.join("all");
         copy(&self.dir.join("templates/plain"), &workspace);
-        let mut hostile =
-            Hostile { cwd: workspace.clone(), workspace: workspace.clone(), features: vec!["plain"] };
-        self.submodule_of(&mut hostile, 0);
+        let mut repository =
+            TestRepository { cwd: workspace.clone(), workspace: workspace.clone(), features: vec!["plain"] };
+        self.submodule_of(&mut repository, 0);
         fs::write(workspace.join("b.txt"), "changed\n").unwrap();
         fs::write(workspace.join("src/main.rs"), "changed\n").unwrap();
         fs::create_dir_all(workspace.join(".git/info")).unwrap();
@@ -271,34 +277,34 @@ impl Ground {
         )
         .unwrap();
         append(&workspace.join(".git/config"), &(self.programs("repo") + &self.paths()));
-        hostile
+        repository
     }
 
-    /// Makes one repository with some of the features.
-    pub(super) fn repository(&self, number: usize, dice: &mut Dice) -> Hostile {
+    /// Creates one repository with a random selection of features.
+    pub(super) fn repository(&self, number: usize, rng: &mut SeededRng) -> TestRepository {
         let workspace = self.dir.join(format!("ws{number}"));
-        let template = if dice.one_in(8) { "sha256" } else { "plain" };
+        let template = if rng.one_in(8) { "sha256" } else { "plain" };
         copy(&self.dir.join("templates").join(template), &workspace);
-        let mut hostile =
-            Hostile { cwd: workspace.clone(), workspace: workspace.clone(), features: vec![template] };
+        let mut repository =
+            TestRepository { cwd: workspace.clone(), workspace: workspace.clone(), features: vec![template] };
         let git_dir = workspace.join(".git");
         let config = git_dir.join("config");
         let programs = self.programs("repo");
-        // Where the programs are named.
-        match dice.below(8) {
+        // The place of the configuration that names the programs.
+        match rng.below(8) {
             0 => {
-                hostile.features.push("included");
+                repository.features.push("included");
                 fs::write(git_dir.join("evil.inc"), &programs).unwrap();
                 append(&config, "[include]\n\tpath = evil.inc\n");
             }
             1 => {
-                hostile.features.push("included on a condition");
+                repository.features.push("included on a condition");
                 fs::write(workspace.join("evil.inc"), &programs).unwrap();
-                let condition = ["gitdir:/", "onbranch:main", "onbranch:**"][dice.below(3)];
+                let condition = ["gitdir:/", "onbranch:main", "onbranch:**"][rng.below(3)];
                 append(&config, &format!("[includeIf \"{condition}\"]\n\tpath = ../evil.inc\n"));
             }
             2 => {
-                hostile.features.push("configuration of the worktree");
+                repository.features.push("configuration of the worktree");
                 append(
                     &config,
                     "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n",
@@ -309,12 +315,12 @@ impl Ground {
                 fs::write(git_dir.join("config.worktree"), &programs).unwrap();
             }
             3 => {
-                hostile.features.push("byte order mark and carriage returns");
+                repository.features.push("byte order mark and carriage returns");
                 let text = fs::read_to_string(&config).unwrap() + &programs;
                 fs::write(&config, format!("\u{feff}{}", text.replace('\n', "\r\n"))).unwrap();
             }
             4 => {
-                hostile.features.push("odd spelling");
+                repository.features.push("odd spelling");
                 let text = programs
                     .replace("[diff \"d\"]", "[DIFF.d]")
                     .replace("[filter \"f\"]", "[FiLtEr   \"f\"]")
@@ -324,22 +330,22 @@ impl Ground {
             }
             _ => append(&config, &programs),
         }
-        // Attributes that use them.
+        // Attributes that use the programs.
         let attributes =
             ["* filter=f diff=d merge=m\n", "* filter=g diff=t\n", "*.txt diff=t\n*.rs diff=d\n"]
-                [dice.below(3)];
-        match dice.below(4) {
+                [rng.below(3)];
+        match rng.below(4) {
             0 => {
-                hostile.features.push("attributes of the repository");
+                repository.features.push("attributes of the repository");
                 fs::create_dir_all(git_dir.join("info")).unwrap();
                 fs::write(git_dir.join("info/attributes"), attributes).unwrap();
             }
             1 => {
-                hostile.features.push("attributes of the worktree");
+                repository.features.push("attributes of the worktree");
                 fs::write(workspace.join(".gitattributes"), attributes).unwrap();
             }
             2 => {
-                hostile.features.push("attributes everywhere");
+                repository.features.push("attributes everywhere");
                 fs::create_dir_all(git_dir.join("info")).unwrap();
                 fs::write(git_dir.join("info/attributes"), attributes).unwrap();
                 fs::write(workspace.join(".gitattributes"), attributes).unwrap();
@@ -351,21 +357,21 @@ impl Ground {
         for hook in HOOKS {
             fs::copy(self.stub("hook"), git_dir.join("hooks").join(hook)).unwrap();
         }
-        if dice.one_in(2) {
-            hostile.features.push("settings that name files outside");
+        if rng.one_in(2) {
+            repository.features.push("settings that name files outside");
             append(&config, &self.paths());
         }
-        if dice.one_in(3) {
-            self.submodule(&mut hostile, dice);
+        if rng.one_in(3) {
+            self.submodule(&mut repository, rng);
         }
-        if dice.one_in(4) {
-            hostile.features.push("partial clone");
+        if rng.one_in(4) {
+            repository.features.push("partial clone");
             append(
                 &config,
                 &format!(
                     "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tpartialClone = origin\n\
                      [remote \"origin\"]\n\tpromisor = true\n\turl = {}\n",
-                    if dice.one_in(2) {
+                    if rng.one_in(2) {
                         format!("\"ext::{} %S\"", self.stub("remote_ext"))
                     } else {
                         self.dir.join("outside/repo").display().to_string()
@@ -377,30 +383,30 @@ impl Ground {
             let missing = missing.trim();
             let _ = fs::remove_file(git_dir.join("objects").join(&missing[..2]).join(&missing[2..]));
         }
-        if dice.one_in(6) {
-            hostile.features.push("a directory of the index that is a symlink");
+        if rng.one_in(6) {
+            repository.features.push("a directory of the index that is a symlink");
             fs::create_dir_all(workspace.join("deep")).unwrap();
             fs::write(workspace.join("deep/secret.txt"), "harmless\n").unwrap();
             bare_git(&workspace, &["add", "deep/secret.txt"]);
             fs::remove_dir_all(workspace.join("deep")).unwrap();
             symlink(self.dir.join("outside/deep"), workspace.join("deep")).unwrap();
         }
-        if dice.one_in(4) {
-            self.layout(&mut hostile, dice);
-        } else if dice.one_in(4) {
-            hostile.features.push("a directory below the top");
-            hostile.cwd = workspace.join("src");
+        if rng.one_in(4) {
+            self.layout(&mut repository, rng);
+        } else if rng.one_in(4) {
+            repository.features.push("a directory below the top");
+            repository.cwd = workspace.join("src");
         }
-        hostile
+        repository
     }
 
-    /// Parts of the repository that lie elsewhere.
-    fn layout(&self, hostile: &mut Hostile, dice: &mut Dice) {
-        let workspace = &hostile.workspace;
+    /// Moves a part of the repository elsewhere.
+    fn layout(&self, repository: &mut TestRepository, rng: &mut SeededRng) {
+        let workspace = &repository.workspace;
         let outside = self.dir.join("outside");
         let git_dir = workspace.join(".git");
         let config = git_dir.join("config");
-        let feature = match dice.below(14) {
+        let feature = match rng.below(14) {
             0 => {
                 fs::rename(&git_dir, workspace.join("kept")).unwrap();
                 fs::write(&git_dir, format!("gitdir: {}\n", outside.join("repo/.git").display())).unwrap();
@@ -451,13 +457,13 @@ impl Ground {
                 "`info/exclude` that leads outside"
             }
             9 => {
-                append(&config, &"# a comment that nobody reads\n".repeat(60_000));
+                append(&config, &"# a comment without meaning\n".repeat(60_000));
                 "a huge configuration"
             }
             10 => {
                 copy(&git_dir, &workspace.join("bare.git"));
                 append(&workspace.join("bare.git/config"), "[core]\n\tbare = true\n");
-                hostile.cwd = workspace.join("bare.git");
+                repository.cwd = workspace.join("bare.git");
                 "an embedded bare repository"
             }
             11 => {
@@ -468,7 +474,7 @@ impl Ground {
                 "`blame.ignoreRevsFile` outside"
             }
             12 => {
-                hostile.cwd = git_dir.clone();
+                repository.cwd = git_dir.clone();
                 "a start inside `.git`"
             }
             _ => {
@@ -485,19 +491,19 @@ impl Ground {
                 "a linked worktree"
             }
         };
-        hostile.features.push(feature);
+        repository.features.push(feature);
     }
 
     /// A submodule whose own configuration names programs.
-    fn submodule(&self, hostile: &mut Hostile, dice: &mut Dice) {
-        self.submodule_of(hostile, dice.below(3));
+    fn submodule(&self, repository: &mut TestRepository, rng: &mut SeededRng) {
+        self.submodule_of(repository, rng.below(3));
     }
 
-    fn submodule_of(&self, hostile: &mut Hostile, kind: usize) {
-        let workspace = &hostile.workspace;
+    fn submodule_of(&self, repository: &mut TestRepository, kind: usize) {
+        let workspace = &repository.workspace;
         let sub = workspace.join("sub");
         copy(&self.dir.join("templates/plain"), &sub);
-        // Under names that the superproject does not have.
+        // With names that the superproject does not have.
         let programs = self.programs("submodule").replace("filter \"g\"", "filter \"sg\"");
         append(&sub.join(".git/config"), &programs.replace("diff \"t\"", "diff \"st\""));
         append(&sub.join(".git/config"), &self.paths());
@@ -510,16 +516,16 @@ impl Ground {
         bare_git(workspace, &["update-index", "--add", "--cacheinfo", &entry]);
         match kind {
             0 => {
-                hostile.features.push("a submodule");
+                repository.features.push("a submodule");
                 fs::write(workspace.join(".gitmodules"), modules).unwrap();
             }
             1 => {
-                hostile.features.push("a submodule of the index alone");
+                repository.features.push("a submodule of the index alone");
                 fs::write(workspace.join(".gitmodules"), modules).unwrap();
                 bare_git(workspace, &["add", ".gitmodules"]);
                 fs::remove_file(workspace.join(".gitmodules")).unwrap();
             }
-            _ => hostile.features.push("a submodule without a name"),
+            _ => repository.features.push("a submodule without a name"),
         }
     }
 }
@@ -533,7 +539,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
 }
 
-/// git while nothing hostile is there yet.
+/// Runs git before anything hostile is configured.
 fn git(dir: &Path, args: &[&str]) {
     read_git(dir, args);
 }
@@ -544,7 +550,7 @@ fn read_git(dir: &Path, args: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// git in a repository that is hostile already: it may fail, and what it runs is forgotten.
+/// Runs git in a repository that is already repository, with its settings overridden. It may fail.
 fn bare_git(dir: &Path, args: &[&str]) {
     let mut off = vec!["core.fsmonitor=false", "core.hooksPath=/dev/null", "core.attributesFile=/dev/null"];
     off.extend(["filter.f.process=", "filter.f.clean=", "filter.f.smudge=", "filter.f.required=false"]);

@@ -1,6 +1,6 @@
-//! What models and people are told by Grep, Glob and ls.
+//! The results, notices and refusals of `Grep`, `Glob` and `ls`, for models and users.
 
-use super::search_trees::gate;
+use super::search_model::gate;
 use serde_json::{Value, json};
 use std::path::Path;
 use tokio_util::sync::CancellationToken;
@@ -9,7 +9,7 @@ use toolgate_proto::{Code, Output, Refusal};
 use toolgate_testkit::GateFixture;
 use toolgate_tools::Toolset;
 
-/// A small project: what a name holds.
+/// The files of a small project, with their content.
 const PROJECT: &[(&str, &str)] = &[
     (".gitignore", "*.log\n/target/\n"),
     ("src/main.rs", "fn main() {\n    greet();\n}\n\nfn greet() {\n    println!(\"hello\");\n}\n"),
@@ -22,11 +22,11 @@ const PROJECT: &[(&str, &str)] = &[
 ];
 
 fn project(toolset: Toolset) -> GateFixture {
-    let workplace = GateFixture::new(gate(toolset)).unwrap();
+    let fixture = GateFixture::new(gate(toolset)).unwrap();
     for (name, text) in PROJECT {
-        put(workplace.root.as_path(), name, text);
+        put(fixture.root.as_path(), name, text);
     }
-    workplace
+    fixture
 }
 
 fn put(root: &Path, name: &str, text: &str) {
@@ -35,31 +35,31 @@ fn put(root: &Path, name: &str, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-fn call(workplace: &GateFixture, tool: &str, input: &Value) -> Result<Output, Refusal> {
+fn call(fixture: &GateFixture, tool: &str, input: &Value) -> Result<Output, Refusal> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    runtime.block_on(workplace.call(tool, input))
+    runtime.block_on(fixture.call(tool, input))
 }
 
-/// What the model reads.
-fn check(workplace: &GateFixture, tool: &str, input: &Value, expected: &str) {
-    let output = call(workplace, tool, input).unwrap_or_else(|refusal| panic!("{tool} {input}: {refusal}"));
+/// Checks the text that the model reads.
+fn check(fixture: &GateFixture, tool: &str, input: &Value, expected: &str) {
+    let output = call(fixture, tool, input).unwrap_or_else(|refusal| panic!("{tool} {input}: {refusal}"));
     assert_eq!(output.model_text(), expected, "{tool} {input}");
 }
 
-fn check_refused(workplace: &GateFixture, tool: &str, input: &Value, code: Code, reason: &str, hint: &str) {
-    let refusal = call(workplace, tool, input).expect_err("a refusal");
+fn check_refused(fixture: &GateFixture, tool: &str, input: &Value, code: Code, reason: &str, hint: &str) {
+    let refusal = call(fixture, tool, input).expect_err("a refusal");
     assert_eq!(refusal.code, code, "{tool} {input}: {refusal}");
     assert!(refusal.reason.contains(reason), "{tool} {input}: {}", refusal.reason);
     assert!(refusal.hint.contains(hint), "{tool} {input}: {}", refusal.hint);
 }
 
 #[test]
-fn grep_in_each_mode() {
-    let place = project(Toolset::Claude);
-    let grep = |input: Value, expected: &str| check(&place, "Grep", &input, expected);
+fn grep_returns_paths_lines_or_counts() {
+    let fixture = project(Toolset::Claude);
+    let grep = |input: Value, expected: &str| check(&fixture, "Grep", &input, expected);
     grep(json!({ "pattern": "hello" }), "docs/read me.md\nsrc/main.rs\nweb/a.ts");
     grep(json!({ "pattern": "hello", "path": "src" }), "src/main.rs");
-    grep(json!({ "pattern": "hello", "path": place.root.join("src/main.rs") }), "src/main.rs");
+    grep(json!({ "pattern": "hello", "path": fixture.root.join("src/main.rs") }), "src/main.rs");
     grep(json!({ "pattern": "greet", "output_mode": "count" }), "src/lib.rs:1\nsrc/main.rs:2");
     grep(json!({ "pattern": "nothing here" }), "no matches found");
     grep(
@@ -80,16 +80,16 @@ fn grep_in_each_mode() {
     );
     grep(
         json!({ "pattern": "greet", "output_mode": "content", "head_limit": 1, "offset": 1 }),
-        "src/main.rs:2:    greet();\n[lines 2 to 2; there are more: go on with `offset` 2]",
+        "src/main.rs:2:    greet();\n[lines 2 to 2; more follow: continue with `offset` 2]",
     );
     grep(json!({ "pattern": "greet", "offset": 9 }), "[there are only 2 files]");
 }
 
 #[test]
-fn a_binary_file_is_searched_only_where_it_is_named() {
-    let place = project(Toolset::Claude);
-    put(place.root.as_path(), "blob", "a needle\n\0 more\nneedle\n");
-    let grep = |input: Value, expected: &str| check(&place, "Grep", &input, expected);
+fn a_binary_file_is_searched_only_if_the_call_names_it() {
+    let fixture = project(Toolset::Claude);
+    put(fixture.root.as_path(), "blob", "a needle\n\0 more\nneedle\n");
+    let grep = |input: Value, expected: &str| check(&fixture, "Grep", &input, expected);
     grep(json!({ "pattern": "needle" }), "no matches found");
     grep(json!({ "pattern": "needle", "path": "blob" }), "blob");
     grep(json!({ "pattern": "needle", "path": "blob", "output_mode": "count" }), "blob:2");
@@ -100,20 +100,20 @@ fn a_binary_file_is_searched_only_where_it_is_named() {
 }
 
 #[test]
-fn paths_with_dots_and_links_are_shown_short() {
-    let place = project(Toolset::Claude);
-    std::os::unix::fs::symlink("src", place.root.join("link")).unwrap();
-    let grep = |input: Value, expected: &str| check(&place, "Grep", &input, expected);
+fn paths_with_dots_and_symlinks_are_shortened() {
+    let fixture = project(Toolset::Claude);
+    std::os::unix::fs::symlink("src", fixture.root.join("link")).unwrap();
+    let grep = |input: Value, expected: &str| check(&fixture, "Grep", &input, expected);
     grep(json!({ "pattern": "main", "path": "docs/../src" }), "src/main.rs");
-    // A link is followed where it is named, because what it leads to is judged; and never inside of a tree.
+    // A symlink that the call names is followed, because its target is judged; one inside the tree is not.
     grep(json!({ "pattern": "main", "path": "link" }), "link/main.rs");
     grep(json!({ "pattern": "main\\(" }), "src/main.rs");
 }
 
 #[test]
-fn grep_structured_as_documented() {
-    let place = project(Toolset::Claude);
-    let structured = |input: Value| call(&place, "Grep", &input).unwrap().structured.unwrap();
+fn grep_returns_the_documented_structured_output() {
+    let fixture = project(Toolset::Claude);
+    let structured = |input: Value| call(&fixture, "Grep", &input).unwrap().structured.unwrap();
     assert_eq!(
         structured(json!({ "pattern": "greet" })),
         json!({ "mode": "files_with_matches", "numFiles": 2, "filenames": ["src/lib.rs", "src/main.rs"], "totalFiles": 2 })
@@ -135,32 +135,32 @@ fn grep_structured_as_documented() {
 }
 
 #[test]
-fn a_pattern_that_is_none_is_explained() {
-    let place = project(Toolset::Claude);
+fn an_invalid_pattern_is_explained() {
+    let fixture = project(Toolset::Claude);
     let refused = |pattern: &str, reason: &str, hint: &str| {
-        check_refused(&place, "Grep", &json!({ "pattern": pattern }), Code::Grep, reason, hint);
+        check_refused(&fixture, "Grep", &json!({ "pattern": pattern }), Code::Grep, reason, hint);
     };
     refused("interface{}", "    interface{}\n              ^", "`interface\\{\\}`");
     refused("(?<=a)b", "look-around", "without the assertion");
     refused("a\nb", "across the end of a line", "`multiline`");
     check_refused(
-        &place,
+        &fixture,
         "Grep",
         &json!({ "pattern": "x", "type": "rusty" }),
         Code::Grep,
-        "no file type `rusty`",
+        "unknown file type `rusty`",
         "`rust`",
     );
     check_refused(
-        &place,
+        &fixture,
         "Grep",
         &json!({ "pattern": "x", "glob": "a[" }),
         Code::Grep,
-        "`a[` is not a glob",
+        "`a[` is not a valid glob",
         "`[abc]`",
     );
     check_refused(
-        &place,
+        &fixture,
         "Grep",
         &json!({ "pattern": "x", "path": "sr" }),
         Code::FileNotFound,
@@ -170,9 +170,9 @@ fn a_pattern_that_is_none_is_explained() {
 }
 
 #[test]
-fn plain_grep_gives_lines_with_their_places() {
-    let place = project(Toolset::Plain);
-    let grep = |input: Value, expected: &str| check(&place, "grep", &input, expected);
+fn plain_grep_returns_lines_with_path_and_number() {
+    let fixture = project(Toolset::Plain);
+    let grep = |input: Value, expected: &str| check(&fixture, "grep", &input, expected);
     grep(
         json!({ "pattern": "HELLO" }),
         "docs/read me.md:2: say hello\nsrc/main.rs:6:     println!(\"hello\");\nweb/a.ts:2: const hello = 1;",
@@ -180,24 +180,24 @@ fn plain_grep_gives_lines_with_their_places() {
     grep(json!({ "pattern": "HELLO", "caseSensitive": true }), "no matches found");
     grep(
         json!({ "pattern": "hello", "maxResults": 1, "filePattern": "*.{md,ts}" }),
-        "docs/read me.md:2: say hello\n[matches 1 to 1; there are more: go on with `offset` 1]",
+        "docs/read me.md:2: say hello\n[matches 1 to 1; more follow: continue with `offset` 1]",
     );
-    let absolute = format!("{}:2: const hello = 1;", place.root.join("web/a.ts"));
+    let absolute = format!("{}:2: const hello = 1;", fixture.root.join("web/a.ts"));
     grep(json!({ "pattern": "const", "absolutePaths": true }), &absolute);
     let bad = json!({ "pattern": "foo(" });
-    check_refused(&place, "grep", &bad, Code::Grep, "unclosed group", "`foo\\(`");
-    assert_eq!(call(&place, "grep", &bad).unwrap_err().kind, "GrepError");
+    check_refused(&fixture, "grep", &bad, Code::Grep, "unclosed group", "`foo\\(`");
+    assert_eq!(call(&fixture, "grep", &bad).unwrap_err().kind, "GrepError");
 }
 
 #[test]
-fn globs_say_what_was_left_out() {
-    let place = project(Toolset::Plain);
-    let glob = |input: Value, expected: &str| check(&place, "glob", &input, expected);
+fn an_empty_glob_result_names_the_likely_cause() {
+    let fixture = project(Toolset::Plain);
+    let glob = |input: Value, expected: &str| check(&fixture, "glob", &input, expected);
     glob(json!({ "pattern": "**/*.rs" }), "src/lib.rs\nsrc/main.rs");
     glob(json!({ "pattern": "src/*.rs" }), "src/lib.rs\nsrc/main.rs");
     glob(json!({ "pattern": "./src/l*" }), "src/lib.rs");
-    glob(json!({ "pattern": place.root.join("src/*.rs"), "maxResults": 1 }), {
-        "src/lib.rs\n[files 1 to 1; there are more: go on with `offset` 1]"
+    glob(json!({ "pattern": fixture.root.join("src/*.rs"), "maxResults": 1 }), {
+        "src/lib.rs\n[files 1 to 1; more follow: continue with `offset` 1]"
     });
     glob(
         json!({ "pattern": "*.rs" }),
@@ -205,13 +205,20 @@ fn globs_say_what_was_left_out() {
     );
     glob(
         json!({ "pattern": "**/.e*" }),
-        "no files match `**/.e*`\n[hidden files were left out; set `includeHidden` to find them]",
+        "no files match `**/.e*`\n[hidden files were excluded; set `includeHidden` to find them]",
     );
     glob(json!({ "pattern": "target/*" }), "no files match `target/*`");
     glob(json!({ "pattern": "*.rs", "directory": "target" }), "target/out.rs");
-    check_refused(&place, "glob", &json!({ "pattern": "a{b" }), Code::Glob, "`a{b` is not a glob", "`{a,b}`");
     check_refused(
-        &place,
+        &fixture,
+        "glob",
+        &json!({ "pattern": "a{b" }),
+        Code::Glob,
+        "`a{b` is not a valid glob",
+        "`{a,b}`",
+    );
+    check_refused(
+        &fixture,
         "glob",
         &json!({ "pattern": "src/" }),
         Code::BadArgument,
@@ -219,72 +226,72 @@ fn globs_say_what_was_left_out() {
         "`src/**`",
     );
 
-    let place = project(Toolset::Claude);
-    let found = call(&place, "Glob", &json!({ "pattern": "*.rs" })).unwrap().structured.unwrap();
-    assert_eq!(found["numFiles"], 3, "what .gitignore leaves out is found as well");
-    check(&place, "Glob", &json!({ "pattern": "*.env" }), ".env");
-    check(&place, "Glob", &json!({ "pattern": "nowhere/**/*.rs" }), "no files match `nowhere/**/*.rs`");
+    let fixture = project(Toolset::Claude);
+    let found = call(&fixture, "Glob", &json!({ "pattern": "*.rs" })).unwrap().structured.unwrap();
+    assert_eq!(found["numFiles"], 3, "ignored files are found as well");
+    check(&fixture, "Glob", &json!({ "pattern": "*.env" }), ".env");
+    check(&fixture, "Glob", &json!({ "pattern": "nowhere/**/*.rs" }), "no files match `nowhere/**/*.rs`");
 }
 
 #[test]
-fn glob_gives_the_newest_hundred_and_the_total() {
-    let place = GateFixture::new(gate(Toolset::Claude)).unwrap();
+fn glob_returns_the_100_most_recent_files_and_the_total() {
+    let fixture = GateFixture::new(gate(Toolset::Claude)).unwrap();
     for number in 0..130_u64 {
-        let path = place.root.as_path().join(format!("f{number}.txt"));
+        let path = fixture.root.as_path().join(format!("f{number}.txt"));
         let file = std::fs::File::create(path).unwrap();
         let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000 + number);
         file.set_modified(at).unwrap();
     }
-    let output = call(&place, "Glob", &json!({ "pattern": "*.txt" })).unwrap();
+    let output = call(&fixture, "Glob", &json!({ "pattern": "*.txt" })).unwrap();
     let structured = output.structured.as_ref().unwrap();
     let names: Vec<String> = (30..130).rev().map(|number| format!("f{number}.txt")).collect();
     assert_eq!(structured["filenames"], json!(names));
     assert_eq!((&structured["truncated"], &structured["totalMatches"]), (&json!(true), &json!(130)));
     assert!(output.model_text().ends_with(
-        "[the 100 files changed last, of 130 in all; use a narrower pattern or path to see others]"
+        "[the 100 most recently modified of 130 files; use a narrower pattern or path to see others]"
     ));
     assert_eq!(output.display_text(), "found 130 files (showing 100)");
 }
 
 #[test]
-fn ls_shows_a_tree_with_counts() {
-    let place = project(Toolset::Claude);
+fn ls_lists_a_tree_with_counts() {
+    let fixture = project(Toolset::Claude);
     check(
-        &place,
+        &fixture,
         "ls",
         &json!({}),
-        "d docs/\nd src/\nd web/\n[3 directories; 2 hidden, 2 left out by .gitignore]",
+        "d docs/\nd src/\nd web/\n[3 directories; 2 hidden, 2 ignored by .gitignore]",
     );
     check(
-        &place,
+        &fixture,
         "ls",
         &json!({ "path": "src", "recursive": true }),
         "- lib.rs (18 bytes)\n- main.rs (66 bytes)\n[2 files]",
     );
     check(
-        &place,
+        &fixture,
         "ls",
         &json!({ "recursive": true, "maxDepth": 2, "includeIgnored": true, "limit": 3 }),
         "- debug.log (19 bytes)\nd docs/\n  - read me.md (21 bytes)\n[4 directories, 6 files; 2 hidden]\n\
-         [entries 1 to 3; there are more: go on with `offset` 3]",
+         [entries 1 to 3; more follow: continue with `offset` 3]",
     );
-    std::fs::create_dir(place.root.join("empty")).unwrap();
-    let empty = place.root.join("empty");
-    check(&place, "ls", &json!({ "path": "empty" }), &format!("`{empty}` is empty"));
-    check_refused(&place, "ls", &json!({ "offset": 50 }), Code::PastEnd, "4 entries", "");
-    check_refused(&place, "ls", &json!({ "path": "src/main.rs" }), Code::List, "not a directory", "");
+    std::fs::create_dir(fixture.root.join("empty")).unwrap();
+    let empty = fixture.root.join("empty");
+    check(&fixture, "ls", &json!({ "path": "empty" }), &format!("`{empty}` is empty"));
+    check_refused(&fixture, "ls", &json!({ "offset": 50 }), Code::PastEnd, "4 entries", "");
+    check_refused(&fixture, "ls", &json!({ "path": "src/main.rs" }), Code::List, "not a directory", "");
 }
 
 #[test]
-fn a_huge_result_is_cut_between_lines_and_says_how_to_go_on() {
-    let place = GateFixture::new(gate(Toolset::Claude)).unwrap();
+fn a_huge_result_is_paged_between_lines() {
+    let fixture = GateFixture::new(gate(Toolset::Claude)).unwrap();
     let text: String = (0..5_000).map(|number| format!("line {number} with a needle in it\n")).collect();
-    put(place.root.as_path(), "big.txt", &text);
+    put(fixture.root.as_path(), "big.txt", &text);
     let (mut offset, mut lines) = (0, Vec::new());
     loop {
         let input =
             json!({ "pattern": "needle", "output_mode": "content", "head_limit": 0, "offset": offset });
-        let output = call(&place, "Grep", &input).unwrap();
+        let output = call(&fixture, "Grep", &input).unwrap();
         let structured = output.structured.as_ref().unwrap();
         assert!(output.model_text().chars().count() < 20_200);
         lines.extend(structured["content"].as_str().unwrap().lines().map(str::to_owned));
@@ -293,7 +300,7 @@ fn a_huge_result_is_cut_between_lines_and_says_how_to_go_on() {
         }
         offset = lines.len();
         assert!(
-            output.model_text().ends_with(&format!("of 5000; there are more: go on with `offset` {offset}]"))
+            output.model_text().ends_with(&format!("of 5000; more follow: continue with `offset` {offset}]"))
         );
     }
     let expected: Vec<String> = (0..5_000)
@@ -303,23 +310,23 @@ fn a_huge_result_is_cut_between_lines_and_says_how_to_go_on() {
 }
 
 #[test]
-fn a_cancelled_search_says_so_and_one_outside_of_the_workspace_is_refused() {
-    let place = project(Toolset::Claude);
+fn a_cancelled_search_and_one_outside_the_workspace_are_refused() {
+    let fixture = project(Toolset::Claude);
     let cancel = CancellationToken::new();
-    let limits = CallOptions::default().with_cancel(cancel.clone());
+    let options = CallOptions::default().with_cancel(cancel.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let input = json!({ "pattern": "x" });
-    let closed = runtime.block_on(async {
-        let calling = place.call_with("Grep", &input, limits);
+    let outcome = runtime.block_on(async {
+        let calling = fixture.call_with("Grep", &input, options);
         cancel.cancel();
         calling.await
     });
-    assert_eq!(closed.result.unwrap_err().code, Code::Cancelled);
+    assert_eq!(outcome.result.unwrap_err().code, Code::Cancelled);
 
     for (tool, input) in
         [("Grep", json!({ "pattern": "x", "path": "/etc" })), ("Glob", json!({ "pattern": "/etc/*" }))]
     {
-        let refusal = call(&place, tool, &input).unwrap_err();
+        let refusal = call(&fixture, tool, &input).unwrap_err();
         assert!(refusal.kind == "PermissionError" || refusal.code == Code::NobodyToAsk, "{tool}: {refusal}");
     }
 }

@@ -1,9 +1,9 @@
-//! The same questions to `Grep`, `Glob` and to ripgrep and fd: the answers must be the same, line by line.
+//! Compares `Grep` and `Glob` with ripgrep and fd: the results must be the same, line by line.
 //!
-//! `scripts/install-test-tools.sh` installs both, as `cargo xtask ci` does; where one is missing otherwise, the test
-//! says so and compares nothing.
+//! `scripts/install-test-tools.sh` installs both, and `cargo xtask ci` runs it. If one is missing, the test prints that
+//! and is skipped.
 
-use super::search_trees::{gate, plant, tree, words};
+use super::search_model::{create_tree, escape_path, gate, tree};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
@@ -13,14 +13,14 @@ use std::process::{Command, Stdio};
 use toolgate_testkit::GateFixture;
 use toolgate_tools::Toolset;
 
-/// Fewer comparisons than this on a tree mean that the table below was cut down.
-const LEAST_COMBINATIONS: usize = 80;
+/// Comparisons per tree; fewer mean that the table of options below lost entries.
+const MIN_COMBINATION_COUNT: usize = 80;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// A program on PATH or where the script puts it.
+/// A program on PATH or in the directory of the script.
 fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
@@ -47,14 +47,14 @@ fn run(program: &Path, at: &Path, arguments: &[String]) -> Vec<u8> {
     output.stdout
 }
 
-/// Odd names, nested ignore files, links, pipes, binary data.
+/// Creates a tree with unusual names, nested ignore files, symlinks, pipes and binary data.
 fn odd_tree(at: &Path) {
     let mut runner = TestRunner::deterministic();
     for number in 0..60 {
         let nodes = tree().new_tree(&mut runner).unwrap().current();
         let below = at.join(format!("{}/{}", number % 7, number));
         std::fs::create_dir_all(&below).unwrap();
-        plant(&below, &nodes);
+        create_tree(&below, &nodes);
     }
     std::fs::write(at.join(".gitignore"), "d.log\n/3/17\n**/with space/*.txt\n").unwrap();
     std::fs::write(at.join("utf16.txt"), utf16("hello needle\nHello World\n")).unwrap();
@@ -66,7 +66,7 @@ fn utf16(text: &str) -> Vec<u8> {
     bytes
 }
 
-/// Something like a project: some hundred files of several types.
+/// Creates a tree like a project: 500 files of several types.
 fn code_tree(at: &Path) {
     const WORDS: &[&str] = &[
         "fn",
@@ -135,7 +135,7 @@ fn code_tree(at: &Path) {
     }
 }
 
-/// One set of options, as ours and as ripgrep's.
+/// The same options for `Grep` and for ripgrep.
 struct Options {
     input: Value,
     arguments: Vec<&'static str>,
@@ -185,43 +185,43 @@ fn options() -> Vec<Options> {
 }
 
 const ODD_PATTERNS: &[&str] = &["needle", r"\w+\(\)", "[Hh]ello.*[Ww]orld$", r"e\s*\w"];
-// Few enough matches that every line of every answer can be compared, page by page.
+// These have few enough matches to compare every line, page by page.
 const CODE_PATTERNS: &[&str] =
     &[r"needle\b.*42", r"unwrap\(\) \w+ //", "^(use|fn|let)\\b.*é", "日本 (hello|world)$"];
 const REPOSITORY_PATTERNS: &[&str] = &[r"fn main\(", r"\bopenat2?\(", "^use rustix", "[Ww]orkplace::new"];
 
-fn ask(workplace: &GateFixture, tool: &str, input: &Value) -> Value {
+fn call_tool(fixture: &GateFixture, tool: &str, input: &Value) -> Value {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let output =
-        runtime.block_on(workplace.call(tool, input)).unwrap_or_else(|refusal| panic!("{input}: {refusal}"));
+        runtime.block_on(fixture.call(tool, input)).unwrap_or_else(|refusal| panic!("{input}: {refusal}"));
     output.structured.unwrap()
 }
 
-/// Every line of an answer, page by page.
-fn all_lines(workplace: &GateFixture, input: &Value) -> Vec<String> {
+/// Every line of a result, from all pages.
+fn all_lines(fixture: &GateFixture, input: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
         let mut page = input.clone();
         page["offset"] = json!(lines.len());
         page["head_limit"] = json!(0);
-        let answer = ask(workplace, "Grep", &page);
+        let output = call_tool(fixture, "Grep", &page);
         let before = lines.len();
-        match answer.get("content").and_then(Value::as_str) {
+        match output.get("content").and_then(Value::as_str) {
             Some("") => {}
             Some(content) => lines.extend(content.split('\n').map(str::to_owned)),
             None => {
-                let files = answer["filenames"].as_array().unwrap();
+                let files = output["filenames"].as_array().unwrap();
                 lines.extend(files.iter().map(|file| file.as_str().unwrap().to_owned()));
             }
         }
-        if answer.get("appliedLimit").is_none() {
+        if output.get("appliedLimit").is_none() {
             return lines;
         }
-        assert!(lines.len() > before, "{input}: a page with nothing on it");
+        assert!(lines.len() > before, "{input}: an empty page");
     }
 }
 
-/// ripgrep's output with a NUL after each path, in our words.
+/// Parses ripgrep's output, which has a NUL after each path, and escapes the paths as the tools do.
 fn lines_of(output: &[u8], arguments: &[&str]) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest = output;
@@ -234,7 +234,7 @@ fn lines_of(output: &[u8], arguments: &[&str]) -> Vec<String> {
         let nul = rest.iter().position(|byte| *byte == 0).unwrap_or_else(|| {
             panic!("no path in {}", String::from_utf8_lossy(rest));
         });
-        let path = words(rest[..nul].strip_prefix(b"./").unwrap_or(&rest[..nul]));
+        let path = escape_path(rest[..nul].strip_prefix(b"./").unwrap_or(&rest[..nul]));
         rest = &rest[nul + 1..];
         if arguments.contains(&"-l") {
             lines.push(path);
@@ -251,8 +251,8 @@ fn lines_of(output: &[u8], arguments: &[&str]) -> Vec<String> {
     lines
 }
 
-fn grep_as_rg_does(rg: &Path, root: &Path, patterns: &[&str]) {
-    let workplace = GateFixture::at(root, gate(Toolset::Claude)).unwrap();
+fn check_grep_against_rg(rg: &Path, root: &Path, patterns: &[&str]) {
+    let fixture = GateFixture::at(root, gate(Toolset::Claude)).unwrap();
     let mut combinations = 0;
     for pattern in patterns {
         for Options { input, arguments } in options() {
@@ -264,38 +264,38 @@ fn grep_as_rg_does(rg: &Path, root: &Path, patterns: &[&str]) {
             let all = fixed.iter().chain(&ignore).chain(&arguments).chain(&last);
             let all: Vec<String> = all.map(|argument| (*argument).to_owned()).collect();
             let theirs = lines_of(&run(rg, root, &all), &arguments);
-            let ours = all_lines(&workplace, &input);
+            let ours = all_lines(&fixture, &input);
             assert_eq!(ours, theirs, "{} {input}", root.display());
             combinations += 1;
         }
     }
-    assert!(combinations >= LEAST_COMBINATIONS);
+    assert!(combinations >= MIN_COMBINATION_COUNT);
 }
 
 #[test]
-fn grep_gives_what_rg_gives_on_a_tree_of_odd_names() {
+fn grep_returns_the_same_as_rg_on_a_tree_of_unusual_names() {
     let Some(rg) = program("rg") else { return };
     let dir = tempfile::tempdir().unwrap();
     odd_tree(dir.path());
-    grep_as_rg_does(&rg, dir.path(), ODD_PATTERNS);
+    check_grep_against_rg(&rg, dir.path(), ODD_PATTERNS);
 }
 
 #[test]
-fn grep_gives_what_rg_gives_on_a_project() {
+fn grep_returns_the_same_as_rg_on_a_project() {
     let Some(rg) = program("rg") else { return };
     let dir = tempfile::tempdir().unwrap();
     code_tree(dir.path());
-    grep_as_rg_does(&rg, dir.path(), CODE_PATTERNS);
+    check_grep_against_rg(&rg, dir.path(), CODE_PATTERNS);
 }
 
 #[test]
-fn grep_gives_what_rg_gives_on_this_repository() {
+fn grep_returns_the_same_as_rg_on_this_repository() {
     let Some(rg) = program("rg") else { return };
-    grep_as_rg_does(&rg, &repository(), REPOSITORY_PATTERNS);
+    check_grep_against_rg(&rg, &repository(), REPOSITORY_PATTERNS);
 }
 
 #[test]
-fn glob_finds_what_rg_and_fd_find() {
+fn glob_returns_the_same_as_rg_and_fd() {
     let (Some(rg), Some(fd)) = (program("rg"), program("fd")) else { return };
     let dir = tempfile::tempdir().unwrap();
     for (name, make) in [("odd", odd_tree as fn(&Path)), ("code", code_tree)] {
@@ -335,14 +335,14 @@ fn glob_finds_what_rg_and_fd_find() {
                 ]),
             );
             let theirs = paths(&theirs);
-            let answer = ask(&claude, "Glob", &json!({ "pattern": pattern }));
-            let ours: Vec<String> = strings(&answer["filenames"]);
-            assert_eq!(answer["totalMatches"], json!(theirs.len()), "{name} {pattern}");
+            let output = call_tool(&claude, "Glob", &json!({ "pattern": pattern }));
+            let ours: Vec<String> = strings(&output["filenames"]);
+            assert_eq!(output["totalMatches"], json!(theirs.len()), "{name} {pattern}");
             assert_eq!(ours.len(), theirs.len().min(100), "{name} {pattern}");
             assert!(ours.iter().all(|path| theirs.contains(path)), "{name} {pattern}");
 
             if !pattern.contains('/') {
-                // fd minds ignore files and hidden files as the plain face does, and `**/` makes the depth the same.
+                // fd respects ignore files and hidden files as the plain toolset does; `**/` makes the depth the same.
                 let theirs = run(
                     &fd,
                     &root,
@@ -362,17 +362,17 @@ fn glob_finds_what_rg_and_fd_find() {
                     ]),
                 );
                 let mut theirs: Vec<String> = paths(&theirs).into_iter().collect();
-                // An ignore file's exception shows a hidden file in fd; the plain face keeps it hidden.
+                // A negated pattern in an ignore file shows a hidden file in fd; the plain toolset keeps it hidden.
                 theirs.retain(|path| !path.split('/').any(|name| name.starts_with('.')));
                 let input = json!({ "pattern": format!("**/{pattern}"), "maxResults": 100_000 });
-                let mut ours = strings(&ask(&plain, "glob", &input)["files"]);
+                let mut ours = strings(&call_tool(&plain, "glob", &input)["files"]);
                 if pattern.starts_with('.') {
                     assert!(ours.is_empty());
                     continue;
                 }
                 ours.sort();
                 theirs.sort();
-                // fd knows nothing of `.rgignore`.
+                // fd does not read `.rgignore`.
                 if !has_rgignore(&root) {
                     assert_eq!(ours, theirs, "{name} {pattern}");
                 } else {
@@ -392,7 +392,7 @@ fn has_rgignore(at: &Path) -> bool {
 
 fn paths(output: &[u8]) -> BTreeSet<String> {
     let paths = output.split(|byte| *byte == 0).filter(|path| !path.is_empty());
-    paths.map(|path| words(path.strip_prefix(b"./").unwrap_or(path))).collect()
+    paths.map(|path| escape_path(path.strip_prefix(b"./").unwrap_or(path))).collect()
 }
 
 fn strings(value: &Value) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! A session with a shell, and a count of what it leaves.
+//! A session with a shell, and a way to find the processes that it left running.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,19 +10,21 @@ use toolgate_proto::{AbsPath, Mode, Output, Refusal, ToolCall};
 use toolgate_testkit::{ApproverBehaviour, FakeApprover, allow_all, session_in};
 use toolgate_tools::{ShellConfig, Toolset, register, set_shell_config};
 
-pub(super) struct Desk {
+/// A gate and a session in a temporary directory with `ws` (the workspace), `temp` and `home`.
+pub(super) struct ShellFixture {
     dir: tempfile::TempDir,
     pub(super) gate: Arc<Gate>,
     pub(super) session: Session,
-    pub(super) mark: String,
+    /// The value of an environment variable by which the processes of this fixture are found.
+    pub(super) marker: String,
 }
 
-/// The runtime of one test.
-pub(super) fn on_runtime<T>(work: impl Future<Output = T>) -> T {
+/// Runs one test on a runtime of its own.
+pub(super) fn block_on_runtime<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(work)
 }
 
-impl Desk {
+impl ShellFixture {
     pub(super) fn new() -> Self {
         Self::with(|_| ())
     }
@@ -32,9 +34,8 @@ impl Desk {
     }
 
     pub(super) fn of(toolset: Toolset, change: impl FnOnce(&mut ShellConfig)) -> Self {
-        // These tests are about running: what a rule would leave to a person is not asked here, and the person
-        // says yes to what no mode skips.
-        Self::made(
+        // These tests are about running commands: bypass mode skips most questions, and the approver allows the rest.
+        Self::with_rules(
             toolset,
             change,
             (&[], &[]),
@@ -42,35 +43,39 @@ impl Desk {
         )
     }
 
-    /// A desk with more rules.
-    pub(super) fn ruled(allow: &[&str], deny: &[&str], change: impl FnOnce(&mut ShellConfig)) -> Self {
-        Self::made(Toolset::Claude, change, (allow, deny), Vec::new())
+    /// With further rules, and no approver.
+    pub(super) fn with_extra_rules(
+        allow: &[&str],
+        deny: &[&str],
+        change: impl FnOnce(&mut ShellConfig),
+    ) -> Self {
+        Self::with_rules(Toolset::Claude, change, (allow, deny), Vec::new())
     }
 
-    /// A desk without rules, where only what reads passes.
-    pub(super) fn reading(change: impl FnOnce(&mut ShellConfig)) -> Self {
-        let mut desk = Self::made(Toolset::Claude, change, (&[], &[]), Vec::new());
+    /// Without rules, so that only read-only commands are allowed.
+    pub(super) fn read_only(change: impl FnOnce(&mut ShellConfig)) -> Self {
+        let mut fixture = Self::with_rules(Toolset::Claude, change, (&[], &[]), Vec::new());
         let policy = RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() };
         let gate = Gate::new(GateParts { policy, ..GateParts::default() });
         register(&gate, Toolset::Claude).unwrap();
-        desk.gate = Arc::new(gate);
-        desk
+        fixture.gate = Arc::new(gate);
+        fixture
     }
 
-    /// A desk where nobody can be asked.
-    pub(super) fn unattended() -> Self {
-        Self::made(Toolset::Claude, |_| (), (&[], &[]), Vec::new())
+    /// Without an approver.
+    pub(super) fn without_approver() -> Self {
+        Self::with_rules(Toolset::Claude, |_| (), (&[], &[]), Vec::new())
     }
 
-    /// A desk with these allow rules and no others, in a mode, where no approver is available.
-    pub(super) fn strict(mode: Mode, allow: &[&str], change: impl FnOnce(&mut ShellConfig)) -> Self {
+    /// With a mode and these allow rules only, and no approver.
+    pub(super) fn with_mode(mode: Mode, allow: &[&str], change: impl FnOnce(&mut ShellConfig)) -> Self {
         let mut policy = allow_all(allow);
         policy.mode = mode;
         policy.enforcement = Enforcement::Kernel;
-        Self::under(policy, Toolset::Claude, change, Vec::new())
+        Self::with_policy(policy, Toolset::Claude, change, Vec::new())
     }
 
-    fn made(
+    fn with_rules(
         toolset: Toolset,
         change: impl FnOnce(&mut ShellConfig),
         (allow, deny): (&[&str], &[&str]),
@@ -82,10 +87,10 @@ impl Desk {
             rules.allow.extend(allow.iter().map(|rule| (*rule).into()));
             rules.deny.extend(deny.iter().map(|rule| (*rule).into()));
         }
-        Self::under(policy, toolset, change, approvers)
+        Self::with_policy(policy, toolset, change, approvers)
     }
 
-    fn under(
+    fn with_policy(
         policy: RawPolicy,
         toolset: Toolset,
         change: impl FnOnce(&mut ShellConfig),
@@ -99,16 +104,16 @@ impl Desk {
         let gate = Gate::new(GateParts { policy, approvers, ..GateParts::default() });
         register(&gate, toolset).unwrap();
         let session = session_in(&top.join("ws"));
-        let mark = toolgate_files::generate_id("mark_");
-        let mut surroundings = ShellConfig {
+        let marker = toolgate_files::generate_id("mark_");
+        let mut config = ShellConfig {
             environment: std::env::vars().collect(),
-            set: BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), mark.clone())]),
+            set: BTreeMap::from([("TOOLGATE_TEST_MARK".to_owned(), marker.clone())]),
             temp_dir: top.join("temp"),
             ..ShellConfig::default()
         };
-        change(&mut surroundings);
-        set_shell_config(&session, surroundings);
-        Self { dir, gate: Arc::new(gate), session, mark }
+        change(&mut config);
+        set_shell_config(&session, config);
+        Self { dir, gate: Arc::new(gate), session, marker }
     }
 
     pub(super) fn path(&self, name: &str) -> AbsPath {
@@ -119,38 +124,39 @@ impl Desk {
         self.call_within(tool, input, CallOptions::default()).await
     }
 
-    pub(super) async fn call_within(&self, tool: &str, input: Value, limits: CallOptions) -> CallOutcome {
+    pub(super) async fn call_within(&self, tool: &str, input: Value, options: CallOptions) -> CallOutcome {
         let call = ToolCall::new(toolgate_files::generate_id("call_"), tool, input.to_string());
-        self.gate.call(&self.session, call, limits).await
+        self.gate.call(&self.session, call, options).await
     }
 
     pub(super) async fn bash(&self, command: &str) -> CallOutcome {
         self.call("Bash", serde_json::json!({ "command": command })).await
     }
 
-    /// Waits until at least so many processes carry the mark: one that is just becoming another program shows none.
-    pub(super) fn wait_alive(&self, count: usize) {
+    /// Waits until at least this many processes have the marker; a process has no environment while it executes `execve`.
+    pub(super) fn wait_for_processes(&self, count: usize) {
         for _ in 0..1000 {
-            if self.alive().len() >= count {
+            if self.live_processes().len() >= count {
                 return;
             }
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
-        assert!(self.alive().len() >= count, "{:?}", self.alive());
+        assert!(self.live_processes().len() >= count, "{:?}", self.live_processes());
     }
 
-    /// The processes that carry this desk's mark.
-    pub(super) fn alive(&self) -> Vec<String> {
-        alive(&self.mark)
+    /// The command lines of the processes with this fixture's marker.
+    pub(super) fn live_processes(&self) -> Vec<String> {
+        live_processes(&self.marker)
     }
 }
 
-pub(super) fn alive(mark: &str) -> Vec<String> {
-    let mark = format!("TOOLGATE_TEST_MARK={mark}");
+/// The command lines of all processes with a marker.
+pub(super) fn live_processes(marker: &str) -> Vec<String> {
+    let variable = format!("TOOLGATE_TEST_MARK={marker}");
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        if environ.split(|byte| *byte == 0).any(|one| one == mark.as_bytes()) {
+        if environ.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()) {
             let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             found.push(String::from_utf8_lossy(&line).replace('\0', " "));
         }
@@ -158,14 +164,14 @@ pub(super) fn alive(mark: &str) -> Vec<String> {
     found
 }
 
-/// What a call produced, whichever way it ended.
-pub(super) fn output(closed: &CallOutcome) -> Output {
-    match &closed.result {
+/// The output of a call that succeeded, or the partial output of one that was refused.
+pub(super) fn output(outcome: &CallOutcome) -> Output {
+    match &outcome.result {
         Ok(output) => output.clone(),
         Err(Refusal { partial, .. }) => partial.as_deref().cloned().unwrap_or_default(),
     }
 }
 
-pub(super) fn structured(closed: &CallOutcome) -> Value {
-    output(closed).structured.unwrap_or_default()
+pub(super) fn structured(outcome: &CallOutcome) -> Value {
+    output(outcome).structured.unwrap_or_default()
 }

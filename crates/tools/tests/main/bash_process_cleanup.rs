@@ -1,7 +1,7 @@
-//! Two hundred ways for a command to end, and nothing left after any.
+//! No process is left, however a command ends: 200 random combinations of commands and endings.
 
-use super::bash_desk::{Desk, alive, on_runtime};
-use super::bash_properties::gone;
+use super::bash_properties::wait_until_gone;
+use super::shell_fixture::{ShellFixture, block_on_runtime, live_processes};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::json;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use toolgate_gate::CallOptions;
 
+/// How a command is made to end, with the milliseconds until then.
 #[derive(Debug, Clone, Copy)]
 enum Ending {
     Timeout(u64),
@@ -20,7 +21,7 @@ enum Ending {
     ShellKilled,
 }
 
-/// Pieces of commands that do not want to go.
+/// Parts of commands that leave processes: background jobs, sessions of their own, ignored signals.
 const PIECES: &[&str] = &[
     "sleep 1000 &",
     "setsid sleep 1000 &",
@@ -55,63 +56,64 @@ fn scenario() -> impl Strategy<Value = (String, Ending)> {
     (pieces, last, ending).prop_map(|(pieces, last, ending)| (format!("{} {last}", pieces.join(" ")), ending))
 }
 
-async fn play(command: &str, ending: Ending) -> String {
-    // Many of these ignore SIGTERM, so most of the time would be spent on waiting.
-    let desk = Desk::with(|surroundings| surroundings.grace = Duration::from_millis(100));
-    let mark = desk.mark.clone();
+/// Runs a command to its ending and returns the marker of its processes.
+async fn run_scenario(command: &str, ending: Ending) -> String {
+    // Many of these ignore SIGTERM, so most of the time would be spent in the grace period.
+    let fixture = ShellFixture::with(|config| config.grace = Duration::from_millis(100));
+    let marker = fixture.marker.clone();
     let input = json!({ "command": command });
     let millis = Duration::from_millis;
     match ending {
         Ending::Timeout(ms) => {
-            desk.call("Bash", json!({ "command": command, "timeout": ms })).await;
+            fixture.call("Bash", json!({ "command": command, "timeout": ms })).await;
         }
         Ending::Cancel(ms) => {
             let cancel = CancellationToken::new();
-            let limits = CallOptions::default().with_cancel(cancel.clone());
+            let options = CallOptions::default().with_cancel(cancel.clone());
             let later = async {
                 tokio::time::sleep(millis(ms)).await;
                 cancel.cancel();
             };
-            tokio::join!(desk.call_within("Bash", input, limits), later);
+            tokio::join!(fixture.call_within("Bash", input, options), later);
         }
         Ending::CallDeadline(ms) => {
-            let limits = CallOptions::default().with_timeout(Some(millis(ms)));
-            desk.call_within("Bash", input, limits).await;
+            let options = CallOptions::default().with_timeout(Some(millis(ms)));
+            fixture.call_within("Bash", input, options).await;
         }
         Ending::FutureDropped(ms) => {
-            let _ = tokio::time::timeout(millis(ms), desk.call("Bash", input)).await;
+            let _ = tokio::time::timeout(millis(ms), fixture.call("Bash", input)).await;
         }
         Ending::TaskStopped(ms) => {
-            desk.call("Bash", json!({ "command": command, "run_in_background": true })).await;
+            fixture.call("Bash", json!({ "command": command, "run_in_background": true })).await;
             tokio::time::sleep(millis(ms)).await;
-            desk.call("TaskStop", json!({ "task_id": "task_1" })).await;
+            fixture.call("TaskStop", json!({ "task_id": "task_1" })).await;
         }
         Ending::SessionEnded(ms) => {
-            desk.call("Bash", json!({ "command": command, "run_in_background": true })).await;
+            fixture.call("Bash", json!({ "command": command, "run_in_background": true })).await;
             tokio::time::sleep(millis(ms)).await;
         }
         Ending::ShellKilled => {
-            desk.call("Bash", json!({ "command": format!("{command} & kill -9 $$") })).await;
+            fixture.call("Bash", json!({ "command": format!("{command} & kill -9 $$") })).await;
         }
     }
-    drop(desk);
-    mark
+    drop(fixture);
+    marker
 }
 
 #[test]
 fn no_process_survives_two_hundred_random_endings() {
-    on_runtime(async {
+    block_on_runtime(async {
         let mut runner = proptest::test_runner::TestRunner::deterministic();
         let scenarios = scenario();
         let mut ended = 0;
         for _ in 0..200 {
             let (command, ending) = scenarios.new_tree(&mut runner).unwrap().current();
-            let mark = play(&command, ending).await;
-            // A call that was dropped or whose gate lost patience leaves the rest to the keeper.
+            let marker = run_scenario(&command, ending).await;
+            // A call that was dropped, or that its gate gave up, returns before the supervisor has killed everything.
             if matches!(ending, Ending::FutureDropped(_) | Ending::Cancel(_) | Ending::CallDeadline(_)) {
-                gone(&mark).await;
+                wait_until_gone(&marker).await;
             }
-            assert_eq!(alive(&mark), Vec::<String>::new(), "{ending:?} {command}");
+            assert_eq!(live_processes(&marker), Vec::<String>::new(), "{ending:?} {command}");
             ended += 1;
         }
         assert_eq!(ended, 200);

@@ -1,9 +1,9 @@
-//! What developers do all day gives the same results in the sandbox as without it, through the real gate.
+//! Everyday commands give the same results in the sandbox as without it, through the real gate.
 //!
-//! Each group of lines runs twice in workspaces of the same content: once under its own rules with the sandbox, once
-//! without one. Exit and output are compared line by line.
+//! Each group of command lines runs twice in workspaces with the same content: with the sandbox and the group's own
+//! rules, and without the sandbox. Exit codes and output are compared line by line.
 
-use super::bash_desk::{Desk, on_runtime, structured};
+use super::shell_fixture::{ShellFixture, block_on_runtime, structured};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use toolgate_gate::{CallOptions, CallOutcome};
 use toolgate_proto::Mode;
 use toolgate_tools::ShellConfig;
 
-/// Lines that only read: no rule, no question.
+/// Read-only command lines, which need no rule and no approval.
 const READERS: &[&str] = &[
     "ls -la | wc -l",
     "ls -R src | sort",
@@ -66,7 +66,7 @@ const READERS: &[&str] = &[
     "tar tzf src/t.tgz; zcat src/z.gz",
 ];
 
-/// Lines that a rule allows as a whole.
+/// Command lines that a rule allows as a whole.
 const WHOLE: &[&str] = &[
     "find src -name '*.txt' -exec wc -l {} + | sort",
     "find src -name '*.txt' -print0 | xargs -0 wc -l | sort",
@@ -135,7 +135,7 @@ const WHOLE: &[&str] = &[
     "exec 3> fd3 && echo three >&3 && exec 3>&- && cat fd3 && exec 4<> fd3 && read -r y <&4 && echo $y",
 ];
 
-/// Beside a file of secrets: what is made there works, and the file stays where it is.
+/// Work in a directory with a file of secrets: new files work, and the secrets stay where they are.
 const BESIDE: &[&str] = &[
     "ls -a | grep -c 'env$'",
     "printf '#include <stdio.h>\\nint main(void) { puts(\"beside\"); return 0; }\\n' > b.c && cc -o b.out b.c && ./b.out && rm b.out",
@@ -148,7 +148,7 @@ const BESIDE: &[&str] = &[
     "grep -rc x src/a.txt; find . -name '*.sh' | sort",
 ];
 
-/// git under `Bash(git *)`: objects, references and the index may be written.
+/// git under `Bash(git *)`, which may write objects, references and the index.
 const GIT: &[&str] = &[
     "git add -A && git status --short | sort",
     "git commit -qm 'all of it' && git log --oneline | wc -l",
@@ -177,7 +177,7 @@ const GIT: &[&str] = &[
     "git fetch -q ./fixtures/bare.git && git log -1 --format=%s FETCH_HEAD",
 ];
 
-/// Lines whose writes are known, in the mode that accepts edits: no rule.
+/// Command lines whose writes the analysis knows; they need no rule in the mode that accepts edits.
 const NAMED: &[&str] = &[
     "touch new.txt && ls new.txt",
     "touch a1 a2 'a 3' && ls a*",
@@ -198,10 +198,10 @@ const NAMED: &[&str] = &[
     "mv tree2 tree3 && ls tree3",
     "mv tree3 deep && ls deep/tree3",
     "mv deep/a.txt deep/b.txt d1 && ls d1",
-    "rm f1 && ls f1 2> /dev/null || echo gone",
-    "rm -f f2 f3 none && ls f2 2> /dev/null || echo gone",
-    "rm -r tree && ls tree 2> /dev/null || echo gone",
-    "rm -rf deep flat && ls -d deep 2> /dev/null || echo gone",
+    "rm f1 && ls f1 2> /dev/null || echo wait_until_gone",
+    "rm -f f2 f3 none && ls f2 2> /dev/null || echo wait_until_gone",
+    "rm -r tree && ls tree 2> /dev/null || echo wait_until_gone",
+    "rm -rf deep flat && ls -d deep 2> /dev/null || echo wait_until_gone",
     "rm -r d1/*.txt && ls d1",
     "sed -i s/here/there/ f4 && cat f4",
     "sed -i -e s/there/where/ -e '$a end' f4 f5 && cat f4",
@@ -209,12 +209,12 @@ const NAMED: &[&str] = &[
     "sed --in-place=.old s/end/END/ f4 && cat f4.old | tail -1",
     "sed -i -E 's/(E)ND/\\1/' ./src/../f4 && tail -1 f4",
     "cd src && sed -i s/ONE/one/ a.txt && cat a.txt && cd ..",
-    "cat src/a.txt | sort -r > f9 && rm f9 && ls f9 2> /dev/null || echo gone",
+    "cat src/a.txt | sort -r > f9 && rm f9 && ls f9 2> /dev/null || echo wait_until_gone",
     "mkdir -p x/y && echo 1 > x/y/z && cat x/y/z && mv x w && cat w/y/z && rm -r w",
-    "touch l1 && mv l1 l2 && mv l2 l1 && rm l1; ls l1 2> /dev/null || echo gone",
+    "touch l1 && mv l1 l2 && mv l2 l1 && rm l1; ls l1 2> /dev/null || echo wait_until_gone",
 ];
 
-/// In a tree with 21 000 files.
+/// Work in a tree with 21 000 files.
 const LARGE: &[&str] = &[
     "ls many | wc -l",
     "cat many/d41/f499 src/a.txt",
@@ -229,7 +229,7 @@ const LARGE: &[&str] = &[
     "rm -r many/d5 && ls many | wc -l",
 ];
 
-/// Programs that not every machine has: lines with them are left out there.
+/// Programs that not every machine has; command lines with a missing one are skipped.
 const OPTIONAL: &[&str] = &[
     "ed", "file", "jq", "make", "node", "npm", "openssl", "patch", "perl", "sqlite3", "strings", "vim",
     "xxd", "xz", "zip",
@@ -240,8 +240,8 @@ fn is_installed(program: &str) -> bool {
         .any(|directory| directory.join(program).is_file())
 }
 
-/// A workspace of the same content for each run. Hermetic: no name or address of the user counts.
-fn fill(ws: &Path) {
+/// Creates the same content in every workspace, independent of the user's own git configuration.
+fn fill_workspace(ws: &Path) {
     let line = "
         mkdir -p src && printf 'one\\ntwo\\nthree\\n' > src/a.txt && printf 'one\\n2\\nthree\\n' > src/b.txt
         printf 'x,1\\ny,20\\n' > src/t.csv && echo zipped | gzip -n > src/z.gz && tar czf src/t.tgz src/a.txt
@@ -260,104 +260,108 @@ fn fill(ws: &Path) {
     assert!(done.unwrap().success());
 }
 
-/// How a line ended and what it printed, with what differs from run to run taken out.
-fn said(closed: &CallOutcome, desk: &Desk) -> (String, String) {
-    let structured = structured(closed);
-    let refused = closed.result.as_ref().err().map(|refusal| refusal.reason.clone());
+/// The exit code and the output of a command, with the temporary directory replaced.
+fn observed(outcome: &CallOutcome, fixture: &ShellFixture) -> (String, String) {
+    let structured = structured(outcome);
+    let refused = outcome.result.as_ref().err().map(|refusal| refusal.reason.clone());
     let exit = match structured["exitCode"].as_i64() {
         Some(code) => code.to_string(),
         None => refused.unwrap_or_default(),
     };
-    (exit, structured["stdout"].to_string().replace(&desk.path("").to_string(), "DIR"))
+    (exit, structured["stdout"].to_string().replace(&fixture.path("").to_string(), "DIR"))
 }
 
-/// Who allows the lines.
-enum Allowed<'a> {
+/// What allows the command lines of a group.
+enum Permission<'a> {
     /// A mode and these rules; no approver is available.
     ByRules(Mode, &'a [&'a str]),
-    /// A rule for every command, and a person who says yes to what no rule allows.
+    /// A rule for every command, and an approver who allows the rest.
     AsWhole,
 }
 
-/// Runs the lines in a workspace with and without the sandbox; what differs.
-fn differences(allowed: &Allowed<'_>, lines: &[&str], prepare: impl Fn(&Path)) -> Vec<String> {
+/// Runs the command lines with and without the sandbox, and returns those that differ.
+fn differences(allowed: &Permission<'_>, lines: &[&str], prepare: impl Fn(&Path)) -> Vec<String> {
     let with_sandbox = |enabled: bool| {
-        move |surroundings: &mut ShellConfig| {
-            surroundings.environment.remove("CARGO_TARGET_DIR");
-            surroundings.sandbox.enabled = enabled;
-            surroundings.sandbox.required = enabled;
+        move |config: &mut ShellConfig| {
+            config.environment.remove("CARGO_TARGET_DIR");
+            config.sandbox.enabled = enabled;
+            config.sandbox.required = enabled;
         }
     };
-    let free = Desk::with(with_sandbox(false));
-    let boxed = match allowed {
-        Allowed::ByRules(mode, rules) => Desk::strict(*mode, rules, with_sandbox(true)),
-        Allowed::AsWhole => Desk::with(with_sandbox(true)),
+    let unsandboxed = ShellFixture::with(with_sandbox(false));
+    let sandboxed = match allowed {
+        Permission::ByRules(mode, rules) => ShellFixture::with_mode(*mode, rules, with_sandbox(true)),
+        Permission::AsWhole => ShellFixture::with(with_sandbox(true)),
     };
     let mut out = Vec::new();
-    on_runtime(async {
-        for desk in [&free, &boxed] {
-            fill(desk.path("ws").as_path());
-            prepare(desk.path("ws").as_path());
+    block_on_runtime(async {
+        for fixture in [&unsandboxed, &sandboxed] {
+            fill_workspace(fixture.path("ws").as_path());
+            prepare(fixture.path("ws").as_path());
         }
         let absent: Vec<_> = OPTIONAL.iter().filter(|program| !is_installed(program)).collect();
         let has = |line: &str, program: &str| {
             line.split(|c: char| !c.is_alphanumeric()).any(|word| word == program)
         };
         for line in lines.iter().filter(|line| !absent.iter().any(|program| has(line, program))) {
-            let run = async |desk: &Desk| {
-                let limits = CallOptions::default().with_timeout(Some(Duration::from_secs(60)));
-                let closed = desk.call_within("Bash", serde_json::json!({ "command": line }), limits).await;
-                // A line that changes the directory does so for those after it.
-                desk.session.set_cwd(desk.path("ws"));
-                closed
+            let run = async |fixture: &ShellFixture| {
+                let options =
+                    CallOptions::default().with_timeout(Some(Duration::from_secs(60)));
+                let outcome =
+                    fixture.call_within("Bash", serde_json::json!({ "command": line }), options).await;
+                // The working directory would carry over to the next command line.
+                fixture.session.set_cwd(fixture.path("ws"));
+                outcome
             };
-            let (expected, found) = (run(&free).await, run(&boxed).await);
+            let (expected, found) = (run(&unsandboxed).await, run(&sandboxed).await);
             assert!(expected.result.is_ok(), "{line}: {:?}", expected.result);
-            let (expected, found) = (said(&expected, &free), said(&found, &boxed));
+            let (expected, found) = (observed(&expected, &unsandboxed), observed(&found, &sandboxed));
             if expected != found {
-                out.push(format!("{line}\n  without: {expected:?}\n  within:  {found:?}"));
+                out.push(format!(
+                    "{line}\n  without the sandbox: {expected:?}\n  with the sandbox:    {found:?}"
+                ));
             }
         }
     });
     out
 }
 
-fn check(allowed: &Allowed<'_>, lines: &[&str]) {
+fn check(allowed: &Permission<'_>, lines: &[&str]) {
     let found = differences(allowed, lines, |_| ());
     assert!(found.is_empty(), "{} of {}:\n{}", found.len(), lines.len(), found.join("\n"));
 }
 
 #[test]
-fn there_are_many_ordinary_lines() {
+fn there_are_at_least_180_command_lines() {
     assert!(READERS.len() + WHOLE.len() + BESIDE.len() + GIT.len() + NAMED.len() + LARGE.len() >= 180);
 }
 
 #[test]
-fn readers_are_unchanged_without_a_rule() {
-    check(&Allowed::ByRules(Mode::Default, &[]), READERS);
+fn read_only_commands_are_unchanged_without_a_rule() {
+    check(&Permission::ByRules(Mode::Default, &[]), READERS);
 }
 
 #[test]
 fn toolchains_are_unchanged_when_allowed_as_a_whole() {
-    check(&Allowed::AsWhole, WHOLE);
+    check(&Permission::AsWhole, WHOLE);
 }
 
 #[test]
 fn git_is_unchanged_under_a_rule() {
-    check(&Allowed::ByRules(Mode::AcceptEdits, &["Bash(git *)", "Bash(tar *)"]), GIT);
+    check(&Permission::ByRules(Mode::AcceptEdits, &["Bash(git *)", "Bash(tar *)"]), GIT);
 }
 
 #[test]
-fn known_writes_are_unchanged_where_edits_are_accepted() {
-    check(&Allowed::ByRules(Mode::AcceptEdits, &[]), NAMED);
+fn predicted_writes_are_unchanged_in_the_mode_that_accepts_edits() {
+    check(&Permission::ByRules(Mode::AcceptEdits, &[]), NAMED);
 }
 
 #[test]
 fn work_beside_secrets_is_unchanged_under_a_rule() {
-    check(&Allowed::ByRules(Mode::AcceptEdits, &["Bash"]), BESIDE);
+    check(&Permission::ByRules(Mode::AcceptEdits, &["Bash"]), BESIDE);
 }
 
-/// A tree too large to be searched for hidden files before a command starts.
+/// The tree is too large to search it for hidden files before a command starts.
 #[test]
 fn work_in_a_large_tree_is_unchanged() {
     let many = |ws: &Path| {
@@ -370,8 +374,9 @@ fn work_in_a_large_tree_is_unchanged() {
             }
         }
     };
-    // What only reads passes without a rule; the rest needs these.
-    let allowed = Allowed::ByRules(Mode::AcceptEdits, &["Bash(cc *)", "Bash(./big.out)", "Bash(python3 *)"]);
+    // Read-only command lines need no rule; the others need these.
+    let allowed =
+        Permission::ByRules(Mode::AcceptEdits, &["Bash(cc *)", "Bash(./big.out)", "Bash(python3 *)"]);
     let found = differences(&allowed, LARGE, many);
     assert!(found.is_empty(), "{} of {}:\n{}", found.len(), LARGE.len(), found.join("\n"));
 }

@@ -1,7 +1,7 @@
-//! Random trees, and what a search of them must find, worked out the slow and obvious way.
+//! Random trees, and a slow and obvious reference model of what a search must find in them.
 //!
-//! Nothing here uses the libraries that the tools use: globs and ignore files are matched by recursion over
-//! characters, and the tree is read by the standard library.
+//! The model uses none of the libraries that the tools use: it matches globs and ignore files by recursion over
+//! characters, and reads the tree with the standard library.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -14,16 +14,16 @@ use toolgate_gate::Gate;
 use toolgate_testkit::{GateFixture, plain_gate};
 use toolgate_tools::{Toolset, register};
 
-/// An entry of a directory to be made.
+/// A directory entry to create.
 #[derive(Clone)]
-pub(crate) enum Node {
+pub(crate) enum TreeNode {
     File(&'static [u8], Vec<u8>),
-    Directory(&'static [u8], Vec<Node>),
+    Directory(&'static [u8], Vec<TreeNode>),
     Link(&'static [u8], &'static str),
     Pipe(&'static [u8]),
 }
 
-impl std::fmt::Debug for Node {
+impl std::fmt::Debug for TreeNode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::File(name, content) => write!(f, "{}={}", name.escape_ascii(), content.escape_ascii()),
@@ -120,43 +120,46 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
-fn ignore_file() -> impl Strategy<Value = Node> {
+fn ignore_file() -> impl Strategy<Value = TreeNode> {
     (select(IGNORE_NAMES), prop::collection::vec(select(IGNORE_LINES), 1..4))
-        .prop_map(|(name, lines)| Node::File(name, lines.join("\n").into_bytes()))
+        .prop_map(|(name, lines)| TreeNode::File(name, lines.join("\n").into_bytes()))
 }
 
-/// A tree: nested ignore files, hidden files, links, pipes, odd names, names that are no UTF-8.
-pub(crate) fn tree() -> impl Strategy<Value = Vec<Node>> {
+/// Trees with nested ignore files, hidden files, symlinks, pipes, unusual names and names with invalid UTF-8.
+pub(crate) fn tree() -> impl Strategy<Value = Vec<TreeNode>> {
     let leaf = prop_oneof![
-        8 => (select(FILE_NAMES), content()).prop_map(|(name, content)| Node::File(name, content)),
+        8 => (select(FILE_NAMES), content()).prop_map(|(name, content)| TreeNode::File(name, content)),
         2 => ignore_file(),
         1 => (select(LINK_NAMES), select(&["a.rs", "..", "/etc/passwd", "missing", "src"]))
-            .prop_map(|(name, target)| Node::Link(name, target)),
-        1 => Just(Node::Pipe(b"pipe.rs")),
+            .prop_map(|(name, target)| TreeNode::Link(name, target)),
+        1 => Just(TreeNode::Pipe(b"pipe.rs")),
     ];
     let node = leaf.prop_recursive(3, 24, 6, |inner| {
         (select(DIRECTORY_NAMES), prop::collection::vec(inner, 0..6))
-            .prop_map(|(name, below)| Node::Directory(name, below))
+            .prop_map(|(name, below)| TreeNode::Directory(name, below))
     });
     prop::collection::vec(node, 0..8)
 }
 
-/// Makes a tree. Of two entries of one name the first counts.
-pub(crate) fn plant(at: &Path, nodes: &[Node]) {
+/// Creates a tree. Of two entries with the same name the first is created.
+pub(crate) fn create_tree(at: &Path, nodes: &[TreeNode]) {
     for node in nodes {
-        let (Node::File(name, _) | Node::Directory(name, _) | Node::Link(name, _) | Node::Pipe(name)) = node;
+        let (TreeNode::File(name, _)
+        | TreeNode::Directory(name, _)
+        | TreeNode::Link(name, _)
+        | TreeNode::Pipe(name)) = node;
         let path = at.join(OsStr::from_bytes(name));
         if path.symlink_metadata().is_ok() {
             continue;
         }
         match node {
-            Node::File(_, content) => fs::write(&path, content).unwrap(),
-            Node::Directory(_, below) => {
+            TreeNode::File(_, content) => fs::write(&path, content).unwrap(),
+            TreeNode::Directory(_, below) => {
                 fs::create_dir(&path).unwrap();
-                plant(&path, below);
+                create_tree(&path, below);
             }
-            Node::Link(_, target) => std::os::unix::fs::symlink(target, &path).unwrap(),
-            Node::Pipe(_) => {
+            TreeNode::Link(_, target) => std::os::unix::fs::symlink(target, &path).unwrap(),
+            TreeNode::Pipe(_) => {
                 let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
                 rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
             }
@@ -164,58 +167,59 @@ pub(crate) fn plant(at: &Path, nodes: &[Node]) {
     }
 }
 
-/// The gate of a toolset, made once: it is the directories that differ.
+/// The gate of a toolset, created once and shared: only the directories differ between cases.
 pub(crate) fn gate(toolset: Toolset) -> Arc<Gate> {
     static GATES: [OnceLock<Arc<Gate>>; 2] = [OnceLock::new(), OnceLock::new()];
     let gate = &GATES[usize::from(toolset == Toolset::Plain)];
     Arc::clone(gate.get_or_init(|| plain_gate(|gate| register(gate, toolset).unwrap())))
 }
 
-/// A workplace with this tree in it and a toolset over it.
-pub(crate) fn workplace(nodes: &[Node], toolset: Toolset) -> GateFixture {
-    let workplace = GateFixture::new(gate(toolset)).unwrap();
-    plant(workplace.root.as_path(), nodes);
-    workplace
+/// A workspace with this tree and the tools of a toolset.
+pub(crate) fn fixture(nodes: &[TreeNode], toolset: Toolset) -> GateFixture {
+    let fixture = GateFixture::new(gate(toolset)).unwrap();
+    create_tree(fixture.root.as_path(), nodes);
+    fixture
 }
 
-/// An entry that was found by looking everywhere.
+/// An entry of the tree as the model sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Seen {
-    /// From the root, the names one by one.
+pub(crate) struct ModelEntry {
+    /// The components of the path below the root.
     pub(crate) names: Vec<Vec<u8>>,
+    /// The type letter of `ls`.
     pub(crate) kind: char,
     pub(crate) hidden: bool,
     pub(crate) ignored: bool,
     pub(crate) content: Vec<u8>,
 }
 
-impl Seen {
+impl ModelEntry {
     pub(crate) fn path(&self) -> Vec<u8> {
         self.names.join(&b'/')
     }
 
     pub(crate) fn shown(&self) -> String {
-        words(&self.path())
+        escape_path(&self.path())
     }
 
     pub(crate) fn is_file(&self) -> bool {
         self.kind == '-'
     }
 
-    /// Whether a directory of this name is on the way to it.
+    /// Whether a parent directory has this name.
     pub(crate) fn inside(&self, name: &str) -> bool {
         self.names[..self.names.len() - 1].iter().any(|on_way| on_way == name.as_bytes())
     }
 }
 
-/// Every entry below a root, in the order of names, each directory before what is in it.
-pub(crate) fn look_everywhere(root: &Path) -> Vec<Seen> {
+/// Every entry below a root, in the order of names, each directory before its content.
+pub(crate) fn list_with_model(root: &Path) -> Vec<ModelEntry> {
     let mut seen = Vec::new();
     visit(root, &Vec::new(), false, false, &[], &mut seen);
     seen
 }
 
-/// The ignore files of a directory, strongest last: which kind, how deep, the lines.
+/// One ignore file: its kind, the depth of its directory, and its lines.
 #[derive(Clone)]
 struct IgnoreFile {
     kind: usize,
@@ -229,7 +233,7 @@ fn visit(
     hidden: bool,
     ignored: bool,
     above: &[IgnoreFile],
-    seen: &mut Vec<Seen>,
+    seen: &mut Vec<ModelEntry>,
 ) {
     let mut files = above.to_vec();
     for (kind, name) in [".ignore", ".gitignore"].iter().enumerate() {
@@ -247,7 +251,7 @@ fn visit(
         let mut names = names.to_vec();
         names.push(name.as_bytes().to_vec());
         let is_dir = metadata.is_dir();
-        let entry = Seen {
+        let entry = ModelEntry {
             kind: if is_dir {
                 'd'
             } else if metadata.is_file() {
@@ -270,12 +274,12 @@ fn visit(
     }
 }
 
-/// The strongest kind that says something decides; in a kind the deepest file, in a file the last line.
+/// `.ignore` takes precedence over `.gitignore`, a deeper file over a higher one, and a later line over an earlier one.
 fn ignored_by(files: &[IgnoreFile], names: &[Vec<u8>], is_dir: bool) -> bool {
     for kind in [0, 1] {
         for file in files.iter().rev().filter(|file| file.kind == kind) {
             for line in file.lines.iter().rev() {
-                if let Some(verdict) = line_says(line, &names[file.depth..], is_dir) {
+                if let Some(verdict) = line_verdict(line, &names[file.depth..], is_dir) {
                     return verdict;
                 }
             }
@@ -284,7 +288,7 @@ fn ignored_by(files: &[IgnoreFile], names: &[Vec<u8>], is_dir: bool) -> bool {
     false
 }
 
-fn line_says(line: &[u8], names: &[Vec<u8>], is_dir: bool) -> Option<bool> {
+fn line_verdict(line: &[u8], names: &[Vec<u8>], is_dir: bool) -> Option<bool> {
     let mut line = line;
     if line.is_empty() || line.starts_with(b"#") {
         return None;
@@ -294,7 +298,7 @@ fn line_says(line: &[u8], names: &[Vec<u8>], is_dir: bool) -> Option<bool> {
         (line, verdict) = (rest, false);
     }
     if let Some(rest) = line.strip_prefix(b"\\!") {
-        // An escaped mark is the character itself; none of the random names has one.
+        // An escaped `!` is literal; no random name contains one.
         let _ = rest;
         return None;
     }
@@ -310,7 +314,7 @@ fn line_says(line: &[u8], names: &[Vec<u8>], is_dir: bool) -> Option<bool> {
     if !anchored {
         pattern.insert(0, b"**");
     }
-    // What ends in `/**` speaks of what is inside, not of the directory itself.
+    // A pattern that ends in `/**` matches the content of a directory, not the directory itself.
     if pattern.len() > 1 && pattern.last() == Some(&&b"**"[..]) {
         pattern.push(b"*");
     }
@@ -318,20 +322,20 @@ fn line_says(line: &[u8], names: &[Vec<u8>], is_dir: bool) -> Option<bool> {
     path_matches(&pattern, &names).then_some(verdict)
 }
 
-/// Whether a glob matches a path, name by name.
+/// Whether a glob matches a path, component by component.
 pub(crate) fn glob_matches(pattern: &str, names: &[Vec<u8>]) -> bool {
     let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-    spread(pattern).iter().any(|pattern| {
+    expand_braces(pattern).iter().any(|pattern| {
         let pattern: Vec<&[u8]> = pattern.split('/').map(str::as_bytes).collect();
         path_matches(&pattern, &names)
     })
 }
 
-/// `a{b,c}` is `ab` and `ac`.
-fn spread(pattern: &str) -> Vec<String> {
+/// Expands `a{b,c}` to `ab` and `ac`.
+fn expand_braces(pattern: &str) -> Vec<String> {
     let Some((before, rest)) = pattern.split_once('{') else { return vec![pattern.to_owned()] };
     let (options, after) = rest.split_once('}').unwrap();
-    options.split(',').flat_map(|option| spread(&format!("{before}{option}{after}"))).collect()
+    options.split(',').flat_map(|option| expand_braces(&format!("{before}{option}{after}"))).collect()
 }
 
 fn path_matches(pattern: &[&[u8]], names: &[&[u8]]) -> bool {
@@ -349,7 +353,7 @@ fn name_matches(pattern: &[u8], name: &[u8]) -> bool {
         ([], []) => true,
         ([b'*', rest @ ..], name) => (0..=name.len()).any(|skip| name_matches(rest, &name[skip..])),
         ([b'?', rest @ ..], name) => {
-            // One character, which may be several bytes.
+            // One character, which may have several bytes.
             let first = name.utf8_chunks().next();
             let len = first.map_or(0, |chunk| chunk.valid().chars().next().map_or(1, char::len_utf8));
             len > 0 && name_matches(rest, &name[len..])
@@ -372,20 +376,20 @@ fn name_matches(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// A path on one line, as the tools write it.
-pub(crate) fn words(path: &[u8]) -> String {
-    let mut words = String::new();
+/// A path on one line, escaped as the tools do.
+pub(crate) fn escape_path(path: &[u8]) -> String {
+    let mut escape_path = String::new();
     for chunk in path.utf8_chunks() {
-        words.push_str(&chunk.valid().replace('\n', "\\n"));
+        escape_path.push_str(&chunk.valid().replace('\n', "\\n"));
         for byte in chunk.invalid() {
-            words.push_str(&format!("\\x{byte:02x}"));
+            escape_path.push_str(&format!("\\x{byte:02x}"));
         }
     }
-    words
+    escape_path
 }
 
 #[test]
-fn the_slow_matchers_match_what_they_should() {
+fn the_model_matches_globs() {
     let names = |path: &str| path.split('/').map(|name| name.as_bytes().to_vec()).collect::<Vec<_>>();
     for (pattern, path, expected) in [
         ("*.rs", "a.rs", true),

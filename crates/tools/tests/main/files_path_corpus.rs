@@ -1,13 +1,11 @@
-//! The corpus of hostile paths, carried out: real files and links, calls through the gate, and a look at what became
-//! of every file.
+//! The corpus of hostile paths on real files and symlinks, with calls through the gate.
 //!
-//! The policy crate judges the same cases on paper.
-//! Here a case holds only if nothing that must not be read was said, nothing that must not be changed was changed, and
-//! what must be allowed was done.
-//! The names of the corpus (`/ws`, `/outside`, …) stand below a temporary directory; `/etc`, `/proc` and `/dev` are
-//! the machine's own.
+//! The policy crate judges the same cases without files.
+//! Here a case passes only if no secret is in the result, no file outside changed, and an allowed call had its effect.
+//! The directories of the corpus (`/ws`, `/outside`, …) are below a temporary directory; `/etc`, `/proc` and `/dev` are
+//! those of the machine.
 
-use super::files_room::scratch;
+use super::file_fixture::memory_dir;
 use rustix::fs::{CWD, FileType, Mode as Bits, mknodat};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -25,39 +23,41 @@ const CORPUS: &str = include_str!("../../../policy/tests/corpus/paths.jsonl");
 const SECRET: &str = "the-secret";
 
 #[test]
-fn the_corpus_holds_when_it_is_carried_out() {
-    let (mut held, mut left_out, mut broken) = (0, Vec::new(), Vec::new());
+fn every_case_of_the_path_corpus_passes_on_real_files() {
+    let (mut passed, mut skipped, mut broken) = (0, Vec::new(), Vec::new());
     for line in CORPUS.lines().filter(|line| !line.trim().is_empty()) {
         let case: Value = serde_json::from_str(line).unwrap();
         let id = case["id"].as_str().unwrap().to_owned();
-        match carry_out(&case) {
-            Ok(()) => held += 1,
-            Err(Trouble::LeftOut(why)) => left_out.push(format!("{id} ({why})")),
-            Err(Trouble::Broken(words)) => {
+        match run_case(&case) {
+            Ok(()) => passed += 1,
+            Err(CaseFailure::Skipped(why)) => skipped.push(format!("{id} ({why})")),
+            Err(CaseFailure::Broken(words)) => {
                 broken.push(format!("{id} {}: {words}", case["why"].as_str().unwrap()));
             }
         }
     }
-    println!("{held} cases hold; {} cannot be carried out here: {}", left_out.len(), left_out.join(", "));
+    println!("{passed} cases pass; {} are skipped: {}", skipped.len(), skipped.join(", "));
     assert!(broken.is_empty(), "{}", broken.join("\n"));
-    assert!(held >= 90, "only {held} cases were carried out");
+    assert!(passed >= 90, "only {passed} cases ran");
 }
 
-enum Trouble {
-    /// Not a case for this machine, or not one for files.
-    LeftOut(&'static str),
+/// Why a case did not pass.
+enum CaseFailure {
+    /// The case is for another system, or no tool takes such a path.
+    Skipped(&'static str),
+    /// The result or the files are not what the case expects.
     Broken(String),
 }
 
-/// The directory that a case's names stand below.
-struct Ground {
+/// The temporary directory with the files of one case.
+struct CorpusTree {
     top: PathBuf,
     _dir: tempfile::TempDir,
 }
 
-impl Ground {
+impl CorpusTree {
     fn new() -> Self {
-        let dir = scratch();
+        let dir = memory_dir();
         let top = dir.path().canonicalize().unwrap();
         for name in ["ws", "outside", "other", "data", "home/.ssh", "tmp"] {
             std::fs::create_dir_all(top.join(name)).unwrap();
@@ -65,8 +65,8 @@ impl Ground {
         Self { top, _dir: dir }
     }
 
-    /// A path of the corpus, here. Those of the machine and relative ones stay as they are.
-    fn spell(&self, path: &str) -> String {
+    /// Maps an absolute path of the corpus into the temporary directory. Other paths stay as they are.
+    fn map_path(&self, path: &str) -> String {
         const OURS: [&str; 9] =
             ["/ws", "/w", "/outside", "/other", "/alias", "/data", "/tmp/toolgate", "/ws2", "/ws-evil"];
         let ours = OURS
@@ -75,17 +75,17 @@ impl Ground {
         if ours { format!("{}{path}", self.top.display()) } else { path.to_owned() }
     }
 
-    /// A path as the file system sees it.
-    fn real(&self, path: &str) -> PathBuf {
+    /// The file that a path of the corpus names, relative paths included.
+    fn file_of(&self, path: &str) -> PathBuf {
         match path.strip_prefix("~/") {
             Some(rest) => self.top.join("home").join(rest),
-            None => self.top.join("ws").join(self.spell(path)),
+            None => self.top.join("ws").join(self.map_path(path)),
         }
     }
 
-    /// Everything below it: files with their content, links with their goal.
-    fn look(&self) -> BTreeMap<PathBuf, String> {
-        fn walk(dir: &Path, found: &mut BTreeMap<PathBuf, String>) {
+    /// Everything in the tree: files with their content, symlinks with their target.
+    fn snapshot(&self) -> BTreeMap<PathBuf, String> {
+        fn visit(dir: &Path, found: &mut BTreeMap<PathBuf, String>) {
             for entry in std::fs::read_dir(dir).unwrap() {
                 let path = entry.unwrap().path();
                 let kind = path.symlink_metadata().unwrap().file_type();
@@ -97,54 +97,56 @@ impl Ground {
                     format!("{kind:?}")
                 };
                 if kind.is_dir() {
-                    walk(&path, found);
+                    visit(&path, found);
                 }
                 found.insert(path, seen);
             }
         }
         let mut found = BTreeMap::new();
-        walk(&self.top, &mut found);
+        visit(&self.top, &mut found);
         found
     }
 
-    fn outside(&self) -> BTreeMap<PathBuf, String> {
-        let mut all = self.look();
+    /// The same without the workspace.
+    fn snapshot_outside(&self) -> BTreeMap<PathBuf, String> {
+        let mut all = self.snapshot();
         all.retain(|path, _| !path.starts_with(self.top.join("ws")));
         all
     }
 }
 
-fn carry_out(case: &Value) -> Result<(), Trouble> {
+fn run_case(case: &Value) -> Result<(), CaseFailure> {
     let policy = &case["policy"];
     if policy["platform"] == "windows" {
-        return Err(Trouble::LeftOut("another system's paths"));
+        return Err(CaseFailure::Skipped("another system's paths"));
     }
     if policy["internal"] == true || policy["op"] == "git_diff_ref" {
-        return Err(Trouble::LeftOut("no tool takes such a path"));
+        return Err(CaseFailure::Skipped("no tool takes such a path"));
     }
     if policy["follow_symlinks"] == true {
-        return Err(Trouble::LeftOut("no search follows links"));
+        return Err(CaseFailure::Skipped("no search follows symlinks"));
     }
     let input = case["input"].as_str().unwrap();
     let op = policy["op"].as_str().unwrap();
     let allowed = case["expect"] == "allow";
-    let ground = Ground::new();
-    furnish(&ground, policy, input, op, allowed);
-    let swap = Arc::new(Swap { armed: AtomicBool::new(false), work: Mutex::new(None) });
-    let (gate, session) = gate_over(&ground, policy, &swap);
-    let ask = |tool: &str, input: Value| ask(&gate, &session, tool, &input);
-    for (tool, call) in calls(&ground, op, input) {
-        let before = (ground.look(), ground.outside());
+    let tree = CorpusTree::new();
+    create_files(&tree, policy, input, op, allowed);
+    let interceptor = Arc::new(ChangeInterceptor { armed: AtomicBool::new(false), work: Mutex::new(None) });
+    let (gate, session) = gate_for(&tree, policy, &interceptor);
+    let call_tool = |tool: &str, input: Value| call_tool(&gate, &session, tool, &input);
+    for (tool, call) in calls(&tree, op, input) {
+        let before = (tree.snapshot(), tree.snapshot_outside());
         let result = match policy.get("race") {
-            Some(race) => raced(&ground, race, &swap, &|| ask(&tool, call.clone())),
-            None => ask(&tool, call.clone()),
+            Some(race) => call_during_race(&tree, race, &interceptor, &|| call_tool(&tool, call.clone())),
+            None => call_tool(&tool, call.clone()),
         };
-        let after = (ground.look(), ground.outside());
-        let result = each_refused(result);
-        let said = format!("{result:?}");
-        let broken = |words: &str| Err(Trouble::Broken(format!("{tool} {call}: {words}; it said {said}")));
-        if said.contains(SECRET) {
-            return broken("it told the secret");
+        let after = (tree.snapshot(), tree.snapshot_outside());
+        let result = result_of_single_file(result);
+        let text = format!("{result:?}");
+        let broken =
+            |words: &str| Err(CaseFailure::Broken(format!("{tool} {call}: {words}; result: {text}")));
+        if text.contains(SECRET) {
+            return broken("the result contains the secret");
         }
         if before.1 != after.1 {
             return broken("something outside was changed");
@@ -157,12 +159,12 @@ fn carry_out(case: &Value) -> Result<(), Trouble> {
             (true, Ok(_)) if matches!(op, "write" | "edit") && before.0 == after.0 => {
                 return broken("it changed nothing");
             }
-            (false, Ok(_)) if case.get("also_ok").is_none() => return broken("it was let through"),
+            (false, Ok(_)) if case.get("also_ok").is_none() => return broken("it was allowed"),
             (false, Err(_)) if policy.get("race").is_none() && before.0 != after.0 => {
                 return broken("it was refused and changed something");
             }
             (false, Err(refusal)) if case["strict"] == "deny" && refusal.code == Code::NobodyToAsk => {
-                return broken("it was asked about, and a rule denies it");
+                return broken("it needed approval, but a rule should deny it");
             }
             _ => {}
         }
@@ -170,8 +172,8 @@ fn carry_out(case: &Value) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// A call for several files answers for each; here there is one.
-fn each_refused(result: CallResult) -> CallResult {
+/// `read_many_files` reports an error per file; with one file that is the result of the call.
+fn result_of_single_file(result: CallResult) -> CallResult {
     let output = result?;
     let error = output.structured.as_ref().map(|it| &it["files"][0]["error"]).and_then(Value::as_str);
     match error {
@@ -180,26 +182,26 @@ fn each_refused(result: CallResult) -> CallResult {
     }
 }
 
-/// Makes what the case speaks of. What must not be read holds the secret.
-fn furnish(ground: &Ground, policy: &Value, input: &str, op: &str, allowed: bool) {
+/// Creates the files of the case. Those that must not be read contain the secret.
+fn create_files(tree: &CorpusTree, policy: &Value, input: &str, op: &str, allowed: bool) {
     let make = |path: &Path, text: &str| {
-        // Names that no file can have (a zero byte, nothing at all) are for the tool to refuse.
+        // A name that no file can have (empty, or with a NUL byte) is for the tool to refuse.
         if path.parent().is_some_and(|parent| std::fs::create_dir_all(parent).is_ok()) {
             let _ = std::fs::write(path, text);
         }
     };
     for name in ["f", "f.txt", "secret.txt", ".ssh/authorized_keys"] {
-        make(&ground.top.join("outside").join(name), SECRET);
+        make(&tree.top.join("outside").join(name), SECRET);
     }
-    make(&ground.top.join("secret.txt"), SECRET);
-    make(&ground.top.join("ws/a.txt"), "inside");
-    make(&ground.top.join("ws/logs/1.txt"), "inside");
-    make(&ground.top.join("ws/.store/index.js"), "inside");
-    make(&ground.top.join("ws/node_modules/typescript/bin/tsc"), "inside");
+    make(&tree.top.join("secret.txt"), SECRET);
+    make(&tree.top.join("ws/a.txt"), "inside");
+    make(&tree.top.join("ws/logs/1.txt"), "inside");
+    make(&tree.top.join("ws/.store/index.js"), "inside");
+    make(&tree.top.join("ws/node_modules/typescript/bin/tsc"), "inside");
     for node in policy["fs"].as_array().into_iter().flatten() {
-        let path = ground.real(node["path"].as_str().unwrap());
+        let path = tree.file_of(node["path"].as_str().unwrap());
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let to = || ground.spell(node["to"].as_str().unwrap());
+        let to = || tree.map_path(node["to"].as_str().unwrap());
         match node["kind"].as_str().unwrap() {
             "symlink" => {
                 let to = to();
@@ -214,16 +216,16 @@ fn furnish(ground: &Ground, policy: &Value, input: &str, op: &str, allowed: bool
             other => panic!("{other}"),
         }
     }
-    let goal = ground.real(input);
-    let ours = goal.starts_with(&ground.top);
+    let goal = tree.file_of(input);
+    let ours = goal.starts_with(&tree.top);
     let there = goal.symlink_metadata().is_ok();
     if matches!(op, "read" | "edit" | "git_add") && ours && !there {
         make(&goal, if allowed || op == "edit" { "inside" } else { SECRET });
     }
 }
 
-fn calls(ground: &Ground, op: &str, input: &str) -> Vec<(String, Value)> {
-    let path = ground.spell(input);
+fn calls(tree: &CorpusTree, op: &str, input: &str) -> Vec<(String, Value)> {
+    let path = tree.map_path(input);
     let absolute = path.starts_with('/');
     let mut calls = Vec::new();
     let mut add = |tool: &str, input: Value| calls.push((tool.to_owned(), input));
@@ -238,7 +240,7 @@ fn calls(ground: &Ground, op: &str, input: &str) -> Vec<(String, Value)> {
         "list" => add("ls", json!({ "path": path })),
         "write" => {
             add("write_file", json!({ "path": path, "content": "written", "overwrite": true }));
-            if absolute && !ground.real(input).exists() {
+            if absolute && !tree.file_of(input).exists() {
                 add("Write", json!({ "file_path": path, "content": "written once more" }));
             }
         }
@@ -260,19 +262,19 @@ fn calls(ground: &Ground, op: &str, input: &str) -> Vec<(String, Value)> {
     calls
 }
 
-/// Does something once, between the judgement of a change and the change.
-struct Swap {
+/// A content check that runs a function once, between the judgement of a change and the change.
+struct ChangeInterceptor {
     armed: AtomicBool,
     work: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
-impl std::fmt::Debug for Swap {
+impl std::fmt::Debug for ChangeInterceptor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Swap")
+        f.write_str("ChangeInterceptor")
     }
 }
 
-impl ContentCheck for Swap {
+impl ContentCheck for ChangeInterceptor {
     fn check(&self, _: &AbsPath, _: &[u8]) -> Result<(), Vec<String>> {
         if self.armed.swap(false, Ordering::SeqCst)
             && let Some(work) = self.work.lock().unwrap().take()
@@ -283,16 +285,22 @@ impl ContentCheck for Swap {
     }
 }
 
-fn raced(ground: &Ground, race: &Value, swap: &Arc<Swap>, call: &dyn Fn() -> CallResult) -> CallResult {
-    let path = ground.real(race["path"].as_str().unwrap());
+/// Makes the call while another program replaces a path, as the case describes.
+fn call_during_race(
+    tree: &CorpusTree,
+    race: &Value,
+    interceptor: &Arc<ChangeInterceptor>,
+    call: &dyn Fn() -> CallResult,
+) -> CallResult {
+    let path = tree.file_of(race["path"].as_str().unwrap());
     if race["kind"] == "content-changed" {
         let arm: Box<dyn FnOnce() + Send> =
-            Box::new(move || std::fs::write(path, "somebody else's").unwrap());
-        *swap.work.lock().unwrap() = Some(arm);
-        swap.armed.store(true, Ordering::SeqCst);
+            Box::new(move || std::fs::write(path, "another program's").unwrap());
+        *interceptor.work.lock().unwrap() = Some(arm);
+        interceptor.armed.store(true, Ordering::SeqCst);
         return call();
     }
-    let to = ground.spell(race["to"].as_str().unwrap());
+    let to = tree.map_path(race["to"].as_str().unwrap());
     let aside = path.with_extension("aside");
     let exchange = move || {
         if path.symlink_metadata().is_ok() && std::fs::rename(&path, &aside).is_err() {
@@ -301,8 +309,8 @@ fn raced(ground: &Ground, race: &Value, swap: &Arc<Swap>, call: &dyn Fn() -> Cal
         symlink(&to, &path).is_ok()
     };
     if race["after"] == "mkdir" {
-        // Whoever is told of the new directory swaps it at once; here, whoever sees it first.
-        let path = ground.real(race["path"].as_str().unwrap());
+        // Another program could watch for the new directory; this thread polls for it.
+        let path = tree.file_of(race["path"].as_str().unwrap());
         let over = AtomicBool::new(false);
         return std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -317,20 +325,20 @@ fn raced(ground: &Ground, race: &Value, swap: &Arc<Swap>, call: &dyn Fn() -> Cal
             result
         });
     }
-    *swap.work.lock().unwrap() = Some(Box::new(move || assert!(exchange())));
-    swap.armed.store(true, Ordering::SeqCst);
+    *interceptor.work.lock().unwrap() = Some(Box::new(move || assert!(exchange())));
+    interceptor.armed.store(true, Ordering::SeqCst);
     call()
 }
 
-fn gate_over(ground: &Ground, policy: &Value, swap: &Arc<Swap>) -> (Gate, Session) {
+fn gate_for(tree: &CorpusTree, policy: &Value, interceptor: &Arc<ChangeInterceptor>) -> (Gate, Session) {
     let abs = |path: PathBuf| AbsPath::new(path).unwrap();
-    let root = abs(ground.top.join("ws"));
+    let root = abs(tree.top.join("ws"));
     let list = |name: &str| -> Vec<String> {
         policy[name].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let rules = |name: &str| {
         let rules = list(name).into_iter();
-        rules.map(|rule| rule.replace("(//", &format!("(/{}/", ground.top.display())).into()).collect()
+        rules.map(|rule| rule.replace("(//", &format!("(/{}/", tree.top.display())).into()).collect()
     };
     let mut layer = LayerRules::new(Layer::Cli, root.clone());
     (layer.allow, layer.deny) = (rules("allow"), rules("deny"));
@@ -342,17 +350,17 @@ fn gate_over(ground: &Ground, policy: &Value, swap: &Arc<Swap>) -> (Gate, Sessio
             sensitive: list("sensitive"),
             ..RawPolicy::default()
         },
-        content_checks: vec![Arc::clone(swap) as Arc<dyn ContentCheck>],
+        content_checks: vec![Arc::clone(interceptor) as Arc<dyn ContentCheck>],
         ..GateParts::default()
     });
     register(&gate, Toolset::Claude).unwrap();
     register(&gate, Toolset::Plain).unwrap();
     let workspace =
-        Workspace { cwd: root.clone(), roots: vec![root], home: Some(abs(ground.top.join("home"))) };
+        Workspace { cwd: root.clone(), roots: vec![root], home: Some(abs(tree.top.join("home"))) };
     (gate, Session::new("s".into(), Principal { edge: "test".into(), name: None }, workspace))
 }
 
-fn ask(gate: &Gate, session: &Session, tool: &str, input: &Value) -> CallResult {
+fn call_tool(gate: &Gate, session: &Session, tool: &str, input: &Value) -> CallResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let call = ToolCall::new("c", tool, input.to_string());
     runtime.block_on(gate.call(session, call, CallOptions::default())).result

@@ -1,4 +1,4 @@
-//! A workspace with a gate over it.
+//! A workspace on real files, with a gate, a session and a journal.
 
 use serde_json::Value;
 use std::path::Path;
@@ -10,8 +10,9 @@ use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, CallResult, Mode, Principal, Refusal, ToolCall, Workspace};
 use toolgate_tools::{Toolset, register};
 
-pub(crate) struct Room {
-    /// The workspace.
+/// Both toolsets over one workspace.
+pub(crate) struct FileFixture {
+    /// The workspace directory.
     pub(crate) top: AbsPath,
     pub(crate) gate: Gate,
     pub(crate) session: Session,
@@ -21,7 +22,7 @@ pub(crate) struct Room {
     _dir: Option<tempfile::TempDir>,
 }
 
-impl Room {
+impl FileFixture {
     pub(crate) fn new() -> Self {
         Self::with(Mode::Bypass, Vec::new())
     }
@@ -30,14 +31,14 @@ impl Room {
         Self::within(tempfile::tempdir().unwrap(), mode, checks)
     }
 
-    /// A room that takes its directory with it when it goes.
+    /// In a temporary directory, which is removed with the fixture.
     pub(crate) fn within(dir: tempfile::TempDir, mode: Mode, checks: Vec<Arc<dyn ContentCheck>>) -> Self {
-        let mut room = Self::at(dir.path(), mode, checks);
-        room._dir = Some(dir);
-        room
+        let mut fixture = Self::at(dir.path(), mode, checks);
+        fixture._dir = Some(dir);
+        fixture
     }
 
-    /// A room in a directory that may have been one before.
+    /// In a directory that may have content and a journal of an earlier fixture.
     pub(crate) fn at(dir: &Path, mode: Mode, content_checks: Vec<Arc<dyn ContentCheck>>) -> Self {
         let outer = AbsPath::new(dir.canonicalize().unwrap()).unwrap();
         let top = outer.join("ws");
@@ -89,21 +90,22 @@ impl Room {
         self.runtime.block_on(self.gate.call(session, call, CallOptions::default())).result
     }
 
-    /// The text that the model gets of a call that works.
-    pub(crate) fn said(&self, tool: &str, input: Value) -> String {
+    /// The text that the model reads; panics if the call is refused.
+    pub(crate) fn call_text(&self, tool: &str, input: Value) -> String {
         self.call(tool, input).unwrap_or_else(|refusal| panic!("{tool}: {refusal:?}")).model_text()
     }
 
-    pub(crate) fn refused(&self, tool: &str, input: Value) -> Refusal {
+    /// The refusal of a call; panics if the call succeeds.
+    pub(crate) fn call_refusal(&self, tool: &str, input: Value) -> Refusal {
         match self.call(tool, input) {
-            Ok(output) => panic!("{tool} was expected to be refused, and said {}", output.model_text()),
+            Ok(output) => panic!("{tool} was expected to be refused, and returned {}", output.model_text()),
             Err(refusal) => refusal,
         }
     }
 }
 
-/// A fresh directory in memory, where there is such a place: what is tried many times should not wait for a disk.
-pub(crate) fn scratch() -> tempfile::TempDir {
+/// A temporary directory in memory if the system has one: tests with thousands of cases should not wait for the disk.
+pub(crate) fn memory_dir() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
@@ -112,8 +114,8 @@ pub(crate) fn session(top: &AbsPath, id: &str) -> Session {
     Session::new(id.into(), Principal { edge: "test".into(), name: None }, workspace)
 }
 
-/// Everything below a directory whose name says that it should be gone.
-pub(crate) fn litter(top: &Path) -> Vec<std::path::PathBuf> {
+/// Temporary files of toolgate below a directory, which a completed call has removed.
+pub(crate) fn leftover_files(top: &Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(top).unwrap() {
         let entry = entry.unwrap();
@@ -121,7 +123,7 @@ pub(crate) fn litter(top: &Path) -> Vec<std::path::PathBuf> {
             found.push(entry.path());
         }
         if entry.file_type().unwrap().is_dir() {
-            found.extend(litter(&entry.path()));
+            found.extend(leftover_files(&entry.path()));
         }
     }
     found

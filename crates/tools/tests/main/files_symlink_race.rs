@@ -1,8 +1,8 @@
-//! A second thread swaps files and directories for links that lead out of the workspace while each tool works.
+//! TOCTOU races: a second thread replaces files and directories with symlinks to the outside while each tool runs.
 //!
-//! Every call goes through the gate, so judgement, hands and tool are all raced at once.
+//! Every call goes through the gate, so that resolution, judgement, open and tool are all raced.
 
-use super::files_room::Room;
+use super::file_fixture::FileFixture;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
@@ -15,21 +15,21 @@ const SWAPS: usize = 100_000;
 /// A notebook of one cell.
 const NOTEBOOK: &str = r#"{"cells":[{"cell_type":"code","execution_count":null,"id":"one","metadata":{},"outputs":[],"source":["inside"]}],"metadata":{},"nbformat":4,"nbformat_minor":5}"#;
 
-/// Two turns of a tool: each `$WS` is the workspace.
-fn race(tool: &str, turns: &[Value]) {
-    // Reads inside are free and so are changes; what leads outside asks, and there is nobody to ask.
-    let room = Room::with(Mode::AcceptEdits, Vec::new());
+/// Calls a tool with these inputs in turn while a thread swaps its files. `$WS` is replaced with the workspace.
+fn race(tool: &str, inputs: &[Value]) {
+    // Reads and edits inside the workspace are allowed; a path outside needs approval, and no approver is available.
+    let fixture = FileFixture::with(Mode::AcceptEdits, Vec::new());
     let outside = tempfile::tempdir().unwrap();
     for name in ["f", "g", "n.ipynb", "only_outside"] {
         std::fs::write(outside.path().join(name), "secret\n").unwrap();
     }
-    room.put("d/f", "inside\n");
-    room.put("d/n.ipynb", NOTEBOOK);
-    room.put("g", "inside\n");
-    symlink(outside.path(), room.path("d.other")).unwrap();
-    symlink(outside.path().join("g"), room.path("g.other")).unwrap();
+    fixture.put("d/f", "inside\n");
+    fixture.put("d/n.ipynb", NOTEBOOK);
+    fixture.put("g", "inside\n");
+    symlink(outside.path(), fixture.path("d.other")).unwrap();
+    symlink(outside.path().join("g"), fixture.path("g.other")).unwrap();
     for name in ["d/f", "d/n.ipynb", "g"] {
-        room.said("Read", json!({ "file_path": room.path(name) }));
+        fixture.call_text("Read", json!({ "file_path": fixture.path(name) }));
     }
     let swaps = AtomicUsize::new(0);
     let over = AtomicBool::new(false);
@@ -38,8 +38,8 @@ fn race(tool: &str, turns: &[Value]) {
         scope.spawn(|| {
             while swaps.load(Ordering::Relaxed) < SWAPS {
                 for name in ["d", "g"] {
-                    let (one, other) = (room.path(name), room.path(&format!("{name}.other")));
-                    // A name is gone for a moment where a change took it away to look at it.
+                    let (one, other) = (fixture.path(name), fixture.path(&format!("{name}.other")));
+                    // The name does not exist for a moment while a change renames it.
                     if renameat_with(CWD, &one, CWD, &other, RenameFlags::EXCHANGE).is_ok() {
                         swaps.fetch_add(1, Ordering::Relaxed);
                     }
@@ -48,13 +48,13 @@ fn race(tool: &str, turns: &[Value]) {
             over.store(true, Ordering::SeqCst);
         });
         while !over.load(Ordering::SeqCst) {
-            for turn in turns {
-                let input = turn.to_string().replace("$WS", &room.top.to_string());
-                match room.call(tool, serde_json::from_str(&input).unwrap()) {
+            for input in inputs {
+                let input = input.to_string().replace("$WS", &fixture.top.to_string());
+                match fixture.call(tool, serde_json::from_str(&input).unwrap()) {
                     Ok(output) => {
-                        let said = output.model_text();
-                        assert!(!said.contains("secret"), "{tool} read outside: {said}");
-                        assert!(!said.contains("only_outside"), "{tool} looked outside: {said}");
+                        let text = output.model_text();
+                        assert!(!text.contains("secret"), "{tool} read outside: {text}");
+                        assert!(!text.contains("only_outside"), "{tool} looked outside: {text}");
                         done += 1;
                     }
                     Err(refusal) => {
@@ -66,11 +66,12 @@ fn race(tool: &str, turns: &[Value]) {
         }
     });
     println!("{tool}: {} swaps, {done} done, {refused} refused", swaps.load(Ordering::Relaxed));
-    assert!(done > 0 && refused > 0, "{tool}: {done} done, {refused} refused: the race was none");
-    unharmed(tool, outside.path());
+    assert!(done > 0 && refused > 0, "{tool}: {done} done, {refused} refused: there was no race");
+    check_outside(tool, outside.path());
 }
 
-fn unharmed(tool: &str, outside: &Path) {
+/// Checks that no file outside was changed, created or removed.
+fn check_outside(tool: &str, outside: &Path) {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(outside).unwrap() {
         let entry = entry.unwrap();
@@ -81,20 +82,20 @@ fn unharmed(tool: &str, outside: &Path) {
     assert_eq!(names, ["f", "g", "n.ipynb", "only_outside"], "{tool} made or removed files outside");
 }
 
-/// The same turn for the file below the directory and for the file itself.
-fn both(turn: impl Fn(&str) -> Value) -> [Value; 2] {
-    [turn("$WS/d/f"), turn("$WS/g")]
+/// The input for a file below the swapped directory and for the swapped file.
+fn both(input: impl Fn(&str) -> Value) -> [Value; 2] {
+    [input("$WS/d/f"), input("$WS/g")]
 }
 
 #[test]
-fn reading_tools_cannot_be_led_outside() {
+fn reading_tools_follow_no_swapped_symlink() {
     race("Read", &both(|path| json!({ "file_path": path })));
     race("read_file", &both(|path| json!({ "path": path })));
     race("read_many_files", &[json!({ "paths": ["d/f", "g"] }), json!({ "paths": ["d/*"] })]);
 }
 
 #[test]
-fn searching_tools_cannot_be_led_outside() {
+fn searching_tools_follow_no_swapped_symlink() {
     let grep = |path: &str| json!({ "pattern": "inside|secret", "path": path, "output_mode": "content" });
     race("Grep", &[grep("$WS/d"), grep("$WS/g"), grep("$WS")]);
     race("grep", &[json!({ "pattern": "inside|secret", "directory": "d" })]);
@@ -103,20 +104,20 @@ fn searching_tools_cannot_be_led_outside() {
 }
 
 #[test]
-fn writing_tools_cannot_be_led_outside() {
+fn writing_tools_follow_no_swapped_symlink() {
     race("Write", &both(|path| json!({ "file_path": path, "content": "inside, written\n" })));
     race("Write", &[json!({ "file_path": "$WS/d/new/deep", "content": "inside\n" })]);
     race("write_file", &both(|path| json!({ "path": path, "content": "inside\n", "overwrite": true })));
 }
 
 #[test]
-fn editing_tools_cannot_be_led_outside() {
-    let edit = |tool: &str, turn: &dyn Fn(&str, &str, &str) -> Value| {
-        let mut turns = Vec::new();
+fn editing_tools_follow_no_swapped_symlink() {
+    let edit = |tool: &str, input: &dyn Fn(&str, &str, &str) -> Value| {
+        let mut inputs = Vec::new();
         for (old, new) in [("inside", "within"), ("within", "inside")] {
-            turns.extend(both(|path| turn(path, old, new)));
+            inputs.extend(both(|path| input(path, old, new)));
         }
-        race(tool, &turns);
+        race(tool, &inputs);
     };
     edit("Edit", &|path, old, new| json!({ "file_path": path, "old_string": old, "new_string": new }));
     edit(

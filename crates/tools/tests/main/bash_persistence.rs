@@ -1,11 +1,11 @@
-//! Nothing that a program leaves behind runs later unasked.
+//! A sandboxed program gains no persistence: it leaves nothing that another program runs later without approval.
 //!
-//! A rule allows `python3`, nobody is asked, and the program tries every way known to us to plant something for the
-//! user's next `git`, `cd`, editor, package manager, shell or agent. The same programs without the sandbox show that
-//! the ways are real.
+//! A rule allows `python3`, and no approver is available. The program makes every attempt that we know of to leave code
+//! for the user's next `git`, `cd`, editor, package manager, shell or agent. The same attempts without the sandbox show
+//! that they work.
 
-use super::bash_desk::{Desk, on_runtime, output};
-use super::bash_planting_ways::{Check, FILES, GIT, LINES, Way};
+use super::bash_persistence_attempts::{FILES, GIT, LINES, PersistenceAttempt, PersistenceCheck};
+use super::shell_fixture::{ShellFixture, block_on_runtime, output};
 use std::fmt::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -49,7 +49,7 @@ def later(path):
         os._exit(0)
 "#;
 
-/// Files that something runs or obeys unasked, each written directly.
+/// Files that some program executes or trusts without asking.
 const NAMES: &str = "
     .git .git/hooks/post-merge .hg/hgrc .svn/x .jj/x .bzr/x .sl/x _darcs/prefs/defaults .pijul/config .hgrc .gitconfig
     .config/git/config .gitmodules .githooks/pre-commit .git-hooks/pre-commit .arcconfig .husky/pre-commit .huskyrc
@@ -88,7 +88,7 @@ const NAMES: &str = "
     .ssh/authorized_keys .ssh/rc .gnupg/gpg.conf .aws/config .kube/config .docker/config.json
 ";
 
-/// Files that are edited every day: written without a question.
+/// Files that are edited every day, and are written without approval.
 const EVERYDAY: &str = "
     package.json package-lock.json tsconfig.json Makefile makefile Cargo.toml Cargo.lock pyproject.toml setup.py
     requirements.txt conftest.py .gitignore .dockerignore Dockerfile docker-compose.yml README.md CLAUDE.md AGENTS.md
@@ -99,7 +99,7 @@ const EVERYDAY: &str = "
     bin/x .config/app.json .local/notes.txt .cache/x head refs/x objects/x worktrees/x
 ";
 
-/// Runs a program outside of every sandbox.
+/// Runs a command line without a sandbox, as the user does.
 fn run(directory: &Path, home: &Path, line: &str) -> bool {
     let real = |name: &str, own: &str| {
         std::env::var(name).unwrap_or_else(|_| format!("{}/{own}", std::env::var("HOME").unwrap_or_default()))
@@ -120,7 +120,7 @@ fn run(directory: &Path, home: &Path, line: &str) -> bool {
         .success()
 }
 
-/// A workspace to be copied.
+/// A workspace that each attempt gets a copy of.
 fn template() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let (ws, home) = (dir.path().join("ws"), dir.path().join("home"));
@@ -167,75 +167,77 @@ fn template() -> tempfile::TempDir {
     dir
 }
 
-struct World {
-    desk: Desk,
+/// A copy of the template, and a marker program that records whether it ran.
+struct PersistenceFixture {
+    shell: ShellFixture,
 }
 
-impl World {
+impl PersistenceFixture {
     fn new(template: &Path, sandboxed: bool) -> Self {
-        let desk = Desk::strict(Mode::Default, &["Bash(python3 *)"], |surroundings| {
-            surroundings.sandbox.enabled = sandboxed;
-            let home = surroundings.temp_dir.parent().unwrap().join("home").to_string();
-            let path = surroundings.environment.get("PATH").cloned().unwrap_or_default();
-            surroundings.environment.insert("PATH".into(), format!("{}:{path}", python_directory()));
-            surroundings.set.insert("HOME".into(), home);
+        let shell = ShellFixture::with_mode(Mode::Default, &["Bash(python3 *)"], |config| {
+            config.sandbox.enabled = sandboxed;
+            let home = config.temp_dir.parent().unwrap().join("home").to_string();
+            let path = config.environment.get("PATH").cloned().unwrap_or_default();
+            config.environment.insert("PATH".into(), format!("{}:{path}", python_directory()));
+            config.set.insert("HOME".into(), home);
         });
         let copied =
-            Command::new("cp").arg("-a").arg(template.join(".")).arg(desk.path("").as_path()).status();
+            Command::new("cp").arg("-a").arg(template.join(".")).arg(shell.path("").as_path()).status();
         assert!(copied.unwrap().success());
-        let world = Self { desk };
-        // What names the template.
-        let ws = world.desk.path("ws");
+        let fixture = Self { shell };
+        // Replace the absolute paths of the template.
+        let ws = fixture.shell.path("ws");
         std::fs::write(ws.join("tree/.git"), format!("gitdir: {ws}/.git/worktrees/tree\n")).unwrap();
         std::fs::write(ws.join(".git/worktrees/tree/gitdir"), format!("{ws}/tree/.git\n")).unwrap();
-        let mark = world.desk.path("mark.sh");
-        std::fs::write(&mark, format!("#!/bin/sh\n: > {}\n", world.desk.path("sprung"))).unwrap();
-        std::fs::set_permissions(&mark, PermissionsExt::from_mode(0o755)).unwrap();
-        // There already, and not executable.
-        std::fs::write(ws.join(".git/hooks/post-commit"), format!("#!/bin/sh\n{mark}\n")).unwrap();
-        world
+        let marker = fixture.shell.path("mark.sh");
+        std::fs::write(&marker, format!("#!/bin/sh\n: > {}\n", fixture.shell.path("marker_ran"))).unwrap();
+        std::fs::set_permissions(&marker, PermissionsExt::from_mode(0o755)).unwrap();
+        // An existing hook that is not executable.
+        std::fs::write(ws.join(".git/hooks/post-commit"), format!("#!/bin/sh\n{marker}\n")).unwrap();
+        fixture
     }
 
-    /// Runs the code with the rule; whether the call was allowed, and what it said.
-    async fn plant(&self, code: &str) -> (bool, String) {
-        let text = format!("MARK = '{}'\n{PRELUDE}\n{code}\n", self.desk.path("mark.sh"));
-        std::fs::write(self.desk.path("plant.py"), text).unwrap();
-        let closed = self.desk.bash("python3 ../plant.py").await;
-        (closed.result.is_ok(), output(&closed).model_text())
+    /// Runs Python code under the rule: whether the call was allowed, and its output.
+    async fn run_payload(&self, code: &str) -> (bool, String) {
+        let text = format!("MARK = '{}'\n{PRELUDE}\n{code}\n", self.shell.path("mark.sh"));
+        std::fs::write(self.shell.path("plant.py"), text).unwrap();
+        let outcome = self.shell.bash("python3 ../plant.py").await;
+        (outcome.result.is_ok(), output(&outcome).model_text())
     }
 
-    fn sprung(&self, line: &str) -> bool {
-        let _ = std::fs::remove_file(self.desk.path("sprung"));
-        run(self.desk.path("ws").as_path(), self.desk.path("home").as_path(), line);
-        self.desk.path("sprung").as_path().exists()
+    /// Whether the marker program runs when the user runs this line.
+    fn marker_runs(&self, line: &str) -> bool {
+        let _ = std::fs::remove_file(self.shell.path("marker_ran"));
+        run(self.shell.path("ws").as_path(), self.shell.path("home").as_path(), line);
+        self.shell.path("marker_ran").as_path().exists()
     }
 
     fn state(&self, name: &str) -> String {
-        state(self.desk.path("ws").join(name).lexical().as_path())
+        state(self.shell.path("ws").join(name).lexical().as_path())
     }
 
-    /// Whether the way succeeded.
-    async fn try_way(&self, way: &Way) -> (bool, String) {
-        let before = match way.check {
-            Check::Kept(name) => self.state(name),
-            Check::Git(_) | Check::Runs(_) => String::new(),
+    /// Whether the attempt succeeded, and the output of its program.
+    async fn try_attempt(&self, attempt: &PersistenceAttempt) -> (bool, String) {
+        let before = match attempt.check {
+            PersistenceCheck::Kept(name) => self.state(name),
+            PersistenceCheck::Git(_) | PersistenceCheck::Runs(_) => String::new(),
         };
-        let (_, text) = self.plant(way.code).await;
-        if way.code.contains("later(") {
+        let (_, text) = self.run_payload(attempt.code).await;
+        if attempt.code.contains("later(") {
             std::thread::sleep(Duration::from_millis(600));
         }
-        let planted = match way.check {
-            Check::Kept(name) => self.state(name) != before,
-            Check::Runs(line) => self.sprung(line),
-            Check::Git(directory) => self.sprung(&format!(
+        let succeeded = match attempt.check {
+            PersistenceCheck::Kept(name) => self.state(name) != before,
+            PersistenceCheck::Runs(line) => self.marker_runs(line),
+            PersistenceCheck::Git(directory) => self.marker_runs(&format!(
                 "cd {directory} && {{ git status; git log -1 -p; git diff; git add -A; git commit -qm next --allow-empty; git checkout -q -b next; }}"
             )),
         };
-        (planted, text)
+        (succeeded, text)
     }
 }
 
-/// Everything that can be seen of a path and what lies below it.
+/// Mode, content and times of a path and of everything below it.
 fn state(path: &Path) -> String {
     let Ok(meta) = std::fs::symlink_metadata(path) else { return "absent".to_owned() };
     let mut out = format!("{:o} ", meta.permissions().mode());
@@ -253,7 +255,7 @@ fn state(path: &Path) -> String {
     out
 }
 
-/// Where Python itself is: a wrapper in front of it costs more than the test.
+/// The directory of the Python binary itself: a version manager's wrapper would take longer than the test.
 fn python_directory() -> String {
     static DIRECTORY: std::sync::OnceLock<String> = std::sync::OnceLock::new();
     let find = || {
@@ -264,108 +266,117 @@ fn python_directory() -> String {
     DIRECTORY.get_or_init(find).clone()
 }
 
-fn words(text: &'static str) -> Vec<&'static str> {
+fn split_names(text: &'static str) -> Vec<&'static str> {
     text.split_whitespace().collect()
 }
 
-/// The ways that succeeded, and how many were tried.
-async fn succeeded(template: &Path, sandboxed: bool, ways: &[Way]) -> Vec<String> {
+/// The names of the attempts that succeeded.
+async fn successful_attempts(
+    template: &Path,
+    sandboxed: bool,
+    attempts: &[PersistenceAttempt],
+) -> Vec<String> {
     let mut out = Vec::new();
-    for way in ways {
-        let (planted, text) = World::new(template, sandboxed).try_way(way).await;
-        if planted {
-            out.push(way.name.to_owned());
+    for attempt in attempts {
+        let (succeeded, text) = PersistenceFixture::new(template, sandboxed).try_attempt(attempt).await;
+        if succeeded {
+            out.push(attempt.name.to_owned());
         }
-        if planted == sandboxed {
-            println!("{}: {text}", way.name);
+        if succeeded == sandboxed {
+            println!("{}: {text}", attempt.name);
         }
     }
     out
 }
 
-fn no_way_succeeds(ways: &[Way]) {
+fn check_none_succeeds(attempts: &[PersistenceAttempt]) {
     let template = template();
-    let planted = on_runtime(succeeded(template.path(), true, ways));
-    assert!(planted.is_empty(), "{} of {}: {planted:#?}", planted.len(), ways.len());
+    let succeeded = block_on_runtime(successful_attempts(template.path(), true, attempts));
+    assert!(succeeded.is_empty(), "{} of {}: {succeeded:#?}", succeeded.len(), attempts.len());
 }
 
-/// The ways are real: without the sandbox at least four in five succeed.
-fn ways_are_real(ways: &[Way]) {
+/// The attempts are valid: without the sandbox at least four in five succeed.
+fn check_most_succeed_without_sandbox(attempts: &[PersistenceAttempt]) {
     let template = template();
-    let planted = on_runtime(succeeded(template.path(), false, ways));
-    println!("{} of {} succeed without the sandbox", planted.len(), ways.len());
-    assert!(planted.len() * 5 >= ways.len() * 4, "{} of {}: {planted:#?}", planted.len(), ways.len());
+    let succeeded = block_on_runtime(successful_attempts(template.path(), false, attempts));
+    println!("{} of {} succeed without the sandbox", succeeded.len(), attempts.len());
+    assert!(
+        succeeded.len() * 5 >= attempts.len() * 4,
+        "{} of {}: {succeeded:#?}",
+        succeeded.len(),
+        attempts.len()
+    );
 }
 
 #[test]
-fn nothing_is_planted_for_git() {
-    no_way_succeeds(GIT);
+fn no_persistence_attempt_through_git_succeeds() {
+    check_none_succeeds(GIT);
 }
 
 #[test]
-fn nothing_is_planted_in_files_that_programs_trust() {
-    no_way_succeeds(FILES);
+fn no_persistence_attempt_through_trusted_files_succeeds() {
+    check_none_succeeds(FILES);
 }
 
 #[test]
-fn the_ways_through_git_are_real() {
-    ways_are_real(GIT);
+fn persistence_attempts_through_git_succeed_without_the_sandbox() {
+    check_most_succeed_without_sandbox(GIT);
 }
 
 #[test]
-fn the_ways_through_files_are_real() {
-    ways_are_real(FILES);
+fn persistence_attempts_through_trusted_files_succeed_without_the_sandbox() {
+    check_most_succeed_without_sandbox(FILES);
 }
 
-/// Each name by itself, directly and by renaming into place.
+/// Each name is written directly and by renaming a file into place.
 #[test]
-fn no_trusted_name_is_written_without_a_question() {
+fn no_trusted_name_is_written_without_approval() {
     let template = template();
     let code = |names: &[&str]| {
         format!(
             "for name in {names:?}:\n  for way in (put, lambda name, text: (put('x', text), os.renames('x', name))):\n    try: way(name, MARK)\n    except OSError: pass\n"
         )
     };
-    on_runtime(async {
-        let (names, everyday) = (words(NAMES), words(EVERYDAY));
+    block_on_runtime(async {
+        let (names, everyday) = (split_names(NAMES), split_names(EVERYDAY));
         assert!(GIT.len() + FILES.len() + LINES.len() + names.len() >= 60);
-        let world = World::new(template.path(), true);
-        let before: Vec<String> = names.iter().map(|name| world.state(name)).collect();
-        world.plant(&code(&names)).await;
+        let fixture = PersistenceFixture::new(template.path(), true);
+        let before: Vec<String> = names.iter().map(|name| fixture.state(name)).collect();
+        fixture.run_payload(&code(&names)).await;
         let changed: Vec<_> = names
             .iter()
             .zip(before)
-            .filter(|(name, before)| world.state(name) != *before)
+            .filter(|(name, before)| fixture.state(name) != *before)
             .map(|(name, _)| name)
             .collect();
         assert!(changed.is_empty(), "{changed:?}");
-        let world = World::new(template.path(), true);
-        let before: Vec<String> = everyday.iter().map(|name| world.state(name)).collect();
-        let (_, text) = world.plant(&code(&everyday)).await;
+        let fixture = PersistenceFixture::new(template.path(), true);
+        let before: Vec<String> = everyday.iter().map(|name| fixture.state(name)).collect();
+        let (_, text) = fixture.run_payload(&code(&everyday)).await;
         let kept: Vec<_> = everyday
             .iter()
             .zip(before)
-            .filter(|(name, before)| world.state(name) == *before)
+            .filter(|(name, before)| fixture.state(name) == *before)
             .map(|(name, _)| name)
             .collect();
         assert!(kept.is_empty(), "{kept:?} {text}");
     });
 }
 
-/// What a line itself names is asked about, and no approver is available.
+/// A file that the command line itself names needs approval, and no approver is available.
 #[test]
-fn a_line_beside_the_allowed_program_plants_nothing() {
+fn a_command_beside_the_allowed_program_writes_no_trusted_file() {
     let template = template();
-    on_runtime(async {
-        let world = World::new(template.path(), true);
+    block_on_runtime(async {
+        let fixture = PersistenceFixture::new(template.path(), true);
         for (line, name) in LINES {
-            let before = world.state(name);
-            let closed = world.desk.bash(line).await;
-            assert_eq!(world.state(name), before, "{line}: {}", output(&closed).model_text());
+            let before = fixture.state(name);
+            let outcome = fixture.shell.bash(line).await;
+            assert_eq!(fixture.state(name), before, "{line}: {}", output(&outcome).model_text());
         }
-        // The rule does allow the program.
-        let world = World::new(template.path(), true);
-        let closed = world.desk.bash("python3 -c 'open(\"fine.txt\", \"w\")'").await;
-        assert!(closed.result.is_ok() && world.state("fine.txt") != "absent", "{:?}", closed.result);
+        // The rule itself allows the program.
+        let fixture = PersistenceFixture::new(template.path(), true);
+        let outcome = fixture.shell.bash("python3 -c 'open(\"fine.txt\", \"w\")'").await;
+        assert!(outcome.result.is_ok() && fixture.state("fine.txt") != "absent", "{:?}", outcome.result);
     });
 }

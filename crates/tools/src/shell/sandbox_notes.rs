@@ -1,0 +1,91 @@
+//! What the sandbox refused to a command: notes for the model, and anomalies for the record.
+//!
+//! The seccomp notification handler and the proxy observe refusals. Nothing is guessed from error messages in the
+//! output.
+
+use super::tasks::ShellTask;
+use crate::format_count::format_count;
+use toolgate_process::ProcessExit;
+use toolgate_process::sandbox::{SandboxAccess, SandboxDenial};
+use toolgate_proto::RightsLevel;
+
+/// Withheld files that a note lists by path.
+const MAX_LISTED_FILE_COUNT: usize = 5;
+
+/// The refusals of the sandbox and of its proxy, each with the setting that would allow the access.
+pub(super) fn sandbox_refusal_notes(task: &ShellTask) -> Vec<String> {
+    let denials = task.process.denials();
+    let withheld: Vec<&str> = denials
+        .iter()
+        .filter(|denial| denial.access == SandboxAccess::ReadHidden)
+        .map(|denial| denial.target.as_str())
+        .collect();
+    let mut notes: Vec<String> = denials
+        .iter()
+        .filter(|denial| denial.access != SandboxAccess::ReadHidden)
+        .map(|denial| {
+            format!("the sandbox refused (observed): {denial}; to allow it: {}", denial.access.setting())
+        })
+        .collect();
+    notes.extend(withheld_note(&withheld));
+    let hosts = task.refused_hosts();
+    notes.extend(hosts.iter().map(|host| format!("the proxy refused (observed): {}", host.message())));
+    let failed = !matches!(task.process.phase().exit(), None | Some(ProcessExit::Code(0)));
+    if failed && task.process.enforcement().is_some_and(|enforced| !enforced.observed) {
+        notes.push(
+            "the sandbox may be the cause, but its refusals cannot be observed on this machine".to_owned(),
+        );
+    }
+    notes
+}
+
+/// The number of files that were withheld from the command, and the first of them.
+fn withheld_note(withheld: &[&str]) -> Option<String> {
+    let first = withheld.first()?;
+    let listed: Vec<String> =
+        withheld.iter().take(MAX_LISTED_FILE_COUNT).map(|path| format!("`{path}`")).collect();
+    let more = if withheld.len() > listed.len() { ", …" } else { "" };
+    let count = format_count(withheld.len() as u64, "file", "files");
+    Some(format!(
+        "withheld from the command (by a rule or because the name is sensitive): {count}: {}{more}; to allow reading one \
+         that no rule denies, add the allow rule `Read(/{first})`",
+        listed.join(", ")
+    ))
+}
+
+/// The hint for a failed command: the setting that would allow its first refused access. Withheld files have their own
+/// note, and a command seldom fails because of them.
+pub(super) fn sandbox_hint(task: &ShellTask) -> Option<String> {
+    let denials = task.process.denials();
+    let denial = denials.iter().find(|denial| denial.access != SandboxAccess::ReadHidden)?;
+    Some(format!(
+        "the sandbox refused an access that the command may need; to allow it: {}",
+        denial.access.setting()
+    ))
+}
+
+/// Refused accesses that the judgement of the command did not predict: its analysis was wrong, or the command is
+/// hostile.
+pub(crate) fn anomalies(task: &ShellTask) -> Vec<String> {
+    let is_anomaly = |denial: &&SandboxDenial| match (task.level, denial.access) {
+        // The analysis makes no prediction for a command that was allowed as a whole.
+        (RightsLevel::Workspace, _) => false,
+        // Programs look for configuration files everywhere, and searches meet withheld files.
+        (
+            RightsLevel::ReadOnly | RightsLevel::NamedWrites,
+            SandboxAccess::Read | SandboxAccess::ReadHidden,
+        ) => false,
+        (
+            RightsLevel::ReadOnly | RightsLevel::NamedWrites,
+            SandboxAccess::Execute
+            | SandboxAccess::Write
+            | SandboxAccess::WriteProtected
+            | SandboxAccess::Metadata
+            | SandboxAccess::Internet
+            | SandboxAccess::Connect
+            | SandboxAccess::Listen
+            | SandboxAccess::UnixSocket,
+        ) => true,
+    };
+    task.process.denials().iter().filter(is_anomaly).map(ToString::to_string).collect()
+}
