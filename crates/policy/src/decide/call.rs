@@ -113,9 +113,20 @@ impl PolicyEvaluation<'_> {
         if let Some(id) = find_tool_rule(&compiled.allow, tool, ToolNameMatching::Strict) {
             self.grant = Some(ToolWideGrant::Rule(id));
         }
-        if request.intent.effects.is_empty() && tool.source != SourceId::Builtin {
-            // Only built-in tools are believed when they say that they touch nothing.
-            self.require_grant("the tool does not say what it would do");
+        if request.intent.effects.is_empty() {
+            self.check_no_effects();
+        }
+    }
+
+    /// A call that touches nothing passes like a read inside the workspace, if the tool is toolgate's own or the
+    /// embedding program's. The declaration of a plugin, a skill or another server is not believed: it comes from
+    /// outside, and allowing it by default would let an author skip the question by leaving the effects out.
+    fn check_no_effects(&mut self) {
+        match self.request.tool.source {
+            SourceId::Builtin | SourceId::Sdk => self.add_allow_reason("the tool touches nothing", None),
+            SourceId::Mcp { .. } | SourceId::Plugin { .. } | SourceId::Skill { .. } => {
+                self.require_grant("the tool does not say what it would do");
+            }
         }
     }
 
