@@ -118,14 +118,12 @@ async fn main() -> ExitCode {
     let (scenario, version, context, url) = (next(), next(), next(), next());
     let context: Value = serde_json::from_str(&context).unwrap_or_default();
 
-    let gate = Arc::new(Gate::new(GateParts {
-        policy: RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() },
-        ..GateParts::default()
-    }));
+    let gate = Arc::new(Gate::new(
+        GateParts::default().with_policy(RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() }),
+    ));
     let root = AbsPath::root();
     let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
-    let session =
-        Session::new("conformance".into(), Principal { edge: "sdk".to_owned(), name: None }, workspace);
+    let session = Session::new("conformance".into(), Principal::new("sdk"), workspace);
 
     let mut oauth = Map::new();
     for (ours, theirs) in [("clientId", "client_id"), ("clientSecret", "client_secret")] {

@@ -317,7 +317,7 @@ impl Toolgate {
             only: None,
             parts: GateParts::default(),
             session: None,
-            principal: Principal { edge: "sdk".to_owned(), name: None },
+            principal: Principal::new("sdk"),
             home: None,
             env: BTreeMap::new(),
             register: Vec::new(),

@@ -31,6 +31,7 @@ use toolgate_proto::{ApprovalQuestion, CallId, CallResult, Intent, Mode, ToolIde
 
 /// What a hook is told about a call.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct HookCall<'a> {
     /// The moment.
     pub moment: HookEvent,

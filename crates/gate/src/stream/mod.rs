@@ -12,9 +12,9 @@
 //! There is no I/O here, and no clock.
 //!
 //! ```
-//! use toolgate_gate::{Assembler, Provider};
+//! use toolgate_gate::{CallAssembler, ProviderApi};
 //!
-//! let mut assembler = Assembler::new(Provider::OpenAiChat);
+//! let mut assembler = CallAssembler::new(ProviderApi::OpenAiChat);
 //! let start = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"ls","arguments":"{\"path\""}}]}}]}"#;
 //! let end = r#"data: {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":":\".\"}"}}]},"finish_reason":"tool_calls"}]}"#;
 //! assert!(assembler.push(format!("{start}\n\n").as_bytes()).is_empty());
@@ -39,6 +39,7 @@ use toolgate_proto::{CallId, ToolCall, json};
 
 /// Whose stream it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProviderApi {
     /// The Messages API: content blocks.
     Anthropic,
@@ -58,6 +59,7 @@ pub struct CallAssembler {
 
 /// Why a stream is not whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CallStreamError {
     /// What happened, lower case, without a full stop.
     pub reason: String,
@@ -183,6 +185,7 @@ impl CallAssembler {
 
 /// What came of the calls of one stream.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct StreamedCalls {
     /// Every call that was given, in order.
     pub calls: Vec<CallOutcome>,

@@ -315,17 +315,13 @@ mod tests {
 
     #[test]
     fn only_a_clear_yes_is_a_yes() {
-        let question = ApprovalQuestion {
-            tool: "Write".into(),
-            description: "write a\u{202e}b".to_owned(),
-            risk: toolgate_proto::RiskLevel::Medium,
-            effects: Vec::new(),
-            locations: Vec::new(),
-            warnings: Vec::new(),
-            reason: toolgate_proto::VerdictReason::new(toolgate_proto::Code::DeniedByMode, "no rule speaks"),
-            suggestions: vec![toolgate_proto::RuleSuggestion { rule: "Write(a)".to_owned() }],
-            explicit: false,
-        };
+        let mut question = ApprovalQuestion::new(
+            "Write".into(),
+            "write a\u{202e}b",
+            toolgate_proto::RiskLevel::Medium,
+            toolgate_proto::VerdictReason::new(toolgate_proto::Code::DeniedByMode, "no rule speaks"),
+        );
+        question.suggestions = vec![toolgate_proto::RuleSuggestion::new("Write(a)")];
         for (value, expected) in [
             (json!({ "action": "accept", "content": { "decision": "once" } }), ApprovalAnswer::Once),
             (
@@ -355,7 +351,11 @@ mod tests {
                 && question_text(&question).contains("risk: medium")
         );
         let padded = format!("run `ls{}; rm -rf ~` (list files{})", " ".repeat(9000), "\n".repeat(300));
-        let asked = question_text(&ApprovalQuestion { description: padded, ..question.clone() });
+        let asked = question_text(&{
+            let mut long = question.clone();
+            long.description = padded;
+            long
+        });
         assert!(asked.contains("; rm -rf ~` (list files") && asked.lines().count() < 12, "{asked}");
         assert!(
             matches!(approval_form(&question), ElicitRequestParams::FormElicitationParams { requested_schema, .. }

@@ -45,10 +45,10 @@ impl Yard {
         let mut rules = LayerRules::new(Layer::User, AbsPath::root());
         rules.allow = allow.iter().map(|rule| RawRule::from(*rule)).collect();
         let policy = RawPolicy { layers: vec![rules], ..RawPolicy::default() };
-        let gate = Arc::new(Gate::new(GateParts { policy, ..GateParts::default() }));
+        let gate = Arc::new(Gate::new(GateParts::default().with_policy(policy)));
         let root = AbsPath::root();
         let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
-        let principal = Principal { edge: "test".to_owned(), name: None };
+        let principal = Principal::new("test");
         let session = Session::new("yard".into(), principal, workspace);
         let path = std::env::var("PATH").unwrap_or_default();
         let env = BTreeMap::from([

@@ -207,7 +207,7 @@ impl<'r> PolicyEvaluation<'r> {
     }
 
     pub(crate) fn add_warning(&mut self, kind: &str, severity: RiskLevel, text: String) {
-        self.warnings.push(RiskWarning { kind: kind.to_owned(), severity, text });
+        self.warnings.push(RiskWarning::new(kind, severity, text));
     }
 
     pub(crate) fn reference(&self, id: u32) -> Option<RuleRef> {

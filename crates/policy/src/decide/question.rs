@@ -90,17 +90,14 @@ impl PolicyEvaluation<'_> {
             return Verdict::Deny(VerdictReason { text, code: Code::DeniedByMode, rule: reason.rule });
         }
         let intent = self.request.intent;
-        Verdict::Ask(ApprovalQuestion {
-            tool: self.request.tool.name.clone(),
-            description: intent.summary.clone(),
-            risk: self.risk(),
-            effects: self.effects().cloned().collect(),
-            locations: self.locations(),
-            warnings: self.warnings.clone(),
-            reason,
-            suggestions,
-            explicit,
-        })
+        let tool = self.request.tool.name.clone();
+        let mut question = ApprovalQuestion::new(tool, intent.summary.clone(), self.risk(), reason);
+        question.effects = self.effects().cloned().collect();
+        question.locations = self.locations();
+        question.warnings.clone_from(&self.warnings);
+        question.suggestions = suggestions;
+        question.explicit = explicit;
+        Verdict::Ask(question)
     }
 
     /// Everything the call would do: what the tool says, and what its commands show.
@@ -150,7 +147,7 @@ impl PolicyEvaluation<'_> {
         for rule in &self.suggestions {
             if out.len() < MAX_SUGGESTIONS && !out.iter().any(|other| other.rule == *rule) && is_narrow(rule)
             {
-                out.push(RuleSuggestion { rule: rule.clone() });
+                out.push(RuleSuggestion::new(rule));
             }
         }
         out

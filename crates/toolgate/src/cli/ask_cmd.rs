@@ -85,24 +85,21 @@ pub(crate) fn run(world: &CliContext, args: &AskArgs, out: &mut CliOutput) -> Re
 
 fn build_request(asked: AskQuestion) -> ApprovalRequest {
     let input = asked.input;
+    let reason = asked.reason.unwrap_or_else(|| "a program asks".to_owned());
+    let mut question = ApprovalQuestion::new(
+        asked.tool.into(),
+        asked.description.unwrap_or_else(|| "run".to_owned()),
+        asked.risk.unwrap_or(RiskLevel::High),
+        VerdictReason::new(Code::NobodyToAsk, reason),
+    );
+    question.locations = asked.locations;
+    question.warnings = asked.warnings;
+    question.suggestions = asked.suggestions.into_iter().map(RuleSuggestion::new).collect();
     ApprovalRequest {
         id: toolgate_files::generate_id("ask_"),
         call: toolgate_files::generate_id("call_").into(),
         session: "ask".into(),
-        question: ApprovalQuestion {
-            description: asked.description.unwrap_or_else(|| "run".to_owned()),
-            tool: asked.tool.into(),
-            risk: asked.risk.unwrap_or(RiskLevel::High),
-            effects: Vec::new(),
-            locations: asked.locations,
-            warnings: asked.warnings,
-            reason: VerdictReason::new(
-                Code::NobodyToAsk,
-                asked.reason.unwrap_or_else(|| "a program asks".to_owned()),
-            ),
-            suggestions: asked.suggestions.into_iter().map(|rule| RuleSuggestion { rule }).collect(),
-            explicit: false,
-        },
+        question,
         wants_a_person: false,
         input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
         input,

@@ -48,10 +48,7 @@ impl McpToolHook {
         timeout: Duration,
     ) -> Result<HookAnswer, HookFailure> {
         if TELLING.try_with(|()| ()).is_ok() {
-            return Ok(HookAnswer {
-                detail: Some("not told of its own call".to_owned()),
-                ..HookAnswer::default()
-            });
+            return Ok(HookAnswer::default().with_detail("not told of its own call"));
         }
         let Some((gate, session)) =
             self.gate_cell.get().and_then(|(gate, session)| Some((gate.upgrade()?, session)))

@@ -51,7 +51,7 @@ impl Desk {
     pub(super) fn reading(change: impl FnOnce(&mut ShellConfig)) -> Self {
         let mut desk = Self::made(Toolset::Claude, change, (&[], &[]), Vec::new());
         let policy = RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() };
-        let gate = Gate::new(GateParts { policy, ..GateParts::default() });
+        let gate = Gate::new(GateParts::default().with_policy(policy));
         register(&gate, Toolset::Claude).unwrap();
         desk.gate = Arc::new(gate);
         desk
@@ -96,7 +96,7 @@ impl Desk {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
-        let gate = Gate::new(GateParts { policy, approvers, ..GateParts::default() });
+        let gate = Gate::new(GateParts::default().with_policy(policy).with_approvers(approvers));
         register(&gate, toolset).unwrap();
         let session = session_in(&top.join("ws"));
         let mark = toolgate_files::generate_id("mark_");

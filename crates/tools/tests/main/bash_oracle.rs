@@ -61,10 +61,10 @@ struct Room {
 impl Room {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let gate = Gate::new(GateParts {
-            policy: RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() },
-            ..GateParts::default()
-        });
+        let gate = Gate::new(
+            GateParts::default()
+                .with_policy(RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() }),
+        );
         register(&gate, Toolset::Claude).unwrap();
         let room = Self { dir, gate };
         for name in ["ws/sub", "ws/src", "temp", "home"] {
