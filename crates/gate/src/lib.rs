@@ -5,15 +5,15 @@
 //! back a [`CallOutcome`] call: a result for the model and one record.
 //! How that happens is one function, in `pipeline.rs`.
 //!
-//! Four things can be plugged in, each a small trait: a [`Tool`] describes and performs, a [`Hook`] watches and may
-//! object, an [`Approver`] asks somebody, a [`Sink`] remembers.
+//! Five things can be plugged in, each a small trait: a [`Tool`] describes and performs, a [`Source`] brings tools that
+//! come and go, a [`Hook`] watches and may object, an [`Approver`] asks the user, a [`Sink`] keeps records.
 //! Nothing can be plugged in that gets around the gate: a tool runs only with a [`Cleared`], and only the gate makes
 //! one.
 //!
 //! The gate knows no tool by name, no provider and no terminal.
 //!
 //! ```
-//! use toolgate_gate::{CallLimits, FnTool, Gate, GateParts, Session, Spec};
+//! use toolgate_gate::{CallOptions, FnTool, Gate, GateParts, Session, ToolSpec};
 //! use toolgate_policy::{Layer, LayerRules, RawPolicy};
 //! use toolgate_proto::{AbsPath, Output, Principal, SourceId, ToolCall, Workspace};
 //!
@@ -32,15 +32,15 @@
 //!     policy: RawPolicy { layers: vec![rules], ..RawPolicy::default() },
 //!     ..GateParts::default()
 //! });
-//! let greet = FnTool::new(Spec::new("greet", "Greets somebody."), |input: Greet, _cleared| async move {
+//! let greet = FnTool::new(ToolSpec::new("greet", "Greets a person."), |input: Greet, _cleared| async move {
 //!     Ok(Output::text(format!("hello, {}", input.name)))
 //! });
 //! gate.register(SourceId::Sdk, greet).unwrap();
 //!
 //! let workspace = Workspace { cwd: here.clone(), roots: vec![here], home: None };
-//! let session = Session::new("s1".into(), Principal { edge: "sdk".into(), name: None }, workspace);
+//! let session = Session::new("s1".into(), Principal::new("sdk"), workspace);
 //! let call = ToolCall::new("call_1", "greet", r#"{"name": "world"}"#);
-//! let closed = gate.call(&session, call, CallLimits::default()).await;
+//! let closed = gate.call(&session, call, CallOptions::default()).await;
 //! assert_eq!(closed.result.unwrap().model_text(), "hello, world");
 //! # });
 //! ```
@@ -66,7 +66,9 @@ mod registry;
 mod schedule;
 pub mod schema;
 mod session;
+mod shared_extension;
 mod sink;
+mod source;
 mod stream;
 mod tool;
 pub mod truncate;
@@ -90,6 +92,7 @@ pub use registry::{RegisterError, RegisteredTool, Registry};
 pub use schedule::{CallBatch, FinishedBatchCall};
 pub use session::{CallContext, FileSeen, Session, SessionContext};
 pub use sink::{MemorySink, Sink};
+pub use source::{AttachedSource, Source, SourceTools};
 pub use stage::judge::{IntendedCall, judge_intended};
 pub use stream::{CallAssembler, CallStreamError, ProviderApi, StreamedCalls};
 pub use tool::{Tool, ToolSpec};

@@ -153,7 +153,7 @@ async fn main() -> ExitCode {
         answerer: Some(Arc::new(Agreeable)),
     };
     let coordinator = McpCoordinator::new(servers, setup);
-    coordinator.start(&gate).expect("the names are free");
+    gate.add_source(coordinator.clone()).expect("the names are free");
     coordinator.wait_until_ready().await;
 
     let mut well = true;

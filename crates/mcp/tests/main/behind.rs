@@ -10,6 +10,7 @@ use toolgate_mcp::client::{
 };
 use toolgate_policy::{Layer, LayerRules, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Code, Effect, Principal, SourceId, ToolCall, Workspace};
+use toolgate_testkit::check_source_laws;
 
 /// A gate with fake servers behind it.
 pub(crate) struct Yard {
@@ -50,26 +51,8 @@ impl Yard {
         let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
         let principal = Principal::new("test");
         let session = Session::new("yard".into(), principal, workspace);
-        let path = std::env::var("PATH").unwrap_or_default();
-        let env = BTreeMap::from([
-            ("PATH".to_owned(), path),
-            ("SECRET_TOKEN".to_owned(), "do not pass on".to_owned()),
-        ]);
-        let origin = ServerListOrigin { file: "test.json", base: &root, env: &env, trusted: true };
-        let (servers, problems) = read_servers(&servers, &origin);
-        assert!(problems.is_empty(), "{problems:?}");
-        let coordinator = McpCoordinator::new(
-            servers,
-            CoordinatorOptions {
-                env: env.clone(),
-                roots: vec![root],
-                pins: PinStore::open(pins).unwrap(),
-                ready_timeout: Duration::from_secs(8),
-                answerer: None,
-                access: OauthOptions::default(),
-            },
-        );
-        coordinator.start(&gate).unwrap();
+        let coordinator = coordinator_of(&servers, pins);
+        gate.add_source(coordinator.clone()).unwrap();
         Self { gate, session, coordinator, mark }
     }
 
@@ -101,6 +84,28 @@ impl Yard {
     pub(crate) fn state(&self, server: &str) -> ServerState {
         self.coordinator.states().into_iter().find(|state| state.name == server).unwrap()
     }
+}
+
+/// The coordinator of these servers. Nothing is started yet.
+fn coordinator_of(servers: &Value, pins: Option<AbsPath>) -> McpCoordinator {
+    let root = AbsPath::root();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let env =
+        BTreeMap::from([("PATH".to_owned(), path), ("SECRET_TOKEN".to_owned(), "do not pass on".to_owned())]);
+    let origin = ServerListOrigin { file: "test.json", base: &root, env: &env, trusted: true };
+    let (servers, problems) = read_servers(servers, &origin);
+    assert!(problems.is_empty(), "{problems:?}");
+    McpCoordinator::new(
+        servers,
+        CoordinatorOptions {
+            env: env.clone(),
+            roots: vec![root],
+            pins: PinStore::open(pins).unwrap(),
+            ready_timeout: Duration::from_secs(8),
+            answerer: None,
+            access: OauthOptions::default(),
+        },
+    )
 }
 
 fn processes_with(mark: &str) -> Vec<u32> {
@@ -205,4 +210,10 @@ async fn a_server_that_never_answers_the_probe_costs_nothing() {
     assert_eq!(said.model_text(), "hi");
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     yard.close().await;
+}
+
+#[tokio::test]
+async fn the_coordinator_has_the_properties_of_a_source() {
+    let servers = json!({ "one": fake("talk", None) });
+    check_source_laws(|| Arc::new(coordinator_of(&servers, None))).await;
 }

@@ -229,7 +229,7 @@ impl CliContext {
             builder = builder.journal(journal);
         }
         if let Some(ledger) = &ledger {
-            builder = builder.sink(Arc::clone(ledger) as Arc<dyn toolgate::Sink>);
+            builder = builder.sink(Arc::clone(ledger));
         }
         let watched = CliTelemetry::start(self, out);
         let toolgate = watched.attach(builder).build()?;

@@ -71,7 +71,7 @@ pub(crate) fn run(
     let runtime = runtime.worker_threads(2).on_thread_park(spin_for_input).enable_all().build()?;
     let served = runtime.block_on(async {
         let coordinator = behind.into_coordinator(world, &toolgate.settings())?;
-        coordinator.start(&toolgate.shared_gate()).map_err(|error| CliError::Usage(error.to_string()))?;
+        toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
         let cancel = CancellationToken::new();
         tokio::spawn(cancel_on_signal(cancel.clone()));
         if !needed.is_empty() {
