@@ -5,16 +5,15 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use toolgate_gate::Gate;
-use toolgate_mcp::model::InputRequest;
-use toolgate_mcp::{ClientConversation, ProtocolEra};
+use toolgate_mcp::{ClientConversation, ClientInputRequest, ProtocolEra};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
 async fn ask(method: &str, params: Value, said: impl FnOnce(&Value) -> String) -> CallResult {
     let failed = |why: String| Refusal::new(Code::ToolFailed, why);
     let conversation =
         ClientConversation::current().ok_or_else(|| failed("there is no client".to_owned()))?;
-    let request: InputRequest = serde_json::from_value(json!({ "method": method, "params": params }))
-        .map_err(|error| failed(error.to_string()))?;
+    let request = json!({ "method": method, "params": params });
+    let request = ClientInputRequest::from_json(request).map_err(failed)?;
     if conversation.era() == ProtocolEra::Modern {
         return Err(conversation.require_input([("question".to_owned(), request)].into(), None));
     }

@@ -32,6 +32,7 @@ const MAX_LIST_PAGES: usize = 64;
 
 /// What the coordinator needs to know.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct CoordinatorOptions {
     /// The environment, of which servers see the harmless part.
     pub env: BTreeMap<String, String>,
@@ -48,8 +49,58 @@ pub struct CoordinatorOptions {
     pub access: super::http::OauthOptions,
 }
 
+/// How long the first list of tools waits where the options do not say.
+const DEFAULT_READY_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl CoordinatorOptions {
+    /// Options with these pins, an empty environment, no roots and no sign-in.
+    pub fn new(pins: PinStore) -> Self {
+        Self {
+            env: BTreeMap::new(),
+            roots: Vec::new(),
+            pins,
+            ready_timeout: DEFAULT_READY_TIMEOUT,
+            answerer: None,
+            #[cfg(feature = "http")]
+            access: super::http::OauthOptions::default(),
+        }
+    }
+
+    /// Sets the environment.
+    pub fn with_env(mut self, env: BTreeMap<String, String>) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// Sets the roots that legacy servers are told of.
+    pub fn with_roots(mut self, roots: Vec<AbsPath>) -> Self {
+        self.roots = roots;
+        self
+    }
+
+    /// Sets how long the first list of tools waits for servers that need not be there.
+    pub fn with_ready_timeout(mut self, ready_timeout: Duration) -> Self {
+        self.ready_timeout = ready_timeout;
+        self
+    }
+
+    /// Sets who answers what servers ask where no client can.
+    pub fn with_answerer(mut self, answerer: Arc<dyn ServerRequestHandler>) -> Self {
+        self.answerer = Some(answerer);
+        self
+    }
+
+    /// Sets who may sign in, and where credentials are kept.
+    #[cfg(feature = "http")]
+    pub fn with_access(mut self, access: super::http::OauthOptions) -> Self {
+        self.access = access;
+        self
+    }
+}
+
 /// How a server is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerState {
     /// Its name.
     pub name: String,

@@ -7,6 +7,7 @@
 //! An answer therefore counts for the very input that was shown, and for nothing that came in its place.
 
 use super::conversation::{ClientConversation, RequestStatePayload};
+use crate::protocol_value::ClientInputRequest;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
     ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
@@ -45,7 +46,8 @@ impl Approver for ClientApprover {
                 conversation.outgoing().carried.approved = Some(digest.clone());
                 return ApprovalAnswer::Once;
             }
-            let question = InputRequest::Elicitation(ElicitRequest::new(approval_form(&request.question)));
+            let form = ElicitRequest::new(approval_form(&request.question));
+            let question = ClientInputRequest(InputRequest::Elicitation(form));
             if !conversation.can_answer(&question) {
                 return ApprovalAnswer::Pass;
             }
@@ -74,7 +76,7 @@ impl Approver for ClientApprover {
                         }
                         None => {
                             let mut outgoing = conversation.outgoing();
-                            outgoing.requests.insert(APPROVAL_REQUEST_KEY.to_owned(), question);
+                            outgoing.requests.insert(APPROVAL_REQUEST_KEY.to_owned(), question.0);
                             outgoing.carried.asked = Some(digest.clone());
                             outgoing.wanted = true;
                             ApprovalAnswer::Later

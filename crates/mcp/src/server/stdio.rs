@@ -1,6 +1,6 @@
 //! Serving over the process's standard streams.
 
-use super::GateServer;
+use super::{GateServer, ProtocolHandler};
 use crate::line_transport::LineTransport;
 use rmcp::service::{ServerInitializeError, serve_server};
 use std::io;
@@ -32,7 +32,7 @@ pub async fn serve_streams(server: GateServer, source: ByteSource, sink: ByteSin
         heard.inner.gate.refresh();
         heard.inner.crew.read(messages);
     });
-    match serve_server(server, lines).await {
+    match serve_server(ProtocolHandler(server), lines).await {
         Ok(running) => {
             running.waiting().await.map_err(io::Error::other)?;
             Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolgate_gate::{CallOptions, CallOutcome, Gate, GateParts, Session};
 use toolgate_mcp::client::{
-    CoordinatorOptions, McpCoordinator, OauthOptions, PinStore, ServerListOrigin, ServerState, read_servers,
+    CoordinatorOptions, McpCoordinator, PinStore, ServerListOrigin, ServerState, read_servers,
 };
 use toolgate_policy::{Layer, LayerRules, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Code, Effect, Principal, SourceId, ToolCall, Workspace};
@@ -97,14 +97,10 @@ fn coordinator_of(servers: &Value, pins: Option<AbsPath>) -> McpCoordinator {
     assert!(problems.is_empty(), "{problems:?}");
     McpCoordinator::new(
         servers,
-        CoordinatorOptions {
-            env: env.clone(),
-            roots: vec![root],
-            pins: PinStore::open(pins).unwrap(),
-            ready_timeout: Duration::from_secs(8),
-            answerer: None,
-            access: OauthOptions::default(),
-        },
+        CoordinatorOptions::new(PinStore::open(pins).unwrap())
+            .with_env(env.clone())
+            .with_roots(vec![root])
+            .with_ready_timeout(Duration::from_secs(8)),
     )
 }
 

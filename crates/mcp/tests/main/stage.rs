@@ -64,7 +64,7 @@ impl Stage {
     }
 
     pub(crate) fn server(&self, page_size: usize) -> GateServer {
-        let about = ServerDescription { page_size, ..ServerDescription::new("stage", "1") };
+        let about = ServerDescription::new("stage", "1").with_page_size(page_size);
         GateServer::new(Arc::clone(&self.gate), self.session.clone(), Arc::new(ToolsOnly), about).unwrap()
     }
 

@@ -131,7 +131,7 @@ async fn serve(
             HttpListener::Unix(toolgate_net::listen_unix(&world.ambient.absolute_path(path))?)
         }
     };
-    let mut options = HttpOptions { origins: args.allow_origin.clone(), cancel, ..HttpOptions::default() };
+    let mut options = HttpOptions::default().with_origins(args.allow_origin.clone()).with_cancel(cancel);
     if !args.allow_host.is_empty() {
         options.hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
         options.hosts.extend(args.allow_host.iter().cloned());
