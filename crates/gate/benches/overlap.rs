@@ -40,8 +40,7 @@ struct Path {
 
 /// Runs real commands, all of which it takes for ones that only read.
 fn gate() -> Arc<Gate> {
-    let gate =
-        Gate::new(GateParts { policy: allow_all(&["look", "read_file", "ls"]), ..GateParts::default() });
+    let gate = Gate::new(GateParts::default().with_policy(allow_all(&["look", "read_file", "ls"])));
     let look = FnTool::new(ToolSpec::new("look", "Looks.").read_only(), |input: Line, _| async move {
         let done = tokio::task::spawn_blocking(move || {
             std::process::Command::new("sh").arg("-c").arg(input.command).status()

@@ -14,10 +14,11 @@ type IntentFn<I> = Box<dyn Fn(&I, &CallContext) -> Intent + Send + Sync>;
 /// A tool made of a spec and an async closure, for programs that embed the library.
 ///
 /// Without [`FnTool::intent`] its effects are unknown, so policy asks before each call unless a rule allows it.
+/// A tool that touches nothing says so with [`Intent::none`], and passes without a rule.
 ///
 /// ```
 /// use toolgate_gate::{FnTool, ToolSpec};
-/// use toolgate_proto::{Effect, Intent, Output};
+/// use toolgate_proto::{Intent, Output};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// #[serde(deny_unknown_fields)]
@@ -26,10 +27,11 @@ type IntentFn<I> = Box<dyn Fn(&I, &CallContext) -> Intent + Send + Sync>;
 ///     sides: u32,
 /// }
 ///
-/// let tool = FnTool::new(ToolSpec::new("roll", "Rolls a die.").read_only(), |input: Dice, _cleared| async move {
+/// let spec = ToolSpec::new("roll", "Rolls a die.").read_only();
+/// let tool = FnTool::new(spec, |input: Dice, _cleared| async move {
 ///     Ok(Output::text(format!("{}", 1 + 7 % input.sides.max(1))))
 /// })
-/// .intent(|_, _| Intent::new("roll a die", [Effect::State { name: "luck".into() }]));
+/// .intent(|_, _| Intent::none("roll a die"));
 /// ```
 pub struct FnTool<I, F> {
     spec: ToolSpec,

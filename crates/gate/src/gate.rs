@@ -16,7 +16,8 @@ use toolgate_files::{ContentCheck, Journal, SpillStore};
 use toolgate_policy::{Layer, LayerRules, Policy, RawPolicy, RawRule, RuleProblem};
 use toolgate_proto::{AbsPath, Code, Event, Refusal, SourceId, ToolDefinition};
 
-/// The parts of a gate.
+/// The parts of a gate. Start from the default, and set what differs by the `with_…` methods.
+#[non_exhaustive]
 pub struct GateParts {
     /// The rules and the mode.
     pub policy: RawPolicy,
@@ -63,6 +64,86 @@ impl Default for GateParts {
             spill: None,
             batch_chars: 400_000,
         }
+    }
+}
+
+impl GateParts {
+    /// Sets the rules and the mode.
+    pub fn with_policy(mut self, policy: RawPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Sets the choice of tools.
+    pub fn with_visibility(mut self, visibility: Visibility) -> Self {
+        self.visibility = visibility;
+        self
+    }
+
+    /// Sets the hooks, in the order in which they run.
+    pub fn with_hooks(mut self, hooks: Vec<Arc<dyn Hook>>) -> Self {
+        self.hooks = hooks;
+        self
+    }
+
+    /// Sets the approvers, in the order in which they are asked.
+    pub fn with_approvers(mut self, approvers: Vec<Arc<dyn Approver>>) -> Self {
+        self.approvers = approvers;
+        self
+    }
+
+    /// Sets the store of rules that a user grants for good.
+    pub fn with_grant_store(mut self, grant_store: Arc<dyn GrantStore>) -> Self {
+        self.grant_store = Some(grant_store);
+        self
+    }
+
+    /// Sets the sinks for records.
+    pub fn with_sinks(mut self, sinks: Vec<Arc<dyn Sink>>) -> Self {
+        self.sinks = sinks;
+        self
+    }
+
+    /// Sets the journal of file changes.
+    pub fn with_journal(mut self, journal: Arc<Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Sets the checks of new file contents.
+    pub fn with_content_checks(mut self, content_checks: Vec<Arc<dyn ContentCheck>>) -> Self {
+        self.content_checks = content_checks;
+        self
+    }
+
+    /// Sets the time that a question may wait for its answer.
+    pub fn with_approval_timeout(mut self, approval_timeout: Duration) -> Self {
+        self.approval_timeout = approval_timeout;
+        self
+    }
+
+    /// Sets the time that a cancelled tool may take to end.
+    pub fn with_grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Sets the number of calls of one batch that may run at once.
+    pub fn with_max_concurrency(mut self, max_concurrency: usize) -> Self {
+        self.max_concurrency = max_concurrency;
+        self
+    }
+
+    /// Sets the store of results that are too large for a model.
+    pub fn with_spill(mut self, spill: Arc<SpillStore>) -> Self {
+        self.spill = Some(spill);
+        self
+    }
+
+    /// Sets the limit in characters on all results of a batch together.
+    pub fn with_batch_chars(mut self, batch_chars: usize) -> Self {
+        self.batch_chars = batch_chars;
+        self
     }
 }
 
@@ -184,10 +265,14 @@ impl Gate {
 
     /// Adds a tool, or replaces the one of the same source and name.
     pub fn register<T: Tool>(&self, source: SourceId, tool: T) -> Result<(), RegisterError> {
-        let newcomer = RegisteredTool::new(source, tool)?;
+        self.register_tool(RegisteredTool::new(source, tool)?)
+    }
+
+    /// Adds a tool that was made ready before, or replaces the one of the same source and name.
+    pub fn register_tool(&self, tool: RegisteredTool) -> Result<(), RegisterError> {
         self.change(|current| {
             let mut registry = Registry::clone(&current.registry);
-            registry.register(newcomer)?;
+            registry.register(tool)?;
             current.registry = Arc::new(registry);
             Ok(())
         })

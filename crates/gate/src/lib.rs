@@ -6,8 +6,9 @@
 //! How that happens is one straight function, in `pipeline.rs`.
 //! [`CallScheduler`] and [`CallBatch`] run many calls at once where their effects do not conflict.
 //!
-//! Four things can be plugged in, each a small trait: a [`Tool`] describes and performs, a [`Hook`] sees calls before
-//! and after they run and may object, an [`Approver`] brings the decision of a user, a [`Sink`] stores records.
+//! Five things can be plugged in, each a small trait: a [`Tool`] describes and performs, a [`Source`] brings tools that
+//! come and go, a [`Hook`] sees calls before and after they run and may object, an [`Approver`] brings the decision of a
+//! user, a [`Sink`] stores records.
 //! Nothing can be plugged in that gets around the gate: a tool runs only with a [`Cleared`], and only the gate makes
 //! one.
 //!
@@ -39,7 +40,7 @@
 //! gate.register(SourceId::Sdk, greet).unwrap();
 //!
 //! let workspace = Workspace { cwd: here.clone(), roots: vec![here], home: None };
-//! let session = Session::new("s1".into(), Principal { edge: "sdk".into(), name: None }, workspace);
+//! let session = Session::new("s1".into(), Principal::new("sdk"), workspace);
 //! let call = ToolCall::new("call_1", "greet", r#"{"name": "world"}"#);
 //! let outcome = gate.call(&session, call, CallOptions::default()).await;
 //! assert_eq!(outcome.result.unwrap().model_text(), "hello, world");
@@ -72,6 +73,7 @@ mod schedule;
 pub mod schema;
 mod session;
 mod sink;
+mod source;
 mod stream;
 mod tool;
 pub mod truncate;
@@ -96,6 +98,7 @@ pub use registry::{RegisterError, RegisteredTool, Registry};
 pub use schedule::{CallBatch, CallReservation, CallScheduler, FinishedBatchCall, ScheduledCall};
 pub use session::{FileSeen, Session, SessionContext};
 pub use sink::{MemorySink, Sink};
+pub use source::{AttachedSource, Source, SourceTools};
 pub use stage::judge::{IntendedCall, judge_intended};
 pub use stream::{CallAssembler, CallStreamError, ProviderApi, StreamedCalls};
 pub use tool::{Tool, ToolSpec};

@@ -72,7 +72,7 @@ impl CallProgress {
 
     /// Reports that a command tried something that its judgement did not include. It goes into the call's record.
     pub fn report_anomaly(&self, text: String) {
-        let anomaly = CallAnomaly { code: Code::Unforeseen, text };
+        let anomaly = CallAnomaly::new(Code::Unforeseen, text);
         let inner = &self.inner;
         let mut state = inner.lock();
         if state.anomalies.contains(&anomaly) {

@@ -11,7 +11,6 @@ use crate::span::{call_span, record_end, stage_span};
 use crate::stage::finish::HookSubject;
 use crate::stage::judge::JudgedCall;
 use crate::stage::validate::ValidatedCall;
-use serde_json::Value;
 use std::time::{Duration, Instant};
 use toolgate_proto::{
     ApprovalRecord, CallAnomaly, CallRecord, CallResult, Code, Event, OutcomeRecord, Refusal, Stage,
@@ -90,7 +89,9 @@ impl RecordBuilder {
 
     /// The record of a call that could not be followed. No sink gets it.
     pub(crate) fn unsent_record(session: &Session, call: &ToolCall, refusal: &Refusal) -> CallRecord {
-        CallRecord { outcome: refused_outcome(refusal), ..blank_record(session, call) }
+        let mut record = blank_record(session, call);
+        record.outcome = refused_outcome(refusal);
+        record
     }
 
     /// The stage that the call is in.
@@ -101,7 +102,7 @@ impl RecordBuilder {
     /// Marks the end of the current stage and the start of the next.
     pub(crate) fn enter(&mut self, next: Stage) {
         let now = Instant::now();
-        let mark = StageRecord { stage: self.stage, micros: micros(now - self.stage_started) };
+        let mark = StageRecord::new(self.stage, micros(now - self.stage_started));
         self.record.stages.push(mark);
         let (call, stage) = (&self.record.call, self.stage);
         self.event_bus.publish(|| Event::Passed { call: call.clone(), stage });
@@ -141,7 +142,7 @@ impl RecordBuilder {
     pub(crate) fn set_judgement(&mut self, judged: &JudgedCall) {
         self.update_record(|record| {
             record.effects.clone_from(&judged.intent.effects);
-            record.effects.extend(judged.survey.inferred_effects());
+            record.effects.extend(judged.survey.distinct_effects());
             record.judged = Some(judged.to_record());
         });
     }
@@ -232,7 +233,7 @@ impl RecordBuilder {
         self.closed = true;
         let now = Instant::now();
         let record = &mut self.record;
-        record.stages.push(StageRecord { stage: self.stage, micros: micros(now - self.stage_started) });
+        record.stages.push(StageRecord::new(self.stage, micros(now - self.stage_started)));
         record.micros = micros(now - self.started);
         record_end(&self.span, record.judged.as_ref().map(|judged| judged.verdict.as_str()), &outcome);
         self.stage_span = Span::none();
@@ -247,30 +248,9 @@ impl RecordBuilder {
 
 /// The record of a call of which nothing is known yet.
 fn blank_record(session: &Session, call: &ToolCall) -> CallRecord {
-    CallRecord {
-        call: call.id.clone(),
-        session: session.id().clone(),
-        principal: session.principal().clone(),
-        asked: call.name.clone(),
-        tool: None,
-        source: None,
-        at: toolgate_files::now_millis(),
-        micros: 0,
-        input_sha256: sha256_hex(call.input.as_bytes()),
-        input: Value::Null,
-        revisions: Vec::new(),
-        hooks: Vec::new(),
-        effects: Vec::new(),
-        stages: Vec::with_capacity(Stage::ALL.len()),
-        judged: None,
-        approval: None,
-        anomalies: Vec::new(),
-        outcome: OutcomeRecord::Refused {
-            code: Code::Cancelled,
-            stage: Stage::Resolve,
-            reason: "the caller went away".to_owned(),
-        },
-    }
+    let (session, principal) = (session.id().clone(), session.principal().clone());
+    let input_sha256 = sha256_hex(call.input.as_bytes());
+    CallRecord::new(session, principal, call, input_sha256, toolgate_files::now_millis())
 }
 
 impl Drop for RecordBuilder {

@@ -53,19 +53,15 @@ impl RegisteredTool {
             read_only: spec.read_only,
             requires_interaction: spec.requires_interaction,
         };
-        let definition = ToolDefinition {
-            name: spec.name.clone(),
-            title: spec.title.clone(),
-            description: spec.description.clone(),
-            input_schema,
-            output_schema: spec.output_schema.clone(),
-            input_examples: spec.input_examples.clone(),
-            aliases: spec.aliases.clone(),
-            source,
-            annotations: spec.annotations(),
-            concurrency: spec.concurrency,
-            max_result_chars: spec.max_result_chars,
-        };
+        let mut definition =
+            ToolDefinition::new(spec.name.clone(), spec.description.clone(), input_schema, source);
+        definition.title.clone_from(&spec.title);
+        definition.output_schema.clone_from(&spec.output_schema);
+        definition.input_examples.clone_from(&spec.input_examples);
+        definition.aliases.clone_from(&spec.aliases);
+        definition.annotations = spec.annotations();
+        definition.concurrency = spec.concurrency;
+        definition.max_result_chars = spec.max_result_chars;
         Ok(Self { tool: Box::new(TypedTool(Arc::new(tool))), spec, identity, checker, definition })
     }
 
@@ -87,6 +83,7 @@ impl RegisteredTool {
 
 /// Why a tool was not registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RegisterError {
     /// The name, or an alias, belongs to another tool.
     #[error("`{name}` from {newcomer} collides with `{owner_name}` from {owner}")]
@@ -113,6 +110,12 @@ pub enum RegisterError {
         name: ToolName,
         /// What is wrong.
         problem: String,
+    },
+    /// The source of the tool was closed, or its gate is gone.
+    #[error("tool `{name}` was not registered: its source is closed")]
+    SourceClosed {
+        /// The tool.
+        name: ToolName,
     },
 }
 

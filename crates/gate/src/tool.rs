@@ -75,8 +75,9 @@ pub trait Tool: Send + Sync + 'static {
     }
 }
 
-/// The properties of a tool.
+/// The properties of a tool. Start with [`ToolSpec::new`], and set what differs by the `with_…` methods.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ToolSpec {
     /// The name a model calls it by.
     pub name: ToolName,
@@ -150,14 +151,104 @@ impl ToolSpec {
         self
     }
 
+    /// Sets the name for people.
+    pub fn with_title(mut self, title: impl Into<String>) -> Self {
+        self.title = title.into();
+        self
+    }
+
+    /// Adds an older name that is still taken.
+    pub fn with_alias(mut self, alias: impl Into<String>) -> Self {
+        self.aliases.push(alias.into());
+        self
+    }
+
+    /// Sets the rule name of the family.
+    pub fn with_family(mut self, family: impl Into<String>) -> Self {
+        self.family = Some(family.into());
+        self
+    }
+
+    /// Sets whether it may remove or overwrite.
+    pub fn with_destructive(mut self, destructive: bool) -> Self {
+        self.destructive = destructive;
+        self
+    }
+
+    /// Sets whether calling it twice is as calling it once.
+    pub fn with_idempotent(mut self, idempotent: bool) -> Self {
+        self.idempotent = idempotent;
+        self
+    }
+
+    /// Sets whether it reaches beyond this machine.
+    pub fn with_open_world(mut self, open_world: bool) -> Self {
+        self.open_world = open_world;
+        self
+    }
+
+    /// Sets whether a person must be asked on every call.
+    pub fn with_required_interaction(mut self, required_interaction: bool) -> Self {
+        self.requires_interaction = required_interaction;
+        self
+    }
+
+    /// Sets whether it may overlap with other calls.
+    pub fn with_concurrency(mut self, concurrency: ToolConcurrency) -> Self {
+        self.concurrency = concurrency;
+        self
+    }
+
+    /// Sets the limit in characters beyond which a result is put into a file.
+    pub fn with_max_result_chars(mut self, max_result_chars: usize) -> Self {
+        self.max_result_chars = max_result_chars;
+        self
+    }
+
+    /// Sets the limit in lines.
+    pub fn with_max_result_lines(mut self, max_result_lines: usize) -> Self {
+        self.max_result_lines = Some(max_result_lines);
+        self
+    }
+
+    /// Sets which part of a result that is too large is kept.
+    pub fn with_kept_part(mut self, kept_part: KeptPart) -> Self {
+        self.keep = kept_part;
+        self
+    }
+
+    /// Sets how long a run may take where the caller sets no deadline.
+    pub fn with_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Adds an input that shows how the tool is meant.
+    pub fn with_input_example(mut self, input_example: Value) -> Self {
+        self.input_examples.push(input_example);
+        self
+    }
+
+    /// Sets the schema of the input, where it is known only at run time.
+    pub fn with_input_schema(mut self, input_schema: Value) -> Self {
+        self.input_schema = Some(input_schema);
+        self
+    }
+
+    /// Sets the schema of the structured output.
+    pub fn with_output_schema(mut self, output_schema: Value) -> Self {
+        self.output_schema = Some(output_schema);
+        self
+    }
+
     /// MCP's hints, which follow from the rest.
     pub fn annotations(&self) -> ToolHints {
-        ToolHints {
-            read_only_hint: self.read_only,
-            destructive_hint: self.destructive,
-            idempotent_hint: self.idempotent,
-            open_world_hint: self.open_world,
-        }
+        let mut hints = ToolHints::default();
+        hints.read_only_hint = self.read_only;
+        hints.destructive_hint = self.destructive;
+        hints.idempotent_hint = self.idempotent;
+        hints.open_world_hint = self.open_world;
+        hints
     }
 }
 

@@ -8,6 +8,7 @@ use toolgate_proto::ToolIdentity;
 
 /// Which tools of one gate are visible. Policy may hide more (a bare deny rule), never show more.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Visibility {
     /// Only these (`--tools`); absent means all.
     pub only: Option<BTreeSet<String>>,
@@ -16,6 +17,18 @@ pub struct Visibility {
 }
 
 impl Visibility {
+    /// The same, showing only these tools; absent means all.
+    pub fn with_only(mut self, only: Option<BTreeSet<String>>) -> Self {
+        self.only = only;
+        self
+    }
+
+    /// The same, never showing these tools.
+    pub fn with_hidden(mut self, hidden: impl IntoIterator<Item = String>) -> Self {
+        self.hidden = hidden.into_iter().collect();
+        self
+    }
+
     /// Whether a tool is visible.
     pub fn is_visible(&self, tool: &ToolIdentity, policy: &Policy) -> bool {
         self.is_selected(tool) && !policy.hides_tool(tool)

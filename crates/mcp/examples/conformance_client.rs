@@ -14,12 +14,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use toolgate_gate::{CallOptions, Gate, GateParts, Session};
-use toolgate_mcp::ProtocolEra;
 use toolgate_mcp::client::{
-    CoordinatorOptions, CredentialFile, McpCoordinator, OauthOptions, PinStore, ServerListOrigin,
-    ServerRequestHandler, SignInBrowser, SignInOptions, read_servers,
+    CoordinatorOptions, McpCoordinator, OauthOptions, PinStore, ServerListOrigin, ServerRequestHandler,
+    SignInBrowser, SignInOptions, read_servers,
 };
-use toolgate_mcp::model::InputRequest;
+use toolgate_mcp::{ClientInputRequest, ProtocolEra};
 use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Mode, Principal, ToolCall, ToolDefinition, Workspace};
 
@@ -34,8 +33,8 @@ impl ServerRequestHandler for Agreeable {
         true
     }
 
-    fn answer<'a>(&'a self, _: &'a str, request: &'a InputRequest) -> BoxFuture<'a, Option<Value>> {
-        let request = serde_json::to_value(request).unwrap_or_default();
+    fn answer<'a>(&'a self, _: &'a str, request: &'a ClientInputRequest) -> BoxFuture<'a, Option<Value>> {
+        let request = request.to_json();
         let answer = match request.get("method").and_then(Value::as_str) {
             Some("elicitation/create") => {
                 let schema = request.pointer("/params/requestedSchema").cloned().unwrap_or_default();
@@ -118,14 +117,12 @@ async fn main() -> ExitCode {
     let (scenario, version, context, url) = (next(), next(), next(), next());
     let context: Value = serde_json::from_str(&context).unwrap_or_default();
 
-    let gate = Arc::new(Gate::new(GateParts {
-        policy: RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() },
-        ..GateParts::default()
-    }));
+    let gate = Arc::new(Gate::new(
+        GateParts::default().with_policy(RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() }),
+    ));
     let root = AbsPath::root();
     let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
-    let session =
-        Session::new("conformance".into(), Principal { edge: "sdk".to_owned(), name: None }, workspace);
+    let session = Session::new("conformance".into(), Principal::new("sdk"), workspace);
 
     let mut oauth = Map::new();
     for (ours, theirs) in [("clientId", "client_id"), ("clientSecret", "client_secret")] {
@@ -144,18 +141,16 @@ async fn main() -> ExitCode {
     }
     let browser = Arc::new(Headless);
     let document = Some("https://conformance-test.local/client-metadata.json".to_owned());
-    let sign_in = Some(SignInOptions { browser, client_metadata_url: document });
-    let access = OauthOptions { sign_in, credentials: CredentialFile::new(None) };
-    let setup = CoordinatorOptions {
-        access,
-        env,
-        roots: vec![root],
-        pins,
-        ready_timeout: Duration::from_secs(20),
-        answerer: Some(Arc::new(Agreeable)),
-    };
+    let sign_in = Some(SignInOptions::new(browser).with_client_metadata_url(document));
+    let access = OauthOptions::default().with_sign_in(sign_in);
+    let setup = CoordinatorOptions::new(pins)
+        .with_access(access)
+        .with_env(env)
+        .with_roots(vec![root])
+        .with_ready_timeout(Duration::from_secs(20))
+        .with_answerer(Arc::new(Agreeable));
     let coordinator = McpCoordinator::new(servers, setup);
-    coordinator.start(&gate).expect("the names are free");
+    gate.add_source(coordinator.clone()).expect("the names are free");
     coordinator.wait_until_ready().await;
 
     let mut well = true;

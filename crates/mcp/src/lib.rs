@@ -16,9 +16,13 @@
 
 pub mod client;
 mod line_transport;
+mod protocol_value;
 mod server;
 
-pub use rmcp::{ErrorData, model};
+pub use protocol_value::{
+    ClientInputRequest, CompletionRequest, CompletionValues, PromptEntry, PromptRequest, PromptResult,
+    ProtocolError, ResourceEntry, ResourceReadResult, ResourceTemplateEntry,
+};
 pub use server::{
     ClientApprover, ClientConversation, GateServer, ProtocolEra, ServerDescription, ServerFeatureError,
     ServerFeatureSet, ServerFeatures, ToolsOnly, serve_stdio, serve_streams,

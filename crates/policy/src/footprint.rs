@@ -25,10 +25,9 @@ const DIRECTORY_BUILTINS: [&str; 3] = ["cd", "pushd", "popd"];
 
 impl IntentSurvey {
     /// The reads, writes and fetches that were inferred from command lines, without repetition.
-    pub fn inferred_effects(&self) -> Vec<Effect> {
+    pub fn distinct_effects(&self) -> Vec<Effect> {
         let mut found: Vec<Effect> = Vec::new();
-        let parts = self.commands.iter().flat_map(|command| &command.analysis.parts);
-        for inferred in parts.flat_map(|part| &part.effects) {
+        for inferred in self.inferred_effects() {
             if !found.contains(&inferred.effect) {
                 found.push(inferred.effect.clone());
             }

@@ -11,6 +11,7 @@ use std::str::FromStr;
 
 /// A tool as the outside sees it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolDefinition {
     /// The name a model calls it by.
     pub name: ToolName,
@@ -39,9 +40,34 @@ pub struct ToolDefinition {
     pub max_result_chars: usize,
 }
 
+impl ToolDefinition {
+    /// A definition with careful defaults: no hints, no examples, judged by effect, 30 000 characters.
+    pub fn new(
+        name: ToolName,
+        description: impl Into<String>,
+        input_schema: Value,
+        source: SourceId,
+    ) -> Self {
+        Self {
+            title: name.as_str().to_owned(),
+            name,
+            description: description.into(),
+            input_schema,
+            output_schema: None,
+            input_examples: Vec::new(),
+            aliases: Vec::new(),
+            source,
+            annotations: ToolHints::default(),
+            concurrency: ToolConcurrency::ByEffect,
+            max_result_chars: 30_000,
+        }
+    }
+}
+
 /// Hints for clients, in MCP's words. They follow from the tool's spec.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
+#[non_exhaustive]
 pub struct ToolHints {
     /// It changes nothing.
     pub read_only_hint: bool,
@@ -66,6 +92,7 @@ pub enum ToolConcurrency {
 /// A format for definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum DefinitionFormat {
     /// The `tools` array of the Messages API.
     Anthropic,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Something that happened at the boundary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Event {
     /// A call arrived.
     Opened {

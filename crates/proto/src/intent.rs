@@ -12,7 +12,7 @@ use std::fmt;
 pub struct Intent {
     /// One line for people: what will happen ("read src/main.rs").
     pub summary: String,
-    /// Each thing the call would touch.
+    /// Each thing the call would touch. Empty means that it touches nothing ([`Intent::none`]).
     pub effects: Vec<Effect>,
 }
 
@@ -20,6 +20,14 @@ impl Intent {
     /// An intent with the given effects.
     pub fn new(summary: impl Into<String>, effects: impl Into<Vec<Effect>>) -> Self {
         Self { summary: summary.into(), effects: effects.into() }
+    }
+
+    /// The intent of a call that touches nothing: it computes its result from its input.
+    ///
+    /// Policy allows such a call of a built-in or SDK tool by default, like a read inside the workspace.
+    /// A tool that cannot list its effects declares [`Effect::Opaque`] instead, and policy asks.
+    pub fn none(summary: impl Into<String>) -> Self {
+        Self::new(summary, Vec::new())
     }
 
     /// The files and other resources concerned, for a person to look at.

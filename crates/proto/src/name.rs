@@ -62,7 +62,8 @@ text_newtype! {
 pub enum SourceId {
     /// Shipped with toolgate.
     Builtin,
-    /// A tool of an MCP server; both halves as the configuration and the server spell them.
+    /// A tool of an MCP server; both halves as the configuration and the server spell them. A gateway to several
+    /// servers has both halves empty ([`SourceId::mcp_gateway`]).
     Mcp {
         /// The server's configured name.
         server: String,
@@ -83,10 +84,18 @@ pub enum SourceId {
     Sdk,
 }
 
+impl SourceId {
+    /// The gateway to several MCP servers. Each of its tools has the identity of its own server and name.
+    pub fn mcp_gateway() -> Self {
+        Self::Mcp { server: String::new(), tool: String::new() }
+    }
+}
+
 impl fmt::Display for SourceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Builtin => f.write_str("built-in"),
+            Self::Mcp { server, .. } if server.is_empty() => f.write_str("MCP gateway"),
             Self::Mcp { server, .. } => write!(f, "MCP server `{server}`"),
             Self::Plugin { plugin } => write!(f, "plugin `{plugin}`"),
             Self::Skill { skill } => write!(f, "skill `{skill}`"),

@@ -1,11 +1,14 @@
 //! The one record that every call leaves.
 
-use crate::{CallId, Code, CommandRights, Effect, SessionId, SourceId, Stage, ToolName, VerdictReason};
+use crate::{
+    CallId, Code, CommandRights, Effect, SessionId, SourceId, Stage, ToolCall, ToolName, VerdictReason,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// All there is to know of one call afterwards. "Why did this run?" is answered by this value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CallRecord {
     /// The call.
     pub call: CallId,
@@ -53,8 +56,46 @@ pub struct CallRecord {
     pub outcome: OutcomeRecord,
 }
 
+impl CallRecord {
+    /// The record of a call of which nothing is known yet but its arrival. Until the outcome is set, the record says that
+    /// the caller went away.
+    pub fn new(
+        session: SessionId,
+        principal: Principal,
+        call: &ToolCall,
+        input_sha256: String,
+        at: u64,
+    ) -> Self {
+        Self {
+            call: call.id.clone(),
+            session,
+            principal,
+            asked: call.name.clone(),
+            tool: None,
+            source: None,
+            at,
+            micros: 0,
+            input_sha256,
+            input: Value::Null,
+            revisions: Vec::new(),
+            hooks: Vec::new(),
+            effects: Vec::new(),
+            stages: Vec::with_capacity(Stage::ALL.len()),
+            judged: None,
+            approval: None,
+            anomalies: Vec::new(),
+            outcome: OutcomeRecord::Refused {
+                code: Code::Cancelled,
+                stage: Stage::Resolve,
+                reason: "the caller went away".to_owned(),
+            },
+        }
+    }
+}
+
 /// Something that a command tried although its judgement did not foresee it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CallAnomaly {
     /// The code.
     pub code: Code,
@@ -62,8 +103,16 @@ pub struct CallAnomaly {
     pub text: String,
 }
 
+impl CallAnomaly {
+    /// An anomaly of this code.
+    pub fn new(code: Code, text: impl Into<String>) -> Self {
+        Self { code, text: text.into() }
+    }
+}
+
 /// On whose behalf a call is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Principal {
     /// The edge through which the call came (`cli`, `mcp`, `sdk`, `agent`).
     pub edge: String,
@@ -72,13 +121,39 @@ pub struct Principal {
     pub name: Option<String>,
 }
 
+impl Principal {
+    /// A principal of whom only the edge is known.
+    pub fn new(edge: impl Into<String>) -> Self {
+        Self { edge: edge.into(), name: None }
+    }
+
+    /// The same, with the user's name.
+    pub fn with_name(self, name: impl Into<String>) -> Self {
+        self.with_optional_name(Some(name.into()))
+    }
+
+    /// The same, with the user's name where the edge knows it.
+    pub fn with_optional_name(mut self, name: Option<String>) -> Self {
+        self.name = name;
+        self
+    }
+}
+
 /// One stage passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StageRecord {
     /// The stage.
     pub stage: Stage,
     /// How long it took, in microseconds.
     pub micros: u64,
+}
+
+impl StageRecord {
+    /// A stage that took this long, in microseconds.
+    pub fn new(stage: Stage, micros: u64) -> Self {
+        Self { stage, micros }
+    }
 }
 
 /// One hook that was told.

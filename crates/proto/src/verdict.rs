@@ -281,6 +281,7 @@ pub type Risk = RiskLevel;
 
 /// One particular danger that was seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RiskWarning {
     /// Which kind (`command_substitution`, `sensitive_path`, …).
     pub kind: String,
@@ -290,8 +291,16 @@ pub struct RiskWarning {
     pub text: String,
 }
 
+impl RiskWarning {
+    /// A danger of this kind.
+    pub fn new(kind: impl Into<String>, severity: RiskLevel, text: impl Into<String>) -> Self {
+        Self { kind: kind.into(), severity, text: text.into() }
+    }
+}
+
 /// What a person is asked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ApprovalQuestion {
     /// The tool that wants to run.
     pub tool: ToolName,
@@ -313,9 +322,39 @@ pub struct ApprovalQuestion {
     pub explicit: bool,
 }
 
+impl ApprovalQuestion {
+    /// A question without effects, warnings and suggestions, which no rule demands.
+    pub fn new(
+        tool: ToolName,
+        description: impl Into<String>,
+        risk: RiskLevel,
+        reason: VerdictReason,
+    ) -> Self {
+        Self {
+            tool,
+            description: description.into(),
+            risk,
+            effects: Vec::new(),
+            locations: Vec::new(),
+            warnings: Vec::new(),
+            reason,
+            suggestions: Vec::new(),
+            explicit: false,
+        }
+    }
+}
+
 /// A rule that a person may choose to remember.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RuleSuggestion {
     /// The allow rule, in the permissions grammar.
     pub rule: String,
+}
+
+impl RuleSuggestion {
+    /// A suggestion of this allow rule.
+    pub fn new(rule: impl Into<String>) -> Self {
+        Self { rule: rule.into() }
+    }
 }

@@ -43,11 +43,9 @@ impl Approver for FakeApprover {
 #[expect(clippy::panic, reason = "a broken law must fail the test")]
 pub async fn check_approver_laws(approver: Arc<dyn Approver>, says_yes: bool) -> Option<Code> {
     let root = AbsPath::root();
-    let gate = Gate::new(GateParts {
-        approvers: vec![approver],
-        approval_timeout: Duration::from_millis(20),
-        ..GateParts::default()
-    });
+    let gate = Gate::new(
+        GateParts::default().with_approvers(vec![approver]).with_approval_timeout(Duration::from_millis(20)),
+    );
     let probe = ProbeTool::new("probe", ProbeBehaviour::Succeed);
     if let Err(error) = gate.register(SourceId::Sdk, probe.clone()) {
         panic!("{error}");

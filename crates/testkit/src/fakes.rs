@@ -114,7 +114,7 @@ pub fn workspace_at(root: &AbsPath) -> Workspace {
 
 /// A session that works there.
 pub fn session_in(root: &AbsPath) -> Session {
-    let principal = Principal { edge: "test".to_owned(), name: None };
+    let principal = Principal::new("test");
     Session::new("ses_test".into(), principal, workspace_at(root))
 }
 
@@ -128,11 +128,11 @@ pub fn allow_all(names: &[&str]) -> RawPolicy {
 /// A gate with this policy that remembers its records.
 pub fn gate_with(policy: RawPolicy) -> (Gate, Arc<MemorySink>) {
     let sink = Arc::new(MemorySink::new());
-    let gate = Gate::new(GateParts {
-        policy,
-        sinks: vec![Arc::clone(&sink) as Arc<dyn Sink>],
-        grace: Duration::from_millis(5),
-        ..GateParts::default()
-    });
+    let gate = Gate::new(
+        GateParts::default()
+            .with_policy(policy)
+            .with_sinks(vec![Arc::clone(&sink) as Arc<dyn Sink>])
+            .with_grace(Duration::from_millis(5)),
+    );
     (gate, sink)
 }

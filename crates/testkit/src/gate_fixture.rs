@@ -41,7 +41,7 @@ impl GateFixture {
         #[expect(clippy::disallowed_methods, reason = "tests are made of real files")]
         let root = AbsPath::new(root.canonicalize()?).map_err(std::io::Error::other)?;
         let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
-        let principal = Principal { edge: "test".into(), name: None };
+        let principal = Principal::new("test");
         let session = Session::new("test".into(), principal, workspace);
         Ok(Self { _dir: None, root, gate, session, calls: AtomicU64::new(0) })
     }

@@ -1,11 +1,11 @@
-//! A sink of your own: every call leaves one record, and you decide where it goes.
+//! A sink: every call leaves one record, and the sink decides where it goes.
 //!
 //! Run with `cargo run --package toolgate --example sink`.
 
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use toolgate::{CallRecord, Sink, Toolgate};
 
-/// Sends records to a thread of its own, so that a slow place does not slow calls down.
+/// Sends records to another thread, so that slow storage does not slow calls down.
 struct Channel(mpsc::Sender<CallRecord>);
 
 impl Sink for Channel {
@@ -16,9 +16,9 @@ impl Sink for Channel {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (sender, receiver) = mpsc::channel();
-    let toolgate = Toolgate::builder("/").sink(Arc::new(Channel(sender))).build()?;
+    let toolgate = Toolgate::builder("/").sink(Channel(sender)).build()?;
     toolgate.call("call_1", "ls", "{}").await.result?;
     let refused = toolgate.call("call_2", "no_such_tool", "{}").await.result;
     assert!(refused.is_err());

@@ -1,8 +1,8 @@
-//! A tool of your own: a type for its input, an intent, and what it does.
+//! A tool of the embedding program: a type for its input, an intent, and a run.
 //!
 //! Run with `cargo run --package toolgate --example tool`.
 
-use toolgate::{CallContext, CallResult, Cleared, Effect, Intent, Output, Tool, ToolSpec, Toolgate};
+use toolgate::{CallContext, CallResult, Cleared, Intent, Output, Tool, ToolSpec, Toolgate};
 
 struct WordCount;
 
@@ -20,8 +20,9 @@ impl Tool for WordCount {
         ToolSpec::new("word_count", "Counts the words of a text.").read_only()
     }
 
-    fn intent(&self, _input: &Input, _scene: &CallContext) -> Intent {
-        Intent::new("count words", [Effect::State { name: "nothing".into() }])
+    fn intent(&self, _input: &Input, _context: &CallContext) -> Intent {
+        // It touches no file, no process and no network, so policy allows it without a rule.
+        Intent::none("count words")
     }
 
     async fn run(&self, input: Input, _cleared: Cleared) -> CallResult {
@@ -30,10 +31,9 @@ impl Tool for WordCount {
 }
 
 #[tokio::main]
-async fn main() -> anyhow::Result<()> {
-    // No rule speaks of the new tool by itself, so this program allows it.
-    let toolgate = Toolgate::builder("/").tool(WordCount).allow("word_count").build()?;
-    let closed = toolgate.call("call_1", "word_count", r#"{"text": "one boundary, one record"}"#).await;
-    assert_eq!(closed.result?.model_text(), "4");
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let toolgate = Toolgate::builder("/").tool(WordCount).build()?;
+    let outcome = toolgate.call("call_1", "word_count", r#"{"text": "one boundary, one record"}"#).await;
+    assert_eq!(outcome.result?.model_text(), "4");
     Ok(())
 }

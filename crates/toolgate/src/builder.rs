@@ -5,24 +5,26 @@ use crate::settings::grants::LocalGrantStore;
 use crate::settings::{LoadedSettings, SettingsError, SettingsNote, SettingsOptions, content_checks};
 use crate::settings_reloader::{BuilderOptions, SettingsReloader};
 use crate::unregistered_tool;
+use futures_util::Stream;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use toolgate_files::{Journal, SpillLimits, SpillStore};
 use toolgate_gate::{
-    Approver, BatchHookOutcome, BatchedCall, CallBatch, CallOptions, CallOutcome, Gate, GateParts,
-    GrantStore, Hook, RegisterError, Session, Sink, Tool, judge_intended,
+    Approver, AttachedSource, BatchHookOutcome, BatchedCall, CallBatch, CallOptions, CallOutcome, Gate,
+    GateParts, GrantStore, Hook, ProviderApi, RegisterError, Session, Sink, Source, StreamedCalls, Tool,
+    judge_intended,
 };
 use toolgate_policy::{Judgement, ProblemSeverity, RawPolicy, RawRule, RuleProblem};
 use toolgate_proto::{
     AbsPath, CallId, DefinitionFormat, Event, Mode, Principal, Refusal, SessionId, SourceId, ToolCall,
     ToolDefinition, ToolName, Workspace, render_definitions,
 };
-use toolgate_tools::{ShellConfig, Toolset};
+use toolgate_tools::{BuiltinTools, ShellConfig, Toolset};
 
 /// Why a toolgate could not be built.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +65,7 @@ pub struct ToolgateBuilder {
     home: Option<AbsPath>,
     env: BTreeMap<String, String>,
     register: Vec<ToolRegistration>,
+    sources: Vec<Arc<dyn Source>>,
     shell_config: ShellConfig,
 }
 
@@ -137,21 +140,28 @@ impl ToolgateBuilder {
         self
     }
 
+    /// Adds a source of tools. [`ToolgateBuilder::build`] asks it for its tools and starts it; a source that spawns tasks
+    /// needs a Tokio runtime around `build`.
+    pub fn source(mut self, source: impl Source + 'static) -> Self {
+        self.sources.push(Arc::new(source));
+        self
+    }
+
     /// Adds a hook, after those added before.
     pub fn hook(mut self, hook: impl Hook + 'static) -> Self {
         self.parts.hooks.push(Arc::new(hook));
         self
     }
 
-    /// Adds somebody who can be asked, after those added before.
+    /// Adds an approver, after those added before.
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
         self.parts.approvers.push(Arc::new(approver));
         self
     }
 
-    /// Adds a place for records.
-    pub fn sink(mut self, sink: Arc<dyn Sink>) -> Self {
-        self.parts.sinks.push(sink);
+    /// Adds a sink for records. To keep access to it, pass a clone of an [`Arc`] around it.
+    pub fn sink(mut self, sink: impl Sink + 'static) -> Self {
+        self.parts.sinks.push(Arc::new(sink));
         self
     }
 
@@ -272,24 +282,40 @@ impl ToolgateBuilder {
                 gate_cell: Arc::clone(&place),
             },
         });
-        let gate = Gate::new(self.parts);
+        let gate = Arc::new(Gate::new(self.parts));
         let (problems, notes) = live.apply(&gate, settings);
         if let Some(fatal) = problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal) {
             return Err(BuildError::Policy(fatal.to_string()));
         }
-        if self.builtin {
-            toolgate_tools::register(&gate, self.toolset)?;
-        }
-        for register in self.register {
-            register(&gate)?;
-        }
+        let builtin = self.builtin.then(|| BuiltinTools::new(self.toolset));
+        let sources = add_tools(&gate, builtin, self.register, self.sources)?;
         let live = Arc::new(live);
         let looking = Arc::clone(&live);
         gate.set_refresh_callback(move |gate| looking.refresh(gate));
-        let gate = Arc::new(gate);
         let _ = place.set((Arc::downgrade(&gate), session.clone()));
-        Ok(Toolgate { gate, session, reloader: live, notes, problems, tasks })
+        let sources = Arc::new(Mutex::new(sources));
+        Ok(Toolgate { gate, session, reloader: live, notes, problems, tasks, sources })
     }
+}
+
+/// Registers the built-in tools, then the embedding program's, then those of its sources.
+fn add_tools(
+    gate: &Arc<Gate>,
+    builtin: Option<BuiltinTools>,
+    tools: Vec<ToolRegistration>,
+    sources: Vec<Arc<dyn Source>>,
+) -> Result<Vec<AttachedSource>, RegisterError> {
+    let mut attached = Vec::new();
+    if let Some(builtin) = builtin {
+        attached.push(gate.add_source(builtin)?);
+    }
+    for register in tools {
+        register(gate)?;
+    }
+    for source in sources {
+        attached.push(gate.add_source(source)?);
+    }
+    Ok(attached)
 }
 
 /// One session behind one gate.
@@ -301,6 +327,8 @@ pub struct Toolgate {
     notes: Vec<SettingsNote>,
     problems: Vec<RuleProblem>,
     tasks: TaskTracker,
+    /// Every source that was added and not closed, the built-in tools among them.
+    sources: Arc<Mutex<Vec<AttachedSource>>>,
 }
 
 impl Toolgate {
@@ -317,10 +345,11 @@ impl Toolgate {
             only: None,
             parts: GateParts::default(),
             session: None,
-            principal: Principal { edge: "sdk".to_owned(), name: None },
+            principal: Principal::new("sdk"),
             home: None,
             env: BTreeMap::new(),
             register: Vec::new(),
+            sources: Vec::new(),
             shell_config: ShellConfig::default(),
         }
     }
@@ -349,6 +378,20 @@ impl Toolgate {
     /// if each had waited for the one before. The limits hold for each call.
     pub async fn call_batch(&self, calls: Vec<ToolCall>, limits: CallOptions) -> Vec<CallOutcome> {
         self.gate.call_batch(&self.session, calls, limits).await
+    }
+
+    /// Runs the calls of a model's stream as a batch, each as soon as it is complete, while the stream goes on.
+    pub async fn call_stream<B, E>(
+        &self,
+        provider: ProviderApi,
+        bytes: impl Stream<Item = Result<B, E>> + Send,
+        options: CallOptions,
+    ) -> StreamedCalls
+    where
+        B: AsRef<[u8]>,
+        E: std::fmt::Display,
+    {
+        self.gate.call_stream(&self.session, provider, bytes, options).await
     }
 
     /// Starts an empty batch, for calls that come one after another out of a model's stream.
@@ -387,6 +430,33 @@ impl Toolgate {
     /// Removes a tool that this program added.
     pub fn unregister(&self, name: &str) -> bool {
         self.gate.unregister(&SourceId::Sdk, name)
+    }
+
+    /// Adds a source of tools, and starts it.
+    pub fn add_source(&self, source: impl Source + 'static) -> Result<(), RegisterError> {
+        let attached = self.gate.add_source(source)?;
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).push(attached);
+        Ok(())
+    }
+
+    /// Has every source bring its tools up to date. The first problem is returned; the other sources are refreshed all
+    /// the same.
+    pub async fn refresh_sources(&self) -> Result<(), RegisterError> {
+        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut refreshed = Ok(());
+        for source in sources {
+            refreshed = refreshed.and(source.refresh().await);
+        }
+        refreshed
+    }
+
+    /// Closes every source: their tools are removed, and what they started is ended. Tools that were added one by one
+    /// stay.
+    pub async fn close_sources(&self) {
+        let sources = std::mem::take(&mut *self.sources.lock().unwrap_or_else(PoisonError::into_inner));
+        for source in sources {
+            source.close().await;
+        }
     }
 
     /// Watches what happens: calls, questions, progress, records.

@@ -103,10 +103,8 @@ impl SettingsReloader {
         gate.set_hooks(configured.into_iter().chain(chosen.hooks.iter().cloned()).collect());
         let silent = settings.denies_instead_of_asking();
         gate.set_approvers(if silent { Vec::new() } else { chosen.approvers.clone() });
-        gate.set_visibility(Visibility {
-            only: chosen.only.clone(),
-            hidden: settings.disabled_tools().into_iter().collect(),
-        });
+        let visibility = Visibility::default().with_only(chosen.only.clone());
+        gate.set_visibility(visibility.with_hidden(settings.disabled_tools()));
         let mut surroundings = chosen.shell_config.clone();
         settings.apply_to_shell_config(&mut surroundings);
         self.protect_own_files(&settings, &mut surroundings);

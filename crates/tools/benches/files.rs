@@ -62,11 +62,11 @@ impl BenchFixture {
         let dir = tempfile::tempdir().unwrap();
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         let journal = Journal::open(&top.join("state"), JournalLimits::default()).unwrap();
-        let gate = Gate::new(GateParts {
-            policy: RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() },
-            journal: Some(Arc::new(journal)),
-            ..GateParts::default()
-        });
+        let gate = Gate::new(
+            GateParts::default()
+                .with_policy(RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() })
+                .with_journal(Arc::new(journal)),
+        );
         register(&gate, Toolset::Claude).unwrap();
         register(&gate, Toolset::Plain).unwrap();
         let session = session(&top);
@@ -92,7 +92,7 @@ impl BenchFixture {
 
 fn session(top: &AbsPath) -> Session {
     let workspace = Workspace { cwd: top.clone(), roots: vec![top.clone()], home: None };
-    Session::new("s".into(), Principal { edge: "bench".into(), name: None }, workspace)
+    Session::new("s".into(), Principal::new("bench"), workspace)
 }
 
 fn read_4_kb(repeats: usize) {

@@ -82,7 +82,7 @@ pub use read_state::{ReadState, seed_read_state};
 pub use schema_check::SchemaCheck;
 pub use shell::{OnTimeout, SandboxSettings, ShellConfig, background_tasks, set_shell_config};
 
-use toolgate_gate::{Gate, RegisterError, Tool};
+use toolgate_gate::{Gate, RegisterError, RegisteredTool, Source, SourceTools, Tool};
 use toolgate_proto::SourceId;
 
 /// The naming scheme and input shapes of the built-in tools.
@@ -124,7 +124,7 @@ pub struct BuiltinTool {
     /// The toolsets that contain it.
     pub toolsets: &'static [Toolset],
     /// Adds the tool to a gate. A function pointer, because tools have different input types and the list is constant.
-    register: fn(&Gate) -> Result<(), RegisterError>,
+    prepare: fn() -> Result<RegisteredTool, RegisterError>,
 }
 
 /// Tools of the claude toolset only.
@@ -136,42 +136,64 @@ const BOTH: &[Toolset] = &Toolset::ALL;
 
 /// Every built-in tool, in the order in which a gate lists them.
 pub const BUILTINS: &[BuiltinTool] = &[
-    BuiltinTool { toolsets: BOTH, register: |gate| register_builtin(gate, ls::LsTool) },
-    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, glob::GlobTool) },
-    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, glob::PlainGlobTool) },
-    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, grep::GrepTool) },
-    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, grep::PlainGrepTool) },
-    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, read::ReadTool) },
-    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, read::ReadFileTool) },
-    BuiltinTool { toolsets: BOTH, register: |gate| register_builtin(gate, read::ReadManyFilesTool) },
-    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, write::WriteTool) },
-    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, write::WriteFileTool) },
-    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, edit::EditTool) },
-    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, edit::MultiEditTool) },
-    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, edit::EditFileTool) },
-    BuiltinTool {
-        toolsets: CLAUDE,
-        register: |gate| register_builtin(gate, notebook_edit::NotebookEditTool),
-    },
-    BuiltinTool { toolsets: CLAUDE, register: |gate| register_builtin(gate, bash::BashTool) },
-    BuiltinTool { toolsets: PLAIN, register: |gate| register_builtin(gate, bash::ShellTool) },
-    BuiltinTool { toolsets: BOTH, register: |gate| register_builtin(gate, task_output::TaskOutputTool) },
-    BuiltinTool { toolsets: BOTH, register: |gate| register_builtin(gate, task_stop::TaskStopTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(ls::LsTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(glob::GlobTool) },
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(glob::PlainGlobTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(grep::GrepTool) },
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(grep::PlainGrepTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(read::ReadTool) },
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(read::ReadFileTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(read::ReadManyFilesTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(write::WriteTool) },
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(write::WriteFileTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(edit::EditTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(edit::MultiEditTool) },
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(edit::EditFileTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(notebook_edit::NotebookEditTool) },
+    BuiltinTool { toolsets: CLAUDE, prepare: || prepare(bash::BashTool) },
+    BuiltinTool { toolsets: PLAIN, prepare: || prepare(bash::ShellTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(task_output::TaskOutputTool) },
+    BuiltinTool { toolsets: BOTH, prepare: || prepare(task_stop::TaskStopTool) },
 ];
 
 /// Registers a tool under the source that policy trusts as built-in.
-fn register_builtin<T: Tool>(gate: &Gate, tool: T) -> Result<(), RegisterError> {
-    gate.register(SourceId::Builtin, tool)
+fn prepare<T: Tool>(tool: T) -> Result<RegisteredTool, RegisterError> {
+    RegisteredTool::new(SourceId::Builtin, tool)
 }
 
-/// Registers every tool of a toolset.
-///
-/// # Errors
-///
-/// Fails if the gate already has a tool of the same name.
-pub fn register(gate: &Gate, toolset: Toolset) -> Result<(), RegisterError> {
+/// Every tool of a toolset, made ready.
+fn prepared_tools(toolset: Toolset) -> impl Iterator<Item = Result<RegisteredTool, RegisterError>> {
     BUILTINS
         .iter()
-        .filter(|builtin| builtin.toolsets.contains(&toolset))
-        .try_for_each(|builtin| (builtin.register)(gate))
+        .filter(move |builtin| builtin.toolsets.contains(&toolset))
+        .map(|builtin| (builtin.prepare)())
+}
+
+/// Registers every tool of a toolset, for a gate that has no source to close.
+pub fn register(gate: &Gate, toolset: Toolset) -> Result<(), RegisterError> {
+    prepared_tools(toolset).try_for_each(|tool| gate.register_tool(tool?))
+}
+
+/// The built-in tools of one toolset, as a source.
+#[derive(Debug, Clone, Copy)]
+pub struct BuiltinTools {
+    /// Which of them, under which names.
+    toolset: Toolset,
+}
+
+impl BuiltinTools {
+    /// The tools of a toolset.
+    pub fn new(toolset: Toolset) -> Self {
+        Self { toolset }
+    }
+}
+
+impl Source for BuiltinTools {
+    fn id(&self) -> SourceId {
+        SourceId::Builtin
+    }
+
+    fn tools(&self, tools: &SourceTools) -> Result<(), RegisterError> {
+        prepared_tools(self.toolset).try_for_each(|tool| tools.register_tool(tool?))
+    }
 }

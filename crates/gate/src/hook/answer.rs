@@ -5,6 +5,7 @@ use toolgate_policy::{HookOpinion, RuleAction};
 
 /// The answer of a hook. Fields that do not fit the event have no effect.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct HookAnswer {
     /// Its decision; none where it only observes. Counts before the run only; after the run,
     /// a deny passes its reason on to the model.
@@ -83,6 +84,48 @@ impl HookAnswer {
     /// Another input.
     pub fn rewrite(input: Map<String, Value>) -> Self {
         Self { updated_input: Some(input), ..Self::default() }
+    }
+
+    /// The same, with a text that the model reads beside the result.
+    pub fn with_context(mut self, text: impl Into<String>) -> Self {
+        self.additional_context = Some(text.into());
+        self
+    }
+
+    /// The same, with an output that the model sees in place of the tool's.
+    pub fn with_updated_output(mut self, output: Value) -> Self {
+        self.updated_output = Some(output);
+        self
+    }
+
+    /// The same, with a message for the user.
+    pub fn with_message(mut self, text: impl Into<String>) -> Self {
+        self.system_message = Some(text.into());
+        self
+    }
+
+    /// The same, stopping the agent for this reason.
+    pub fn with_stop(mut self, reason: impl Into<String>) -> Self {
+        self.stop = Some(reason.into());
+        self
+    }
+
+    /// The same, telling the model after a denial whether it may try again.
+    pub fn with_retry(mut self, retry: bool) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// The same, with allow rules to remember.
+    pub fn with_remembered_rules(mut self, rules: Vec<String>) -> Self {
+        self.remember = rules;
+        self
+    }
+
+    /// The same, with a note for the record on how the answer came about.
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
     }
 
     /// What the record says of it.

@@ -16,6 +16,7 @@ use toolgate_proto::{CallId, CallResult, HookRecord, Mode, ToolName};
 
 /// One call of a batch.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct BatchedCall {
     /// The call.
     pub call: CallId,
@@ -27,8 +28,21 @@ pub struct BatchedCall {
     pub result: CallResult,
 }
 
+impl BatchedCall {
+    /// A call with its result.
+    pub fn new(
+        call: impl Into<CallId>,
+        tool: impl Into<ToolName>,
+        input: Map<String, Value>,
+        result: CallResult,
+    ) -> Self {
+        Self { call: call.into(), tool: tool.into(), input, result }
+    }
+}
+
 /// What a hook gets to see of a batch.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct HookBatch<'a> {
     /// The calls, in the order in which the model made them.
     pub calls: &'a [BatchedCall],
@@ -48,6 +62,7 @@ impl HookBatch<'_> {
 
 /// The outcome of batch hooks.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct BatchHookOutcome {
     /// The agent should stop, for this reason.
     pub stop: Option<String>,

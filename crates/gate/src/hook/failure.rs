@@ -5,6 +5,7 @@ use toolgate_proto::{Code, Refusal};
 
 /// How a hook failed. The record distinguishes each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum HookFailure {
     /// Its program is not there.
     #[error("there is no {0}")]

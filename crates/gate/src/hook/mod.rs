@@ -26,11 +26,13 @@ pub(crate) use failure::refusal_for;
 use crate::call_context::{CallContext, CallPurpose, PipelineContext};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::time::Duration;
 use toolgate_proto::{ApprovalQuestion, CallId, CallResult, Intent, Mode, ToolIdentity};
 
 /// What a hook gets to see of a call.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct HookCall<'a> {
     /// The event.
     pub moment: HookEvent,
@@ -108,5 +110,32 @@ pub trait Hook: Send + Sync {
     fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         let _ = batch;
         Box::pin(std::future::ready(Ok(HookAnswer::empty())))
+    }
+}
+
+/// Behind an [`Arc`], so that a program can keep a hook that it passes to the builder.
+impl<H: Hook + ?Sized> Hook for Arc<H> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn handles(&self, moment: HookEvent, tool: &ToolIdentity) -> bool {
+        (**self).handles(moment, tool)
+    }
+
+    fn on_failure(&self) -> OnFailure {
+        (**self).on_failure()
+    }
+
+    fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        (**self).handle_call(call)
+    }
+
+    fn handles_batches(&self) -> bool {
+        (**self).handles_batches()
+    }
+
+    fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
+        (**self).handle_batch(batch)
     }
 }

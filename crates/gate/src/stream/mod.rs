@@ -39,6 +39,7 @@ use toolgate_proto::{CallId, ToolCall, json};
 
 /// The API of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ProviderApi {
     /// The Messages API: content blocks.
     Anthropic,
@@ -58,6 +59,7 @@ pub struct CallAssembler {
 
 /// Why a stream is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CallStreamError {
     /// What happened, lower case, without a full stop.
     pub reason: String,
@@ -183,6 +185,7 @@ impl CallAssembler {
 
 /// The outcome of the calls of one stream.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct StreamedCalls {
     /// Every call that was given, in order.
     pub calls: Vec<CallOutcome>,

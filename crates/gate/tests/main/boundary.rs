@@ -151,7 +151,7 @@ async fn a_call_under_way_finishes_though_its_tool_is_hidden() {
             events.recv().await.unwrap(),
             toolgate_proto::Event::Passed { stage: toolgate_proto::Stage::Guard, .. }
         ) {}
-        gate.set_visibility(Visibility { hidden: ["until".to_owned()].into(), only: None });
+        gate.set_visibility(Visibility::default().with_hidden(["until".to_owned()]));
         let second = gate.call(&session, call(), CallOptions::default()).await;
         cancel.cancel();
         second

@@ -14,11 +14,9 @@ use toolgate_proto::{AbsPath, ApprovalQuestion, Code, RiskLevel, SourceId, ToolC
 use toolgate_testkit::{ProbeBehaviour, ProbeTool, session_in};
 
 fn gate_on(bus: &ApprovalBus, timeout: Duration) -> (Arc<Gate>, ProbeTool) {
-    let gate = Gate::new(GateParts {
-        approvers: vec![Arc::new(bus.clone())],
-        approval_timeout: timeout,
-        ..GateParts::default()
-    });
+    let gate = Gate::new(
+        GateParts::default().with_approvers(vec![Arc::new(bus.clone())]).with_approval_timeout(timeout),
+    );
     let probe = ProbeTool::new("probe", ProbeBehaviour::Succeed);
     gate.register(SourceId::Sdk, probe.clone()).unwrap();
     (Arc::new(gate), probe)
@@ -193,17 +191,12 @@ fn request(call: &str) -> ApprovalRequest {
         id: format!("ask_{call}"),
         call: call.into(),
         context: CallContext::of(&toolgate_testkit::session_in(&AbsPath::root())),
-        question: ApprovalQuestion {
-            tool: "probe".into(),
-            description: "probe".into(),
-            risk: RiskLevel::Low,
-            effects: Vec::new(),
-            locations: Vec::new(),
-            warnings: Vec::new(),
-            reason: VerdictReason::new(Code::NobodyToAsk, "no rule allows it"),
-            suggestions: Vec::new(),
-            explicit: false,
-        },
+        question: ApprovalQuestion::new(
+            "probe".into(),
+            "probe",
+            RiskLevel::Low,
+            VerdictReason::new(Code::NobodyToAsk, "no rule allows it"),
+        ),
         wants_a_person: false,
         input: serde_json::Map::new(),
         input_sha256: format!("hash of {call}"),

@@ -46,11 +46,9 @@ impl Hook for At {
 
     fn handle_batch<'a>(&'a self, batch: HookBatch<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         let count = batch.calls.len();
-        Box::pin(std::future::ready(Ok(HookAnswer {
-            stop: (count > 1).then(|| "too many".to_owned()),
-            additional_context: Some(format!("{count} calls")),
-            ..HookAnswer::default()
-        })))
+        let mut answer = HookAnswer::empty().with_context(format!("{count} calls"));
+        answer.stop = (count > 1).then(|| "too many".to_owned());
+        Box::pin(std::future::ready(Ok(answer)))
     }
 }
 
@@ -63,7 +61,7 @@ fn at(
 
 async fn call(policy: RawPolicy, behaviour: ProbeBehaviour, hooks: Vec<At>) -> CallOutcome {
     let hooks = hooks.into_iter().map(|hook| Arc::new(hook) as Arc<dyn Hook>).collect();
-    let gate = Gate::new(GateParts { policy, hooks, ..GateParts::default() });
+    let gate = Gate::new(GateParts::default().with_policy(policy).with_hooks(hooks));
     gate.register(SourceId::Sdk, ProbeTool::new("probe", behaviour)).unwrap();
     let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
     gate.call(&session_in(&AbsPath::root()), call, CallOptions::default()).await
@@ -80,16 +78,11 @@ fn text(closed: &CallOutcome) -> String {
 async fn after_a_success_a_hook_may_object_add_and_replace() {
     for (answer, wanted) in [
         (HookAnswer::deny("run the tests"), "x\nhook `at` objects: run the tests"),
+        (HookAnswer::default().with_context("by the way"), "x\nby the way"),
+        (HookAnswer::default().with_updated_output(json!("hidden")), "hidden"),
         (
-            HookAnswer { additional_context: Some("by the way".into()), ..HookAnswer::default() },
-            "x\nby the way",
-        ),
-        (HookAnswer { updated_output: Some(json!("hidden")), ..HookAnswer::default() }, "hidden"),
-        (
-            HookAnswer {
-                updated_output: Some(json!({ "content": [{ "type": "text", "text": "block" }] })),
-                ..HookAnswer::default()
-            },
+            HookAnswer::default()
+                .with_updated_output(json!({ "content": [{ "type": "text", "text": "block" }] })),
             "block",
         ),
     ] {
@@ -115,13 +108,11 @@ async fn an_output_that_does_not_fit_is_refused_and_the_true_one_kept() {
         [(json!({ "n": 2 }), json!({ "n": 2 })), (json!({ "n": "two" }), json!({ "n": 1 }))]
     {
         let hook = at(HookEvent::PostToolUse, move |_| {
-            Ok(HookAnswer { updated_output: Some(updated.clone()), ..HookAnswer::default() })
+            Ok(HookAnswer::default().with_updated_output(updated.clone()))
         });
-        let gate = Gate::new(GateParts {
-            policy: allow_all(&["count"]),
-            hooks: vec![Arc::new(hook)],
-            ..GateParts::default()
-        });
+        let gate = Gate::new(
+            GateParts::default().with_policy(allow_all(&["count"])).with_hooks(vec![Arc::new(hook)]),
+        );
         let mut spec = ToolSpec::new("count", "Counts.");
         spec.output_schema = Some(
             json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "required": ["n"] }),
@@ -139,7 +130,7 @@ async fn an_output_that_does_not_fit_is_refused_and_the_true_one_kept() {
 async fn after_a_failure_a_hook_is_told_and_cannot_undo_it() {
     let hook = at(HookEvent::PostToolUseFailure, |call| {
         assert!(call.result.unwrap().is_err());
-        Ok(HookAnswer { additional_context: Some("try harder".into()), ..HookAnswer::allow() })
+        Ok(HookAnswer::allow().with_context("try harder"))
     });
     let closed = call(allow_all(&["probe"]), ProbeBehaviour::Fail, vec![hook]).await;
     assert_eq!(closed.result.as_ref().unwrap_err().code, Code::ToolFailed);
@@ -162,7 +153,7 @@ async fn a_hook_that_fails_after_the_run_hides_nothing() {
 
 #[tokio::test]
 async fn after_a_denial_a_hook_may_offer_a_retry_in_one_sentence() {
-    let hook = at(HookEvent::PermissionDenied, |_| Ok(HookAnswer { retry: true, ..HookAnswer::default() }));
+    let hook = at(HookEvent::PermissionDenied, |_| Ok(HookAnswer::default().with_retry(true)));
     let closed = call(RawPolicy::default(), ProbeBehaviour::Succeed, vec![hook]).await;
     assert_eq!(closed.result.as_ref().unwrap_err().code, Code::NobodyToAsk);
     assert_eq!(text(&closed), "A hook offers a retry: you may call `probe` again.");
@@ -205,18 +196,13 @@ async fn a_hook_may_answer_the_question_that_no_rule_asked_and_no_other() {
 #[tokio::test]
 async fn a_hook_may_stop_the_agent_and_speak_to_the_person() {
     let stop = at(HookEvent::PreToolUse, |_| {
-        Ok(HookAnswer {
-            stop: Some("enough".into()),
-            system_message: Some("I stopped it".into()),
-            ..HookAnswer::default()
-        })
+        Ok(HookAnswer::default().with_stop("enough").with_message("I stopped it"))
     });
     let closed = call(allow_all(&["probe"]), ProbeBehaviour::Succeed, vec![stop]).await;
     assert_eq!(closed.result.unwrap_err().code, Code::HookStopped);
     assert_eq!(closed.stop.as_deref(), Some("hook `at`: enough"));
     assert_eq!(closed.messages, ["I stopped it"]);
-    let after =
-        at(HookEvent::PostToolUse, |_| Ok(HookAnswer { stop: Some("done".into()), ..HookAnswer::default() }));
+    let after = at(HookEvent::PostToolUse, |_| Ok(HookAnswer::default().with_stop("done")));
     let closed = call(allow_all(&["probe"]), ProbeBehaviour::Succeed, vec![after]).await;
     assert!(closed.result.is_ok());
     assert_eq!(closed.stop.as_deref(), Some("hook `at`: done"));
@@ -224,17 +210,12 @@ async fn a_hook_may_stop_the_agent_and_speak_to_the_person() {
 
 #[tokio::test]
 async fn a_batch_is_told_as_a_whole() {
-    let gate = Gate::new(GateParts {
-        hooks: vec![Arc::new(at(HookEvent::PostToolBatch, |_| Ok(HookAnswer::empty())))],
-        ..GateParts::default()
-    });
+    let gate = Gate::new(
+        GateParts::default()
+            .with_hooks(vec![Arc::new(at(HookEvent::PostToolBatch, |_| Ok(HookAnswer::empty())))]),
+    );
     let session = session_in(&AbsPath::root());
-    let one = BatchedCall {
-        call: "c".into(),
-        tool: "probe".into(),
-        input: serde_json::Map::<String, Value>::new(),
-        result: Ok(Output::text("x")),
-    };
+    let one = BatchedCall::new("c", "probe", serde_json::Map::<String, Value>::new(), Ok(Output::text("x")));
     let cancel = CancellationToken::new();
     let end = gate.run_batch_hooks(&session, std::slice::from_ref(&one), &cancel).await;
     assert_eq!((end.stop, end.context), (None, vec!["1 calls".to_owned()]));

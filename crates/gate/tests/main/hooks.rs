@@ -54,12 +54,12 @@ fn hook(says: Says, on_failure: OnFailure) -> Arc<dyn Hook> {
 
 fn run(hooks: Vec<Arc<dyn Hook>>, policy: RawPolicy) -> (Result<String, Code>, usize, Vec<String>) {
     let sink = Arc::new(MemorySink::new());
-    let gate = Gate::new(GateParts {
-        policy,
-        hooks,
-        sinks: vec![Arc::clone(&sink) as Arc<dyn Sink>],
-        ..GateParts::default()
-    });
+    let gate = Gate::new(
+        GateParts::default()
+            .with_policy(policy)
+            .with_hooks(hooks)
+            .with_sinks(vec![Arc::clone(&sink) as Arc<dyn Sink>]),
+    );
     let probe = ProbeTool::new("probe", ProbeBehaviour::Succeed);
     gate.register(SourceId::Sdk, probe.clone()).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

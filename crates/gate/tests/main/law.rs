@@ -288,12 +288,7 @@ proptest! {
     ) {
         static GATE: OnceLock<Arc<Gate>> = OnceLock::new();
         let gate = GATE.get_or_init(|| {
-            equip(Gate::new(GateParts {
-                policy: granted(),
-                hooks: vec![Arc::new(Redirect)],
-                sinks: Vec::<Arc<dyn Sink>>::new(),
-                ..GateParts::default()
-            }))
+            equip(Gate::new(GateParts::default().with_policy(granted()).with_hooks(vec![Arc::new(Redirect)]).with_sinks(Vec::<Arc<dyn Sink>>::new())))
         });
         check(gate, &seeds, &acts)?;
     }

@@ -24,11 +24,11 @@ impl Written {
     /// So many more calls, by a process of their own.
     fn call(&self, calls: usize, rotate_at: u64) {
         let sink = LedgerSink::open(&self.path(), rotate_at).unwrap();
-        let gate = Gate::new(GateParts {
-            policy: allow_all(&["probe"]),
-            sinks: vec![Arc::new(sink) as Arc<dyn Sink>],
-            ..GateParts::default()
-        });
+        let gate = Gate::new(
+            GateParts::default()
+                .with_policy(allow_all(&["probe"]))
+                .with_sinks(vec![Arc::new(sink) as Arc<dyn Sink>]),
+        );
         gate.register(SourceId::Sdk, ProbeTool::new("probe", ProbeBehaviour::Succeed)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let session = session_in(&AbsPath::root());

@@ -92,6 +92,7 @@ proptest! {
                     }
                     DefinitionFormat::Mcp => (&rendered["tools"][index], &rendered["tools"][index]["inputSchema"]),
                     DefinitionFormat::Json => (&rendered["tools"][index], &rendered["tools"][index]["input_schema"]),
+                    other => panic!("`{other}` is not covered"),
                 };
                 prop_assert_eq!(tool["name"].as_str(), Some(path.as_str()));
                 prop_assert_eq!(tool["description"].as_str().unwrap(), format!("The probe {path}."));

@@ -47,7 +47,7 @@ impl Bench {
     fn new(parts: GateParts) -> Self {
         let sink = Arc::new(MemorySink::new());
         let sinks: Vec<Arc<dyn Sink>> = vec![Arc::clone(&sink) as Arc<dyn Sink>];
-        let gate = Gate::new(GateParts { sinks, grace: Duration::from_millis(5), ..parts });
+        let gate = Gate::new(parts.with_sinks(sinks).with_grace(Duration::from_millis(5)));
         let (diary, most) = (Diary::default(), Arc::new(AtomicUsize::new(0)));
         for (name, read_only) in [("work", false), ("look", true), ("held", false)] {
             let (pages, most, now) = (Arc::clone(&diary), Arc::clone(&most), Arc::new(AtomicUsize::new(0)));
@@ -76,7 +76,7 @@ impl Bench {
     }
 
     fn allowing() -> Self {
-        Self::new(GateParts { policy: allow_all(&["work", "look"]), ..GateParts::default() })
+        Self::new(GateParts::default().with_policy(allow_all(&["work", "look"])))
     }
 
     async fn run(&self, calls: Vec<ToolCall>) -> Vec<CallOutcome> {
@@ -166,11 +166,8 @@ async fn only_conflicting_calls_wait() {
 #[tokio::test(start_paused = true)]
 async fn no_more_calls_go_on_at_once_than_the_limit() {
     for limit in [1, 3, 10] {
-        let bench = Bench::new(GateParts {
-            policy: allow_all(&["work"]),
-            max_concurrency: limit,
-            ..GateParts::default()
-        });
+        let bench =
+            Bench::new(GateParts::default().with_policy(allow_all(&["work"])).with_max_concurrency(limit));
         bench.run((0..40).map(|id| call(id, "work", &format!("r {id}"), 10)).collect()).await;
         assert_eq!(bench.most.load(Ordering::SeqCst), limit);
         let begun: Vec<usize> = bench
@@ -229,12 +226,12 @@ impl Approver for Asked {
 }
 
 fn asking(slow: &Arc<Slow>, limit: usize) -> Bench {
-    Bench::new(GateParts {
-        policy: allow_all(&["work"]),
-        approvers: vec![Arc::new(Asked(Arc::clone(slow)))],
-        max_concurrency: limit,
-        ..GateParts::default()
-    })
+    Bench::new(
+        GateParts::default()
+            .with_policy(allow_all(&["work"]))
+            .with_approvers(vec![Arc::new(Asked(Arc::clone(slow)))])
+            .with_max_concurrency(limit),
+    )
 }
 
 #[tokio::test]
@@ -309,8 +306,7 @@ async fn a_revised_call_waits_for_what_it_now_conflicts_with() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_that_asks_needs_no_seat_and_asks_alone() {
-    let bench =
-        Bench::new(GateParts { policy: allow_all(&["work"]), max_concurrency: 1, ..GateParts::default() });
+    let bench = Bench::new(GateParts::default().with_policy(allow_all(&["work"])).with_max_concurrency(1));
     bench
         .run(vec![
             call(0, "work", "ask", 50),
@@ -378,7 +374,7 @@ impl Hook for Counting {
         self.0.fetch_add(1, Ordering::SeqCst);
         let ids: Vec<&str> = batch.calls.iter().map(|call| call.call.as_str()).collect();
         let words = format!("{} are over", ids.join(" "));
-        let mut answer = HookAnswer { additional_context: Some(words), ..HookAnswer::empty() };
+        let mut answer = HookAnswer::empty().with_context(words);
         if batch.calls.iter().any(|call| call.result.is_err()) {
             answer.stop = Some("one failed".to_owned());
         }
@@ -389,11 +385,11 @@ impl Hook for Counting {
 #[tokio::test(start_paused = true)]
 async fn a_hook_is_told_of_a_batch_once_with_all_results_in_order() {
     let counting = Arc::new(Counting(AtomicUsize::new(0)));
-    let bench = Bench::new(GateParts {
-        policy: allow_all(&["work"]),
-        hooks: vec![Arc::clone(&counting) as Arc<dyn Hook>],
-        ..GateParts::default()
-    });
+    let bench = Bench::new(
+        GateParts::default()
+            .with_policy(allow_all(&["work"]))
+            .with_hooks(vec![Arc::clone(&counting) as Arc<dyn Hook>]),
+    );
     let closed = bench.run((0..4).map(|id| call(id, "work", &format!("r {id}"), 9 - id)).collect()).await;
     assert_eq!(counting.0.load(Ordering::SeqCst), 1);
     assert_eq!(closed[3].result.as_ref().unwrap().model_text(), "3\n0 1 2 3 are over");
@@ -479,7 +475,7 @@ proptest! {
 
 #[tokio::test]
 async fn an_unusable_policy_lets_no_call_of_a_batch_through() {
-    let bench = Bench::new(GateParts { policy: RawPolicy::default(), ..GateParts::default() });
+    let bench = Bench::new(GateParts::default().with_policy(RawPolicy::default()));
     let closed = bench.run((0..3).map(|id| call(id, "work", "?", 0)).collect()).await;
     assert!(closed.iter().all(|closed| closed.result.as_ref().unwrap_err().code == Code::NobodyToAsk));
     assert_eq!(bench.diary(), "");

@@ -29,12 +29,12 @@ struct Room {
 fn room(keep: KeptPart, chars: usize, lines: Option<usize>) -> Room {
     let dir = tempfile::tempdir().unwrap();
     let spill = SpillStore::new(AbsPath::new(dir.path()).unwrap(), SpillLimits::default());
-    let gate = Gate::new(GateParts {
-        policy: allow_all(&["say", "fail", "draw"]),
-        spill: Some(Arc::new(spill)),
-        batch_chars: 20_000,
-        ..GateParts::default()
-    });
+    let gate = Gate::new(
+        GateParts::default()
+            .with_policy(allow_all(&["say", "fail", "draw"]))
+            .with_spill(Arc::new(spill))
+            .with_batch_chars(20_000),
+    );
     let spec = |name: &str| {
         let mut spec = ToolSpec::new(name, "Says something.");
         (spec.keep, spec.max_result_chars, spec.max_result_lines) = (keep, chars, lines);
@@ -222,7 +222,7 @@ fn a_batch_that_is_too_large_is_cut_fairly() {
 
 #[test]
 fn without_a_place_the_rest_is_gone_and_the_notice_says_so() {
-    let gate = Gate::new(GateParts { policy: allow_all(&["say"]), ..GateParts::default() });
+    let gate = Gate::new(GateParts::default().with_policy(allow_all(&["say"])));
     let mut spec = ToolSpec::new("say", "Says something.");
     spec.max_result_chars = 10;
     let say = FnTool::new(spec, |input: Say, _| async move { Ok(Output::text(input.text)) });

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use toolgate_gate::{Cleared, Gate};
-use toolgate_mcp::ClientConversation;
+use toolgate_mcp::{ClientConversation, ClientInputRequest};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
 /// Long enough to become a task.
@@ -23,8 +23,8 @@ async fn ask(cleared: &Cleared, message: &str) -> Result<Value, Refusal> {
     let failed = |why: String| Refusal::new(Code::ToolFailed, why);
     let conversation = ClientConversation::of(cleared.context(), cleared.call())
         .ok_or_else(|| failed("there is no client".to_owned()))?;
-    let question = serde_json::from_value(elicit(message, "answer", "string"));
-    conversation.ask(question.map_err(|error| failed(error.to_string()))?).await.map_err(failed)
+    let question = ClientInputRequest::from_json(elicit(message, "answer", "string")).map_err(failed)?;
+    conversation.ask(question).await.map_err(failed)
 }
 
 pub(crate) fn register(gate: &Arc<Gate>) {

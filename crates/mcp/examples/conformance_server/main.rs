@@ -32,18 +32,18 @@ async fn main() {
         .unwrap_or_else(|| "127.0.0.1:3000".to_owned())
         .parse()
         .expect("give an address such as 127.0.0.1:3000");
-    let gate = Arc::new(Gate::new(GateParts {
-        policy: RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() },
-        approvers: vec![Arc::new(ClientApprover)],
-        ..GateParts::default()
-    }));
+    let gate = Arc::new(Gate::new(
+        GateParts::default()
+            .with_policy(RawPolicy { mode: Mode::Bypass, ..RawPolicy::default() })
+            .with_approvers(vec![Arc::new(ClientApprover)]),
+    ));
     tools::register(&gate);
     talk::register(&gate);
     rounds::register(&gate);
     jobs::register(&gate);
     let root = AbsPath::root();
     let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
-    let principal = Principal { edge: "mcp".to_owned(), name: None };
+    let principal = Principal::new("mcp");
     let session = Session::new("conformance".into(), principal, workspace);
     let about = ServerDescription::new("toolgate-conformance", env!("CARGO_PKG_VERSION"));
     let server = GateServer::new(gate, session, Arc::new(offers::Fixtures), about).expect("a server");

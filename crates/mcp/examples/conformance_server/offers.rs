@@ -5,76 +5,70 @@ use super::tools::PNG;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use toolgate_mcp::model::{
-    CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResult, Prompt,
-    ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+use toolgate_mcp::{
+    ClientConversation, CompletionRequest, CompletionValues, PromptEntry, PromptRequest, PromptResult,
+    ProtocolError, ResourceEntry, ResourceReadResult, ResourceTemplateEntry, ServerFeatureError,
+    ServerFeatureSet, ServerFeatures,
 };
-use toolgate_mcp::{ClientConversation, ErrorData, ServerFeatureError, ServerFeatureSet, ServerFeatures};
 
 /// What the suite asks for by name.
 pub(crate) struct Fixtures;
 
-fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
-    serde_json::from_value(value).expect("a fixture")
-}
-
 impl ServerFeatures for Fixtures {
     fn feature_set(&self) -> ServerFeatureSet {
-        ServerFeatureSet {
-            resources: true,
-            resource_updates: true,
-            prompts: true,
-            completions: true,
-            logging: true,
-        }
+        let mut features = ServerFeatureSet::default();
+        (features.resources, features.resource_updates) = (true, true);
+        (features.prompts, features.completions, features.logging) = (true, true, true);
+        features
     }
 
-    fn resources(&self) -> BoxFuture<'_, Vec<Resource>> {
+    fn resources(&self) -> BoxFuture<'_, Vec<ResourceEntry>> {
         let all = [
             ("static-text", "text/plain"),
             ("static-binary", "image/png"),
             ("watched-resource", "text/plain"),
         ];
         let all = all.map(|(name, kind)| {
-            Resource::new(format!("test://{name}"), name)
-                .with_description(format!("The fixture {name}."))
-                .with_mime_type(kind)
+            ResourceEntry::from_json(json!({ "uri": format!("test://{name}"), "name": name,
+                "description": format!("The fixture {name}."), "mimeType": kind }))
+            .expect("a fixture")
         });
         Box::pin(std::future::ready(all.to_vec()))
     }
 
-    fn templates(&self) -> BoxFuture<'_, Vec<ResourceTemplate>> {
+    fn templates(&self) -> BoxFuture<'_, Vec<ResourceTemplateEntry>> {
         let template = json!({ "uriTemplate": "test://template/{id}/data", "name": "template",
             "description": "A fixture with a parameter.", "mimeType": "application/json" });
-        Box::pin(std::future::ready(vec![read(template)]))
+        Box::pin(std::future::ready(vec![ResourceTemplateEntry::from_json(template).expect("a fixture")]))
     }
 
     fn read_resource<'a>(
         &'a self,
         uri: &'a str,
         _: Arc<ClientConversation>,
-    ) -> BoxFuture<'a, Result<ReadResourceResult, ServerFeatureError>> {
+    ) -> BoxFuture<'a, Result<ResourceReadResult, ServerFeatureError>> {
         let id = uri.strip_prefix("test://template/").and_then(|rest| rest.strip_suffix("/data"));
         let contents = match (uri, id) {
             ("test://static-text", _) => {
-                ResourceContents::text("This is the content of the static text resource.", uri)
+                json!({ "uri": uri, "text": "This is the content of the static text resource." })
             }
-            ("test://static-binary", _) => ResourceContents::blob(PNG, uri).with_mime_type("image/png"),
-            ("test://watched-resource", _) => ResourceContents::text("Watched resource content", uri),
+            ("test://static-binary", _) => json!({ "uri": uri, "blob": PNG, "mimeType": "image/png" }),
+            ("test://watched-resource", _) => json!({ "uri": uri, "text": "Watched resource content" }),
             (_, Some(id)) => {
                 let text = json!({ "id": id, "templateTest": true, "data": format!("Data for ID: {id}") });
-                ResourceContents::text(text.to_string(), uri).with_mime_type("application/json")
+                json!({ "uri": uri, "text": text.to_string(), "mimeType": "application/json" })
             }
             _ => {
-                let missing =
-                    ErrorData::resource_not_found("Resource not found", Some(json!({ "uri": uri })));
+                let missing = ProtocolError::resource_not_found(uri, "Resource not found");
                 return Box::pin(std::future::ready(Err(missing.into())));
             }
         };
-        Box::pin(std::future::ready(Ok(ReadResourceResult::new(vec![contents]))))
+        Box::pin(std::future::ready(Ok(
+            ResourceReadResult::from_json(json!({ "contents": [contents] })).expect("a fixture")
+        )))
     }
 
-    fn prompts(&self) -> BoxFuture<'_, Vec<Prompt>> {
+    fn prompts(&self) -> BoxFuture<'_, Vec<PromptEntry>> {
         let argument =
             |name: &str| json!({ "name": name, "description": "A test argument.", "required": true });
         let all = json!([
@@ -86,20 +80,20 @@ impl ServerFeatures for Fixtures {
             { "name": "test_prompt_with_image", "description": "A fixture." },
             { "name": "test_input_required_result_prompt", "description": "A fixture." },
         ]);
-        Box::pin(std::future::ready(read(all)))
+        let all = all.as_array().cloned().unwrap_or_default().into_iter();
+        let all = all.map(|prompt| PromptEntry::from_json(prompt).expect("a fixture"));
+        Box::pin(std::future::ready(all.collect()))
     }
 
     fn get_prompt<'a>(
         &'a self,
-        request: &'a GetPromptRequestParams,
+        request: &'a PromptRequest,
         conversation: Arc<ClientConversation>,
-    ) -> BoxFuture<'a, Result<GetPromptResult, ServerFeatureError>> {
-        let argument = |name: &str| {
-            let found = request.arguments.as_ref().and_then(|arguments| arguments.get(name));
-            found.and_then(Value::as_str).unwrap_or_default().to_owned()
-        };
+    ) -> BoxFuture<'a, Result<PromptResult, ServerFeatureError>> {
+        let argument =
+            |name: &str| request.argument(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let text = |text: String| json!({ "type": "text", "text": text });
-        let content = match request.name.as_str() {
+        let content = match request.name() {
             "test_simple_prompt" => vec![text("This is a simple prompt for testing.".to_owned())],
             "test_prompt_with_arguments" => {
                 let said = format!(
@@ -132,19 +126,21 @@ impl ServerFeatures for Fixtures {
                 }
             }
             other => {
-                let missing = ErrorData::invalid_params(format!("there is no prompt `{other}`"), None);
+                let missing = ProtocolError::invalid_params(format!("there is no prompt `{other}`"));
                 return Box::pin(std::future::ready(Err(missing.into())));
             }
         };
         let messages: Vec<Value> =
             content.into_iter().map(|content| json!({ "role": "user", "content": content })).collect();
-        Box::pin(std::future::ready(Ok(read(json!({ "messages": messages })))))
+        Box::pin(std::future::ready(Ok(
+            PromptResult::from_json(json!({ "messages": messages })).expect("a fixture")
+        )))
     }
 
-    fn complete<'a>(&'a self, request: &'a CompleteRequestParams) -> BoxFuture<'a, CompletionInfo> {
+    fn complete<'a>(&'a self, request: &'a CompletionRequest) -> BoxFuture<'a, CompletionValues> {
         let words = ["paris", "park", "party", "test"];
-        let values = words.iter().filter(|word| word.starts_with(&request.argument.value));
-        let info = CompletionInfo::new(values.map(|word| (*word).to_owned()).collect()).unwrap_or_default();
-        Box::pin(std::future::ready(info))
+        let values = words.iter().filter(|word| word.starts_with(request.argument_value()));
+        let values = CompletionValues::new(values.map(|word| (*word).to_owned()));
+        Box::pin(std::future::ready(values))
     }
 }

@@ -2,10 +2,10 @@
 
 use super::tools::{none, put};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use toolgate_gate::{Cleared, Gate};
-use toolgate_mcp::ClientConversation;
-use toolgate_mcp::model::{InputRequest, InputRequests};
+use toolgate_mcp::{ClientConversation, ClientInputRequest};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
 /// One question to a person.
@@ -26,8 +26,8 @@ fn roots() -> Value {
 }
 
 /// The requests of a round, by name.
-pub(crate) fn requests(of: &[(&str, Value)]) -> InputRequests {
-    let read = |value: &Value| serde_json::from_value::<InputRequest>(value.clone()).expect("a request");
+pub(crate) fn requests(of: &[(&str, Value)]) -> BTreeMap<String, ClientInputRequest> {
+    let read = |value: &Value| ClientInputRequest::from_json(value.clone()).expect("a request");
     of.iter().map(|(name, value)| ((*name).to_owned(), read(value))).collect()
 }
 

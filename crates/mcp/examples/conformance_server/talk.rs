@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 use toolgate_gate::{Cleared, Gate};
-use toolgate_mcp::model::InputRequest;
-use toolgate_mcp::{ClientConversation, ProtocolEra};
+use toolgate_mcp::{ClientConversation, ClientInputRequest, ProtocolEra};
 use toolgate_proto::{CallResult, Code, Output, Refusal};
 
 async fn ask(
@@ -18,8 +17,8 @@ async fn ask(
     let failed = |why: String| Refusal::new(Code::ToolFailed, why);
     let conversation = ClientConversation::of(cleared.context(), cleared.call())
         .ok_or_else(|| failed("there is no client".to_owned()))?;
-    let request: InputRequest = serde_json::from_value(json!({ "method": method, "params": params }))
-        .map_err(|error| failed(error.to_string()))?;
+    let request = json!({ "method": method, "params": params });
+    let request = ClientInputRequest::from_json(request).map_err(failed)?;
     if conversation.era() == ProtocolEra::Modern {
         return Err(conversation.require_input([("question".to_owned(), request)].into(), None));
     }

@@ -12,6 +12,7 @@ use super::remote_tool::RemoteTool;
 use super::resources::{ListResourcesTool, ReadResourceTool};
 use super::server_entry::{ServerEntry, confusable_skeleton};
 use crate::server::ProtocolEra;
+use futures_util::future::BoxFuture;
 use rmcp::model::PaginatedRequestParams;
 use rmcp::service::ServiceError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout, timeout_at};
-use toolgate_gate::{Gate, RegisterError};
+use toolgate_gate::{RegisterError, Source, SourceTools};
 use toolgate_proto::{AbsPath, SourceId};
 
 /// Extra time for a required server beyond its own timeouts, so that its result is known.
@@ -31,6 +32,7 @@ const MAX_LIST_PAGES: usize = 64;
 
 /// What the coordinator needs to know.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct CoordinatorOptions {
     /// The environment, of which servers see the harmless part.
     pub env: BTreeMap<String, String>,
@@ -47,8 +49,58 @@ pub struct CoordinatorOptions {
     pub access: super::http::OauthOptions,
 }
 
+/// How long the first list of tools waits where the options do not say.
+const DEFAULT_READY_TIMEOUT: Duration = Duration::from_secs(5);
+
+impl CoordinatorOptions {
+    /// Options with these pins, an empty environment, no roots and no sign-in.
+    pub fn new(pins: PinStore) -> Self {
+        Self {
+            env: BTreeMap::new(),
+            roots: Vec::new(),
+            pins,
+            ready_timeout: DEFAULT_READY_TIMEOUT,
+            answerer: None,
+            #[cfg(feature = "http")]
+            access: super::http::OauthOptions::default(),
+        }
+    }
+
+    /// Sets the environment.
+    pub fn with_env(mut self, env: BTreeMap<String, String>) -> Self {
+        self.env = env;
+        self
+    }
+
+    /// Sets the roots that legacy servers are told of.
+    pub fn with_roots(mut self, roots: Vec<AbsPath>) -> Self {
+        self.roots = roots;
+        self
+    }
+
+    /// Sets how long the first list of tools waits for servers that need not be there.
+    pub fn with_ready_timeout(mut self, ready_timeout: Duration) -> Self {
+        self.ready_timeout = ready_timeout;
+        self
+    }
+
+    /// Sets who answers what servers ask where no client can.
+    pub fn with_answerer(mut self, answerer: Arc<dyn ServerRequestHandler>) -> Self {
+        self.answerer = Some(answerer);
+        self
+    }
+
+    /// Sets who may sign in, and where credentials are kept.
+    #[cfg(feature = "http")]
+    pub fn with_access(mut self, access: super::http::OauthOptions) -> Self {
+        self.access = access;
+        self
+    }
+}
+
 /// The status of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerState {
     /// Its name.
     pub name: String,
@@ -130,20 +182,6 @@ impl McpCoordinator {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Starts connecting, and keeps the gate's tools as the servers have them.
-    pub fn start(&self, gate: &Arc<Gate>) -> Result<(), RegisterError> {
-        if !self.inner.servers.is_empty() {
-            gate.register(SourceId::Builtin, ListResourcesTool(self.clone()))?;
-            gate.register(SourceId::Builtin, ReadResourceTool(self.clone()))?;
-        }
-        let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        for member in &self.inner.servers {
-            let (inner, member, gate) = (Arc::clone(&self.inner), Arc::clone(member), Arc::clone(gate));
-            tasks.push(tokio::spawn(async move { inner.maintain_server(&member, &gate).await }));
-        }
-        Ok(())
-    }
-
     /// Waits until the tools can be listed: for required servers up to their timeouts, for the others
     /// up to `ready_timeout`.
     pub async fn wait_until_ready(&self) {
@@ -183,6 +221,44 @@ impl McpCoordinator {
     }
 }
 
+/// The gateway as a source: the servers' tools are registered as the servers list them, and the tools for resources
+/// from the start.
+impl Source for McpCoordinator {
+    fn id(&self) -> SourceId {
+        SourceId::mcp_gateway()
+    }
+
+    fn tools(&self, tools: &SourceTools) -> Result<(), RegisterError> {
+        if !self.inner.servers.is_empty() {
+            tools.register_as(SourceId::Builtin, ListResourcesTool(self.clone()))?;
+            tools.register_as(SourceId::Builtin, ReadResourceTool(self.clone()))?;
+        }
+        Ok(())
+    }
+
+    /// Starts connecting. Must be called inside a Tokio runtime.
+    fn start(&self, tools: &Arc<SourceTools>) -> Result<(), RegisterError> {
+        let mut tasks = self.inner.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        for member in &self.inner.servers {
+            let (inner, member, tools) = (Arc::clone(&self.inner), Arc::clone(member), Arc::clone(tools));
+            tasks.push(tokio::spawn(async move { inner.maintain_server(&member, &tools).await }));
+        }
+        Ok(())
+    }
+
+    /// Has every connected server list its tools again, each in its own task.
+    fn refresh<'a>(&'a self, _: &'a SourceTools) -> BoxFuture<'a, Result<(), RegisterError>> {
+        for live in self.inner.servers.iter().filter_map(|member| member.connection.current_open()) {
+            live.in_flight.tools_changed.notify_one();
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(Self::close(self))
+    }
+}
+
 impl UpstreamServer {
     fn state(&self) -> ServerState {
         let live = self.connection.current_open();
@@ -205,11 +281,11 @@ impl UpstreamServer {
 
 impl CoordinatorInner {
     /// The task of one server.
-    async fn maintain_server(&self, member: &Arc<UpstreamServer>, gate: &Gate) {
+    async fn maintain_server(&self, member: &Arc<UpstreamServer>, tools: &SourceTools) {
         loop {
             match member.connection.ensure_open().await {
                 Ok(live) => {
-                    let mut live = self.sync_tools(member, live, gate).await;
+                    let mut live = self.sync_tools(member, live, tools).await;
                     member.tried.send_replace(true);
                     // A notification or the end of the connection: both lead to another listing.
                     while live.is_open() {
@@ -217,7 +293,7 @@ impl CoordinatorInner {
                             .await
                             .is_ok()
                         {
-                            live = self.sync_tools(member, live, gate).await;
+                            live = self.sync_tools(member, live, tools).await;
                         }
                     }
                 }
@@ -235,7 +311,7 @@ impl CoordinatorInner {
         &self,
         member: &Arc<UpstreamServer>,
         mut live: Arc<OpenConnection>,
-        gate: &Gate,
+        tools: &SourceTools,
     ) -> Arc<OpenConnection> {
         let link = &member.connection;
         let listed = loop {
@@ -260,12 +336,17 @@ impl CoordinatorInner {
         };
         #[cfg(feature = "http")]
         link.attempts.reset_attempts();
-        self.replace_tools(member, &listed, gate);
+        self.replace_tools(member, &listed, tools);
         live
     }
 
     /// Registers the tools that a server lists now, and unregisters those that it no longer has.
-    fn replace_tools(&self, member: &Arc<UpstreamServer>, listed: &[rmcp::model::Tool], gate: &Gate) {
+    fn replace_tools(
+        &self,
+        member: &Arc<UpstreamServer>,
+        listed: &[rmcp::model::Tool],
+        tools: &SourceTools,
+    ) {
         let link = &member.connection;
         let server = &link.entry.name;
         let digests = listed.iter().map(|tool| (tool.name.to_string(), tool_digest(tool))).collect();
@@ -284,7 +365,7 @@ impl CoordinatorInner {
             let taken = if changed.contains(&name) {
                 Err(format!("it changed since it was approved; see `toolgate mcp approve {server}`"))
             } else {
-                self.register_tool(member, gate, tool)
+                self.register_tool(member, tools, tool)
             };
             match taken {
                 Ok(joined) => drop(now.tools.insert(joined, name)),
@@ -293,7 +374,7 @@ impl CoordinatorInner {
         }
         for (joined, tool) in &before {
             if now.tools.get(joined) != Some(tool) {
-                gate.unregister(&SourceId::Mcp { server: server.clone(), tool: tool.clone() }, joined);
+                tools.remove(joined);
                 self.lock_taken_names().remove(&confusable_skeleton(joined));
             }
         }
@@ -330,7 +411,7 @@ impl CoordinatorInner {
     fn register_tool(
         &self,
         member: &Arc<UpstreamServer>,
-        gate: &Gate,
+        tools: &SourceTools,
         tool: &rmcp::model::Tool,
     ) -> Result<String, String> {
         let (server, name) = (&member.connection.entry.name, tool.name.as_ref());
@@ -344,7 +425,7 @@ impl CoordinatorInner {
         }
         let remote = RemoteTool::new(Arc::clone(&member.connection), &joined, tool)?;
         let source = SourceId::Mcp { server: server.clone(), tool: name.to_owned() };
-        gate.register(source, remote).map_err(|error| error.to_string())?;
+        tools.register_as(source, remote).map_err(|error| error.to_string())?;
         self.lock_taken_names().insert(confusable_skeleton(&joined), identity);
         Ok(joined)
     }

@@ -18,6 +18,7 @@ use toolgate_net::{HttpClient, http_client};
 
 /// How to sign in, and where credentials are stored.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct OauthOptions {
     /// How to sign in when a server wants it; where absent, such a server is refused.
     pub sign_in: Option<SignInOptions>,
@@ -28,6 +29,20 @@ pub struct OauthOptions {
 impl Default for OauthOptions {
     fn default() -> Self {
         Self { sign_in: None, credentials: CredentialFile::new(None) }
+    }
+}
+
+impl OauthOptions {
+    /// Sets how to sign in; absent means that a server that wants it is refused.
+    pub fn with_sign_in(mut self, sign_in: Option<SignInOptions>) -> Self {
+        self.sign_in = sign_in;
+        self
+    }
+
+    /// Sets where credentials are kept.
+    pub fn with_credentials(mut self, credentials: CredentialFile) -> Self {
+        self.credentials = credentials;
+        self
     }
 }
 

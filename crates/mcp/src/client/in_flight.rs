@@ -1,6 +1,7 @@
 //! In-flight calls at one server, and the requests and notifications that it sends to us as its client.
 #![expect(deprecated, reason = "legacy servers still ask for roots; the library marks that as going away")]
 
+use crate::protocol_value::ClientInputRequest;
 use crate::server::ClientConversation;
 use futures_util::future::BoxFuture;
 use rmcp::handler::client::ClientHandler;
@@ -27,7 +28,8 @@ pub trait ServerRequestHandler: Send + Sync + std::fmt::Debug {
     }
 
     /// Answers, in the shape of the result of that request; none to decline.
-    fn answer<'a>(&'a self, server: &'a str, request: &'a InputRequest) -> BoxFuture<'a, Option<Value>>;
+    fn answer<'a>(&'a self, server: &'a str, request: &'a ClientInputRequest)
+    -> BoxFuture<'a, Option<Value>>;
 }
 
 /// The in-flight calls of one server, and its notifications. Shared with the handler that the library owns.
@@ -57,6 +59,7 @@ impl InFlightCalls {
 
     /// Asks the client of the only call in flight, or the request handler.
     async fn ask(&self, request: InputRequest) -> Option<Value> {
+        let request = ClientInputRequest(request);
         if let Some(conversation) = self.only_conversation() {
             return conversation.ask(request).await.ok();
         }

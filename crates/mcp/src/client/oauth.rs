@@ -37,11 +37,25 @@ pub trait SignInBrowser: Send + Sync + std::fmt::Debug {
 
 /// How to sign in, for those who may.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct SignInOptions {
     /// The way to the page.
     pub browser: Arc<dyn SignInBrowser>,
     /// Address of a document that describes this client, for servers that take one.
     pub client_metadata_url: Option<String>,
+}
+
+impl SignInOptions {
+    /// Signs in by this browser.
+    pub fn new(browser: Arc<dyn SignInBrowser>) -> Self {
+        Self { browser, client_metadata_url: None }
+    }
+
+    /// Sets the address of a document that describes this client.
+    pub fn with_client_metadata_url(mut self, client_metadata_url: Option<String>) -> Self {
+        self.client_metadata_url = client_metadata_url;
+        self
+    }
 }
 
 /// Credentials in a file that only the person can read, by server.

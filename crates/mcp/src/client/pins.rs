@@ -17,6 +17,7 @@ const MAX_PIN_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// What is known of one server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ServerPin {
     /// How it is launched.
     pub launch: String,

@@ -7,6 +7,7 @@
 use super::connection::{McpConnectionError, OpenConnection, ServerConnection};
 #[cfg(feature = "http")]
 use super::oauth::AuthChallenge;
+use crate::protocol_value::ClientInputRequest;
 use crate::server::{ClientConversation, mcp_result};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ClientRequest, InputRequiredResult,
@@ -16,6 +17,7 @@ use rmcp::service::{PeerRequestOptions, ServiceError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use toolgate_gate::schema::SchemaValidator;
 use toolgate_gate::{CallContext, Cleared, Tool, ToolSpec};
@@ -234,6 +236,8 @@ async fn collect_answers(
     if requests.is_empty() {
         return Ok(InputResponses::new());
     }
+    let requests: BTreeMap<String, ClientInputRequest> =
+        requests.into_iter().map(|(name, request)| (name, ClientInputRequest(request))).collect();
     let declined = |why: &str| {
         Refusal::new(Code::NobodyToAsk, format!("server `{server}` asks something in return, and {why}"))
     };

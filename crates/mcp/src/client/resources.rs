@@ -3,12 +3,15 @@
 //! A resource is read through the gate as well: reading is an effect on that server, and rules apply to it.
 
 use super::coordinator::McpCoordinator;
+use crate::protocol_value::{
+    PromptEntry, PromptRequest, PromptResult, ProtocolError, ResourceEntry, ResourceReadResult,
+    ResourceTemplateEntry,
+};
 use crate::server::{ClientConversation, ServerFeatureError, ServerFeatureSet, ServerFeatures, mcp_result};
 use futures_util::future::BoxFuture;
-use rmcp::ErrorData;
 use rmcp::model::{
-    GetPromptRequestParams, GetPromptResponse, GetPromptResult, Prompt, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+    GetPromptRequestParams, GetPromptResponse, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, Resource, ResourceContents,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -192,14 +195,14 @@ impl ServerFeatures for GatewayFeatures {
         ServerFeatureSet { resources: any, prompts: any, ..ServerFeatureSet::default() }
     }
 
-    fn resources(&self) -> BoxFuture<'_, Vec<Resource>> {
+    fn resources(&self) -> BoxFuture<'_, Vec<ResourceEntry>> {
         Box::pin(async {
             let all = list_all_resources(&self.coordinator).await;
-            all.into_iter().map(|(_, resource)| resource).collect()
+            all.into_iter().map(|(_, resource)| ResourceEntry(resource)).collect()
         })
     }
 
-    fn templates(&self) -> BoxFuture<'_, Vec<ResourceTemplate>> {
+    fn templates(&self) -> BoxFuture<'_, Vec<ResourceTemplateEntry>> {
         Box::pin(async {
             let list = |peer: rmcp::service::Peer<rmcp::RoleClient>| async move {
                 peer.list_all_resource_templates().await.unwrap_or_default()
@@ -207,7 +210,7 @@ impl ServerFeatures for GatewayFeatures {
             list_from_servers(&self.coordinator, list)
                 .await
                 .into_iter()
-                .map(|(_, template)| template)
+                .map(|(_, template)| ResourceTemplateEntry(template))
                 .collect()
         })
     }
@@ -216,14 +219,9 @@ impl ServerFeatures for GatewayFeatures {
         &'a self,
         uri: &'a str,
         _: Arc<ClientConversation>,
-    ) -> BoxFuture<'a, Result<ReadResourceResult, ServerFeatureError>> {
+    ) -> BoxFuture<'a, Result<ResourceReadResult, ServerFeatureError>> {
         Box::pin(async move {
-            let missing = || {
-                ErrorData::resource_not_found(
-                    format!("there is no resource `{uri}`"),
-                    Some(json!({ "uri": uri })),
-                )
-            };
+            let missing = || ProtocolError::resource_not_found(uri, format!("there is no resource `{uri}`"));
             let all = list_all_resources(&self.coordinator).await;
             let server = match all.into_iter().find(|(_, resource)| resource.uri == uri) {
                 Some((server, _)) => server,
@@ -238,11 +236,12 @@ impl ServerFeatures for GatewayFeatures {
             let call = ToolCall::new(format!("mcp_read_{number}"), "ReadMcpResourceTool", input);
             let closed = self.gate.call(&self.session, call, CallOptions::default()).await;
             let output = closed.result.map_err(ServerFeatureError::Round)?;
-            Ok(ReadResourceResult::new(output.content.into_iter().filter_map(to_resource_contents).collect()))
+            let contents = output.content.into_iter().filter_map(to_resource_contents).collect();
+            Ok(ResourceReadResult(ReadResourceResult::new(contents)))
         })
     }
 
-    fn prompts(&self) -> BoxFuture<'_, Vec<Prompt>> {
+    fn prompts(&self) -> BoxFuture<'_, Vec<PromptEntry>> {
         Box::pin(async {
             let list = |peer: rmcp::service::Peer<rmcp::RoleClient>| async move {
                 peer.list_all_prompts().await.unwrap_or_default()
@@ -251,7 +250,7 @@ impl ServerFeatures for GatewayFeatures {
             all.into_iter()
                 .map(|(server, mut prompt)| {
                     prompt.name = format!("mcp__{server}__{}", prompt.name);
-                    prompt
+                    PromptEntry(prompt)
                 })
                 .collect()
         })
@@ -259,13 +258,13 @@ impl ServerFeatures for GatewayFeatures {
 
     fn get_prompt<'a>(
         &'a self,
-        request: &'a GetPromptRequestParams,
+        request: &'a PromptRequest,
         _: Arc<ClientConversation>,
-    ) -> BoxFuture<'a, Result<GetPromptResult, ServerFeatureError>> {
+    ) -> BoxFuture<'a, Result<PromptResult, ServerFeatureError>> {
         Box::pin(async move {
             let missing =
-                || ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None);
-            let parts = request.name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+                || ProtocolError::invalid_params(format!("there is no prompt `{}`", request.name()));
+            let parts = request.name().strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
             let (server, name) = parts.ok_or_else(missing)?;
             let member = find_server(&self.coordinator, server).map_err(|_| missing())?;
             let live = member
@@ -274,12 +273,12 @@ impl ServerFeatures for GatewayFeatures {
                 .await
                 .map_err(|trouble| ServerFeatureError::Round(trouble.refusal(server)))?;
             let mut onward = GetPromptRequestParams::new(name);
-            onward.arguments.clone_from(&request.arguments);
+            onward.arguments.clone_from(&request.0.arguments);
             match live.peer.get_prompt_once(onward).await {
-                Ok(GetPromptResponse::Complete(prompt)) => Ok(prompt),
-                Ok(_) => Err(ErrorData::internal_error("the server asks something in return", None).into()),
-                Err(rmcp::service::ServiceError::McpError(error)) => Err(error.into()),
-                Err(error) => Err(ErrorData::internal_error(error.to_string(), None).into()),
+                Ok(GetPromptResponse::Complete(prompt)) => Ok(PromptResult(prompt)),
+                Ok(_) => Err(ProtocolError::internal("the server asks something in return").into()),
+                Err(rmcp::service::ServiceError::McpError(error)) => Err(ProtocolError(error).into()),
+                Err(error) => Err(ProtocolError::internal(error.to_string()).into()),
             }
         })
     }

@@ -9,6 +9,7 @@
 //! The conversation belongs to one call. The server registers it under the call's id for as long as the call is in
 //! flight; an approver or a tool finds it by [`ClientConversation::of`].
 
+use crate::protocol_value::ClientInputRequest;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, ClientResult, CustomNotification, ElicitRequest, ElicitRequestParams, InputRequest,
@@ -18,6 +19,7 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext, ServiceError};
 use rmcp::task_manager::TaskContext;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -157,8 +159,8 @@ impl ClientConversation {
     }
 
     /// Whether the client can put this question to its user or its model.
-    pub fn can_answer(&self, request: &InputRequest) -> bool {
-        match request {
+    pub fn can_answer(&self, request: &ClientInputRequest) -> bool {
+        match &request.0 {
             InputRequest::Elicitation(ElicitRequest { params, .. }) => {
                 let Some(offered) = &self.capabilities.elicitation else { return false };
                 match params {
@@ -189,18 +191,22 @@ impl ClientConversation {
     /// Ends this round: the call is to be made again with answers to these. Modern clients only.
     ///
     /// The refusal ends the run; the client never sees it.
-    pub fn require_input(&self, requests: InputRequests, state: Option<Value>) -> Refusal {
+    pub fn require_input(
+        &self,
+        requests: BTreeMap<String, ClientInputRequest>,
+        state: Option<Value>,
+    ) -> Refusal {
         let mut outgoing = self.outgoing();
         let unable = requests.values().find(|request| !self.can_answer(request));
-        outgoing.missing = unable.map(required_capabilities);
-        outgoing.requests.extend(requests);
+        outgoing.missing = unable.map(|request| required_capabilities(&request.0));
+        outgoing.requests.extend(requests.into_iter().map(|(name, request)| (name, request.0)));
         outgoing.carried.tool = state;
         outgoing.wanted = true;
         Refusal::new(Code::ToolFailed, "the tool needs to know more, and asked the client")
     }
 
     /// Asks the client and waits: for legacy clients, and for calls that became tasks.
-    pub async fn ask(&self, request: InputRequest) -> Result<Value, String> {
+    pub async fn ask(&self, request: ClientInputRequest) -> Result<Value, String> {
         if !self.can_answer(&request) {
             return Err("the client cannot be asked this".to_owned());
         }
@@ -209,14 +215,14 @@ impl ClientConversation {
                 return Err("a client of this era is not asked while a call runs".to_owned());
             };
             let key = format!("question-{}", self.asked.fetch_add(1, Ordering::Relaxed));
-            let answer = tokio::time::timeout(INPUT_TIMEOUT, task.request_input(key, request)).await;
+            let answer = tokio::time::timeout(INPUT_TIMEOUT, task.request_input(key, request.0)).await;
             return match answer {
                 Ok(Ok(answer)) => Ok(answer),
                 Ok(Err(_)) => Err("the task was cancelled".to_owned()),
                 Err(_) => Err("no answer in time".to_owned()),
             };
         }
-        let request = match request {
+        let request = match request.0 {
             InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
             InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
             InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),

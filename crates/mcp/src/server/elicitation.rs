@@ -7,6 +7,7 @@
 //! An answer therefore counts for the input that was shown, and for no other.
 
 use super::conversation::{ClientConversation, RequestStatePayload};
+use crate::protocol_value::ClientInputRequest;
 use futures_util::future::BoxFuture;
 use rmcp::model::{
     ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests,
@@ -47,8 +48,8 @@ impl Approver for ClientApprover {
                 conversation.outgoing().carried.approved = Some(digest.clone());
                 return ApprovalAnswer::Once;
             }
-            let question =
-                InputRequest::Elicitation(ElicitRequest::new(approval_elicitation(&request.question)));
+            let form = ElicitRequest::new(approval_elicitation(&request.question));
+            let question = ClientInputRequest(InputRequest::Elicitation(form));
             if !conversation.can_answer(&question) {
                 return ApprovalAnswer::Pass;
             }
@@ -77,7 +78,7 @@ impl Approver for ClientApprover {
                         }
                         None => {
                             let mut outgoing = conversation.outgoing();
-                            outgoing.requests.insert(APPROVAL_REQUEST_KEY.to_owned(), question);
+                            outgoing.requests.insert(APPROVAL_REQUEST_KEY.to_owned(), question.0);
                             outgoing.carried.asked = Some(digest.clone());
                             outgoing.wanted = true;
                             ApprovalAnswer::Later
@@ -318,17 +319,13 @@ mod tests {
 
     #[test]
     fn only_a_clear_yes_is_a_yes() {
-        let question = ApprovalQuestion {
-            tool: "Write".into(),
-            description: "write a\u{202e}b".to_owned(),
-            risk: toolgate_proto::RiskLevel::Medium,
-            effects: Vec::new(),
-            locations: Vec::new(),
-            warnings: Vec::new(),
-            reason: toolgate_proto::VerdictReason::new(toolgate_proto::Code::DeniedByMode, "no rule speaks"),
-            suggestions: vec![toolgate_proto::RuleSuggestion { rule: "Write(a)".to_owned() }],
-            explicit: false,
-        };
+        let mut question = ApprovalQuestion::new(
+            "Write".into(),
+            "write a\u{202e}b",
+            toolgate_proto::RiskLevel::Medium,
+            toolgate_proto::VerdictReason::new(toolgate_proto::Code::DeniedByMode, "no rule speaks"),
+        );
+        question.suggestions = vec![toolgate_proto::RuleSuggestion::new("Write(a)")];
         for (value, expected) in [
             (json!({ "action": "accept", "content": { "decision": "once" } }), ApprovalAnswer::Once),
             (
@@ -358,7 +355,11 @@ mod tests {
                 && question_text(&question).contains("risk: medium")
         );
         let padded = format!("run `ls{}; rm -rf ~` (list files{})", " ".repeat(9000), "\n".repeat(300));
-        let asked = question_text(&ApprovalQuestion { description: padded, ..question.clone() });
+        let asked = question_text(&{
+            let mut long = question.clone();
+            long.description = padded;
+            long
+        });
         assert!(asked.contains("; rm -rf ~` (list files") && asked.lines().count() < 12, "{asked}");
         assert!(
             matches!(approval_elicitation(&question), ElicitRequestParams::FormElicitationParams { requested_schema, .. }

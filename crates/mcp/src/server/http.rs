@@ -4,7 +4,7 @@
 //! So `Host` and `Origin` are checked, TCP requires a token, and rate and size are limited.
 //! A Unix socket is guarded by its file mode instead.
 
-use super::GateServer;
+use super::{GateServer, ProtocolHandler};
 use crate::line_transport::parse_raw_arguments;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
@@ -13,8 +13,8 @@ use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use std::io;
 use std::convert::Infallible;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -33,6 +33,7 @@ pub enum HttpListener {
 
 /// Which requests are accepted, and how many.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct HttpOptions {
     /// The path of the endpoint.
     pub path: String,
@@ -70,6 +71,56 @@ impl Default for HttpOptions {
 /// How long the headers of a request may take.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(15);
 
+impl HttpOptions {
+    /// Sets the path of the endpoint.
+    pub fn with_path(mut self, path: impl Into<String>) -> Self {
+        self.path = path.into();
+        self
+    }
+
+    /// Sets the hosts that requests may be addressed to.
+    pub fn with_hosts(mut self, hosts: Vec<String>) -> Self {
+        self.hosts = hosts;
+        self
+    }
+
+    /// Sets the origins that pages may have.
+    pub fn with_origins(mut self, origins: Vec<String>) -> Self {
+        self.origins = origins;
+        self
+    }
+
+    /// Requires this bearer token of every request.
+    pub fn with_token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// Sets the limit on the size of a request.
+    pub fn with_max_request_bytes(mut self, max_request_bytes: usize) -> Self {
+        self.max_request_bytes = max_request_bytes;
+        self
+    }
+
+    /// Sets the limit on requests at once.
+    pub fn with_max_concurrent_requests(mut self, max_concurrent_requests: usize) -> Self {
+        self.max_concurrent_requests = max_concurrent_requests;
+        self
+    }
+
+    /// Sets the limit on the rate of requests.
+    pub fn with_max_requests_per_second(mut self, max_requests_per_second: u32) -> Self {
+        self.max_requests_per_second = max_requests_per_second;
+        self
+    }
+
+    /// Sets the token that ends the serving.
+    pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
+        self.cancel = cancel;
+        self
+    }
+}
+
 type HttpServerBody = BoxBody<Bytes, Infallible>;
 
 /// Serves until cancelled.
@@ -94,7 +145,7 @@ pub async fn serve_http(server: GateServer, door: HttpListener, options: HttpOpt
     let cancel = options.cancel.clone();
     let guard = Arc::new(HttpRequestGuard {
         service: StreamableHttpService::new(
-            move || Ok(server.clone()),
+            move || Ok(ProtocolHandler(server.clone())),
             Arc::new(LocalSessionManager::default()),
             config,
         ),
@@ -162,7 +213,7 @@ async fn accept(door: &HttpListener) -> io::Result<Box<dyn HttpServerStream>> {
 }
 
 struct HttpRequestGuard {
-    service: StreamableHttpService<GateServer, LocalSessionManager>,
+    service: StreamableHttpService<ProtocolHandler, LocalSessionManager>,
     /// Digest of the token: comparing digests gives away nothing about how much of it was right.
     token: Option<String>,
     request_slots: Arc<Semaphore>,

@@ -26,6 +26,7 @@ pub use server_features::{ServerFeatureError, ServerFeatureSet, ServerFeatures, 
 pub use stdio::{serve_stdio, serve_streams};
 
 use crate::line_transport::{RawArguments, ReservedPlace};
+use crate::protocol_value::{CompletionRequest, PromptRequest};
 use conversation::{PendingInputRequests, RequestStatePayload, detect_era};
 use elicitation::{RequestStateBinding, RequestStateSealer};
 use mcp_result::StructuredContentMode;
@@ -55,6 +56,7 @@ const LIST_TTL_MS: u64 = 300_000;
 
 /// The name, version and instructions of the server.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ServerDescription {
     /// Its name.
     pub name: String,
@@ -75,6 +77,18 @@ impl ServerDescription {
             instructions: None,
             page_size: pagination::DEFAULT_PAGE_SIZE,
         }
+    }
+
+    /// Sets what a model should know about the server.
+    pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Sets how many entries of a list a client gets at once.
+    pub fn with_page_size(mut self, page_size: usize) -> Self {
+        self.page_size = page_size;
+        self
     }
 }
 
@@ -176,7 +190,19 @@ impl GateServer {
     }
 }
 
-impl ServerHandler for GateServer {
+/// The server as the protocol's library calls it. Private, so that the public server has no method of that library.
+#[derive(Clone)]
+pub(crate) struct ProtocolHandler(pub(crate) GateServer);
+
+impl std::ops::Deref for ProtocolHandler {
+    type Target = GateServer;
+
+    fn deref(&self) -> &GateServer {
+        &self.0
+    }
+}
+
+impl ServerHandler for ProtocolHandler {
     fn get_info(&self) -> ServerConfig {
         let offers = self.inner.features.feature_set();
         let mut capabilities =
@@ -276,7 +302,8 @@ impl ServerHandler for GateServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let mut all = self.inner.features.resources().await;
+        let listed = self.inner.features.resources().await;
+        let mut all: Vec<_> = listed.into_iter().map(|entry| entry.0).collect();
         all.sort_by(|a, b| a.uri.cmp(&b.uri));
         let (page, next) =
             pagination::paginate(all, |item| &item.uri, cursor.as_deref(), self.inner.description.page_size)?;
@@ -292,7 +319,8 @@ impl ServerHandler for GateServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let mut all = self.inner.features.templates().await;
+        let listed = self.inner.features.templates().await;
+        let mut all: Vec<_> = listed.into_iter().map(|entry| entry.0).collect();
         all.sort_by(|a, b| a.uri_template.cmp(&b.uri_template));
         let (page, next) = pagination::paginate(
             all,
@@ -324,7 +352,8 @@ impl ServerHandler for GateServer {
         let read = reading.await;
         match (self.next_round(&conversation, binding)?, read) {
             (Some(round), Err(_)) => Ok(round.into()),
-            (_, Ok(mut result)) => {
+            (_, Ok(value)) => {
+                let mut result = value.0;
                 result.result_type.get_or_insert(ResultType::COMPLETE);
                 result.ttl_ms.get_or_insert(0);
                 result.cache_scope.get_or_insert(CacheScope::Private);
@@ -340,7 +369,8 @@ impl ServerHandler for GateServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let cursor = request.and_then(|request| request.cursor);
-        let mut all = self.inner.features.prompts().await;
+        let listed = self.inner.features.prompts().await;
+        let mut all: Vec<_> = listed.into_iter().map(|entry| entry.0).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         let (page, next) = pagination::paginate(
             all,
@@ -368,11 +398,12 @@ impl ServerHandler for GateServer {
         };
         let rounds = (request.input_responses.clone(), request.request_state.clone());
         let conversation = self.open_round(&context, rounds, binding)?;
-        let getting = self.inner.features.get_prompt(&request, Arc::clone(&conversation));
-        let got = getting.await;
+        let asked = PromptRequest(request.clone());
+        let got = self.inner.features.get_prompt(&asked, Arc::clone(&conversation)).await;
         match (self.next_round(&conversation, binding)?, got) {
             (Some(round), Err(_)) => Ok(round.into()),
-            (_, Ok(mut result)) => {
+            (_, Ok(value)) => {
+                let mut result = value.0;
                 result.result_type.get_or_insert(ResultType::COMPLETE);
                 Ok(result.into())
             }
@@ -385,7 +416,7 @@ impl ServerHandler for GateServer {
         request: CompleteRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        Ok(CompleteResult::new(self.inner.features.complete(&request).await))
+        Ok(CompleteResult::new(self.inner.features.complete(&CompletionRequest(request)).await.0))
     }
 
     async fn set_level(
@@ -524,7 +555,7 @@ impl GateServer {
 
 fn to_protocol_error(not_had: ServerFeatureError) -> ErrorData {
     match not_had {
-        ServerFeatureError::Protocol(error) => error,
+        ServerFeatureError::Protocol(error) => error.0,
         ServerFeatureError::Round(refusal) => ErrorData::internal_error(refusal.to_string(), None),
     }
 }

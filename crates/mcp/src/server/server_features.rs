@@ -4,32 +4,33 @@
 //! The gateway implements it with what the servers behind it offer.
 
 use super::conversation::ClientConversation;
-use futures_util::future::BoxFuture;
-use rmcp::ErrorData;
-use rmcp::model::{
-    CompleteRequestParams, CompletionInfo, GetPromptRequestParams, GetPromptResult, Prompt,
-    ReadResourceResult, Resource, ResourceTemplate,
+use crate::protocol_value::{
+    CompletionRequest, CompletionValues, PromptEntry, PromptRequest, PromptResult, ProtocolError,
+    ResourceEntry, ResourceReadResult, ResourceTemplateEntry,
 };
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use toolgate_proto::Refusal;
 
 /// Why something offered cannot be had.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ServerFeatureError {
     /// An error of the protocol.
-    Protocol(ErrorData),
+    Protocol(ProtocolError),
     /// It must be asked for again with more: see [`ClientConversation::require_input`].
     Round(Refusal),
 }
 
-impl From<ErrorData> for ServerFeatureError {
-    fn from(error: ErrorData) -> Self {
+impl From<ProtocolError> for ServerFeatureError {
+    fn from(error: ProtocolError) -> Self {
         Self::Protocol(error)
     }
 }
 
 /// Which kinds of things are offered. What is not offered is not advertised.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ServerFeatureSet {
     /// Resources.
     pub resources: bool,
@@ -57,12 +58,12 @@ pub trait ServerFeatures: Send + Sync {
     }
 
     /// The resources, in a fixed order.
-    fn resources(&self) -> BoxFuture<'_, Vec<Resource>> {
+    fn resources(&self) -> BoxFuture<'_, Vec<ResourceEntry>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
     /// The templates, in a fixed order.
-    fn templates(&self) -> BoxFuture<'_, Vec<ResourceTemplate>> {
+    fn templates(&self) -> BoxFuture<'_, Vec<ResourceTemplateEntry>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
@@ -71,35 +72,32 @@ pub trait ServerFeatures: Send + Sync {
         &'a self,
         uri: &'a str,
         conversation: Arc<ClientConversation>,
-    ) -> BoxFuture<'a, Result<ReadResourceResult, ServerFeatureError>> {
+    ) -> BoxFuture<'a, Result<ResourceReadResult, ServerFeatureError>> {
         let _ = conversation;
-        Box::pin(std::future::ready(Err(ErrorData::resource_not_found(
-            format!("there is no resource `{uri}`"),
-            Some(serde_json::json!({ "uri": uri })),
-        )
-        .into())))
+        let error = ProtocolError::resource_not_found(uri, format!("there is no resource `{uri}`"));
+        Box::pin(std::future::ready(Err(error.into())))
     }
 
     /// The prompts, in a fixed order.
-    fn prompts(&self) -> BoxFuture<'_, Vec<Prompt>> {
+    fn prompts(&self) -> BoxFuture<'_, Vec<PromptEntry>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 
     /// Fills in a prompt.
     fn get_prompt<'a>(
         &'a self,
-        request: &'a GetPromptRequestParams,
+        request: &'a PromptRequest,
         conversation: Arc<ClientConversation>,
-    ) -> BoxFuture<'a, Result<GetPromptResult, ServerFeatureError>> {
+    ) -> BoxFuture<'a, Result<PromptResult, ServerFeatureError>> {
         let _ = conversation;
-        let error = ErrorData::invalid_params(format!("there is no prompt `{}`", request.name), None);
+        let error = ProtocolError::invalid_params(format!("there is no prompt `{}`", request.name()));
         Box::pin(std::future::ready(Err(error.into())))
     }
 
     /// Completes a word.
-    fn complete<'a>(&'a self, request: &'a CompleteRequestParams) -> BoxFuture<'a, CompletionInfo> {
+    fn complete<'a>(&'a self, request: &'a CompletionRequest) -> BoxFuture<'a, CompletionValues> {
         let _ = request;
-        Box::pin(std::future::ready(CompletionInfo::default()))
+        Box::pin(std::future::ready(CompletionValues::new([])))
     }
 }
 

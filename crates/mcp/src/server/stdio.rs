@@ -1,6 +1,6 @@
 //! Serving over the process's standard streams.
 
-use super::GateServer;
+use super::{GateServer, ProtocolHandler};
 use crate::line_transport::LineTransport;
 use rmcp::service::{ServerInitializeError, serve_server};
 use std::io;
@@ -19,7 +19,7 @@ pub async fn serve_stdio(server: GateServer) -> io::Result<()> {
 pub async fn serve_streams(server: GateServer, source: ByteSource, sink: ByteSink) -> io::Result<()> {
     let scheduler = server.inner.scheduler.clone();
     let transport = LineTransport::new(source, sink).with_scheduler(scheduler);
-    match serve_server(server, transport).await {
+    match serve_server(ProtocolHandler(server), transport).await {
         Ok(running) => {
             running.waiting().await.map_err(io::Error::other)?;
             Ok(())

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use toolgate_gate::{CallOptions, CallOutcome, Gate, GateParts, Session};
 use toolgate_mcp::client::{
-    CoordinatorOptions, McpCoordinator, OauthOptions, PinStore, ServerListOrigin, ServerState, read_servers,
+    CoordinatorOptions, McpCoordinator, PinStore, ServerListOrigin, ServerState, read_servers,
 };
 use toolgate_policy::{Layer, LayerRules, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Code, Effect, Principal, SourceId, ToolCall, Workspace};
+use toolgate_testkit::check_source_laws;
 
 /// A gate with fake servers behind it.
 pub(crate) struct Yard {
@@ -45,31 +46,13 @@ impl Yard {
         let mut rules = LayerRules::new(Layer::User, AbsPath::root());
         rules.allow = allow.iter().map(|rule| RawRule::from(*rule)).collect();
         let policy = RawPolicy { layers: vec![rules], ..RawPolicy::default() };
-        let gate = Arc::new(Gate::new(GateParts { policy, ..GateParts::default() }));
+        let gate = Arc::new(Gate::new(GateParts::default().with_policy(policy)));
         let root = AbsPath::root();
         let workspace = Workspace { cwd: root.clone(), roots: vec![root.clone()], home: None };
-        let principal = Principal { edge: "test".to_owned(), name: None };
+        let principal = Principal::new("test");
         let session = Session::new("yard".into(), principal, workspace);
-        let path = std::env::var("PATH").unwrap_or_default();
-        let env = BTreeMap::from([
-            ("PATH".to_owned(), path),
-            ("SECRET_TOKEN".to_owned(), "do not pass on".to_owned()),
-        ]);
-        let origin = ServerListOrigin { file: "test.json", base: &root, env: &env, trusted: true };
-        let (servers, problems) = read_servers(&servers, &origin);
-        assert!(problems.is_empty(), "{problems:?}");
-        let coordinator = McpCoordinator::new(
-            servers,
-            CoordinatorOptions {
-                env: env.clone(),
-                roots: vec![root],
-                pins: PinStore::open(pins).unwrap(),
-                ready_timeout: Duration::from_secs(8),
-                answerer: None,
-                access: OauthOptions::default(),
-            },
-        );
-        coordinator.start(&gate).unwrap();
+        let coordinator = coordinator_of(&servers, pins);
+        gate.add_source(coordinator.clone()).unwrap();
         Self { gate, session, coordinator, mark }
     }
 
@@ -101,6 +84,24 @@ impl Yard {
     pub(crate) fn state(&self, server: &str) -> ServerState {
         self.coordinator.states().into_iter().find(|state| state.name == server).unwrap()
     }
+}
+
+/// The coordinator of these servers. Nothing is started yet.
+fn coordinator_of(servers: &Value, pins: Option<AbsPath>) -> McpCoordinator {
+    let root = AbsPath::root();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let env =
+        BTreeMap::from([("PATH".to_owned(), path), ("SECRET_TOKEN".to_owned(), "do not pass on".to_owned())]);
+    let origin = ServerListOrigin { file: "test.json", base: &root, env: &env, trusted: true };
+    let (servers, problems) = read_servers(servers, &origin);
+    assert!(problems.is_empty(), "{problems:?}");
+    McpCoordinator::new(
+        servers,
+        CoordinatorOptions::new(PinStore::open(pins).unwrap())
+            .with_env(env.clone())
+            .with_roots(vec![root])
+            .with_ready_timeout(Duration::from_secs(8)),
+    )
 }
 
 fn processes_with(mark: &str) -> Vec<u32> {
@@ -205,4 +206,10 @@ async fn a_server_that_never_answers_the_probe_costs_nothing() {
     assert_eq!(said.model_text(), "hi");
     assert!(started.elapsed() < Duration::from_secs(8), "{:?}", started.elapsed());
     yard.close().await;
+}
+
+#[tokio::test]
+async fn the_coordinator_has_the_properties_of_a_source() {
+    let servers = json!({ "one": fake("talk", None) });
+    check_source_laws(|| Arc::new(coordinator_of(&servers, None))).await;
 }

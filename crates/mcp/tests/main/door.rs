@@ -52,7 +52,7 @@ fn call(arguments: &str) -> String {
 
 #[tokio::test]
 async fn only_those_who_are_meant_are_let_in() {
-    let options = HttpOptions { token: Some("secret".to_owned()), ..HttpOptions::default() };
+    let options = HttpOptions::default().with_token("secret");
     let served = serve(options).await;
     let good = ("authorization", "Bearer secret");
     let own = format!("http://{}", served.address);
@@ -74,15 +74,15 @@ async fn only_those_who_are_meant_are_let_in() {
 
 #[tokio::test]
 async fn too_much_is_refused() {
-    let options = HttpOptions { max_request_bytes: 4096, ..HttpOptions::default() };
+    let options = HttpOptions::default().with_max_request_bytes(4096);
     let served = serve(options).await;
     let big = call(&json!({ "text": "x".repeat(8192) }).to_string());
     assert_eq!(post(&served, &[], big).await.0, 413);
-    let served = serve(HttpOptions { max_requests_per_second: 1, ..HttpOptions::default() }).await;
+    let served = serve(HttpOptions::default().with_max_requests_per_second(1)).await;
     let first = post(&served, &[], call(r#"{"text":"hi"}"#)).await.0;
     let second = post(&served, &[], call(r#"{"text":"hi"}"#)).await.0;
     assert_eq!((first, second), (200, 429));
-    let served = serve(HttpOptions { max_concurrent_requests: 0, ..HttpOptions::default() }).await;
+    let served = serve(HttpOptions::default().with_max_concurrent_requests(0)).await;
     assert_eq!(post(&served, &[], call(r#"{"text":"hi"}"#)).await.0, 503);
 }
 

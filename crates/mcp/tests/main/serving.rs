@@ -169,10 +169,8 @@ async fn lists_come_in_pages_and_news_of_changes_arrive() {
     assert!(second["result"].get("nextCursor").is_none());
     assert_eq!(client.ask(3, "tools/list", json!({ "cursor": "2" })).await["error"]["code"], -32602);
     // A hidden tool is gone from the list, and a call of it is a call of nothing.
-    stage.gate.set_visibility(toolgate_gate::Visibility {
-        hidden: std::collections::BTreeSet::from(["write".to_owned()]),
-        ..toolgate_gate::Visibility::default()
-    });
+    let visibility = toolgate_gate::Visibility::default().with_hidden(["write".to_owned()]);
+    stage.gate.set_visibility(visibility);
     assert_eq!(client.next().await["method"], "notifications/tools/list_changed");
     let gone = client.ask(4, "tools/call", call("write", json!({ "text": "x" }))).await;
     assert_eq!(gone["error"]["code"], -32602);

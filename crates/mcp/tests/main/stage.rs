@@ -34,12 +34,12 @@ impl Stage {
         let records = Arc::new(MemorySink::new());
         let mut rules = LayerRules::new(Layer::User, AbsPath::root());
         rules.allow = ["echo", "slow"].map(RawRule::from).to_vec();
-        let gate = Arc::new(Gate::new(GateParts {
-            policy: RawPolicy { layers: vec![rules], ..RawPolicy::default() },
-            approvers: vec![Arc::new(ClientApprover)],
-            sinks: vec![Arc::clone(&records) as Arc<dyn toolgate_gate::Sink>],
-            ..GateParts::default()
-        }));
+        let gate = Arc::new(Gate::new(
+            GateParts::default()
+                .with_policy(RawPolicy { layers: vec![rules], ..RawPolicy::default() })
+                .with_approvers(vec![Arc::new(ClientApprover)])
+                .with_sinks(vec![Arc::clone(&records) as Arc<dyn toolgate_gate::Sink>]),
+        ));
         for name in ["echo", "write"] {
             let tool = FnTool::new(ToolSpec::new(name, "Says it."), |input: Echo, _| async move {
                 Ok(Output::text(input.text))
@@ -59,12 +59,12 @@ impl Stage {
         gate.register(SourceId::Sdk, slow).unwrap();
         let root = AbsPath::root();
         let workspace = Workspace { cwd: root.clone(), roots: vec![root], home: None };
-        let principal = Principal { edge: "mcp".to_owned(), name: Some("tester".to_owned()) };
+        let principal = Principal::new("mcp").with_name("tester");
         Self { gate, session: Session::new("test".into(), principal, workspace), records }
     }
 
     pub(crate) fn server(&self, page_size: usize) -> GateServer {
-        let about = ServerDescription { page_size, ..ServerDescription::new("stage", "1") };
+        let about = ServerDescription::new("stage", "1").with_page_size(page_size);
         GateServer::new(Arc::clone(&self.gate), self.session.clone(), Arc::new(ToolsOnly), about).unwrap()
     }
 

@@ -67,9 +67,21 @@ impl PolicyEvaluation<'_> {
         if let Some(id) = find_tool_rule(&compiled.allow, request.tool, ToolNameMatching::Strict) {
             self.grant = Some(ToolWideGrant::Rule(id));
         }
-        // Only a built-in tool is trusted when it declares that it has no effects.
-        if request.intent.effects.is_empty() && request.tool.source != SourceId::Builtin {
-            self.require_grant(format_args!("tool `{}` does not declare its effects", request.tool.name));
+        if request.intent.effects.is_empty() {
+            self.check_no_effects();
+        }
+    }
+
+    /// A call without effects passes like a read inside the workspace, if the tool is built in or the embedding
+    /// program's. The declaration of a plugin, a skill or another server is not trusted: it comes from outside, and
+    /// allowing it by default would let an author skip the question by leaving the effects out.
+    fn check_no_effects(&mut self) {
+        match self.request.tool.source {
+            SourceId::Builtin | SourceId::Sdk => self.add_allow_reason("the tool has no effects", None),
+            SourceId::Mcp { .. } | SourceId::Plugin { .. } | SourceId::Skill { .. } => {
+                let name = &self.request.tool.name;
+                self.require_grant(format_args!("tool `{name}` does not declare its effects"));
+            }
         }
     }
 

@@ -178,7 +178,7 @@ impl<'r> PolicyEvaluation<'r> {
 
     /// Records a danger for the approver. `kind` is a stable name for programs, `text` is for users.
     pub(crate) fn add_warning(&mut self, kind: &str, severity: RiskLevel, text: String) {
-        self.warnings.push(RiskWarning { kind: kind.to_owned(), severity, text });
+        self.warnings.push(RiskWarning::new(kind, severity, text));
     }
 
     /// The reference to a rule that messages show.

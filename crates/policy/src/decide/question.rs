@@ -21,17 +21,14 @@ impl PolicyEvaluation<'_> {
             return Verdict::Deny(VerdictReason { text, code: Code::DeniedByMode, rule: reason.rule });
         }
         let intent = self.request.intent;
-        Verdict::Ask(ApprovalQuestion {
-            tool: self.request.tool.name.clone(),
-            description: intent.summary.clone(),
-            risk: self.risk(),
-            effects: self.effects().cloned().collect(),
-            locations: self.locations(),
-            warnings: self.warnings.clone(),
-            reason,
-            suggestions,
-            explicit,
-        })
+        let tool = self.request.tool.name.clone();
+        let mut question = ApprovalQuestion::new(tool, intent.summary.clone(), self.risk(), reason);
+        question.effects = self.effects().cloned().collect();
+        question.locations = self.locations();
+        question.warnings.clone_from(&self.warnings);
+        question.suggestions = suggestions;
+        question.explicit = explicit;
+        Verdict::Ask(question)
     }
 
     /// Everything that the call would do: the declared effects, then those inferred from its command lines.

@@ -93,7 +93,7 @@ impl PolicyEvaluation<'_> {
         for rule in &self.suggestions {
             if out.len() < MAX_SUGGESTIONS && !out.iter().any(|other| other.rule == *rule) && is_narrow(rule)
             {
-                out.push(RuleSuggestion { rule: rule.clone() });
+                out.push(RuleSuggestion::new(rule));
             }
         }
         out

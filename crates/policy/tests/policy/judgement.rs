@@ -224,7 +224,17 @@ fn only_built_in_tools_may_declare_that_they_have_no_effects() {
         action(&world.judge_intent(&policy, tool, &Map::new(), intent, &[]))
     };
     assert_eq!(judge(&tool(SourceId::Builtin), &nothing), RuleAction::Allow);
-    assert_eq!(judge(&tool(SourceId::Sdk), &nothing), RuleAction::Ask);
+    // The embedding program is as trusted as toolgate; what plugins, skills and servers declare is not.
+    assert_eq!(judge(&tool(SourceId::Sdk), &nothing), RuleAction::Allow);
+    for source in [
+        SourceId::Plugin { plugin: "p".to_owned() },
+        SourceId::Skill { skill: "s".to_owned() },
+        SourceId::Mcp { server: "a".to_owned(), tool: "b".to_owned() },
+    ] {
+        assert_eq!(judge(&tool(source), &nothing), RuleAction::Ask);
+    }
+    assert_eq!(judge(&tool(SourceId::Sdk), &Intent::new("?", [Effect::Opaque])), RuleAction::Ask);
+    assert_eq!(judge(&tool(SourceId::Sdk), &state), RuleAction::Ask);
     assert_eq!(judge(&tool(SourceId::Builtin), &state), RuleAction::Ask);
 }
 

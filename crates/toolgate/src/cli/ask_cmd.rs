@@ -89,24 +89,21 @@ fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
     let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
     let principal = Principal { edge: "ask".to_owned(), name: None };
     let session = Session::new("ask".into(), principal, workspace);
+    let reason = asked.reason.unwrap_or_else(|| "a program asks".to_owned());
+    let mut question = ApprovalQuestion::new(
+        asked.tool.into(),
+        asked.description.unwrap_or_else(|| "run".to_owned()),
+        asked.risk.unwrap_or(RiskLevel::High),
+        VerdictReason::new(Code::NobodyToAsk, reason),
+    );
+    question.locations = asked.locations;
+    question.warnings = asked.warnings;
+    question.suggestions = asked.suggestions.into_iter().map(RuleSuggestion::new).collect();
     ApprovalRequest {
         id: toolgate_files::generate_id("ask_"),
         call: toolgate_files::generate_id("call_").into(),
         context: CallContext::of(&session),
-        question: ApprovalQuestion {
-            description: asked.description.unwrap_or_else(|| "run".to_owned()),
-            tool: asked.tool.into(),
-            risk: asked.risk.unwrap_or(RiskLevel::High),
-            effects: Vec::new(),
-            locations: asked.locations,
-            warnings: asked.warnings,
-            reason: VerdictReason::new(
-                Code::NobodyToAsk,
-                asked.reason.unwrap_or_else(|| "a program asks".to_owned()),
-            ),
-            suggestions: asked.suggestions.into_iter().map(|rule| RuleSuggestion { rule }).collect(),
-            explicit: false,
-        },
+        question,
         wants_a_person: false,
         input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
         input,

@@ -76,7 +76,7 @@ impl<'w> BatchChecker<'w> {
         let mut roots = vec![real.clone()];
         roots.extend(base.roots.iter().skip(1).cloned());
         let workspace = Workspace { cwd: real, roots, home: base.home.clone() };
-        let principal = Principal { edge: "cli".to_owned(), name: None };
+        let principal = Principal::new("cli");
         let session = Session::new("check".into(), principal, workspace);
         self.sessions.insert(cwd.clone(), session.clone());
         session

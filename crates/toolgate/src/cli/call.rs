@@ -106,7 +106,7 @@ pub(crate) fn make_calls(
             calls.run_on(toolgate, limits).await
         } else {
             let coordinator = behind.into_coordinator(world, &toolgate.settings())?;
-            coordinator.start(&toolgate.shared_gate()).map_err(|error| CliError::Usage(error.to_string()))?;
+            toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
             coordinator.wait_until_ready().await;
             // A server that is not there has no tools either; its own words say more than "no such tool".
             for state in coordinator.states() {

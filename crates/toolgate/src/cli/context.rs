@@ -116,7 +116,7 @@ impl CliContext {
             .home(self.ambient.home.clone())
             .env(self.ambient.env.clone())
             .shell_config(self.shell_config())
-            .principal(Principal { edge: "cli".to_owned(), name: self.ambient.env.get("USER").cloned() });
+            .principal(Principal::new("cli").with_optional_name(self.ambient.env.get("USER").cloned()));
         for dir in &self.global.add_dir {
             builder = builder.add_dir(self.ambient.absolute_path(dir).as_path());
         }
@@ -229,7 +229,7 @@ impl CliContext {
             builder = builder.journal(journal);
         }
         if let Some(ledger) = &ledger {
-            builder = builder.sink(Arc::clone(ledger) as Arc<dyn toolgate::Sink>);
+            builder = builder.sink(Arc::clone(ledger));
         }
         let watched = CliTelemetry::start(self, out);
         let toolgate = watched.attach(builder).build()?;

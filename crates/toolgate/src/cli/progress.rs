@@ -73,13 +73,7 @@ impl ProgressLine {
             }
             Event::Asked { .. } => self.asking = true,
             Event::Passed { stage: Stage::Settle, .. } => self.asking = false,
-            Event::Opened { .. }
-            | Event::Passed { .. }
-            | Event::HookSaid { .. }
-            | Event::Closed { .. }
-            | Event::TaskEnded { .. }
-            | Event::Anomaly { .. }
-            | Event::ToolsChanged => {}
+            _ => {}
         }
     }
 

@@ -42,7 +42,7 @@ impl CliTelemetry {
     pub(crate) fn attach(&self, builder: ToolgateBuilder) -> ToolgateBuilder {
         #[cfg(feature = "otel")]
         if let Some(telemetry) = &self.telemetry {
-            return builder.sink(std::sync::Arc::clone(telemetry) as std::sync::Arc<dyn toolgate::Sink>);
+            return builder.sink(std::sync::Arc::clone(telemetry));
         }
         builder
     }

@@ -43,7 +43,7 @@ fn interpret_exit(moment: HookEvent, run: &HookProcessOutput) -> Result<HookAnsw
                 .ok()
                 .filter(|answer| answer.decision.is_some_and(|decision| decision > HookDecision::Allow));
             match careful {
-                Some(answer) => Ok(HookAnswer { detail: Some(format!("exit {code}")), ..answer }),
+                Some(answer) => Ok(answer.with_detail(format!("exit {code}"))),
                 None => Err(HookFailure::Crashed(format!(
                     "it ended with exit code {code}: {}",
                     last_line_or_default(&complaint)
@@ -56,17 +56,16 @@ fn interpret_exit(moment: HookEvent, run: &HookProcessOutput) -> Result<HookAnsw
 }
 
 fn build_blocking_answer(moment: HookEvent, complaint: String) -> HookAnswer {
-    let detail = Some("exit 2".to_owned());
     match moment {
         // The call is denied already.
-        HookEvent::PermissionDenied => HookAnswer { detail, ..HookAnswer::default() },
+        HookEvent::PermissionDenied => HookAnswer::empty().with_detail("exit 2"),
         HookEvent::PreToolUse
         | HookEvent::PermissionRequest
         | HookEvent::PostToolUse
         | HookEvent::PostToolUseFailure
         | HookEvent::PostToolBatch => {
             let reason = if complaint.is_empty() { "it gave no reason".to_owned() } else { complaint };
-            HookAnswer { detail, ..HookAnswer::deny(reason) }
+            HookAnswer::deny(reason).with_detail("exit 2")
         }
     }
 }

@@ -61,8 +61,7 @@ impl ConfiguredHook {
         purpose: CallPurpose,
     ) -> Result<HookAnswer, HookFailure> {
         if matches!(self.action, HookAction::Tool(_)) && scene.is_inside_hook() {
-            let detail = Some("not run for a call that a hook makes".to_owned());
-            return Ok(HookAnswer { detail, ..HookAnswer::default() });
+            return Ok(HookAnswer::default().with_detail("not run for a call that a hook makes"));
         }
         if self.background {
             return Ok(self.start_in_background(told, scene, purpose));
@@ -98,7 +97,7 @@ impl ConfiguredHook {
             }
             HookAction::Impossible(_) => {}
         }
-        HookAnswer { detail: Some("in the background".to_owned()), ..HookAnswer::default() }
+        HookAnswer::default().with_detail("in the background")
     }
 
     fn build_command(&self, program: &HookProgram, stdin: Vec<u8>, scene: &CallContext) -> HookCommand {
@@ -146,7 +145,7 @@ impl Hook for ConfiguredHook {
         Box::pin(async move {
             let spoken_of = self.condition.as_ref().is_none_or(|condition| condition.matches(&call));
             if !spoken_of || (self.once && self.has_run(call.context)) {
-                return Ok(HookAnswer { detail: Some("not told".to_owned()), ..HookAnswer::default() });
+                return Ok(HookAnswer::default().with_detail("not told"));
             }
             let said =
                 self.run_handler(input::build_call_input(&call), call.context, call.consultation()).await;
@@ -201,11 +200,8 @@ mod tests {
                         continue;
                     }
                     let hook = ConfiguredHook { moment, ..consenting(step) };
-                    let parts = GateParts {
-                        policy: policy.clone(),
-                        hooks: vec![Arc::new(hook)],
-                        ..GateParts::default()
-                    };
+                    let parts =
+                        GateParts::default().with_policy(policy.clone()).with_hooks(vec![Arc::new(hook)]);
                     let gate = Gate::new(parts);
                     let probe = ProbeTool::new("probe", ProbeBehaviour::Succeed);
                     gate.register(SourceId::Sdk, probe.clone()).unwrap();

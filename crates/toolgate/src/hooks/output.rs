@@ -177,7 +177,7 @@ pub(super) fn read(moment: HookEvent, printed: &[u8]) -> Result<HookAnswer, Hook
 
 fn build_answer(moment: HookEvent, output: HookOutput) -> Result<HookAnswer, String> {
     if output.in_background == Some(true) {
-        return Ok(HookAnswer { detail: Some("in the background".to_owned()), ..HookAnswer::default() });
+        return Ok(HookAnswer::default().with_detail("in the background"));
     }
     let specific = output.hook_specific_output.unwrap_or_default();
     if let Some(event) = specific.hook_event_name.as_deref().filter(|event| *event != moment.as_str()) {
@@ -185,19 +185,15 @@ fn build_answer(moment: HookEvent, output: HookOutput) -> Result<HookAnswer, Str
     }
     let mut not_understood: Vec<String> =
         output.unknown.into_iter().chain(specific.unknown).map(|(key, _)| format!("`{key}`")).collect();
-    let mut answer = HookAnswer {
-        decision: output
-            .decision
-            .map(to_hook_decision)
-            .max(specific.permission_decision.map(to_hook_decision)),
-        reason: specific.permission_decision_reason.or(output.reason).map(truncate_text),
-        updated_input: specific.updated_input.or(output.updated_input),
-        additional_context: specific.additional_context.or(output.additional_context).map(truncate_text),
-        updated_output: specific.updated_tool_output.or(specific.updated_mcp_tool_output),
-        system_message: output.system_message.map(truncate_text),
-        retry: specific.retry.or(output.retry).unwrap_or(false),
-        ..HookAnswer::default()
-    };
+    let mut answer = HookAnswer::empty();
+    let specific_decision = specific.permission_decision.map(to_hook_decision);
+    answer.decision = output.decision.map(to_hook_decision).max(specific_decision);
+    answer.reason = specific.permission_decision_reason.or(output.reason).map(truncate_text);
+    answer.updated_input = specific.updated_input.or(output.updated_input);
+    answer.additional_context = specific.additional_context.or(output.additional_context).map(truncate_text);
+    answer.updated_output = specific.updated_tool_output.or(specific.updated_mcp_tool_output);
+    answer.system_message = output.system_message.map(truncate_text);
+    answer.retry = specific.retry.or(output.retry).unwrap_or(false);
     if let Some(behavior) = specific.decision {
         not_understood.extend(behavior.unknown.keys().map(|key| format!("`{key}`")));
         match behavior.rules() {

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use toolgate::Toolgate;
 use toolgate::telemetry::{TelemetryOptions, TelemetrySink};
-use toolgate::{Sink, Toolgate};
 
 /// What a collector got: the body of each request, by path.
 type Got = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
@@ -168,7 +168,7 @@ fn a_collector_gets_spans_and_metrics_by_the_conventions() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("secret-name.txt"), "secret content").unwrap();
     let toolgate = Toolgate::builder(dir.path().canonicalize().unwrap())
-        .sink(Arc::clone(&telemetry) as Arc<dyn Sink>)
+        .sink(Arc::clone(&telemetry))
         .session("ses_1")
         .build()
         .unwrap();

@@ -3,7 +3,7 @@
 use super::desk::Desk;
 use serde_json::Value;
 use toolgate::{Toolgate, Toolset};
-use toolgate_testkit::{check_tool_laws, tool_names};
+use toolgate_testkit::{check_source_laws, check_tool_laws, tool_names};
 
 #[test]
 fn every_builtin_tool_keeps_the_laws() {
@@ -35,4 +35,11 @@ fn a_list_for_people_and_one_tool_in_full() {
     let said = desk.run(&["tools", "LS"]);
     assert!(said.out.contains("toolgate call ls '"), "{}", said.out);
     assert_eq!(desk.run(&["tools", "nothing"]).code, 2);
+}
+
+#[tokio::test]
+async fn the_built_in_tools_have_the_properties_of_a_source() {
+    for toolset in Toolset::ALL {
+        check_source_laws(|| std::sync::Arc::new(toolgate_tools::BuiltinTools::new(toolset))).await;
+    }
 }

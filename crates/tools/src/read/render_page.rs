@@ -7,11 +7,11 @@ use crate::text_encoding::LineEndings;
 use serde_json::json;
 use toolgate_proto::{AbsPath, Output, SessionModifier};
 
-/// The output of a page. `text` is the page as the calling adapter shows it; `plain` callers need no structured output.
-pub(super) fn render_page(page: &FilePage, text: String, path: &AbsPath, plain: bool) -> Output {
+/// The output of a page. `text` is the page as the calling adapter shows it.
+pub(super) fn render_page(page: &FilePage, text: String, path: &AbsPath) -> Output {
     let lines = format_count(page.lines.len() as u64, "line", "lines");
     let output = Output::text(text).display(format!("read {lines} of {path}"));
-    let output = if plain { output } else { output.structured(page.structured(path)) };
+    let output = output.structured(page.structured(path));
     match page.hash {
         Some(hash) => output.modifier(SessionModifier::FileRead {
             path: page.real.clone(),

@@ -62,10 +62,10 @@ struct OracleFixture {
 impl OracleFixture {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let gate = Gate::new(GateParts {
-            policy: RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() },
-            ..GateParts::default()
-        });
+        let gate = Gate::new(
+            GateParts::default()
+                .with_policy(RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() }),
+        );
         register(&gate, Toolset::Claude).unwrap();
         let fixture = Self { dir, gate };
         for name in ["ws/sub", "ws/src", "temp", "home"] {

@@ -44,12 +44,12 @@ impl FileFixture {
         let top = outer.join("ws");
         std::fs::create_dir_all(&top).unwrap();
         let journal = Arc::new(Journal::open(&outer.join("state"), JournalLimits::default()).unwrap());
-        let gate = Gate::new(GateParts {
-            policy: RawPolicy { mode, ..RawPolicy::default() },
-            journal: Some(Arc::clone(&journal)),
-            content_checks,
-            ..GateParts::default()
-        });
+        let gate = Gate::new(
+            GateParts::default()
+                .with_policy(RawPolicy { mode, ..RawPolicy::default() })
+                .with_journal(Arc::clone(&journal))
+                .with_content_checks(content_checks),
+        );
         register(&gate, Toolset::Claude).unwrap();
         register(&gate, Toolset::Plain).unwrap();
         let session = session(&top, "one");
@@ -111,7 +111,7 @@ pub(crate) fn memory_dir() -> tempfile::TempDir {
 
 pub(crate) fn session(top: &AbsPath, id: &str) -> Session {
     let workspace = Workspace { cwd: top.clone(), roots: vec![top.clone()], home: None };
-    Session::new(id.into(), Principal { edge: "test".into(), name: None }, workspace)
+    Session::new(id.into(), Principal::new("test"), workspace)
 }
 
 /// Temporary files of toolgate below a directory, which a completed call has removed.

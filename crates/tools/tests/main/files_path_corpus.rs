@@ -342,22 +342,22 @@ fn gate_for(tree: &CorpusTree, policy: &Value, interceptor: &Arc<ChangeIntercept
     };
     let mut layer = LayerRules::new(Layer::Cli, root.clone());
     (layer.allow, layer.deny) = (rules("allow"), rules("deny"));
-    let gate = Gate::new(GateParts {
-        policy: RawPolicy {
-            mode: policy["mode"].as_str().unwrap().parse::<Mode>().unwrap(),
-            layers: vec![layer],
-            protected_names: list("protected"),
-            sensitive: list("sensitive"),
-            ..RawPolicy::default()
-        },
-        content_checks: vec![Arc::clone(interceptor) as Arc<dyn ContentCheck>],
-        ..GateParts::default()
-    });
+    let gate = Gate::new(
+        GateParts::default()
+            .with_policy(RawPolicy {
+                mode: policy["mode"].as_str().unwrap().parse::<Mode>().unwrap(),
+                layers: vec![layer],
+                protected_names: list("protected"),
+                sensitive: list("sensitive"),
+                ..RawPolicy::default()
+            })
+            .with_content_checks(vec![Arc::clone(interceptor) as Arc<dyn ContentCheck>]),
+    );
     register(&gate, Toolset::Claude).unwrap();
     register(&gate, Toolset::Plain).unwrap();
     let workspace =
         Workspace { cwd: root.clone(), roots: vec![root], home: Some(abs(tree.top.join("home"))) };
-    (gate, Session::new("s".into(), Principal { edge: "test".into(), name: None }, workspace))
+    (gate, Session::new("s".into(), Principal::new("test"), workspace))
 }
 
 fn call_tool(gate: &Gate, session: &Session, tool: &str, input: &Value) -> CallResult {

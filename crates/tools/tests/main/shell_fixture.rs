@@ -56,7 +56,7 @@ impl ShellFixture {
     pub(super) fn read_only(change: impl FnOnce(&mut ShellConfig)) -> Self {
         let mut fixture = Self::with_rules(Toolset::Claude, change, (&[], &[]), Vec::new());
         let policy = RawPolicy { enforcement: Enforcement::Kernel, ..RawPolicy::default() };
-        let gate = Gate::new(GateParts { policy, ..GateParts::default() });
+        let gate = Gate::new(GateParts::default().with_policy(policy));
         register(&gate, Toolset::Claude).unwrap();
         fixture.gate = Arc::new(gate);
         fixture
@@ -101,7 +101,7 @@ impl ShellFixture {
             std::fs::create_dir(dir.path().join(name)).unwrap();
         }
         let top = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
-        let gate = Gate::new(GateParts { policy, approvers, ..GateParts::default() });
+        let gate = Gate::new(GateParts::default().with_policy(policy).with_approvers(approvers));
         register(&gate, toolset).unwrap();
         let session = session_in(&top.join("ws"));
         let marker = toolgate_files::generate_id("mark_");

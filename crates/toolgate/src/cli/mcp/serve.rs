@@ -53,7 +53,8 @@ pub(crate) fn run(
 ) -> Result<CliExitCode, CliError> {
     let name = world.ambient.env.get("USER").cloned();
     let recording = world.build_recording_with(out, |builder| {
-        let builder = builder.principal(Principal { edge: "mcp".to_owned(), name }).approver(ClientApprover);
+        let builder =
+            builder.principal(Principal::new("mcp").with_optional_name(name)).approver(ClientApprover);
         if args.no_builtin_tools { builder.no_builtin_tools() } else { builder }
     })?;
     let toolgate = &recording.toolgate;
@@ -65,7 +66,7 @@ pub(crate) fn run(
         .build()?;
     let served = runtime.block_on(async {
         let coordinator = behind.into_coordinator(world, &toolgate.settings())?;
-        coordinator.start(&toolgate.shared_gate()).map_err(|error| CliError::Usage(error.to_string()))?;
+        toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
         let cancel = CancellationToken::new();
         tokio::spawn(cancel_on_signal(cancel.clone()));
         if !needed.is_empty() {
@@ -125,7 +126,7 @@ async fn serve(
             HttpListener::Unix(toolgate_net::listen_unix(&world.ambient.absolute_path(path))?)
         }
     };
-    let mut options = HttpOptions { origins: args.allow_origin.clone(), cancel, ..HttpOptions::default() };
+    let mut options = HttpOptions::default().with_origins(args.allow_origin.clone()).with_cancel(cancel);
     if !args.allow_host.is_empty() {
         options.hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
         options.hosts.extend(args.allow_host.iter().cloned());

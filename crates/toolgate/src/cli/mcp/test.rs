@@ -37,7 +37,7 @@ pub(crate) fn run(
     let started = Instant::now();
     let states = runtime.block_on(async {
         let coordinator = behind.into_coordinator(world, &toolgate.settings())?;
-        coordinator.start(&toolgate.shared_gate()).map_err(|error| CliError::Usage(error.to_string()))?;
+        toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
         coordinator.wait_until_ready().await;
         let states = coordinator.states();
         coordinator.close().await;
@@ -67,9 +67,9 @@ pub(crate) fn login(world: &CliContext, name: &str, out: &mut CliOutput) -> Resu
     let started = Instant::now();
     let states = runtime.block_on(async {
         let browser = OauthCallbackListener::open(port, move |url| drop(tell.send(url.to_owned()))).await?;
-        let sign_in = SignInOptions { browser: std::sync::Arc::new(browser), client_metadata_url: None };
+        let sign_in = SignInOptions::new(std::sync::Arc::new(browser));
         let coordinator = behind.into_coordinator_with(world, &toolgate.settings(), Some(sign_in))?;
-        coordinator.start(&toolgate.shared_gate()).map_err(|error| CliError::Usage(error.to_string()))?;
+        toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
         let ready = coordinator.wait_until_ready();
         tokio::pin!(ready);
         loop {

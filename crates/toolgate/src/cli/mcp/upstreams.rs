@@ -118,14 +118,13 @@ impl UpstreamServers {
             .map_or(DEFAULT_FIRST_LIST_TIMEOUT, Duration::from_millis);
         let mut roots = vec![toolgate_files::resolve(&world.cwd()).real];
         roots.extend(settings.additional_directories());
-        let setup = CoordinatorOptions {
-            env: env.clone(),
-            roots,
-            pins: open_pins(world)?,
-            ready_timeout: if nonblocking { Duration::ZERO } else { patience },
-            answerer: None,
-            access: OauthOptions { sign_in, credentials: CredentialFile::new(credentials) },
-        };
+        let access =
+            OauthOptions::default().with_sign_in(sign_in).with_credentials(CredentialFile::new(credentials));
+        let setup = CoordinatorOptions::new(open_pins(world)?)
+            .with_env(env.clone())
+            .with_roots(roots)
+            .with_ready_timeout(if nonblocking { Duration::ZERO } else { patience })
+            .with_access(access);
         Ok(McpCoordinator::new(self.servers, setup))
     }
 }
