@@ -87,7 +87,7 @@ pub(crate) fn run(world: &CliContext, args: &AskArgs, out: &mut CliOutput) -> Re
 fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
     let input = asked.input;
     let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
-    let principal = Principal { edge: "ask".to_owned(), name: None };
+    let principal = Principal::new("ask");
     let session = Session::new("ask".into(), principal, workspace);
     let reason = asked.reason.unwrap_or_else(|| "a program asks".to_owned());
     let mut question = ApprovalQuestion::new(
