@@ -1,0 +1,169 @@
+//! `toolgate ask`: asks for approval at the terminal on behalf of programs that have no prompt of their own.
+
+use super::context::CliContext;
+use super::output::CliOutput;
+use super::terminal_approver::{SharedTerminalApprover, TerminalApprover};
+use super::{CliError, CliExitCode};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use toolgate::{ApprovalAnswer, ApprovalQuestion, ApprovalRequest, Approver, Code, ledger::sha256_hex};
+use toolgate_proto::json::{JsonLimits, parse_object};
+use toolgate_proto::{RiskLevel, RiskWarning, RuleSuggestion, VerdictReason};
+
+/// How long all questions together wait for answers.
+const DEFAULT_ASK_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Arguments of `toolgate ask`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AskArgs {
+    /// The questions, one JSON object per line; `-` reads them from standard input
+    #[arg(default_value = "-")]
+    pub(crate) questions: String,
+    /// Stop after this many seconds (default: 300)
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<f64>,
+}
+
+/// One question in the input. All fields except `tool` are optional; an unknown field is an error.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct AskQuestion {
+    /// The tool that would be called.
+    tool: String,
+    /// The input of the call, which the user can edit.
+    #[serde(default)]
+    input: Map<String, Value>,
+    /// What the call does, as the object of "wants to"; `run` if absent.
+    #[serde(default)]
+    description: Option<String>,
+    /// How risky the call is; high if absent, because the program did not judge it.
+    #[serde(default)]
+    risk: Option<RiskLevel>,
+    /// Why approval is needed.
+    #[serde(default)]
+    reason: Option<String>,
+    /// The real paths and addresses that the call would access.
+    #[serde(default)]
+    locations: Vec<String>,
+    /// Dangers that the prompt displays.
+    #[serde(default)]
+    warnings: Vec<RiskWarning>,
+    /// Rules that the user can allow for the session or permanently.
+    #[serde(default)]
+    suggestions: Vec<String>,
+    /// A unified diff, displayed instead of the input.
+    #[serde(default)]
+    diff: Option<String>,
+    /// The commands of a command line, displayed one by one.
+    #[serde(default)]
+    commands: Vec<String>,
+}
+
+/// Asks every question and prints the answers in the order of the questions, once all are answered.
+pub(crate) fn run(
+    context: &CliContext,
+    args: &AskArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let timeout = match args.timeout {
+        Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| {
+            CliError::Usage(format!("invalid --timeout `{seconds}`; give seconds, such as 30"))
+        })?,
+        None => DEFAULT_ASK_TIMEOUT,
+    };
+    let requests = parse_questions(&context.read_argument(&args.questions)?)?;
+    let cancel = CancellationToken::new();
+    let Some(terminal) = TerminalApprover::detect(out.is_colorful(), cancel.clone()) else {
+        return Ok(CliExitCode::NeedsApproval);
+    };
+    let approver = SharedTerminalApprover(Arc::new(terminal));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answers = runtime.block_on(async {
+        let asking = requests.iter().map(|request| approver.ask(request));
+        tokio::select! {
+            () = cancel.cancelled() => None,
+            () = tokio::time::sleep(timeout) => Some(Vec::new()),
+            answers = futures_util::future::join_all(asking) => Some(answers),
+        }
+    });
+    let Some(answers) = answers else { return Ok(CliExitCode::Interrupted) };
+    if answers.len() < requests.len() {
+        return Ok(CliExitCode::NeedsApproval);
+    }
+    let mut exit = CliExitCode::Ok;
+    for answer in answers {
+        let (value, allowed) = render_answer(answer);
+        out.print_line(&value.to_string())?;
+        if !allowed {
+            exit = CliExitCode::Denied;
+        }
+    }
+    Ok(exit)
+}
+
+/// Parses the questions; one that cannot be parsed fails the command before anything is asked.
+fn parse_questions(text: &str) -> Result<Vec<ApprovalRequest>, CliError> {
+    let mut requests = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let usage_error = |problem: String| CliError::Usage(format!("line {}: {problem}", index + 1));
+        let object =
+            parse_object(line, JsonLimits::CALL).map_err(|problem| usage_error(problem.to_string()))?;
+        let question: AskQuestion =
+            serde_json::from_value(Value::Object(object)).map_err(|error| usage_error(error.to_string()))?;
+        requests.push(build_request(question));
+    }
+    Ok(requests)
+}
+
+/// The request that the terminal approver displays.
+fn build_request(question: AskQuestion) -> ApprovalRequest {
+    let input = question.input;
+    ApprovalRequest {
+        id: toolgate_files::generate_id("ask_"),
+        call: toolgate_files::generate_id("call_").into(),
+        session: "ask".into(),
+        question: ApprovalQuestion {
+            description: question.description.unwrap_or_else(|| "run".to_owned()),
+            tool: question.tool.into(),
+            risk: question.risk.unwrap_or(RiskLevel::High),
+            effects: Vec::new(),
+            locations: question.locations,
+            warnings: question.warnings,
+            reason: VerdictReason::new(
+                Code::NobodyToAsk,
+                question.reason.unwrap_or_else(|| "another program asks for approval".to_owned()),
+            ),
+            suggestions: question.suggestions.into_iter().map(|rule| RuleSuggestion { rule }).collect(),
+            explicit: false,
+        },
+        wants_a_person: false,
+        input_sha256: sha256_hex(Value::Object(input.clone()).to_string().as_bytes()),
+        input,
+        diff: question.diff,
+        parts: question.commands,
+        flip: None,
+        cancel: CancellationToken::new(),
+    }
+}
+
+/// An answer in the format of the `PermissionRequest` hook, and whether it allows the call.
+fn render_answer(answer: ApprovalAnswer) -> (Value, bool) {
+    let with_rules = |rules: Vec<String>, destination: &str| json!({ "behavior": "allow", "rules": rules, "destination": destination });
+    match answer {
+        ApprovalAnswer::Once => (json!({ "behavior": "allow" }), true),
+        ApprovalAnswer::Session { rules } => (with_rules(rules, "session"), true),
+        ApprovalAnswer::Always { rules } => (with_rules(rules, "localSettings"), true),
+        ApprovalAnswer::Revise { input } => (json!({ "behavior": "allow", "updatedInput": input }), true),
+        ApprovalAnswer::No { message: Some(message) } => {
+            (json!({ "behavior": "deny", "message": message }), false)
+        }
+        ApprovalAnswer::No { message: None } => (json!({ "behavior": "deny" }), false),
+        ApprovalAnswer::Lost { why } => (json!({ "behavior": "deny", "message": why, "lost": true }), false),
+        ApprovalAnswer::Pass | ApprovalAnswer::Later => {
+            (json!({ "behavior": "deny", "message": "no answer was given", "lost": true }), false)
+        }
+    }
+}
