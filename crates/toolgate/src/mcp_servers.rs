@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_names_a_server_decides_and_a_project_is_not_trusted() {
+    fn the_strongest_source_defines_a_server_and_an_untrusted_project_comes_last() {
         let dir = tempfile::tempdir().unwrap();
         let root = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         let write = |name: &str, text: &str| {

@@ -49,7 +49,7 @@ impl<'w> BatchChecker<'w> {
     /// A checker whose default settings are those of the command line.
     pub(crate) fn new(context: &'w CliContext) -> Result<Self, CliError> {
         let toolgate = context.builder()?.build()?;
-        Ok(Self { context: context, toolgate, policies: HashMap::new(), sessions: HashMap::new() })
+        Ok(Self { context, toolgate, policies: HashMap::new(), sessions: HashMap::new() })
     }
 
     /// Judges one call. Without `settings`, those of the command line apply.

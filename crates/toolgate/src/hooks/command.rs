@@ -51,7 +51,7 @@ fn interpret_exit(moment: HookEvent, run: &HookProcessOutput) -> Result<HookAnsw
             match strict {
                 Some(answer) => Ok(HookAnswer { detail: Some(format!("exit {code}")), ..answer }),
                 None => Err(HookFailure::Crashed(format!(
-                    "it exited with code {code}: {}",
+                    "it failed with exit code {code}: {}",
                     last_line_or_default(&stderr)
                 ))),
             }
