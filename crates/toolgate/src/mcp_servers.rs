@@ -50,6 +50,28 @@ pub struct DiscoveredServers {
 impl DiscoveredServers {
     /// Reads all sources. An unreadable list is a problem; an unreadable `--mcp-config` is an error, because the user
     /// named it for this run.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use toolgate::AbsPath;
+    /// use toolgate::mcp_servers::{DiscoveredServers, ServerDiscoveryOptions};
+    /// use toolgate::settings::LoadedSettings;
+    ///
+    /// let root = AbsPath::new("/project").unwrap();
+    /// let options = ServerDiscoveryOptions {
+    ///     root: root.clone(),
+    ///     home: None,
+    ///     config_dir: None,
+    ///     given: vec![r#"{ "mcpServers": { "docs": { "command": "docs-server" } } }"#.to_owned()],
+    ///     given_base: root,
+    ///     strict: true,
+    ///     trust_workspace: false,
+    ///     env: BTreeMap::new(),
+    /// };
+    /// let discovered = DiscoveredServers::discover(&options, &LoadedSettings::default())?;
+    /// assert_eq!(discovered.servers[0].name, "docs");
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn discover(options: &ServerDiscoveryOptions, settings: &LoadedSettings) -> Result<Self, String> {
         let mut discovered = Self::default();
         for given in &options.given {

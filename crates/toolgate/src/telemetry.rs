@@ -54,6 +54,18 @@ impl TelemetryOptions {
 pub struct TelemetryError(String);
 
 /// A sink that exports telemetry. Add it to the builder, and call [`TelemetrySink::shutdown`] at the end.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use toolgate::telemetry::{TelemetryOptions, TelemetrySink};
+///
+/// let mut options = TelemetryOptions::new("http://localhost:4318");
+/// options.service_name = "my-agent".to_owned();
+/// let telemetry = Arc::new(TelemetrySink::start(options)?);
+/// // Pass a clone to `ToolgateBuilder::sink`, make calls, then:
+/// telemetry.shutdown()?;
+/// # Ok::<(), toolgate::telemetry::TelemetryError>(())
+/// ```
 #[derive(Debug)]
 pub struct TelemetrySink {
     /// Owns the batch exporter of spans.

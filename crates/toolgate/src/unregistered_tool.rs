@@ -158,6 +158,17 @@ fn read_tree_effect(path: &str, context: &CallContext) -> Effect {
 
 /// The input for a call in short form: `Bash ls` is `{"command": "ls"}`. A relative path starts from `cwd`. Other
 /// required fields get a placeholder, because no rule matches them.
+///
+/// ```
+/// use serde_json::json;
+/// use toolgate::AbsPath;
+/// use toolgate::unregistered_tool::build_main_field_input;
+///
+/// let cwd = AbsPath::new("/project").unwrap();
+/// assert_eq!(build_main_field_input("Bash", "ls -l", &cwd), json!({ "command": "ls -l" }));
+/// let input = build_main_field_input("Read", "src/main.rs", &cwd);
+/// assert_eq!(input, json!({ "file_path": "/project/src/main.rs" }));
+/// ```
 pub fn build_main_field_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
     let field =
         UNREGISTERED_TOOLS.iter().find(|tool| tool.names.contains(&name)).map_or("input", |tool| tool.field);

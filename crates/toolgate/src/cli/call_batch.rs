@@ -1,4 +1,7 @@
 //! `toolgate call --batch`: makes many calls, concurrently where their effects do not conflict.
+//!
+//! A line of the input is `{"id"?, "tool", "input"?}`, where `input` is an object, or a string with the JSON text that a
+//! model wrote. The calls form one session: a file that one call read counts as read for the next.
 
 use super::call::{CallArgs, RequestedCalls, ResultForm, make_calls, render_outcome};
 use super::context::CliContext;

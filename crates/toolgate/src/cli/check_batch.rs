@@ -1,4 +1,9 @@
 //! `toolgate check --batch`: judges many calls in one process. Each line can have its own settings, directory and mode.
+//!
+//! A line of the input is `{"id", "tool", "input", "settings"?, "cwd"?, "mode"?}`; with `settings`, only these apply.
+//! A line of the output has the `id` of its call, the `verdict` and the `reason`; if policy judged the call also the
+//! `risk`, the `rule` that decided, and in `flip` the change of rules that would allow it. A line that is not a call
+//! gets `"error": true`, and the exit code is then 2.
 
 use super::batch_checker::{BatchCheckOutcome, BatchChecker};
 use super::context::CliContext;

@@ -1,4 +1,7 @@
 //! `toolgate doctor`: checks settings, trust, ledger and kernel support, and runs the self-test of the sandbox.
+//!
+//! The self-test does not ask the kernel for its features: it makes real attempts in a sandbox, such as writing outside
+//! the workspace, because a feature can be present and still be disabled by the container or a security module.
 
 use super::context::CliContext;
 use super::output::{CliOutput, paint, style};

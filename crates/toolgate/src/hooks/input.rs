@@ -1,4 +1,9 @@
 //! The input of a hook: one JSON object with the field names of Claude Code, so that existing scripts work.
+//!
+//! Every event has `session_id`, `transcript_path` (empty), `cwd`, `permission_mode` and `hook_event_name`. The events
+//! of a call add `tool_name`, `tool_input` and `tool_use_id`; `PermissionRequest` adds `permission_suggestions`,
+//! `PostToolUse` adds `tool_response` and `duration_ms`, `PostToolUseFailure` adds `error` and `is_interrupt`, and
+//! `PermissionDenied` adds `reason`. `PostToolBatch` has `tool_calls` instead.
 
 use serde_json::{Map, Value, json};
 use toolgate_gate::{CallContext, HookBatch, HookCall, HookEvent};

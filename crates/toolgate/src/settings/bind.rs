@@ -3,6 +3,14 @@
 //! The user trusts content that can be inspected, so each command is resolved to the files that it executes: the
 //! program by its path, and by its content unless only root can change it; the script that an interpreter gets; and
 //! files of the workspace that the command or such a script names.
+//!
+//! | command | bound |
+//! |---|---|
+//! | `./guard.sh --fast` | `guard.sh`, its interpreter, the scripts that it sources |
+//! | `python3 hooks/screen.py` | `python3`, `hooks/screen.py`, its imports, the names of the modules beside it |
+//! | `true && sh a.sh | cat` | `true`, `sh`, `a.sh`, `cat` |
+//! | `npx guard`, `python3 -m guard`, `$GUARD` | nothing: unresolved |
+//!
 //! A command that selects its code at run time (a package runner, a task runner, a variable, standard input) cannot be
 //! resolved, and trust does not cover it.
 

@@ -14,6 +14,17 @@ use toolgate_tools::SchemaCheck;
 
 /// The checks that new file content must pass: settings files and lists of MCP servers, those of toolgate and of Claude
 /// Code. `config_dir` is the directory of the user's settings, which can have any name.
+///
+/// ```
+/// use toolgate::AbsPath;
+/// use toolgate::settings::content_checks;
+///
+/// let checks = content_checks(None);
+/// let file = AbsPath::new("/project/.toolgate/settings.json").unwrap();
+/// let is_valid = |content: &str| checks.iter().all(|check| check.check(&file, content.as_bytes()).is_ok());
+/// assert!(is_valid(r#"{ "permissions": { "deny": ["Read(.env)"] } }"#));
+/// assert!(!is_valid(r#"{ "permissions": { "deny": "Read(.env)" } }"#));
+/// ```
 pub fn content_checks(config_dir: Option<AbsPath>) -> Vec<Arc<dyn ContentCheck>> {
     let servers =
         SchemaCheck::new(|| servers_schema().clone(), |real| lowercase_file_name(real) == ".mcp.json");

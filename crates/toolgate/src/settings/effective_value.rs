@@ -32,6 +32,19 @@ pub struct EffectiveValue {
 impl LoadedSettings {
     /// Every entry of lists and objects and every scalar that applies, the strongest layer first, followed by the hooks.
     /// Values without effect are included with the reason. `mode` is the mode of the command line.
+    ///
+    /// ```
+    /// use toolgate::AbsPath;
+    /// use toolgate::settings::{LoadedSettings, SettingsOptions};
+    ///
+    /// let mut options = SettingsOptions::new(AbsPath::new("/project").unwrap());
+    /// options.managed_dirs.clear();
+    /// options.sources.clear();
+    /// options.extra = Some(r#"{ "permissions": { "deny": ["WebFetch"] } }"#.to_owned());
+    /// let values = LoadedSettings::load(&options)?.effective_values(None);
+    /// assert!(values.iter().any(|value| value.key == "permissions.deny" && value.value == "WebFetch"));
+    /// # Ok::<(), toolgate::settings::SettingsError>(())
+    /// ```
     pub fn effective_values(&self, mode: Option<Mode>) -> Vec<EffectiveValue> {
         let mut out: Vec<EffectiveValue> = Vec::new();
         let in_force = self.policy(mode).mode;

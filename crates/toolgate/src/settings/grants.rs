@@ -31,6 +31,25 @@ pub struct SavedGrant {
 }
 
 /// The record of granted rules in the state directory.
+///
+/// ```
+/// use toolgate::AbsPath;
+/// use toolgate::settings::grants::GrantFile;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let base = dir.path().canonicalize().unwrap();
+/// # let project = AbsPath::new(base.join("project")).unwrap();
+/// # let state_dir = AbsPath::new(base.join("state")).unwrap();
+/// # std::fs::create_dir(base.join("project")).unwrap();
+/// let grants = GrantFile::in_dir(&state_dir);
+/// let local_settings = grants.add(&project, &["Bash(npm test)".to_owned()])?;
+/// let text = std::fs::read_to_string(local_settings.as_path()).unwrap();
+/// assert!(text.contains("Bash(npm test)"));
+///
+/// assert!(grants.revoke(&project, "Bash(npm test)")?);
+/// assert!(grants.list_for_workspace(&project)?.is_empty());
+/// # Ok::<(), toolgate::settings::SettingsError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct GrantFile {
     /// The file of the record.
@@ -45,7 +64,7 @@ impl GrantFile {
 
     /// The grants of all workspaces.
     pub fn list(&self) -> Result<Vec<SavedGrant>, SettingsError> {
-        state_file::load_list(&self.file)
+        state_file::load_state_file(&self.file)
     }
 
     /// The grants of one workspace.
@@ -67,7 +86,7 @@ impl GrantFile {
             return Err(grant_error(&file, "the rule was not saved, because the path contains a symlink"));
         }
         // The lock covers both files, so that concurrent grants do not overwrite each other's rule.
-        state_file::update_list_with(&self.file, |list: &mut Vec<SavedGrant>| {
+        state_file::try_update_state_file(&self.file, |list: &mut Vec<SavedGrant>| {
             let before = read(&file)?;
             let text = edit_allow_rules(&file, before.as_deref().unwrap_or_default(), |allow| {
                 for rule in rules {
@@ -92,7 +111,7 @@ impl GrantFile {
     /// Revokes a rule in the record and in the settings file. False if it was not granted.
     pub fn revoke(&self, root: &AbsPath, rule: &str) -> Result<bool, SettingsError> {
         let root = toolgate_files::resolve(root).real;
-        state_file::update_list_with(&self.file, |list: &mut Vec<SavedGrant>| {
+        state_file::try_update_state_file(&self.file, |list: &mut Vec<SavedGrant>| {
             let (revoked, kept): (Vec<SavedGrant>, Vec<SavedGrant>) =
                 std::mem::take(list).into_iter().partition(|grant| grant.root == root && grant.rule == rule);
             *list = kept;

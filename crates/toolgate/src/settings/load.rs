@@ -1,4 +1,7 @@
 //! Loading: the paths of the settings files, their order, and reading them all.
+//!
+//! The order is: managed files, `--settings`, the project's local files, its shared files, the user's files. In each
+//! place the files of toolgate come before those of Claude Code.
 
 use super::grants::{GrantFile, SavedGrant};
 use super::read::{CORRECT_FILE_HINT, SettingsOrigin, read_settings};
@@ -230,14 +233,7 @@ impl LoadedSettings {
         let mut loader =
             SettingsLoader { settings, granted: options.load_grants()?, home: options.home.clone() };
         for dir in &options.managed_dirs {
-            loader.load_file(Layer::Managed, &dir.join("managed-settings.json"), dir, true)?;
-            let folder = dir.join("managed-settings.d");
-            loader.settings.watch(&folder);
-            for name in list_names_with_suffix(&folder, ".json")
-                .map_err(|problem| unreadable_error(&folder, &problem))?
-            {
-                loader.load_file(Layer::Managed, &folder.join(name), dir, true)?;
-            }
+            loader.load_managed_dir(dir)?;
         }
         if let Some(extra) = &options.extra {
             loader.load_extra(extra, options)?;
@@ -293,6 +289,19 @@ struct SettingsLoader {
 }
 
 impl SettingsLoader {
+    /// Adds `managed-settings.json` of a directory, then the files in `managed-settings.d` in the order of their names,
+    /// so that an administrator can split settings into files that packages install.
+    fn load_managed_dir(&mut self, dir: &AbsPath) -> Result<(), SettingsError> {
+        self.load_file(Layer::Managed, &dir.join("managed-settings.json"), dir, true)?;
+        let drop_in_dir = dir.join("managed-settings.d");
+        self.settings.watch(&drop_in_dir);
+        let names = list_names_with_suffix(&drop_in_dir, ".json");
+        for name in names.map_err(|problem| unreadable_error(&drop_in_dir, &problem))? {
+            self.load_file(Layer::Managed, &drop_in_dir.join(name), dir, true)?;
+        }
+        Ok(())
+    }
+
     /// Adds a file, if it exists.
     fn load_file(
         &mut self,
@@ -381,6 +390,16 @@ fn unreadable_error(path: &AbsPath, problem: &toolgate_files::FileProblem) -> Se
 }
 
 /// Validates the text of a settings file, including its rules, without using it.
+///
+/// ```
+/// use toolgate::settings::check_text;
+///
+/// assert!(check_text("settings.json", r#"{ "permissions": { "deny": ["Read(.env)"] } }"#).is_ok());
+///
+/// let error = check_text("settings.json", "{\n  \"permissions\": { \"deny\": \"Read\" }\n}").unwrap_err();
+/// assert_eq!(error.line, 2);
+/// assert!(error.message.contains("`permissions.deny` is the string"));
+/// ```
 pub fn check_text(name: &str, text: &str) -> Result<(), SettingsError> {
     let root = AbsPath::root();
     let origin =

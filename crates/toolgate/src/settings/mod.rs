@@ -8,6 +8,25 @@
 //! each key how values of several files are combined.
 //! An untrusted project can only restrict ([`trust`]); rules that the user granted at a prompt are stored in
 //! [`grants`].
+//!
+//! ```
+//! use toolgate::AbsPath;
+//! use toolgate::settings::{LoadedSettings, SettingsOptions};
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # std::fs::create_dir(dir.path().join(".toolgate")).unwrap();
+//! let file = dir.path().join(".toolgate/settings.json");
+//! std::fs::write(file, r#"{ "permissions": { "deny": ["WebFetch"], "allow": ["ls"] } }"#).unwrap();
+//!
+//! let mut options = SettingsOptions::new(AbsPath::new(dir.path()).unwrap());
+//! options.managed_dirs.clear();
+//! let settings = LoadedSettings::load(&options)?;
+//! let project = &settings.files[0];
+//! assert_eq!(project.rules.deny[0].text, "WebFetch");
+//! assert!(project.rules.allow.is_empty(), "the project is not trusted");
+//! assert!(settings.notes[0].message.contains("`permissions.allow` has no effect"));
+//! # Ok::<(), toolgate::settings::SettingsError>(())
+//! ```
 
 pub mod bind;
 mod code_runners;

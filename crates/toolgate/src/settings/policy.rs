@@ -9,6 +9,20 @@ use toolgate_proto::{AbsPath, Mode};
 impl LoadedSettings {
     /// The input of the policy compiler. `mode` is the mode of the command line: it overrides the files, but a managed
     /// mode only if it is stricter.
+    ///
+    /// ```
+    /// use toolgate::settings::{LoadedSettings, SettingsOptions};
+    /// use toolgate::{AbsPath, Mode};
+    ///
+    /// let mut options = SettingsOptions::new(AbsPath::new("/project").unwrap());
+    /// options.managed_dirs.clear();
+    /// options.sources.clear();
+    /// options.extra = Some(r#"{ "permissions": { "defaultMode": "plan" } }"#.to_owned());
+    /// let settings = LoadedSettings::load(&options)?;
+    /// assert_eq!(settings.policy(None).mode, Mode::Plan);
+    /// assert_eq!(settings.policy(Some(Mode::Deny)).mode, Mode::Deny);
+    /// # Ok::<(), toolgate::settings::SettingsError>(())
+    /// ```
     pub fn policy(&self, mode: Option<Mode>) -> RawPolicy {
         let merged = self.merged();
         let permissions = &merged.permissions;

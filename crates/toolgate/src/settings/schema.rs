@@ -46,6 +46,13 @@ pub fn published_schemas() -> Vec<PublishedSchema> {
 }
 
 /// The schema of a settings file.
+///
+/// ```
+/// use toolgate::settings::schema::settings_schema;
+///
+/// let deny = settings_schema().pointer("/properties/permissions/properties/deny").unwrap();
+/// assert_eq!(deny["type"], "array");
+/// ```
 pub fn settings_schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| allow_unknown_keys(schema_of::<SettingsValues>()))

@@ -1,4 +1,6 @@
 //! The keys `sandbox`, `shell` and `env`, applied to the shell configuration of commands.
+//!
+//! The configuration applies from the next command on; running commands keep the sandbox that they started with.
 
 use super::LoadedSettings;
 use super::values::{SandboxBackendSetting, SandboxSection, ShellTimeoutSetting};

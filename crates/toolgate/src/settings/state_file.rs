@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use toolgate_proto::AbsPath;
 
 /// Reads a list; a missing file is an empty list.
-pub(super) fn load_list<T: DeserializeOwned>(file: &AbsPath) -> Result<Vec<T>, SettingsError> {
+pub(super) fn load_state_file<T: DeserializeOwned>(file: &AbsPath) -> Result<Vec<T>, SettingsError> {
     let Some(text) = read(file)? else { return Ok(Vec::new()) };
     serde_json::from_str(&text).map_err(|error| SettingsError {
         file: file.to_string(),
@@ -19,21 +19,21 @@ pub(super) fn load_list<T: DeserializeOwned>(file: &AbsPath) -> Result<Vec<T>, S
 }
 
 /// Applies a change to the current content of a list. A damaged file is an error and stays unchanged.
-pub(super) fn update_list<T: Serialize + DeserializeOwned, R>(
+pub(super) fn update_state_file<T: Serialize + DeserializeOwned, R>(
     file: &AbsPath,
     change: impl FnOnce(&mut Vec<T>) -> R,
 ) -> Result<R, SettingsError> {
-    update_list_with(file, |list| Ok(change(list)))
+    try_update_state_file(file, |list| Ok(change(list)))
 }
 
 /// Applies a change that can fail; then nothing is written. The lock is held while `change` runs.
-pub(super) fn update_list_with<T: Serialize + DeserializeOwned, R>(
+pub(super) fn try_update_state_file<T: Serialize + DeserializeOwned, R>(
     file: &AbsPath,
     change: impl FnOnce(&mut Vec<T>) -> Result<R, SettingsError>,
 ) -> Result<R, SettingsError> {
     let _lock =
         toolgate_files::lock_state_file(file).map_err(|problem| write_error(file, &problem.to_string()))?;
-    let mut list = load_list(file)?;
+    let mut list = load_state_file(file)?;
     let before = render_list(file, &list)?;
     let out = change(&mut list)?;
     let after = render_list(file, &list)?;

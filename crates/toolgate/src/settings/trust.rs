@@ -212,6 +212,32 @@ pub struct WideWorkspace {
 }
 
 /// The store of trusted projects and accepted workspaces, in the state directory.
+///
+/// ```
+/// use toolgate::AbsPath;
+/// use toolgate::settings::SettingsOptions;
+/// use toolgate::settings::trust::{TrustStatus, TrustStore};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let base = dir.path().canonicalize().unwrap();
+/// # let project = AbsPath::new(base.join("project")).unwrap();
+/// # let state_dir = AbsPath::new(base.join("state")).unwrap();
+/// # std::fs::create_dir_all(base.join("project/.toolgate")).unwrap();
+/// # let write = |text| std::fs::write(base.join("project/.toolgate/settings.json"), text).unwrap();
+/// write(r#"{ "permissions": { "allow": ["ls"] } }"#);
+/// let options = SettingsOptions::new(project.clone());
+/// let store = TrustStore::in_dir(&state_dir);
+/// let manifest = options.load_trust_manifest()?;
+/// store.add(&project, &manifest)?;
+/// assert_eq!(store.trust_status(&project, &manifest)?, TrustStatus::Trusted);
+///
+/// // Any change ends the trust.
+/// write(r#"{ "permissions": { "allow": ["Bash"] } }"#);
+/// let changed = options.load_trust_manifest()?;
+/// assert_eq!(store.trust_status(&project, &changed)?, TrustStatus::Changed);
+/// assert_eq!(store.changes(&project, &changed)?, [".toolgate/settings.json"]);
+/// # Ok::<(), toolgate::settings::SettingsError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TrustStore {
     /// The file of trusted projects.
@@ -228,13 +254,13 @@ impl TrustStore {
 
     /// Every trusted project.
     pub fn list(&self) -> Result<Vec<TrustedWorkspace>, SettingsError> {
-        state_file::load_list(&self.file)
+        state_file::load_state_file(&self.file)
     }
 
     /// Trusts a project as its manifest describes it.
     pub fn add(&self, root: &AbsPath, manifest: &TrustManifest) -> Result<(), SettingsError> {
         let root = toolgate_files::resolve(root).real;
-        state_file::update_list(&self.file, |list: &mut Vec<TrustedWorkspace>| {
+        state_file::update_state_file(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             list.retain(|trusted| trusted.root != root);
             let (sha256, bound) = (manifest.sha256.clone(), manifest.bound.clone());
             list.push(TrustedWorkspace { root, sha256, bound, at: toolgate_files::now_millis() });
@@ -244,12 +270,12 @@ impl TrustStore {
     /// Removes a project and its acceptance as a workspace. False if it was neither.
     pub fn remove(&self, root: &AbsPath) -> Result<bool, SettingsError> {
         let real = toolgate_files::resolve(root).real;
-        let wide = state_file::update_list(&self.wide, |list: &mut Vec<WideWorkspace>| {
+        let wide = state_file::update_state_file(&self.wide, |list: &mut Vec<WideWorkspace>| {
             let before = list.len();
             list.retain(|known| known.root != real);
             list.len() < before
         })?;
-        let trusted = state_file::update_list(&self.file, |list: &mut Vec<TrustedWorkspace>| {
+        let trusted = state_file::update_state_file(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             let before = list.len();
             list.retain(|trusted| trusted.root != real && trusted.root != *root);
             list.len() < before
@@ -304,7 +330,7 @@ impl TrustStore {
         if !self.list()?.iter().any(concerns) {
             return Ok(());
         }
-        state_file::update_list(&self.file, |list: &mut Vec<TrustedWorkspace>| {
+        state_file::update_state_file(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             for trusted in list.iter_mut().filter(|trusted| concerns(trusted)) {
                 trusted.bound.insert(key.clone(), digest(after));
                 trusted.sha256 = digest_bound(&trusted.bound);
@@ -315,7 +341,7 @@ impl TrustStore {
     /// Stores that the user accepted a workspace that contains the home directory.
     pub fn accept_wide(&self, root: &AbsPath) -> Result<(), SettingsError> {
         let root = toolgate_files::resolve(root).real;
-        state_file::update_list(&self.wide, |list: &mut Vec<WideWorkspace>| {
+        state_file::update_state_file(&self.wide, |list: &mut Vec<WideWorkspace>| {
             list.retain(|known| known.root != root);
             list.push(WideWorkspace { root, at: toolgate_files::now_millis() });
         })
@@ -324,7 +350,7 @@ impl TrustStore {
     /// Whether the user accepted such a workspace.
     pub fn is_accepted_wide(&self, root: &AbsPath) -> Result<bool, SettingsError> {
         let root = toolgate_files::resolve(root).real;
-        Ok(state_file::load_list::<WideWorkspace>(&self.wide)?.iter().any(|known| known.root == root))
+        Ok(state_file::load_state_file::<WideWorkspace>(&self.wide)?.iter().any(|known| known.root == root))
     }
 }
 

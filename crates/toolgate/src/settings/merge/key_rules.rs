@@ -249,6 +249,14 @@ declare! {
 }
 
 /// Every key of a settings file, except groups, with its rule.
+///
+/// ```
+/// use toolgate::settings::merge::key_rules;
+///
+/// let rule = |name: &str| key_rules().iter().find(|key| key.name() == name).unwrap().rule;
+/// assert_eq!(rule("permissions.deny").describe_sources(), "every file");
+/// assert_eq!(rule("permissions.allow").describe_sources(), "needs trust");
+/// ```
 pub fn key_rules() -> &'static [KeyRule] {
     static RULES: OnceLock<Vec<KeyRule>> = OnceLock::new();
     RULES.get_or_init(|| {

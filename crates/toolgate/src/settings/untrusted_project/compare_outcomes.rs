@@ -147,7 +147,7 @@ fn judge(
 }
 
 /// What the project would grant, or `None` if it only restricts.
-pub(super) fn freer(
+pub(super) fn compare_outcomes(
     with: &SettingsOutcome,
     without: &SettingsOutcome,
     workspace: &Workspace,

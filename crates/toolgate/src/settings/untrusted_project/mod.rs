@@ -12,7 +12,7 @@ use super::{LoadedSettings, SettingSource, SettingsOptions};
 use crate::hooks::plan_hooks;
 use crate::mcp_servers::{DiscoveredServers, ServerDiscoveryOptions};
 use crate::{AbsPath, Toolgate, unregistered_tool};
-use compare_outcomes::freer;
+use compare_outcomes::compare_outcomes;
 use serde_json::{Map, Value, json};
 use settings_generator::SettingsGenerator;
 use std::collections::{BTreeMap, BTreeSet};
@@ -197,7 +197,7 @@ fn with_an_untrusted_project_nothing_is_freer_than_without_it() {
             continue;
         };
         judged += 1;
-        if let Some(what) = freer(&with, &without, &workspace, &calls, &mut draw) {
+        if let Some(what) = compare_outcomes(&with, &without, &workspace, &calls, &mut draw) {
             panic!(
                 "case {case} of seed {seed}, mode {mode:?}: {what}\nuser {user}\nmanaged {managed}\ncommand line \
                  {:?}\nproject {project}\nlocal {local}",
