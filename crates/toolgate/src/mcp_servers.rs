@@ -237,7 +237,7 @@ mod tests {
         );
         write(
             "config/mcp.json",
-            r#"{"mcpServers": {"b": {"command": "person"}, "c": {"command": "${X:-d}"}}}"#,
+            r#"{"mcpServers": {"b": {"command": "user"}, "c": {"command": "${X:-d}"}}}"#,
         );
         write("broken/mcp.json", r#"{"mcpServers": {"#);
         let mut options = ServerDiscoveryOptions {

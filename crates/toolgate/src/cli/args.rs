@@ -38,8 +38,10 @@ pub(crate) struct CliArgs {
     pub(crate) command: CliCommand,
 }
 
-/// Options that every command accepts.
+/// Options that every command accepts. The help of a command lists them under a heading of their own, after the options
+/// of the command.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// Use this directory as the workspace instead of the current one
     #[arg(long, global = true, value_name = "DIR")]

@@ -1,5 +1,5 @@
-//! The batch checker behind `toolgate check --batch` and `toolgate policy test`: it judges many calls, each under its own settings, in
-//! one process.
+//! The batch checker of `toolgate check --batch` and `toolgate policy test`: it judges many calls, each with its own
+//! settings, in one process.
 //!
 //! Compiled policies and sessions are cached: a test suite uses few of them for many calls, and compiling the policy
 //! again for each call would take most of the time.

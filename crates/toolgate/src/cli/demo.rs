@@ -13,8 +13,8 @@ use toolgate::ledger::verify_in;
 use toolgate::render::escape_invisible;
 use toolgate::{
     AbsPath, ApprovalAnswer, ApprovalRequest, Approver, CallOutcome, ConflictHandling, Effect, FnTool,
-    Intent, Journal, JournalLimits, LedgerSink, Output, ShellConfig, ToolSpec, Toolgate, Toolset, UndoFilter,
-    UndoSelector, WriteKind,
+    Intent, Journal, JournalLimits, LedgerSink, Output, ShellConfig, Stage, ToolSpec, Toolgate, Toolset,
+    UndoFilter, UndoSelector, WriteKind,
 };
 use toolgate_files::{AppendLog, ScratchDirectory};
 use toolgate_proto::OutcomeRecord;
@@ -301,7 +301,8 @@ impl DemoProject {
                 let tail = lines.get(lines.len().saturating_sub(MAX_FAILURE_LINES)..).unwrap_or_default();
                 self.print_field(out, "output", &tail.join("\n"))?;
                 let reason = format!("at {stage}: {} [{} {}]", refusal.reason, refusal.code, refusal.kind);
-                self.print_field(out, "refused", &reason)?;
+                let label = if matches!(stage, Stage::Run | Stage::Finish) { "failed" } else { "refused" };
+                self.print_field(out, label, &reason)?;
                 self.print_field(out, "hint", &refusal.hint)?;
             }
             (Err(refusal), OutcomeRecord::Done { .. }) => {

@@ -85,7 +85,7 @@ fn render_value(value: &EffectiveValue) -> String {
         (None, _) => value.layer.to_string(),
     };
     let from = paint(style::FAINT, &escape_invisible(&from));
-    match &value.waits {
+    match &value.inactive_reason {
         Some(reason) => format!("  {shown}  {from}  {}", paint(style::ASK, &format!("no effect: {reason}"))),
         None => format!("  {shown}  {from}"),
     }

@@ -25,8 +25,8 @@ pub struct EffectiveValue {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// Why it has no effect, if it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waits: Option<String>,
+    #[serde(rename = "waits", skip_serializing_if = "Option::is_none")]
+    pub inactive_reason: Option<String>,
 }
 
 impl LoadedSettings {
@@ -61,7 +61,7 @@ impl LoadedSettings {
                 layer: if given == Some(in_force) { Layer::Cli } else { Layer::Default },
                 file: None,
                 line: None,
-                waits: None,
+                inactive_reason: None,
             },
         });
         for file in &self.files {
@@ -79,7 +79,7 @@ impl LoadedSettings {
                 layer: planned.layer,
                 file: Some(planned.file.clone()),
                 line: Some(planned.line),
-                waits: planned.refusal_reason.clone(),
+                inactive_reason: planned.refusal_reason.clone(),
             });
         }
         let has_hooks = |file: &&SettingsFile| {
@@ -92,7 +92,7 @@ impl LoadedSettings {
                 file.node.nearest_node(&["hooks"]).value(),
                 Some(file.node.nearest_node(&["hooks"]).line),
             );
-            inactive.waits = Some(if file.trusted {
+            inactive.inactive_reason = Some(if file.trusted {
                 "hooks of this layer are disabled".to_owned()
             } else {
                 "this project is not trusted".to_owned()
@@ -122,19 +122,19 @@ impl LoadedSettings {
             SettingsNodeKind::List(items) => {
                 for item in items {
                     let mut entry = build_value(file, key, item.value(), Some(item.line));
-                    entry.waits = self.inactive_reason(file, key, &item.value());
+                    entry.inactive_reason = self.inactive_reason(file, key, &item.value());
                     out.push(entry);
                 }
             }
             SettingsNodeKind::Scalar(value) => {
-                let waits = self.inactive_reason(file, key, value);
+                let inactive_reason = self.inactive_reason(file, key, value);
                 // Only the scalar that applies is listed, at the strongest file that sets it.
                 let path: Vec<String> = key.split('.').map(str::to_owned).collect();
                 let applies = value_at(&self.merged_value, &path).is_none_or(|merged| merged == value);
-                let is_listed = out.iter().any(|other| other.key == key && other.waits.is_none());
-                if waits.is_some() || applies && !is_listed {
+                let is_listed = out.iter().any(|other| other.key == key && other.inactive_reason.is_none());
+                if inactive_reason.is_some() || applies && !is_listed {
                     out.push(EffectiveValue {
-                        waits,
+                        inactive_reason,
                         ..build_value(file, key, value.clone(), Some(node.line))
                     });
                 }
@@ -181,6 +181,6 @@ fn build_value(file: &SettingsFile, key: &str, value: Value, line: Option<usize>
         layer: file.rules.layer,
         file: file.rules.file.clone(),
         line,
-        waits: None,
+        inactive_reason: None,
     }
 }

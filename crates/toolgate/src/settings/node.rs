@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_could_be_read_two_ways_is_refused() {
-        for (text, line, says) in [
+        for (text, line, expected) in [
             ("{\n\"a\":1,\n\"\\u0061\":2}", 3, "`a` appears more than once"),
             ("{\"a\":1}{", 1, "not valid JSON"),
             ("{'a':1}", 1, "not valid JSON"),
@@ -225,7 +225,7 @@ mod tests {
         ] {
             let problem = SettingsNode::parse(text).unwrap_err();
             assert_eq!(problem.line, line, "{text}: {}", problem.message);
-            assert!(problem.message.contains(says), "{text}: {}", problem.message);
+            assert!(problem.message.contains(expected), "{text}: {}", problem.message);
         }
         let deep = "[".repeat(5000) + &"]".repeat(5000);
         assert!(SettingsNode::parse(&deep).is_err());

@@ -181,7 +181,7 @@ fn project_settings_of_the_corpus_are_inactive_without_trust() {
         let _ = HookFixture::call(&toolgate, "ship");
         assert!(!fixture.path("marker").exists(), "{case}");
         let values = toolgate.settings().effective_values(None);
-        assert!(values.iter().any(|value| value.waits.is_some()), "{case}");
+        assert!(values.iter().any(|value| value.inactive_reason.is_some()), "{case}");
         assert!(toolgate.settings().env().is_empty(), "{case}");
         seen += 1;
     }

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-/// Searching many files needs no more descriptors than searching few.
+/// A search needs a constant number of file descriptors.
 #[test]
 fn sixty_two_thousand_files_are_searched_with_sixty_four_descriptors() {
     let fixture = CliFixture::new();
@@ -42,7 +42,7 @@ fn sixty_two_thousand_files_are_searched_with_sixty_four_descriptors() {
     }
 }
 
-/// Keeps 64 calls in flight over these two streams, and counts the answers.
+/// Keeps 64 calls in flight over two streams until every call is answered once.
 fn sixty_four_in_flight(fixture: &CliFixture, mut write: impl Write, read: impl Read) {
     let file = fixture.write("a.txt", &"0123456789abcdef\n".repeat(256));
     let call = |id: u64| match id % 4 {
@@ -83,7 +83,7 @@ fn sixty_four_calls_in_flight_are_all_answered_over_pipes() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Hosts that run on Node hand out sockets.
+/// Hosts that run on Node use sockets as standard streams.
 #[test]
 fn sixty_four_calls_in_flight_are_all_answered_over_sockets() {
     let fixture = CliFixture::new();
@@ -97,8 +97,8 @@ fn sixty_four_calls_in_flight_are_all_answered_over_sockets() {
     assert!(child.wait().unwrap().success());
 }
 
-/// Calls that arrive together are shared out among threads, and still begin in their order: an edit finds its file read,
-/// and the edit before it made.
+/// Calls that arrive together run on two threads and still start in order: an edit finds its file read and the previous
+/// edit made.
 #[test]
 fn reads_and_edits_that_are_sent_together_begin_one_after_the_other() {
     let fixture = CliFixture::new();
@@ -132,7 +132,7 @@ fn reads_and_edits_that_are_sent_together_begin_one_after_the_other() {
     }
 }
 
-/// What a call opens to a server behind the gate must outlive the call, and the second thread may not.
+/// A connection to an upstream server must outlive the call that opened it, and the second thread may end before.
 #[test]
 fn calls_run_on_two_threads_unless_upstream_servers_are_configured() {
     let fixture = CliFixture::new();
@@ -163,7 +163,7 @@ fn calls_run_on_two_threads_unless_upstream_servers_are_configured() {
     assert_eq!(second(&["--mcp-config", &servers.to_string()]), 0);
 }
 
-/// A stack larger than all memory is not to be had, and so no thread to share the calls with.
+/// With a stack size larger than memory no second thread can be started.
 #[test]
 fn calls_run_on_one_thread_if_no_second_one_can_be_started() {
     let fixture = CliFixture::new();
@@ -182,7 +182,7 @@ fn calls_run_on_one_thread_if_no_second_one_can_be_started() {
     }
 }
 
-/// A result is one text, not the same text in two places.
+/// A result contains its text once, not also as structured content.
 #[test]
 fn text_is_sent_once() {
     let fixture = CliFixture::new();
@@ -193,7 +193,7 @@ fn text_is_sent_once() {
     assert_eq!(output.stdout.matches("0123456789abcde").count(), 256);
 }
 
-/// What was asked before the input ended is answered, and the program ends although a server behind it does not want to.
+/// Requests before the end of the input are answered, and the program ends although an upstream server does not.
 #[test]
 fn it_ends_with_its_input_and_loses_no_answer() {
     let fixture = CliFixture::new();

@@ -1,4 +1,4 @@
-//! `toolgate mcp serve`, over real pipes, alone and with a server behind it.
+//! `toolgate mcp serve` over pipes, HTTP and Unix sockets, alone and with an upstream server.
 
 use super::cli_fixture::CliFixture;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(super) fn reply(out: &str, id: u64) -> Value {
         .unwrap_or_else(|| panic!("no reply to {id} in {out}"))
 }
 
-/// Sends, and ends the input once that many answers are there: how long they take is the machine's business.
+/// Sends the input and closes it after this many answers, so that the test does not depend on timing.
 pub(super) fn answered(mut command: std::process::Command, input: &str, answers: usize) -> String {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -97,7 +97,7 @@ fn rules_apply_to_the_tools_of_an_upstream_server() {
     assert_eq!(reply(&out, 3)["error"]["code"], -32602, "denied by a bare rule: it is not there");
 }
 
-/// One request as bytes, and the status that comes back.
+/// Sends one HTTP request and returns the status of the response.
 fn status(mut stream: impl Read + Write, headers: &[&str]) -> String {
     let body = request(
         1,
@@ -118,7 +118,7 @@ fn status(mut stream: impl Read + Write, headers: &[&str]) -> String {
     first.split(' ').nth(1).unwrap_or_default().to_owned()
 }
 
-/// A program that serves, until it is dropped.
+/// A running server, killed on drop.
 struct Serving(std::process::Child);
 
 impl Drop for Serving {
@@ -129,7 +129,7 @@ impl Drop for Serving {
     }
 }
 
-/// Starts the program and waits until it expected that it serves.
+/// Starts the program and waits until it prints that it serves.
 fn serving(mut command: std::process::Command) -> (Serving, Vec<String>) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut output = Vec::new();

@@ -35,7 +35,7 @@ fn servers_of_a_project_need_approval() {
     fixture.write(".mcp.json", &entry.to_string());
     let not_approved = fixture.run(&["mcp", "test", "inner", "--json"]);
     assert_eq!(not_approved.code, 1, "{}", not_approved.stdout);
-    assert_eq!(serde_json::from_str::<Value>(&held.stdout).unwrap()["held"], true);
+    assert_eq!(serde_json::from_str::<Value>(&not_approved.stdout).unwrap()["held"], true);
     assert!(fixture.run(&["mcp", "list"]).stdout.contains("not approved: run `toolgate mcp approve inner`"));
     assert_eq!(fixture.run(&["mcp", "approve", "inner"]).code, 0);
     assert_eq!(fixture.run(&["mcp", "test", "inner", "--json"]).code, 0);
