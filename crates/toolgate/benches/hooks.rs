@@ -1,4 +1,4 @@
-//! What hooks cost: a call that none of them is for, and one program beside a plain start of the same program.
+//! The cost of hooks: a call with hooks for other tools, and a command hook compared with a plain start of its program.
 //!
 //! Run with `cargo bench --package toolgate --bench hooks`.
 
@@ -15,7 +15,7 @@ fn main() {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Nothing {}
+struct EmptyInput {}
 
 fn toolgate(dir: &std::path::Path, settings: &Value) -> Toolgate {
     let mut options = SettingsOptions::new(AbsPath::new(dir).unwrap());
@@ -23,8 +23,9 @@ fn toolgate(dir: &std::path::Path, settings: &Value) -> Toolgate {
     options.sources.clear();
     options.extra = Some(settings.to_string());
     let env = [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into();
-    let tool =
-        FnTool::new(ToolSpec::new("Probe", "Does nothing."), |_: Nothing, _| async { Ok(Output::text("")) });
+    let tool = FnTool::new(ToolSpec::new("Probe", "Does nothing."), |_: EmptyInput, _| async {
+        Ok(Output::text(""))
+    });
     Toolgate::builder(dir).settings(options).env(env).tool(tool).allow("Probe").build().unwrap()
 }
 
@@ -32,7 +33,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// A whole call, with so many hooks configured for other tools. The difference to none is what dispatch adds.
+/// A whole call, with hooks configured for other tools. The difference from zero hooks is the cost of dispatch.
 #[divan::bench(args = [0, 1, 20])]
 fn call_with_hooks_for_other_tools(bencher: Bencher<'_, '_>, count: usize) {
     let dir = tempfile::tempdir().unwrap();
@@ -54,7 +55,7 @@ fn call_with_a_command_hook(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| runtime.block_on(toolgate.call("c", "Probe", "{}")).result.unwrap());
 }
 
-/// The same program, started plainly.
+/// The same program, started without toolgate.
 #[divan::bench]
 fn plain_start_of_the_same_program(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| {
@@ -67,7 +68,7 @@ fn plain_start_of_the_same_program(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A call with one hook that is a line of shell, as most are.
+/// A call with one hook that is a shell command line, as most are.
 #[divan::bench]
 fn call_with_a_shell_hook(bencher: Bencher<'_, '_>) {
     let dir = tempfile::tempdir().unwrap();
@@ -77,7 +78,7 @@ fn call_with_a_shell_hook(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| runtime.block_on(toolgate.call("c", "Probe", "{}")).result.unwrap());
 }
 
-/// The same shell, started plainly.
+/// The same shell, started without toolgate.
 #[divan::bench]
 fn plain_start_of_the_same_shell(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| {

@@ -1,15 +1,15 @@
-//! Whether this machine's kernel holds commands to what was judged.
+//! Whether the kernel of this machine limits commands to the rights that were judged.
 
 use toolgate_policy::Enforcement;
 use toolgate_process::sandbox::{KernelSupport, SandboxMechanism};
 use toolgate_tools::ShellConfig;
 
-/// Whether the kernel holds commands to what was judged, in these surroundings: the sandbox is on, and this machine
-/// has every part of it.
-pub fn enforcement(surroundings: &ShellConfig) -> Enforcement {
-    let sandbox = &surroundings.sandbox;
-    let holds = sandbox.enabled
+/// Whether the kernel limits commands to the rights that were judged: the sandbox is enabled, its backend is Landlock,
+/// and the kernel has every feature that it needs. Otherwise policy lets fewer commands run without approval.
+pub fn enforcement(shell_config: &ShellConfig) -> Enforcement {
+    let sandbox = &shell_config.sandbox;
+    let is_enforced = sandbox.enabled
         && sandbox.backend == SandboxMechanism::Landlock
         && KernelSupport::detect().enforces_rights();
-    if holds { Enforcement::Kernel } else { Enforcement::Absent }
+    if is_enforced { Enforcement::Kernel } else { Enforcement::Absent }
 }

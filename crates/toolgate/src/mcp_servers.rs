@@ -1,9 +1,9 @@
-//! Which MCP servers stand behind the gate, gathered from everywhere they can be named.
+//! Discovery of the MCP servers whose tools toolgate offers.
 //!
-//! Strongest first: the command line, settings (managed, local, project, user), the project's `.mcp.json`, the
-//! person's own lists.
-//! The first that names a server decides about it; what an untrusted project names comes after everything else.
-//! What a project names is not started before the person approved it: starting it is running the project's code.
+//! Servers are named, strongest source first, on the command line, in settings (managed, local, project, user), in the
+//! project's `.mcp.json` and in the user's own lists. The first source that names a server defines it.
+//! An untrusted project comes last, so that it cannot replace a server of the user's, and its servers do not start
+//! before the user approves them: starting one runs the project's code.
 
 use crate::settings::{LoadedSettings, SettingsFile};
 use serde_json::Value;
@@ -14,44 +14,66 @@ use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::{JsonLimits, parse};
 
-/// The file in which a project names its servers.
-pub const PROJECT_SERVERS_FILE: &str = ".mcp.json";
+/// The file in the workspace root that lists the project's servers.
+pub const PROJECT_MCP_SERVERS_FILE: &str = ".mcp.json";
 
-/// Where to look.
+/// Where to look for servers.
 #[derive(Debug, Clone)]
 pub struct ServerDiscoveryOptions {
-    /// The workspace root.
+    /// The workspace root, which has the project's list.
     pub root: AbsPath,
-    /// The home directory.
+    /// The home directory, for `.claude.json`; none skips it.
     pub home: Option<AbsPath>,
-    /// Where the person's toolgate settings live.
+    /// The directory of the user's toolgate settings, for `mcp.json`; none skips it.
     pub config_dir: Option<AbsPath>,
-    /// `--mcp-config`: files, or JSON itself.
+    /// The values of `--mcp-config`: files, or JSON objects.
     pub given: Vec<String>,
-    /// What relative names in `given` are seen from.
+    /// The directory that relative names in `given` start from.
     pub given_base: AbsPath,
-    /// Only those of `given`.
+    /// Use only the servers of `given`.
     pub strict: bool,
-    /// What the project brings may be started without having been approved.
+    /// The project is trusted: its servers start without approval.
     pub trust_workspace: bool,
-    /// The environment, for `${VAR}`.
+    /// The environment variables that `${VAR}` in an entry refers to.
     pub env: BTreeMap<String, String>,
 }
 
-/// The servers, and what is wrong with others.
+/// The usable servers, and the problems of unusable entries.
 #[derive(Debug, Default)]
 pub struct DiscoveredServers {
-    /// The servers that can be used.
+    /// The usable servers; each name occurs once.
     pub servers: Vec<ServerEntry>,
-    /// What is wrong, for people.
+    /// One message per unreadable list or invalid entry.
     pub problems: Vec<String>,
 }
 
 impl DiscoveredServers {
-    /// Looks everywhere. A file that is there and cannot be read is a problem; what was given on the command line and
-    /// cannot be read is an error.
+    /// Reads all sources. An unreadable list is a problem; an unreadable `--mcp-config` is an error, because the user
+    /// named it for this run.
+    ///
+    /// ```
+    /// use std::collections::BTreeMap;
+    /// use toolgate::AbsPath;
+    /// use toolgate::mcp_servers::{DiscoveredServers, ServerDiscoveryOptions};
+    /// use toolgate::settings::LoadedSettings;
+    ///
+    /// let root = AbsPath::new("/project").unwrap();
+    /// let options = ServerDiscoveryOptions {
+    ///     root: root.clone(),
+    ///     home: None,
+    ///     config_dir: None,
+    ///     given: vec![r#"{ "mcpServers": { "docs": { "command": "docs-server" } } }"#.to_owned()],
+    ///     given_base: root,
+    ///     strict: true,
+    ///     trust_workspace: false,
+    ///     env: BTreeMap::new(),
+    /// };
+    /// let discovered = DiscoveredServers::discover(&options, &LoadedSettings::default())?;
+    /// assert_eq!(discovered.servers[0].name, "docs");
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn discover(options: &ServerDiscoveryOptions, settings: &LoadedSettings) -> Result<Self, String> {
-        let mut gathered = Self::default();
+        let mut discovered = Self::default();
         for given in &options.given {
             let (name, text) = if given.trim_start().starts_with('{') {
                 ("--mcp-config".to_owned(), given.clone())
@@ -59,40 +81,40 @@ impl DiscoveredServers {
                 let path = options.given_base.join(given);
                 let text = read_settings_text(&path, JsonLimits::SETTINGS.bytes as u64)
                     .map_err(|problem| format!("{path}: {problem}"))?
-                    .ok_or_else(|| format!("--mcp-config: there is no file `{path}`"))?;
+                    .ok_or_else(|| format!("--mcp-config: no such file `{path}`"))?;
                 (path.to_string(), text)
             };
             let value = parse(&text, JsonLimits::SETTINGS).map_err(|problem| format!("{name}: {problem}"))?;
-            gathered.add(&value, &name, &options.root, options, true);
+            discovered.add(&value, &name, &options.root, options, true);
         }
         if options.strict {
-            return Ok(gathered);
+            return Ok(discovered);
         }
-        // What an untrusted project names comes last: it must not take the name of a server of the user's, which may
-        // screen calls.
+        // An untrusted project comes last: it must not take the name of a user's server, which may screen calls.
         let from_project = |file: &SettingsFile| matches!(file.rules.layer, Layer::Project | Layer::Local);
         let trusted = |file: &SettingsFile| options.trust_workspace || !from_project(file);
         for file in settings.files.iter().filter(|file| trusted(file)) {
-            gathered.add_settings_file(file, settings, options, true);
+            discovered.add_settings_file(file, settings, options, true);
         }
         if options.trust_workspace {
-            gathered.add_project_file(options, settings);
+            discovered.add_project_file(options, settings);
         }
         if let Some(dir) = &options.config_dir {
-            gathered.add_file(&dir.join("mcp.json"), options, true);
+            discovered.add_file(&dir.join("mcp.json"), options, true);
         }
         if let Some(home) = &options.home {
-            gathered.add_claude_file(&home.join(".claude.json"), options);
+            discovered.add_claude_file(&home.join(".claude.json"), options);
         }
         for file in settings.files.iter().filter(|file| !trusted(file)) {
-            gathered.add_settings_file(file, settings, options, false);
+            discovered.add_settings_file(file, settings, options, false);
         }
         if !options.trust_workspace {
-            gathered.add_project_file(options, settings);
+            discovered.add_project_file(options, settings);
         }
-        Ok(gathered)
+        Ok(discovered)
     }
 
+    /// Adds `mcpServers` of a settings file. A project's server whose command trust cannot bind is not trusted.
     fn add_settings_file(
         &mut self,
         file: &SettingsFile,
@@ -110,11 +132,12 @@ impl DiscoveredServers {
         }
     }
 
+    /// Adds the project's list, as the settings enable or disable its servers.
     fn add_project_file(&mut self, options: &ServerDiscoveryOptions, settings: &LoadedSettings) {
-        let path = options.root.join(PROJECT_SERVERS_FILE);
+        let path = options.root.join(PROJECT_MCP_SERVERS_FILE);
         let Some(value) = self.read(&path) else { return };
         let merged = settings.merged();
-        // What the user trusted are the bytes that were read with the settings.
+        // Trust holds for the bytes that were hashed with the settings, not for a file that changed since.
         let bound = read_settings_text(&path, JsonLimits::SETTINGS.bytes as u64).is_ok_and(|text| {
             text.is_some_and(|text| settings.trust_manifest.is_bound_content(&path, text.as_bytes()))
         });
@@ -138,13 +161,14 @@ impl DiscoveredServers {
         }
     }
 
+    /// Adds a list, if it exists.
     fn add_file(&mut self, path: &AbsPath, options: &ServerDiscoveryOptions, trusted: bool) {
         if let Some(value) = self.read(path) {
             self.add(&value, &path.to_string(), &options.root, options, trusted);
         }
     }
 
-    /// The lists that another program keeps for the person: for this project, and for all.
+    /// Adds the user's lists of Claude Code: first the one for this project, then the one for all projects.
     fn add_claude_file(&mut self, path: &AbsPath, options: &ServerDiscoveryOptions) {
         let Some(value) = self.read(path) else { return };
         let name = path.to_string();
@@ -154,6 +178,7 @@ impl DiscoveredServers {
         self.add(&value, &name, &options.root, options, true);
     }
 
+    /// Parses a list; a problem is recorded.
     fn read(&mut self, path: &AbsPath) -> Option<Value> {
         let text = match read_settings_text(path, JsonLimits::SETTINGS.bytes as u64) {
             Ok(text) => text?,
@@ -171,6 +196,7 @@ impl DiscoveredServers {
         }
     }
 
+    /// Adds the servers whose names are not taken.
     fn add(
         &mut self,
         value: &Value,
@@ -197,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_that_names_a_server_decides_and_a_project_is_not_trusted() {
+    fn the_strongest_source_defines_a_server_and_an_untrusted_project_comes_last() {
         let dir = tempfile::tempdir().unwrap();
         let root = AbsPath::new(dir.path().canonicalize().unwrap()).unwrap();
         let write = |name: &str, text: &str| {
@@ -211,7 +237,7 @@ mod tests {
         );
         write(
             "config/mcp.json",
-            r#"{"mcpServers": {"b": {"command": "person"}, "c": {"command": "${X:-d}"}}}"#,
+            r#"{"mcpServers": {"b": {"command": "user"}, "c": {"command": "${X:-d}"}}}"#,
         );
         write("broken/mcp.json", r#"{"mcpServers": {"#);
         let mut options = ServerDiscoveryOptions {
@@ -238,7 +264,7 @@ mod tests {
         assert!(
             DiscoveredServers::discover(&options, &LoadedSettings::default())
                 .unwrap_err()
-                .contains("there is no file")
+                .contains("no such file")
         );
         (options.given, options.strict) = (Vec::new(), false);
         options.config_dir = Some(root.join("broken"));

@@ -1,10 +1,9 @@
-//! A tool that is asked in a person's place (`--permission-prompt-tool`).
+//! An approver that calls a tool instead of asking at a terminal (`--permission-prompt-tool`).
 //!
-//! It is called with `{tool_name, input, tool_use_id}` and answers with one text that holds
+//! The tool gets `{tool_name, input, tool_use_id}` and answers with a text that contains
 //! `{"behavior": "allow", "updatedInput"?, "updatedPermissions"?}` or `{"behavior": "deny", "message"?}`.
-//! Its own calls cross the gate like any other; whether it may run is a matter of rules, and it is never asked about
-//! itself.
-//! A tool that wants a person is not answered for.
+//! Its calls pass through the gate: rules decide whether it may run, and it is never asked about its own calls.
+//! Questions of tools that require a human are passed on.
 
 use crate::hooks::{PermissionBehavior, PermissionResponse};
 use futures_util::future::BoxFuture;
@@ -14,60 +13,65 @@ use toolgate_gate::{ApprovalAnswer, ApprovalRequest, Approver, CallOptions, Gate
 use toolgate_proto::json::{JsonLimits, parse_object};
 use toolgate_proto::{ToolCall, ToolName};
 
-/// An approver that asks a tool.
+/// An approver that asks a tool. Connect it to the gate after the gate is built.
 #[derive(Debug, Clone)]
 pub struct PromptTool {
+    /// The name of the approver in records and messages.
     name: String,
+    /// The tool that is called.
     tool: ToolName,
-    /// Set once the gate stands, since the approver is part of it.
+    /// Set after the gate is built, because the approver is a part of it. Weak, or the gate would own itself.
     gate_cell: Arc<OnceLock<(Weak<Gate>, Session)>>,
 }
 
 impl PromptTool {
-    /// Asks this tool.
+    /// An approver that asks this tool.
     pub fn new(tool: impl Into<ToolName>) -> Self {
         let tool = tool.into();
         Self { name: format!("prompt tool `{tool}`"), tool, gate_cell: Arc::default() }
     }
 
-    /// Says behind which gate the tool is. Until then the question is passed on.
+    /// Sets the gate through which the tool is called. Before that, questions are passed to the next approver.
     pub fn connect(&self, toolgate: &crate::Toolgate) {
-        // A second connection changes nothing: an approver belongs to one gate.
+        // An approver belongs to one gate, so a second connection has no effect.
         let _ = self.gate_cell.set((Arc::downgrade(&toolgate.shared_gate()), toolgate.session().clone()));
     }
 
-    /// Whether there is such a tool and it can be asked. To be looked at before the first call, since nobody would be
-    /// asked otherwise.
+    /// Checks that the tool exists and accepts a question as its input. Call it before the first call: a missing tool
+    /// would make every question fail.
     pub fn check_schema(&self, toolgate: &crate::Toolgate) -> Result<(), String> {
         let Some(definition) = toolgate.gate().definition(self.tool.as_str()) else {
-            return Err(format!("{} is not there, so nobody could be asked", self.name));
+            return Err(format!("{} does not exist, so no question could be answered", self.name));
         };
         let schema = &definition.input_schema;
         let fields = ["tool_name", "input", "tool_use_id"];
-        let takes = |field: &str| {
+        let accepts = |field: &str| {
             schema.pointer(&format!("/properties/{field}")).is_some()
                 || schema.get("additionalProperties").is_none_or(|more| *more != Value::Bool(false))
         };
         let required = schema.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-        let other = required.iter().filter_map(Value::as_str).find(|field| !fields.contains(field));
-        match (fields.iter().find(|field| !takes(field)), other) {
+        let extra = required.iter().filter_map(Value::as_str).find(|field| !fields.contains(field));
+        match (fields.iter().find(|field| !accepts(field)), extra) {
             (None, None) => Ok(()),
-            (Some(field), _) => Err(format!("{} takes no `{field}`, so it cannot be asked", self.name)),
-            (None, Some(field)) => {
-                Err(format!("{} wants `{field}`, which a question does not have", self.name))
+            (Some(field), _) => {
+                Err(format!("{} has no input field `{field}`, so it cannot answer questions", self.name))
             }
+            (None, Some(field)) => Err(format!(
+                "{} requires the input field `{field}`, which a question does not have",
+                self.name
+            )),
         }
     }
 
+    /// Calls the tool. Every failure of the call is an answer that allows nothing.
     async fn ask_tool(&self, request: &ApprovalRequest) -> ApprovalAnswer {
-        let concerns_itself = request.question.tool == self.tool;
-        let Some((gate, session)) =
-            self.gate_cell.get().filter(|_| !concerns_itself && !request.wants_a_person)
+        let is_own_call = request.question.tool == self.tool;
+        let Some((gate, session)) = self.gate_cell.get().filter(|_| !is_own_call && !request.wants_a_person)
         else {
             return ApprovalAnswer::Pass;
         };
         let Some(gate) = gate.upgrade() else {
-            return ApprovalAnswer::Lost { why: "the gate is gone".to_owned() };
+            return ApprovalAnswer::Lost { why: "the gate was closed".to_owned() };
         };
         let input = json!({
             "tool_name": request.question.tool,
@@ -85,22 +89,21 @@ impl PromptTool {
     }
 }
 
+/// Parses the answer strictly: an unknown behavior or a permission update that toolgate does not support allows nothing.
 fn parse_answer(text: &str) -> ApprovalAnswer {
-    let read = || -> Result<PermissionResponse, String> {
+    let parse = || -> Result<PermissionResponse, String> {
         let object =
             parse_object(text.trim(), JsonLimits::SETTINGS).map_err(|problem| problem.to_string())?;
         serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
     };
-    let behavior = match read() {
-        Ok(behavior) => behavior,
+    let response = match parse() {
+        Ok(response) => response,
         Err(problem) => {
-            return ApprovalAnswer::Lost {
-                why: format!("the prompt tool's answer cannot be read: {problem}"),
-            };
+            return ApprovalAnswer::Lost { why: format!("the prompt tool's answer is invalid: {problem}") };
         }
     };
-    match (behavior.behavior, &behavior.updated_input, behavior.rules()) {
-        (PermissionBehavior::Deny, _, _) => ApprovalAnswer::No { message: behavior.message },
+    match (response.behavior, &response.updated_input, response.rules()) {
+        (PermissionBehavior::Deny, _, _) => ApprovalAnswer::No { message: response.message },
         (PermissionBehavior::Allow, Some(input), _) => ApprovalAnswer::Revise { input: input.clone() },
         (PermissionBehavior::Allow, None, Ok(rules)) if !rules.is_empty() => {
             ApprovalAnswer::Session { rules }

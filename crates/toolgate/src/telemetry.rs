@@ -1,12 +1,12 @@
-//! OpenTelemetry: each call as a span with one child for each stage, and metrics, over OTLP/HTTP.
+//! OpenTelemetry export: each call as a span with one child span per stage, and metrics, over OTLP/HTTP.
 //!
-//! Spans and metrics are made from the record of a call, after it is over, so that nothing waits for a collector.
-//! Names follow the semantic conventions for generative AI where there are any (`execute_tool`, `gen_ai.tool.name`,
-//! `gen_ai.client.operation.duration`); the rest is called `toolgate.…`.
+//! Spans and metrics are made from the record of a finished call, so no call waits for the collector.
+//! Names follow the OpenTelemetry semantic conventions for generative AI where they exist (`execute_tool`,
+//! `gen_ai.tool.name`, `gen_ai.client.operation.duration`); the others start with `toolgate.`.
 //! Neither inputs nor outputs are exported.
 //!
-//! This is for looking at, not for proof: a collector that is slow or away loses spans.
-//! What must not be lost is in the ledger.
+//! Telemetry is not an audit log: spans are lost when the collector is slow or unreachable. The ledger is the audit
+//! log.
 
 use opentelemetry::metrics::{Counter, Histogram, MeterProvider};
 use opentelemetry::trace::{Span, SpanKind, Status, TraceContextExt, Tracer, TracerProvider};
@@ -20,23 +20,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use toolgate_gate::Sink;
 use toolgate_proto::{CallRecord, OutcomeRecord, SourceId, Stage};
 
-/// Where telemetry goes.
+/// How telemetry is exported.
 #[derive(Debug, Clone)]
 pub struct TelemetryOptions {
-    /// The collector, without a path, such as `http://localhost:4318`.
+    /// The base address of the collector, such as `http://localhost:4318`.
     pub endpoint: String,
-    /// Headers of each request.
+    /// Headers of each request, such as an API key.
     pub headers: HashMap<String, String>,
-    /// What the program is called there.
+    /// The value of `service.name`.
     pub service_name: String,
-    /// How often metrics are sent.
+    /// How often metrics are exported.
     pub interval: Duration,
-    /// How long one request may take.
+    /// Timeout of one export request.
     pub timeout: Duration,
 }
 
 impl TelemetryOptions {
-    /// The usual values for a collector.
+    /// Options for a collector, with the service name `toolgate`, 60 seconds between exports and 10 seconds timeout.
     pub fn new(endpoint: impl Into<String>) -> Self {
         Self {
             endpoint: endpoint.into(),
@@ -48,26 +48,46 @@ impl TelemetryOptions {
     }
 }
 
-/// Telemetry could not be set up.
+/// Telemetry could not be started, or its last export failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("telemetry cannot be sent: {0}")]
+#[error("cannot export telemetry: {0}")]
 pub struct TelemetryError(String);
 
-/// Sends telemetry. Add it to the builder as a sink, and shut it down at the end.
+/// A sink that exports telemetry. Add it to the builder, and call [`TelemetrySink::shutdown`] at the end.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use toolgate::telemetry::{TelemetryOptions, TelemetrySink};
+///
+/// let mut options = TelemetryOptions::new("http://localhost:4318");
+/// options.service_name = "my-agent".to_owned();
+/// let telemetry = Arc::new(TelemetrySink::start(options)?);
+/// // Pass a clone to `ToolgateBuilder::sink`, make calls, then:
+/// telemetry.shutdown()?;
+/// # Ok::<(), toolgate::telemetry::TelemetryError>(())
+/// ```
 #[derive(Debug)]
 pub struct TelemetrySink {
+    /// Owns the batch exporter of spans.
     traces: SdkTracerProvider,
+    /// Makes the spans.
     tracer: SdkTracer,
+    /// Owns the periodic exporter of metrics.
     metrics: SdkMeterProvider,
+    /// Number of calls, by tool, verdict and outcome.
     calls: Counter<u64>,
+    /// Duration of calls in seconds.
     duration: Histogram<f64>,
+    /// Duration of the stage that runs `PreToolUse` hooks, in seconds.
     hooks: Histogram<f64>,
+    /// How long approvals took, in seconds.
     approval: Histogram<f64>,
+    /// Size of results in bytes.
     output: Histogram<u64>,
 }
 
 impl TelemetrySink {
-    /// Starts sending. Nothing is sent before there is something to send.
+    /// Starts the exporters. No request is made before there is data.
     pub fn start(options: TelemetryOptions) -> Result<Self, TelemetryError> {
         let base = options.endpoint.trim_end_matches('/');
         let failed = |error: opentelemetry_otlp::ExporterBuildError| TelemetryError(error.to_string());
@@ -79,7 +99,7 @@ impl TelemetrySink {
             .with_headers(options.headers.clone())
             .build()
             .map_err(failed)?;
-        let numbers = MetricExporter::builder()
+        let metric_exporter = MetricExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(format!("{base}/v1/metrics"))
@@ -93,7 +113,7 @@ impl TelemetrySink {
             .build();
         let traces =
             SdkTracerProvider::builder().with_batch_exporter(spans).with_resource(resource.clone()).build();
-        let reader = PeriodicReader::builder(numbers).with_interval(options.interval).build();
+        let reader = PeriodicReader::builder(metric_exporter).with_interval(options.interval).build();
         let metrics = SdkMeterProvider::builder().with_reader(reader).with_resource(resource).build();
         let meter = metrics.meter("toolgate");
         Ok(Self {
@@ -101,40 +121,41 @@ impl TelemetrySink {
             calls: meter
                 .u64_counter("toolgate.calls")
                 .with_unit("{call}")
-                .with_description("Calls, by tool, verdict and how they ended.")
+                .with_description("Calls, by tool, verdict and outcome.")
                 .build(),
             duration: meter
                 .f64_histogram("gen_ai.client.operation.duration")
                 .with_unit("s")
-                .with_description("How long calls took, all stages together.")
+                .with_description("Duration of calls, all stages together.")
                 .build(),
             hooks: meter
                 .f64_histogram("toolgate.hook.duration")
                 .with_unit("s")
-                .with_description("How long hooks before the run took.")
+                .with_description("Duration of PreToolUse hooks.")
                 .build(),
             approval: meter
                 .f64_histogram("toolgate.approval.wait")
                 .with_unit("s")
-                .with_description("How long answers of people took.")
+                .with_description("Time until a question was answered.")
                 .build(),
             output: meter
                 .u64_histogram("toolgate.output.size")
                 .with_unit("By")
-                .with_description("Bytes of content for the model.")
+                .with_description("Size of results for the model.")
                 .build(),
             traces,
             metrics,
         })
     }
 
-    /// Sends what is left and stops. Waits for the collector, so it must not be called inside async code.
+    /// Exports what is buffered and stops. Blocks until the collector answers, so do not call it in async code.
     pub fn shutdown(&self) -> Result<(), TelemetryError> {
         let traces = self.traces.shutdown();
         let metrics = self.metrics.shutdown();
         traces.and(metrics).map_err(|error| TelemetryError(error.to_string()))
     }
 
+    /// Exports the span of a call and the spans of its stages.
     fn trace(&self, record: &CallRecord) {
         let started = UNIX_EPOCH + Duration::from_millis(record.at);
         let tool = record.tool.as_ref().unwrap_or(&record.asked).as_str();
@@ -163,7 +184,7 @@ impl TelemetrySink {
                 attributes.push(KeyValue::new("error.type", code.info().kind));
                 attributes.push(KeyValue::new("toolgate.code", code.to_string()));
                 attributes.push(KeyValue::new("toolgate.stage", stage.as_str()));
-                // The reason may quote an input; the code's own words do not.
+                // The reason may quote the input; the description of the code does not.
                 status = Status::error(code.info().meaning);
             }
         }
@@ -175,28 +196,30 @@ impl TelemetrySink {
             .with_attributes(attributes)
             .start_with_context(&self.tracer, &Context::new());
         span.set_status(status);
-        let inside = Context::new().with_remote_span_context(span.span_context().clone());
+        let parent = Context::new().with_remote_span_context(span.span_context().clone());
         let mut at = started;
         for mark in &record.stages {
             let end = at + Duration::from_micros(mark.micros);
-            self.stage(mark.stage, at, end, &inside);
+            self.stage(mark.stage, at, end, &parent);
             at = end;
         }
         span.end_with_timestamp(started + Duration::from_micros(record.micros));
     }
 
-    fn stage(&self, stage: Stage, from: SystemTime, to: SystemTime, inside: &Context) {
+    /// Exports the span of one stage.
+    fn stage(&self, stage: Stage, from: SystemTime, to: SystemTime, parent: &Context) {
         let mut span = self
             .tracer
             .span_builder(stage.as_str())
             .with_kind(SpanKind::Internal)
             .with_start_time(from)
-            .start_with_context(&self.tracer, inside);
+            .start_with_context(&self.tracer, parent);
         span.end_with_timestamp(to);
     }
 
+    /// Adds a call to the metrics.
     fn measure(&self, record: &CallRecord) {
-        // A name that no tool has may be anything a model made up: it does not become a label.
+        // The name of an unknown tool is arbitrary text of the model, and would make the number of labels unbounded.
         let tool = record.tool.as_ref().map_or("unknown", |tool| tool.as_str()).to_owned();
         let verdict = record.judged.as_ref().map_or("none", |judged| judged.verdict.as_str()).to_owned();
         let tool = KeyValue::new("gen_ai.tool.name", tool);
@@ -231,7 +254,7 @@ impl Sink for TelemetrySink {
     }
 }
 
-/// Who runs the tool, in the conventions' words.
+/// The value of `gen_ai.tool.type`.
 fn tool_type(source: Option<&SourceId>) -> &'static str {
     match source {
         Some(SourceId::Mcp { .. }) => "extension",
@@ -241,6 +264,7 @@ fn tool_type(source: Option<&SourceId>) -> &'static str {
     }
 }
 
+/// Microseconds as seconds.
 fn seconds(micros: u64) -> f64 {
     Duration::from_micros(micros).as_secs_f64()
 }

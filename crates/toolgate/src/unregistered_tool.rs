@@ -1,9 +1,8 @@
-//! Judging tools that are not here.
+//! Judging calls of tools that are not registered.
 //!
-//! A policy is written for an agent's whole toolset, and may name tools that this build or this session does not have:
-//! another product's, an MCP server's that is not connected.
-//! They can be judged all the same, because a judgement needs only a name, an input and an intent.
-//! Nothing here can be run.
+//! A policy covers all tools of an agent, and may name some that this session does not have: tools of another product,
+//! or of an MCP server that is not connected. `toolgate check` and `toolgate policy test` judge calls of these as
+//! well, because a judgement needs only a name, an input and an intent. Such a tool cannot run.
 
 use serde_json::{Map, Value};
 use toolgate_gate::{CallContext, Gate, IntendedCall, Session};
@@ -12,32 +11,37 @@ use toolgate_proto::{
     ToolIdentity, WriteKind, json,
 };
 
-/// What a call would do: by the registered tool where there is one, else by what is known of the name.
+/// The intent of a call: from the registered tool if there is one, else from the table in this module.
 pub fn intend(gate: &Gate, session: &Session, call: &ToolCall) -> Result<IntendedCall, Refusal> {
     match gate.derive_intent(session, call) {
         Err(refusal) if refusal.code == Code::UnknownTool => {
             let input = json::parse_object(&call.input, json::JsonLimits::CALL)?;
-            let scene = CallContext::of(session);
-            intend_unregistered(call.name.as_str(), input, &scene).unwrap_or(Err(refusal))
+            let context = CallContext::of(session);
+            intend_unregistered(call.name.as_str(), input, &context).unwrap_or(Err(refusal))
         }
         known => known,
     }
 }
 
-/// Field by which a tool names what it touches, and what it does with that.
+/// What is known about a tool by its name: the input field that names its object, and its effect on that object.
 struct UnregisteredTool {
-    /// Every name under which the tool goes, the canonical one first.
+    /// All names of the tool, the canonical one first.
     names: &'static [&'static str],
-    /// The rule family, where it is not the first name.
+    /// The rule family, if it is not the first name.
     family: Option<&'static str>,
+    /// Whether the tool changes nothing.
     read_only: bool,
+    /// The input field with the command, path, address or name.
     field: &'static str,
+    /// Whether the field must be present.
     required: bool,
+    /// The effect, from the value of the field, the whole input and the context of the call.
     effect: fn(&str, &Map<String, Value>, &CallContext) -> Effect,
 }
 
+/// The tools of this and of other products whose names are known.
 const UNREGISTERED_TOOLS: &[UnregisteredTool] = &[
-    define_tool(&["Bash", "shell", "run_shell_command", "Monitor"], "command", |text, input, scene| {
+    define_tool(&["Bash", "shell", "run_shell_command", "Monitor"], "command", |text, input, context| {
         let flag = |name: &str| input.get(name).and_then(Value::as_bool).unwrap_or(false);
         let cwd = input.get("cwd").and_then(Value::as_str);
         let shell = match input.get("shell").and_then(Value::as_str) {
@@ -48,57 +52,57 @@ const UNREGISTERED_TOOLS: &[UnregisteredTool] = &[
             command: CommandLine {
                 text: text.to_owned(),
                 shell,
-                cwd: cwd.map_or_else(|| scene.workspace.cwd.clone(), |dir| scene.absolute_path(dir)),
+                cwd: cwd.map_or_else(|| context.workspace.cwd.clone(), |dir| context.absolute_path(dir)),
                 unsandboxed: flag("dangerouslyDisableSandbox"),
             },
         }
     }),
-    define_tool(&["PowerShell"], "command", |text, _, scene| Effect::Exec {
+    define_tool(&["PowerShell"], "command", |text, _, context| Effect::Exec {
         command: CommandLine {
             text: text.to_owned(),
             shell: ShellKind::Other,
-            cwd: scene.workspace.cwd.clone(),
+            cwd: context.workspace.cwd.clone(),
             unsandboxed: false,
         },
     }),
-    define_tool(&["Write", "FileWrite"], "file_path", |path, _, scene| write_effect(path, scene)),
+    define_tool(&["Write", "FileWrite"], "file_path", |path, _, context| write_effect(path, context)),
     UnregisteredTool {
         family: Some("Write"),
-        ..define_tool(&["write_file"], "path", |path, _, scene| write_effect(path, scene))
+        ..define_tool(&["write_file"], "path", |path, _, context| write_effect(path, context))
     },
-    define_tool(&["Edit", "FileEdit"], "file_path", |path, _, scene| edit_effect(path, scene)),
+    define_tool(&["Edit", "FileEdit"], "file_path", |path, _, context| edit_effect(path, context)),
     UnregisteredTool {
         family: Some("Edit"),
-        ..define_tool(&["MultiEdit"], "file_path", |path, _, scene| edit_effect(path, scene))
+        ..define_tool(&["MultiEdit"], "file_path", |path, _, context| edit_effect(path, context))
     },
     UnregisteredTool {
         family: Some("Edit"),
-        ..define_tool(&["edit_file"], "path", |path, _, scene| edit_effect(path, scene))
+        ..define_tool(&["edit_file"], "path", |path, _, context| edit_effect(path, context))
     },
-    define_tool(&["NotebookEdit"], "notebook_path", |path, _, scene| edit_effect(path, scene)),
-    as_read_only(define_tool(&["Read", "FileRead", "NotebookRead"], "file_path", |path, _, scene| {
-        Effect::Read { path: scene.absolute_path(path), scope: PathScope::Entry }
+    define_tool(&["NotebookEdit"], "notebook_path", |path, _, context| edit_effect(path, context)),
+    as_read_only(define_tool(&["Read", "FileRead", "NotebookRead"], "file_path", |path, _, context| {
+        Effect::Read { path: context.absolute_path(path), scope: PathScope::Entry }
     })),
     as_read_only(UnregisteredTool {
         family: Some("Read"),
-        ..define_tool(&["read_file"], "path", |path, _, scene| Effect::Read {
-            path: scene.absolute_path(path),
+        ..define_tool(&["read_file"], "path", |path, _, context| Effect::Read {
+            path: context.absolute_path(path),
             scope: PathScope::Entry,
         })
     }),
-    with_optional_field(as_read_only(define_tool(&["Grep"], "path", |path, _, scene| {
-        read_tree_effect(path, scene)
+    with_optional_field(as_read_only(define_tool(&["Grep"], "path", |path, _, context| {
+        read_tree_effect(path, context)
     }))),
-    with_optional_field(as_read_only(define_tool(&["Glob"], "path", |path, _, scene| {
-        read_tree_effect(path, scene)
+    with_optional_field(as_read_only(define_tool(&["Glob"], "path", |path, _, context| {
+        read_tree_effect(path, context)
     }))),
     with_optional_field(as_read_only(UnregisteredTool {
         family: Some("Grep"),
-        ..define_tool(&["grep"], "directory", |path, _, scene| read_tree_effect(path, scene))
+        ..define_tool(&["grep"], "directory", |path, _, context| read_tree_effect(path, context))
     })),
     with_optional_field(as_read_only(UnregisteredTool {
         family: Some("Glob"),
-        ..define_tool(&["glob"], "directory", |path, _, scene| read_tree_effect(path, scene))
+        ..define_tool(&["glob"], "directory", |path, _, context| read_tree_effect(path, context))
     })),
     as_read_only(define_tool(&["WebFetch", "web_fetch"], "url", |url, _, _| Effect::Fetch {
         url: url.to_owned(),
@@ -115,6 +119,7 @@ const UNREGISTERED_TOOLS: &[UnregisteredTool] = &[
     }),
 ];
 
+/// A tool that changes something and whose field is required.
 const fn define_tool(
     names: &'static [&'static str],
     field: &'static str,
@@ -123,53 +128,67 @@ const fn define_tool(
     UnregisteredTool { names, family: None, read_only: false, field, required: true, effect }
 }
 
-const fn as_read_only(sheet: UnregisteredTool) -> UnregisteredTool {
-    UnregisteredTool { read_only: true, ..sheet }
+/// The same tool, which changes nothing.
+const fn as_read_only(tool: UnregisteredTool) -> UnregisteredTool {
+    UnregisteredTool { read_only: true, ..tool }
 }
 
-const fn with_optional_field(sheet: UnregisteredTool) -> UnregisteredTool {
-    UnregisteredTool { required: false, ..sheet }
+/// The same tool, whose field may be absent.
+const fn with_optional_field(tool: UnregisteredTool) -> UnregisteredTool {
+    UnregisteredTool { required: false, ..tool }
 }
 
-fn write_effect(path: &str, scene: &CallContext) -> Effect {
-    Effect::Write { path: scene.absolute_path(path), kind: WriteKind::Put }
+/// Writing a whole file.
+fn write_effect(path: &str, context: &CallContext) -> Effect {
+    Effect::Write { path: context.absolute_path(path), kind: WriteKind::Put }
 }
 
-fn edit_effect(path: &str, scene: &CallContext) -> Effect {
-    Effect::Write { path: scene.absolute_path(path), kind: WriteKind::Edit }
+/// Changing a part of a file.
+fn edit_effect(path: &str, context: &CallContext) -> Effect {
+    Effect::Write { path: context.absolute_path(path), kind: WriteKind::Edit }
 }
 
-fn read_tree_effect(path: &str, scene: &CallContext) -> Effect {
+/// Reading a directory and everything below it; an empty path is the working directory.
+fn read_tree_effect(path: &str, context: &CallContext) -> Effect {
     Effect::Read {
-        path: scene.absolute_path(if path.is_empty() { "." } else { path }),
+        path: context.absolute_path(if path.is_empty() { "." } else { path }),
         scope: PathScope::Tree,
     }
 }
 
-/// The input that a tool's main field alone makes: `Bash ls` is `{"command": "ls"}`. A relative path is seen from
-/// `cwd`. What else a tool must be told is filled in, since no rule looks at it.
+/// The input for a call in short form: `Bash ls` is `{"command": "ls"}`. A relative path starts from `cwd`. Other
+/// required fields get a placeholder, because no rule matches them.
+///
+/// ```
+/// use serde_json::json;
+/// use toolgate::AbsPath;
+/// use toolgate::unregistered_tool::build_main_field_input;
+///
+/// let cwd = AbsPath::new("/project").unwrap();
+/// assert_eq!(build_main_field_input("Bash", "ls -l", &cwd), json!({ "command": "ls -l" }));
+/// let input = build_main_field_input("Read", "src/main.rs", &cwd);
+/// assert_eq!(input, json!({ "file_path": "/project/src/main.rs" }));
+/// ```
 pub fn build_main_field_input(name: &str, value: &str, cwd: &AbsPath) -> Value {
-    let field = UNREGISTERED_TOOLS
-        .iter()
-        .find(|sheet| sheet.names.contains(&name))
-        .map_or("input", |sheet| sheet.field);
+    let field =
+        UNREGISTERED_TOOLS.iter().find(|tool| tool.names.contains(&name)).map_or("input", |tool| tool.field);
     let is_path = matches!(field, "file_path" | "notebook_path" | "path" | "directory");
     let value =
         if is_path && !value.starts_with('~') { cwd.join(value).to_string() } else { value.to_owned() };
     let mut input = Map::new();
     if !value.is_empty() {
         input.insert(field.to_owned(), Value::String(value));
-        let beside: &[(&str, &str)] = match name {
+        let placeholders: &[(&str, &str)] = match name {
             "Write" | "FileWrite" => &[("content", "")],
             "Edit" | "FileEdit" => &[("old_string", "before"), ("new_string", "after")],
             _ => &[],
         };
-        input.extend(beside.iter().map(|(field, text)| ((*field).to_owned(), Value::from(*text))));
+        input.extend(placeholders.iter().map(|(field, text)| ((*field).to_owned(), Value::from(*text))));
     }
     Value::Object(input)
 }
 
-/// Tools that keep something of toolgate's or the host's own; nothing in their input names a file or an address.
+/// Tools that change only state of toolgate or the host; their input names no file and no address.
 const STATEFUL_TOOLS: &[&str] = &[
     "AskUserQuestion",
     "Config",
@@ -193,11 +212,11 @@ const STATEFUL_TOOLS: &[&str] = &[
     "write_todos",
 ];
 
-/// `None` where nothing is known of the name.
+/// The intent by the name of the tool; `None` if the name is unknown.
 fn intend_unregistered(
     name: &str,
     input: Map<String, Value>,
-    scene: &CallContext,
+    context: &CallContext,
 ) -> Option<Result<IntendedCall, Refusal>> {
     if name.starts_with("mcp__") {
         return Some(intend_mcp_tool(name, input));
@@ -210,28 +229,29 @@ fn intend_unregistered(
             input,
         }));
     }
-    let sheet = UNREGISTERED_TOOLS.iter().find(|sheet| sheet.names.contains(&name))?;
-    let value = match input.get(sheet.field) {
+    let tool = UNREGISTERED_TOOLS.iter().find(|tool| tool.names.contains(&name))?;
+    let value = match input.get(tool.field) {
         Some(Value::String(text)) => text.as_str(),
-        None if !sheet.required => "",
+        None if !tool.required => "",
         given => {
             let given = given.map_or_else(|| "missing".to_owned(), json::describe);
             return Some(Err(Refusal::new(
                 Code::InvalidInput,
-                format!("`/{}` is {given}, but must be a string", sheet.field),
+                format!("`/{}` is {given}, but must be a string", tool.field),
             )));
         }
     };
-    let effect = (sheet.effect)(value, &input, scene);
-    let also = sheet.names.iter().filter(|other| **other != name).chain(&sheet.family);
+    let effect = (tool.effect)(value, &input, context);
+    let also = tool.names.iter().filter(|other| **other != name).chain(&tool.family);
     let also = also.map(|other| (*other).to_owned()).collect();
     Some(Ok(IntendedCall {
-        tool: identity(name, also, sheet.read_only),
+        tool: identity(name, also, tool.read_only),
         intent: single_effect_intent(effect),
         input,
     }))
 }
 
+/// The identity that rules match: a built-in tool with these names.
 fn identity(name: &str, also: Vec<String>, read_only: bool) -> ToolIdentity {
     ToolIdentity {
         name: name.into(),
@@ -242,11 +262,13 @@ fn identity(name: &str, also: Vec<String>, read_only: bool) -> ToolIdentity {
     }
 }
 
+/// An intent with one effect, described by it.
 fn single_effect_intent(effect: Effect) -> Intent {
     Intent::new(effect.to_string(), [effect])
 }
 
-/// A tool of a server, by the joined name. The pair is only clear where the name has exactly one place to split.
+/// A tool of an MCP server, by a name of the form `mcp__SERVER__TOOL`. A name that can be split in two ways is refused:
+/// a rule for one pair would match a call of the other.
 fn intend_mcp_tool(name: &str, input: Map<String, Value>) -> Result<IntendedCall, Refusal> {
     let pair = name.strip_prefix("mcp__").and_then(|rest| {
         let (server, tool) = rest.split_once("__")?;
@@ -260,9 +282,11 @@ fn intend_mcp_tool(name: &str, input: Map<String, Value>) -> Result<IntendedCall
     let Some((server, tool)) = pair else {
         return Err(Refusal::new(
             Code::UnknownTool,
-            format!("`{name}` does not say clearly which server and which tool it means"),
+            format!(
+                "the tool name `{name}` is ambiguous: it can be split into server and tool in several ways"
+            ),
         )
-        .hint("name it mcp__SERVER__TOOL, with no `__` inside either"));
+        .hint("use the form mcp__SERVER__TOOL, without `__` in the server or the tool"));
     };
     let effect = Effect::Remote { server: server.clone(), tool: tool.clone() };
     Ok(IntendedCall {

@@ -1,4 +1,4 @@
-//! The command line as a person or a program meets it, in one binary.
+//! End-to-end tests of the program and the library, in one binary: linking once is faster.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,15 +9,14 @@
 )]
 
 mod main {
-    mod at_terminal;
     mod calling;
     mod checking;
+    mod cli_fixture;
     mod corpus;
-    mod desk;
     mod documents;
     mod examples;
-    mod hook_desk;
     mod hook_examples;
+    mod hook_fixture;
     mod hook_scripts;
     mod hook_servers;
     mod hostile;
@@ -31,6 +30,7 @@ mod main {
     mod settings;
     #[cfg(feature = "otel")]
     mod telemetry;
+    mod terminal_prompt;
     mod tools;
     mod trust_bytes;
     mod trusting;

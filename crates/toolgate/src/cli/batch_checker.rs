@@ -1,6 +1,8 @@
-//! Judging many calls under many settings, in one process.
+//! The batch checker of `toolgate check --batch` and `toolgate policy test`: it judges many calls, each with its own
+//! settings, in one process.
 //!
-//! Compiled policies and sessions are kept between calls, since a test suite uses few of them for many calls.
+//! Compiled policies and sessions are cached: a test suite uses few of them for many calls, and compiling the policy
+//! again for each call would take most of the time.
 
 use super::CliError;
 use super::context::CliContext;
@@ -15,37 +17,42 @@ use toolgate_policy::{ProblemSeverity, RawPolicy, RuleProblem};
 use toolgate_proto::{Principal, Workspace};
 use toolgate_tools::ShellConfig;
 
-/// Policies kept at most; more distinct settings are merely slower.
+/// How many compiled policies are cached. When the cache is full it is emptied, which costs time and no memory.
 const MAX_CACHED_POLICIES: usize = 1_000;
 
-/// What was compiled from one block of settings; or why it cannot be used.
+/// The policy compiled from one settings object with the problems of its rules, or why the object is unusable.
 pub(crate) type SettingsCompileResult = Result<(Policy, Vec<RuleProblem>), String>;
 
-/// Judges calls without running any.
+/// Judges calls without running them.
 pub(crate) struct BatchChecker<'w> {
+    /// The command line, for its default mode.
     context: &'w CliContext,
+    /// Knows the registered tools, and the settings for calls that bring none.
     toolgate: Toolgate,
+    /// Compiled policies by settings, working directory and mode.
     policies: HashMap<(Option<String>, AbsPath, Option<Mode>), Arc<SettingsCompileResult>>,
+    /// Sessions by working directory.
     sessions: HashMap<AbsPath, Session>,
 }
 
-/// What came of a call.
+/// The result of checking one call.
 pub(crate) enum BatchCheckOutcome {
-    /// It was judged.
+    /// Policy judged the call.
     Judged(Box<Judgement>),
-    /// It never came to that: no such tool, or no valid input.
+    /// The call was refused before policy: unknown tool or invalid input.
     Refused(Refusal),
-    /// The settings cannot be used, so everything is denied: they may have held a deny rule.
+    /// The settings are unusable, so the call is denied: they may have contained a deny rule.
     Unusable(String),
 }
 
 impl<'w> BatchChecker<'w> {
-    pub(crate) fn new(world: &'w CliContext) -> Result<Self, CliError> {
-        let toolgate = world.builder()?.build()?;
-        Ok(Self { context: world, toolgate, policies: HashMap::new(), sessions: HashMap::new() })
+    /// A checker whose default settings are those of the command line.
+    pub(crate) fn new(context: &'w CliContext) -> Result<Self, CliError> {
+        let toolgate = context.builder()?.build()?;
+        Ok(Self { context, toolgate, policies: HashMap::new(), sessions: HashMap::new() })
     }
 
-    /// Judges one call. Settings that are not given are those of the whole run.
+    /// Judges one call. Without `settings`, those of the command line apply.
     pub(crate) fn judge(
         &mut self,
         call: &ToolCall,
@@ -67,6 +74,7 @@ impl<'w> BatchChecker<'w> {
         }
     }
 
+    /// The session whose workspace is `cwd` and the additional directories.
     fn session_for(&mut self, cwd: &AbsPath) -> Session {
         if let Some(session) = self.sessions.get(cwd) {
             return session.clone();
@@ -82,7 +90,7 @@ impl<'w> BatchChecker<'w> {
         session
     }
 
-    /// The policy that a block of settings gives.
+    /// The policy compiled from a settings object, from the cache if possible.
     pub(crate) fn compiled_policy(
         &mut self,
         settings: Option<&Value>,
@@ -91,8 +99,8 @@ impl<'w> BatchChecker<'w> {
     ) -> Arc<SettingsCompileResult> {
         let mode = mode.or(self.context.mode());
         let key = (settings.map(Value::to_string), cwd.clone(), mode);
-        if let Some(kept) = self.policies.get(&key) {
-            return Arc::clone(kept);
+        if let Some(cached) = self.policies.get(&key) {
+            return Arc::clone(cached);
         }
         let compiled = Arc::new(match &key.0 {
             Some(settings) => compile(settings, cwd, mode),
@@ -110,16 +118,17 @@ impl<'w> BatchChecker<'w> {
     }
 }
 
+/// Compiles a settings object alone, without the managed, user and project files: a case must not depend on the machine.
 fn compile(settings: &str, cwd: &AbsPath, mode: Option<Mode>) -> SettingsCompileResult {
     let mut options = SettingsOptions::new(cwd.clone());
     options.managed_dirs = Vec::new();
     options.sources = Vec::new();
     options.extra = Some(settings.to_owned());
     let settings = LoadedSettings::load(&options).map_err(|error| error.to_string())?;
-    let mut surroundings = ShellConfig::default();
-    settings.apply_to_shell_config(&mut surroundings);
+    let mut shell_config = ShellConfig::default();
+    settings.apply_to_shell_config(&mut shell_config);
     let mut raw = settings.policy(mode);
-    raw.enforcement = enforcement(&surroundings);
+    raw.enforcement = enforcement(&shell_config);
     let (policy, problems) = raw.compile();
     match problems.iter().find(|problem| problem.weight == ProblemSeverity::Fatal) {
         Some(problem) => Err(problem.to_string()),

@@ -1,10 +1,12 @@
-//! `toolgate call`: one call through the whole boundary.
+//! `toolgate call`: makes one tool call, or a batch, with the settings and servers of the project.
+//!
+//! Each run is a session of its own: what one `toolgate call` read does not count as read for the next.
 
-use super::args::{CallArgs, ResultForm};
 use super::context::{CliContext, RecordingToolgate};
 use super::mcp::{UpstreamServers, parse_server_name};
 use super::output::CliOutput;
 use super::{CliError, CliExitCode, call_batch, progress};
+use clap::ValueEnum;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,33 +14,79 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use toolgate::{CallOptions, CallOutcome, Code, ToolCall, Toolgate, render};
 
-/// How long hooks in the background may go on after the call.
+/// How long the command waits for background hooks after the last call.
 const BACKGROUND_HOOKS_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the command waits for the runtime's tasks at its end: a tool that ignores cancellation must not block it.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
-pub(crate) fn run(world: &CliContext, args: &CallArgs, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+/// Arguments of `toolgate call`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CallArgs {
+    /// The tool to call
+    #[arg(required_unless_present = "batch")]
+    pub(crate) name: Option<String>,
+    /// Its input as a JSON object; `-` reads it from standard input
+    #[arg(default_value = "{}")]
+    pub(crate) input: String,
+    /// Make many calls, concurrently where their effects do not conflict. FILE has one JSON object per line,
+    /// `{"id"?,"tool","input"?}`; `-` reads standard input. Prints one result per line, in the order of the calls
+    #[arg(long, value_name = "FILE.jsonl", conflicts_with_all = ["name", "id"])]
+    pub(crate) batch: Option<String>,
+    /// Format of the result
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    pub(crate) form: ResultForm,
+    /// Cancel the call after this many seconds
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<f64>,
+    /// Id of the call, which the result repeats
+    #[arg(long, value_name = "ID")]
+    pub(crate) id: Option<String>,
+}
+
+/// Format of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ResultForm {
+    /// Text for people
+    Text,
+    /// A `tool_result` block of the Anthropic API
+    Anthropic,
+    /// A message with the role `tool` of the OpenAI API
+    Openai,
+    /// A `CallToolResult` of MCP
+    Mcp,
+    /// The result and the record as JSON
+    Json,
+}
+
+/// Makes the call and prints its result.
+pub(crate) fn run(
+    context: &CliContext,
+    args: &CallArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
     if let Some(file) = &args.batch {
-        return call_batch::run(world, args, file, out);
+        return call_batch::run_call_batch(context, args, file, out);
     }
-    let input = world.read_argument(&args.input)?;
+    let input = context.read_argument(&args.input)?;
     let id = args.id.clone().unwrap_or_else(|| toolgate_files::generate_id("call_"));
     let call = ToolCall::new(id, args.name.clone().unwrap_or_default(), input);
-    let closed = make_calls(world, args, RequestedCalls::One(call), out)?;
+    let outcomes = make_calls(context, args, RequestedCalls::One(call), out)?;
     let mut exit = CliExitCode::Ok;
-    for closed in &closed {
-        print(world, args, closed, out)?;
-        let structured = closed.result.as_ref().ok().and_then(|output| output.structured.as_ref());
+    for outcome in &outcomes {
+        print(context, args, outcome, out)?;
+        let structured = outcome.result.as_ref().ok().and_then(|output| output.structured.as_ref());
         if structured.is_some_and(|value| value.get("backgroundTaskId").is_some()) {
             out.print_note(
-                "each `toolgate call` is a session of its own, and what it left in the background has ended with it: \
-                 use it in one --batch, or serve the tools with `toolgate mcp serve`",
+                "each `toolgate call` is a session of its own, so the background task ended with it; use --batch or \
+                 `toolgate mcp serve` to keep a session open",
             );
         }
-        if let Err(refusal) = &closed.result {
+        if let Err(refusal) = &outcome.result {
             exit = CliExitCode::of(refusal);
             if refusal.code == Code::NotRead {
                 out.print_note(
-                    "each `toolgate call` is a session of its own: make the read and the change together with \
-                     --batch, or serve the tools with `toolgate mcp serve`",
+                    "each `toolgate call` is a session of its own, so earlier reads do not count; put the read and \
+                     the change into one --batch, or use `toolgate mcp serve`",
                 );
             }
         }
@@ -46,13 +94,16 @@ pub(crate) fn run(world: &CliContext, args: &CallArgs, out: &mut CliOutput) -> R
     Ok(exit)
 }
 
-/// What is to be called.
+/// The calls of one run of the command.
 pub(crate) enum RequestedCalls {
+    /// The call on the command line.
     One(ToolCall),
+    /// The calls of `--batch`, which are scheduled together and end with the `PostToolBatch` hooks.
     Batch(Vec<ToolCall>),
 }
 
 impl RequestedCalls {
+    /// The calls, in order.
     fn as_slice(&self) -> &[ToolCall] {
         match self {
             Self::One(call) => std::slice::from_ref(call),
@@ -60,102 +111,126 @@ impl RequestedCalls {
         }
     }
 
-    async fn run_on(self, toolgate: &Toolgate, limits: CallOptions) -> Vec<CallOutcome> {
+    /// Makes the calls.
+    async fn run_on(self, toolgate: &Toolgate, options: CallOptions) -> Vec<CallOutcome> {
         match self {
-            Self::One(call) => vec![toolgate.call_with_options(call, limits).await],
-            Self::Batch(calls) => toolgate.call_batch(calls, limits).await,
+            Self::One(call) => vec![toolgate.call_with_options(call, options).await],
+            Self::Batch(calls) => toolgate.call_batch(calls, options).await,
         }
     }
 }
 
-/// Makes the calls, with everything around them: interrupts, progress, servers, the ledger.
+/// Makes the calls: handles Ctrl-C, shows progress, starts the servers that the calls need, and flushes the ledger and
+/// telemetry.
 pub(crate) fn make_calls(
-    world: &CliContext,
+    context: &CliContext,
     args: &CallArgs,
     calls: RequestedCalls,
     out: &mut CliOutput,
 ) -> Result<Vec<CallOutcome>, CliError> {
     let timeout = match args.timeout {
         Some(seconds) => Some(Duration::try_from_secs_f64(seconds).map_err(|_| {
-            CliError::Usage(format!("--timeout {seconds} is no length of time; give seconds, such as 30"))
+            CliError::Usage(format!("invalid --timeout `{seconds}`; give seconds, such as 30"))
         })?),
         None => None,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let cancel = CancellationToken::new();
-    // Listened for from the start, and on a task of its own: a tool that is busy must not keep an interrupt from
-    // being heard.
-    let mut interrupts = {
-        let _inside = runtime.enter();
-        signal(SignalKind::interrupt())?
-    };
-    let interrupted = cancel.clone();
-    runtime.spawn(async move {
-        interrupts.recv().await;
-        interrupted.cancel();
-    });
-    let recording = world.build_recording(&cancel, out)?;
+    cancel_on_interrupt(&runtime, cancel.clone())?;
+    let recording = context.build_recording(&cancel, out)?;
     let toolgate = &recording.toolgate;
-    let limits = CallOptions::default().with_cancel(cancel).with_timeout(timeout);
-    let events = progress::is_wanted(&world.global).then(|| toolgate.events());
+    let options = CallOptions::default().with_cancel(cancel).with_timeout(timeout);
+    let events = progress::is_wanted(&context.global).then(|| toolgate.events());
     let progress = events.map(|events| runtime.spawn(progress::show(events, calls.as_slice().len())));
-    let (closed, wait_for_background_hooks) = runtime.block_on(async {
-        let behind = find_required_servers(world, calls.as_slice(), toolgate, out)?;
-        let closed = if behind.servers.is_empty() {
-            recording.check_prompt_tool()?;
-            calls.run_on(toolgate, limits).await
-        } else {
-            let coordinator = behind.into_coordinator(world, &toolgate.settings())?;
-            toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
-            coordinator.wait_until_ready().await;
-            // A server that is not there has no tools either; its own words say more than "no such tool".
-            for state in coordinator.states() {
-                if let Some(trouble) = state.error {
-                    let refusal = trouble.refusal(&state.name);
-                    out.print_note(&format!("{} ({})", refusal.reason, refusal.hint));
-                }
-                state
-                    .problems
-                    .iter()
-                    .for_each(|problem| out.print_note(&format!("server `{}`: {problem}", state.name)));
-            }
-            let closed = match recording.check_prompt_tool() {
-                Ok(()) => Ok(calls.run_on(toolgate, limits).await),
-                Err(failure) => Err(failure),
-            };
-            coordinator.close().await;
-            closed?
-        };
+    let (outcomes, hooks_finished) = runtime.block_on(async {
+        let outcomes = run_with_servers(context, &recording, calls, options, out).await?;
         if let Some(progress) = progress {
-            // It ends with the last call; its line must be gone before a result is printed.
-            let _ = tokio::time::timeout(Duration::from_millis(100), progress).await;
+            // The task ends with the last call; its line must be erased before a result is printed.
+            let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, progress).await;
         }
-        Ok::<_, CliError>((closed, toolgate.wait_for_background_hooks(BACKGROUND_HOOKS_TIMEOUT).await))
+        Ok::<_, CliError>((outcomes, toolgate.wait_for_background_hooks(BACKGROUND_HOOKS_TIMEOUT).await))
     })?;
-    // A tool that does not end must not keep the program.
-    runtime.shutdown_timeout(Duration::from_millis(100));
-    let RecordingToolgate { ledger, telemetry: watched, .. } = recording;
-    watched.finish(out);
-    if let Some(trouble) = ledger.and_then(|ledger| ledger.last_error()) {
-        out.print_note(&format!("not everything is in the ledger: {trouble}"));
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    let RecordingToolgate { ledger, telemetry, .. } = recording;
+    telemetry.finish(out);
+    if let Some(error) = ledger.and_then(|ledger| ledger.last_error()) {
+        out.print_note(&format!("some records could not be written to the ledger: {error}"));
     }
-    if !wait_for_background_hooks {
-        out.print_note("hooks that still ran in the background were stopped");
+    if !hooks_finished {
+        out.print_note(&format!(
+            "background hooks were stopped after {} seconds",
+            BACKGROUND_HOOKS_TIMEOUT.as_secs()
+        ));
     }
-    for closed in &closed {
-        for message in &closed.messages {
-            out.print_note(message);
-        }
-        if let Some(reason) = &closed.stop {
-            out.print_note(&format!("a hook wants the agent to stop: {reason}"));
-        }
-    }
-    Ok(closed)
+    print_hook_messages(&outcomes, out);
+    Ok(outcomes)
 }
 
-/// The servers that the calls need: those whose tools they are, or all where one is about all.
+/// Cancels the calls at Ctrl-C. The signal is handled on a task of its own from the start, because a blocked tool
+/// would delay it.
+fn cancel_on_interrupt(runtime: &tokio::runtime::Runtime, cancel: CancellationToken) -> std::io::Result<()> {
+    let mut interrupts = {
+        let _entered = runtime.enter();
+        signal(SignalKind::interrupt())?
+    };
+    runtime.spawn(async move {
+        interrupts.recv().await;
+        cancel.cancel();
+    });
+    Ok(())
+}
+
+/// Starts the MCP servers that the calls need, makes the calls, and stops the servers.
+async fn run_with_servers(
+    context: &CliContext,
+    recording: &RecordingToolgate,
+    calls: RequestedCalls,
+    options: CallOptions,
+    out: &mut CliOutput,
+) -> Result<Vec<CallOutcome>, CliError> {
+    let toolgate = &recording.toolgate;
+    let upstreams = find_required_servers(context, calls.as_slice(), toolgate, out)?;
+    if upstreams.servers.is_empty() {
+        recording.check_prompt_tool()?;
+        return Ok(calls.run_on(toolgate, options).await);
+    }
+    let coordinator = upstreams.into_coordinator(context, &toolgate.settings())?;
+    toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
+    coordinator.wait_until_ready().await;
+    // The tools of a server that did not start do not exist, and its own error says more than "unknown tool".
+    for state in coordinator.states() {
+        if let Some(error) = state.error {
+            let refusal = error.refusal(&state.name);
+            out.print_note(&format!("{} ({})", refusal.reason, refusal.hint));
+        }
+        for problem in &state.problems {
+            out.print_note(&format!("server `{}`: {problem}", state.name));
+        }
+    }
+    let outcomes = match recording.check_prompt_tool() {
+        Ok(()) => Ok(calls.run_on(toolgate, options).await),
+        Err(error) => Err(error),
+    };
+    coordinator.close().await;
+    outcomes
+}
+
+/// Prints what hooks say to the user, and their requests to stop the agent.
+fn print_hook_messages(outcomes: &[CallOutcome], out: &mut CliOutput) {
+    for outcome in outcomes {
+        for message in &outcome.messages {
+            out.print_note(message);
+        }
+        if let Some(reason) = &outcome.stop {
+            out.print_note(&format!("a hook asks the agent to stop: {reason}"));
+        }
+    }
+}
+
+/// The servers that the calls need: those whose tools are called, those of hooks and of the prompt tool, or all of them
+/// for the tools that list and read MCP resources. Without such calls no server is started.
 fn find_required_servers(
-    world: &CliContext,
+    context: &CliContext,
     calls: &[ToolCall],
     toolgate: &Toolgate,
     out: &mut CliOutput,
@@ -164,35 +239,36 @@ fn find_required_servers(
     let mut named: BTreeSet<String> =
         calls.iter().filter_map(|call| parse_server_name(call.name.as_str())).map(str::to_owned).collect();
     let all = calls.iter().any(|call| call.name.as_str().contains("McpResource"));
-    let prompt = world.global.permission_prompt_tool.as_deref().and_then(parse_server_name);
+    let prompt = context.global.permission_prompt_tool.as_deref().and_then(parse_server_name);
     if named.is_empty() && !all && prompt.is_none() && settings.hook_servers().is_empty() {
         return Ok(UpstreamServers { servers: Vec::new() });
     }
-    let mut behind = UpstreamServers::discover(world, &settings, out)?;
-    named.append(&mut behind.mark_required(world, &settings));
-    behind.servers.retain(|entry| all || named.contains(&entry.name));
-    behind.servers.iter_mut().for_each(|entry| entry.always_load = true);
-    Ok(behind)
+    let mut upstreams = UpstreamServers::discover(context, &settings, out)?;
+    named.append(&mut upstreams.mark_required(context, &settings));
+    upstreams.servers.retain(|entry| all || named.contains(&entry.name));
+    upstreams.servers.iter_mut().for_each(|entry| entry.always_load = true);
+    Ok(upstreams)
 }
 
+/// Prints a result: text to standard output or standard error, other formats to standard output.
 fn print(
-    world: &CliContext,
+    context: &CliContext,
     args: &CallArgs,
-    closed: &CallOutcome,
+    outcome: &CallOutcome,
     out: &mut CliOutput,
 ) -> Result<(), CliError> {
-    let form = if world.global.json { ResultForm::Json } else { args.form };
-    match (form, &closed.result) {
+    let form = if context.global.json { ResultForm::Json } else { args.form };
+    match (form, &outcome.result) {
         (ResultForm::Text, Ok(output)) => out.print_line(&render::escape_invisible(&output.model_text()))?,
-        (ResultForm::Text, Err(_)) => out.print_failure(&render::terminal_text(&closed.result)),
-        (form, _) => out.print_line(&render_outcome(form, closed).to_string())?,
+        (ResultForm::Text, Err(_)) => out.print_failure(&render::terminal_text(&outcome.result)),
+        (form, _) => out.print_line(&render_outcome(form, outcome).to_string())?,
     }
     Ok(())
 }
 
-/// A call that is over, for programs.
-pub(crate) fn render_outcome(form: ResultForm, closed: &CallOutcome) -> Value {
-    let CallOutcome { result, record, .. } = closed;
+/// A result in one of the JSON formats.
+pub(crate) fn render_outcome(form: ResultForm, outcome: &CallOutcome) -> Value {
+    let CallOutcome { result, record, .. } = outcome;
     match form {
         ResultForm::Anthropic => render::anthropic_result(&record.call, result),
         ResultForm::Openai => render::openai_message(&record.call, result),

@@ -1,7 +1,9 @@
-//! `toolgate call --batch`: many calls through the boundary, together where their effects do not conflict.
+//! `toolgate call --batch`: makes many calls, concurrently where their effects do not conflict.
+//!
+//! A line of the input is `{"id"?, "tool", "input"?}`, where `input` is an object, or a string with the JSON text that a
+//! model wrote. The calls form one session: a file that one call read counts as read for the next.
 
-use super::args::{CallArgs, ResultForm};
-use super::call::{RequestedCalls, make_calls, render_outcome};
+use super::call::{CallArgs, RequestedCalls, ResultForm, make_calls, render_outcome};
 use super::context::CliContext;
 use super::output::CliOutput;
 use super::{CliError, CliExitCode};
@@ -10,31 +12,32 @@ use std::io::{BufRead, BufReader, Read};
 use toolgate::ToolCall;
 use toolgate_proto::json::{JsonLimits, parse_object};
 
-pub(crate) fn run(
-    world: &CliContext,
+/// Makes the calls and prints one result per line, in the order of the calls. The exit code is that of the first call that failed.
+pub(crate) fn run_call_batch(
+    context: &CliContext,
     args: &CallArgs,
     file: &str,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let calls = read_calls(world, file)?;
-    let closed = make_calls(world, args, RequestedCalls::Batch(calls), out)?;
-    let form = if world.global.json { ResultForm::Json } else { args.form };
+    let calls = read_calls(context, file)?;
+    let outcomes = make_calls(context, args, RequestedCalls::Batch(calls), out)?;
+    let form = if context.global.json { ResultForm::Json } else { args.form };
     let mut exit = CliExitCode::Ok;
-    for closed in &closed {
-        out.print_line(&render_outcome(form, closed).to_string())?;
-        if let (CliExitCode::Ok, Err(refusal)) = (exit, &closed.result) {
+    for outcome in &outcomes {
+        out.print_line(&render_outcome(form, outcome).to_string())?;
+        if let (CliExitCode::Ok, Err(refusal)) = (exit, &outcome.result) {
             exit = CliExitCode::of(refusal);
         }
     }
     Ok(exit)
 }
 
-/// The calls of a file. All are read before any runs, so that a line that cannot be read stops them all.
-fn read_calls(world: &CliContext, file: &str) -> Result<Vec<ToolCall>, CliError> {
+/// Reads the calls of a file. All lines are parsed before the first call runs, so an invalid line prevents every call.
+fn read_calls(context: &CliContext, file: &str) -> Result<Vec<ToolCall>, CliError> {
     let reader: Box<dyn Read> = if file == "-" {
         Box::new(std::io::stdin())
     } else {
-        let path = world.ambient.absolute_path(file);
+        let path = context.ambient.absolute_path(file);
         Box::new(
             toolgate_files::open_named_file(&path)
                 .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?,
@@ -52,25 +55,27 @@ fn read_calls(world: &CliContext, file: &str) -> Result<Vec<ToolCall>, CliError>
     Ok(calls)
 }
 
+/// Parses `{"id"?, "tool", "input"?}`. A call without an id gets `call_N` by its line.
 fn parse_call(line: &str, index: usize) -> Result<ToolCall, String> {
     let mut fields = parse_object(line, JsonLimits::CALL).map_err(|problem| problem.to_string())?;
     let id = match take_text(&mut fields, "id")? {
         Some(id) => id,
         None => format!("call_{}", index + 1),
     };
-    let tool = take_text(&mut fields, "tool")?.ok_or("`tool` is missing")?;
+    let tool = take_text(&mut fields, "tool")?.ok_or("missing field `tool`")?;
     let input = match fields.remove("input") {
         None => "{}".to_owned(),
-        // The text as a model sent it, which need not be JSON at all.
+        // The input as a model wrote it, which may be invalid JSON; the gate then refuses the call.
         Some(Value::String(text)) => text,
         Some(value) => value.to_string(),
     };
     match fields.keys().next() {
-        Some(unknown) => Err(format!("unknown field `{unknown}`; the fields of a line are id, tool, input")),
+        Some(unknown) => Err(format!("unknown field `{unknown}`; a line has `id`, `tool` and `input`")),
         None => Ok(ToolCall::new(id, tool, input)),
     }
 }
 
+/// Removes a field that must be a string, if it is present.
 fn take_text(fields: &mut Map<String, Value>, name: &str) -> Result<Option<String>, String> {
     match fields.remove(name) {
         None => Ok(None),

@@ -1,6 +1,5 @@
-//! `toolgate check`: would it be allowed, and why?
+//! `toolgate check`: shows whether a call would be allowed, by which step of the judgement, and with which rights.
 
-use super::args::CheckArgs;
 use super::context::{CliContext, print_notes};
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode, check_batch};
@@ -8,21 +7,40 @@ use serde_json::json;
 use toolgate::render::escape_invisible;
 use toolgate::{CommandRights, Judgement, RightsLevel, Verdict};
 
+/// How many entries of a list of rights are displayed before the rest is counted.
+const MAX_LISTED_RIGHTS_COUNT: usize = 6;
+
+/// Arguments of `toolgate check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CheckArgs {
+    /// The tool
+    #[arg(required_unless_present = "batch")]
+    pub(crate) name: Option<String>,
+    /// Its input as a JSON object; `-` reads it from standard input
+    #[arg(default_value = "{}")]
+    pub(crate) input: String,
+    /// Check many calls. FILE has one JSON object per line, `{"id","tool","input","settings"?,"cwd"?,"mode"?}`; `-`
+    /// reads standard input
+    #[arg(long, value_name = "FILE.jsonl", conflicts_with = "name")]
+    pub(crate) batch: Option<String>,
+}
+
+/// Judges the call and explains the verdict. Nothing runs, and no record is written.
 pub(crate) fn run(
-    world: &CliContext,
+    context: &CliContext,
     args: &CheckArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     if let Some(file) = &args.batch {
-        return check_batch::run(world, file, out);
+        return check_batch::run_check_batch(context, file, out);
     }
     let name = args.name.as_deref().unwrap_or_default();
-    let input = world.read_argument(&args.input)?;
-    let toolgate = world.builder()?.build()?;
+    let input = context.read_argument(&args.input)?;
+    let toolgate = context.builder()?.build()?;
     print_notes(&toolgate, out);
     match toolgate.check(name, &input) {
         Ok(judgement) => {
-            if world.global.json {
+            if context.global.json {
                 let value =
                     serde_json::to_value(&judgement).map_err(|error| CliError::Usage(error.to_string()))?;
                 out.print_line(&value.to_string())?;
@@ -32,17 +50,18 @@ pub(crate) fn run(
             Ok(exit_code_for(&judgement.verdict))
         }
         Err(refusal) => {
-            if world.global.json {
+            if context.global.json {
                 out.print_line(&json!({ "refusal": refusal }).to_string())?;
             } else {
-                let said = format!("{refusal}\n  hint: {}", refusal.hint);
-                out.print_failure(&format!("{}  {}", paint(style::BAD, "REFUSED"), escape_invisible(&said)));
+                let text = format!("{refusal}\n  hint: {}", refusal.hint);
+                out.print_failure(&format!("{}  {}", paint(style::BAD, "REFUSED"), escape_invisible(&text)));
             }
             Ok(CliExitCode::of(&refusal))
         }
     }
 }
 
+/// The exit code that tells a script the verdict.
 pub(crate) fn exit_code_for(verdict: &Verdict) -> CliExitCode {
     match verdict {
         Verdict::Allow(_) => CliExitCode::Ok,
@@ -51,6 +70,7 @@ pub(crate) fn exit_code_for(verdict: &Verdict) -> CliExitCode {
     }
 }
 
+/// Prints the verdict, the steps that led to it, the rights of a command, and the rule that would change the verdict.
 fn explain(name: &str, judgement: &Judgement, out: &mut CliOutput) -> Result<(), CliError> {
     let word = judgement.verdict.as_str();
     out.print_line(&format!(
@@ -73,7 +93,7 @@ fn explain(name: &str, judgement: &Judgement, out: &mut CliOutput) -> Result<(),
             ))?;
         }
     }
-    out.print_line(&paint(style::FAINT, "  how it was judged"))?;
+    out.print_line(&paint(style::FAINT, "  checks"))?;
     let width = judgement.steps.iter().map(|step| step.looked_at.chars().count()).max().unwrap_or(0);
     for step in &judgement.steps {
         out.print_line(&format!(
@@ -86,7 +106,7 @@ fn explain(name: &str, judgement: &Judgement, out: &mut CliOutput) -> Result<(),
         explain_rights(rights, out)?;
     }
     if judgement.parts.len() > 1 {
-        out.print_line(&paint(style::FAINT, "  its parts"))?;
+        out.print_line(&paint(style::FAINT, "  commands"))?;
         for part in &judgement.parts {
             let word = part.action.to_string();
             let word = paint(style::verdict(&word), &format!("{word:5}"));
@@ -103,35 +123,37 @@ fn explain(name: &str, judgement: &Judgement, out: &mut CliOutput) -> Result<(),
     Ok(())
 }
 
-/// What the kernel would permit the command.
+/// Prints the rights that the kernel would enforce for the command.
 fn explain_rights(rights: &CommandRights, out: &mut CliOutput) -> Result<(), CliError> {
     let list = |items: Vec<String>, none: &str| match items.len() {
         0 => none.to_owned(),
-        1..=6 => items.join(", "),
+        1..=MAX_LISTED_RIGHTS_COUNT => items.join(", "),
         count => {
-            format!("{} and {} more", items.iter().take(5).cloned().collect::<Vec<_>>().join(", "), count - 5)
+            let first: Vec<&str> =
+                items.iter().take(MAX_LISTED_RIGHTS_COUNT - 1).map(String::as_str).collect();
+            format!("{} and {} more", first.join(", "), count - first.len())
         }
     };
     let read = match &rights.read {
         Some(paths) => {
             let paths = paths.iter().map(ToString::to_string).collect();
-            format!("{}; programs and libraries of the system", list(paths, "nothing"))
+            format!("{}; system programs and libraries", list(paths, "nothing"))
         }
-        None => "everything that no rule and no sensitive name keeps back".to_owned(),
+        None => "everything except files that a rule denies or whose name is sensitive".to_owned(),
     };
     let write = rights.write.iter().map(|right| right.path.to_string()).collect();
     let run = match &rights.execute {
-        Some(programs) => list(programs.clone(), "no program, only the shell's own commands"),
+        Some(programs) => list(programs.clone(), "no program, only shell builtins"),
         None => "any program".to_owned(),
     };
     let network = match rights.level {
         RightsLevel::ReadOnly | RightsLevel::NamedWrites => "none",
-        RightsLevel::Workspace => "what rules and `sandbox.network` allow",
+        RightsLevel::Workspace => "hosts that rules and `sandbox.network` allow",
     };
-    out.print_line(&paint(style::FAINT, &format!("  rights of a run ({})", rights.level)))?;
+    out.print_line(&paint(style::FAINT, &format!("  sandbox rights ({})", rights.level)))?;
     for (what, granted) in [
         ("read", read),
-        ("write", list(write, "nothing but a private temporary directory")),
+        ("write", list(write, "only a private temporary directory")),
         ("run", run),
         ("network", network.to_owned()),
     ] {

@@ -1,4 +1,9 @@
-//! `toolgate check --batch`: many calls, one process. Each line may bring its own settings, directory and mode.
+//! `toolgate check --batch`: judges many calls in one process. Each line can have its own settings, directory and mode.
+//!
+//! A line of the input is `{"id", "tool", "input", "settings"?, "cwd"?, "mode"?}`; with `settings`, only these apply.
+//! A line of the output has the `id` of its call, the `verdict` and the `reason`; if policy judged the call also the
+//! `risk`, the `rule` that decided, and in `flip` the change of rules that would allow it. A line that is not a call
+//! gets `"error": true`, and the exit code is then 2.
 
 use super::batch_checker::{BatchCheckOutcome, BatchChecker};
 use super::context::CliContext;
@@ -9,42 +14,47 @@ use std::io::{BufRead, BufReader, Read};
 use toolgate::{Mode, ToolCall};
 use toolgate_proto::{json::JsonLimits, json::parse_object};
 
-pub(crate) fn run(world: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
-    let mut court = BatchChecker::new(world)?;
+/// Judges each line as it is read and prints one answer per line. An invalid line is denied, and the rest is judged.
+pub(crate) fn run_check_batch(
+    context: &CliContext,
+    file: &str,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let mut checker = BatchChecker::new(context)?;
     let reader: Box<dyn Read> = if file == "-" {
         Box::new(std::io::stdin())
     } else {
-        let path = world.ambient.absolute_path(file);
+        let path = context.ambient.absolute_path(file);
         Box::new(
             toolgate_files::open_named_file(&path)
                 .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?,
         )
     };
-    let mut unreadable = 0usize;
+    let mut invalid_lines = 0usize;
     for (index, line) in BufReader::with_capacity(256 * 1024, reader).lines().enumerate() {
         let line = line?;
         if line.trim().is_empty() {
             continue;
         }
-        let answer = check_line(world, &mut court, &line).unwrap_or_else(|message| {
-            unreadable += 1;
+        let answer = check_line(context, &mut checker, &line).unwrap_or_else(|message| {
+            invalid_lines += 1;
             json!({ "id": index + 1, "verdict": "deny", "reason": message, "error": true })
         });
         out.print_line(&answer.to_string())?;
     }
     out.flush()?;
-    Ok(if unreadable > 0 { CliExitCode::Usage } else { CliExitCode::Ok })
+    Ok(if invalid_lines > 0 { CliExitCode::Usage } else { CliExitCode::Ok })
 }
 
-/// The answer to one line. An error is one of the line itself.
-fn check_line(world: &CliContext, court: &mut BatchChecker<'_>, line: &str) -> Result<Value, String> {
+/// The answer to one line. An `Err` says what is wrong with the line itself.
+fn check_line(context: &CliContext, checker: &mut BatchChecker<'_>, line: &str) -> Result<Value, String> {
     let mut fields = parse_object(line, JsonLimits::CALL).map_err(|problem| problem.to_string())?;
     let id = fields.remove("id").unwrap_or(Value::Null);
-    let tool = take_text(&mut fields, "tool")?.ok_or("`tool` is missing")?;
+    let tool = take_text(&mut fields, "tool")?.ok_or("missing field `tool`")?;
     let input = fields.remove("input").unwrap_or_else(|| json!({}));
     let cwd = match take_text(&mut fields, "cwd")? {
-        Some(cwd) => world.cwd().join(cwd),
-        None => world.cwd(),
+        Some(cwd) => context.cwd().join(cwd),
+        None => context.cwd(),
     };
     let mode = match take_text(&mut fields, "mode")? {
         Some(mode) => Some(mode.parse::<Mode>().map_err(|problem| problem.to_string())?),
@@ -53,11 +63,11 @@ fn check_line(world: &CliContext, court: &mut BatchChecker<'_>, line: &str) -> R
     let settings = fields.remove("settings");
     if let Some(unknown) = fields.keys().next() {
         return Err(format!(
-            "unknown field `{unknown}`; the fields of a line are id, tool, input, settings, cwd, mode"
+            "unknown field `{unknown}`; a line has `id`, `tool`, `input`, `settings`, `cwd` and `mode`"
         ));
     }
     let call = ToolCall::new("check", tool, input.to_string());
-    let judgement = match court.judge(&call, settings.as_ref(), &cwd, mode) {
+    let judgement = match checker.judge(&call, settings.as_ref(), &cwd, mode) {
         BatchCheckOutcome::Judged(judgement) => judgement,
         BatchCheckOutcome::Unusable(problem) => {
             return Ok(json!({ "id": id, "verdict": "deny", "reason": problem }));
@@ -84,6 +94,7 @@ fn check_line(world: &CliContext, court: &mut BatchChecker<'_>, line: &str) -> R
     Ok(Value::Object(answer))
 }
 
+/// Removes a field that must be a string, if it is present.
 fn take_text(fields: &mut Map<String, Value>, key: &str) -> Result<Option<String>, String> {
     match fields.remove(key) {
         None => Ok(None),

@@ -1,4 +1,7 @@
-//! `toolgate doctor`: what this machine and these settings give, tried out.
+//! `toolgate doctor`: checks settings, trust, ledger and kernel support, and runs the self-test of the sandbox.
+//!
+//! The self-test does not ask the kernel for its features: it makes real attempts in a sandbox, such as writing outside
+//! the workspace, because a feature can be present and still be disabled by the container or a security module.
 
 use super::context::CliContext;
 use super::output::{CliOutput, paint, style};
@@ -13,48 +16,57 @@ use toolgate::{AbsPath, CallAnomaly};
 use toolgate_files::AppendLog;
 use toolgate_process::sandbox::{KernelSupport, run_self_test};
 
-/// One thing that was looked at.
+/// The result of one check.
 struct DoctorFinding {
+    /// The area: `settings`, `ledger`, `sandbox` and so on.
     what: &'static str,
+    /// How serious it is.
     state: DoctorState,
+    /// One line for the user.
     detail: String,
 }
 
+/// How serious a finding is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DoctorState {
+    /// As it should be.
     Good,
+    /// Works with a limitation that the user should know.
     Note,
+    /// Broken: the command exits with code 2.
     Bad,
 }
 
-pub(crate) fn run(world: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+/// Makes every check and prints the findings in a fixed order.
+pub(crate) fn run(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let mut findings = vec![finding("version", DoctorState::Good, env!("CARGO_PKG_VERSION"))];
-    let cwd = world.cwd();
+    let cwd = context.cwd();
     let fact = toolgate_files::resolve(&cwd);
     findings.push(match &fact.problem {
         None => finding("workspace", DoctorState::Good, &fact.real.to_string()),
         Some(problem) => finding("workspace", DoctorState::Bad, problem),
     });
-    check_settings(world, &mut findings)?;
-    check_ledger(world, &mut findings);
+    check_settings(context, &mut findings)?;
+    check_ledger(context, &mut findings);
     let confined = if toolgate_files::supports_openat2() {
-        finding("file confinement", DoctorState::Good, "openat2, links refused by the kernel")
+        finding("file access", DoctorState::Good, "openat2: the kernel refuses symlinks in granted paths")
     } else {
         finding(
-            "file confinement",
+            "file access",
             DoctorState::Note,
-            "no openat2 here: paths are walked handle by handle instead",
+            "this kernel has no openat2; paths are opened one component at a time, which is slower",
         )
     };
     findings.push(confined);
-    check_sandbox(world, &mut findings);
-    print(world, &findings, out)?;
+    check_sandbox(context, &mut findings);
+    print(context, &findings, out)?;
     let bad = findings.iter().any(|finding| finding.state == DoctorState::Bad);
     Ok(if bad { CliExitCode::Usage } else { CliExitCode::Ok })
 }
 
-fn check_settings(world: &CliContext, findings: &mut Vec<DoctorFinding>) -> Result<(), CliError> {
-    let toolgate = match world.builder()?.build() {
+/// The settings files, the notes about them, the mode and the number of tools.
+fn check_settings(context: &CliContext, findings: &mut Vec<DoctorFinding>) -> Result<(), CliError> {
+    let toolgate = match context.builder()?.build() {
         Ok(toolgate) => toolgate,
         Err(error) => {
             findings.push(finding("settings", DoctorState::Bad, &error.to_string()));
@@ -63,7 +75,7 @@ fn check_settings(world: &CliContext, findings: &mut Vec<DoctorFinding>) -> Resu
     };
     let layers = toolgate.settings().layers();
     if layers.is_empty() {
-        findings.push(finding("settings", DoctorState::Good, "no settings files; every default holds"));
+        findings.push(finding("settings", DoctorState::Good, "no settings files; defaults apply"));
     }
     for (layer, file) in layers {
         let file = file.unwrap_or_else(|| "command line".to_owned());
@@ -75,33 +87,37 @@ fn check_settings(world: &CliContext, findings: &mut Vec<DoctorFinding>) -> Resu
     findings.extend(problems.iter().map(|problem| finding("rules", DoctorState::Note, &problem.to_string())));
     findings.push(finding("mode", DoctorState::Good, toolgate.gate().policy().mode().as_str()));
     let count = toolgate.tools().len();
-    findings.push(finding("tools", DoctorState::Good, &format!("{count} shown (toolgate tools)")));
+    findings.push(finding(
+        "tools",
+        DoctorState::Good,
+        &format!("{count} available; `toolgate tools` lists them"),
+    ));
     Ok(())
 }
 
-/// Whether what the project brings is trusted, and what of it cannot be.
+/// Whether the project's settings, hooks and servers are trusted, and which of them trust cannot cover.
 fn check_trust(settings: &LoadedSettings) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     match settings.trust_status {
         _ if settings.trust_manifest.is_empty() => {}
         TrustStatus::Trusted => {
-            findings.push(finding("trust", DoctorState::Good, "what the project brings is trusted"))
+            let detail = "this project's settings, hooks and servers are trusted";
+            findings.push(finding("trust", DoctorState::Good, detail));
         }
         TrustStatus::Changed => {
-            let detail = "what the project brings changed after it was trusted: see `toolgate trust`";
+            let detail = "this project changed after you trusted it; its settings are off until you run \
+                          `toolgate trust add`";
             findings.push(finding("trust", DoctorState::Note, detail));
         }
         TrustStatus::Unknown => {
-            let detail = "what the project brings is not trusted and waits: see `toolgate trust`";
+            let detail = "this project is not trusted, so settings that grant permissions are off; see \
+                          `toolgate trust`";
             findings.push(finding("trust", DoctorState::Note, detail));
         }
     }
-    for it in &settings.trust_manifest.unresolved {
-        findings.push(finding(
-            "trust",
-            DoctorState::Note,
-            &format!("{} cannot be trusted: {}", it.what, it.why),
-        ));
+    for command in &settings.trust_manifest.unresolved {
+        let detail = format!("{} cannot be trusted: {}", command.what, command.why);
+        findings.push(finding("trust", DoctorState::Note, &detail));
     }
     if let Some(question) = settings.wide_question() {
         findings.push(finding("workspace", DoctorState::Note, &question));
@@ -109,35 +125,40 @@ fn check_trust(settings: &LoadedSettings) -> Vec<DoctorFinding> {
     findings
 }
 
-fn check_ledger(world: &CliContext, findings: &mut Vec<DoctorFinding>) {
-    let Some((dir, anchor_dir)) = world.ledger_dir().zip(world.anchor_dir()) else {
+/// Whether calls can be recorded, the hash chain is intact, and commands attempted what policy did not predict.
+fn check_ledger(context: &CliContext, findings: &mut Vec<DoctorFinding>) {
+    let Some((dir, anchor_dir)) = context.ledger_dir().zip(context.anchor_dir()) else {
         findings.push(finding(
             "ledger",
             DoctorState::Note,
-            "no home directory: set TOOLGATE_STATE_DIR to keep records",
+            "calls are not recorded: there is no home directory; set TOOLGATE_STATE_DIR",
         ));
         return;
     };
     if let Err(error) = LedgerSink::open_anchored(&dir, &anchor_dir, u64::MAX) {
-        findings.push(finding("ledger", DoctorState::Note, &format!("{dir} cannot be written: {error}")));
+        findings.push(finding("ledger", DoctorState::Note, &format!("cannot write to {dir}: {error}")));
         return;
     }
     let report = verify_in(&dir, &anchor_dir).map(|(report, _)| report);
-    if let Some(words) = summarize_anomalies(&dir) {
-        findings.push(finding("anomalies", DoctorState::Note, &words));
+    if let Some(summary) = summarize_anomalies(&dir) {
+        findings.push(finding("anomalies", DoctorState::Note, &summary));
     }
     findings.push(match report {
         Ok(report) if report.is_intact() => finding(
             "ledger",
             DoctorState::Good,
-            &format!("{} records in {dir}, the chain holds", report.records),
+            &format!("{} records in {dir}, hash chain intact", report.records),
         ),
-        Ok(_) => finding("ledger", DoctorState::Bad, "the chain is broken: see `toolgate log --verify`"),
+        Ok(_) => finding(
+            "ledger",
+            DoctorState::Bad,
+            "the hash chain is broken: records were changed or removed; see `toolgate log --verify`",
+        ),
         Err(error) => finding("ledger", DoctorState::Bad, &format!("{dir}: {error}")),
     });
 }
 
-/// What commands tried although their judgement did not foresee it, as the ledger has it.
+/// The recorded anomalies: attempts of commands that their judgement did not predict and the sandbox refused.
 fn summarize_anomalies(dir: &AbsPath) -> Option<String> {
     let segments = AppendLog::list_segments(dir, LEDGER_NAME).ok()?;
     let texts = segments.iter().filter_map(|segment| AppendLog::read_segment(segment).ok());
@@ -151,58 +172,62 @@ fn summarize_anomalies(dir: &AbsPath) -> Option<String> {
     }
     let last = found.last()?;
     Some(format!(
-        "{} times a command tried something that its judgement did not foresee, and was refused; the last: {} [{}]",
+        "the sandbox refused {} attempts of commands that the analysis did not predict; the last: {} [{}]",
         found.len(),
         last.text,
         last.code
     ))
 }
 
-/// The sandbox, tried out: each line is something that a command attempted and that the kernel stopped, or not.
-fn check_sandbox(world: &CliContext, findings: &mut Vec<DoctorFinding>) {
-    let ground = KernelSupport::detect();
-    let landlock = match ground.landlock {
+/// The kernel features of the sandbox, and its self-test: each line is one attempt of a sandboxed command.
+fn check_sandbox(context: &CliContext, findings: &mut Vec<DoctorFinding>) {
+    let kernel = KernelSupport::detect();
+    let landlock = match kernel.landlock {
         0 => "no Landlock".to_owned(),
         version => format!("Landlock {version}"),
     };
-    let filter = match (ground.filter, ground.seccomp_notify) {
+    let filter = match (kernel.filter, kernel.seccomp_notify) {
         (true, true) => "seccomp with notification",
         (true, false) => "seccomp without notification",
         (false, _) => "no seccomp",
     };
     let state =
-        if ground.landlock > 0 && ground.seccomp_notify { DoctorState::Good } else { DoctorState::Note };
+        if kernel.landlock > 0 && kernel.seccomp_notify { DoctorState::Good } else { DoctorState::Note };
     findings.push(finding("sandbox", state, &format!("{landlock}, {filter}")));
-    findings.push(if ground.enforces_rights() {
-        finding("sandbox", DoctorState::Good, "commands are held to the effects that were judged")
+    findings.push(if kernel.enforces_rights() {
+        finding("sandbox", DoctorState::Good, "the kernel limits commands to the effects that were judged")
     } else {
-        let words = "this kernel cannot hold commands to the effects that were judged: only plain command lines pass \
-                     as reading without a question";
-        finding("sandbox", DoctorState::Note, words)
+        let detail = "this kernel cannot limit commands to the effects that were judged, so only plain read-only \
+                      commands run without approval";
+        finding("sandbox", DoctorState::Note, detail)
     });
-    match run_self_test(&world.ambient.temp_dir) {
-        Ok(trials) => findings.extend(trials.into_iter().map(|trial| {
-            let state = if trial.passed { DoctorState::Good } else { DoctorState::Note };
-            let word = if trial.passed { "held" } else { "NOT HELD" };
-            finding("sandbox", state, &format!("{word}: {}", trial.what))
+    match run_self_test(&context.ambient.temp_dir) {
+        Ok(results) => findings.extend(results.into_iter().map(|result| {
+            let state = if result.passed { DoctorState::Good } else { DoctorState::Note };
+            let word = if result.passed { "pass" } else { "FAIL" };
+            finding("sandbox", state, &format!("{word}: {}", result.what))
         })),
-        Err(problem) => {
-            findings.push(finding("sandbox", DoctorState::Note, &format!("could not be tried: {problem}")))
-        }
+        Err(problem) => findings.push(finding(
+            "sandbox",
+            DoctorState::Note,
+            &format!("the self-test could not run: {problem}"),
+        )),
     }
 }
 
+/// A finding with these fields.
 fn finding(what: &'static str, state: DoctorState, detail: &str) -> DoctorFinding {
     DoctorFinding { what, state, detail: detail.to_owned() }
 }
 
-fn print(world: &CliContext, findings: &[DoctorFinding], out: &mut CliOutput) -> Result<(), CliError> {
+/// Prints the findings as a table, or as one JSON object.
+fn print(context: &CliContext, findings: &[DoctorFinding], out: &mut CliOutput) -> Result<(), CliError> {
     let word = |state| match state {
         DoctorState::Good => "ok",
         DoctorState::Note => "note",
         DoctorState::Bad => "bad",
     };
-    if world.global.json {
+    if context.global.json {
         let list: Vec<Value> = findings
             .iter()
             .map(|f| json!({ "what": f.what, "state": word(f.state), "detail": f.detail }))

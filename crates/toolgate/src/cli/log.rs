@@ -1,6 +1,5 @@
-//! `toolgate log`: what was called, and whether the ledger is whole.
+//! `toolgate log`: shows recorded calls, follows new ones, and verifies the hash chain of the ledger.
 
-use super::args::LogArgs;
 use super::context::CliContext;
 use super::output::{CliOutput, paint, style, to_one_line, to_visible_json};
 use super::{CliError, CliExitCode};
@@ -11,15 +10,49 @@ use toolgate::{AbsPath, CallRecord};
 use toolgate_files::{AppendLog, LogSegment};
 use toolgate_proto::OutcomeRecord;
 
-/// How often `--follow` looks.
+/// How often `--follow` looks for new records. Polling works on every file system, which inotify does not.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(crate) fn run(world: &CliContext, args: &LogArgs, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
-    let dir = world
-        .ledger_dir()
-        .ok_or_else(|| CliError::Usage("there is no home directory; set TOOLGATE_STATE_DIR".to_owned()))?;
+/// Arguments of `toolgate log`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogArgs {
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    /// Only calls with this verdict: allow, ask or deny
+    #[arg(long, value_name = "VERDICT")]
+    pub(crate) verdict: Option<String>,
+    /// Only calls of this session; a unique part of its id is enough
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only calls since a time, such as 2026-01-31T12:00, or an age, such as 90m, 12h or 7d
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+    /// Only calls until a time or age
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) until: Option<String>,
+    /// Only the last N calls
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) last: Option<usize>,
+    /// Follow new records
+    #[arg(long, short = 'f')]
+    pub(crate) follow: bool,
+    /// Verify that no record was changed, removed or truncated
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+/// Prints the matching records, oldest first.
+pub(crate) fn run(
+    context: &CliContext,
+    args: &LogArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let dir = context.ledger_dir().ok_or_else(|| {
+        CliError::Usage("there is no home directory with a ledger; set TOOLGATE_STATE_DIR".to_owned())
+    })?;
     if args.verify {
-        return check_chain(world, &dir, out);
+        return check_chain(context, &dir, out);
     }
     let filter = LogFilter::new(args)?;
     let mut shown: Vec<LedgerLine> = Vec::new();
@@ -31,29 +64,30 @@ pub(crate) fn run(world: &CliContext, args: &LogArgs, out: &mut CliOutput) -> Re
         shown.drain(..shown.len().saturating_sub(last));
     }
     if shown.is_empty() && !args.follow {
-        out.print_note(&to_one_line(&format!("no calls are recorded in {dir} that fit")));
+        out.print_note(&to_one_line(&format!("no matching calls are recorded in {dir}")));
     }
     for line in &shown {
-        print(world, line, out)?;
+        print(context, line, out)?;
     }
     if args.follow {
-        follow(world, &dir, &filter, out)?;
+        follow(context, &dir, &filter, out)?;
     }
     Ok(CliExitCode::Ok)
 }
 
+/// The files of the ledger, oldest first.
 fn segments(dir: &AbsPath) -> Result<Vec<LogSegment>, CliError> {
     AppendLog::list_segments(dir, LEDGER_NAME).map_err(|error| CliError::Usage(format!("{dir}: {error}")))
 }
 
+/// The records in a file. A line that a crash cut short is skipped here and reported by `--verify`.
 fn parse_lines(text: &str) -> impl Iterator<Item = LedgerLine> + '_ {
-    // A line torn by a crash is skipped here and named by --verify.
     text.lines().filter_map(|line| serde_json::from_str(line).ok())
 }
 
-/// Shows lines as they come, until interrupted.
+/// Prints new records until the process is interrupted.
 fn follow(
-    world: &CliContext,
+    context: &CliContext,
     dir: &AbsPath,
     filter: &LogFilter,
     out: &mut CliOutput,
@@ -65,25 +99,25 @@ fn follow(
         out.flush()?;
         std::thread::sleep(FOLLOW_INTERVAL);
         let now = segments(dir)?;
-        // The current file was put aside: what it got before that must not be missed.
+        // The ledger was rotated: the rest of the file that was current comes first.
         if now.len() > known.len() {
             for segment in now.iter().skip(known.len().saturating_sub(1)).take(now.len() - known.len()) {
-                show_from(world, segment, seen, filter, out)?;
+                show_from(context, segment, seen, filter, out)?;
                 seen = 0;
             }
         }
         if let Some(current) = now.last()
             && current.bytes > seen
         {
-            seen += show_from(world, current, seen, filter, out)?;
+            seen += show_from(context, current, seen, filter, out)?;
         }
         known = now;
     }
 }
 
-/// Shows the whole lines of a file from an offset on, and says how many bytes they were.
+/// Prints the complete lines of a file from an offset, and returns how many bytes they have.
 fn show_from(
-    world: &CliContext,
+    context: &CliContext,
     segment: &LogSegment,
     from: u64,
     filter: &LogFilter,
@@ -93,13 +127,14 @@ fn show_from(
     let rest = usize::try_from(from).ok().and_then(|from| text.get(from..)).unwrap_or_default();
     let whole = rest.rfind('\n').and_then(|end| rest.get(..=end)).unwrap_or_default();
     for line in parse_lines(whole).filter(|line| filter.passes(&line.record)) {
-        print(world, &line, out)?;
+        print(context, &line, out)?;
     }
     Ok(whole.len() as u64)
 }
 
-fn print(world: &CliContext, line: &LedgerLine, out: &mut CliOutput) -> Result<(), CliError> {
-    if world.global.json {
+/// Prints one record as a row, or as JSON.
+fn print(context: &CliContext, line: &LedgerLine, out: &mut CliOutput) -> Result<(), CliError> {
+    if context.global.json {
         let text = serde_json::to_string(line).map_err(|error| CliError::Usage(error.to_string()))?;
         out.print_line(&to_visible_json(&text))?;
         return Ok(());
@@ -119,19 +154,27 @@ fn print(world: &CliContext, line: &LedgerLine, out: &mut CliOutput) -> Result<(
     Ok(())
 }
 
-/// What is shown of a record. Names, reasons and paths come from others, so all of it is on one line and plain.
+/// The columns of a record. Names, reasons and paths are untrusted text, so control characters are escaped.
 #[derive(Debug)]
 struct LogRow {
+    /// Local time of the start.
     when: String,
+    /// The end of the session id.
     session: String,
+    /// The verdict, or `-` if the call was refused before policy.
     verdict: String,
+    /// The tool, or the unknown name that was called.
     tool: String,
+    /// Whether the tool ran and succeeded.
     done: bool,
+    /// How long the call took.
     took: String,
+    /// The first effect, and the size of the result or the reason of the refusal.
     rest: String,
 }
 
 impl LogRow {
+    /// The row of a record.
     fn of(record: &CallRecord) -> Self {
         let (done, rest) = match &record.outcome {
             OutcomeRecord::Done { bytes, .. } => {
@@ -153,6 +196,7 @@ impl LogRow {
     }
 }
 
+/// The first effect of a call, such as `read /etc/hosts`.
 fn first_effect_text(record: &CallRecord) -> String {
     match record.effects.first() {
         Some(effect) => effect.to_string(),
@@ -160,6 +204,7 @@ fn first_effect_text(record: &CallRecord) -> String {
     }
 }
 
+/// A time in milliseconds since 1970 as local time.
 pub(crate) fn format_time(millis: u64) -> String {
     let millis = i64::try_from(millis).unwrap_or(i64::MAX);
     match Timestamp::from_millisecond(millis) {
@@ -168,11 +213,12 @@ pub(crate) fn format_time(millis: u64) -> String {
     }
 }
 
-/// The end of an id tells sessions apart better than its start, which is the time.
+/// The last characters of a session id, which are random; the first ones are the time and often equal.
 pub(crate) fn short_session_id(session: &str) -> &str {
     session.len().checked_sub(6).and_then(|from| session.get(from..)).unwrap_or(session)
 }
 
+/// A duration in the largest unit that keeps it readable.
 fn format_duration(micros: u64) -> String {
     match micros {
         0..1_000 => format!("{micros:>4} µs"),
@@ -181,44 +227,51 @@ fn format_duration(micros: u64) -> String {
     }
 }
 
-fn check_chain(world: &CliContext, dir: &AbsPath, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
-    let anchor_dir = world.anchor_dir().unwrap_or_else(|| AppendLog::default_anchor_dir(dir));
+/// Verifies the hash chain and prints each fault with its file and line.
+fn check_chain(context: &CliContext, dir: &AbsPath, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let anchor_dir = context.anchor_dir().unwrap_or_else(|| AppendLog::default_anchor_dir(dir));
     let (report, files) =
         verify_in(dir, &anchor_dir).map_err(|error| CliError::Usage(format!("{dir}: {error}")))?;
-    if world.global.json {
+    if context.global.json {
         let text = serde_json::to_string(&report).map_err(|error| CliError::Usage(error.to_string()))?;
         out.print_line(&to_visible_json(&text))?;
     } else {
         for fault in &report.faults {
             out.print_line(&format!("  {}", to_one_line(&fault.to_string())))?;
         }
-        let said = if report.is_intact() {
-            paint(style::GOOD, "the chain holds")
+        let state = if report.is_intact() {
+            paint(style::GOOD, "hash chain intact")
         } else {
-            paint(style::BAD, "the chain is broken")
+            paint(style::BAD, "hash chain broken: records were changed, removed or truncated")
         };
-        out.print_line(&format!("{} records in {} files: {said}", report.records, files.len()))?;
+        out.print_line(&format!("{} records in {} files: {state}", report.records, files.len()))?;
     }
     Ok(if report.is_intact() { CliExitCode::Ok } else { CliExitCode::ToolFailed })
 }
 
+/// The filter options, with times parsed to milliseconds since 1970.
 struct LogFilter<'a> {
+    /// The options that are compared as they are.
     args: &'a LogArgs,
+    /// The earliest time.
     since: Option<u64>,
+    /// The latest time.
     until: Option<u64>,
 }
 
 impl<'a> LogFilter<'a> {
+    /// Validates the options.
     fn new(args: &'a LogArgs) -> Result<Self, CliError> {
         if let Some(verdict) = &args.verdict
             && !matches!(verdict.as_str(), "allow" | "ask" | "deny")
         {
-            return Err(CliError::Usage(format!("`{verdict}` is no verdict; use allow, ask or deny")));
+            return Err(CliError::Usage(format!("unknown verdict `{verdict}`; use allow, ask or deny")));
         }
         let time = |given: &Option<String>| given.as_deref().map(parse_time).transpose();
         Ok(Self { args, since: time(&args.since)?, until: time(&args.until)? })
     }
 
+    /// Whether a record matches every option.
     fn passes(&self, record: &CallRecord) -> bool {
         let args = self.args;
         let named = |name: &str| {
@@ -235,11 +288,11 @@ impl<'a> LogFilter<'a> {
     }
 }
 
-/// A point in time, or an age such as `90m`.
+/// A point in time, or an age such as `90m`, in milliseconds since 1970.
 fn parse_time(given: &str) -> Result<u64, CliError> {
-    let wrong = || {
+    let invalid_time = || {
         CliError::Usage(format!(
-            "`{given}` is no time; write 2026-01-31, 2026-01-31T12:00, or an age such as 90m, 12h, 7d"
+            "invalid time `{given}`; write 2026-01-31, 2026-01-31T12:00, or an age such as 90m, 12h or 7d"
         ))
     };
     let age = given.char_indices().last().and_then(|(at, unit)| {
@@ -253,17 +306,17 @@ fn parse_time(given: &str) -> Result<u64, CliError> {
         })
     });
     let time = match age {
-        Some(age) => Timestamp::now().checked_sub(age).map_err(|_| wrong())?,
+        Some(age) => Timestamp::now().checked_sub(age).map_err(|_| invalid_time())?,
         None => match given.parse::<Timestamp>() {
             Ok(time) => time,
             Err(_) => given
                 .parse::<DateTime>()
                 .and_then(|time| time.to_zoned(TimeZone::system()))
-                .map_err(|_| wrong())?
+                .map_err(|_| invalid_time())?
                 .timestamp(),
         },
     };
-    u64::try_from(time.as_millisecond()).map_err(|_| wrong())
+    u64::try_from(time.as_millisecond()).map_err(|_| invalid_time())
 }
 
 #[cfg(test)]
@@ -271,7 +324,7 @@ mod tests {
     use super::*;
 
     proptest::proptest! {
-        /// Whatever a record holds, its row is one line that no terminal acts on, and its JSON still means the same.
+        /// The row of any record is one line without control characters, and its JSON parses to the same value.
         #[test]
         fn a_row_of_the_log_has_no_control_characters(texts in proptest::array::uniform6(".*|[\\x00-\\x1f\\x7f-\\x9f\u{202a}-\u{202e}\u{2066}-\u{2069}\n\r\t]{1,20}")) {
             let [name, session, reason, verdict, path, input] = texts;

@@ -1,14 +1,14 @@
-//! The command line: one file for each command, and what they share.
+//! The `toolgate` program: one file for each command, with its arguments and its output.
 //!
-//! Arguments are taken as typed ([`CliArgs`]); only then is the machine looked at ([`CliContext`]).
-//! Exit codes: 0 done or allowed, 1 the tool failed, 2 usage or settings, 3 denied, 4 needs approval and nobody could
-//! be asked, 130 interrupted.
+//! [`CliArgs`] is the parsed command line. [`CliContext`] combines it with the environment of the process and builds
+//! the [`Toolgate`](toolgate::Toolgate) that a command uses. [`CliOutput`] writes results to standard output and
+//! everything else to standard error. [`CliExitCode`] lists the exit codes, which scripts may rely on.
 
 mod args;
 mod context;
 mod output;
 
-mod ask_cmd;
+mod ask;
 mod batch_checker;
 mod call;
 mod call_batch;
@@ -31,18 +31,19 @@ mod trust;
 mod undo;
 
 use args::{CliArgs, CliCommand};
+use clap::Parser;
 use context::CliContext;
 use output::CliOutput;
 use std::process::ExitCode;
 use toolgate::{Code, Refusal, Stage};
 use toolgate_process::AmbientEnvironment;
 
-/// Why a command ended without doing its work.
+/// Why a command stopped before it had a result.
 #[derive(Debug)]
 pub(crate) enum CliError {
-    /// Wrong usage or settings: exit code 2.
+    /// Wrong usage, unusable settings or an I/O error, with the message for the user: exit code 2.
     Usage(String),
-    /// Whoever read our output is gone: not our failure.
+    /// The reader of standard output closed its end, as `head` does. This is not an error: exit code 0.
     ClosedPipe,
 }
 
@@ -76,24 +77,25 @@ impl From<anyhow::Error> for CliError {
     }
 }
 
-/// What a command's end means for the shell.
+/// The exit codes of the program. Scripts depend on them, so a number never changes its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CliExitCode {
-    /// Done, or allowed.
+    /// The command succeeded; for `check`, the call would be allowed.
     Ok = 0,
-    /// The tool failed.
+    /// The tool ran and failed, or a check found a problem.
     ToolFailed = 1,
-    /// Usage or settings.
+    /// Wrong usage, invalid input or unusable settings.
     Usage = 2,
-    /// Denied.
+    /// A rule, a mode, a hook or an approver denied the call.
     Denied = 3,
-    /// Needs approval, and nobody could be asked.
+    /// The call needs approval, and no approver is available or none answered.
     NeedsApproval = 4,
-    /// Interrupted.
+    /// The user pressed Ctrl-C; the shell's convention for SIGINT.
     Interrupted = 130,
 }
 
 impl CliExitCode {
+    /// The exit code for a refused call: by the code where it says more than the stage, else by the stage.
     pub(crate) fn of(refusal: &Refusal) -> Self {
         match refusal.code {
             Code::Cancelled => Self::Interrupted,
@@ -110,13 +112,14 @@ impl CliExitCode {
     }
 }
 
+/// Runs the command line of this process and returns its exit code.
 pub(crate) fn main() -> ExitCode {
-    let args = CliArgs::read();
+    let args = CliArgs::parse();
     let mut out = CliOutput::new(args.global.color, args.global.quiet);
-    let ended = AmbientEnvironment::read()
-        .map_err(|error| CliError::Usage(format!("the working directory cannot be read: {error}")))
+    let result = AmbientEnvironment::read()
+        .map_err(|error| CliError::Usage(format!("cannot read the current directory: {error}")))
         .and_then(|ambient| run(args, ambient, &mut out));
-    match ended {
+    match result {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(CliError::ClosedPipe) => ExitCode::SUCCESS,
         Err(CliError::Usage(message)) => {
@@ -126,23 +129,24 @@ pub(crate) fn main() -> ExitCode {
     }
 }
 
+/// Dispatches to the command.
 fn run(args: CliArgs, ambient: AmbientEnvironment, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
-    let world = CliContext { ambient, global: args.global };
+    let context = CliContext { ambient, global: args.global };
     match args.command {
-        CliCommand::Tools(args) => tools::run(&world, &args, out),
-        CliCommand::Call(args) => call::run(&world, &args, out),
-        CliCommand::Check(args) => check::run(&world, &args, out),
-        CliCommand::Policy(args) => policy::run(&world, &args, out),
-        CliCommand::Log(args) => log::run(&world, &args, out),
-        CliCommand::Undo(args) => undo::run(&world, &args, undo::UndoDirection::Undo, out),
-        CliCommand::Redo(args) => undo::run(&world, &args, undo::UndoDirection::Redo, out),
-        CliCommand::Mcp(args) => mcp::run(&world, &args, out),
-        CliCommand::Settings(args) => settings::run(&world, &args, out),
-        CliCommand::Trust(args) => trust::run(&world, &args, out),
-        CliCommand::Grants(args) => grants::run(&world, &args, out),
-        CliCommand::Ask(args) => ask_cmd::run(&world, &args, out),
-        CliCommand::Doctor => doctor::run(&world, out),
-        CliCommand::Demo(args) => demo::run(&world, &args, out),
+        CliCommand::Tools(args) => tools::run(&context, &args, out),
+        CliCommand::Call(args) => call::run(&context, &args, out),
+        CliCommand::Check(args) => check::run(&context, &args, out),
+        CliCommand::Policy(args) => policy::run(&context, &args, out),
+        CliCommand::Log(args) => log::run(&context, &args, out),
+        CliCommand::Undo(args) => undo::run(&context, &args, undo::UndoDirection::Undo, out),
+        CliCommand::Redo(args) => undo::run(&context, &args, undo::UndoDirection::Redo, out),
+        CliCommand::Mcp(args) => mcp::run(&context, &args, out),
+        CliCommand::Settings(args) => settings::run(&context, &args, out),
+        CliCommand::Trust(args) => trust::run(&context, &args, out),
+        CliCommand::Grants(args) => grants::run(&context, &args, out),
+        CliCommand::Ask(args) => ask::run(&context, &args, out),
+        CliCommand::Doctor => doctor::run(&context, out),
+        CliCommand::Demo(args) => demo::run(&context, &args, out),
         CliCommand::Completions(args) => completions::run(&args, out),
         CliCommand::Reference => completions::print_reference(out),
     }

@@ -1,4 +1,6 @@
-//! Printing: results to standard output, everything else to standard error.
+//! The output of a command: results go to standard output, notes, errors and progress to standard error.
+//!
+//! Untrusted text passes through [`escape_invisible`], so that it cannot move the cursor or reverse the text direction.
 
 use super::args::ColorWhen;
 use anstream::ColorChoice;
@@ -6,17 +8,22 @@ use anstyle::{AnsiColor, Style};
 use std::io::{self, Write};
 use toolgate::render::escape_invisible;
 
-/// Styles used throughout.
+/// The styles of the program.
 pub(crate) mod style {
     use super::{AnsiColor, Style};
 
+    /// Allowed, done, intact.
     pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+    /// Needs the user's attention or approval.
     pub(crate) const ASK: Style = AnsiColor::Yellow.on_default().bold();
+    /// Denied, failed, broken.
     pub(crate) const BAD: Style = AnsiColor::Red.on_default().bold();
+    /// Labels and secondary details.
     pub(crate) const FAINT: Style = Style::new().dimmed();
+    /// Names and headings.
     pub(crate) const BOLD: Style = Style::new().bold();
 
-    /// The style of a verdict's word.
+    /// The style of `allow`, `ask` or `deny`.
     pub(crate) fn verdict(word: &str) -> Style {
         match word {
             "allow" => GOOD,
@@ -26,18 +33,23 @@ pub(crate) mod style {
     }
 }
 
-/// Where a command prints.
+/// The two output streams of a command.
 pub(crate) struct CliOutput {
+    /// Buffered; flushed before each error and at the end.
     stdout: io::BufWriter<anstream::AutoStream<io::Stdout>>,
+    /// Unbuffered, so that notes appear at once.
     stderr: anstream::AutoStream<io::Stderr>,
+    /// Whether notes are suppressed.
     quiet: bool,
+    /// The value of `--color`.
     color: ColorWhen,
 }
 
 impl CliOutput {
+    /// Streams that remove colors according to `color`.
     pub(crate) fn new(color: ColorWhen, quiet: bool) -> Self {
         let choice = match color {
-            // Each stream looks for itself whether it is a terminal.
+            // Each stream checks by itself whether it is a terminal.
             ColorWhen::Auto => ColorChoice::Auto,
             ColorWhen::Always => ColorChoice::Always,
             ColorWhen::Never => ColorChoice::Never,
@@ -50,7 +62,7 @@ impl CliOutput {
         }
     }
 
-    /// Whether a person at the terminal is shown colour.
+    /// Whether the approval prompt, which is written to the terminal itself, uses colors.
     pub(crate) fn is_colorful(&self) -> bool {
         match self.color {
             ColorWhen::Always => true,
@@ -59,25 +71,25 @@ impl CliOutput {
         }
     }
 
-    /// A line of the result.
+    /// Prints a line of the result.
     pub(crate) fn print_line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.stdout, "{text}")
     }
 
-    /// Text of the result as it is.
+    /// Prints text of the result without a line break.
     pub(crate) fn print_raw(&mut self, text: &str) -> io::Result<()> {
         self.stdout.write_all(text.as_bytes())
     }
 
-    /// Makes sure that the result is out.
+    /// Writes buffered results.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.stdout.flush()
     }
 
-    /// Something worth knowing beside the result.
+    /// Prints a note to standard error, unless `--quiet` is given.
     pub(crate) fn print_note(&mut self, text: &str) {
         if !self.quiet {
-            // Standard error may be closed; a note is not worth failing for.
+            // Standard error may be closed; a missing note is no reason to fail.
             let _ = writeln!(
                 self.stderr,
                 "{}note:{} {}",
@@ -88,7 +100,7 @@ impl CliOutput {
         }
     }
 
-    /// Why the command failed.
+    /// Prints why the command failed.
     pub(crate) fn print_error(&mut self, text: &str) {
         let _ = self.flush();
         let _ = writeln!(
@@ -100,7 +112,7 @@ impl CliOutput {
         );
     }
 
-    /// A refusal or a tool's failure, for people.
+    /// Prints a refusal, the failure of a tool, or an instruction to the user. The text must be escaped already.
     pub(crate) fn print_failure(&mut self, text: &str) {
         let _ = self.flush();
         let _ = writeln!(self.stderr, "{text}");
@@ -113,17 +125,17 @@ impl Drop for CliOutput {
     }
 }
 
-/// Text in a style.
+/// Text with the escape sequences of a style; the streams remove them where color is off.
 pub(crate) fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// Text of others on one line of a terminal, with nothing in it that the terminal would act on.
+/// Untrusted text on one line, with control characters escaped.
 pub(crate) fn to_one_line(text: &str) -> String {
     escape_invisible(text).replace('\n', "\\n").replace('\t', "\\t")
 }
 
-/// JSON text in which characters that could fool the eye or the terminal are escapes; it means the same.
+/// JSON text in which invisible and control characters are `\u` escapes; it parses to the same value.
 pub(crate) fn to_visible_json(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

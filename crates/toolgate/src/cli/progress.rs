@@ -1,4 +1,4 @@
-//! One line on the terminal about a call that takes long. Never anywhere else.
+//! The progress line of long calls. It is written only to a terminal, and erased before a result or a question.
 
 use super::args::GlobalArgs;
 use anstyle::Style;
@@ -11,18 +11,21 @@ use toolgate::render::escape_invisible;
 use toolgate::{Event, Stage};
 use toolgate_process::{StandardStream, is_terminal};
 
-/// A call that is over sooner is not worth a line.
+/// Calls that end sooner display no progress.
 const PROGRESS_DELAY: Duration = Duration::from_secs(1);
-const MAX_COLUMNS: usize = 78;
-const BAR_COLUMNS: usize = 20;
+/// The line must not wrap, because only one line is erased.
+const MAX_LINE_WIDTH: usize = 78;
+/// Width of the bar, for tools that report a fraction.
+const BAR_WIDTH: usize = 20;
+/// Returns to the first column and erases the line.
 const CLEAR_LINE: &str = "\r\x1b[2K";
 
-/// Whether to show progress: only to a person, who looks at a terminal and did not ask for quiet.
+/// Whether to display progress: standard error is a terminal, and neither `--quiet` nor `--json` is given.
 pub(crate) fn is_wanted(global: &GlobalArgs) -> bool {
     !global.quiet && !global.json && is_terminal(StandardStream::Stderr)
 }
 
-/// Shows how far so many calls are until they are over.
+/// Displays progress until so many calls have ended.
 pub(crate) async fn show(mut events: Receiver<Event>, mut calls: usize) {
     let started = Instant::now();
     let mut ticks = interval_at(started + PROGRESS_DELAY, Duration::from_millis(200));
@@ -41,7 +44,7 @@ pub(crate) async fn show(mut events: Receiver<Event>, mut calls: usize) {
             _ = ticks.tick() => {
                 if let Some(line) = shown.render(started.elapsed()) {
                     dirty = true;
-                    // Standard error may be closed; a line is not worth failing for.
+                    // Standard error may be closed; missing progress is no reason to fail.
                     let _ = write!(err, "{CLEAR_LINE}{}{line}{}", Style::new().dimmed(), anstyle::Reset);
                     let _ = err.flush();
                 }
@@ -54,15 +57,19 @@ pub(crate) async fn show(mut events: Receiver<Event>, mut calls: usize) {
     }
 }
 
+/// The state that the line is rendered from.
 #[derive(Debug, Default)]
 struct ProgressLine {
+    /// The last line that a tool reported.
     last: String,
+    /// How much is done, from 0 to 1.
     fraction: Option<f64>,
-    /// A person is being asked, and must be able to read the question.
+    /// An approval prompt is open, which the line would overwrite.
     asking: bool,
 }
 
 impl ProgressLine {
+    /// Applies an event.
     fn update(&mut self, event: &Event) {
         match event {
             Event::Progress { text, fraction, .. } => {
@@ -77,6 +84,7 @@ impl ProgressLine {
         }
     }
 
+    /// The line, or `None` while nothing may be displayed.
     fn render(&self, elapsed: Duration) -> Option<String> {
         if self.asking || elapsed < PROGRESS_DELAY {
             return None;
@@ -84,15 +92,11 @@ impl ProgressLine {
         let mut line = format!("{:>3} s ", elapsed.as_secs());
         if let Some(fraction) = self.fraction {
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1")]
-            let (done, percent) = ((fraction * BAR_COLUMNS as f64) as usize, (fraction * 100.0) as u8);
-            let done = done.min(BAR_COLUMNS);
-            line.push_str(&format!(
-                "[{}{}] {percent:>3} % ",
-                "#".repeat(done),
-                " ".repeat(BAR_COLUMNS - done)
-            ));
+            let (done, percent) = ((fraction * BAR_WIDTH as f64) as usize, (fraction * 100.0) as u8);
+            let done = done.min(BAR_WIDTH);
+            line.push_str(&format!("[{}{}] {percent:>3} % ", "#".repeat(done), " ".repeat(BAR_WIDTH - done)));
         }
-        let left = MAX_COLUMNS.saturating_sub(line.chars().count());
+        let left = MAX_LINE_WIDTH.saturating_sub(line.chars().count());
         line.extend(escape_invisible(&self.last).chars().take(left));
         Some(line.trim_end().to_owned())
     }
@@ -102,20 +106,16 @@ impl ProgressLine {
 mod tests {
     use super::*;
 
-    fn check(heard: &[(&str, Option<f64>)], seconds: u64, wanted: Option<&str>) {
-        let mut shown = ProgressLine::default();
-        for (text, fraction) in heard {
-            shown.update(&Event::Progress {
-                call: "c".into(),
-                text: (*text).to_owned(),
-                fraction: *fraction,
-            });
+    fn check(reports: &[(&str, Option<f64>)], seconds: u64, wanted: Option<&str>) {
+        let mut line = ProgressLine::default();
+        for (text, fraction) in reports {
+            line.update(&Event::Progress { call: "c".into(), text: (*text).to_owned(), fraction: *fraction });
         }
-        assert_eq!(shown.render(Duration::from_secs(seconds)).as_deref(), wanted);
+        assert_eq!(line.render(Duration::from_secs(seconds)).as_deref(), wanted);
     }
 
     #[test]
-    fn a_line_tells_time_part_and_the_last_word() {
+    fn a_line_has_elapsed_time_fraction_and_last_report() {
         check(&[("quick", None)], 0, None);
         check(&[], 3, Some("  3 s"));
         check(&[("one\ntwo\n\n", None)], 12, Some(" 12 s two"));
@@ -126,10 +126,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_says_cannot_steer_the_terminal() {
-        let mut shown = ProgressLine { last: "\u{1b}[2J\u{7}".to_owned(), ..ProgressLine::default() };
-        assert!(!shown.render(PROGRESS_DELAY).unwrap().contains(['\u{1b}', '\u{7}']));
-        shown.asking = true;
-        assert_eq!(shown.render(PROGRESS_DELAY), None, "a question stays readable");
+    fn control_characters_in_a_report_are_escaped() {
+        let mut line = ProgressLine { last: "\u{1b}[2J\u{7}".to_owned(), ..ProgressLine::default() };
+        assert!(!line.render(PROGRESS_DELAY).unwrap().contains(['\u{1b}', '\u{7}']));
+        line.asking = true;
+        assert_eq!(line.render(PROGRESS_DELAY), None, "an open prompt is not overwritten");
     }
 }

@@ -1,30 +1,56 @@
-//! `toolgate settings`: what is in force, and where it comes from.
+//! `toolgate settings`: shows the effective values with their origin, checks a file, and prints schemas.
 
-use super::args::{SettingsArgs, SettingsCommand};
 use super::context::{CliContext, print_notes};
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode};
+use clap::Subcommand;
 use serde_json::json;
 use toolgate::render::escape_invisible;
 use toolgate::settings::{EffectiveValue, check_text, schema};
 
+/// Arguments of `toolgate settings`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct SettingsArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<SettingsCommand>,
+}
+
+/// The commands of `toolgate settings`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SettingsCommand {
+    /// Show each effective value with its file and line (the default)
+    Show,
+    /// Validate a settings file without using it
+    Check {
+        /// The file
+        file: String,
+    },
+    /// Print a JSON schema of the files that toolgate reads
+    Schema {
+        /// The schema, such as settings.schema.json; lists the names if absent
+        name: Option<String>,
+    },
+}
+
+/// Runs `show`, `check` or `schema`.
 pub(crate) fn run(
-    world: &CliContext,
+    context: &CliContext,
     args: &SettingsArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     match args.command.as_ref().unwrap_or(&SettingsCommand::Show) {
-        SettingsCommand::Show => show(world, out),
-        SettingsCommand::Check { file } => check(world, file, out),
+        SettingsCommand::Show => show(context, out),
+        SettingsCommand::Check { file } => check(context, file, out),
         SettingsCommand::Schema { name } => print_schema(name.as_deref(), out),
     }
 }
 
-fn show(world: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
-    let toolgate = world.builder()?.build()?;
+/// Prints the effective values, grouped by key.
+fn show(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let toolgate = context.builder()?.build()?;
     let settings = toolgate.settings();
-    let values = settings.effective_values(world.mode());
-    if world.global.json {
+    let values = settings.effective_values(context.mode());
+    if context.global.json {
         let files: Vec<_> = settings
             .files
             .iter()
@@ -47,6 +73,7 @@ fn show(world: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError
     Ok(CliExitCode::Ok)
 }
 
+/// A value with its layer, file and line, and why it has no effect if it has none.
 fn render_value(value: &EffectiveValue) -> String {
     let shown = match &value.value {
         serde_json::Value::String(text) => escape_invisible(text),
@@ -58,23 +85,25 @@ fn render_value(value: &EffectiveValue) -> String {
         (None, _) => value.layer.to_string(),
     };
     let from = paint(style::FAINT, &escape_invisible(&from));
-    match &value.waits {
-        Some(waits) => format!("  {shown}  {from}  {}", paint(style::ASK, &format!("no effect: {waits}"))),
+    match &value.inactive_reason {
+        Some(reason) => format!("  {shown}  {from}  {}", paint(style::ASK, &format!("no effect: {reason}"))),
         None => format!("  {shown}  {from}"),
     }
 }
 
-fn check(world: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
-    let path = world.ambient.absolute_path(file);
+/// Validates a file as if it were given with `--settings`.
+fn check(context: &CliContext, file: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let path = context.ambient.absolute_path(file);
     let text =
         toolgate_files::read_settings_text(&path, toolgate_proto::json::JsonLimits::SETTINGS.bytes as u64)
             .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?
-            .ok_or_else(|| CliError::Usage(format!("{path}: there is no such file")))?;
+            .ok_or_else(|| CliError::Usage(format!("{path}: no such file")))?;
     check_text(&path.to_string(), &text)?;
-    out.print_line(&format!("{path} can be used"))?;
+    out.print_line(&format!("{path} is valid"))?;
     Ok(CliExitCode::Ok)
 }
 
+/// Prints a published schema, or the names of all.
 fn print_schema(name: Option<&str>, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
     let published = schema::published_schemas();
     let Some(name) = name else {
@@ -85,7 +114,7 @@ fn print_schema(name: Option<&str>, out: &mut CliOutput) -> Result<CliExitCode, 
     };
     let found = published.iter().find(|schema| schema.name == name);
     let found = found.ok_or_else(|| {
-        CliError::Usage(format!("there is no schema `{name}`; see `toolgate settings schema`"))
+        CliError::Usage(format!("unknown schema `{name}`; `toolgate settings schema` lists the names"))
     })?;
     let text =
         serde_json::to_string_pretty(&found.schema).map_err(|error| CliError::Usage(error.to_string()))?;

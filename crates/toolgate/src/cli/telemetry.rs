@@ -1,25 +1,27 @@
-//! Telemetry of the program itself, where it was built with it and a collector is named.
+//! OpenTelemetry of the program, if it was built with the feature `otel` and an environment variable names a collector.
 
 use super::context::CliContext;
 use super::output::CliOutput;
 use toolgate::ToolgateBuilder;
 
-/// The collector, as every OpenTelemetry program reads it.
+/// The standard environment variable with the address of the collector.
 #[cfg(feature = "otel")]
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// Telemetry under way, or none.
+/// The telemetry of one run, or none.
 #[derive(Default)]
 pub(crate) struct CliTelemetry {
+    /// Absent if no collector is configured, `OTEL_SDK_DISABLED` is set, or the exporter could not start.
     #[cfg(feature = "otel")]
     telemetry: Option<std::sync::Arc<toolgate::telemetry::TelemetrySink>>,
 }
 
 impl CliTelemetry {
+    /// Starts the exporter. An error becomes a note: missing telemetry is no reason not to run a call.
     #[cfg(feature = "otel")]
-    pub(crate) fn start(world: &CliContext, out: &mut CliOutput) -> Self {
+    pub(crate) fn start(context: &CliContext, out: &mut CliOutput) -> Self {
         use toolgate::telemetry::{TelemetryOptions, TelemetrySink};
-        let env = &world.ambient.env;
+        let env = &context.ambient.env;
         let off = env.get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         let Some(endpoint) = env.get(ENDPOINT).filter(|endpoint| !off && !endpoint.is_empty()) else {
             return Self::default();
@@ -33,12 +35,13 @@ impl CliTelemetry {
         }
     }
 
+    /// Does nothing: the program was built without telemetry.
     #[cfg(not(feature = "otel"))]
     pub(crate) fn start(_world: &CliContext, _out: &mut CliOutput) -> Self {
         Self::default()
     }
 
-    /// Lets it see the calls.
+    /// Adds the exporter to the sinks of the builder.
     pub(crate) fn attach(&self, builder: ToolgateBuilder) -> ToolgateBuilder {
         #[cfg(feature = "otel")]
         if let Some(telemetry) = &self.telemetry {
@@ -47,7 +50,7 @@ impl CliTelemetry {
         builder
     }
 
-    /// Sends what is left.
+    /// Exports what is buffered and stops.
     pub(crate) fn finish(&self, out: &mut CliOutput) {
         #[cfg(feature = "otel")]
         if let Some(telemetry) = &self.telemetry

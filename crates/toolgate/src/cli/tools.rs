@@ -1,26 +1,36 @@
-//! `toolgate tools`: what a model is shown.
+//! `toolgate tools`: lists the tools that a model is offered, describes one, or prints definitions for a provider.
 
-use super::args::ToolsArgs;
 use super::context::{CliContext, print_notes};
 use super::output::{CliOutput, paint, style};
 use super::{CliError, CliExitCode};
 use toolgate::{DefinitionFormat, ToolDefinition, render::render_definitions};
 
+/// Arguments of `toolgate tools`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ToolsArgs {
+    /// Describe only this tool
+    pub(crate) name: Option<String>,
+    /// Print definitions in a provider's format: anthropic, openai, gemini, mcp or json
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<DefinitionFormat>,
+}
+
+/// Prints the tools that the settings leave visible.
 pub(crate) fn run(
-    world: &CliContext,
+    context: &CliContext,
     args: &ToolsArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let toolgate = world.builder()?.build()?;
+    let toolgate = context.builder()?.build()?;
     print_notes(&toolgate, out);
     let mut tools = toolgate.tools();
     if let Some(name) = &args.name {
         tools.retain(|tool| tool.name.as_str() == name || tool.aliases.contains(name));
         if tools.is_empty() {
-            return Err(CliError::Usage(format!("there is no tool `{name}` here; see `toolgate tools`")));
+            return Err(CliError::Usage(format!("unknown tool `{name}`; `toolgate tools` lists the tools")));
         }
     }
-    let format = args.format.or(world.global.json.then_some(DefinitionFormat::Json));
+    let format = args.format.or(context.global.json.then_some(DefinitionFormat::Json));
     match (format, args.name.is_some()) {
         (Some(format), _) => {
             let text = serde_json::to_string_pretty(&render_definitions(&tools, format))
@@ -33,11 +43,12 @@ pub(crate) fn run(
     Ok(CliExitCode::Ok)
 }
 
+/// One line per tool: name, whether it only reads, and the first sentence of its description.
 fn list(tools: &[ToolDefinition], out: &mut CliOutput) -> Result<(), CliError> {
     let width = tools.iter().map(|tool| tool.name.as_str().len()).max().unwrap_or(0);
     for tool in tools {
         let first = tool.description.split(". ").next().unwrap_or_default().trim_end_matches('.');
-        let kind = if tool.annotations.read_only_hint { "reads  " } else { "changes" };
+        let kind = if tool.annotations.read_only_hint { "reads " } else { "writes" };
         out.print_line(&format!(
             "{}  {}  {first}",
             paint(style::BOLD, &format!("{:width$}", tool.name)),
@@ -47,11 +58,12 @@ fn list(tools: &[ToolDefinition], out: &mut CliOutput) -> Result<(), CliError> {
     Ok(())
 }
 
+/// The description, the input fields and the examples of one tool.
 fn describe(tool: &ToolDefinition, out: &mut CliOutput) -> Result<(), CliError> {
     out.print_line(&format!("{}  {}", paint(style::BOLD, tool.name.as_str()), tool.title))?;
-    out.print_line(&format!("from {}", tool.source))?;
+    out.print_line(&format!("source: {}", tool.source))?;
     if !tool.aliases.is_empty() {
-        out.print_line(&format!("also called {}", tool.aliases.join(", ")))?;
+        out.print_line(&format!("aliases: {}", tool.aliases.join(", ")))?;
     }
     out.print_line(&format!("\n{}\n\ninput:", tool.description))?;
     let required = |name: &str| {

@@ -1,40 +1,78 @@
-//! `toolgate trust`: what a project brings, and whether it counts.
+//! `toolgate trust`: shows what trust in a project would activate, and grants or ends it.
+//!
+//! A prompt shows the list first, and what is trusted is exactly what was shown: a change in between fails the command.
 
-use super::args::{TrustArgs, TrustCommand};
 use super::context::CliContext;
 use super::output::{CliOutput, paint, style};
 use super::terminal_approver::is_interactive;
 use super::{CliError, CliExitCode};
+use clap::Subcommand;
 use serde_json::json;
 use toolgate::AbsPath;
 use toolgate::render::escape_invisible;
 use toolgate::settings::trust::{TrustManifest, TrustStatus, TrustStore, describe_wide_workspace};
 use toolgate_process::ControllingTerminal;
 
+/// Arguments of `toolgate trust`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TrustArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<TrustCommand>,
+}
+
+/// The commands of `toolgate trust`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TrustCommand {
+    /// Show the settings, hooks and servers of this project that need trust, and whether they have it (the default)
+    Show,
+    /// Trust this project as it is now; a later change ends the trust
+    Add {
+        /// Do not ask for confirmation
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Accept a workspace as wide as your home directory or the whole file system
+    Workspace {
+        /// Do not ask for confirmation
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Stop trusting this project, or another directory
+    Remove {
+        /// The directory
+        dir: Option<String>,
+    },
+    /// List every trusted project
+    List,
+}
+
+/// Runs one of the commands.
 pub(crate) fn run(
-    world: &CliContext,
+    context: &CliContext,
     args: &TrustArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let dir = world.ambient.state_dir.as_ref().ok_or_else(|| {
-        CliError::Usage("there is nowhere to remember trust; set TOOLGATE_STATE_DIR".to_owned())
+    let dir = context.ambient.state_dir.as_ref().ok_or_else(|| {
+        CliError::Usage("there is no state directory that stores trust; set TOOLGATE_STATE_DIR".to_owned())
     })?;
     let store = TrustStore::in_dir(dir);
     match args.command.as_ref().unwrap_or(&TrustCommand::Show) {
-        TrustCommand::Show => show(world, &store, out),
-        TrustCommand::Add { yes } => add(world, &store, *yes, out),
-        TrustCommand::Workspace { yes } => accept_workspace(world, &store, *yes, out),
+        TrustCommand::Show => show(context, &store, out),
+        TrustCommand::Add { yes } => add(context, &store, *yes, out),
+        TrustCommand::Workspace { yes } => accept_workspace(context, &store, *yes, out),
         TrustCommand::Remove { dir } => {
-            let root = dir.as_ref().map_or_else(|| world.cwd(), |dir| world.ambient.absolute_path(dir));
+            let root = dir.as_ref().map_or_else(|| context.cwd(), |dir| context.ambient.absolute_path(dir));
             if !store.remove(&root)? {
-                return Err(CliError::Usage(format!("{root} was not trusted")));
+                return Err(CliError::Usage(format!(
+                    "{root} is not trusted; `toolgate trust list` lists the trusted projects"
+                )));
             }
             out.print_line(&format!("{root} is no longer trusted"))?;
             Ok(CliExitCode::Ok)
         }
         TrustCommand::List => {
             for trusted in store.list()? {
-                match world.global.json {
+                match context.global.json {
                     true => out.print_line(&json!(trusted).to_string())?,
                     false => out.print_line(&format!("{}  {:.12}", trusted.root, trusted.sha256))?,
                 }
@@ -44,135 +82,153 @@ pub(crate) fn run(
     }
 }
 
-fn show(world: &CliContext, store: &TrustStore, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
-    let brought = world.settings_options()?.load_trust_manifest()?;
-    let standing = store.trust_status(&world.cwd(), &brought)?;
-    if world.global.json {
-        let word = match standing {
+/// Prints what needs trust, what changed since it was granted, and the status.
+fn show(context: &CliContext, store: &TrustStore, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let manifest = context.settings_options()?.load_trust_manifest()?;
+    let status = store.trust_status(&context.cwd(), &manifest)?;
+    if context.global.json {
+        let word = match status {
             TrustStatus::Trusted => "trusted",
             TrustStatus::Changed => "changed",
             TrustStatus::Unknown => "unknown",
         };
         let unresolved: Vec<_> =
-            brought.unresolved.iter().map(|it| json!({ "what": it.what, "why": it.why })).collect();
+            manifest.unresolved.iter().map(|it| json!({ "what": it.what, "why": it.why })).collect();
         let shown = json!({
-            "root": world.cwd(), "standing": word, "sha256": brought.sha256, "brings": brought.items,
-            "unresolved": unresolved, "changed": store.changes(&world.cwd(), &brought)?,
+            "root": context.cwd(), "standing": word, "sha256": manifest.sha256, "brings": manifest.items,
+            "unresolved": unresolved, "changed": store.changes(&context.cwd(), &manifest)?,
         });
         out.print_line(&shown.to_string())?;
         return Ok(CliExitCode::Ok);
     }
-    list(&brought, out)?;
-    if standing == TrustStatus::Changed {
-        for name in store.changes(&world.cwd(), &brought)? {
+    list(&manifest, out)?;
+    if status == TrustStatus::Changed {
+        for name in store.changes(&context.cwd(), &manifest)? {
             out.print_line(&format!("  changed: {}", escape_invisible(&name)))?;
         }
     }
-    out.print_line(&match standing {
-        _ if brought.is_empty() => "there is nothing to trust: this project only tightens".to_owned(),
-        TrustStatus::Trusted => paint(style::GOOD, "trusted"),
-        TrustStatus::Changed => paint(style::ASK, "changed since it was trusted, so all of this waits"),
-        TrustStatus::Unknown => paint(style::ASK, "not trusted, so all of this waits (toolgate trust add)"),
+    out.print_line(&match status {
+        _ if manifest.is_empty() => {
+            "this project has no settings, hooks or servers that need trust".to_owned()
+        }
+        TrustStatus::Trusted => paint(style::GOOD, "trusted: everything listed here is active"),
+        TrustStatus::Changed => paint(
+            style::ASK,
+            "changed after you trusted it: everything listed here is off until you run `toolgate trust add`",
+        ),
+        TrustStatus::Unknown => {
+            paint(style::ASK, "not trusted: everything listed here is off until you run `toolgate trust add`")
+        }
     })?;
     Ok(CliExitCode::Ok)
 }
 
+/// Trusts the project, after the user has seen the list and typed `yes`.
 fn add(
-    world: &CliContext,
+    context: &CliContext,
     store: &TrustStore,
     yes: bool,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let brought = world.settings_options()?.load_trust_manifest()?;
-    let root = world.cwd();
+    let manifest = context.settings_options()?.load_trust_manifest()?;
+    let root = context.cwd();
     if !yes {
-        list(&brought, out)?;
+        list(&manifest, out)?;
         out.flush()?;
         if !is_interactive() {
-            let message = "there is no terminal to ask at; look at the list, then give --yes";
+            let message = "no terminal to confirm at; check the list, then repeat the command with --yes";
             return Err(CliError::Usage(message.to_owned()));
         }
         let mut terminal = ControllingTerminal::open()?;
-        let said = terminal.ask_line(&format!("type yes to trust {root} as it is now: "))?;
-        if said != "yes" {
-            out.print_note("nothing was changed");
+        let answer = terminal.ask_line(&format!("type yes to trust {root} as it is now: "))?;
+        if answer != "yes" {
+            out.print_note("the project was not trusted; nothing was changed");
             return Ok(CliExitCode::Denied);
         }
-        // What was shown is what is trusted.
-        if world.settings_options()?.load_trust_manifest()? != brought {
-            return Err(CliError::Usage("it changed while you looked; look again".to_owned()));
+        // What is trusted must be what was shown.
+        if context.settings_options()?.load_trust_manifest()? != manifest {
+            return Err(CliError::Usage(
+                "the project changed while the list was shown, so it was not trusted; run the command again"
+                    .to_owned(),
+            ));
         }
     }
-    store.add(&root, &brought)?;
-    if describe_wide_workspace(&root, world.ambient.home.as_ref()).is_some() {
+    store.add(&root, &manifest)?;
+    if describe_wide_workspace(&root, context.ambient.home.as_ref()).is_some() {
         store.accept_wide(&root)?;
     }
     out.print_line(&format!("{root} is trusted as it is now"))?;
-    if yes && !brought.unresolved.is_empty() {
-        list(&TrustManifest { items: Vec::new(), ..brought }, out)?;
+    if yes && !manifest.unresolved.is_empty() {
+        list(&TrustManifest { items: Vec::new(), ..manifest }, out)?;
     }
     Ok(CliExitCode::Ok)
 }
 
-fn list(brought: &TrustManifest, out: &mut CliOutput) -> Result<(), CliError> {
-    for item in &brought.items {
+/// Prints the entries that trust covers, then those that it cannot cover.
+fn list(manifest: &TrustManifest, out: &mut CliOutput) -> Result<(), CliError> {
+    for item in &manifest.items {
         out.print_line(&format!("  {}", escape_invisible(item)))?;
     }
-    for it in &brought.unresolved {
-        let what = paint(style::ASK, &format!("not trusted: {}", escape_invisible(&it.what)));
-        out.print_line(&format!("  {what}: {}", escape_invisible(&it.why)))?;
+    for command in &manifest.unresolved {
+        let what = paint(style::ASK, &format!("not trusted: {}", escape_invisible(&command.what)));
+        out.print_line(&format!("  {what}: {}", escape_invisible(&command.why)))?;
     }
-    if !brought.unresolved.is_empty() {
+    if !manifest.unresolved.is_empty() {
         out.print_line(
-            "  what is not trusted cannot be bound to bytes: hooks refuse the calls that they are for, servers wait for \
-             `toolgate mcp approve`; name a script of the project instead, or move the entry to your own settings",
+            "  trust covers only commands whose files are known; until then such a hook refuses the calls that it \
+             screens, and such a server does not start; name a script of the project instead, approve a server with \
+             `toolgate mcp approve`, or move the entry to your own settings",
         )?;
     }
     Ok(())
 }
 
-/// Says yes to a workspace that is as wide as the home directory.
+/// Accepts a workspace that contains the home directory.
 fn accept_workspace(
-    world: &CliContext,
+    context: &CliContext,
     store: &TrustStore,
     yes: bool,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let root = world.cwd();
-    let Some(width) = describe_wide_workspace(&root, world.ambient.home.as_ref()) else {
-        out.print_line(&format!("{root} needs no yes: it is neither your home directory nor above it"))?;
+    let root = context.cwd();
+    let Some(width) = describe_wide_workspace(&root, context.ambient.home.as_ref()) else {
+        out.print_line(&format!(
+            "{root} needs no confirmation: it is neither your home directory nor a directory above it"
+        ))?;
         return Ok(CliExitCode::Ok);
     };
     if !yes && !confirm_wide_workspace(&root, width)? {
-        out.print_note("nothing was changed");
+        out.print_note("the workspace was not accepted; nothing was changed");
         return Ok(CliExitCode::Denied);
     }
     store.accept_wide(&root)?;
-    out.print_line(&format!("{root} may be a workspace: {width}"))?;
+    out.print_line(&format!("accepted {root} ({width}) as a workspace"))?;
     Ok(CliExitCode::Ok)
 }
 
+/// Asks at the terminal; fails if there is none.
 fn confirm_wide_workspace(root: &AbsPath, width: &str) -> Result<bool, CliError> {
     if !is_interactive() {
-        let message = "there is no terminal to ask at; give --yes";
+        let message = "no terminal to confirm at; repeat the command with --yes";
         return Err(CliError::Usage(message.to_owned()));
     }
     let question = format!(
-        "the workspace {root} is {width}: tools could read and change everything in it; type yes to work there: "
+        "the workspace {root} is {width}: tools could read and change everything in it; type yes to use it anyway: "
     );
     Ok(ControllingTerminal::open()?.ask_line(&question)? == "yes")
 }
 
-/// Asks once about a workspace that is as wide as the home directory, where there is a terminal to ask at.
-pub(crate) fn ask_about_wide_workspace(world: &CliContext) -> Result<(), CliError> {
-    let root = world.cwd();
+/// Asks once about a workspace that contains the home directory, if there is a terminal. Without one, policy asks
+/// about every call instead.
+pub(crate) fn ask_about_wide_workspace(context: &CliContext) -> Result<(), CliError> {
+    let root = context.cwd();
     let (Some(width), Some(dir)) =
-        (describe_wide_workspace(&root, world.ambient.home.as_ref()), world.ambient.state_dir.as_ref())
+        (describe_wide_workspace(&root, context.ambient.home.as_ref()), context.ambient.state_dir.as_ref())
     else {
         return Ok(());
     };
     let store = TrustStore::in_dir(dir);
-    if world.global.trust_workspace || store.is_accepted_wide(&root)? || !is_interactive() {
+    if context.global.trust_workspace || store.is_accepted_wide(&root)? || !is_interactive() {
         return Ok(());
     }
     if confirm_wide_workspace(&root, width)? {

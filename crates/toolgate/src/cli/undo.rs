@@ -1,10 +1,10 @@
-//! `toolgate undo` and `toolgate redo`: taking back what calls changed in files, and making it again.
+//! `toolgate undo` and `toolgate redo`: restore the contents that files had before or after a call.
 //!
-//! Without more, the last call that changed something in this workspace is meant: the journal is one for all
-//! workspaces, and nobody wants a file to change in a project they are not looking at.
-//! A person does this, not a model, so no rule is asked; what stands in the way is only the work of somebody else.
+//! There is one journal for all workspaces, so the commands are limited to changes below this workspace unless
+//! `--everywhere` is given: undoing the globally last change would edit a project that the user is not looking at.
+//! The user runs these commands, not a model, so no permission rule applies. A file that was changed after the call is
+//! a conflict, and only `--force` overwrites it.
 
-use super::args::UndoArgs;
 use super::context::CliContext;
 use super::log::{format_time, short_session_id};
 use super::output::{CliOutput, paint, style};
@@ -20,25 +20,64 @@ use toolgate_files::{
 use toolgate_proto::SessionId;
 use toolgate_tools::{count_changed_lines, unified_diff};
 
-/// Which way.
+/// Notes below the help of both commands.
+pub(crate) const UNDO_HELP: &str = "Defaults to the last call that changed files in this workspace. All files of a call \
+                                    are restored together, or none is. A file that was changed after the call is not \
+                                    overwritten unless --force is given.";
+
+/// How many lines of a diff `--dry-run` prints for one file.
+const MAX_DIFF_LINES: usize = 10_000;
+/// Where to find the ids that the options take.
+const LIST_HINT: &str = "--list shows the calls";
+
+/// Arguments of `toolgate undo` and `toolgate redo`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct UndoArgs {
+    /// Only this call; a unique part of its id is enough
+    pub(crate) call: Option<String>,
+    /// The last N calls
+    #[arg(long, short = 'n', value_name = "N", conflicts_with = "call")]
+    pub(crate) steps: Option<usize>,
+    /// All calls of this session; with CALL or --steps, only among its calls. A unique part of the id is enough
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Show the changes as a diff without making them
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Overwrite files that were changed after the call
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Include calls in other workspaces
+    #[arg(long)]
+    pub(crate) everywhere: bool,
+    /// List the calls that can be undone or redone, newest first
+    #[arg(long, conflicts_with_all = ["call", "steps", "session", "dry_run", "force"])]
+    pub(crate) list: bool,
+}
+
+/// Which of the two commands runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UndoDirection {
-    /// Back to what was before.
+    /// Restores the contents from before the calls.
     Undo,
-    /// Forward again.
+    /// Restores the contents from after the calls.
     Redo,
 }
 
-/// The words for a way.
+/// The words of a command, and the changes that it applies to.
 struct UndoWording {
+    /// `undo` or `redo`.
     verb: &'static str,
+    /// The past tense.
     done: &'static str,
+    /// The command that reverts this one.
     other: &'static str,
-    /// Changes in this state can be moved over.
+    /// Only changes in this state can be undone or redone.
     source_state: ChangeState,
 }
 
 impl UndoDirection {
+    /// The words of this direction.
     fn wording(self) -> UndoWording {
         match self {
             Self::Undo => {
@@ -51,61 +90,67 @@ impl UndoDirection {
     }
 }
 
+/// Opens the journal and runs the command.
 pub(crate) fn run(
-    world: &CliContext,
+    context: &CliContext,
     args: &UndoArgs,
-    way: UndoDirection,
+    direction: UndoDirection,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let dir = world.journal_dir().ok_or_else(|| {
-        CliError::Usage(
-            "nothing is remembered: there is no home directory; set TOOLGATE_STATE_DIR".to_owned(),
-        )
+    let dir = context.journal_dir().ok_or_else(|| {
+        CliError::Usage("there is no home directory with an undo journal; set TOOLGATE_STATE_DIR".to_owned())
     })?;
     let journal = Journal::open(&dir, JournalLimits::default())
-        .map_err(|problem| CliError::Usage(format!("{dir} cannot be used: {problem}")))?;
-    let desk = UndoCommand { context: world, args, wording: way.wording(), direction: way, journal, out };
-    desk.run()
+        .map_err(|problem| CliError::Usage(format!("cannot open the undo journal in {dir}: {problem}")))?;
+    UndoCommand { context, args, wording: direction.wording(), direction, journal, out }.run()
 }
 
+/// One run of `undo` or `redo`.
 struct UndoCommand<'a> {
+    /// The global options and directories.
     context: &'a CliContext,
+    /// The options of the command.
     args: &'a UndoArgs,
+    /// The words for messages.
     wording: UndoWording,
+    /// Undo or redo.
     direction: UndoDirection,
+    /// The journal with the contents of changed files.
     journal: Journal,
+    /// Where results go.
     out: &'a mut CliOutput,
 }
 
 impl UndoCommand<'_> {
+    /// Selects the changes, applies or plans them, and prints the outcome.
     fn run(mut self) -> Result<CliExitCode, CliError> {
         let changes = self.journal.list().map_err(|problem| CliError::Usage(problem.to_string()))?;
         let roots = self.roots();
         if self.args.list {
             return self.list(&changes, &roots);
         }
-        let which = self.select_changes(&changes, &roots)?;
-        let how = if self.args.force { ConflictHandling::Overwrite } else { ConflictHandling::Refuse };
-        let told = if self.args.dry_run {
+        let selector = self.select_changes(&changes, &roots)?;
+        let conflicts = if self.args.force { ConflictHandling::Overwrite } else { ConflictHandling::Refuse };
+        let outcome = if self.args.dry_run {
             let plan = match self.direction {
-                UndoDirection::Undo => self.journal.plan_undo(&which),
-                UndoDirection::Redo => self.journal.plan_redo(&which),
+                UndoDirection::Undo => self.journal.plan_undo(&selector),
+                UndoDirection::Redo => self.journal.plan_redo(&selector),
             };
             plan.map(|plan| (plan.calls, plan.restores, plan.conflicts))
         } else {
-            let moved = match self.direction {
-                UndoDirection::Undo => self.journal.undo(&which, how),
-                UndoDirection::Redo => self.journal.redo(&which, how),
+            let restored = match self.direction {
+                UndoDirection::Undo => self.journal.undo(&selector, conflicts),
+                UndoDirection::Redo => self.journal.redo(&selector, conflicts),
             };
-            moved.map(|moved| (moved.calls, moved.restores, Vec::new()))
+            restored.map(|restored| (restored.calls, restored.restores, Vec::new()))
         };
-        match told {
+        match outcome {
             Ok((calls, restores, conflicts)) => self.print_outcome(&calls, &restores, &conflicts),
             Err(problem) => self.print_refusal(problem, &changes, &roots),
         }
     }
 
-    /// Where the last call is looked for; empty for everywhere.
+    /// The directories whose changes are considered; empty for all.
     fn roots(&self) -> Vec<AbsPath> {
         if self.args.everywhere {
             return Vec::new();
@@ -115,6 +160,7 @@ impl UndoCommand<'_> {
         dirs.map(|dir| toolgate_files::resolve(&dir).real).collect()
     }
 
+    /// The changes that the options select.
     fn select_changes(&self, changes: &[JournalChange], roots: &[AbsPath]) -> Result<UndoSelector, CliError> {
         let session = match &self.args.session {
             Some(part) => {
@@ -124,10 +170,10 @@ impl UndoCommand<'_> {
         };
         let session = session.map(SessionId::new);
         if let Some(part) = &self.args.call {
-            let mine =
+            let in_session =
                 |change: &&JournalChange| session.as_ref().is_none_or(|session| *session == change.session);
-            let call =
-                find_unique_id("call", part, changes.iter().filter(mine).map(|change| change.call.as_str()))?;
+            let calls = changes.iter().filter(in_session).map(|change| change.call.as_str());
+            let call = find_unique_id("call", part, calls)?;
             let sessions: BTreeSet<&str> = changes
                 .iter()
                 .filter(|change| change.call.as_str() == call)
@@ -136,24 +182,25 @@ impl UndoCommand<'_> {
             if session.is_none() && sessions.len() > 1 {
                 let names: Vec<String> = sessions.iter().map(|name| format!("`{name}`")).collect();
                 return Err(CliError::Usage(format!(
-                    "{} sessions have a call `{call}`; add --session with one of {}",
+                    "the call id `{call}` occurs in {} sessions; add --session with one of {}",
                     names.len(),
                     names.join(", ")
                 )));
             }
             return Ok(UndoSelector::Call(CallId::new(call), session));
         }
-        let among = |session: Option<SessionId>| {
+        let filter = |session: Option<SessionId>| {
             let beneath = if session.is_some() { Vec::new() } else { roots.to_vec() };
             UndoFilter { session, beneath }
         };
         Ok(match (self.args.steps, session) {
-            (Some(steps), session) => UndoSelector::Steps(steps, among(session)),
+            (Some(steps), session) => UndoSelector::Steps(steps, filter(session)),
             (None, Some(session)) => UndoSelector::Session(session),
-            (None, None) => UndoSelector::Last(among(None)),
+            (None, None) => UndoSelector::Last(filter(None)),
         })
     }
 
+    /// Prints the calls and files; for `--dry-run` also the diffs and conflicts.
     fn print_outcome(
         &mut self,
         calls: &[(SessionId, CallId)],
@@ -161,8 +208,8 @@ impl UndoCommand<'_> {
         conflicts: &[UndoConflict],
     ) -> Result<CliExitCode, CliError> {
         let dry = self.args.dry_run;
-        let stopped = conflicts.iter().any(|conflict| !(self.args.force && conflict.forcible));
-        let exit = if stopped { CliExitCode::ToolFailed } else { CliExitCode::Ok };
+        let blocked = conflicts.iter().any(|conflict| !(self.args.force && conflict.forcible));
+        let exit = if blocked { CliExitCode::ToolFailed } else { CliExitCode::Ok };
         if self.context.global.json {
             let calls: Vec<Value> =
                 calls.iter().map(|(session, call)| json!({ "session": session, "call": call })).collect();
@@ -199,18 +246,21 @@ impl UndoCommand<'_> {
         for conflict in conflicts {
             self.out.print_line(&format!(
                 "{} {}",
-                paint(style::BAD, "  but"),
+                paint(style::BAD, "  conflict:"),
                 escape_invisible(&conflict_text(conflict))
             ))?;
         }
-        match (dry, stopped) {
+        match (dry, blocked) {
             (true, true) => self.out.print_note(&self.conflict_hint(conflicts)),
-            (true, false) => self.out.print_note("nothing was changed; leave --dry-run out to do it"),
-            (false, _) => self.out.print_note(&format!("`toolgate {}` takes this back", self.wording.other)),
+            (true, false) => {
+                self.out.print_note("no file was changed; run it without --dry-run to change them")
+            }
+            (false, _) => self.out.print_note(&format!("`toolgate {}` reverts this", self.wording.other)),
         }
         Ok(exit)
     }
 
+    /// Prints why nothing was changed, and what to do.
     fn print_refusal(
         &mut self,
         problem: UndoProblem,
@@ -220,16 +270,16 @@ impl UndoCommand<'_> {
         let (reason, hint) = match &problem {
             UndoProblem::NoChange => self.explain_nothing(changes, roots),
             UndoProblem::Conflicts(conflicts) => {
-                let words: Vec<String> = conflicts.iter().map(conflict_text).collect();
-                (format!("no file was touched: {}", words.join("; ")), self.conflict_hint(conflicts))
+                let texts: Vec<String> = conflicts.iter().map(conflict_text).collect();
+                (format!("no file was changed: {}", texts.join("; ")), self.conflict_hint(conflicts))
             }
             UndoProblem::Failed { path, problem } => (
-                format!("`{path}` could not be restored: {problem}; every file is as it was"),
-                "remove what is in the way, then repeat it".to_owned(),
+                format!("cannot restore `{path}`: {problem}; no file was changed"),
+                "fix that, then run the command again".to_owned(),
             ),
             UndoProblem::Journal(problem) => (
-                format!("the journal cannot be used: {problem}"),
-                "see that the state directory can be written and has room".to_owned(),
+                format!("cannot use the undo journal: {problem}"),
+                "check that the state directory is writable and the disk is not full".to_owned(),
             ),
         };
         if self.context.global.json {
@@ -248,7 +298,7 @@ impl UndoCommand<'_> {
         Ok(CliExitCode::ToolFailed)
     }
 
-    /// A path as short as it can be said here.
+    /// A path relative to the workspace, if it is inside.
     fn display_path(&self, path: &AbsPath) -> String {
         let here = toolgate_files::resolve(&self.context.cwd()).real;
         match path.as_path().strip_prefix(here.as_path()) {
@@ -257,20 +307,23 @@ impl UndoCommand<'_> {
         }
     }
 
+    /// What to do about conflicts.
     fn conflict_hint(&self, conflicts: &[UndoConflict]) -> String {
         if conflicts.iter().any(|conflict| !conflict.forcible) {
-            return "--force cannot help here; choose other calls (see --list)".to_owned();
+            return format!("--force cannot resolve this; choose other calls, {LIST_HINT}");
         }
-        let look = if self.args.dry_run { "" } else { "look at it with --dry-run; " };
-        format!("{look}--force overwrites what is there now, and `toolgate undo` then brings that back")
+        let look = if self.args.dry_run { "" } else { "--dry-run shows the difference; " };
+        format!(
+            "{look}--force overwrites the file, and `toolgate undo` can then bring the overwritten content back"
+        )
     }
 
-    /// Why there is nothing, and where there is something.
+    /// Why there is nothing to undo or redo, and where there is something.
     fn explain_nothing(&self, changes: &[JournalChange], roots: &[AbsPath]) -> (String, String) {
         let UndoWording { verb, source_state: from, .. } = self.wording;
         if let Some(call) = &self.args.call {
             let state =
-                if from == ChangeState::Done { "undone already, or was never made" } else { "not undone" };
+                if from == ChangeState::Done { "already undone or changed no file" } else { "not undone" };
             return (format!("there is nothing to {verb}: `{call}` is {state}"), LIST_HINT.to_owned());
         }
         let elsewhere = changes.iter().find(|change| change.state == from);
@@ -278,30 +331,30 @@ impl UndoCommand<'_> {
             (Some(change), [root, ..]) if self.args.session.is_none() => (
                 format!("there is nothing to {verb} in {root}"),
                 format!(
-                    "the last change elsewhere was of `{}`: name its call `{}`, or add --everywhere",
+                    "the last change in another workspace was to `{}`; give its call id `{}`, or add --everywhere",
                     change.path, change.call
                 ),
             ),
             _ if from == ChangeState::Done => (
                 "there is nothing to undo".to_owned(),
-                "changes that calls make through `toolgate call` or `toolgate mcp serve` are remembered"
+                "only file changes of calls through `toolgate call` and `toolgate mcp serve` can be undone"
                     .to_owned(),
             ),
             _ => (
                 "there is nothing to redo".to_owned(),
-                "redo makes again what `toolgate undo` took back".to_owned(),
+                "only changes that `toolgate undo` reverted can be redone".to_owned(),
             ),
         }
     }
 
-    /// What can be moved over, newest first.
+    /// Prints the calls that can be undone or redone, newest first.
     fn list(&mut self, changes: &[JournalChange], roots: &[AbsPath]) -> Result<CliExitCode, CliError> {
         let beneath =
             |change: &&JournalChange| roots.is_empty() || roots.iter().any(|root| change.path.is_under(root));
-        let movable =
+        let selectable =
             changes.iter().filter(|change| change.state == self.wording.source_state).filter(beneath);
         let mut calls: Vec<Vec<&JournalChange>> = Vec::new();
-        for change in movable {
+        for change in selectable {
             let same = |one: &&JournalChange| (&one.session, &one.call) == (&change.session, &change.call);
             match calls.iter_mut().find(|call| call.first().is_some_and(same)) {
                 Some(call) => call.push(change),
@@ -336,9 +389,7 @@ impl UndoCommand<'_> {
     }
 }
 
-const LIST_HINT: &str = "see what there is with --list";
-
-/// The one id that is meant: itself, or the only one of which it is a part.
+/// The id that equals `part`, or the only one that contains it.
 fn find_unique_id<'a>(
     what: &str,
     part: &str,
@@ -352,15 +403,15 @@ fn find_unique_id<'a>(
     match (fitting.next(), fitting.next()) {
         (Some(one), None) => Ok((*one).to_owned()),
         (None, _) => {
-            Err(CliError::Usage(format!("no change by a {what} `{part}` is remembered; {LIST_HINT}")))
+            Err(CliError::Usage(format!("no recorded change belongs to a {what} `{part}`; {LIST_HINT}")))
         }
         (Some(one), Some(other)) => Err(CliError::Usage(format!(
-            "`{part}` may mean the {what} `{one}` or `{other}`; give more of it"
+            "`{part}` matches the {what} `{one}` and `{other}`; give more of the id"
         ))),
     }
 }
 
-/// What is to be done to a file, and what was done.
+/// What happens to a file, in the infinitive and the past tense.
 fn restore_action(restore: &FileRestore) -> (&'static str, &'static str) {
     match (&restore.now, &restore.then) {
         (None, Some(_)) => ("create", "created"),
@@ -369,6 +420,7 @@ fn restore_action(restore: &FileRestore) -> (&'static str, &'static str) {
     }
 }
 
+/// The number of changed lines, or the size of a file that is not text.
 fn render_tally(restore: &FileRestore) -> String {
     match (&restore.now, &restore.then) {
         (Some(now), Some(then)) => match count_changed_lines(now, then) {
@@ -379,14 +431,13 @@ fn render_tally(restore: &FileRestore) -> String {
     }
 }
 
+/// The diff from the current content to the restored one.
 fn render_diff(restore: &FileRestore) -> String {
     let name = restore.path.to_string();
     unified_diff(&name, restore.now.as_deref(), restore.then.as_deref(), MAX_DIFF_LINES)
 }
 
-/// Of a diff. More than anyone reads, and no more than a terminal takes.
-const MAX_DIFF_LINES: usize = 10_000;
-
+/// A file in the JSON output, with its diff for `--dry-run`.
 fn restore_json(restore: &FileRestore, with_diff: bool) -> Value {
     let mut value = json!({ "path": restore.path, "deed": restore_action(restore).0 });
     if with_diff && let Some(fields) = value.as_object_mut() {
@@ -395,10 +446,12 @@ fn restore_json(restore: &FileRestore, with_diff: bool) -> Value {
     value
 }
 
+/// A conflict in the JSON output.
 fn conflict_json(conflict: &UndoConflict) -> Value {
     json!({ "path": conflict.path, "reason": conflict.reason, "forcible": conflict.forcible })
 }
 
+/// A conflict in a message.
 fn conflict_text(conflict: &UndoConflict) -> String {
     format!("`{}` {}", conflict.path, conflict.reason)
 }

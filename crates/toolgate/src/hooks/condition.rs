@@ -1,23 +1,23 @@
-//! A hook's `if`: one permission rule that says which calls it is for.
+//! The condition `if` of a hook: a permission rule that selects the calls for which the hook runs.
 //!
-//! The rule is read as a deny rule would be, that is broadly: a guard for `Bash(git push *)` sees every command line
-//! in which a `git push` hides.
-//! A rule that cannot be read does not mean "always" or "never": the hook then fails, and so refuses, because nobody
-//! can tell whether its guard was meant for the call.
-//! (Claude Code lets such a call pass.)
+//! The rule matches as broadly as a deny rule: a hook for `Bash(git push *)` runs for every command line that contains
+//! a `git push`.
+//! An invalid rule makes the hook fail, and so refuse the calls of its matcher: skipping the hook would disable a
+//! guard because of a typo, as Claude Code does.
 
 use toolgate_gate::{HookCall, IntendedCall, judge_intended};
 use toolgate_policy::{Layer, LayerRules, Policy, ProblemSeverity, RawPolicy, RawRule};
 use toolgate_proto::{AbsPath, Code, Mode, Verdict};
 
-/// A condition, compiled.
+/// A compiled condition.
 #[derive(Debug)]
 pub(super) struct HookCondition {
+    /// A policy with the rule as its only deny rule, in mode bypass: it denies exactly the calls that match.
     policy: Policy,
 }
 
 impl HookCondition {
-    /// Reads a rule. `anchor` is what its `/paths` are seen from.
+    /// Compiles a rule. Patterns that start with `/` are relative to `anchor`.
     pub(super) fn parse(rule: &str, layer: Layer, anchor: &AbsPath) -> Result<Self, String> {
         let mut rules = LayerRules::new(layer, anchor.clone());
         rules.deny.push(RawRule::from(rule));
@@ -26,12 +26,12 @@ impl HookCondition {
         raw.mode = Mode::Bypass;
         let (policy, problems) = raw.compile();
         match problems.iter().find(|problem| problem.weight >= ProblemSeverity::Warning) {
-            Some(problem) => Err(format!("its `if` `{rule}` cannot be used: {}", problem.message)),
+            Some(problem) => Err(format!("the rule `{rule}` in `if` is invalid: {}", problem.message)),
             None => Ok(Self { policy }),
         }
     }
 
-    /// Whether the rule speaks of a call.
+    /// Whether the rule matches a call.
     pub(super) fn matches(&self, call: &HookCall<'_>) -> bool {
         let intended =
             IntendedCall { tool: call.tool.clone(), input: call.input.clone(), intent: call.intent.clone() };

@@ -1,4 +1,4 @@
-//! One configured hook, as the gate knows it.
+//! A hook from settings, as an implementation of the gate's [`Hook`] trait.
 
 use super::condition::HookCondition;
 use super::http::HttpHook;
@@ -19,72 +19,82 @@ use toolgate_proto::ToolIdentity;
 
 /// A hook that settings configure.
 pub(super) struct ConfiguredHook {
+    /// The command, URL or tool, for records and messages.
     pub(super) name: String,
+    /// The event that it handles.
     pub(super) moment: HookEvent,
+    /// The tools that it runs for.
     pub(super) matcher: HookMatcher,
+    /// The calls of these tools that it runs for; all if absent.
     pub(super) condition: Option<HookCondition>,
+    /// What running it means.
     pub(super) action: HookAction,
+    /// How long it may run.
     pub(super) timeout: Duration,
+    /// Whether a failure refuses the call.
     pub(super) on_failure: OnFailure,
+    /// Whether it runs only once in a session.
     pub(super) once: bool,
+    /// Whether the call does not wait for it; it then decides nothing.
     pub(super) background: bool,
     /// The whole environment of its program.
     pub(super) env: Arc<Vec<(String, String)>>,
-    /// What runs in the background.
+    /// Tracks background runs, so that the program can wait for them at its end.
     pub(super) tasks: TaskTracker,
-    /// A step that fails, for tests.
+    /// Fault injection for tests: the step that fails.
     pub(super) fault: Option<HookStep>,
 }
 
-/// What telling it means.
+/// What running a hook means.
 pub(super) enum HookAction {
-    /// A program is run.
+    /// Start a program.
     Command(HookProgram),
-    /// A server is told.
+    /// Post to a server.
     Http(HttpHook),
-    /// A tool of an MCP server is called.
+    /// Call a tool of an MCP server.
     Tool(McpToolHook),
-    /// It cannot be done, for this reason. Such a hook fails, because nobody knows what it would have said.
+    /// Fail with this reason: the configuration is invalid or not trusted, and the hook might have denied the call.
     Impossible(String),
 }
 
-/// The hooks that were told in a session and are told once.
+/// The keys of the `once` hooks that ran in a session.
 #[derive(Default)]
 struct CompletedOnceHooks(Mutex<HashSet<String>>);
 
 impl ConfiguredHook {
-    /// `purpose` is that of a call that the hook makes, where it is a tool.
+    /// Runs the handler with an event. `purpose` is that of the call that the hook makes, where its handler is a tool.
     async fn run_handler(
         &self,
-        told: Value,
-        scene: &CallContext,
+        event: Value,
+        context: &CallContext,
         purpose: CallPurpose,
     ) -> Result<HookAnswer, HookFailure> {
-        if matches!(self.action, HookAction::Tool(_)) && scene.is_inside_hook() {
-            return Ok(HookAnswer::default().with_detail("not run for a call that a hook makes"));
+        if matches!(self.action, HookAction::Tool(_)) && context.is_inside_hook() {
+            return Ok(HookAnswer::default().with_detail("skipped for a call of a hook"));
         }
         if self.background {
-            return Ok(self.start_in_background(told, scene, purpose));
+            return Ok(self.start_in_background(event, context, purpose));
         }
-        let body = |told: Value| told.to_string().into_bytes();
+        let body = |event: Value| event.to_string().into_bytes();
         match &self.action {
             HookAction::Command(program) => {
-                command::run(self.moment, self.build_command(program, body(told), scene)).await
+                command::run_command_hook(self.moment, self.build_command(program, body(event), context))
+                    .await
             }
-            HookAction::Http(server) => server.post_event(self.moment, body(told), self.timeout).await,
-            HookAction::Tool(tool) => tool.call_tool(self.moment, &told, (purpose, self.timeout)).await,
+            HookAction::Http(server) => server.post_event(self.moment, body(event), self.timeout).await,
+            HookAction::Tool(tool) => tool.call_tool(self.moment, &event, (purpose, self.timeout)).await,
             HookAction::Impossible(why) => Err(HookFailure::Misconfigured(why.clone())),
         }
     }
 
-    /// Tells it without waiting. What it says then decides nothing.
-    fn start_in_background(&self, told: Value, scene: &CallContext, purpose: CallPurpose) -> HookAnswer {
+    /// Starts the handler without waiting for it. Its answer is discarded.
+    fn start_in_background(&self, event: Value, context: &CallContext, purpose: CallPurpose) -> HookAnswer {
         let (moment, timeout) = (self.moment, self.timeout);
-        let body = told.to_string().into_bytes();
+        let body = event.to_string().into_bytes();
         match &self.action {
             HookAction::Command(program) => {
-                let command = self.build_command(program, body, scene);
-                self.tasks.spawn(async move { drop(command::run(moment, command).await) });
+                let command = self.build_command(program, body, context);
+                self.tasks.spawn(async move { drop(command::run_command_hook(moment, command).await) });
             }
             HookAction::Http(server) => {
                 let server = server.clone();
@@ -92,18 +102,18 @@ impl ConfiguredHook {
             }
             HookAction::Tool(tool) => {
                 let tool = tool.clone();
-                self.tasks
-                    .spawn(async move { drop(tool.call_tool(moment, &told, (purpose, timeout)).await) });
+                self.tasks.spawn(async move { drop(tool.call_tool(moment, &event, (purpose, timeout)).await) });
             }
             HookAction::Impossible(_) => {}
         }
         HookAnswer::default().with_detail("in the background")
     }
 
-    fn build_command(&self, program: &HookProgram, stdin: Vec<u8>, scene: &CallContext) -> HookCommand {
+    /// The process to start.
+    fn build_command(&self, program: &HookProgram, stdin: Vec<u8>, context: &CallContext) -> HookCommand {
         HookCommand {
             program: program.clone(),
-            cwd: scene.workspace.cwd.clone(),
+            cwd: context.workspace.cwd.clone(),
             env: self.env.to_vec(),
             stdin,
             timeout: self.timeout,
@@ -111,18 +121,20 @@ impl ConfiguredHook {
         }
     }
 
-    fn has_run(&self, scene: &CallContext) -> bool {
-        let told = scene.session.state::<CompletedOnceHooks>();
-        let told = told.0.lock().unwrap_or_else(PoisonError::into_inner);
-        told.contains(&self.key())
+    /// Whether this `once` hook ran in the session.
+    fn has_run(&self, context: &CallContext) -> bool {
+        let completed = context.session.state::<CompletedOnceHooks>();
+        let completed = completed.0.lock().unwrap_or_else(PoisonError::into_inner);
+        completed.contains(&self.key())
     }
 
-    /// Remembers that it was told. Not after a failure: a guard that could not guard has not done its one duty.
-    fn mark_as_run(&self, scene: &CallContext) {
-        let told = scene.session.state::<CompletedOnceHooks>();
-        told.0.lock().unwrap_or_else(PoisonError::into_inner).insert(self.key());
+    /// Records that a `once` hook ran. A failed run is not recorded: the hook has not checked anything yet.
+    fn mark_as_run(&self, context: &CallContext) {
+        let completed = context.session.state::<CompletedOnceHooks>();
+        completed.0.lock().unwrap_or_else(PoisonError::into_inner).insert(self.key());
     }
 
+    /// Identifies the hook in the session.
     fn key(&self) -> String {
         format!("{} {}", self.moment, self.name)
     }
@@ -143,16 +155,15 @@ impl Hook for ConfiguredHook {
 
     fn handle_call<'a>(&'a self, call: HookCall<'a>) -> BoxFuture<'a, Result<HookAnswer, HookFailure>> {
         Box::pin(async move {
-            let spoken_of = self.condition.as_ref().is_none_or(|condition| condition.matches(&call));
-            if !spoken_of || (self.once && self.has_run(call.context)) {
-                return Ok(HookAnswer::default().with_detail("not told"));
+            let matches = self.condition.as_ref().is_none_or(|condition| condition.matches(&call));
+            if !matches || (self.once && self.has_run(call.context)) {
+                return Ok(HookAnswer::default().with_detail("skipped"));
             }
-            let said =
-                self.run_handler(input::build_call_input(&call), call.context, call.consultation()).await;
-            if self.once && said.is_ok() {
+            let answer = self.run_handler(input::build_call_input(&call), call.context, call.consultation()).await;
+            if self.once && answer.is_ok() {
                 self.mark_as_run(call.context);
             }
-            said
+            answer
         })
     }
 
@@ -172,9 +183,10 @@ mod tests {
     use toolgate_proto::{AbsPath, SourceId, ToolCall};
     use toolgate_testkit::{ProbeBehaviour, ProbeTool, allow_all, session_in};
 
-    fn consenting(fault: HookStep) -> ConfiguredHook {
+    /// A hook that would approve every call, with a fault.
+    fn approving_hook(fault: HookStep) -> ConfiguredHook {
         ConfiguredHook {
-            name: "consents".to_owned(),
+            name: "approves".to_owned(),
             moment: HookEvent::PreToolUse,
             matcher: HookMatcher::All,
             condition: None,
@@ -189,7 +201,7 @@ mod tests {
         }
     }
 
-    /// Each step of talking to a hook is failed in turn; no fault ends in a run, with or without a rule that allows.
+    /// Each step of running a hook fails in turn, with and without an allow rule; the tool never runs.
     #[tokio::test]
     async fn no_fault_of_a_hook_ends_in_an_allow() {
         for step in HookStep::ALL {
@@ -199,7 +211,7 @@ mod tests {
                     if moment == HookEvent::PermissionRequest && allowed {
                         continue;
                     }
-                    let hook = ConfiguredHook { moment, ..consenting(step) };
+                    let hook = ConfiguredHook { moment, ..approving_hook(step) };
                     let parts =
                         GateParts::default().with_policy(policy.clone()).with_hooks(vec![Arc::new(hook)]);
                     let gate = Gate::new(parts);
@@ -207,10 +219,10 @@ mod tests {
                     gate.register(SourceId::Sdk, probe.clone()).unwrap();
                     let call = ToolCall::new("c", "probe", r#"{"text":"x"}"#);
                     let root = AbsPath::new("/tmp").unwrap();
-                    let closed = gate.call(&session_in(&root), call, CallOptions::default()).await;
-                    assert!(closed.result.is_err(), "{step:?} at {moment}");
+                    let outcome = gate.call(&session_in(&root), call, CallOptions::default()).await;
+                    assert!(outcome.result.is_err(), "{step:?} at {moment}");
                     assert_eq!(probe.runs(), 0, "{step:?} at {moment}");
-                    assert_eq!(closed.record.hooks.len(), 1, "{step:?} at {moment}");
+                    assert_eq!(outcome.record.hooks.len(), 1, "{step:?} at {moment}");
                 }
             }
         }

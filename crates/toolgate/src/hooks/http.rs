@@ -1,7 +1,10 @@
-//! A server as a hook: on this machine, and only told what its settings allow.
+//! HTTP hooks: the event is posted to a server on this machine.
+//!
+//! Only loopback addresses are accepted: an event contains file contents and commands, and a hook in settings must not
+//! become a way to send them elsewhere.
 
 use super::command::to_millis;
-use super::output;
+use super::output::parse_output;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
@@ -9,32 +12,35 @@ use toolgate_gate::{HookAnswer, HookEvent, HookFailure};
 use toolgate_net::{HookHttpError, HookHttpRequest, post_hook};
 use url::{Host, Url};
 
-/// Whom to tell.
+/// A hook that posts to a server.
 #[derive(Debug, Clone)]
 pub(super) struct HttpHook {
+    /// The loopback addresses to try in order; `localhost` has two.
     addresses: Vec<SocketAddr>,
+    /// The Host header.
     host: String,
+    /// Path and query.
     target: String,
+    /// Further headers, with variables replaced.
     headers: Vec<(String, String)>,
 }
 
 impl HttpHook {
-    /// Reads an address. Only plain HTTP to this machine is taken, and only where the settings' list has it.
+    /// Parses a URL. It must be plain HTTP to a loopback address, and match an entry of each `allowed` list.
     pub(super) fn parse(url: &str, allowed: &[Vec<String>]) -> Result<Self, String> {
-        let parsed =
-            Url::parse(url).map_err(|error| format!("its address `{url}` cannot be read: {error}"))?;
+        let parsed = Url::parse(url).map_err(|error| format!("invalid URL `{url}`: {error}"))?;
         if parsed.scheme() != "http" {
             return Err(format!(
-                "its address `{url}` is not plain http; a hook server is a neighbour on this machine"
+                "the URL `{url}` must start with `http://`; a hook server runs on this machine and needs no TLS"
             ));
         }
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            return Err("its address carries a password; put it into a header".to_owned());
+            return Err("the URL contains a password; put it into a header".to_owned());
         }
         if let Some(list) =
             allowed.iter().find(|list| !list.iter().any(|pattern| matches_pattern(pattern, url)))
         {
-            return Err(format!("its address `{url}` is not in `allowedHttpHookUrls` ({})", list.join(", ")));
+            return Err(format!("the URL `{url}` is not in `allowedHttpHookUrls` ({})", list.join(", ")));
         }
         let port = parsed.port_or_known_default().unwrap_or(80);
         let ips = match parsed.host() {
@@ -45,7 +51,7 @@ impl HttpHook {
             Some(Host::Ipv6(ip)) if ip.is_loopback() => vec![IpAddr::V6(ip)],
             Some(_) | None => {
                 return Err(format!(
-                    "its address `{url}` is not on this machine; use localhost, 127.0.0.1 or [::1]"
+                    "the URL `{url}` is not on this machine; use localhost, 127.0.0.1 or [::1]"
                 ));
             }
         };
@@ -63,7 +69,7 @@ impl HttpHook {
         })
     }
 
-    /// Adds headers. A variable that is not allowed, or not set, stands for nothing.
+    /// Adds headers. A variable that is not in `allowed`, or not set, is replaced by nothing.
     pub(super) fn with_headers(
         mut self,
         headers: &BTreeMap<String, String>,
@@ -79,14 +85,14 @@ impl HttpHook {
         self
     }
 
-    /// Tells it, and reads what it says. Only a success with JSON decides.
+    /// Posts an event and parses the response. Any status other than success is a failure.
     pub(super) async fn post_event(
         &self,
         moment: HookEvent,
         body: Vec<u8>,
         timeout: Duration,
     ) -> Result<HookAnswer, HookFailure> {
-        let mut last = HookFailure::Unreachable("its address leads nowhere".to_owned());
+        let mut last = HookFailure::Unreachable("its URL has no address".to_owned());
         for address in &self.addresses {
             let post = HookHttpRequest {
                 address: *address,
@@ -97,7 +103,7 @@ impl HttpHook {
                 timeout,
             };
             match post_hook(post).await {
-                Ok(reply) if (200..300).contains(&reply.status) => return output::read(moment, &reply.body),
+                Ok(reply) if (200..300).contains(&reply.status) => return parse_output(moment, &reply.body),
                 Ok(reply) => {
                     return Err(HookFailure::Unreachable(format!(
                         "its server answered with status {}",
@@ -105,7 +111,7 @@ impl HttpHook {
                     )));
                 }
                 Err(HookHttpError::Unreachable(why)) => {
-                    last = HookFailure::Unreachable(format!("its server cannot be reached: {why}"));
+                    last = HookFailure::Unreachable(format!("its server is unreachable: {why}"));
                 }
                 Err(HookHttpError::TimedOut) => return Err(HookFailure::TimedOut(to_millis(timeout))),
                 Err(HookHttpError::TooMuchOutput) => {
@@ -123,7 +129,7 @@ impl HttpHook {
     }
 }
 
-/// Whether an address fits a pattern in which `*` stands for any text.
+/// Whether a URL matches a pattern in which `*` matches any text.
 fn matches_pattern(pattern: &str, url: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = url.strip_prefix(parts.next().unwrap_or_default()) else { return false };
@@ -138,7 +144,7 @@ fn matches_pattern(pattern: &str, url: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Replaces `$NAME` and `${NAME}`.
+/// Replaces `$NAME` and `${NAME}`; a `$` without a name stays.
 fn interpolate(text: &str, value_of: &impl Fn(&str) -> String) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -169,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_is_told() {
+    fn only_loopback_urls_are_accepted() {
         for (url, fine) in [
             ("http://localhost:8080/hook", true),
             ("http://127.0.0.1:8080/hook?a=b", true),
@@ -192,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn only_allowed_variables_are_told() {
+    fn headers_contain_only_allowed_variables() {
         let env = BTreeMap::from([("KEY".to_owned(), "k".to_owned()), ("OTHER".to_owned(), "o".to_owned())]);
         let headers = BTreeMap::from([("x".to_owned(), "a $KEY ${KEY}b $OTHER $ $$KEY".to_owned())]);
         let server = HttpHook::parse("http://localhost/", &[]).unwrap();

@@ -1,17 +1,22 @@
-//! What a hook is told: one JSON object, in the words that existing scripts read.
+//! The input of a hook: one JSON object with the field names of Claude Code, so that existing scripts work.
+//!
+//! Every event has `session_id`, `transcript_path` (empty), `cwd`, `permission_mode` and `hook_event_name`. The events
+//! of a call add `tool_name`, `tool_input` and `tool_use_id`; `PermissionRequest` adds `permission_suggestions`,
+//! `PostToolUse` adds `tool_response` and `duration_ms`, `PostToolUseFailure` adds `error` and `is_interrupt`, and
+//! `PermissionDenied` adds `reason`. `PostToolBatch` has `tool_calls` instead.
 
 use serde_json::{Map, Value, json};
 use toolgate_gate::{CallContext, HookBatch, HookCall, HookEvent};
 use toolgate_proto::{CallResult, Code, Mode, Output, SourceId};
 
-/// What is told about a call.
+/// The input for the events of one call.
 pub(super) fn build_call_input(call: &HookCall<'_>) -> Value {
-    let mut told = common_fields(call.context, call.mode, call.moment);
-    told.insert("tool_name".into(), json!(call.tool.name));
-    told.insert("tool_input".into(), Value::Object(call.input.clone()));
-    told.insert("tool_use_id".into(), json!(call.call));
+    let mut fields = common_fields(call.context, call.mode, call.moment);
+    fields.insert("tool_name".into(), json!(call.tool.name));
+    fields.insert("tool_input".into(), Value::Object(call.input.clone()));
+    fields.insert("tool_use_id".into(), json!(call.call));
     if let SourceId::Mcp { server, .. } = &call.tool.source {
-        told.insert("mcp_server".into(), json!({ "name": server }));
+        fields.insert("mcp_server".into(), json!({ "name": server }));
     }
     if let Some(question) = call.question {
         let rules: Vec<Value> = question
@@ -26,31 +31,31 @@ pub(super) fn build_call_input(call: &HookCall<'_>) -> Value {
                 })
             })
             .collect();
-        told.insert("permission_suggestions".into(), Value::Array(rules));
+        fields.insert("permission_suggestions".into(), Value::Array(rules));
     }
     if let Some(result) = call.result {
         match (call.moment, result) {
             (HookEvent::PermissionDenied, Err(refusal)) => {
-                told.insert("reason".into(), json!(refusal.reason));
+                fields.insert("reason".into(), json!(refusal.reason));
             }
             (_, Ok(output)) => {
-                told.insert("tool_response".into(), tool_response(output));
+                fields.insert("tool_response".into(), tool_response(output));
             }
             (_, Err(refusal)) => {
-                told.insert("error".into(), json!(refusal.to_string()));
-                told.insert("is_interrupt".into(), json!(refusal.code == Code::Cancelled));
+                fields.insert("error".into(), json!(refusal.to_string()));
+                fields.insert("is_interrupt".into(), json!(refusal.code == Code::Cancelled));
             }
         }
     }
     if let Some(ran_for) = call.ran_for {
-        told.insert("duration_ms".into(), json!(u64::try_from(ran_for.as_millis()).unwrap_or(u64::MAX)));
+        fields.insert("duration_ms".into(), json!(u64::try_from(ran_for.as_millis()).unwrap_or(u64::MAX)));
     }
-    Value::Object(told)
+    Value::Object(fields)
 }
 
-/// What is told about a batch.
+/// The input for `PostToolBatch`.
 pub(super) fn build_batch_input(batch: &HookBatch<'_>) -> Value {
-    let mut told = common_fields(batch.context, batch.mode, HookEvent::PostToolBatch);
+    let mut fields = common_fields(batch.context, batch.mode, HookEvent::PostToolBatch);
     let calls: Vec<Value> = batch
         .calls
         .iter()
@@ -63,22 +68,23 @@ pub(super) fn build_batch_input(batch: &HookBatch<'_>) -> Value {
             Value::Object(entry)
         })
         .collect();
-    told.insert("tool_calls".into(), Value::Array(calls));
-    Value::Object(told)
+    fields.insert("tool_calls".into(), Value::Array(calls));
+    Value::Object(fields)
 }
 
-fn common_fields(scene: &CallContext, mode: Mode, moment: HookEvent) -> Map<String, Value> {
-    let mut told = Map::new();
-    told.insert("session_id".into(), json!(scene.session.id()));
-    // There is no transcript here; scripts that read the field expect text.
-    told.insert("transcript_path".into(), json!(""));
-    told.insert("cwd".into(), json!(scene.workspace.cwd));
-    told.insert("permission_mode".into(), json!(mode_name(mode)));
-    told.insert("hook_event_name".into(), json!(moment.as_str()));
-    told
+/// The fields that every event has.
+fn common_fields(context: &CallContext, mode: Mode, moment: HookEvent) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("session_id".into(), json!(context.session.id()));
+    // toolgate has no transcript; scripts that read the field expect a string.
+    fields.insert("transcript_path".into(), json!(""));
+    fields.insert("cwd".into(), json!(context.workspace.cwd));
+    fields.insert("permission_mode".into(), json!(mode_name(mode)));
+    fields.insert("hook_event_name".into(), json!(moment.as_str()));
+    fields
 }
 
-/// The mode in the words that scripts know.
+/// The name of a mode in Claude Code.
 fn mode_name(mode: Mode) -> &'static str {
     match mode {
         Mode::Bypass => "bypassPermissions",
@@ -86,7 +92,7 @@ fn mode_name(mode: Mode) -> &'static str {
     }
 }
 
-/// The structured form where the tool has one, else the content.
+/// The structured result if the tool has one, else the content blocks.
 fn tool_response(output: &Output) -> Value {
     match &output.structured {
         Some(structured) => structured.clone(),
@@ -94,6 +100,7 @@ fn tool_response(output: &Output) -> Value {
     }
 }
 
+/// The result of one call of a batch; a refusal is an object with `error`.
 fn batch_tool_response(result: &CallResult) -> Value {
     match result {
         Ok(output) => tool_response(output),
@@ -101,7 +108,7 @@ fn batch_tool_response(result: &CallResult) -> Value {
     }
 }
 
-/// A rule as the control protocol spells it.
+/// A rule in the format of `updatedPermissions`: the tool name and the text in parentheses.
 fn rule_parts(rule: &str) -> Value {
     match rule.split_once('(').and_then(|(tool, rest)| Some((tool, rest.strip_suffix(')')?))) {
         Some((tool, content)) => json!({ "toolName": tool, "ruleContent": content }),

@@ -1,23 +1,24 @@
-//! Which tools a hook is for.
+//! The matcher of a hook: the tools that it runs for.
 
 use fancy_regex::Regex;
 use toolgate_proto::ToolIdentity;
 
-/// A matcher, ready to use.
+/// A parsed matcher.
 #[derive(Debug)]
 pub(super) enum HookMatcher {
     /// Every tool.
     All,
-    /// These names, whole.
+    /// Tools with one of these exact names.
     Names(Vec<String>),
-    /// Names in which this is found anywhere.
+    /// Tools with a name that the expression matches anywhere.
     Pattern(Regex),
-    /// The same for an expression that excludes: aliases would defeat it, so only the tool's own name counts.
+    /// An expression with a negative lookaround. It is applied only to the tool's own name: an alias would match where
+    /// the name is excluded.
     Excluding(Regex),
 }
 
 impl HookMatcher {
-    /// Reads a matcher: a list of names, or else a regular expression.
+    /// Parses a matcher: names separated by `|` or `,`, or else a regular expression.
     pub(super) fn parse(text: Option<&str>) -> Result<Self, String> {
         let text = text.unwrap_or_default();
         if matches!(text, "" | "*") {
@@ -28,18 +29,17 @@ impl HookMatcher {
             let names = text.split(['|', ',']).map(str::trim).filter(|name| !name.is_empty());
             return Ok(Self::Names(names.map(str::to_owned).collect()));
         }
-        let pattern =
-            Regex::new(text).map_err(|error| format!("its matcher `{text}` cannot be read: {error}"))?;
+        let pattern = Regex::new(text).map_err(|error| format!("invalid matcher `{text}`: {error}"))?;
         let excludes = text.contains("(?!") || text.contains("(?<!");
         Ok(if excludes { Self::Excluding(pattern) } else { Self::Pattern(pattern) })
     }
 
-    /// Whether it speaks of a tool, under any of the tool's names: changing the toolset must not lose a guard.
+    /// Whether the hook runs for a tool, under any of the tool's names: changing the toolset must not disable a guard.
     pub(super) fn matches(&self, tool: &ToolIdentity) -> bool {
         match self {
             Self::All => true,
             Self::Names(names) => names.iter().any(|name| tool.has_name(name)),
-            // A pattern that runs out of steps might have matched.
+            // A pattern that exceeds the backtracking limit counts as a match: the hook then runs and decides.
             Self::Pattern(pattern) => std::iter::once(tool.name.as_str())
                 .chain(tool.also.iter().map(String::as_str))
                 .any(|name| pattern.is_match(name).unwrap_or(true)),

@@ -1,13 +1,14 @@
-//! Hooks that settings configure: programs and servers that are told of calls.
+//! Hooks that settings configure: programs, HTTP servers and MCP tools that run before and after calls.
 //!
-//! The format is the one that people have: `hooks.<Event>[] = { matcher?, hooks: [handler] }`, the same JSON on
-//! standard input, the same environment names, the same exit codes, timeouts in seconds.
-//! What differs, and is said in `docs/hooks.md`: hooks run one after the other in the order in which they are
-//! written, and a hook that cannot do its work refuses the call unless it says `onFailure: continue`.
+//! The format is that of Claude Code: `hooks.<Event>[] = { matcher?, hooks: [handler] }`, the same JSON on standard
+//! input, environment variables and exit codes, timeouts in seconds.
+//! Two things differ (`docs/hooks.md`): hooks run one after the other in the order of the file, because a later hook
+//! must see the input that an earlier one rewrote; and a hook that fails refuses the call unless it has
+//! `onFailure: continue`, because a guard that crashed has not approved anything.
 //!
-//! One file for each part: [`plan`] gathers the handlers, [`matcher`] and [`condition`] say which calls they see,
-//! [`input`] writes what they are told, [`output`] reads what they say, [`command`], [`http`] and [`tool`] run them, and
-//! [`configured`] is the hook that the gate knows.
+//! [`plan`] collects the handlers, [`matcher`] and [`condition`] select the calls, [`input`] builds the JSON for a
+//! handler, [`command`], [`http`] and [`mcp_tool`] run it, [`output`] parses its answer, and [`configured_hook`]
+//! implements the trait of the gate.
 
 mod command;
 mod condition;

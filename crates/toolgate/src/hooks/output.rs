@@ -1,9 +1,9 @@
-//! What a hook says, read strictly.
+//! The output of a hook, parsed strictly.
 //!
-//! An unknown decision, a wrong type, a duplicate key or an answer for another event cannot be read, and an answer
-//! that cannot be read refuses.
-//! Keys that are not understood are left alone, as scripts print more than we know; but a consent that comes with
-//! such keys does not count, because they may have been its conditions.
+//! An unknown decision, a wrong type, a duplicate key or an answer for another event is a failure, and a failure
+//! refuses the call.
+//! Unknown keys are ignored, because scripts print more than toolgate knows; but an approval with unknown keys does
+//! not count, because they may be conditions of the approval.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,144 +11,145 @@ use serde_json::{Map, Value};
 use toolgate_gate::{HookAnswer, HookDecision, HookEvent, HookFailure};
 use toolgate_proto::json::{JsonLimits, parse_object};
 
-/// Most characters of a hook's text that the model sees.
+/// How many characters of a hook's text the model gets.
 const MAX_TEXT_CHARS: usize = 10_000;
+/// Limits of the JSON that a hook prints.
 const OUTPUT_LIMITS: JsonLimits = JsonLimits { bytes: 1024 * 1024, depth: 64 };
 
 /// What a hook prints: one JSON object, or nothing.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct HookOutput {
-    /// `false` stops the agent altogether.
+    /// `false` stops the agent.
     #[serde(rename = "continue")]
     go_on: Option<bool>,
     /// Why the agent stops.
     stop_reason: Option<String>,
-    /// A word for the person.
+    /// A message to the user.
     system_message: Option<String>,
-    /// Accepted and without effect.
+    /// Accepted, without effect.
     suppress_output: Option<bool>,
-    /// Accepted and without effect.
+    /// Accepted, without effect.
     terminal_sequence: Option<String>,
-    /// The older form of a decision.
+    /// The decision, in the older format.
     decision: Option<HookOutputDecision>,
-    /// Why.
+    /// The reason of the decision.
     reason: Option<String>,
-    /// What is particular to the event.
+    /// The fields that depend on the event.
     hook_specific_output: Option<HookSpecificOutput>,
-    /// The hook goes on in the background and decides nothing.
+    /// The hook continues in the background and decides nothing.
     #[serde(rename = "async")]
     in_background: Option<bool>,
-    /// Accepted and without effect.
+    /// Accepted, without effect.
     async_timeout: Option<f64>,
-    /// As in `hookSpecificOutput`.
+    /// The same as in `hookSpecificOutput`.
     updated_input: Option<Map<String, Value>>,
-    /// As in `hookSpecificOutput`.
+    /// The same as in `hookSpecificOutput`.
     additional_context: Option<String>,
-    /// As in `hookSpecificOutput`.
+    /// The same as in `hookSpecificOutput`.
     retry: Option<bool>,
-    /// What is not understood.
+    /// Unknown keys.
     #[serde(flatten)]
     #[schemars(skip)]
     unknown: Map<String, Value>,
 }
 
-/// What is particular to an event.
+/// The fields that depend on the event.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 struct HookSpecificOutput {
     /// The event that this answers.
     hook_event_name: Option<String>,
-    /// PreToolUse: what to do with the call.
+    /// PreToolUse: the decision about the call.
     permission_decision: Option<HookOutputDecision>,
-    /// PreToolUse: why.
+    /// PreToolUse: the reason of the decision.
     permission_decision_reason: Option<String>,
-    /// PreToolUse: the whole input that should be used instead.
+    /// PreToolUse: an input that replaces the whole input of the call.
     updated_input: Option<Map<String, Value>>,
-    /// Something the model should know beside the result.
+    /// Text for the model, added to the result.
     additional_context: Option<String>,
-    /// PostToolUse: the output that the model should see instead.
+    /// PostToolUse: an output that replaces the result for the model.
     updated_tool_output: Option<Value>,
-    /// PostToolUse: the same for tools of MCP servers.
+    /// PostToolUse: the same, for tools of MCP servers.
     #[serde(rename = "updatedMCPToolOutput")]
     updated_mcp_tool_output: Option<Value>,
-    /// PostToolUse: accepted and without effect.
+    /// PostToolUse: accepted, without effect.
     classifier_context: Option<Value>,
     /// PermissionRequest: the answer to the question.
     decision: Option<PermissionResponse>,
-    /// PermissionDenied: the model may try again.
+    /// PermissionDenied: the model may repeat the call.
     retry: Option<bool>,
-    /// What is not understood.
+    /// Unknown keys.
     #[serde(flatten)]
     #[schemars(skip)]
     unknown: Map<String, Value>,
 }
 
-/// A decision.
+/// The decision of a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum HookOutputDecision {
-    /// Yes, where no rule speaks.
+    /// Allow the call if no rule denies it or asks.
     Allow,
-    /// The older word for `allow`.
+    /// The older name of `allow`.
     Approve,
-    /// No.
+    /// Deny the call.
     Deny,
-    /// The older word for `deny`.
+    /// The older name of `deny`.
     Block,
-    /// A person decides.
+    /// Ask for approval.
     Ask,
-    /// Not now.
+    /// Do not run the call now; a host may resume it later.
     Defer,
 }
 
-/// The answer to a question, as hooks, prompt tools and hosts write it.
+/// The answer to a permission request, as hooks, prompt tools and hosts write it.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PermissionResponse {
-    /// Yes or no.
+    /// Allow or deny.
     pub(crate) behavior: PermissionBehavior,
-    /// allow: the whole input that should be used instead.
+    /// allow: an input that replaces the whole input of the call.
     #[serde(default)]
     pub(crate) updated_input: Option<Map<String, Value>>,
-    /// allow: rules to remember.
+    /// allow: rules to allow from now on.
     #[serde(default)]
     pub(crate) updated_permissions: Vec<Value>,
-    /// deny: a word to the model.
+    /// deny: a message to the model.
     #[serde(default)]
     pub(crate) message: Option<String>,
     /// deny: stop the agent.
     #[serde(default)]
     pub(crate) interrupt: Option<bool>,
-    /// What is not understood.
+    /// Unknown keys.
     #[serde(flatten)]
     #[schemars(skip)]
     pub(crate) unknown: Map<String, Value>,
 }
 
-/// Yes or no.
+/// Allow or deny.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PermissionBehavior {
-    /// Yes.
+    /// The call may run.
     Allow,
-    /// No.
+    /// The call is refused.
     Deny,
 }
 
 impl PermissionResponse {
-    /// The allow rules it would remember, or why its updates cannot be taken.
+    /// The allow rules of `updatedPermissions`; an error for updates of another type, which toolgate does not apply.
     pub(crate) fn rules(&self) -> Result<Vec<String>, String> {
         let mut rules = Vec::new();
         for update in &self.updated_permissions {
             let text = |key: &str| update.get(key).and_then(Value::as_str).unwrap_or_default();
             if (text("type"), text("behavior")) != ("addRules", "allow") {
-                return Err(format!("`updatedPermissions` of type `{}` are not taken", text("type")));
+                return Err(format!("`updatedPermissions` of type `{}` is not supported", text("type")));
             }
             for rule in update.get("rules").and_then(Value::as_array).into_iter().flatten() {
                 let part = |key: &str| rule.get(key).and_then(Value::as_str);
                 let Some(tool) = part("toolName") else {
-                    return Err("a rule in `updatedPermissions` names no tool".to_owned());
+                    return Err("a rule in `updatedPermissions` has no `toolName`".to_owned());
                 };
                 rules.push(match part("ruleContent") {
                     Some(content) => format!("{tool}({content})"),
@@ -160,8 +161,8 @@ impl PermissionResponse {
     }
 }
 
-/// Reads what a hook printed. Text that does not start with `{` says nothing.
-pub(super) fn read(moment: HookEvent, printed: &[u8]) -> Result<HookAnswer, HookFailure> {
+/// Parses the output of a hook. Text that does not start with `{` is not an answer.
+pub(super) fn parse_output(moment: HookEvent, printed: &[u8]) -> Result<HookAnswer, HookFailure> {
     let text = std::str::from_utf8(printed)
         .map_err(|_| HookFailure::Unreadable("it is not UTF-8 text".to_owned()))?
         .trim();
@@ -175,15 +176,16 @@ pub(super) fn read(moment: HookEvent, printed: &[u8]) -> Result<HookAnswer, Hook
     build_answer(moment, output).map_err(unreadable)
 }
 
+/// Combines the older and the newer fields; of two decisions the stricter one counts.
 fn build_answer(moment: HookEvent, output: HookOutput) -> Result<HookAnswer, String> {
     if output.in_background == Some(true) {
         return Ok(HookAnswer::default().with_detail("in the background"));
     }
     let specific = output.hook_specific_output.unwrap_or_default();
     if let Some(event) = specific.hook_event_name.as_deref().filter(|event| *event != moment.as_str()) {
-        return Err(format!("it answers `{event}`, but was told of `{moment}`"));
+        return Err(format!("it answers the event `{event}`, but the event was `{moment}`"));
     }
-    let mut not_understood: Vec<String> =
+    let mut unknown: Vec<String> =
         output.unknown.into_iter().chain(specific.unknown).map(|(key, _)| format!("`{key}`")).collect();
     let mut answer = HookAnswer::empty();
     let specific_decision = specific.permission_decision.map(to_hook_decision);
@@ -194,20 +196,20 @@ fn build_answer(moment: HookEvent, output: HookOutput) -> Result<HookAnswer, Str
     answer.updated_output = specific.updated_tool_output.or(specific.updated_mcp_tool_output);
     answer.system_message = output.system_message.map(truncate_text);
     answer.retry = specific.retry.or(output.retry).unwrap_or(false);
-    if let Some(behavior) = specific.decision {
-        not_understood.extend(behavior.unknown.keys().map(|key| format!("`{key}`")));
-        match behavior.rules() {
+    if let Some(response) = specific.decision {
+        unknown.extend(response.unknown.keys().map(|key| format!("`{key}`")));
+        match response.rules() {
             Ok(rules) => answer.remember = rules,
-            Err(problem) => not_understood.push(problem),
+            Err(problem) => unknown.push(problem),
         }
-        let said = match behavior.behavior {
+        let decision = match response.behavior {
             PermissionBehavior::Allow => HookDecision::Allow,
             PermissionBehavior::Deny => HookDecision::Deny,
         };
-        answer.decision = answer.decision.max(Some(said));
-        answer.reason = behavior.message.map(truncate_text).or(answer.reason);
-        answer.updated_input = behavior.updated_input.or(answer.updated_input);
-        if behavior.interrupt == Some(true) {
+        answer.decision = answer.decision.max(Some(decision));
+        answer.reason = response.message.map(truncate_text).or(answer.reason);
+        answer.updated_input = response.updated_input.or(answer.updated_input);
+        if response.interrupt == Some(true) {
             answer.stop = Some(answer.reason.clone().unwrap_or_else(|| "it gave no reason".to_owned()));
         }
     }
@@ -215,16 +217,17 @@ fn build_answer(moment: HookEvent, output: HookOutput) -> Result<HookAnswer, Str
         let reason = output.stop_reason.map(truncate_text).or_else(|| answer.reason.clone());
         answer.stop = Some(reason.unwrap_or_else(|| "it gave no reason".to_owned()));
     }
-    if answer.decision == Some(HookDecision::Allow) && !not_understood.is_empty() {
+    if answer.decision == Some(HookDecision::Allow) && !unknown.is_empty() {
         answer.decision = None;
         answer.detail = Some(format!(
-            "its consent does not count, because it came with what is not understood: {}",
-            not_understood.join(", ")
+            "its approval does not count, because the output contains unknown keys: {}",
+            unknown.join(", ")
         ));
     }
     Ok(answer)
 }
 
+/// The gate's decision for a name in the output.
 fn to_hook_decision(word: HookOutputDecision) -> HookDecision {
     match word {
         HookOutputDecision::Allow | HookOutputDecision::Approve => HookDecision::Allow,
@@ -234,12 +237,12 @@ fn to_hook_decision(word: HookOutputDecision) -> HookDecision {
     }
 }
 
-/// Text for the model, cut where it would drown the rest.
+/// Truncates text for the model, which would otherwise crowd out the result.
 pub(super) fn truncate_text(text: String) -> String {
     match text.char_indices().nth(MAX_TEXT_CHARS) {
         Some((end, _)) => {
             let kept = text.get(..end).unwrap_or_default();
-            format!("{kept}… ({} more bytes were cut)", text.len() - end)
+            format!("{kept}… ({} more bytes were truncated)", text.len() - end)
         }
         None => text,
     }
@@ -250,11 +253,11 @@ mod tests {
     use super::*;
 
     fn check(moment: HookEvent, printed: &str) -> Result<Option<HookDecision>, HookFailure> {
-        read(moment, printed.as_bytes()).map(|answer| answer.decision)
+        parse_output(moment, printed.as_bytes()).map(|answer| answer.decision)
     }
 
     #[test]
-    fn decisions_old_and_new_are_read() {
+    fn older_and_newer_decisions_are_parsed() {
         use HookDecision::{Allow, Ask, Defer, Deny};
         for (printed, wanted) in [
             ("", None),
@@ -273,7 +276,7 @@ mod tests {
             (r#"{"decision":"approve","hookSpecificOutput":{"permissionDecision":"deny"}}"#, Some(Deny)),
             (r#"{"decision":"block","hookSpecificOutput":{"permissionDecision":"allow"}}"#, Some(Deny)),
             (r#"{"async":true,"decision":"approve"}"#, None),
-            // A consent with conditions that nobody here understands is no consent; a refusal with them is one.
+            // An approval with unknown keys does not count; a denial does.
             (r#"{"decision":"allow","setMode":"bypassPermissions"}"#, None),
             (r#"{"decision":"block","setMode":"bypassPermissions"}"#, Some(Deny)),
         ] {
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_a_failure() {
+    fn invalid_output_is_a_failure() {
         for printed in [
             "{not json",
             "{",
@@ -299,30 +302,31 @@ mod tests {
                 "{printed}"
             );
         }
-        assert!(matches!(read(HookEvent::PreToolUse, &[b'{', 0xff]), Err(HookFailure::Unreadable(_))));
+        assert!(matches!(parse_output(HookEvent::PreToolUse, b"{\xff"), Err(HookFailure::Unreadable(_))));
     }
 
     #[test]
-    fn the_answer_to_a_question_is_read() {
-        let said = r#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow",
+    fn the_answer_to_a_permission_request_is_parsed() {
+        let output = r#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow",
             "updatedPermissions":[{"type":"addRules","behavior":"allow","destination":"session",
             "rules":[{"toolName":"Bash","ruleContent":"npm test"},{"toolName":"Read"}]}]}}}"#;
-        let answer = read(HookEvent::PermissionRequest, said.as_bytes()).unwrap();
+        let answer = parse_output(HookEvent::PermissionRequest, output.as_bytes()).unwrap();
         assert_eq!(answer.decision, Some(HookDecision::Allow));
         assert_eq!(answer.remember, ["Bash(npm test)", "Read"]);
-        let said = r#"{"hookSpecificOutput":{"decision":{"behavior":"allow",
+        let output = r#"{"hookSpecificOutput":{"decision":{"behavior":"allow",
             "updatedPermissions":[{"type":"setMode","mode":"bypassPermissions","destination":"session"}]}}}"#;
-        assert_eq!(read(HookEvent::PermissionRequest, said.as_bytes()).unwrap().decision, None);
-        let said =
+        assert_eq!(parse_output(HookEvent::PermissionRequest, output.as_bytes()).unwrap().decision, None);
+        let output =
             r#"{"hookSpecificOutput":{"decision":{"behavior":"deny","message":"no","interrupt":true}}}"#;
-        let answer = read(HookEvent::PermissionRequest, said.as_bytes()).unwrap();
+        let answer = parse_output(HookEvent::PermissionRequest, output.as_bytes()).unwrap();
         assert_eq!((answer.decision, answer.stop.as_deref()), (Some(HookDecision::Deny), Some("no")));
     }
 
     #[test]
-    fn long_text_is_cut() {
-        let said = format!(r#"{{"systemMessage":"{}"}}"#, "ä".repeat(20_000));
-        let message = read(HookEvent::PostToolUse, said.as_bytes()).unwrap().system_message.unwrap();
-        assert!(message.chars().count() < 10_100 && message.contains("cut"));
+    fn long_text_is_truncated() {
+        let output = format!(r#"{{"systemMessage":"{}"}}"#, "ä".repeat(20_000));
+        let message =
+            parse_output(HookEvent::PostToolUse, output.as_bytes()).unwrap().system_message.unwrap();
+        assert!(message.chars().count() < 10_100 && message.contains("truncated"));
     }
 }

@@ -1,4 +1,4 @@
-//! Which hooks there are: gathered from the settings, strongest layer first, each once.
+//! The plan of hooks: the handlers of all settings files, strongest layer first, without duplicates.
 
 use super::condition::HookCondition;
 use super::configured_hook::{ConfiguredHook, HookAction};
@@ -18,12 +18,12 @@ use toolgate_policy::Layer;
 use toolgate_process::HookProgram;
 use toolgate_proto::AbsPath;
 
-/// How long a hook may take where its settings do not say.
+/// Timeout of a hook without `timeout`, as in Claude Code.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
-/// A name longer than this is cut.
+/// How many characters of a command name the hook.
 const MAX_NAME_CHARS: usize = 80;
 
-/// Events of other products' hosts that toolgate never sees.
+/// Events of Claude Code that only a host raises. toolgate reports them as such instead of as unknown.
 const HOST_ONLY_EVENTS: &[&str] = &[
     "UserPromptSubmit",
     "UserPromptExpansion",
@@ -54,38 +54,46 @@ const HOST_ONLY_EVENTS: &[&str] = &[
     "MessageDisplay",
 ];
 
-/// What hooks are run with.
+/// What hooks need to run.
 #[derive(Clone)]
 pub(crate) struct HookContext {
-    /// The project's directory.
+    /// The project directory, which hooks find in `CLAUDE_PROJECT_DIR`.
     pub(crate) project: AbsPath,
     /// The environment of the process.
     pub(crate) env: BTreeMap<String, String>,
-    /// What runs in the background.
+    /// Tracks background runs.
     pub(crate) tasks: TaskTracker,
-    /// Where hooks that are tools are called.
+    /// The gate through which `mcp_tool` hooks call their tool.
     pub(crate) gate_cell: GateSessionCell,
 }
 
-/// One handler that counts.
+/// One handler that is active, with its origin.
 #[derive(Debug, Clone)]
 pub(crate) struct PlannedHook {
+    /// The event that it handles.
     pub(crate) moment: HookEvent,
+    /// The matcher of its group, as written.
     pub(crate) matcher: Option<String>,
+    /// The handler, as written.
     pub(crate) handler: HookHandler,
+    /// The layer of its file.
     pub(crate) layer: Layer,
+    /// The directory that paths in its `if` are relative to.
     pub(crate) anchor: AbsPath,
+    /// The file that configures it.
     pub(crate) file: String,
+    /// The line in that file.
     pub(crate) line: usize,
-    /// Why it is not told, and the calls that it is for are refused instead.
+    /// Why it does not run although the calls that it screens must not pass: they are refused with this reason.
     pub(crate) refusal_reason: Option<String>,
 }
 
-/// Why calls are refused that a project's hooks screened before its trust lapsed.
-const LAPSED_TRUST_REASON: &str = "this project's settings or hooks changed after you trusted it, so the calls that its hooks screen are \
-                      refused; look at it with `toolgate trust show` and run `toolgate trust add`";
+/// Why calls are refused that a project's hooks screened before trust in the project lapsed.
+const LAPSED_TRUST_REASON: &str = "this project's settings or hooks changed after you trusted it, so the calls that its \
+                                   hooks screen are refused; check it with `toolgate trust show`, then run \
+                                   `toolgate trust add`";
 
-/// The handlers that count, in the order in which they are told, and what should be known about them.
+/// The active handlers in the order in which they run, and notes about handlers that never run.
 pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<SettingsNote>) {
     let mut plan: Vec<PlannedHook> = Vec::new();
     let mut notes = Vec::new();
@@ -94,28 +102,25 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
         let lapsed = !file.trusted && settings.trust_status == TrustStatus::Changed;
         let written = match (settings.are_hooks_active(file), lapsed) {
             (true, false) => file.values.hooks.clone(),
-            // What is there now is not trusted, but shows which calls were screened.
+            // The hooks of the changed file are not trusted, but they show which calls were screened.
             (_, true) => SettingsValues::deserialize(&file.raw_value).unwrap_or_default().hooks,
             (false, false) => continue,
         };
         for (event, groups) in &written {
-            let line = file.node.nearest_node(&["hooks", event]).line;
-            let mut note = |line: usize, message: String| {
-                notes.push(SettingsNote { file: name.clone(), line, message });
-            };
             let Some(moment) = HookEvent::ALL.iter().find(|moment| moment.as_str() == event) else {
-                let known = if HOST_ONLY_EVENTS.contains(&event.as_str()) {
+                let reason = if HOST_ONLY_EVENTS.contains(&event.as_str()) {
                     "is for a host program; toolgate does not raise it"
                 } else {
-                    "is no event that toolgate knows"
+                    "is an unknown event"
                 };
-                note(line, format!("`hooks.{event}` {known}, so its hooks never run"));
+                let line = file.node.nearest_node(&["hooks", event]).line;
+                let message = format!("`hooks.{event}` {reason}, so its hooks never run");
+                notes.push(SettingsNote { file: name.clone(), line, message });
                 continue;
             };
             for (index, group) in groups.iter().enumerate() {
                 for (below, handler) in group.hooks.iter().enumerate() {
-                    let place = ["hooks", event, &index.to_string(), "hooks", &below.to_string()];
-                    let line = file.node.nearest_node(&place).line;
+                    let path = ["hooks", event, &index.to_string(), "hooks", &below.to_string()];
                     let planned = PlannedHook {
                         moment: *moment,
                         matcher: group.matcher.clone(),
@@ -123,7 +128,7 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
                         layer: file.rules.layer,
                         anchor: file.rules.anchor.clone(),
                         file: name.clone(),
-                        line,
+                        line: file.node.nearest_node(&path).line,
                         refusal_reason: match lapsed {
                             true => Some(LAPSED_TRUST_REASON.to_owned()),
                             false if matches!(file.rules.layer, Layer::Project | Layer::Local) => {
@@ -132,11 +137,8 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
                             false => None,
                         },
                     };
-                    if lapsed && !planned.is_screening() {
-                        continue;
-                    }
-                    // The same handler in several files is told once.
-                    if !plan.iter().any(|other| other.is_same_as(&planned)) {
+                    let is_duplicate = plan.iter().any(|other| other.is_same_as(&planned));
+                    if !is_duplicate && (!lapsed || planned.is_screening()) {
                         plan.push(planned);
                     }
                 }
@@ -146,7 +148,7 @@ pub(crate) fn plan_hooks(settings: &LoadedSettings) -> (Vec<PlannedHook>, Vec<Se
     (plan, notes)
 }
 
-/// The MCP servers whose tools are hooks.
+/// The MCP servers whose tools are hooks; they must be connected before the first call.
 pub(crate) fn hook_tool_servers(settings: &LoadedSettings) -> Vec<String> {
     let (plan, _) = plan_hooks(settings);
     plan.into_iter()
@@ -156,13 +158,13 @@ pub(crate) fn hook_tool_servers(settings: &LoadedSettings) -> Vec<String> {
 }
 
 impl PlannedHook {
-    /// Whether it decides about calls before they run.
+    /// Whether it can deny a call before it runs.
     fn is_screening(&self) -> bool {
         matches!(self.moment, HookEvent::PreToolUse | HookEvent::PermissionRequest)
             && self.handler.in_background != Some(true)
     }
 
-    /// The hooks of a project that screened calls while it was trusted, as ones that refuse those calls.
+    /// The screening hooks of a project that was trusted until now, changed to refuse the calls that they screened.
     pub(crate) fn collect_lapsed(settings: &LoadedSettings) -> Vec<Self> {
         let (plan, _) = plan_hooks(settings);
         plan.into_iter()
@@ -173,20 +175,21 @@ impl PlannedHook {
             .collect()
     }
 
+    /// Whether both do the same; the same hook in several files runs once.
     fn is_same_as(&self, other: &Self) -> bool {
         self.moment == other.moment && self.matcher == other.matcher && self.handler == other.handler
     }
 
-    /// What it is, for people.
+    /// The command, URL, tool or prompt, truncated, for records and messages.
     pub(crate) fn name(&self) -> String {
         let handler = &self.handler;
-        let said = match handler.kind {
+        let text = match handler.kind {
             HookHandlerKind::Command => handler.command.as_deref(),
             HookHandlerKind::Http => handler.url.as_deref(),
             HookHandlerKind::McpTool => handler.tool.as_deref(),
             HookHandlerKind::Prompt | HookHandlerKind::Agent => handler.prompt.as_deref(),
         };
-        let mut name: String = said.unwrap_or("unnamed").chars().take(MAX_NAME_CHARS).collect();
+        let mut name: String = text.unwrap_or("unnamed").chars().take(MAX_NAME_CHARS).collect();
         for arg in handler.args.iter().flatten() {
             if name.chars().count() + arg.chars().count() < MAX_NAME_CHARS {
                 name.push(' ');
@@ -197,7 +200,7 @@ impl PlannedHook {
     }
 }
 
-/// Makes the hooks that the gate is given: those that count, and those whose trust has lapsed in this session.
+/// Builds the hooks for the gate: the active ones, and those whose trust lapsed in this session.
 pub(crate) fn build_hooks(
     settings: &LoadedSettings,
     lapsed: &[PlannedHook],
@@ -216,13 +219,13 @@ pub(crate) fn build_hooks(
             let (hook, problem) = build_hook(planned, settings, context, &env);
             if let Some(problem) = problem {
                 let outcome = match hook.on_failure {
-                    OnFailure::Deny => "calls that it is for are refused",
+                    OnFailure::Deny => "the calls that it screens are refused",
                     OnFailure::Continue => "it never runs",
                 };
                 notes.push(SettingsNote {
                     file: planned.file.clone(),
                     line: planned.line,
-                    message: format!("this hook cannot work, so {outcome}: {problem}"),
+                    message: format!("this hook cannot run, so {outcome}: {problem}"),
                 });
             }
             Arc::new(hook) as Arc<dyn Hook>
@@ -231,7 +234,7 @@ pub(crate) fn build_hooks(
     (hooks, notes)
 }
 
-/// The environment of hooks: the process's own, what the settings add, and where the project is.
+/// The environment of hooks: that of the process, the variables of settings, and the project directory.
 fn hook_environment(settings: &LoadedSettings, context: &HookContext) -> Vec<(String, String)> {
     let mut env = context.env.clone();
     env.extend(settings.env());
@@ -242,6 +245,8 @@ fn hook_environment(settings: &LoadedSettings, context: &HookContext) -> Vec<(St
     env.into_iter().collect()
 }
 
+/// Builds one hook. A problem of its configuration makes it fail at every call that it screens, and is returned for a
+/// note.
 fn build_hook(
     planned: &PlannedHook,
     settings: &LoadedSettings,
@@ -250,30 +255,29 @@ fn build_hook(
 ) -> (ConfiguredHook, Option<String>) {
     let handler = &planned.handler;
     let mut problem = None;
-    let mut kept = |found: String| {
+    let mut keep_first = |found: String| {
         problem.get_or_insert(found);
     };
-    // A matcher that cannot be read might have meant any tool.
+    // An invalid matcher may have meant any tool.
     let matcher = HookMatcher::parse(planned.matcher.as_deref()).unwrap_or_else(|found| {
-        kept(found);
+        keep_first(found);
         HookMatcher::All
     });
-    let condition = handler
-        .condition
-        .as_deref()
-        .and_then(|rule| HookCondition::parse(rule, planned.layer, &planned.anchor).map_err(&mut kept).ok());
+    let condition = handler.condition.as_deref().and_then(|rule| {
+        HookCondition::parse(rule, planned.layer, &planned.anchor).map_err(&mut keep_first).ok()
+    });
     let timeout = match handler.timeout {
         None => DEFAULT_TIMEOUT,
         Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or_else(|_| {
-            kept(format!("its timeout {seconds} is no length of time"));
+            keep_first(format!("invalid timeout `{seconds}`; give seconds"));
             DEFAULT_TIMEOUT
         }),
     };
-    if let Some(refused) = &planned.refusal_reason {
-        kept(refused.clone());
+    if let Some(reason) = &planned.refusal_reason {
+        keep_first(reason.clone());
     }
     let action = build_action(planned, settings, context).unwrap_or_else(|found| {
-        kept(found);
+        keep_first(found);
         HookAction::Impossible(String::new())
     });
     let action = match &problem {
@@ -287,17 +291,9 @@ fn build_hook(
         condition,
         action,
         timeout,
-        on_failure: match handler.on_failure {
-            _ if planned.refusal_reason.is_some() => OnFailure::Deny,
-            // A project that is not trusted could deny the tool and so switch the hook off.
-            _ if handler.kind == HookHandlerKind::McpTool && settings.has_untrusted_denials() => {
-                OnFailure::Deny
-            }
-            None | Some(HookFailurePolicy::Block) => OnFailure::Deny,
-            Some(HookFailurePolicy::Continue) => OnFailure::Continue,
-        },
+        on_failure: failure_handling(planned, settings),
         once: handler.once == Some(true) && planned.refusal_reason.is_none(),
-        // What cannot work must be heard of, so it is not put into the background.
+        // In the background the failure of an invalid hook would have no effect.
         background: handler.in_background == Some(true) && problem.is_none(),
         env: Arc::clone(env),
         tasks: context.tasks.clone(),
@@ -306,6 +302,19 @@ fn build_hook(
     (hook, problem)
 }
 
+/// Whether a failure refuses the call: by default, and always where `onFailure: continue` could be exploited.
+fn failure_handling(planned: &PlannedHook, settings: &LoadedSettings) -> OnFailure {
+    let handler = &planned.handler;
+    match handler.on_failure {
+        _ if planned.refusal_reason.is_some() => OnFailure::Deny,
+        // An untrusted project could deny the tool of the hook, and so disable the hook.
+        _ if handler.kind == HookHandlerKind::McpTool && settings.has_untrusted_denials() => OnFailure::Deny,
+        None | Some(HookFailurePolicy::Block) => OnFailure::Deny,
+        Some(HookFailurePolicy::Continue) => OnFailure::Continue,
+    }
+}
+
+/// What running the hook means, or why its configuration is invalid.
 fn build_action(
     planned: &PlannedHook,
     settings: &LoadedSettings,
@@ -315,20 +324,20 @@ fn build_action(
     match handler.kind {
         HookHandlerKind::Command => {
             let command = handler.command.as_deref().filter(|command| !command.trim().is_empty());
-            let command = command.ok_or("it names no `command`")?;
+            let command = command.ok_or("it has no `command`")?;
             let project = context.project.to_string();
-            let filled = |text: &str| text.replace("${CLAUDE_PROJECT_DIR}", &project);
+            let expand = |text: &str| text.replace("${CLAUDE_PROJECT_DIR}", &project);
             Ok(HookAction::Command(match (&handler.args, handler.shell.as_deref()) {
                 (Some(args), _) => HookProgram::Exec {
-                    program: filled(command),
-                    args: args.iter().map(|arg| filled(arg)).collect(),
+                    program: expand(command),
+                    args: args.iter().map(|arg| expand(arg)).collect(),
                 },
                 (None, None | Some("bash" | "sh")) => HookProgram::Shell(command.to_owned()),
-                (None, Some(shell)) => return Err(format!("its shell `{shell}` is not available here")),
+                (None, Some(shell)) => return Err(format!("the shell `{shell}` is not supported; use `bash` or `sh`")),
             }))
         }
         HookHandlerKind::Http => {
-            let url = handler.url.as_deref().ok_or("it names no `url`")?;
+            let url = handler.url.as_deref().ok_or("it has no `url`")?;
             let server = HttpHook::parse(url, &settings.http_hook_urls())?;
             let allowed =
                 settings.http_hook_variables(handler.allowed_env_vars.as_deref().unwrap_or_default());
@@ -338,13 +347,15 @@ fn build_action(
             Ok(HookAction::Http(server.with_headers(&headers, &allowed, &env)))
         }
         HookHandlerKind::McpTool => {
-            let server = handler.server.as_deref().ok_or("it names no `server`")?;
-            let tool = handler.tool.as_deref().ok_or("it names no `tool`")?;
+            let server = handler.server.as_deref().ok_or("it has no `server`")?;
+            let tool = handler.tool.as_deref().ok_or("it has no `tool`")?;
             McpToolHook::new(server, tool, handler.input.clone(), Arc::clone(&context.gate_cell))
                 .map(HookAction::Tool)
         }
         HookHandlerKind::Prompt | HookHandlerKind::Agent => {
-            Err("it needs a model, and toolgate has none; use a hook of type `command` or `http`".to_owned())
+            Err("hooks of the types `prompt` and `agent` need a model, which toolgate does not have; use `command`, `http` \
+                 or `mcp_tool`"
+                .to_owned())
         }
     }
 }

@@ -1,14 +1,22 @@
-//! What a project would run, down to the bytes.
+//! Binding of commands to files: which files a hook or server executes, and their hashes.
 //!
-//! Trust holds for bytes that the user could look at, so each command of a hook or server is resolved to the files that
-//! it executes: the program by its place, and by its content unless only the administrator can change it; scripts that
-//! an interpreter is given; files of the workspace that the command or such a script names.
-//! A command that chooses its code elsewhere (a package runner, a task runner, a variable, standard input) cannot be
-//! resolved, and is not trusted.
+//! The user trusts content that can be inspected, so each command is resolved to the files that it executes: the
+//! program by its path, and by its content unless only root can change it; the script that an interpreter gets; and
+//! files of the workspace that the command or such a script names.
+//!
+//! | command | bound |
+//! |---|---|
+//! | `./guard.sh --fast` | `guard.sh`, its interpreter, the scripts that it sources |
+//! | `python3 hooks/screen.py` | `python3`, `hooks/screen.py`, its imports, the names of the modules beside it |
+//! | `true && sh a.sh | cat` | `true`, `sh`, `a.sh`, `cat` |
+//! | `npx guard`, `python3 -m guard`, `$GUARD` | nothing: unresolved |
+//!
+//! A command that selects its code at run time (a package runner, a task runner, a variable, standard input) cannot be
+//! resolved, and trust does not cover it.
 
-use super::programs::{
-    CODE_EXTENSIONS, CODE_RUNNERS, LOADER_VARIABLES, OPTIONS_WITH_VALUE, SHELL_BUILTINS, find_interpreter,
-    is_code, parse_assignments,
+use super::code_runners::{
+    CODE_EXTENSIONS, CODE_RUNNERS, COMMAND_WRAPPERS, LOADER_VARIABLES, OPTIONS_WITH_VALUE, SHELL_BUILTINS,
+    find_interpreter, is_code, parse_assignments,
 };
 use super::values::{HookHandler, HookHandlerKind};
 use serde_json::Value;
@@ -18,47 +26,53 @@ use toolgate_gate::ledger::sha256_hex;
 use toolgate_proto::{AbsPath, CommandLine, EntryKind, ShellKind, Workspace};
 use toolgate_shell_syntax::{CommandPart, CommandWord, analyse};
 
-/// Larger files are not read, and so not trusted.
+/// Larger files are not hashed, so a command that needs one is not trusted.
 const MAX_BOUND_BYTES: u64 = 16 * 1024 * 1024;
-/// Outside the workspace a larger program is bound by its place, size and time: reading a whole interpreter at every
-/// start would cost more than all else.
+/// Larger programs outside the workspace are bound by path, size and modification time: hashing an interpreter at every
+/// start would take longer than the rest of the start.
 const MAX_OUTSIDE_BYTES: u64 = 1024 * 1024;
-/// Scripts that name further scripts are followed no further than this.
+/// How many scripts are bound; scripts can name further scripts.
 const MAX_SCRIPTS: usize = 256;
-/// Names in scripts that are looked up.
+/// How many names in scripts are looked up.
 const MAX_SCRIPT_NAMES: usize = 4096;
 
-/// Where programs are looked up where nothing else is said.
+/// The search path if there is no `PATH`.
 const DEFAULT_SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// A command that cannot be resolved to bytes.
+/// A command whose files cannot be determined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnresolvedCommand {
-    /// The hook or server, in words.
+    /// The hook or server, for messages.
     pub what: String,
-    /// Why.
+    /// Why its files cannot be determined.
     pub why: String,
-    /// The hook as written, or the server's name.
+    /// The serialized hook or the name of the server; empty if a variable affects every command.
     pub(crate) key: String,
 }
 
-/// Gathers what commands would run.
+/// Collects the files that commands execute.
 #[derive(Debug)]
 pub(super) struct CommandBinder<'a> {
+    /// The real path of the workspace.
     root: &'a AbsPath,
+    /// The home directory, for `~/`.
     home: Option<&'a AbsPath>,
+    /// The directories in which programs are looked up.
     search: Vec<String>,
-    /// What is bound: a place or a file, and its digest or target.
+    /// What trust is bound to: a file with its digest, or a path with its symlink target.
     pub(super) bound: BTreeMap<String, String>,
-    /// Files that belong to it, there or not, as they were.
+    /// The stamps of these files and of paths where a new file would change the result.
     pub(super) files: Vec<(AbsPath, FileStamp)>,
-    /// What would run out of the workspace, or of other places that are not the system's.
+    /// The files that are executed, except system programs.
     pub(super) scripts: Vec<AbsPath>,
+    /// The commands that cannot be resolved.
     pub(super) unresolved: Vec<UnresolvedCommand>,
+    /// How many names in scripts were looked up.
     name_count: usize,
 }
 
 impl<'a> CommandBinder<'a> {
+    /// A binder for the workspace `root`.
     pub(super) fn new(root: &'a AbsPath, home: Option<&'a AbsPath>, search: Option<&str>) -> Self {
         let search = search.unwrap_or(DEFAULT_SEARCH_PATH).split(':').map(str::to_owned).collect();
         Self {
@@ -73,17 +87,17 @@ impl<'a> CommandBinder<'a> {
         }
     }
 
-    /// Looks programs up in other directories from here on.
+    /// Replaces the search path for the commands that follow.
     pub(super) fn set_search_path(&mut self, path: &str) {
         self.search = path.split(':').map(str::to_owned).collect();
     }
 
-    /// Binds a whole file.
+    /// Binds a file by its content.
     pub(super) fn bind_file(&mut self, path: &AbsPath, content: &[u8]) {
         self.bound.insert(format!("file {path}"), sha256_hex(content));
     }
 
-    /// Binds what a hook would run.
+    /// Binds the command of a hook. Other types of hooks execute nothing here.
     pub(super) fn bind_hook(&mut self, handler: &HookHandler) {
         if handler.kind != HookHandlerKind::Command {
             return;
@@ -92,10 +106,10 @@ impl<'a> CommandBinder<'a> {
         let root = self.root.clone();
         let done = match &handler.args {
             Some(args) => {
-                let filled = |text: &str| text.replace("${CLAUDE_PROJECT_DIR}", &root.to_string());
+                let expand = |text: &str| text.replace("${CLAUDE_PROJECT_DIR}", &root.to_string());
                 let words: Vec<Option<String>> = std::iter::once(command)
                     .chain(args.iter().map(String::as_str))
-                    .map(|word| Some(filled(word)))
+                    .map(|word| Some(expand(word)))
                     .collect();
                 self.bind_argv(&words, &root, false)
             }
@@ -110,7 +124,7 @@ impl<'a> CommandBinder<'a> {
         }
     }
 
-    /// Binds what a server would run.
+    /// Binds the command of a server, with its arguments and variables.
     pub(super) fn bind_server(&mut self, name: &str, entry: &Value) {
         let Some(command) = entry.get("command").and_then(Value::as_str) else { return };
         let cwd = entry
@@ -137,8 +151,8 @@ impl<'a> CommandBinder<'a> {
         }
     }
 
-    /// Binds files that the value of an environment variable names. One that chooses where code is loaded from must not
-    /// lead into the workspace.
+    /// Binds the files that the value of an environment variable names. A variable that selects where code is loaded
+    /// from must not name a directory in the workspace, because files added there later would run.
     pub(super) fn bind_variable(&mut self, name: &str, value: &str) -> Result<(), String> {
         let root = self.root.clone();
         for part in value.split([':', ' ', '=', ',', ';']).filter(|part| !part.is_empty()) {
@@ -157,7 +171,7 @@ impl<'a> CommandBinder<'a> {
         Ok(())
     }
 
-    /// A line for the shell.
+    /// Binds every command of a shell command line.
     fn bind_shell_line(&mut self, line: &str, cwd: &AbsPath) -> Result<(), String> {
         let mut text = line.to_owned();
         let root = self.root.to_string();
@@ -167,7 +181,7 @@ impl<'a> CommandBinder<'a> {
                     |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ',' | '@');
                 if !root.chars().all(plain) {
                     return Err(format!(
-                        "the path of the workspace cannot stand in a line for the shell: `{root}`"
+                        "the workspace path `{root}` contains characters that the shell would interpret"
                     ));
                 }
                 text = text.replace(&format!("${{{name}}}"), &root).replace(&format!("${name}"), &root);
@@ -178,7 +192,7 @@ impl<'a> CommandBinder<'a> {
             Workspace { cwd: cwd.clone(), roots: vec![self.root.clone()], home: self.home.cloned() };
         let analysis = analyse(&command, &workspace);
         if let Some(doubt) = &analysis.doubt {
-            return Err(format!("the line is not understood: {}", doubt.text));
+            return Err(format!("the command line cannot be analysed: {}", doubt.text));
         }
         for part in &analysis.parts {
             self.bind_shell_command(part, cwd)?;
@@ -186,18 +200,19 @@ impl<'a> CommandBinder<'a> {
         Ok(())
     }
 
+    /// Binds one simple command of a command line.
     fn bind_shell_command(&mut self, part: &CommandPart, cwd: &AbsPath) -> Result<(), String> {
         for (variable, value) in parse_assignments(&part.text) {
             self.bind_variable(variable, value)?;
             if variable == "PATH" || variable.starts_with("LD_") {
-                return Err(format!("it sets {variable}, which chooses what is run"));
+                return Err(format!("it sets {variable}, which selects the code that runs"));
             }
         }
         if part.argv.is_empty() {
-            // Nothing runs here, or nothing that can be named.
+            // Only assignments or redirects, or a program that is unknown before the command runs.
             return match (&part.program, &part.allow_text) {
                 (None, Some(text)) if text.is_empty() => Ok(()),
-                _ => Err(format!("`{}` chooses its program when it runs", part.text)),
+                _ => Err(format!("`{}` selects its program at run time", part.text)),
             };
         }
         let words: Vec<Option<String>> = part
@@ -208,7 +223,7 @@ impl<'a> CommandBinder<'a> {
         self.bind_argv(&words, cwd, true)
     }
 
-    /// A command as words; a word that is not known before it runs is absent.
+    /// Binds a command given as arguments; `None` is an argument that is unknown before the command runs.
     fn bind_argv(&mut self, words: &[Option<String>], cwd: &AbsPath, in_shell: bool) -> Result<(), String> {
         let Some((program, args)) = words.split_first() else { return Ok(()) };
         let Some(program) = program else {
@@ -218,33 +233,14 @@ impl<'a> CommandBinder<'a> {
         if CODE_RUNNERS.contains(&name) {
             return Err(format!("`{name}` runs code that the command does not name"));
         }
-        let wrapper =
-            ["env", "nohup", "nice", "timeout", "time", "stdbuf", "setsid", "sudo", "command", "exec"];
-        // In a line for the shell the analysis lists what a wrapper runs as a part of its own.
-        if wrapper.contains(&name) && !in_shell && !args.is_empty() {
-            let rest = args.iter().position(|word| {
-                word.as_deref().is_none_or(|word| {
-                    !word.starts_with('-')
-                        && !word.contains('=')
-                        && !word.starts_with(|c: char| c.is_ascii_digit())
-                })
-            });
-            self.bind_program(program, cwd)?;
-            for (variable, value) in args.iter().flatten().filter_map(|word| word.split_once('=')) {
-                if variable == "PATH" || variable.starts_with("LD_") {
-                    return Err(format!("it sets {variable}, which chooses what is run"));
-                }
-                self.bind_variable(variable, value)?;
-            }
-            return match rest.and_then(|at| args.get(at..)) {
-                Some(rest) => self.bind_argv(rest, cwd, false),
-                None => Ok(()),
-            };
+        // In a shell command line the analysis lists the command of a wrapper as a command of its own.
+        if COMMAND_WRAPPERS.contains(&name) && !in_shell && !args.is_empty() {
+            return self.bind_wrapped_command(program, args, cwd);
         }
         match name {
             "." | "source" if in_shell => {
                 let named = args.first().and_then(Option::as_deref);
-                let script = named.ok_or("the file that it takes in is not known before it runs")?;
+                let script = named.ok_or("the file that it sources is not known before it runs")?;
                 return self.bind_script_argument(script, cwd);
             }
             _ if in_shell && SHELL_BUILTINS.contains(&name) => {}
@@ -265,7 +261,34 @@ impl<'a> CommandBinder<'a> {
         Ok(())
     }
 
-    /// What an interpreter is given to run.
+    /// Binds a wrapper such as `env` or `timeout`, the variables that it sets, and the command that it runs.
+    fn bind_wrapped_command(
+        &mut self,
+        wrapper: &str,
+        args: &[Option<String>],
+        cwd: &AbsPath,
+    ) -> Result<(), String> {
+        let command_start = args.iter().position(|word| {
+            word.as_deref().is_none_or(|word| {
+                !word.starts_with('-')
+                    && !word.contains('=')
+                    && !word.starts_with(|c: char| c.is_ascii_digit())
+            })
+        });
+        self.bind_program(wrapper, cwd)?;
+        for (variable, value) in args.iter().flatten().filter_map(|word| word.split_once('=')) {
+            if variable == "PATH" || variable.starts_with("LD_") {
+                return Err(format!("it sets {variable}, which selects the code that runs"));
+            }
+            self.bind_variable(variable, value)?;
+        }
+        match command_start.and_then(|start| args.get(start..)) {
+            Some(command) => self.bind_argv(command, cwd, false),
+            None => Ok(()),
+        }
+    }
+
+    /// Binds the script or the code that an interpreter gets.
     fn bind_interpreter_args(
         &mut self,
         name: &str,
@@ -302,10 +325,11 @@ impl<'a> CommandBinder<'a> {
                 return self.bind_script_argument(word, cwd);
             }
         }
-        // Its input is the call that it is told of, which a model wrote.
+        // A hook gets the call on standard input, which the model wrote.
         Err(format!("`{name}` without a script runs what it reads"))
     }
 
+    /// The absolute path of a name, with `~/` expanded.
     fn expand_path(&self, text: &str, cwd: &AbsPath) -> AbsPath {
         match (text.strip_prefix("~/"), self.home) {
             (Some(rest), Some(home)) => home.join(rest),
@@ -313,7 +337,7 @@ impl<'a> CommandBinder<'a> {
         }
     }
 
-    /// A program, looked up as the system does.
+    /// Binds a program, looked up in the search path as the system does.
     fn bind_program(&mut self, program: &str, cwd: &AbsPath) -> Result<(), String> {
         let found = if program.contains('/') {
             Some(self.expand_path(program, cwd))
@@ -326,17 +350,17 @@ impl<'a> CommandBinder<'a> {
                     found = Some(candidate);
                     break;
                 }
-                // What is put there later would come first.
+                // A program that is created here later would take precedence.
                 if candidate.is_under(self.root) {
                     self.watch(&candidate);
                 }
             }
             found
         };
-        let found = found.ok_or_else(|| format!("there is no program `{program}`"))?;
+        let found = found.ok_or_else(|| format!("program `{program}` not found"))?;
         let fact = toolgate_files::resolve(&found);
         if fact.problem.is_some() || fact.kind != EntryKind::File {
-            return Err(format!("there is no program `{program}`"));
+            return Err(format!("program `{program}` not found"));
         }
         self.bound.insert(format!("program {found}"), fact.real.to_string());
         self.bound.insert(format!("executable {found}"), toolgate_files::is_executable(&found).to_string());
@@ -344,7 +368,7 @@ impl<'a> CommandBinder<'a> {
         self.bind_real_file(&fact.real)
     }
 
-    /// A script that an interpreter is given.
+    /// Binds a script that an interpreter gets, through its symlinks.
     fn bind_script_argument(&mut self, text: &str, cwd: &AbsPath) -> Result<(), String> {
         let asked = self.expand_path(text, cwd);
         let fact = toolgate_files::resolve(&asked);
@@ -356,7 +380,7 @@ impl<'a> CommandBinder<'a> {
         self.bind_real_file(&fact.real)
     }
 
-    /// Binds a real file by content, and what it names.
+    /// Binds a file by its content, with its interpreter and the scripts that it names.
     fn bind_real_file(&mut self, real: &AbsPath) -> Result<(), String> {
         let key = format!("file {real}");
         if self.bound.contains_key(&key) {
@@ -400,7 +424,7 @@ impl<'a> CommandBinder<'a> {
         Ok(())
     }
 
-    /// The interpreter that a script names in its first line.
+    /// Binds the interpreter in the `#!` line of a script.
     fn bind_shebang(&mut self, words: &[Option<String>]) -> Result<(), String> {
         let root = self.root.clone();
         let mut programs =
@@ -413,7 +437,8 @@ impl<'a> CommandBinder<'a> {
         }
     }
 
-    /// Python takes modules beside a script before its own, so a new name there is new code.
+    /// Binds the names of the modules beside a Python script: they take precedence over the standard library, so a new
+    /// name is new code.
     fn bind_python_modules(&mut self, dir: &AbsPath) {
         if !dir.is_under(self.root) {
             return;
@@ -432,7 +457,8 @@ impl<'a> CommandBinder<'a> {
         self.watch(dir);
     }
 
-    /// Binds the scripts of the workspace that a script names.
+    /// Binds the scripts of the workspace that a script names or imports. This is a heuristic over its words: names that
+    /// the script computes are not found.
     fn bind_named_scripts(&mut self, text: &str, dir: &AbsPath) -> Result<(), String> {
         let mut names: BTreeSet<String> = BTreeSet::new();
         let mut imported = false;
@@ -459,7 +485,7 @@ impl<'a> CommandBinder<'a> {
             let endings =
                 ["", ".py", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", "/__init__.py", "/index.js"];
             for place in [dir, &root] {
-                // A script that is put there later shows as a change of its directory.
+                // A script that is created here later changes the stamp of the directory.
                 if let Some(above) =
                     self.expand_path(&name, place).parent().filter(|above| above.is_under(&root))
                     && toolgate_files::read_file_stamp(&above) != FileStamp::Absent
@@ -484,6 +510,7 @@ impl<'a> CommandBinder<'a> {
         Ok(())
     }
 
+    /// Takes the stamp of a path once.
     fn watch(&mut self, path: &AbsPath) {
         if !self.files.iter().any(|(known, _)| known == path) {
             self.files.push((path.clone(), toolgate_files::read_file_stamp(path)));
@@ -491,7 +518,7 @@ impl<'a> CommandBinder<'a> {
     }
 }
 
-/// A hook as it is known among those that cannot be resolved.
+/// The key of a hook among the unresolved commands.
 pub(crate) fn hook_key(handler: &HookHandler) -> String {
     serde_json::to_string(handler).unwrap_or_default()
 }

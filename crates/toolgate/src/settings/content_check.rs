@@ -1,11 +1,10 @@
-//! Settings stay valid, whoever edits them.
+//! Validation of settings files before a tool writes them.
 //!
-//! A settings file that cannot be read stops everything, because it may hold a deny rule; a tool must not be able to
-//! leave one behind.
-//! So the hands ask here before any file is written, and what is no settings file is none of our business.
+//! An invalid settings file makes toolgate refuse every call, because it may contain a deny rule. A tool must not be
+//! able to cause that, so file tools validate the new content of settings and server lists before they write it.
 
-use super::document::SettingsNode;
-use super::locate::check_text;
+use super::load::check_text;
+use super::node::SettingsNode;
 use super::schema::{check, settings_check_schema};
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
@@ -13,8 +12,19 @@ use toolgate_files::ContentCheck;
 use toolgate_proto::AbsPath;
 use toolgate_tools::SchemaCheck;
 
-/// What every file must pass before a tool may write it: settings and lists of MCP servers, ours and Claude-style.
-/// `config_dir` is where the person's own settings are, in a folder of any name.
+/// The checks that new file content must pass: settings files and lists of MCP servers, those of toolgate and of Claude
+/// Code. `config_dir` is the directory of the user's settings, which can have any name.
+///
+/// ```
+/// use toolgate::AbsPath;
+/// use toolgate::settings::content_checks;
+///
+/// let checks = content_checks(None);
+/// let file = AbsPath::new("/project/.toolgate/settings.json").unwrap();
+/// let is_valid = |content: &str| checks.iter().all(|check| check.check(&file, content.as_bytes()).is_ok());
+/// assert!(is_valid(r#"{ "permissions": { "deny": ["Read(.env)"] } }"#));
+/// assert!(!is_valid(r#"{ "permissions": { "deny": "Read(.env)" } }"#));
+/// ```
 pub fn content_checks(config_dir: Option<AbsPath>) -> Vec<Arc<dyn ContentCheck>> {
     let servers =
         SchemaCheck::new(|| servers_schema().clone(), |real| lowercase_file_name(real) == ".mcp.json");
@@ -46,13 +56,15 @@ pub(super) fn servers_schema() -> &'static Value {
     })
 }
 
+/// The check for settings files.
 #[derive(Debug)]
 struct SettingsContentCheck {
+    /// The directory of the user's settings.
     config_dir: Option<AbsPath>,
 }
 
 impl SettingsContentCheck {
-    /// By name and folder, whatever their case: some file systems see no difference.
+    /// Whether a path is a settings file, by its name and directory. Case is ignored, as some file systems do.
     fn is_settings(&self, real: &AbsPath) -> bool {
         let within = real.parent();
         let folder = within.as_ref().map(lowercase_file_name).unwrap_or_default();
@@ -72,18 +84,22 @@ impl ContentCheck for SettingsContentCheck {
             return Ok(());
         }
         let text = std::str::from_utf8(content).map_err(|_| vec!["it is not UTF-8 text".to_owned()])?;
-        let node =
-            SettingsNode::parse(text).map_err(|it| vec![format!("line {}: {}", it.line, it.message)])?;
-        let wrong = check(&node, settings_check_schema()).wrong;
-        if !wrong.is_empty() {
-            return Err(wrong.into_iter().map(|(line, words)| format!("line {line}: {words}")).collect());
+        let node = SettingsNode::parse(text)
+            .map_err(|error| vec![format!("line {}: {}", error.line, error.message)])?;
+        let violations = check(&node, settings_check_schema()).wrong;
+        if !violations.is_empty() {
+            return Err(violations
+                .into_iter()
+                .map(|(line, message)| format!("line {line}: {message}"))
+                .collect());
         }
-        // The schema knows no rules; one that denies and cannot be read would stop everything.
+        // The schema does not cover the grammar of rules, and an invalid deny rule is fatal as well.
         check_text(&lowercase_file_name(real), text)
             .map_err(|error| vec![format!("line {}: {} ({})", error.line, error.message, error.fix)])
     }
 }
 
+/// The file name in lower case.
 fn lowercase_file_name(path: &AbsPath) -> String {
     path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default()
 }
@@ -93,17 +109,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_leave_settings_that_cannot_be_read_is_told() {
+    fn content_that_would_make_settings_invalid_is_reported() {
         let checks = content_checks(AbsPath::new("/home/me/.config/toolgate").ok());
         let check = |path: &str, text: &str| {
             let path = AbsPath::new(path).unwrap();
-            let wrong: Vec<String> =
+            let violations: Vec<String> =
                 checks.iter().filter_map(|it| it.check(&path, text.as_bytes()).err()).flatten().collect();
-            wrong.join("; ")
+            violations.join("; ")
         };
-        let fine = r#"{ "permissions": { "deny": ["Read(.env)"] } }"#;
-        for (path, text, says) in [
-            ("/w/.toolgate/settings.json", fine, ""),
+        let valid = r#"{ "permissions": { "deny": ["Read(.env)"] } }"#;
+        for (path, text, expected) in [
+            ("/w/.toolgate/settings.json", valid, ""),
             ("/w/.claude/settings.local.json", "{ // a comment\n}", ""),
             ("/w/.claude/settings.json", "{ \"permissions\": ", "not valid JSON"),
             ("/w/.Claude/Settings.json", "{", "not valid JSON"),
@@ -119,10 +135,10 @@ mod tests {
             ("/w/.mcp.json", r#"{ "mcpServers": { "a": { "args": "x" } } }"#, "args"),
             ("/w/.mcp.json", "{", "not valid JSON"),
         ] {
-            let said = check(path, text);
+            let found = check(path, text);
             assert!(
-                if says.is_empty() { said.is_empty() } else { said.contains(says) },
-                "{path} {text}: {said:?}"
+                if expected.is_empty() { found.is_empty() } else { found.contains(expected) },
+                "{path} {text}: {found:?}"
             );
         }
     }

@@ -1,7 +1,7 @@
-//! Every value that counts, and where it came from.
+//! The effective values and their origin, for `toolgate settings`.
 
-use super::document::{SettingsNode, SettingsNodeKind};
 use super::merge::{MergeRule, find_merge_rule, is_switch_value, value_at};
+use super::node::{SettingsNode, SettingsNodeKind};
 use super::{LoadedSettings, SettingsFile};
 use crate::hooks::plan_hooks;
 use serde::Serialize;
@@ -9,34 +9,48 @@ use serde_json::{Value, json};
 use toolgate_policy::Layer;
 use toolgate_proto::Mode;
 
-/// A value that counts.
+/// A value in a settings file, with its origin.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EffectiveValue {
     /// The key, such as `permissions.deny`.
     pub key: String,
-    /// The value; of a list, one entry.
+    /// The value; for a list, one entry.
     pub value: Value,
-    /// The layer it came from.
+    /// The layer of its file.
     pub layer: Layer,
-    /// The file it stands in.
+    /// The file; none for defaults and options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// The line, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// Why it has no effect, where it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waits: Option<String>,
+    /// Why it has no effect, if it has none.
+    #[serde(rename = "waits", skip_serializing_if = "Option::is_none")]
+    pub inactive_reason: Option<String>,
 }
 
 impl LoadedSettings {
-    /// Every value that was set, strongest first; of single values only the one that wins. `mode` is the mode given on
-    /// the command line.
+    /// Every entry of lists and objects and every scalar that applies, the strongest layer first, followed by the hooks.
+    /// Values without effect are included with the reason. `mode` is the mode of the command line.
+    ///
+    /// ```
+    /// use toolgate::AbsPath;
+    /// use toolgate::settings::{LoadedSettings, SettingsOptions};
+    ///
+    /// let mut options = SettingsOptions::new(AbsPath::new("/project").unwrap());
+    /// options.managed_dirs.clear();
+    /// options.sources.clear();
+    /// options.extra = Some(r#"{ "permissions": { "deny": ["WebFetch"] } }"#.to_owned());
+    /// let values = LoadedSettings::load(&options)?.effective_values(None);
+    /// assert!(values.iter().any(|value| value.key == "permissions.deny" && value.value == "WebFetch"));
+    /// # Ok::<(), toolgate::settings::SettingsError>(())
+    /// ```
     pub fn effective_values(&self, mode: Option<Mode>) -> Vec<EffectiveValue> {
         let mut out: Vec<EffectiveValue> = Vec::new();
         let in_force = self.policy(mode).mode;
-        let says = |file: &&SettingsFile| file.values.permissions.default_mode.as_deref().map(str::parse);
-        let from = self.files.iter().find(|file| says(file) == Some(Ok(in_force)));
+        let file_mode =
+            |file: &&SettingsFile| file.values.permissions.default_mode.as_deref().map(str::parse);
+        let from = self.files.iter().find(|file| file_mode(file) == Some(Ok(in_force)));
         out.push(match (mode, from) {
             (None, Some(file)) => build_value(file, "permissions.defaultMode", json!(in_force.as_str()), {
                 Some(file.node.nearest_node(&["permissions", "defaultMode"]).line)
@@ -47,7 +61,7 @@ impl LoadedSettings {
                 layer: if given == Some(in_force) { Layer::Cli } else { Layer::Default },
                 file: None,
                 line: None,
-                waits: None,
+                inactive_reason: None,
             },
         });
         for file in &self.files {
@@ -65,29 +79,30 @@ impl LoadedSettings {
                 layer: planned.layer,
                 file: Some(planned.file.clone()),
                 line: Some(planned.line),
-                waits: planned.refusal_reason.clone(),
+                inactive_reason: planned.refusal_reason.clone(),
             });
         }
         let has_hooks = |file: &&SettingsFile| {
             file.raw_value.get("hooks").and_then(Value::as_object).is_some_and(|hooks| !hooks.is_empty())
         };
         for file in self.files.iter().filter(has_hooks).filter(|file| !self.are_hooks_active(file)) {
-            let mut waiting = build_value(
+            let mut inactive = build_value(
                 file,
                 "hooks",
                 file.node.nearest_node(&["hooks"]).value(),
                 Some(file.node.nearest_node(&["hooks"]).line),
             );
-            waiting.waits = Some(if file.trusted {
-                "hooks of this layer are switched off".to_owned()
+            inactive.inactive_reason = Some(if file.trusted {
+                "hooks of this layer are disabled".to_owned()
             } else {
-                "the workspace is not trusted".to_owned()
+                "this project is not trusted".to_owned()
             });
-            out.push(waiting);
+            out.push(inactive);
         }
         out
     }
 
+    /// Adds the values below a node of a file.
     fn collect_values(
         &self,
         file: &SettingsFile,
@@ -107,19 +122,19 @@ impl LoadedSettings {
             SettingsNodeKind::List(items) => {
                 for item in items {
                     let mut entry = build_value(file, key, item.value(), Some(item.line));
-                    entry.waits = self.inactive_reason(file, key, &item.value());
+                    entry.inactive_reason = self.inactive_reason(file, key, &item.value());
                     out.push(entry);
                 }
             }
             SettingsNodeKind::Scalar(value) => {
-                let waits = self.inactive_reason(file, key, value);
-                // Of single values the one that holds is shown, and where it stands first.
+                let inactive_reason = self.inactive_reason(file, key, value);
+                // Only the scalar that applies is listed, at the strongest file that sets it.
                 let path: Vec<String> = key.split('.').map(str::to_owned).collect();
-                let holds = value_at(&self.merged_value, &path).is_none_or(|merged| merged == value);
-                let shown = out.iter().any(|other| other.key == key && other.waits.is_none());
-                if waits.is_some() || holds && !shown {
+                let applies = value_at(&self.merged_value, &path).is_none_or(|merged| merged == value);
+                let is_listed = out.iter().any(|other| other.key == key && other.inactive_reason.is_none());
+                if inactive_reason.is_some() || applies && !is_listed {
                     out.push(EffectiveValue {
-                        waits,
+                        inactive_reason,
                         ..build_value(file, key, value.clone(), Some(node.line))
                     });
                 }
@@ -127,12 +142,13 @@ impl LoadedSettings {
         }
     }
 
+    /// Why a value of a file has no effect, if it has none.
     fn inactive_reason(&self, file: &SettingsFile, key: &str, value: &Value) -> Option<String> {
         let path: Vec<&str> = key.split('.').collect();
         let project = matches!(file.rules.layer, Layer::Project | Layer::Local);
         let granted = key == "permissions.allow"
             && file.rules.allow.iter().any(|rule| value.as_str() == Some(rule.text.as_str()));
-        let untrusted = || Some("the workspace is not trusted".to_owned());
+        let untrusted = || Some("this project is not trusted".to_owned());
         match find_merge_rule(&path) {
             Some(MergeRule::NeedsTrust(_)) if !file.trusted && !granted => return untrusted(),
             Some(MergeRule::DenyWins(tight) | MergeRule::Tighten(tight))
@@ -142,21 +158,22 @@ impl LoadedSettings {
             }
             Some(MergeRule::StricterBook) if !file.trusted && value == "allow" => return untrusted(),
             Some(MergeRule::UserOnly(_)) if project => {
-                return Some("it counts in your own settings only".to_owned());
+                return Some("this key has an effect only in your own settings".to_owned());
             }
             Some(MergeRule::ManagedOnly(_)) if file.rules.layer != Layer::Managed => {
-                return Some("it counts in managed settings only".to_owned());
+                return Some("this key has an effect only in managed settings".to_owned());
             }
             _ => {}
         }
         let managed = file.rules.layer == Layer::Managed;
         if key == "permissions.allow" && !managed && self.is_managed_rules_only() {
-            return Some("only managed allow rules count".to_owned());
+            return Some("allow rules that are not managed are ignored".to_owned());
         }
         None
     }
 }
 
+/// A value that has an effect.
 fn build_value(file: &SettingsFile, key: &str, value: Value, line: Option<usize>) -> EffectiveValue {
     EffectiveValue {
         key: key.to_owned(),
@@ -164,6 +181,6 @@ fn build_value(file: &SettingsFile, key: &str, value: Value, line: Option<usize>
         layer: file.rules.layer,
         file: file.rules.file.clone(),
         line,
-        waits: None,
+        inactive_reason: None,
     }
 }

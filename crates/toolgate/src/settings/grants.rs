@@ -1,13 +1,14 @@
-//! Rules that a person granted for good: written into the project's local settings, and remembered as theirs.
+//! Rules that the user granted permanently at a prompt. They are written to the project's local settings, and recorded
+//! in the state directory.
 //!
-//! The local file lies in the workspace, where an agent or a pull could write to it.
-//! So a rule there counts without trust only if toolgate itself remembers, outside the workspace, that a person
-//! granted that very rule in that very file.
+//! The local settings are in the workspace, where an agent or a `git pull` can change them. Without trust in the
+//! project, a rule there is active only if the record outside the workspace says that the user granted this rule in
+//! this file.
 
-use super::document::{SettingsNode, SettingsNodeKind};
-use super::locate::{check_text, read};
+use super::load::{check_text, read};
+use super::node::{SettingsNode, SettingsNodeKind};
 use super::trust::TrustStore;
-use super::{SettingsError, store};
+use super::{SettingsError, state_file};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstRootNode};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use toolgate_gate::GrantStore;
 use toolgate_proto::{AbsPath, Workspace};
 
-/// A rule that a person granted for good.
+/// A rule that the user granted permanently.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SavedGrant {
     /// The workspace's real path.
@@ -29,21 +30,41 @@ pub struct SavedGrant {
     pub at: u64,
 }
 
-/// Where grants are remembered.
+/// The record of granted rules in the state directory.
+///
+/// ```
+/// use toolgate::AbsPath;
+/// use toolgate::settings::grants::GrantFile;
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let base = dir.path().canonicalize().unwrap();
+/// # let project = AbsPath::new(base.join("project")).unwrap();
+/// # let state_dir = AbsPath::new(base.join("state")).unwrap();
+/// # std::fs::create_dir(base.join("project")).unwrap();
+/// let grants = GrantFile::in_dir(&state_dir);
+/// let local_settings = grants.add(&project, &["Bash(npm test)".to_owned()])?;
+/// let text = std::fs::read_to_string(local_settings.as_path()).unwrap();
+/// assert!(text.contains("Bash(npm test)"));
+///
+/// assert!(grants.revoke(&project, "Bash(npm test)")?);
+/// assert!(grants.list_for_workspace(&project)?.is_empty());
+/// # Ok::<(), toolgate::settings::SettingsError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct GrantFile {
+    /// The file of the record.
     pub(super) file: AbsPath,
 }
 
 impl GrantFile {
-    /// The store in a state directory.
+    /// The record in a state directory.
     pub fn in_dir(state_dir: &AbsPath) -> Self {
         Self { file: state_dir.join("grants.json") }
     }
 
-    /// Every grant.
+    /// The grants of all workspaces.
     pub fn list(&self) -> Result<Vec<SavedGrant>, SettingsError> {
-        store::load(&self.file)
+        state_file::load_state_file(&self.file)
     }
 
     /// The grants of one workspace.
@@ -56,16 +77,16 @@ impl GrantFile {
         Ok(list.into_iter().filter(|grant| grant.root == real).collect())
     }
 
-    /// Grants rules in a workspace: remembers them, then writes them into its local settings. Says where.
+    /// Grants rules in a workspace: records them and writes them to its local settings. Returns that file.
     pub fn add(&self, root: &AbsPath, rules: &[String]) -> Result<AbsPath, SettingsError> {
         let root = toolgate_files::resolve(root).real;
         let file = root.join(".toolgate/settings.local.json");
-        // A link in the workspace must not lead the write elsewhere.
+        // A symlink in the workspace must not redirect the write.
         if toolgate_files::resolve(&file).real != file {
-            return Err(grant_error(&file, "it lies behind a link, so nothing is written there"));
+            return Err(grant_error(&file, "the rule was not saved, because the path contains a symlink"));
         }
-        // The lock of the store is held for both: two that grant at once must not overwrite each other's rule.
-        store::update_with(&self.file, |list: &mut Vec<SavedGrant>| {
+        // The lock covers both files, so that concurrent grants do not overwrite each other's rule.
+        state_file::try_update_state_file(&self.file, |list: &mut Vec<SavedGrant>| {
             let before = read(&file)?;
             let text = edit_allow_rules(&file, before.as_deref().unwrap_or_default(), |allow| {
                 for rule in rules {
@@ -87,10 +108,10 @@ impl GrantFile {
         Ok(file)
     }
 
-    /// Takes back a rule: out of the store and out of the file. False if it was never granted.
+    /// Revokes a rule in the record and in the settings file. False if it was not granted.
     pub fn revoke(&self, root: &AbsPath, rule: &str) -> Result<bool, SettingsError> {
         let root = toolgate_files::resolve(root).real;
-        store::update_with(&self.file, |list: &mut Vec<SavedGrant>| {
+        state_file::try_update_state_file(&self.file, |list: &mut Vec<SavedGrant>| {
             let (revoked, kept): (Vec<SavedGrant>, Vec<SavedGrant>) =
                 std::mem::take(list).into_iter().partition(|grant| grant.root == root && grant.rule == rule);
             *list = kept;
@@ -105,7 +126,7 @@ impl GrantFile {
         })
     }
 
-    /// Writes a project's local settings. Where the project is trusted as it was, it stays so.
+    /// Writes a project's local settings. If the project is trusted, it stays trusted.
     fn write(
         &self,
         root: &AbsPath,
@@ -114,7 +135,7 @@ impl GrantFile {
         after: &str,
     ) -> Result<(), SettingsError> {
         toolgate_files::replace_state_file(file, after.as_bytes())
-            .map_err(|problem| grant_error(file, &format!("it cannot be written: {problem}")))?;
+            .map_err(|problem| grant_error(file, &format!("cannot write the file: {problem}")))?;
         match self.file.parent() {
             Some(dir) => TrustStore::in_dir(&dir).update_after_own_write(root, file, before, after),
             None => Ok(()),
@@ -122,7 +143,7 @@ impl GrantFile {
     }
 }
 
-/// The text with its list of allow rules changed; comments and everything else stay as they are.
+/// The text with a changed list of allow rules. Comments, order and formatting of the rest are kept.
 fn edit_allow_rules(
     file: &AbsPath,
     text: &str,
@@ -155,34 +176,40 @@ fn edit_allow_rules(
         allow.append(CstInputValue::String(rule.clone()));
     }
     let text = tree.to_string();
-    // What is written must read back as what was meant.
+    // Parse the result: a rule that is lost or changed by the edit must not be written.
     let back = SettingsNode::parse(&text).map_err(|unreadable| grant_error(file, &unreadable.message))?;
     let read_back = back.nearest_node(&["permissions", "allow"]).value();
-    let meant: Value = rules.into_iter().map(Value::String).collect();
-    if read_back != meant {
-        return Err(grant_error(file, "it could not be changed without changing more than the rule"));
+    let expected: Value = rules.into_iter().map(Value::String).collect();
+    if read_back != expected {
+        return Err(grant_error(
+            file,
+            "the rule could not be added without changing other parts of the file",
+        ));
     }
     Ok(text)
 }
 
+/// The error for a settings file that a grant cannot be written to.
 fn grant_error(file: &AbsPath, message: &str) -> SettingsError {
     SettingsError {
         file: file.to_string(),
         line: 1,
         message: message.to_owned(),
-        fix: "add the rule by hand".to_owned(),
+        fix: "edit the file by hand".to_owned(),
     }
 }
 
-/// Keeps what a person grants at a prompt.
+/// The gate's store for permanent grants.
 #[derive(Debug)]
 pub(crate) struct LocalGrantStore {
+    /// The record and the settings file.
     store: GrantFile,
-    /// One at a time: two answers at once must not overwrite each other's rule.
+    /// Serializes writes of this process; the file lock serializes those of other processes.
     write_lock: Mutex<()>,
 }
 
 impl LocalGrantStore {
+    /// A store in a state directory.
     pub(crate) fn in_dir(state_dir: &AbsPath) -> Self {
         Self { store: GrantFile::in_dir(state_dir), write_lock: Mutex::new(()) }
     }
@@ -190,7 +217,7 @@ impl LocalGrantStore {
 
 impl GrantStore for LocalGrantStore {
     fn write_rules(&self, rules: &[String], workspace: &Workspace) -> Result<String, String> {
-        let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let _lock = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let root = workspace.roots.first().unwrap_or(&workspace.cwd);
         self.store.add(root, rules).map(|file| file.to_string()).map_err(|error| error.message)
     }

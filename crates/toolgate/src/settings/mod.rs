@@ -1,37 +1,52 @@
-//! Settings: which files there are, what stands in them, and what follows for the gate.
+//! Settings: finding, reading, merging and explaining the settings files.
 //!
-//! Raw and resolved are two types.
-//! [`LoadedSettings`] is what was found, file by file, with the line of each rule; [`LoadedSettings::policy`] turns it into what
-//! the policy engine compiles.
-//! A file that is there but cannot be read is an error, never an empty file: it may hold a deny.
+//! [`SettingsOptions`] says where the files are. [`LoadedSettings`] is what they contain, file by file and merged, with
+//! the line of each rule for messages; [`LoadedSettings::policy`] turns it into the input of the policy compiler.
+//! A file that exists and cannot be read or parsed is an error, never an empty file: it may contain a deny rule.
 //!
-//! Among files the stronger layer wins (managed, command line, local, project, user): of single values the strongest
-//! counts, lists are pooled, objects are merged key by key.
-//! What a project brings may only tighten until it is trusted ([`trust`]); rules that a person granted at a prompt
-//! are remembered in [`grants`].
+//! Files belong to layers: managed, command line, local, project, user, the strongest first. [`merge`] declares for
+//! each key how values of several files are combined.
+//! An untrusted project can only restrict ([`trust`]); rules that the user granted at a prompt are stored in
+//! [`grants`].
+//!
+//! ```
+//! use toolgate::AbsPath;
+//! use toolgate::settings::{LoadedSettings, SettingsOptions};
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # std::fs::create_dir(dir.path().join(".toolgate")).unwrap();
+//! let file = dir.path().join(".toolgate/settings.json");
+//! std::fs::write(file, r#"{ "permissions": { "deny": ["WebFetch"], "allow": ["ls"] } }"#).unwrap();
+//!
+//! let mut options = SettingsOptions::new(AbsPath::new(dir.path()).unwrap());
+//! options.managed_dirs.clear();
+//! let settings = LoadedSettings::load(&options)?;
+//! let project = &settings.files[0];
+//! assert_eq!(project.rules.deny[0].text, "WebFetch");
+//! assert!(project.rules.allow.is_empty(), "the project is not trusted");
+//! assert!(settings.notes[0].message.contains("`permissions.allow` has no effect"));
+//! # Ok::<(), toolgate::settings::SettingsError>(())
+//! ```
 
 pub mod bind;
+mod code_runners;
 mod content_check;
-mod document;
 mod effective_value;
 pub mod grants;
-mod locate;
+mod load;
 pub mod merge;
+mod node;
 mod policy;
-mod programs;
 mod read;
 pub mod schema;
 mod shell_config;
-mod store;
+mod state_file;
 pub mod trust;
-#[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "tests make their own files")]
-mod untrusted_project_property;
 pub mod values;
 
 pub use content_check::content_checks;
 pub use effective_value::EffectiveValue;
-pub use locate::{SettingSource, SettingsOptions, check_text};
+pub use load::{SettingSource, SettingsOptions, check_text};
 pub use read::SettingsFile;
 
 use std::collections::BTreeMap;
@@ -42,48 +57,48 @@ use toolgate_proto::AbsPath;
 use trust::{TrustManifest, TrustStatus};
 use values::SettingsValues;
 
-/// The coarsest clock of file times that is in use, in nanoseconds.
+/// The coarsest granularity of file times in use. Two writes within it may leave the same time.
 const MAX_FILE_TIME_GRANULARITY_NANOS: i128 = 20_000_000;
 
-/// Everything that was configured.
+/// The settings of all files, separately and merged.
 #[derive(Debug, Clone, Default)]
 pub struct LoadedSettings {
-    /// The files and other origins, strongest first.
+    /// The files and `--settings`, the strongest first.
     pub files: Vec<SettingsFile>,
-    /// What should be known about them.
+    /// Notes for the user, such as unknown or inactive keys.
     pub notes: Vec<SettingsNote>,
-    /// What the project brings that could loosen.
+    /// What trust in the project would activate.
     pub trust_manifest: TrustManifest,
-    /// Whether that is trusted.
+    /// Whether the project is trusted.
     pub trust_status: TrustStatus,
-    /// All files as one.
+    /// The merged values of all files.
     merged: SettingsValues,
-    /// The same as it would be written.
+    /// The merged values as JSON, to find out which file's value applies.
     merged_value: serde_json::Value,
-    /// The managed files as one.
+    /// The merged values of the managed files, which the command line cannot override.
     managed: SettingsValues,
-    /// toolgate's own settings and state, in use or not.
+    /// The directories of toolgate's own settings and state, whether they exist or not.
     own_paths: Vec<AbsPath>,
-    /// What hooks run, but for programs of the system.
+    /// The files that hooks execute, except system programs.
     scripts: Vec<AbsPath>,
-    /// What is so wide about the workspace, where the user has not said yes to it.
+    /// Why the workspace is unusually wide, if the user has not accepted it.
     wide: Option<&'static str>,
-    /// Trust holds for bytes only; not where the user trusts the workspace for one run.
+    /// Trust covers only commands that are bound to files. False with `--trust-workspace`, which covers all.
     resolved_by_bytes: bool,
-    /// Every place that was looked at, there or not, and what it was like just before it was read.
+    /// Each path that was read or found missing, with its stamp from just before.
     watched: Vec<(AbsPath, FileStamp)>,
-    /// When they were read: nanoseconds since 1970.
+    /// When the files were read, in nanoseconds since 1970.
     read_at: i128,
 }
 
-/// Something about a settings file that a person should know, but that stops nothing.
+/// A note about a settings file. It does not prevent the use of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsNote {
     /// The file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is the matter.
+    /// The note.
     pub message: String,
 }
 
@@ -93,7 +108,7 @@ impl fmt::Display for SettingsNote {
     }
 }
 
-/// A settings file that cannot be used.
+/// A settings or state file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {message}\n  hint: {fix}")]
 pub struct SettingsError {
@@ -101,46 +116,46 @@ pub struct SettingsError {
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is the matter.
+    /// Why it cannot be used.
     pub message: String,
-    /// What to do about it.
+    /// How to fix it.
     pub fix: String,
 }
 
 impl LoadedSettings {
-    /// The settings of all files as one, by the rule of each key. Entries that stay with their file are in
+    /// The merged values of all files. Keys that are not merged, such as rules and hooks, are in
     /// [`SettingsFile::values`].
     pub fn merged(&self) -> &SettingsValues {
         &self.merged
     }
 
-    /// Merges the files.
+    /// Merges the files, and adds notes for values of untrusted files that only the merge shows to be inactive.
     fn merge_files(&mut self) -> Result<(), SettingsError> {
         let files: Vec<_> = self.files.iter().map(SettingsFile::merge_input).collect();
         let managed: Vec<_> = files.iter().filter(|file| file.layer == Layer::Managed).copied().collect();
-        let shape = |merged: serde_json::Value| {
+        let to_values = |merged: serde_json::Value| {
             serde_json::from_value::<SettingsValues>(merged).map_err(|error| SettingsError {
                 file: "settings".to_owned(),
                 line: 1,
-                message: format!("the files do not fit together: {error}"),
+                message: format!("the settings files cannot be merged: {error}"),
                 fix: read::CORRECT_FILE_HINT.to_owned(),
             })
         };
         let merged = merge::merge(&files);
-        (self.merged, self.managed) = (shape(merged.clone())?, shape(merge::merge(&managed))?);
+        (self.merged, self.managed) = (to_values(merged.clone())?, to_values(merge::merge(&managed))?);
         self.merged_value = merged;
         let mode = &self.merged.permissions.default_mode;
-        let mut waiting = Vec::new();
+        let mut inactive = Vec::new();
         for file in self.files.iter().filter(|file| !file.trusted) {
-            let said = &file.values.permissions.default_mode;
-            if said.is_some() && said != mode {
-                waiting.push((file, "permissions.defaultMode"));
+            let file_mode = &file.values.permissions.default_mode;
+            if file_mode.is_some() && file_mode != mode {
+                inactive.push((file, "permissions.defaultMode"));
             }
             if file.book.as_ref().is_some_and(|book| has_allow(&book.content)) {
-                waiting.push((file, "policy"));
+                inactive.push((file, "policy"));
             }
         }
-        let notes: Vec<SettingsNote> = waiting
+        let notes: Vec<SettingsNote> = inactive
             .into_iter()
             .map(|(file, key)| SettingsNote {
                 file: file.rules.file.clone().unwrap_or_default(),
@@ -155,8 +170,8 @@ impl LoadedSettings {
         Ok(())
     }
 
-    /// Paths that no rule pre-approves for writing: a change of the settings, or of what hooks run, is a change of the
-    /// answer.
+    /// Paths that no rule and no mode pre-approves for writing: a change to settings, or to a script of a hook, would
+    /// change later verdicts.
     pub fn protected_paths(&self) -> Vec<AbsPath> {
         let files = self.files.iter().filter_map(|file| file.rules.file.as_ref());
         let mut paths: Vec<AbsPath> = files.filter_map(|file| AbsPath::new(file).ok()).collect();
@@ -166,23 +181,23 @@ impl LoadedSettings {
         paths
     }
 
-    /// Files of toolgate's own that hold secrets, and so are not for commands to read.
+    /// Files of toolgate that contain secrets; commands may not read them.
     pub fn secret_paths(state_dir: &AbsPath) -> Vec<AbsPath> {
         vec![state_dir.join("mcp-credentials.json")]
     }
 
-    /// What must be said yes to, where the workspace is as wide as the home directory and the user has not yet.
+    /// The warning about a workspace that contains the home directory, until the user accepts it.
     pub fn wide_question(&self) -> Option<String> {
         self.wide.map(|width| {
             format!(
-                "the workspace is {width}, so tools could read and change everything in it; work in a project's \
-                 directory, or say yes once with `toolgate trust workspace`"
+                "the workspace is {width}, so tools could read and change everything in it; work in a project \
+                 directory, or accept this workspace once with `toolgate trust workspace`"
             )
         })
     }
 
-    /// The question about a workspace as wide as the home directory, until the user says yes to it. Names of files may
-    /// be listed; everything else asks, whatever rules and modes say.
+    /// The rules for a workspace that contains the home directory, until the user accepts it: `ls` may list names, and
+    /// every other call asks, whatever other rules and modes say.
     fn wide_book(&self) -> Option<RawBook> {
         let message = self.wide_question()?;
         let rules = serde_json::json!([
@@ -194,50 +209,51 @@ impl LoadedSettings {
         Some(book)
     }
 
-    /// Whether a project that is not trusted forbids anything, which may be the tool that screens calls for the user.
+    /// Whether an untrusted project denies anything: it could deny the tool of a hook that screens calls.
     pub(crate) fn has_untrusted_denials(&self) -> bool {
         self.files.iter().filter(|file| !file.trusted).any(|file| {
-            let shape = &file.values;
+            let values = &file.values;
             let rules = [&file.rules.deny, &file.rules.ask].into_iter().any(|rules| !rules.is_empty());
-            let tools = [&shape.disabled_tools, &shape.managed.disabled_tools];
+            let tools = [&values.disabled_tools, &values.managed.disabled_tools];
             rules || file.book.is_some() || tools.into_iter().any(|tools| !tools.is_empty())
         })
     }
 
-    /// Why a hook of a trusted project is not trusted itself.
+    /// Why trust in the project does not cover this hook, if it does not.
     pub(crate) fn unresolved_hook(&self, handler: &values::HookHandler) -> Option<String> {
         if !self.resolved_by_bytes {
             return None;
         }
         let key = bind::hook_key(handler);
         let unresolved = &self.trust_manifest.unresolved;
-        let found = unresolved.iter().find(|it| it.key == key || it.key.is_empty());
-        found.map(|it| {
+        let found = unresolved.iter().find(|command| command.key == key || command.key.is_empty());
+        found.map(|command| {
             format!(
-                "what it runs cannot be bound to bytes: {}; name a script of the project, or move the hook to your own \
-                 settings",
-                it.why
+                "trust does not cover this hook, because the files that it runs are unknown: {}; name a script of the \
+                 project, or move the hook to your own settings",
+                command.why
             )
         })
     }
 
-    /// Whether a server of a trusted project is not trusted itself.
+    /// Whether trust in the project does not cover this server.
     pub(crate) fn is_unresolved_server(&self, name: &str) -> bool {
         let unresolved = &self.trust_manifest.unresolved;
-        self.resolved_by_bytes && unresolved.iter().any(|it| it.key == name || it.key.is_empty())
+        self.resolved_by_bytes
+            && unresolved.iter().any(|command| command.key == name || command.key.is_empty())
     }
 
-    /// The layers found, for showing.
+    /// The layer and the name of each file.
     pub fn layers(&self) -> Vec<(Layer, Option<String>)> {
         self.files.iter().map(|file| (file.rules.layer, file.rules.file.clone())).collect()
     }
 
-    /// Environment variables for commands and hooks; of each, the strongest file's.
+    /// Environment variables for commands and hooks; for each name, the value of the strongest file.
     pub fn env(&self) -> BTreeMap<String, String> {
         self.merged().env.clone()
     }
 
-    /// Whether the hooks of a file count.
+    /// Whether the hooks of a file run.
     pub(crate) fn are_hooks_active(&self, file: &SettingsFile) -> bool {
         if self.managed.disable_all_hooks == Some(true) {
             return false;
@@ -247,44 +263,44 @@ impl LoadedSettings {
             || !managed_only && self.merged().disable_all_hooks != Some(true) && !file.values.hooks.is_empty()
     }
 
-    /// The lists of addresses that HTTP hooks may use; an address must be in each.
+    /// The lists of URLs that HTTP hooks may use; a URL must match an entry of each list.
     pub(crate) fn http_hook_urls(&self) -> Vec<Vec<String>> {
         self.files.iter().filter_map(|file| file.values.allowed_http_hook_urls.clone()).collect()
     }
 
-    /// Of the variables that a hook lists, those that every file lets it.
+    /// The variables of a hook's `allowedEnvVars` that the list of every file contains as well.
     pub(crate) fn http_hook_variables(&self, listed: &[String]) -> Vec<String> {
         let lists: Vec<&Vec<String>> =
             self.files.iter().filter_map(|file| file.values.http_hook_allowed_env_vars.as_ref()).collect();
         listed.iter().filter(|name| lists.iter().all(|list| list.contains(name))).cloned().collect()
     }
 
-    /// Whether a file has changed, come or gone since it was read. Looks at each, and reads none.
+    /// Whether a file was changed, created or removed since it was read. Compares stamps without reading the files.
     pub(crate) fn is_stale(&self) -> bool {
         self.watched.iter().any(|(path, then)| {
-            let unsettled = match then {
-                // Written so shortly before it was read that a second write may carry the same time.
+            let is_uncertain = match then {
+                // Written so shortly before it was read that a second write may have the same time.
                 FileStamp::Present { changed, .. } => {
                     changed + MAX_FILE_TIME_GRANULARITY_NANOS > self.read_at
                 }
                 FileStamp::Absent => false,
             };
-            unsettled || toolgate_files::read_file_stamp(path) != *then
+            is_uncertain || toolgate_files::read_file_stamp(path) != *then
         })
     }
 
-    /// Looks at a place just before it is read.
+    /// Takes the stamp of a path, just before it is read.
     fn watch(&mut self, path: &AbsPath) {
-        let mut seen = (path.clone(), toolgate_files::read_file_stamp(path));
-        // What is missing with its directory can only come with it, and one look serves all that would be in there.
-        while let (path, FileStamp::Absent) = &seen
-            && let Some(above) =
-                path.parent().filter(|above| toolgate_files::read_file_stamp(above) == FileStamp::Absent)
+        let mut stamped = (path.clone(), toolgate_files::read_file_stamp(path));
+        // A file whose directory is missing can only appear with the directory, so one stamp covers all files in it.
+        while let (path, FileStamp::Absent) = &stamped
+            && let Some(parent) =
+                path.parent().filter(|parent| toolgate_files::read_file_stamp(parent) == FileStamp::Absent)
         {
-            seen.0 = above;
+            stamped.0 = parent;
         }
-        if !self.watched.contains(&seen) {
-            self.watched.push(seen);
+        if !self.watched.contains(&stamped) {
+            self.watched.push(stamped);
         }
     }
 
@@ -294,9 +310,13 @@ impl LoadedSettings {
     }
 }
 
-/// Whether a rule book allows anything.
+/// Whether the rules of the key `policy` allow anything.
 fn has_allow(book: &serde_json::Value) -> bool {
     let allows = |value: Option<&serde_json::Value>| value.and_then(|it| it.as_str()) == Some("allow");
     let rules = book.get("rules").and_then(serde_json::Value::as_array);
     allows(book.get("defaultAction")) || rules.into_iter().flatten().any(|rule| allows(rule.get("action")))
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "tests make their own files")]
+mod untrusted_project;

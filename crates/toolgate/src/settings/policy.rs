@@ -1,4 +1,4 @@
-//! What follows from the merged settings for how calls are judged.
+//! The policy that follows from the settings: rules, mode and switches.
 
 use super::LoadedSettings;
 use super::merge::is_stricter;
@@ -7,8 +7,22 @@ use toolgate_policy::RawPolicy;
 use toolgate_proto::{AbsPath, Mode};
 
 impl LoadedSettings {
-    /// The rules and the mode. A mode given on the command line comes before that of the files, and before that of
-    /// managed files only where it is stricter.
+    /// The input of the policy compiler. `mode` is the mode of the command line: it overrides the files, but a managed
+    /// mode only if it is stricter.
+    ///
+    /// ```
+    /// use toolgate::settings::{LoadedSettings, SettingsOptions};
+    /// use toolgate::{AbsPath, Mode};
+    ///
+    /// let mut options = SettingsOptions::new(AbsPath::new("/project").unwrap());
+    /// options.managed_dirs.clear();
+    /// options.sources.clear();
+    /// options.extra = Some(r#"{ "permissions": { "defaultMode": "plan" } }"#.to_owned());
+    /// let settings = LoadedSettings::load(&options)?;
+    /// assert_eq!(settings.policy(None).mode, Mode::Plan);
+    /// assert_eq!(settings.policy(Some(Mode::Deny)).mode, Mode::Deny);
+    /// # Ok::<(), toolgate::settings::SettingsError>(())
+    /// ```
     pub fn policy(&self, mode: Option<Mode>) -> RawPolicy {
         let merged = self.merged();
         let permissions = &merged.permissions;
@@ -42,9 +56,10 @@ impl LoadedSettings {
         policy
     }
 
+    /// The mode that applies.
     fn mode(&self, given: Option<Mode>) -> Mode {
-        let of = |shape: &SettingsValues| {
-            shape.permissions.default_mode.as_deref().and_then(|mode| mode.parse().ok())
+        let of = |values: &SettingsValues| {
+            values.permissions.default_mode.as_deref().and_then(|mode| mode.parse().ok())
         };
         match (given, of(&self.managed), of(&self.merged)) {
             (Some(given), Some(managed), _) if !is_stricter(given, managed) => managed,
@@ -53,26 +68,26 @@ impl LoadedSettings {
         }
     }
 
-    /// Directories beside the workspace in which the session may work.
+    /// Directories that belong to the workspace besides the working directory.
     pub fn additional_directories(&self) -> Vec<AbsPath> {
         let named = &self.merged().permissions.additional_directories;
         named.iter().filter_map(|dir| AbsPath::new(dir).ok()).collect()
     }
 
-    /// Tools that are switched off.
+    /// Tools that are hidden and cannot be called.
     pub fn disabled_tools(&self) -> Vec<String> {
         let merged = self.merged();
         merged.disabled_tools.iter().chain(&merged.managed.disabled_tools).cloned().collect()
     }
 
-    /// Only managed allow rules count. Any file may say so: it only tightens.
+    /// Whether allow rules that are not managed are ignored. Any file can set this, because it only restricts.
     pub fn is_managed_rules_only(&self) -> bool {
         let merged = self.merged();
         merged.allow_managed_permission_rules_only == Some(true)
             || merged.managed.allow_managed_permission_rules_only == Some(true)
     }
 
-    /// Mode bypass is taken away. Any file may do that: it only tightens.
+    /// Whether mode bypass is forbidden. Any file can set this, because it only restricts.
     pub fn is_bypass_disabled(&self) -> bool {
         let merged = self.merged();
         [merged.permissions.disable_bypass_permissions_mode, merged.managed.disable_bypass_permissions_mode]
@@ -81,7 +96,7 @@ impl LoadedSettings {
             .any(DisableSwitch::disables)
     }
 
-    /// Whatever would be asked is denied at once.
+    /// Whether calls that would need approval are denied without asking.
     pub fn denies_instead_of_asking(&self) -> bool {
         self.merged().permissions.deny_instead_of_prompting == Some(true)
     }

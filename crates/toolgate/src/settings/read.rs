@@ -1,7 +1,7 @@
-//! What stands in one settings file.
+//! Reading of one settings file: parsing, checking against the schema, and separating what is active from what is not.
 
-use super::document::{SettingsNode, SettingsNodeKind};
-use super::merge::{MergeInput, MergeRule};
+use super::merge::{KeyRule, MergeInput, MergeRule};
+use super::node::{SettingsNode, SettingsNodeKind};
 use super::schema::{check, settings_check_schema};
 use super::values::SettingsValues;
 use super::{SettingsError, SettingsNote};
@@ -9,33 +9,33 @@ use serde_json::Value;
 use toolgate_policy::{Layer, LayerRules, RawBook, RawRule};
 use toolgate_proto::{AbsPath, Mode};
 
-/// What to do about a file that cannot be used.
+/// How to fix a file that cannot be used.
 pub(super) const CORRECT_FILE_HINT: &str =
-    "correct the file; nothing runs until then, because it may hold a deny rule";
+    "correct the file; no call runs until then, because the file may contain a deny rule";
 
-/// One settings file, or another origin of settings, taken apart.
+/// One settings file, or the value of `--settings`.
 #[derive(Debug, Clone)]
 pub struct SettingsFile {
-    /// Its rules, as far as they count.
+    /// Its active rules.
     pub rules: LayerRules,
-    /// Its book `policy`, as far as it counts.
+    /// The rules of its key `policy`; those of an untrusted project can only restrict.
     pub book: Option<RawBook>,
-    /// What counts of it, whatever other files say. See [`merge`](super::merge).
+    /// Its active values, independent of other files. See [`merge`](super::merge).
     pub values: SettingsValues,
-    /// All of it as written, unknown keys included.
+    /// The whole file as JSON, with unknown and inactive keys.
     pub raw_value: Value,
-    /// Whether what loosens in it counts.
+    /// Whether values that grant something are active.
     pub trusted: bool,
-    /// What it says, with paths made absolute.
+    /// The whole file with absolute paths, as merging needs it.
     pub(super) normalized_value: Value,
-    /// Allow rules of it that the user granted at a prompt.
+    /// Its allow rules that the user granted at a prompt.
     granted: Vec<String>,
-    /// Where each line is.
+    /// The syntax tree, for line numbers.
     pub(crate) node: SettingsNode,
 }
 
 impl SettingsFile {
-    /// The file as merging takes it.
+    /// The file as an input of the merge.
     pub(super) fn merge_input(&self) -> MergeInput<'_> {
         MergeInput {
             value: &self.normalized_value,
@@ -46,94 +46,112 @@ impl SettingsFile {
     }
 }
 
-/// Where a text of settings came from.
+/// Where the text of settings comes from.
 pub(super) struct SettingsOrigin<'a> {
+    /// The layer of the file.
     pub(super) layer: Layer,
-    /// The name for messages.
+    /// The path or option, for messages.
     pub(super) name: &'a str,
-    /// What `/path` patterns are anchored at, and relative directories seen from.
+    /// The directory that `/path` patterns and relative paths start from.
     pub(super) anchor: &'a AbsPath,
-    /// What `~/` means.
+    /// The home directory, for `~/`.
     pub(super) home: Option<&'a AbsPath>,
-    /// Whether allow rules and other loosening settings count.
+    /// Whether values that grant something are active.
     pub(super) trusted: bool,
-    /// Allow rules that the person granted here before, which count in any case.
+    /// Allow rules that the user granted in this file; they are active without trust.
     pub(super) granted: &'a [String],
 }
 
+/// Reads the text of a settings file. Unknown and inactive keys become notes; a syntax error or a schema violation is
+/// an error.
 pub(super) fn read_settings(
     text: &str,
     origin: &SettingsOrigin<'_>,
     notes: &mut Vec<SettingsNote>,
 ) -> Result<SettingsFile, SettingsError> {
-    let wrong = |line: usize, message: String| SettingsError {
+    let usage_error = |line: usize, message: String| SettingsError {
         file: origin.name.to_owned(),
         line,
         message,
         fix: CORRECT_FILE_HINT.to_owned(),
     };
-    let node = SettingsNode::parse(text).map_err(|unreadable| wrong(unreadable.line, unreadable.message))?;
+    let node = SettingsNode::parse(text).map_err(|error| usage_error(error.line, error.message))?;
     let findings = check(&node, settings_check_schema());
     if let Some((line, message)) = findings.wrong.into_iter().next() {
-        return Err(wrong(line, message));
+        return Err(usage_error(line, message));
     }
     for (line, key) in findings.unknown {
-        let message = format!("`{key}` is not known to toolgate and has no effect");
+        let message = format!("unknown key `{key}` has no effect");
         notes.push(SettingsNote { file: origin.name.to_owned(), line, message });
     }
-    let whole = node.value();
-    let mut said = whole.clone();
-    make_paths_absolute(&mut said, origin);
+    let raw_value = node.value();
+    let mut normalized_value = raw_value.clone();
+    make_paths_absolute(&mut normalized_value, origin);
     check_mode(&node, origin)?;
-    let contribution =
-        MergeInput { value: &said, layer: origin.layer, trusted: origin.trusted, granted: origin.granted };
-    for key in contribution.inactive_keys() {
-        let path: Vec<&str> = key.path.iter().map(String::as_str).collect();
-        let message = match key.rule {
-            MergeRule::ManagedOnly(_) => format!("`{}` counts in managed settings only", key.name()),
-            MergeRule::UserOnly(_) => {
-                format!("`{}` counts in your own settings only, not in a project's", key.name())
-            }
-            _ => inactive_key_message(&key.name()),
-        };
-        notes.push(SettingsNote {
-            file: origin.name.to_owned(),
-            line: node.nearest_node(&path).line,
-            message,
-        });
-    }
-    let shape: SettingsValues = serde_json::from_value(contribution.effective_values())
-        .map_err(|error| wrong(node.line, error.to_string()))?;
-    let mut rules = LayerRules::new(origin.layer, origin.anchor.clone());
-    rules.file = Some(origin.name.to_owned());
-    let mut allowed = shape.permissions.allow.clone();
-    rules.allow = read_rules(&node, "allow");
-    rules.allow.retain(|rule| {
-        let counts = allowed.iter().position(|counted| *counted == rule.text);
-        counts.map(|at| allowed.swap_remove(at)).is_some()
-    });
-    rules.ask = read_rules(&node, "ask");
-    rules.deny = read_rules(&node, "deny");
-    Ok(SettingsFile {
-        rules,
-        book: node
-            .get("policy")
-            .filter(|node| !node.value().is_null())
-            .map(|node| read_rule_book(node, origin)),
-        values: shape,
-        raw_value: whole,
+    let file = MergeInput {
+        value: &normalized_value,
+        layer: origin.layer,
         trusted: origin.trusted,
-        normalized_value: said,
+        granted: origin.granted,
+    };
+    notes.extend(inactive_key_notes(&file, &node, origin));
+    let values: SettingsValues = serde_json::from_value(file.effective_values())
+        .map_err(|error| usage_error(node.line, error.to_string()))?;
+    let rule_book = node.get("policy").filter(|node| !node.value().is_null());
+    Ok(SettingsFile {
+        rules: read_layer_rules(&node, origin, &values),
+        book: rule_book.map(|node| read_rule_book(node, origin)),
+        values,
+        raw_value,
+        trusted: origin.trusted,
+        normalized_value,
         granted: origin.granted.to_vec(),
         node,
     })
 }
 
-/// Says that a key waits for trust.
-pub(super) fn inactive_key_message(key: &str) -> String {
-    format!("`{key}` has no effect until the workspace is trusted (`toolgate trust`, or --trust-workspace)")
+/// One note for each key that has no effect in this file.
+fn inactive_key_notes(
+    file: &MergeInput<'_>,
+    node: &SettingsNode,
+    origin: &SettingsOrigin<'_>,
+) -> Vec<SettingsNote> {
+    let note = |key: &KeyRule| {
+        let path: Vec<&str> = key.path.iter().map(String::as_str).collect();
+        let message = match key.rule {
+            MergeRule::ManagedOnly(_) => format!("`{}` has an effect only in managed settings", key.name()),
+            MergeRule::UserOnly(_) => {
+                format!("`{}` has an effect only in your own settings, not in a project's", key.name())
+            }
+            _ => inactive_key_message(&key.name()),
+        };
+        SettingsNote { file: origin.name.to_owned(), line: node.nearest_node(&path).line, message }
+    };
+    file.inactive_keys().into_iter().map(note).collect()
 }
 
+/// The active rules of a file with their lines. All ask and deny rules are active; of the allow rules those in
+/// `values`.
+fn read_layer_rules(node: &SettingsNode, origin: &SettingsOrigin<'_>, values: &SettingsValues) -> LayerRules {
+    let mut rules = LayerRules::new(origin.layer, origin.anchor.clone());
+    rules.file = Some(origin.name.to_owned());
+    let mut active = values.permissions.allow.clone();
+    rules.allow = read_rules(node, "allow");
+    rules.allow.retain(|rule| {
+        let index = active.iter().position(|text| *text == rule.text);
+        index.map(|index| active.swap_remove(index)).is_some()
+    });
+    rules.ask = read_rules(node, "ask");
+    rules.deny = read_rules(node, "deny");
+    rules
+}
+
+/// The note for a key that needs trust.
+pub(super) fn inactive_key_message(key: &str) -> String {
+    format!("`{key}` has no effect until you trust this project (`toolgate trust add`, or --trust-workspace)")
+}
+
+/// The rules of the key `policy`, with their lines.
 fn read_rule_book(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> RawBook {
     let mut book = RawBook::new(origin.layer, node.value());
     book.file = Some(origin.name.to_owned());
@@ -145,23 +163,23 @@ fn read_rule_book(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> RawBook {
     book
 }
 
-/// A mode that toolgate does not know is an error: it may have been meant to be strict.
+/// Refuses an unknown mode: ignoring it would apply a mode that may be less strict.
 fn check_mode(node: &SettingsNode, origin: &SettingsOrigin<'_>) -> Result<(), SettingsError> {
-    let place = ["permissions", "defaultMode"];
-    let Some(said) = node.get("permissions").and_then(|node| node.get("defaultMode")) else { return Ok(()) };
-    let SettingsNodeKind::Scalar(Value::String(text)) = &said.kind else { return Ok(()) };
+    let path = ["permissions", "defaultMode"];
+    let Some(mode) = node.get("permissions").and_then(|node| node.get("defaultMode")) else { return Ok(()) };
+    let SettingsNodeKind::Scalar(Value::String(text)) = &mode.kind else { return Ok(()) };
     match text.parse::<Mode>() {
         Ok(_) => Ok(()),
         Err(problem) => Err(SettingsError {
             file: origin.name.to_owned(),
-            line: node.nearest_node(&place).line,
+            line: node.nearest_node(&path).line,
             message: format!("`permissions.defaultMode`: {problem}"),
-            fix: "use one of the modes named".to_owned(),
+            fix: "use one of these modes".to_owned(),
         }),
     }
 }
 
-/// The lists of paths in a settings file.
+/// The keys whose values are lists of paths.
 const PATH_LISTS: [&[&str]; 5] = [
     &["permissions", "additionalDirectories"],
     &["sandbox", "filesystem", "allowWrite"],
@@ -170,10 +188,10 @@ const PATH_LISTS: [&[&str]; 5] = [
     &["sandbox", "network", "allowUnixSockets"],
 ];
 
-/// Makes paths absolute, since a relative one means something else in each file.
-fn make_paths_absolute(said: &mut Value, origin: &SettingsOrigin<'_>) {
+/// Makes paths absolute before files are merged, because a relative path has another meaning in each file.
+fn make_paths_absolute(settings: &mut Value, origin: &SettingsOrigin<'_>) {
     for list in PATH_LISTS {
-        let found = list.iter().try_fold(&mut *said, |value, name| value.get_mut(name));
+        let found = list.iter().try_fold(&mut *settings, |value, name| value.get_mut(name));
         for path in found.and_then(Value::as_array_mut).into_iter().flatten() {
             if let Value::String(text) = path {
                 *text = to_absolute(text, origin).to_string();
@@ -182,8 +200,8 @@ fn make_paths_absolute(said: &mut Value, origin: &SettingsOrigin<'_>) {
     }
 }
 
-/// A path: absolute, from home with `~/`, or from where the file is anchored. `//` at the start means the root, as in
-/// rules.
+/// Resolves a path as rules do: `~/` is the home directory, `//` the root of the file system, and other paths start from
+/// the anchor.
 fn to_absolute(text: &str, origin: &SettingsOrigin<'_>) -> AbsPath {
     match (text.strip_prefix("~/"), origin.home, text.strip_prefix("//")) {
         (Some(rest), Some(home), _) => home.join(rest),
@@ -192,7 +210,7 @@ fn to_absolute(text: &str, origin: &SettingsOrigin<'_>) -> AbsPath {
     }
 }
 
-/// The rules of one list, with their lines. The file has passed its schema, so whatever is no text is not there.
+/// The rules of one list with their lines. The file matches the schema, so every entry is a string.
 fn read_rules(node: &SettingsNode, list: &str) -> Vec<RawRule> {
     let Some(SettingsNodeKind::List(items)) =
         node.get("permissions").and_then(|node| node.get(list)).map(|node| &node.kind)

@@ -1,9 +1,10 @@
-//! Schemas of the files that people write, and checking a file against them line by line.
+//! Schemas of the files that users write, and a validator that reports lines.
 //!
-//! The schemas are made from the types in [`shape`](super::values), so they cannot drift from what is read.
-//! The check walks file and schema side by side, because a schema library knows JSON pointers but no lines.
+//! The schemas are generated from the types in [`values`](super::values), so they always match what is read.
+//! The validator walks the syntax tree and the schema together: a schema library reports JSON pointers, and users need
+//! line numbers.
 
-use super::document::{SettingsNode, SettingsNodeKind};
+use super::node::{SettingsNode, SettingsNodeKind};
 use super::values::{HookGroup, SettingsValues};
 use crate::hooks::HookOutput;
 use schemars::JsonSchema;
@@ -12,32 +13,32 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use toolgate_gate::schema::schema_of;
 
-/// A file of hooks alone, as plugins bring it.
+/// A file that contains only hooks, as plugins have.
 #[derive(Debug, JsonSchema)]
 #[expect(dead_code, reason = "only its schema is used here")]
 struct HooksFile {
-    /// What they are for.
+    /// What the hooks are for.
     description: Option<String>,
-    /// Programs and servers that are told of calls, by moment.
+    /// Programs, HTTP servers and MCP tools to run before and after calls, by event.
     hooks: BTreeMap<String, Vec<HookGroup>>,
 }
 
-/// A schema and the name it is published under.
+/// A schema with its file name.
 #[derive(Debug, Clone)]
 pub struct PublishedSchema {
-    /// The file's name, below `docs/schemas/`.
+    /// The file name in `docs/schemas/`.
     pub name: &'static str,
     /// The schema.
     pub schema: Value,
 }
 
-/// Every schema, as published under `docs/schemas/`.
+/// The schemas in `docs/schemas/`.
 pub fn published_schemas() -> Vec<PublishedSchema> {
     [
         ("settings.schema.json", "toolgate settings", settings_schema().clone()),
-        ("hooks.schema.json", "a plugin's hooks", allow_unknown_keys(schema_of::<HooksFile>())),
+        ("hooks.schema.json", "hooks of a plugin", allow_unknown_keys(schema_of::<HooksFile>())),
         ("mcp.schema.json", "a list of MCP servers", super::content_check::servers_schema().clone()),
-        ("hook-output.schema.json", "what a hook prints", allow_unknown_keys(schema_of::<HookOutput>())),
+        ("hook-output.schema.json", "output of a hook", allow_unknown_keys(schema_of::<HookOutput>())),
     ]
     .into_iter()
     .map(|(name, title, schema)| PublishedSchema { name, schema: add_header(name, title, schema) })
@@ -45,14 +46,22 @@ pub fn published_schemas() -> Vec<PublishedSchema> {
 }
 
 /// The schema of a settings file.
+///
+/// ```
+/// use toolgate::settings::schema::settings_schema;
+///
+/// let deny = settings_schema().pointer("/properties/permissions/properties/deny").unwrap();
+/// assert_eq!(deny["type"], "array");
+/// ```
 pub fn settings_schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| allow_unknown_keys(schema_of::<SettingsValues>()))
 }
 
-/// The same without its words, for checking files.
+/// The schema without descriptions, for validation.
 ///
-/// Kept as text: to make it from the types takes longer than anything else in a start. A test compares the two.
+/// It is stored as text, because generating it from the types takes longer than the rest of the start. A test compares
+/// the two.
 pub(super) fn settings_check_schema() -> &'static Value {
     static SCHEMA: OnceLock<Value> = OnceLock::new();
     SCHEMA.get_or_init(|| {
@@ -60,6 +69,7 @@ pub(super) fn settings_check_schema() -> &'static Value {
     })
 }
 
+/// Adds the identification of a published schema.
 fn add_header(name: &str, title: &str, schema: Value) -> Value {
     let mut out = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -72,7 +82,8 @@ fn add_header(name: &str, title: &str, schema: Value) -> Value {
     out
 }
 
-/// The same schema, open to keys that it does not know: they are kept and reported, not refused.
+/// Permits unknown keys at every level: they are reported instead of refused, because other programs use these files
+/// too.
 fn allow_unknown_keys(mut schema: Value) -> Value {
     fn open(schema: &mut Value) {
         match schema {
@@ -90,109 +101,113 @@ fn allow_unknown_keys(mut schema: Value) -> Value {
     schema
 }
 
-/// What a check found.
+/// The result of a validation.
 #[derive(Debug, Default)]
 pub(crate) struct SchemaFindings {
-    /// What does not fit, with its line.
+    /// Violations, with their lines.
     pub(crate) wrong: Vec<(usize, String)>,
-    /// Keys that the schema does not know, with their lines.
+    /// Unknown keys, with their lines.
     pub(crate) unknown: Vec<(usize, String)>,
 }
 
-/// Checks a file against a schema.
+/// Validates a file against a schema.
 pub(crate) fn check(node: &SettingsNode, schema: &Value) -> SchemaFindings {
     let mut findings = SchemaFindings::default();
     walk(node, schema, "", &mut findings);
     findings
 }
 
-fn walk(node: &SettingsNode, schema: &Value, place: &str, findings: &mut SchemaFindings) {
+/// Validates a node. Of alternatives the first one without violations is used.
+fn walk(node: &SettingsNode, schema: &Value, path: &str, findings: &mut SchemaFindings) {
     if let Some(options) = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array) {
-        let fits = |option: &&Value| {
-            let mut tried = SchemaFindings::default();
-            walk(node, option, place, &mut tried);
-            tried.wrong.is_empty()
+        let is_match = |option: &&Value| {
+            let mut attempt = SchemaFindings::default();
+            walk(node, option, path, &mut attempt);
+            attempt.wrong.is_empty()
         };
-        match options.iter().find(fits) {
-            Some(option) => walk(node, option, place, findings),
+        match options.iter().find(is_match) {
+            Some(option) => walk(node, option, path, findings),
             None => {
                 let wanted: Vec<String> = options.iter().map(describe_expected).collect();
-                findings.wrong.push((node.line, mismatch_message(node, place, &wanted.join(" or "))));
+                findings.wrong.push((node.line, mismatch_message(node, path, &wanted.join(" or "))));
             }
         }
         return;
     }
     if !is_of_type(node, schema) {
-        findings.wrong.push((node.line, mismatch_message(node, place, &describe_expected(schema))));
+        findings.wrong.push((node.line, mismatch_message(node, path, &describe_expected(schema))));
         return;
     }
     match &node.kind {
-        SettingsNodeKind::Scalar(value) => walk_scalar(node, value, schema, place, findings),
+        SettingsNodeKind::Scalar(value) => walk_scalar(node, value, schema, path, findings),
         SettingsNodeKind::List(items) => {
             if let Some(of) = schema.get("items") {
                 for (index, item) in items.iter().enumerate() {
-                    let place = if item.is_scalar() {
-                        format!("an entry of {}", quote_place(place))
+                    let path = if item.is_scalar() {
+                        format!("an entry of {}", quote_place(path))
                     } else {
-                        format!("{place}[{index}]")
+                        format!("{path}[{index}]")
                     };
-                    walk(item, of, &place, findings);
+                    walk(item, of, &path, findings);
                 }
             }
         }
-        SettingsNodeKind::Object(fields) => walk_object(node, fields, schema, place, findings),
+        SettingsNodeKind::Object(fields) => walk_object(node, fields, schema, path, findings),
     }
 }
 
+/// Validates `enum`, `const` and the range of a number.
 fn walk_scalar(
     node: &SettingsNode,
     value: &Value,
     schema: &Value,
-    place: &str,
+    path: &str,
     findings: &mut SchemaFindings,
 ) {
     let listed = schema.get("enum").and_then(Value::as_array);
     let one = schema.get("const");
     if listed.is_some_and(|listed| !listed.contains(value)) || one.is_some_and(|one| one != value) {
-        findings.wrong.push((node.line, mismatch_message(node, place, &describe_expected(schema))));
+        findings.wrong.push((node.line, mismatch_message(node, path, &describe_expected(schema))));
     }
     let limit = |key: &str| schema.get(key).and_then(Value::as_f64);
     if let Some(number) = value.as_f64() {
-        if let Some(least) = limit("minimum").filter(|least| number < *least) {
-            findings.wrong.push((node.line, mismatch_message(node, place, &format!("at least {least}"))));
+        if let Some(min) = limit("minimum").filter(|min| number < *min) {
+            findings.wrong.push((node.line, mismatch_message(node, path, &format!("at least {min}"))));
         }
-        if let Some(most) = limit("maximum").filter(|most| number > *most) {
-            findings.wrong.push((node.line, mismatch_message(node, place, &format!("at most {most}"))));
+        if let Some(max) = limit("maximum").filter(|max| number > *max) {
+            findings.wrong.push((node.line, mismatch_message(node, path, &format!("at most {max}"))));
         }
     }
 }
 
+/// Validates the values of an object, and collects unknown and missing keys.
 fn walk_object(
     node: &SettingsNode,
     fields: &[(String, SettingsNode)],
     schema: &Value,
-    place: &str,
+    path: &str,
     findings: &mut SchemaFindings,
 ) {
     let known = schema.get("properties").and_then(Value::as_object);
     let others = schema.get("additionalProperties");
     for (key, value) in fields {
-        let place = if place.is_empty() { key.clone() } else { format!("{place}.{key}") };
+        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         match (known.and_then(|known| known.get(key)), others) {
-            (Some(schema), _) => walk(value, schema, &place, findings),
-            (None, Some(schema)) if known.is_none() => walk(value, schema, &place, findings),
-            (None, _) if known.is_some() => findings.unknown.push((value.line, place)),
+            (Some(schema), _) => walk(value, schema, &path, findings),
+            (None, Some(schema)) if known.is_none() => walk(value, schema, &path, findings),
+            (None, _) if known.is_some() => findings.unknown.push((value.line, path)),
             (None, _) => {}
         }
     }
     for required in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
         let name = required.as_str().unwrap_or_default();
         if !fields.iter().any(|(key, _)| key == name) {
-            findings.wrong.push((node.line, format!("{} lacks `{name}`", quote_place(place))));
+            findings.wrong.push((node.line, format!("{} must have `{name}`", quote_place(path))));
         }
     }
 }
 
+/// Whether a value has one of the schema's types.
 fn is_of_type(node: &SettingsNode, schema: &Value) -> bool {
     let fits = |kind: &Value| match (kind.as_str().unwrap_or_default(), &node.kind) {
         ("object", SettingsNodeKind::Object(_)) | ("array", SettingsNodeKind::List(_)) => true,
@@ -210,6 +225,7 @@ fn is_of_type(node: &SettingsNode, schema: &Value) -> bool {
     }
 }
 
+/// What a schema accepts, for messages.
 fn describe_expected(schema: &Value) -> String {
     if let Some(options) = schema.get("enum").and_then(Value::as_array) {
         let words: Vec<String> = options.iter().map(Value::to_string).collect();
@@ -228,21 +244,23 @@ fn describe_expected(schema: &Value) -> String {
             None => "a list".to_owned(),
         },
         Some("object") => "an object".to_owned(),
-        Some("integer") => "a whole number".to_owned(),
+        Some("integer") => "an integer".to_owned(),
         Some("boolean") => "true or false".to_owned(),
         Some(kind) => format!("a {kind}"),
-        None => "something else".to_owned(),
+        None => "another value".to_owned(),
     }
 }
 
-fn mismatch_message(node: &SettingsNode, place: &str, wanted: &str) -> String {
-    format!("{} is {}, but must be {wanted}", quote_place(place), node.describe())
+/// The message for a value that the schema does not accept.
+fn mismatch_message(node: &SettingsNode, path: &str, wanted: &str) -> String {
+    format!("{} is {}, but must be {wanted}", quote_place(path), node.describe())
 }
 
-fn quote_place(place: &str) -> String {
-    match place {
+/// A path in a message.
+fn quote_place(path: &str) -> String {
+    match path {
         "" => "the settings".to_owned(),
-        place if place.starts_with("an entry of ") => place.to_owned(),
-        place => format!("`{place}`"),
+        path if path.starts_with("an entry of ") => path.to_owned(),
+        path => format!("`{path}`"),
     }
 }

@@ -1,4 +1,6 @@
-//! The keys `sandbox`, `shell` and `env`: what commands run in.
+//! The keys `sandbox`, `shell` and `env`, applied to the shell configuration of commands.
+//!
+//! The configuration applies from the next command on; running commands keep the sandbox that they started with.
 
 use super::LoadedSettings;
 use super::values::{SandboxBackendSetting, SandboxSection, ShellTimeoutSetting};
@@ -8,14 +10,14 @@ use toolgate_proto::AbsPath;
 use toolgate_tools::{OnTimeout, ShellConfig};
 
 impl LoadedSettings {
-    /// Puts what the settings say into the surroundings of commands. What the program that made the surroundings
-    /// forbids stays forbidden.
-    pub fn apply_to_shell_config(&self, surroundings: &mut ShellConfig) {
+    /// Applies the merged settings to a shell configuration. What the configuration forbids stays forbidden: lists are
+    /// extended, and of two limits the smaller one applies.
+    pub fn apply_to_shell_config(&self, shell_config: &mut ShellConfig) {
         let merged = self.merged();
         let SandboxSection { network, filesystem, environment, limits, .. } = &merged.sandbox;
         let paths =
             |texts: &[String]| texts.iter().filter_map(|text| AbsPath::new(text).ok()).collect::<Vec<_>>();
-        let sandbox = &mut surroundings.sandbox;
+        let sandbox = &mut shell_config.sandbox;
         sandbox.enabled = merged.sandbox.enabled.unwrap_or(sandbox.enabled);
         sandbox.required |=
             merged.sandbox.required == Some(true) || merged.sandbox.fail_if_unavailable == Some(true);
@@ -35,34 +37,34 @@ impl LoadedSettings {
             Some(SandboxBackendSetting::Bubblewrap) => SandboxMechanism::Bubblewrap,
             None => sandbox.backend,
         };
-        let smaller = |before: Option<u64>, said: Option<u64>| match (before, said) {
-            (Some(before), Some(said)) => Some(before.min(said)),
-            (before, said) => before.or(said),
+        let smaller = |configured: Option<u64>, setting: Option<u64>| match (configured, setting) {
+            (Some(configured), Some(setting)) => Some(configured.min(setting)),
+            (configured, setting) => configured.or(setting),
         };
-        let slots = &mut sandbox.limits;
-        slots.memory = smaller(slots.memory, limits.memory_bytes);
-        slots.processes = smaller(slots.processes, limits.processes);
-        slots.file_size = smaller(slots.file_size, limits.file_size_bytes);
-        slots.cpu_seconds = smaller(slots.cpu_seconds, limits.cpu_seconds);
+        let process_limits = &mut sandbox.limits;
+        process_limits.memory = smaller(process_limits.memory, limits.memory_bytes);
+        process_limits.processes = smaller(process_limits.processes, limits.processes);
+        process_limits.file_size = smaller(process_limits.file_size, limits.file_size_bytes);
+        process_limits.cpu_seconds = smaller(process_limits.cpu_seconds, limits.cpu_seconds);
 
-        surroundings.pass.extend(environment.pass.iter().cloned());
-        surroundings.set.extend(self.env());
+        shell_config.pass.extend(environment.pass.iter().cloned());
+        shell_config.set.extend(self.env());
         let size = |value: Option<u64>| value.and_then(|value| usize::try_from(value).ok());
-        let shown = merged.bash_output_max_chars.map(|most| most.clamp(4_000, 128_000));
-        surroundings.max_shown_bytes = size(shown).unwrap_or(surroundings.max_shown_bytes);
-        surroundings.max_output_bytes =
-            merged.shell.max_output_bytes.unwrap_or(surroundings.max_output_bytes);
-        surroundings.max_background_tasks =
-            size(merged.shell.max_background_tasks).unwrap_or(surroundings.max_background_tasks);
-        surroundings.on_timeout = match merged.shell.on_timeout {
+        let shown = merged.bash_output_max_chars.map(|chars| chars.clamp(4_000, 128_000));
+        shell_config.max_shown_bytes = size(shown).unwrap_or(shell_config.max_shown_bytes);
+        shell_config.max_output_bytes =
+            merged.shell.max_output_bytes.unwrap_or(shell_config.max_output_bytes);
+        shell_config.max_background_tasks =
+            size(merged.shell.max_background_tasks).unwrap_or(shell_config.max_background_tasks);
+        shell_config.on_timeout = match merged.shell.on_timeout {
             Some(ShellTimeoutSetting::Stop) => OnTimeout::Stop,
             Some(ShellTimeoutSetting::Background) => OnTimeout::Background,
-            None => surroundings.on_timeout,
+            None => shell_config.on_timeout,
         };
-        surroundings.git = match merged.shell.git_helpers {
+        shell_config.git = match merged.shell.git_helpers {
             Some(true) => GitHelpers::On,
             Some(false) => GitHelpers::Off,
-            None => surroundings.git,
+            None => shell_config.git,
         };
     }
 }

@@ -1,17 +1,17 @@
-//! Trust: what a project brings may only tighten until the user has looked at it.
+//! Trust in a project: until the user trusts it, its settings can only restrict.
 //!
-//! Trust is bound to the workspace's real path and to bytes: the project's settings files and `.mcp.json` whole, and
-//! everything that their hooks and servers would run ([`bind`](super::bind)).
-//! A change of any of that ends the trust until the user looks again.
-//! A command that cannot be resolved to bytes is not trusted with the rest: a hook refuses the calls that it is for, and
-//! a server waits for `toolgate mcp approve`.
+//! Trust is bound to the real path of the workspace and to hashes: of the project's settings files and `.mcp.json` as a
+//! whole, and of the files that their hooks and servers execute ([`bind`](super::bind)).
+//! A change to any of these ends the trust until the user confirms it again.
+//! Trust does not cover a command whose files cannot be determined: such a hook refuses the calls that it screens, and
+//! such a server waits for `toolgate mcp approve`.
 
 use super::bind::{CommandBinder, UnresolvedCommand};
-use super::document::SettingsNode;
 use super::grants::SavedGrant;
 use super::merge::{MergeInput, value_at};
+use super::node::SettingsNode;
 use super::values::SettingsValues;
-use super::{SettingsError, has_allow, read::CORRECT_FILE_HINT, store};
+use super::{SettingsError, has_allow, read::CORRECT_FILE_HINT, state_file};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -20,114 +20,118 @@ use toolgate_gate::ledger::sha256_hex;
 use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 
-/// A list of servers larger than this is not read.
+/// A larger `.mcp.json` is not read.
 const MAX_SERVER_LIST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Whether a workspace is trusted.
+/// Whether a project is trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TrustStatus {
-    /// It is trusted as it is now.
+    /// The user trusted it, and it has not changed.
     Trusted,
-    /// It was trusted, and has changed since.
+    /// The user trusted it, and it has changed since.
     Changed,
-    /// It was never trusted.
+    /// The user has not trusted it.
     #[default]
     Unknown,
 }
 
-/// What a project brings that could loosen or run.
+/// What trust in a project would activate, and the hashes that trust is bound to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrustManifest {
-    /// Each thing, in words, with its file.
+    /// The keys and scripts that need trust, one line each, for the user.
     pub items: Vec<String>,
-    /// The hash of all that is bound.
+    /// The hash of `bound`, which is compared when the files are read again.
     pub sha256: String,
-    /// Each file and place that trust is bound to, with its digest or target.
+    /// Each file and path that trust is bound to, with its digest or symlink target.
     pub bound: BTreeMap<String, String>,
-    /// The files that belong to it beside the settings, as they were.
+    /// The stamps of these files except the settings; a changed stamp makes the settings stale.
     pub files: Vec<(AbsPath, FileStamp)>,
-    /// What its hooks and servers would run, but for programs of the system.
+    /// The files that hooks and servers execute, except system programs.
     pub scripts: Vec<AbsPath>,
-    /// What cannot be resolved to bytes, and so is not trusted.
+    /// The commands whose files cannot be determined; trust does not cover them.
     pub unresolved: Vec<UnresolvedCommand>,
 }
 
-/// Where a project is, as far as binding must know.
+/// The paths that are needed to find the files of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProjectPaths<'a> {
+    /// The workspace root.
     pub(super) root: &'a AbsPath,
+    /// The home directory, for `~/`.
     pub(super) home: Option<&'a AbsPath>,
+    /// `PATH`.
     pub(super) search_path: Option<&'a str>,
 }
 
 impl TrustManifest {
-    /// Gathers it out of the project's settings files.
+    /// Builds the manifest from the texts of the project's settings files.
     pub(super) fn collect(
-        place: ProjectPaths<'_>,
+        paths: ProjectPaths<'_>,
         texts: &[(AbsPath, String)],
         granted: &[SavedGrant],
     ) -> Result<Self, SettingsError> {
-        let root = &toolgate_files::resolve(place.root).real;
-        let mut brought = Self::default();
-        let mut binder = CommandBinder::new(root, place.home, place.search_path);
-        let mut shapes = Vec::new();
+        let root = &toolgate_files::resolve(paths.root).real;
+        let mut manifest = Self::default();
+        let mut binder = CommandBinder::new(root, paths.home, paths.search_path);
+        let mut file_values = Vec::new();
         for (path, text) in texts {
-            let node = SettingsNode::parse(text).map_err(|unreadable| SettingsError {
+            let node = SettingsNode::parse(text).map_err(|error| SettingsError {
                 file: path.to_string(),
-                line: unreadable.line,
-                message: unreadable.message,
+                line: error.line,
+                message: error.message,
                 fix: CORRECT_FILE_HINT.to_owned(),
             })?;
-            let said = node.value();
-            let name = path.as_path().strip_prefix(place.root.as_path()).unwrap_or(path.as_path());
+            let value = node.value();
+            let name = path.as_path().strip_prefix(paths.root.as_path()).unwrap_or(path.as_path());
             binder.bind_file(&root.join(name), text.as_bytes());
-            for (key, value) in find_loosening_keys(&said, path, granted) {
-                brought.items.push(format!("{}: {key} {value}", name.display()));
+            for (key, value) in find_loosening_keys(&value, path, granted) {
+                manifest.items.push(format!("{}: {key} {value}", name.display()));
             }
-            // The file was or will be refused elsewhere if it does not fit; here it only runs nothing.
-            shapes.push(serde_json::from_value::<SettingsValues>(said).unwrap_or_default());
+            // A file that violates the schema is refused when it is loaded; here it has no commands.
+            file_values.push(serde_json::from_value::<SettingsValues>(value).unwrap_or_default());
         }
-        let list = root.join(".mcp.json");
-        let stamp = toolgate_files::read_file_stamp(&list);
-        let mut listed = Value::Null;
-        if let Ok(content) = toolgate_files::read_named_bytes(&list, MAX_SERVER_LIST_BYTES) {
-            brought.items.push(format!(".mcp.json: {} bytes of servers", content.len()));
-            binder.bind_file(&list, &content);
-            listed = serde_json::from_slice(&content).unwrap_or_default();
+        let server_list = root.join(".mcp.json");
+        let stamp = toolgate_files::read_file_stamp(&server_list);
+        let mut servers = Value::Null;
+        if let Ok(content) = toolgate_files::read_named_bytes(&server_list, MAX_SERVER_LIST_BYTES) {
+            manifest.items.push(format!(".mcp.json: {} bytes of servers", content.len()));
+            binder.bind_file(&server_list, &content);
+            servers = serde_json::from_slice(&content).unwrap_or_default();
         }
-        bind_commands(&mut binder, &shapes, &listed);
+        bind_commands(&mut binder, &file_values, &servers);
         let CommandBinder { bound, files, scripts, unresolved, .. } = binder;
         for script in &scripts {
             let name = script.as_path().strip_prefix(root.as_path()).unwrap_or(script.as_path());
             let digest = bound.get(&format!("file {script}")).map(String::as_str).unwrap_or_default();
-            brought.items.push(format!("script {} ({digest:.12}…)", name.display()));
+            manifest.items.push(format!("script {} ({digest:.12}…)", name.display()));
         }
-        brought.files = std::iter::once((list, stamp)).chain(files).collect();
-        (brought.scripts, brought.unresolved) = (scripts, unresolved);
-        brought.sha256 = digest_bound(&bound);
-        brought.bound = bound;
-        Ok(brought)
+        manifest.files = std::iter::once((server_list, stamp)).chain(files).collect();
+        (manifest.scripts, manifest.unresolved) = (scripts, unresolved);
+        manifest.sha256 = digest_bound(&bound);
+        manifest.bound = bound;
+        Ok(manifest)
     }
 
-    /// Whether these are the bytes of a file that trust is bound to.
+    /// Whether trust is bound to this content of a file.
     pub(crate) fn is_bound_content(&self, file: &AbsPath, content: &[u8]) -> bool {
         self.bound.get(&format!("file {file}")).is_some_and(|digest| *digest == sha256_hex(content))
     }
 
-    /// Whether there is anything to trust.
+    /// Whether the project has nothing that needs trust.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 }
 
-fn bind_commands(binder: &mut CommandBinder<'_>, shapes: &[SettingsValues], listed: &Value) {
+/// Binds the commands of all hooks and servers. Variables come first, because `PATH` decides which programs run.
+fn bind_commands(binder: &mut CommandBinder<'_>, files: &[SettingsValues], server_list: &Value) {
     let hooks =
-        || shapes.iter().flat_map(|shape| shape.hooks.values()).flatten().flat_map(|group| &group.hooks);
-    let of_settings = shapes.iter().flat_map(|shape| &shape.mcp_servers);
-    let of_list = listed.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
+        || files.iter().flat_map(|values| values.hooks.values()).flatten().flat_map(|group| &group.hooks);
+    let of_settings = files.iter().flat_map(|values| &values.mcp_servers);
+    let of_list = server_list.get("mcpServers").and_then(Value::as_object).into_iter().flatten();
     let servers: Vec<(&String, &Value)> = of_settings.chain(of_list).collect();
     if hooks().next().is_some() || !servers.is_empty() {
-        for (name, value) in shapes.iter().flat_map(|shape| &shape.env) {
+        for (name, value) in files.iter().flat_map(|values| &values.env) {
             if name == "PATH" {
                 binder.set_search_path(value);
             }
@@ -141,63 +145,64 @@ fn bind_commands(binder: &mut CommandBinder<'_>, shapes: &[SettingsValues], list
     servers.into_iter().for_each(|(name, entry)| binder.bind_server(name, entry));
 }
 
-/// What hooks would run, but for programs of the system.
+/// The files that hooks execute, except system programs.
 pub(super) fn collect_hook_scripts<'s>(
-    place: ProjectPaths<'_>,
-    shapes: impl Iterator<Item = &'s SettingsValues>,
+    paths: ProjectPaths<'_>,
+    files: impl Iterator<Item = &'s SettingsValues>,
 ) -> Vec<AbsPath> {
-    let root = toolgate_files::resolve(place.root).real;
-    let mut binder = CommandBinder::new(&root, place.home, place.search_path);
-    for handler in shapes.flat_map(|shape| shape.hooks.values()).flatten().flat_map(|group| &group.hooks) {
+    let root = toolgate_files::resolve(paths.root).real;
+    let mut binder = CommandBinder::new(&root, paths.home, paths.search_path);
+    for handler in files.flat_map(|values| values.hooks.values()).flatten().flat_map(|group| &group.hooks) {
         binder.bind_hook(handler);
     }
     binder.scripts
 }
 
-/// The keys of a settings file that wait for trust, with their values.
-fn find_loosening_keys(said: &Value, path: &AbsPath, granted: &[SavedGrant]) -> Vec<(String, Value)> {
+/// The keys of a settings file that are inactive without trust, with their values.
+fn find_loosening_keys(value: &Value, path: &AbsPath, granted: &[SavedGrant]) -> Vec<(String, Value)> {
     let granted: Vec<String> =
         granted.iter().filter(|grant| grant.file == *path).map(|grant| grant.rule.clone()).collect();
-    let contribution = MergeInput { value: said, layer: Layer::Project, trusted: false, granted: &granted };
-    let mut out: Vec<(String, Value)> = contribution
+    let file = MergeInput { value, layer: Layer::Project, trusted: false, granted: &granted };
+    let mut out: Vec<(String, Value)> = file
         .inactive_keys()
         .into_iter()
-        .filter_map(|key| Some((key.name(), value_at(said, &key.path)?.clone())))
+        .filter_map(|key| Some((key.name(), value_at(value, &key.path)?.clone())))
         .collect();
     for (key, value) in &mut out {
         if let ("permissions.allow", Value::Array(rules)) = (key.as_str(), value) {
             rules.retain(|rule| !granted.iter().any(|granted| rule.as_str() == Some(granted)));
         }
     }
-    let mode = said.get("permissions").and_then(|permissions| permissions.get("defaultMode"));
+    let mode = value.get("permissions").and_then(|permissions| permissions.get("defaultMode"));
     if let Some(mode) = mode.filter(|mode| !mode.is_null()) {
         out.push(("permissions.defaultMode".to_owned(), mode.clone()));
     }
-    if let Some(book) = said.get("policy").filter(|book| has_allow(book)) {
+    if let Some(book) = value.get("policy").filter(|book| has_allow(book)) {
         out.push(("policy".to_owned(), book.clone()));
     }
     out
 }
 
+/// The hash of everything that trust is bound to.
 fn digest_bound(bound: &BTreeMap<String, String>) -> String {
     sha256_hex(serde_json::to_string(bound).unwrap_or_default().as_bytes())
 }
 
-/// One workspace that the user trusted.
+/// A project that the user trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustedWorkspace {
     /// Its real path.
     pub root: AbsPath,
-    /// The hash of what it brought then.
+    /// The hash of `bound`.
     pub sha256: String,
-    /// Each file and place of it, with its digest or target.
+    /// Each file and path that trust is bound to, with its digest or symlink target; to report what changed.
     #[serde(default)]
     pub bound: BTreeMap<String, String>,
     /// When: milliseconds since 1970, UTC.
     pub at: u64,
 }
 
-/// A workspace as wide as the home directory that the user said yes to.
+/// A workspace that contains the home directory and that the user accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WideWorkspace {
     /// Its real path.
@@ -206,10 +211,38 @@ pub struct WideWorkspace {
     pub at: u64,
 }
 
-/// Where trust is remembered.
+/// The store of trusted projects and accepted workspaces, in the state directory.
+///
+/// ```
+/// use toolgate::AbsPath;
+/// use toolgate::settings::SettingsOptions;
+/// use toolgate::settings::trust::{TrustStatus, TrustStore};
+///
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let base = dir.path().canonicalize().unwrap();
+/// # let project = AbsPath::new(base.join("project")).unwrap();
+/// # let state_dir = AbsPath::new(base.join("state")).unwrap();
+/// # std::fs::create_dir_all(base.join("project/.toolgate")).unwrap();
+/// # let write = |text| std::fs::write(base.join("project/.toolgate/settings.json"), text).unwrap();
+/// write(r#"{ "permissions": { "allow": ["ls"] } }"#);
+/// let options = SettingsOptions::new(project.clone());
+/// let store = TrustStore::in_dir(&state_dir);
+/// let manifest = options.load_trust_manifest()?;
+/// store.add(&project, &manifest)?;
+/// assert_eq!(store.trust_status(&project, &manifest)?, TrustStatus::Trusted);
+///
+/// // Any change ends the trust.
+/// write(r#"{ "permissions": { "allow": ["Bash"] } }"#);
+/// let changed = options.load_trust_manifest()?;
+/// assert_eq!(store.trust_status(&project, &changed)?, TrustStatus::Changed);
+/// assert_eq!(store.changes(&project, &changed)?, [".toolgate/settings.json"]);
+/// # Ok::<(), toolgate::settings::SettingsError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct TrustStore {
+    /// The file of trusted projects.
     pub(super) file: AbsPath,
+    /// The file of accepted workspaces.
     pub(super) wide: AbsPath,
 }
 
@@ -219,30 +252,30 @@ impl TrustStore {
         Self { file: state_dir.join("trust.json"), wide: state_dir.join("wide-workspaces.json") }
     }
 
-    /// Every workspace that was trusted.
+    /// Every trusted project.
     pub fn list(&self) -> Result<Vec<TrustedWorkspace>, SettingsError> {
-        store::load(&self.file)
+        state_file::load_state_file(&self.file)
     }
 
-    /// Trusts a workspace as it is.
-    pub fn add(&self, root: &AbsPath, brought: &TrustManifest) -> Result<(), SettingsError> {
+    /// Trusts a project as its manifest describes it.
+    pub fn add(&self, root: &AbsPath, manifest: &TrustManifest) -> Result<(), SettingsError> {
         let root = toolgate_files::resolve(root).real;
-        store::update(&self.file, |list: &mut Vec<TrustedWorkspace>| {
+        state_file::update_state_file(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             list.retain(|trusted| trusted.root != root);
-            let (sha256, bound) = (brought.sha256.clone(), brought.bound.clone());
+            let (sha256, bound) = (manifest.sha256.clone(), manifest.bound.clone());
             list.push(TrustedWorkspace { root, sha256, bound, at: toolgate_files::now_millis() });
         })
     }
 
-    /// Ends the trust in a workspace. False if there was none.
+    /// Removes a project and its acceptance as a workspace. False if it was neither.
     pub fn remove(&self, root: &AbsPath) -> Result<bool, SettingsError> {
         let real = toolgate_files::resolve(root).real;
-        let wide = store::update(&self.wide, |list: &mut Vec<WideWorkspace>| {
+        let wide = state_file::update_state_file(&self.wide, |list: &mut Vec<WideWorkspace>| {
             let before = list.len();
             list.retain(|known| known.root != real);
             list.len() < before
         })?;
-        let trusted = store::update(&self.file, |list: &mut Vec<TrustedWorkspace>| {
+        let trusted = state_file::update_state_file(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             let before = list.len();
             list.retain(|trusted| trusted.root != real && trusted.root != *root);
             list.len() < before
@@ -250,38 +283,38 @@ impl TrustStore {
         Ok(trusted || wide)
     }
 
-    /// How a workspace stands.
+    /// Whether a project is trusted as its manifest describes it.
     pub fn trust_status(
         &self,
         root: &AbsPath,
-        brought: &TrustManifest,
+        manifest: &TrustManifest,
     ) -> Result<TrustStatus, SettingsError> {
         let real = toolgate_files::resolve(root).real;
         Ok(match self.list()?.iter().find(|trusted| trusted.root == real) {
-            Some(trusted) if trusted.sha256 == brought.sha256 => TrustStatus::Trusted,
+            Some(trusted) if trusted.sha256 == manifest.sha256 => TrustStatus::Trusted,
             Some(_) => TrustStatus::Changed,
             None => TrustStatus::Unknown,
         })
     }
 
-    /// What differs from when a workspace was trusted, in words.
-    pub fn changes(&self, root: &AbsPath, brought: &TrustManifest) -> Result<Vec<String>, SettingsError> {
+    /// The paths that changed since the project was trusted, relative to the workspace where possible.
+    pub fn changes(&self, root: &AbsPath, manifest: &TrustManifest) -> Result<Vec<String>, SettingsError> {
         let real = toolgate_files::resolve(root).real;
         let list = self.list()?;
         let Some(trusted) = list.iter().find(|trusted| trusted.root == real) else { return Ok(Vec::new()) };
         let mut changes: Vec<String> = Vec::new();
-        for key in trusted.bound.keys().chain(brought.bound.keys()) {
+        for key in trusted.bound.keys().chain(manifest.bound.keys()) {
             let name = key.split_once(' ').map_or(key.as_str(), |(_, path)| path);
             let name = name.strip_prefix(&format!("{real}/")).unwrap_or(name).to_owned();
-            if trusted.bound.get(key) != brought.bound.get(key) && !changes.contains(&name) {
+            if trusted.bound.get(key) != manifest.bound.get(key) && !changes.contains(&name) {
                 changes.push(name);
             }
         }
         Ok(changes)
     }
 
-    /// Keeps the trust in a workspace whose file toolgate itself writes, such as a rule that the user granted. What was
-    /// there before must be what was trusted.
+    /// Updates the hash of a file that toolgate itself wrote, such as local settings with a granted rule, so that the
+    /// project stays trusted. The previous content must be the trusted one: otherwise the write would hide a change.
     pub(super) fn update_after_own_write(
         &self,
         root: &AbsPath,
@@ -297,7 +330,7 @@ impl TrustStore {
         if !self.list()?.iter().any(concerns) {
             return Ok(());
         }
-        store::update(&self.file, |list: &mut Vec<TrustedWorkspace>| {
+        state_file::update_state_file(&self.file, |list: &mut Vec<TrustedWorkspace>| {
             for trusted in list.iter_mut().filter(|trusted| concerns(trusted)) {
                 trusted.bound.insert(key.clone(), digest(after));
                 trusted.sha256 = digest_bound(&trusted.bound);
@@ -305,24 +338,24 @@ impl TrustStore {
         })
     }
 
-    /// Remembers that the user wants to work in a workspace as wide as the home directory.
+    /// Stores that the user accepted a workspace that contains the home directory.
     pub fn accept_wide(&self, root: &AbsPath) -> Result<(), SettingsError> {
         let root = toolgate_files::resolve(root).real;
-        store::update(&self.wide, |list: &mut Vec<WideWorkspace>| {
+        state_file::update_state_file(&self.wide, |list: &mut Vec<WideWorkspace>| {
             list.retain(|known| known.root != root);
             list.push(WideWorkspace { root, at: toolgate_files::now_millis() });
         })
     }
 
-    /// Whether the user said yes to such a workspace.
+    /// Whether the user accepted such a workspace.
     pub fn is_accepted_wide(&self, root: &AbsPath) -> Result<bool, SettingsError> {
         let root = toolgate_files::resolve(root).real;
-        Ok(store::load::<WideWorkspace>(&self.wide)?.iter().any(|known| known.root == root))
+        Ok(state_file::load_state_file::<WideWorkspace>(&self.wide)?.iter().any(|known| known.root == root))
     }
 }
 
-/// What is so wide about a workspace that the user must say yes to it first: the whole file system, the home directory,
-/// or a directory above it.
+/// Why a workspace needs the acceptance of the user: it is the whole file system, the home directory, or a directory
+/// above it.
 pub fn describe_wide_workspace(root: &AbsPath, home: Option<&AbsPath>) -> Option<&'static str> {
     let real = toolgate_files::resolve(root).real;
     let home = home.map(|home| toolgate_files::resolve(home).real);

@@ -1,201 +1,202 @@
-//! The shape of a settings file, as types: the schema is made from them, and files are read into them.
+//! The keys of a settings file as types. Files are deserialized into them, and the published schema and the table in
+//! `docs/settings.md` are generated from their doc comments.
 //!
-//! Every key that matters to a tool runtime has its type here, also where toolgate only keeps it for a host.
-//! A key that is not here is kept as it is and reported.
+//! The types cover every key that matters to a tool runtime, including keys that toolgate only reads, checks and merges
+//! for hosts. Other keys are kept in the file and reported as unknown.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Settings of toolgate. Files of the `.claude` kind have the same shape.
+/// Settings of toolgate. Files in `.claude` have the same keys.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SettingsValues {
-    /// Address of the schema, for editors.
+    /// Address of the JSON schema, for editors.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// Which calls are allowed, asked about and denied.
+    /// Permission rules and the default mode.
     pub permissions: PermissionsSection,
-    /// A second rule book: ordered rules with conditions. The stricter of the two books decides.
+    /// A second set of rules: ordered, with conditions on the input. The stricter of the two verdicts applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<Value>,
-    /// Tools that are switched off.
+    /// Tools that are hidden and cannot be called.
     pub disabled_tools: Vec<String>,
-    /// Programs and servers that are told of calls, by moment (`PreToolUse`, `PostToolUse`, …).
+    /// Programs, HTTP servers and MCP tools to run before and after calls, by event (`PreToolUse`, `PostToolUse`, …).
     pub hooks: BTreeMap<String, Vec<HookGroup>>,
-    /// Switches off every hook that is not managed.
+    /// Disables every hook that is not managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_all_hooks: Option<bool>,
-    /// Managed only: no other hooks count.
+    /// Disables every hook that is not managed; only for managed settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_managed_hooks_only: Option<bool>,
-    /// Addresses that HTTP hooks may use, `*` for any text; absent means any on this machine.
+    /// URLs that HTTP hooks may use, with `*` for any text; all URLs on this machine if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_http_hook_urls: Option<Vec<String>>,
-    /// Environment variables that headers of HTTP hooks may name at most.
+    /// Environment variables that headers of HTTP hooks may contain; those that a hook lists if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_hook_allowed_env_vars: Option<Vec<String>>,
-    /// Allow rules of layers that are not managed do not count.
+    /// Ignores allow rules that are not managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_managed_permission_rules_only: Option<bool>,
     /// Environment variables for commands and hooks.
     pub env: BTreeMap<String, String>,
-    /// How commands are confined.
+    /// The sandbox of commands.
     pub sandbox: SandboxSection,
-    /// How commands are run.
+    /// How commands run.
     pub shell: ShellSection,
     /// MCP servers, by name.
     pub mcp_servers: BTreeMap<String, Value>,
-    /// Takes every server of the project's `.mcp.json`.
+    /// Starts every server of the project's `.mcp.json` without approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_all_project_mcp_servers: Option<bool>,
-    /// Servers of `.mcp.json` that are taken.
+    /// Servers of `.mcp.json` that start without approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled_mcpjson_servers: Option<Vec<String>>,
-    /// Servers of `.mcp.json` that are not taken.
+    /// Servers of `.mcp.json` that do not start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled_mcpjson_servers: Option<Vec<String>>,
-    /// Managed: the only servers there may be.
+    /// The only MCP servers that may start. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_mcp_servers: Option<Vec<McpServerPattern>>,
-    /// Managed: servers that there may not be.
+    /// MCP servers that may not start. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub denied_mcp_servers: Option<Vec<McpServerPattern>>,
-    /// Managed only: no other servers count.
+    /// Ignores MCP servers that are not managed. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_managed_mcp_servers_only: Option<bool>,
-    /// Managed: servers for everybody.
+    /// MCP servers for all users of the machine. Read and checked, not applied yet.
     pub managed_mcp_servers: BTreeMap<String, Value>,
-    /// Plugins, by `name@marketplace`.
+    /// Plugins, by `name@marketplace`. Read and checked, not applied yet.
     pub enabled_plugins: BTreeMap<String, Value>,
-    /// Managed: the only marketplaces there may be.
+    /// The only marketplaces that plugins may come from. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_known_marketplaces: Option<Value>,
-    /// Managed: customisation only by plugins.
+    /// Allows customization only by plugins. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strict_plugin_only_customization: Option<Value>,
-    /// Managed: no plugins or servers by command-line flags.
+    /// Forbids plugins and servers on the command line. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_sideload_flags: Option<bool>,
-    /// How skills are offered, by name.
+    /// How skills are offered, by name. Read and checked, not applied yet.
     pub skill_overrides: BTreeMap<String, SkillOverride>,
-    /// Most characters of a command's output that the model sees.
+    /// How many characters of a command's output the model gets.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 4000, max = 128_000))]
     pub bash_output_max_chars: Option<u64>,
-    /// How long a question to the person waits.
+    /// Timeout of a question that a tool asks the user. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ask_user_question_timeout: Option<Value>,
-    /// How long an approval prompt waits, such as `5m`.
+    /// Timeout of an approval prompt, such as `5m`. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dialog_expiry: Option<Value>,
-    /// Keeps what files were before each change.
+    /// Stores the content of files before each change. Read and checked, not applied yet; the undo journal is always on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_checkpointing_enabled: Option<bool>,
-    /// Managed: skills run no commands.
+    /// Forbids commands in skills.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_skill_shell_execution: Option<DisableSwitch>,
-    /// Managed: no remote control; for the host to honour.
+    /// Forbids remote control, for hosts. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_remote_control: Option<DisableSwitch>,
-    /// Managed: no agent view; for the host to honour.
+    /// Forbids the agent view, for hosts. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_agent_view: Option<DisableSwitch>,
-    /// Which addresses may be fetched without a question.
+    /// Addresses that may be fetched without approval.
     pub pre_approval: PreApprovalSection,
-    /// Another place for the switches that tighten, all together.
+    /// An alternative place for the switches that restrict.
     pub managed: ManagedSection,
-    /// The model, for the host.
+    /// The model, for hosts. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// Which addresses may be fetched without a question.
+/// Addresses that may be fetched without approval.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PreApprovalSection {
-    /// Domains that need no question.
+    /// Domains that may be fetched without approval.
     pub allowed_domains: Vec<String>,
-    /// Domains that are refused.
+    /// Domains that may not be fetched.
     pub blocked_domains: Vec<String>,
-    /// Private addresses that may be reached.
+    /// Private and loopback addresses that may be fetched.
     pub allow_private: Vec<String>,
-    /// Public addresses need no question where they are encrypted.
+    /// Allows fetching public addresses over HTTPS without approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_approve_https: Option<bool>,
 }
 
-/// The switches that tighten. Each may stand at the top of a file as well, and counts there first.
+/// The switches that restrict, as one group. Each has the same effect at the top level of a file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ManagedSection {
-    /// Tools that are switched off.
+    /// Tools that are hidden and cannot be called.
     pub disabled_tools: Vec<String>,
-    /// Takes mode bypass away.
+    /// Forbids mode bypass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_bypass_permissions_mode: Option<DisableSwitch>,
-    /// Only managed allow rules count.
+    /// Ignores allow rules that are not managed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_managed_permission_rules_only: Option<bool>,
-    /// Skills run no commands.
+    /// Forbids commands in skills.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_skill_shell_execution: Option<DisableSwitch>,
-    /// No remote control; for the host to honour.
+    /// Forbids remote control, for hosts. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_remote_control: Option<DisableSwitch>,
-    /// No agent view; for the host to honour.
+    /// Forbids the agent view, for hosts. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_agent_view: Option<DisableSwitch>,
 }
 
-/// Which calls are allowed, asked about and denied.
+/// Permission rules and the default mode.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PermissionsSection {
-    /// Rules for calls that need no question.
+    /// Rules for calls that run without approval.
     pub allow: Vec<String>,
-    /// Rules for calls that a person is always asked about.
+    /// Rules for calls that always need approval.
     pub ask: Vec<String>,
     /// Rules for calls that are refused.
     pub deny: Vec<String>,
-    /// What happens where no rule speaks: default, plan, acceptEdits, dontAsk, bypass or deny.
+    /// Default when no rule matches: default, plan, acceptEdits, dontAsk, bypass or deny.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_mode: Option<String>,
-    /// Directories beside the workspace in which the session may work.
+    /// Directories that belong to the workspace besides the working directory.
     pub additional_directories: Vec<String>,
-    /// Managed: `disable` takes mode bypass away.
+    /// Forbids mode bypass.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_bypass_permissions_mode: Option<DisableSwitch>,
-    /// Managed: `disable` takes automatic mode away.
+    /// Forbids automatic mode, for hosts. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_auto_mode: Option<DisableSwitch>,
-    /// Reads outside the working directories are denied instead of asked about.
+    /// Denies reads outside the workspace that would need approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_reads_outside_working_directories: Option<bool>,
-    /// Writes outside the working directories are denied instead of asked about.
+    /// Denies writes outside the workspace that would need approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_writes_outside_working_directories: Option<bool>,
-    /// Whatever would be asked is denied at once.
+    /// Denies every call that would need approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deny_instead_of_prompting: Option<bool>,
-    /// Commands that only read inside the workspace need no rule.
+    /// Runs commands that only read inside the workspace without approval; on by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_allow_read_only_commands: Option<bool>,
 }
 
-/// A switch that older files write as a word.
+/// A switch that disables something: `"disable"` in older files, else a boolean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DisableSwitch {
-    /// As a word.
+    /// The word `disable`.
     Word(DisableKeyword),
-    /// As a flag.
+    /// `true` disables.
     Flag(bool),
 }
 
 impl DisableSwitch {
-    /// Whether the thing is switched off.
+    /// Whether the feature is disabled.
     pub fn disables(self) -> bool {
         match self {
             Self::Word(DisableKeyword::Disable) => true,
@@ -204,67 +205,67 @@ impl DisableSwitch {
     }
 }
 
-/// The one word of a [`DisableSwitch`].
+/// The only word that a [`DisableSwitch`] accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum DisableKeyword {
-    /// Switched off.
+    /// The feature is disabled.
     Disable,
 }
 
-/// Hooks for some tools.
+/// Hooks for a set of tools.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HookGroup {
-    /// For which tools: names separated by `|` or `,`, or a regular expression; absent, empty or `*` means all.
+    /// The tools: names separated by `|` or `,`, or a regular expression; all tools if absent, empty or `*`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matcher: Option<String>,
-    /// What is told, in order.
+    /// The handlers, in the order in which they run.
     pub hooks: Vec<HookHandler>,
 }
 
-/// One program or server that is told.
+/// One handler: a program, an HTTP server or an MCP tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookHandler {
-    /// What kind of handler.
+    /// The type of the handler.
     #[serde(rename = "type")]
     pub kind: HookHandlerKind,
-    /// command: a line for the shell; with `args`, a program.
+    /// command: a shell command line; with `args`, a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// command: the program's arguments. No shell is used then.
+    /// command: the arguments of the program, which then runs without a shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Vec<String>>,
-    /// command: which shell.
+    /// command: the shell, `bash` or `sh`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<String>,
-    /// http: the address, on this machine.
+    /// http: the URL, on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// http: headers; `$NAME` and `${NAME}` stand for variables that `allowedEnvVars` lists.
+    /// http: headers; `$NAME` and `${NAME}` refer to variables that `allowedEnvVars` lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<BTreeMap<String, String>>,
-    /// http: variables that headers may name.
+    /// http: environment variables that headers may contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_env_vars: Option<Vec<String>>,
-    /// A permission rule: only calls that it speaks of are told.
+    /// A permission rule: the hook runs only for calls that it matches.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
-    /// Seconds until it counts as failed; 600 if not given.
+    /// Timeout in seconds; 600 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub timeout: Option<f64>,
-    /// What its failure means: `block` refuses the call (the default), `continue` goes on.
+    /// Effect of a failure: `block` refuses the call (the default), `continue` ignores the hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<HookFailurePolicy>,
-    /// Told in the background; cannot decide.
+    /// Runs in the background; its answer has no effect.
     #[serde(default, rename = "async", skip_serializing_if = "Option::is_none")]
     pub in_background: Option<bool>,
-    /// Told once a session.
+    /// Runs once in a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub once: Option<bool>,
-    /// What a host shows while it runs.
+    /// Message to display while it runs, for hosts. Read and checked, not applied yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
     /// mcp_tool: the server.
@@ -273,189 +274,189 @@ pub struct HookHandler {
     /// mcp_tool: the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// mcp_tool: the tool's input.
+    /// mcp_tool: the input of the tool, with `${path.to.field}` for fields of the event; the event if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// prompt, agent: what a model is asked.
+    /// prompt, agent: the prompt for a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// prompt, agent: which model.
+    /// prompt, agent: the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// The kind of a handler.
+/// The type of a handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookHandlerKind {
     /// A program.
     Command,
-    /// A server on this machine.
+    /// An HTTP server on this machine.
     Http,
     /// A tool of an MCP server.
     McpTool,
-    /// A question to a model.
+    /// A question to a model; not supported, such a hook fails.
     Prompt,
-    /// Work for a model.
+    /// A task for a model; not supported, such a hook fails.
     Agent,
 }
 
-/// What a handler's failure means.
+/// Effect of a handler's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HookFailurePolicy {
-    /// The call goes on.
+    /// The call continues without the hook.
     Continue,
     /// The call is refused.
     Block,
 }
 
-/// How commands are confined.
+/// The sandbox of commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SandboxSection {
-    /// Commands run confined.
+    /// Runs commands in the sandbox; on by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// Refuse commands where confinement is not available.
+    /// Refuses commands if a part of the sandbox that they need is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fail_if_unavailable: Option<bool>,
-    /// Confined commands need no question.
+    /// Runs sandboxed commands without approval. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auto_allow_bash_if_sandboxed: Option<bool>,
-    /// A person may let a command run unconfined.
+    /// Lets the user approve a command that runs without the sandbox; on by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_unsandboxed_commands: Option<bool>,
-    /// Commands that run unconfined.
+    /// Commands that run without the sandbox. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub excluded_commands: Option<Vec<String>>,
     /// The same as `failIfUnavailable`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<bool>,
-    /// Who confines commands.
+    /// Sandbox implementation: `landlock` (the default) or `bubblewrap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub backend: Option<SandboxBackendSetting>,
-    /// What commands may reach.
+    /// Network access of commands.
     pub network: SandboxNetworkSection,
-    /// Which files commands may read and write.
+    /// Files that commands may read and write.
     pub filesystem: SandboxFilesystemSection,
-    /// Which of toolgate's variables commands see.
+    /// Environment variables that commands get.
     pub environment: SandboxEnvironmentSection,
-    /// How much of the machine commands may use.
+    /// Resource limits of commands.
     pub limits: SandboxLimitsSection,
-    /// Secrets that commands do not see.
+    /// Secrets to hide from commands. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Value>,
-    /// Violations that are not reported.
+    /// Violations not to report. Read and checked, not applied yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore_violations: Option<Value>,
 }
 
-/// Who confines commands.
+/// Sandbox implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxBackendSetting {
-    /// toolgate itself, by what the kernel offers to everybody.
+    /// toolgate's own sandbox: Landlock, seccomp and namespaces, without privileges.
     Landlock,
-    /// Bubblewrap, where it is installed.
+    /// The program Bubblewrap, if it is installed.
     Bubblewrap,
 }
 
-/// How commands are run.
+/// How commands run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ShellSection {
-    /// Bytes of output after which a command is stopped.
+    /// Output in bytes after which a command is killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_bytes: Option<u64>,
-    /// Commands in the background at one time.
+    /// Number of background commands that may run at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_background_tasks: Option<u64>,
-    /// What becomes of a command in the foreground that runs out of time.
+    /// Effect of a foreground command's timeout: `stop` or `background`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<ShellTimeoutSetting>,
-    /// Whether git runs helpers that a repository chooses, as in a terminal.
+    /// Lets git run helper programs that the repository configures, as in a terminal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_helpers: Option<bool>,
 }
 
-/// What becomes of a command that runs out of time.
+/// Effect of a command's timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShellTimeoutSetting {
-    /// It is stopped.
+    /// The command is killed.
     Stop,
-    /// It goes on in the background.
+    /// The command continues in the background.
     Background,
 }
 
-/// What confined commands may reach.
+/// Network access of commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SandboxNetworkSection {
-    /// Hosts that may be reached: names, `*.` and a name, or `*`.
+    /// Hosts that commands may connect to: `name`, `*.name` or `*`.
     pub allowed_domains: Vec<String>,
-    /// Hosts that may not be reached, whatever else is said.
+    /// Hosts that commands may not connect to; takes precedence over `allowedDomains`.
     pub denied_domains: Vec<String>,
-    /// Commands may listen on this machine and connect to it.
+    /// Lets commands listen on loopback addresses and connect to them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_local_binding: Option<bool>,
-    /// Sockets in the file system that commands may connect to, or directories of them.
+    /// Unix sockets, or directories of sockets, that commands may connect to.
     pub allow_unix_sockets: Vec<String>,
-    /// Commands may connect to every socket in the file system.
+    /// Lets commands connect to every Unix socket.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allow_all_unix_sockets: Option<bool>,
 }
 
-/// Which files confined commands may read and write.
+/// Files that commands may read and write.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SandboxFilesystemSection {
-    /// Directories in which commands may write beside the workspace.
+    /// Directories that commands may write to besides the workspace.
     pub allow_write: Vec<String>,
-    /// Paths that stay as they are.
+    /// Paths that commands may not write.
     pub deny_write: Vec<String>,
-    /// Paths that may not be read.
+    /// Paths that commands may not read.
     pub deny_read: Vec<String>,
 }
 
-/// Which variables confined commands see.
+/// Environment variables that commands get.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SandboxEnvironmentSection {
-    /// Names that are let through beside the usual ones; `*` stands for anything, but not for a secret.
+    /// Environment variables to pass besides the default ones; `*` matches any text, but no name of a secret.
     pub pass: Vec<String>,
 }
 
-/// How much of the machine confined commands may use.
+/// Resource limits of commands.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SandboxLimitsSection {
-    /// Address space of each process.
+    /// Data memory of each process: heap and private mappings (`RLIMIT_DATA`), not the whole address space.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
-    /// Processes of this user.
+    /// Number of processes of this user, including those outside the sandbox (`RLIMIT_NPROC`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,
-    /// Size of each file that is written.
+    /// Size of each file that a command writes (`RLIMIT_FSIZE`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file_size_bytes: Option<u64>,
-    /// Processor time of each process.
+    /// CPU time of each process (`RLIMIT_CPU`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_seconds: Option<u64>,
 }
 
-/// Which MCP servers are meant.
+/// A pattern for MCP servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct McpServerPattern {
-    /// By name.
+    /// The name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_name: Option<String>,
-    /// By command and arguments.
+    /// The command and its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_command: Option<Vec<String>>,
-    /// By address, `*` for any text.
+    /// The URL, with `*` for any text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_url: Option<String>,
 }
@@ -464,11 +465,11 @@ pub struct McpServerPattern {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkillOverride {
-    /// As usual.
+    /// With name and description.
     On,
-    /// By name only.
+    /// With its name only.
     NameOnly,
-    /// For the person only.
+    /// To the user only, not to the model.
     UserInvocableOnly,
     /// Not at all.
     Off,

@@ -1,40 +1,44 @@
 //! `toolgate check`: the decision, explained, one by one and in bulk.
 
-use super::desk::Desk;
+use super::cli_fixture::CliFixture;
 use serde_json::{Value, json};
 
 #[test]
 fn the_exit_code_is_the_verdict() {
-    let desk = Desk::new();
-    for (args, code, says) in [
+    let fixture = CliFixture::new();
+    for (args, code, expected) in [
         (vec!["check", "ls"], 0, "ALLOW"),
         (vec!["check", "ls", r#"{"path":"/etc"}"#], 4, "ASK"),
         (vec!["--disallowed-tools", "ls", "check", "ls"], 3, "DENY"),
     ] {
-        let said = desk.run(&args);
-        assert_eq!(said.code, code, "{args:?}: {}{}", said.out, said.err);
-        assert!(said.out.starts_with(says), "{}", said.out);
+        let output = fixture.run(&args);
+        assert_eq!(output.code, code, "{args:?}: {}{}", output.stdout, output.stderr);
+        assert!(output.stdout.starts_with(expected), "{}", output.stdout);
     }
 }
 
 #[test]
-fn a_rule_is_named_with_its_file_and_line() {
-    let desk = Desk::new();
-    let file = desk.write(
+fn check_names_the_file_and_line_of_a_rule() {
+    let fixture = CliFixture::new();
+    let file = fixture.write(
         ".toolgate/settings.json",
         "{\n  \"permissions\": {\n    \"deny\": [\n      \"ls\"\n    ]\n  }\n}\n",
     );
-    let said = desk.run(&["check", "ls"]);
-    assert_eq!(said.code, 3);
-    assert!(said.out.contains(&format!("deny rule `ls` from project, {}:4", file.display())), "{}", said.out);
-    let value: Value = serde_json::from_str(&desk.run(&["--json", "check", "ls"]).out).unwrap();
+    let output = fixture.run(&["check", "ls"]);
+    assert_eq!(output.code, 3);
+    assert!(
+        output.stdout.contains(&format!("deny rule `ls` from project, {}:4", file.display())),
+        "{}",
+        output.stdout
+    );
+    let value: Value = serde_json::from_str(&fixture.run(&["--json", "check", "ls"]).stdout).unwrap();
     assert_eq!(value["verdict"]["verdict"], "deny");
     assert_eq!(value["verdict"]["rule"]["line"], 4);
 }
 
 #[test]
-fn a_batch_gives_one_answer_a_line_in_order() {
-    let desk = Desk::new();
+fn check_batch_prints_one_answer_per_line_in_order() {
+    let fixture = CliFixture::new();
     let lines = [
         json!({ "id": "a", "tool": "ls", "input": {} }),
         json!({ "id": "b", "tool": "ls", "input": {}, "settings": { "permissions": { "deny": ["ls"] } } }),
@@ -49,10 +53,10 @@ fn a_batch_gives_one_answer_a_line_in_order() {
         json!({ "id": "j", "tool": "Read", "input": { "file_path": 1 } }),
     ];
     let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
-    let said = desk.run_with_input(&["check", "--batch", "-"], &input);
-    assert_eq!(said.code, 0, "{}", said.err);
-    let answers: Vec<(String, String)> = said
-        .out
+    let output = fixture.run_with_input(&["check", "--batch", "-"], &input);
+    assert_eq!(output.code, 0, "{}", output.stderr);
+    let answers: Vec<(String, String)> = output
+        .stdout
         .lines()
         .map(|line| {
             let value: Value = serde_json::from_str(line).unwrap();
@@ -76,15 +80,16 @@ fn a_batch_gives_one_answer_a_line_in_order() {
 }
 
 #[test]
-fn a_broken_line_denies_and_the_rest_is_judged() {
-    let desk = Desk::new();
-    let file = desk.write(
+fn an_invalid_line_is_denied_and_the_rest_is_judged() {
+    let fixture = CliFixture::new();
+    let file = fixture.write(
         "b.jsonl",
         "{\"id\":1,\"tool\":\"ls\"}\n{\"id\":2,\"id\":3}\n\n{\"id\":4,\"tool\":\"ls\",\"x\":1}\n",
     );
-    let said = desk.run(&["check", "--batch", file.to_str().unwrap()]);
-    assert_eq!(said.code, 2);
-    let verdicts: Vec<Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let output = fixture.run(&["check", "--batch", file.to_str().unwrap()]);
+    assert_eq!(output.code, 2);
+    let verdicts: Vec<Value> =
+        output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(verdicts.len(), 3);
     assert_eq!(verdicts[0]["verdict"], "allow");
     assert_eq!(verdicts[1]["verdict"], "deny");

@@ -1,10 +1,9 @@
-//! Known ways in which hooks and confirmations of agent runtimes failed, really executed.
+//! Known failures of hooks and confirmations in other agent runtimes, executed end to end.
 //!
-//! The cases stand in the policy's corpus.
-//! Rules about the text of commands are judged there; here the tool `DeployInput` stands in for the command, and rules for
-//! the command are rules for it.
+//! The cases are in the corpus of the policy crate, which judges rules about the text of commands. Here the tool
+//! `Deploy` replaces the command, and rules for the command are rules for the tool.
 
-use super::hook_desk::HookDesk;
+use super::hook_fixture::HookFixture;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -19,17 +18,17 @@ fn cases(class: &str) -> Vec<Value> {
     all.filter(|case| case["class"] == class).collect()
 }
 
-/// A shell line that ends as the case says.
-fn script(desk: &HookDesk, index: usize, outcome: &Value) -> Value {
+/// A hook that ends as the case describes.
+fn script(fixture: &HookFixture, index: usize, outcome: &Value) -> Value {
     if outcome["timeout"] == true {
         return json!({ "type": "command", "command": "sleep 100", "timeout": 0.2 });
     }
     if outcome.get("spawn_error").is_some() {
-        let file = desk.write("not-executable", "#!/bin/sh\n");
+        let file = fixture.write("not-executable", "#!/bin/sh\n");
         return json!({ "type": "command", "command": file, "args": [] });
     }
     let write = |name: &str| {
-        let path = desk.write(&format!("{name}-{index}"), outcome[name].as_str().unwrap_or_default());
+        let path = fixture.write(&format!("{name}-{index}"), outcome[name].as_str().unwrap_or_default());
         path.display().to_string()
     };
     let end = match outcome["signal"].as_i64() {
@@ -45,33 +44,33 @@ fn hooks_of_the_corpus() {
     let mut judged = 0;
     for case in cases("hook") {
         let (input, policy) = (&case["input"], &case["policy"]);
-        // The input that the hook writes is denied by a rule on its text, which the stand-in cannot have; that a
-        // rewritten input is judged again is shown by the next test.
+        // This case denies the rewritten input by a rule about its text, which `Deploy` cannot have; the next test
+        // covers that a rewritten input is judged again.
         if policy["deny"] == json!(["Bash(touch *)"]) {
             continue;
         }
-        let desk = HookDesk::new();
+        let fixture = HookFixture::new();
         let outcomes = match &input["outcome"] {
             Value::Array(outcomes) => outcomes.clone(),
             one => vec![one.clone()],
         };
         let mut handlers: Vec<Value> =
-            outcomes.iter().enumerate().map(|(index, outcome)| script(&desk, index, outcome)).collect();
+            outcomes.iter().enumerate().map(|(index, outcome)| script(&fixture, index, outcome)).collect();
         if policy["hook_required"] == false {
             handlers.iter_mut().for_each(|handler| handler["onFailure"] = json!("continue"));
         }
-        let stand_in = |rules: &Value| match rules.as_array().is_some_and(|rules| !rules.is_empty()) {
+        let deploy_rules = |rules: &Value| match rules.as_array().is_some_and(|rules| !rules.is_empty()) {
             true => json!(["Deploy"]),
             false => json!([]),
         };
         let matcher = if input["matcher"] == "Write" { "Write" } else { "Deploy" };
         let settings = json!({
-            "permissions": { "allow": stand_in(&policy["allow"]), "deny": stand_in(&policy["deny"]) },
+            "permissions": { "allow": deploy_rules(&policy["allow"]), "deny": deploy_rules(&policy["deny"]) },
             "hooks": { "PreToolUse": [{ "matcher": matcher, "hooks": handlers }] },
         });
-        let toolgate = desk.toolgate(&settings);
-        let ran = HookDesk::call(&toolgate, "npm run deploy").result.is_ok();
-        // A consent answers the question that no rule asked, which the corpus counts as asked for.
+        let toolgate = fixture.toolgate(&settings);
+        let ran = HookFixture::call(&toolgate, "npm run deploy").result.is_ok();
+        // The approval of a hook counts where no rule matches.
         assert_eq!(ran, case["expect"] == "allow", "{case}");
         judged += 1;
     }
@@ -79,21 +78,21 @@ fn hooks_of_the_corpus() {
 }
 
 #[test]
-fn an_input_that_a_hook_or_a_person_rewrote_is_judged_again() {
-    let desk = HookDesk::new();
+fn an_input_that_a_hook_or_the_user_rewrote_is_judged_again() {
+    let fixture = HookFixture::new();
     let rewrite = r#"echo '{"decision":"approve","updatedInput":{"path":"/etc"}}'"#;
     let settings = json!({
         "permissions": { "ask": ["WebSearch"] },
         "hooks": { "PreToolUse": [{ "matcher": "ls", "hooks": [{ "type": "command", "command": rewrite }] }] },
     });
-    let toolgate = desk.toolgate(&settings);
+    let toolgate = fixture.toolgate(&settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    // The hook's consent may answer the question about the place outside; a deny of it stands.
-    let closed = runtime.block_on(toolgate.call("c", "ls", "{}"));
-    assert_eq!(closed.record.effects[0].location(), "/etc");
+    // The approval of the hook covers the path outside the workspace; a deny rule still applies.
+    let outcome = runtime.block_on(toolgate.call("c", "ls", "{}"));
+    assert_eq!(outcome.record.effects[0].location(), "/etc");
     let mut denied = settings;
     denied["permissions"]["deny"] = json!(["ls(*)"]);
-    let toolgate = desk.toolgate(&denied);
+    let toolgate = fixture.toolgate(&denied);
     assert!(runtime.block_on(toolgate.call("c", "ls", "{}")).result.is_err());
 }
 
@@ -105,12 +104,12 @@ fn confirmations_of_the_corpus() {
     }
 }
 
-/// Asks about a listing of a directory outside, answers as the case says, and tells whether it ran.
+/// Lists a directory outside the workspace, answers the question as the case describes, and returns whether it ran.
 fn confirm(input: &Value, policy: &Value) -> bool {
-    let desk = HookDesk::new();
+    let fixture = HookFixture::new();
     let bus = ApprovalBus::new("host");
     let mut requests = bus.requests();
-    let toolgate = Toolgate::builder(desk.path(""))
+    let toolgate = Toolgate::builder(fixture.path(""))
         .approver(bus.clone())
         .approval_timeout(Duration::from_millis(400))
         .build()
@@ -130,7 +129,7 @@ fn confirm(input: &Value, policy: &Value) -> bool {
                 return;
             }
             let answer = match reply.get("updatedInput") {
-                // Granted by a rule there: inside the workspace here. Denied there: outside here.
+                // An input that the corpus allows is inside the workspace here, one that it denies is outside.
                 Some(_) if policy["deny"] == json!([]) => {
                     ApprovalAnswer::Revise { input: object(json!({ "path": "." })) }
                 }
@@ -154,8 +153,8 @@ fn confirm(input: &Value, policy: &Value) -> bool {
                 },
             });
         };
-        let (closed, ()) = tokio::join!(calling, answering);
-        closed.result.is_ok()
+        let (outcome, ()) = tokio::join!(calling, answering);
+        outcome.result.is_ok()
     })
 }
 
@@ -164,25 +163,25 @@ fn object(value: Value) -> serde_json::Map<String, Value> {
 }
 
 #[test]
-fn project_settings_of_the_corpus_wait_for_trust() {
+fn project_settings_of_the_corpus_are_inactive_without_trust() {
     let mut seen = 0;
     for case in cases("self-modify") {
         let input = &case["input"];
         if input["kind"] != "project_settings" || input["trusted"] == true {
             continue;
         }
-        let desk = HookDesk::new();
-        // The corpus writes a handler without its group and kind; whatever is there must not run.
-        let text = input["text"]
-            .as_str()
-            .unwrap()
-            .replace(r#"[{"command":"./x"}]"#, r#"[{"hooks":[{"type":"command","command":"touch told"}]}]"#);
-        desk.write(".toolgate/settings.json", &text.replace("SessionStart", "PreToolUse"));
-        let toolgate = desk.build(desk.options());
-        let _ = HookDesk::call(&toolgate, "ship");
-        assert!(!desk.path("told").exists(), "{case}");
-        let waits = toolgate.settings().effective_values(None);
-        assert!(waits.iter().any(|value| value.waits.is_some()), "{case}");
+        let fixture = HookFixture::new();
+        // The corpus has a handler without group and type, which must not run either.
+        let text = input["text"].as_str().unwrap().replace(
+            r#"[{"command":"./x"}]"#,
+            r#"[{"hooks":[{"type":"command","command":"touch marker"}]}]"#,
+        );
+        fixture.write(".toolgate/settings.json", &text.replace("SessionStart", "PreToolUse"));
+        let toolgate = fixture.build(fixture.options());
+        let _ = HookFixture::call(&toolgate, "ship");
+        assert!(!fixture.path("marker").exists(), "{case}");
+        let values = toolgate.settings().effective_values(None);
+        assert!(values.iter().any(|value| value.inactive_reason.is_some()), "{case}");
         assert!(toolgate.settings().env().is_empty(), "{case}");
         seen += 1;
     }

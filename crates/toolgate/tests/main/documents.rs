@@ -1,6 +1,6 @@
-//! Documents made from the program are fresh.
+//! Generated documents match the program.
 
-use super::desk::Desk;
+use super::cli_fixture::CliFixture;
 use serde_json::Value;
 use std::path::Path;
 
@@ -8,18 +8,21 @@ use std::path::Path;
 fn the_command_line_reference_is_fresh() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
     let kept = std::fs::read_to_string(file).unwrap_or_default();
-    assert!(kept == Desk::new().run(&["reference"]).out, "docs/cli.md is stale: run `cargo xtask docs`");
+    assert!(
+        kept == CliFixture::new().run(&["reference"]).stdout,
+        "docs/cli.md is stale: run `cargo xtask docs`"
+    );
 }
 
 #[test]
 fn the_published_schemas_are_fresh() {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
-    let desk = Desk::new();
-    let names = desk.run(&["settings", "schema"]).out;
+    let fixture = CliFixture::new();
+    let names = fixture.run(&["settings", "schema"]).stdout;
     assert!(names.lines().count() >= 3, "{names}");
     for name in names.lines() {
         let kept = std::fs::read_to_string(dir.join(name)).unwrap_or_default();
-        let fresh = desk.run(&["settings", "schema", name]).out;
+        let fresh = fixture.run(&["settings", "schema", name]).stdout;
         assert!(kept == fresh, "docs/schemas/{name} is stale: run `cargo xtask docs`");
     }
 }
@@ -40,14 +43,14 @@ fn the_table_of_settings_keys_is_fresh() {
     assert!(table == fresh, "the keys in docs/settings.md are stale: run `cargo xtask docs`");
 }
 
-/// What a schema says to people, and no check looks at.
-const WORDS: [&str; 7] = ["$id", "$schema", "default", "description", "examples", "format", "title"];
+/// The keywords of a schema that validation ignores.
+const ANNOTATIONS: [&str; 7] = ["$id", "$schema", "default", "description", "examples", "format", "title"];
 
-/// A schema without its words.
+/// A schema without annotations.
 fn bare(schema: &Value) -> Value {
     match schema {
         Value::Object(map) => {
-            let others = map.iter().filter(|(key, _)| !WORDS.contains(&key.as_str()));
+            let others = map.iter().filter(|(key, _)| !ANNOTATIONS.contains(&key.as_str()));
             others.map(|(key, below)| (key.clone(), bare_below(key, below))).collect()
         }
         Value::Array(items) => items.iter().map(bare).collect(),
@@ -68,7 +71,7 @@ fn bare_below(key: &str, value: &Value) -> Value {
 /// Run by `cargo xtask docs` with `TOOLGATE_WRITE`, it writes the file instead.
 #[test]
 fn settings_are_checked_against_the_schema_that_is_published() {
-    let published = Desk::new().run(&["settings", "schema", "settings.schema.json"]).out;
+    let published = CliFixture::new().run(&["settings", "schema", "settings.schema.json"]).stdout;
     let fresh = format!("{}\n", bare(&serde_json::from_str(&published).unwrap()));
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/settings/check.json");
     if std::env::var_os("TOOLGATE_WRITE").is_some() {
@@ -80,43 +83,44 @@ fn settings_are_checked_against_the_schema_that_is_published() {
 
 #[test]
 fn completions_name_every_command() {
-    let desk = Desk::new();
+    let fixture = CliFixture::new();
     for shell in ["bash", "zsh", "fish"] {
-        let said = desk.run(&["completions", shell]);
-        assert_eq!(said.code, 0);
+        let output = fixture.run(&["completions", shell]);
+        assert_eq!(output.code, 0);
         for command in
             ["ask", "call", "check", "doctor", "demo", "grants", "log", "settings", "tools", "trust"]
         {
-            assert!(said.out.contains(command), "{shell}: {command}");
+            assert!(output.stdout.contains(command), "{shell}: {command}");
         }
     }
 }
 
 #[test]
-fn the_demo_tells_its_story() {
-    let said = Desk::new().run(&["demo"]);
-    assert_eq!(said.code, 0, "{}", said.err);
+fn the_demo_shows_every_kind_of_outcome() {
+    let output = CliFixture::new().run(&["demo"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
     for part in [
-        "judged allow",
-        "judged ask",
-        "refused at validate",
+        "verdict   allow: ",
+        "verdict   ask: ",
+        "refused   at validate: ",
         "TG-101",
-        "the chain of the ledger holds",
+        "12 calls left 12 records, one each; the hash chain that detects tampering is intact",
+        "call      Read {\"file_path\":\"/demo/project/src/main.rs\"}",
         "-    println!(\"goodbye\");",
         "the sandbox refused (observed): `python3` tried to write",
         "running `rm -rf src` is denied by a rule",
     ] {
-        assert!(said.out.contains(part), "{part} is not in\n{}", said.out);
+        assert!(output.stdout.contains(part), "{part} is not in\n{}", output.stdout);
     }
-    assert!(!said.out.contains('\u{1b}'), "no colour where nobody looks");
+    assert!(!output.stdout.contains('\u{1b}'), "no colors without a terminal");
 }
 
 #[test]
-fn doctor_says_what_is_wrong() {
-    let desk = Desk::new();
-    assert_eq!(desk.run(&["doctor"]).code, 0);
-    desk.write(".toolgate/settings.json", "{ \"permissions\": { \"deny\": [ }");
-    let said = desk.run(&["doctor"]);
-    assert_eq!(said.code, 2);
-    assert!(said.out.contains("settings.json:1"), "{}", said.out);
+fn doctor_reports_invalid_settings() {
+    let fixture = CliFixture::new();
+    assert_eq!(fixture.run(&["doctor"]).code, 0);
+    fixture.write(".toolgate/settings.json", "{ \"permissions\": { \"deny\": [ }");
+    let output = fixture.run(&["doctor"]);
+    assert_eq!(output.code, 2);
+    assert!(output.stdout.contains("settings.json:1"), "{}", output.stdout);
 }

@@ -1,4 +1,4 @@
-//! The example programs run, since each is where a reader starts.
+//! The example programs run. Each is the introduction to an extension point, so it must not break.
 
 use std::process::Command;
 

@@ -1,60 +1,65 @@
-//! The hook contract, line by line, with real scripts in sh, Python and Node.
+//! The hook contract with real scripts in sh, Python and Node: exit codes, output, input, conditions and options.
 
-use super::hook_desk::{HookDesk, text};
+use super::hook_fixture::{HookFixture, text};
 use serde_json::{Value, json};
 use toolgate::Code;
 
 /// The language of a script.
 #[derive(Clone, Copy)]
-enum In {
+enum ScriptLanguage {
     Sh,
     Py,
     Js,
 }
 
 /// How the call must end.
-enum End {
-    /// It ran, and the model sees this.
+enum ExpectedEnd {
+    /// The tool ran, and the model gets this text.
     Ran(&'static str),
-    /// It was refused with this code, and the model sees this.
+    /// The call was refused with this code, and the model gets this text.
     Refused(Code, &'static str),
 }
 
-use End::{Ran, Refused};
+use ExpectedEnd::{Ran, Refused};
 
-struct Case {
+struct HookCase {
     name: &'static str,
     event: &'static str,
-    script: (In, &'static str),
+    script: (ScriptLanguage, &'static str),
     /// Further keys of the handler.
     handler: Value,
-    end: End,
+    end: ExpectedEnd,
     /// How the record says that the hook ended.
     ended: &'static str,
 }
 
-fn pre(name: &'static str, script: (In, &'static str), end: End, ended: &'static str) -> Case {
-    Case { name, event: "PreToolUse", script, handler: json!({}), end, ended }
+fn pre(
+    name: &'static str,
+    script: (ScriptLanguage, &'static str),
+    end: ExpectedEnd,
+    ended: &'static str,
+) -> HookCase {
+    HookCase { name, event: "PreToolUse", script, handler: json!({}), end, ended }
 }
 
 fn at(
     event: &'static str,
     name: &'static str,
-    script: (In, &'static str),
-    end: End,
+    script: (ScriptLanguage, &'static str),
+    end: ExpectedEnd,
     ended: &'static str,
-) -> Case {
-    Case { event, ..pre(name, script, end, ended) }
+) -> HookCase {
+    HookCase { event, ..pre(name, script, end, ended) }
 }
 
-fn with(handler: Value, case: Case) -> Case {
-    Case { handler, ..case }
+fn with(handler: Value, case: HookCase) -> HookCase {
+    HookCase { handler, ..case }
 }
 
 const ALL_FIELDS: &str = r#"
 import json, sys, os
 t = json.load(sys.stdin)
-want = {"session_id": "ses_desk", "hook_event_name": "PreToolUse", "tool_name": "Deploy",
+want = {"session_id": "ses_test", "hook_event_name": "PreToolUse", "tool_name": "Deploy",
         "tool_input": {"command": "ship"}, "tool_use_id": "call_1", "permission_mode": "default",
         "cwd": os.getcwd(), "transcript_path": ""}
 bad = [k for k in want if t.get(k) != want[k]]
@@ -62,14 +67,14 @@ if bad: print("wrong: %s in %s" % (bad, t), file=sys.stderr); sys.exit(2)
 "#;
 
 #[rustfmt::skip]
-fn cases() -> Vec<Case> {
-    use In::{Js, Py, Sh};
+fn cases() -> Vec<HookCase> {
+    use ScriptLanguage::{Js, Py, Sh};
     let quick = json!({ "timeout": 0.2 });
     let goes_on = json!({ "onFailure": "continue" });
     vec![
         // Exit codes and plain output.
-        pre("silence lets it pass", (Sh, "cat >/dev/null"), Ran("did ship"), "silent"),
-        pre("plain text says nothing", (Sh, "echo looks good to me"), Ran("did ship"), "silent"),
+        pre("no output allows the call", (Sh, "cat >/dev/null"), Ran("did ship"), "silent"),
+        pre("plain text is no answer", (Sh, "echo looks good to me"), Ran("did ship"), "silent"),
         pre("input need not be read", (Sh, "exec <&-; exit 0"), Ran("did ship"), "silent"),
         pre("exit 2 blocks with the reason", (Sh, "echo not on fridays >&2; exit 2"), Refused(Code::HookDenied, "not on fridays"), "deny"),
         pre("exit 2 blocks without a reason", (Sh, "exit 2"), Refused(Code::HookDenied, "no reason"), "deny"),
@@ -78,23 +83,23 @@ fn cases() -> Vec<Case> {
         with(goes_on.clone(), pre("exit 1 of an advisory hook goes on", (Sh, "exit 1"), Ran("did ship"), "crashed")),
         with(json!({ "onFailure": "block" }), pre("exit 1 of a required hook refuses", (Sh, "exit 1"), Refused(Code::HookFailed, ""), "crashed")),
         pre("exit 1 with a refusal in JSON is that refusal", (Sh, r#"echo '{"decision":"block","reason":"because"}'; exit 1"#), Refused(Code::HookDenied, "because"), "deny"),
-        pre("exit 1 with a consent in JSON is a failure", (Sh, r#"echo '{"decision":"approve"}'; exit 1"#), Refused(Code::HookFailed, ""), "crashed"),
-        pre("a missing command is told apart", (Sh, "no-such-command-here"), Refused(Code::HookMissing, "no-such-command-here"), "missing"),
-        pre("a missing Python script is no refusal of its own", (Sh, "exec python3 /no/such/script.py"), Refused(Code::HookMissing, "can't open file"), "missing"),
-        pre("a missing shell script is no refusal of its own", (Sh, "exec sh /no/such/script.sh"), Refused(Code::HookMissing, "/no/such/script.sh"), "missing"),
+        pre("exit 1 with an approval in JSON is a failure", (Sh, r#"echo '{"decision":"approve"}'; exit 1"#), Refused(Code::HookFailed, ""), "crashed"),
+        pre("a missing command is distinguished", (Sh, "no-such-command-here"), Refused(Code::HookMissing, "no-such-command-here"), "missing"),
+        pre("a missing Python script is not a denial", (Sh, "exec python3 /no/such/script.py"), Refused(Code::HookMissing, "can't open file"), "missing"),
+        pre("a missing shell script is not a denial", (Sh, "exec sh /no/such/script.sh"), Refused(Code::HookMissing, "/no/such/script.sh"), "missing"),
         with(goes_on.clone(), pre("a missing advisory script does not lock out", (Sh, "exec python3 /no/such/script.py"), Ran("did ship"), "missing")),
-        pre("a file that cannot be run is told apart", (Sh, "exec /etc/passwd"), Refused(Code::HookFailed, "could not be started"), "not_started"),
+        pre("a file that cannot be run is distinguished", (Sh, "exec /etc/passwd"), Refused(Code::HookFailed, "could not be started"), "not_started"),
         pre("a killed hook refuses", (Sh, "kill -9 $$"), Refused(Code::HookFailed, "signal 9"), "crashed"),
         with(quick.clone(), pre("a hook that hangs refuses", (Sh, "sleep 100"), Refused(Code::HookTimedOut, "200 ms"), "timed_out")),
-        with(quick, pre("so does one that hangs in a child", (Sh, "sleep 100 & wait"), Refused(Code::HookTimedOut, ""), "timed_out")),
-        pre("a child left behind does not hold up the answer", (Sh, "sleep 100 & exit 0"), Ran("did ship"), "silent"),
-        // Output that cannot be read.
-        pre("junk refuses", (Sh, "echo '{not json'"), Refused(Code::HookUnreadable, ""), "unreadable"),
-        with(goes_on, pre("junk of an advisory hook goes on", (Sh, "echo '{not json'"), Ran("did ship"), "unreadable")),
+        with(quick, pre("a hook whose child hangs refuses", (Sh, "sleep 100 & wait"), Refused(Code::HookTimedOut, ""), "timed_out")),
+        pre("a child that keeps running does not delay the answer", (Sh, "sleep 100 & exit 0"), Ran("did ship"), "silent"),
+        // Invalid output.
+        pre("invalid JSON refuses", (Sh, "echo '{not json'"), Refused(Code::HookUnreadable, ""), "unreadable"),
+        with(goes_on, pre("invalid JSON of an advisory hook goes on", (Sh, "echo '{not json'"), Ran("did ship"), "unreadable")),
         pre("an unknown decision refuses", (Sh, r#"echo '{"decision":"alow"}'"#), Refused(Code::HookUnreadable, "alow"), "unreadable"),
         pre("a duplicate key refuses", (Sh, r#"echo '{"decision":"block","decision":"approve"}'"#), Refused(Code::HookUnreadable, "decision"), "unreadable"),
         pre("an answer for another event refuses", (Sh, r#"echo '{"hookSpecificOutput":{"hookEventName":"Stop"}}'"#), Refused(Code::HookUnreadable, "Stop"), "unreadable"),
-        pre("bytes that are no text refuse", (Py, "import sys; sys.stdout.buffer.write(b'{\\xff}')"), Refused(Code::HookUnreadable, "UTF-8"), "unreadable"),
+        pre("bytes that are not UTF-8 refuse", (Py, "import sys; sys.stdout.buffer.write(b'{\\xff}')"), Refused(Code::HookUnreadable, "UTF-8"), "unreadable"),
         pre("endless output refuses", (Py, "import sys\nwhile True: sys.stdout.write('{' * 65536)"), Refused(Code::HookUnreadable, "1 MiB"), "unreadable"),
         // Decisions.
         pre("deny", (Py, r#"print('{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no deploys"}}')"#), Refused(Code::HookDenied, "no deploys"), "deny"),
@@ -103,7 +108,7 @@ fn cases() -> Vec<Case> {
         pre("the older block", (Js, r#"console.log('{"decision":"block","reason":"old words"}')"#), Refused(Code::HookDenied, "old words"), "deny"),
         pre("the older approve", (Sh, r#"echo '{"decision":"approve"}'"#), Ran("did ship"), "allow"),
         pre("continue false stops", (Sh, r#"echo '{"continue":false,"stopReason":"enough"}'"#), Refused(Code::HookStopped, "enough"), "stopped"),
-        // What it is told.
+        // Input and environment.
         pre("every field is there", (Py, ALL_FIELDS), Ran("did ship"), "silent"),
         pre("the project's directory is in the environment", (Sh, r#"[ "$CLAUDE_PROJECT_DIR" = "$PWD" ] && [ "$TOOLGATE_PROJECT_DIR" = "$PWD" ] || exit 2"#), Ran("did ship"), "silent"),
         pre("settings' environment is there", (Sh, r#"[ "$FROM_SETTINGS" = yes ] || exit 2"#), Ran("did ship"), "silent"),
@@ -117,17 +122,17 @@ fn cases() -> Vec<Case> {
         pre("a rewritten input is checked", (Sh, r#"echo '{"hookSpecificOutput":{"updatedInput":{"command":1}}}'"#), Refused(Code::InvalidInput, "must be a string"), "rewrote"),
         pre("context reaches the model", (Sh, r#"echo '{"hookSpecificOutput":{"additionalContext":"mind the gap"}}'"#), Ran("did ship\nmind the gap"), "silent"),
         // Conditions and options.
-        with(json!({ "if": "Deploy" }), pre("`if` that speaks of the call", (Sh, "exit 2"), Refused(Code::HookDenied, ""), "deny")),
-        with(json!({ "if": "Read" }), pre("`if` that speaks of other calls", (Sh, "exit 2"), Ran("did ship"), "silent")),
-        with(json!({ "if": "Deploy((" }), pre("`if` that cannot be read refuses", (Sh, "exit 0"), Refused(Code::HookFailed, "`if`"), "misconfigured")),
+        with(json!({ "if": "Deploy" }), pre("`if` that matches the call", (Sh, "exit 2"), Refused(Code::HookDenied, ""), "deny")),
+        with(json!({ "if": "Read" }), pre("`if` that matches other calls", (Sh, "exit 2"), Ran("did ship"), "silent")),
+        with(json!({ "if": "Deploy((" }), pre("an invalid `if` refuses", (Sh, "exit 0"), Refused(Code::HookFailed, "`if`"), "misconfigured")),
         with(json!({ "async": true }), pre("in the background nothing is decided", (Sh, "exit 2"), Ran("did ship"), "silent")),
         // After the run.
         at("PostToolUse", "exit 2 tells the model", (Sh, "echo run the tests >&2; exit 2"), Ran("did ship\nhook `./script` objects: run the tests"), "deny"),
         at("PostToolUse", "block tells the model", (Py, r#"print('{"decision":"block","reason":"format it"}')"#), Ran("format it"), "deny"),
         at("PostToolUse", "context reaches the model after the run", (Js, r#"console.log(JSON.stringify({hookSpecificOutput:{hookEventName:"PostToolUse",additionalContext:"12 tests pass"}}))"#), Ran("did ship\n12 tests pass"), "silent"),
         at("PostToolUse", "the output may be replaced", (Sh, r#"echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":"[redacted]"}}'"#), Ran("[redacted]"), "rewrote"),
-        at("PostToolUse", "the response and the time are told", (Py, "import json,sys\nt=json.load(sys.stdin)\nassert 'did ship' in json.dumps(t['tool_response']) and t['duration_ms'] >= 0"), Ran("did ship"), "silent"),
-        at("PostToolUse", "a failure is told and hides nothing", (Sh, "exit 1"), Ran("did ship\nhook `./script` failed after the call"), "crashed"),
+        at("PostToolUse", "the input has the response and the duration", (Py, "import json,sys\nt=json.load(sys.stdin)\nassert 'did ship' in json.dumps(t['tool_response']) and t['duration_ms'] >= 0"), Ran("did ship"), "silent"),
+        at("PostToolUse", "a failure is reported beside the result", (Sh, "exit 1"), Ran("did ship\nhook `./script` failed after the call"), "crashed"),
         at("PostToolUse", "continue false lets the result stand", (Sh, r#"echo '{"continue":false,"stopReason":"enough"}'"#), Ran("did ship"), "stopped"),
     ]
 }
@@ -141,59 +146,60 @@ fn every_line_of_the_contract_holds_for_real_scripts() {
     }
 }
 
-fn check(case: &Case) {
+fn check(case: &HookCase) {
     use std::os::unix::fs::PermissionsExt;
-    let desk = HookDesk::new();
+    let fixture = HookFixture::new();
     let (language, body) = case.script;
     let head = match language {
-        In::Sh => "#!/bin/bash",
-        In::Py => "#!/usr/bin/env python3",
-        In::Js => "#!/usr/bin/env node",
+        ScriptLanguage::Sh => "#!/bin/bash",
+        ScriptLanguage::Py => "#!/usr/bin/env python3",
+        ScriptLanguage::Js => "#!/usr/bin/env node",
     };
-    let script = desk.write("script", &format!("{head}\n{body}\n"));
+    let script = fixture.write("script", &format!("{head}\n{body}\n"));
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut handler = json!({ "type": "command", "command": "./script", "timeout": 60 });
     handler.as_object_mut().unwrap().extend(case.handler.as_object().unwrap().clone());
-    let mut settings = HookDesk::hook(case.event, handler);
+    let mut settings = HookFixture::hook(case.event, handler);
     settings["env"] = json!({ "FROM_SETTINGS": "yes" });
-    let closed = HookDesk::call(&desk.toolgate(&settings), "ship");
-    let said = text(&closed);
-    match (&case.end, &closed.result) {
-        (Ran(wanted), Ok(_)) => assert!(said.contains(wanted), "{}: {said}", case.name),
+    let outcome = HookFixture::call(&fixture.toolgate(&settings), "ship");
+    let output = text(&outcome);
+    match (&case.end, &outcome.result) {
+        (Ran(wanted), Ok(_)) => assert!(output.contains(wanted), "{}: {output}", case.name),
         (Refused(code, wanted), Err(refusal)) => {
-            assert_eq!(refusal.code, *code, "{}: {said}", case.name);
-            assert!(said.contains(wanted), "{}: {said}", case.name);
+            assert_eq!(refusal.code, *code, "{}: {output}", case.name);
+            assert!(output.contains(wanted), "{}: {output}", case.name);
         }
         (Ran(_), Err(refusal)) => panic!("{}: refused: {refusal}", case.name),
         (Refused(..), Ok(_)) => panic!("{}: it ran", case.name),
     }
-    let marks: Vec<&str> = closed.record.hooks.iter().map(|mark| mark.ended.as_str()).collect();
+    let marks: Vec<&str> = outcome.record.hooks.iter().map(|mark| mark.ended.as_str()).collect();
     assert_eq!(marks, [case.ended], "{}", case.name);
 }
 
 #[test]
-fn a_failed_call_and_a_denied_call_are_told() {
-    let desk = HookDesk::new();
-    let told = "python3 -c 'import json,sys; t=json.load(sys.stdin); assert \"told to fail\" in t[\"error\"] and t[\"is_interrupt\"] is False; print(json.dumps({\"hookSpecificOutput\":{\"additionalContext\":\"seen\"}}))'";
-    let settings = HookDesk::hook("PostToolUseFailure", json!({ "type": "command", "command": told }));
-    let closed = HookDesk::call(&desk.toolgate(&settings), "fail");
-    assert!(text(&closed).starts_with("seen\n"), "{}", text(&closed));
+fn hooks_run_after_failed_and_denied_calls() {
+    let fixture = HookFixture::new();
+    let command = "python3 -c 'import json,sys; t=json.load(sys.stdin); assert \"failed on request\" in t[\"error\"] and t[\"is_interrupt\"] is False; print(json.dumps({\"hookSpecificOutput\":{\"additionalContext\":\"seen\"}}))'";
+    let settings = HookFixture::hook("PostToolUseFailure", json!({ "type": "command", "command": command }));
+    let outcome = HookFixture::call(&fixture.toolgate(&settings), "fail");
+    assert!(text(&outcome).starts_with("seen\n"), "{}", text(&outcome));
 
-    let told = r#"python3 -c 'import json,sys; t=json.load(sys.stdin); assert t["reason"]; print("{\"hookSpecificOutput\":{\"retry\":true}}")'"#;
-    let mut settings = HookDesk::hook("PermissionDenied", json!({ "type": "command", "command": told }));
+    let command = r#"python3 -c 'import json,sys; t=json.load(sys.stdin); assert t["reason"]; print("{\"hookSpecificOutput\":{\"retry\":true}}")'"#;
+    let mut settings =
+        HookFixture::hook("PermissionDenied", json!({ "type": "command", "command": command }));
     settings["permissions"] = json!({});
-    let closed = HookDesk::call(&desk.toolgate(&settings), "ship");
+    let outcome = HookFixture::call(&fixture.toolgate(&settings), "ship");
     assert!(
-        text(&closed).starts_with("A hook offers a retry: you may call `Deploy` again.\n"),
+        text(&outcome).starts_with("A hook offers a retry: you may call `Deploy` again.\n"),
         "{}",
-        text(&closed)
+        text(&outcome)
     );
 }
 
 #[test]
-fn a_question_may_be_answered_by_a_script() {
-    let desk = HookDesk::new();
-    for (said, wanted) in [
+fn a_script_can_answer_a_permission_request() {
+    let fixture = HookFixture::new();
+    for (output, wanted) in [
         (
             r#"{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}"#,
             "did ship",
@@ -210,33 +216,34 @@ fn a_question_may_be_answered_by_a_script() {
         ("{}", "nobody can be"),
         ("{broken", "cannot be read"),
     ] {
-        let line = format!("cat >/dev/null; echo '{said}'");
-        let mut settings = HookDesk::hook("PermissionRequest", json!({ "type": "command", "command": line }));
+        let line = format!("cat >/dev/null; echo '{output}'");
+        let mut settings =
+            HookFixture::hook("PermissionRequest", json!({ "type": "command", "command": line }));
         settings["permissions"] = json!({});
-        let closed = HookDesk::call(&desk.toolgate(&settings), "ship");
-        assert!(text(&closed).contains(wanted), "{said}: {}", text(&closed));
+        let outcome = HookFixture::call(&fixture.toolgate(&settings), "ship");
+        assert!(text(&outcome).contains(wanted), "{output}: {}", text(&outcome));
     }
 }
 
 #[test]
-fn once_is_once_a_session_but_a_failure_does_not_count() {
-    let desk = HookDesk::new();
-    let settings = HookDesk::hook(
+fn a_once_hook_runs_once_in_a_session_and_again_after_a_failure() {
+    let fixture = HookFixture::new();
+    let settings = HookFixture::hook(
         "PreToolUse",
-        json!({ "type": "command", "command": "echo x >> told; [ -e ready ]", "once": true }),
+        json!({ "type": "command", "command": "echo x >> marker; [ -e ready ]", "once": true }),
     );
-    let toolgate = desk.toolgate(&settings);
-    assert!(HookDesk::call(&toolgate, "a").result.is_err(), "a guard that failed has not done its duty");
-    desk.write("ready", "");
-    assert!(HookDesk::call(&toolgate, "b").result.is_ok());
-    std::fs::remove_file(desk.path("ready")).unwrap();
-    assert!(HookDesk::call(&toolgate, "c").result.is_ok());
-    assert_eq!(std::fs::read_to_string(desk.path("told")).unwrap(), "x\nx\n");
+    let toolgate = fixture.toolgate(&settings);
+    assert!(HookFixture::call(&toolgate, "a").result.is_err(), "a hook that failed has not checked the call");
+    fixture.write("ready", "");
+    assert!(HookFixture::call(&toolgate, "b").result.is_ok());
+    std::fs::remove_file(fixture.path("ready")).unwrap();
+    assert!(HookFixture::call(&toolgate, "c").result.is_ok());
+    assert_eq!(std::fs::read_to_string(fixture.path("marker")).unwrap(), "x\nx\n");
 }
 
 #[test]
 fn hooks_run_in_order_and_each_sees_the_rewrite_of_the_one_before() {
-    let desk = HookDesk::new();
+    let fixture = HookFixture::new();
     let add = |word: &str| {
         json!({ "type": "command", "command": format!(
             "python3 -c 'import json,sys; t=json.load(sys.stdin); print(json.dumps({{\"hookSpecificOutput\":{{\"updatedInput\":{{\"command\":t[\"tool_input\"][\"command\"]+\"{word}\"}}}}}}))'"
@@ -246,14 +253,14 @@ fn hooks_run_in_order_and_each_sees_the_rewrite_of_the_one_before() {
         "permissions": { "allow": ["Deploy"] },
         "hooks": { "PreToolUse": [{ "hooks": [add("1"), add("2")] }, { "matcher": "Dep.*", "hooks": [add("3")] }] },
     });
-    let closed = HookDesk::call(&desk.toolgate(&settings), "ship");
-    assert_eq!(text(&closed), "did ship123");
-    assert_eq!(closed.record.revisions.len(), 3);
+    let outcome = HookFixture::call(&fixture.toolgate(&settings), "ship");
+    assert_eq!(text(&outcome), "did ship123");
+    assert_eq!(outcome.record.revisions.len(), 3);
 }
 
 #[test]
-fn matchers_choose() {
-    let desk = HookDesk::new();
+fn matchers_select_tools() {
+    let fixture = HookFixture::new();
     for (matcher, blocks) in [
         (json!(null), true),
         (json!(""), true),
@@ -265,36 +272,38 @@ fn matchers_choose() {
         (json!("Depl.*"), true),
         (json!("deploy"), false),
         (json!("^(?!Deploy)"), false),
-        // A matcher that cannot be read might have meant this tool.
+        // An invalid matcher may have meant this tool.
         (json!("Deploy("), true),
     ] {
-        let mut settings = HookDesk::hook("PreToolUse", json!({ "type": "command", "command": "exit 2" }));
+        let mut settings = HookFixture::hook("PreToolUse", json!({ "type": "command", "command": "exit 2" }));
         if !matcher.is_null() {
             settings["hooks"]["PreToolUse"][0]["matcher"] = matcher.clone();
         }
-        let closed = HookDesk::call(&desk.toolgate(&settings), "ship");
-        assert_eq!(closed.result.is_err(), blocks, "{matcher}");
+        let outcome = HookFixture::call(&fixture.toolgate(&settings), "ship");
+        assert_eq!(outcome.result.is_err(), blocks, "{matcher}");
     }
 }
 
 #[test]
-fn the_exec_form_uses_no_shell() {
-    let desk = HookDesk::new();
-    let settings = HookDesk::hook(
+fn a_hook_with_args_runs_without_a_shell() {
+    let fixture = HookFixture::new();
+    let settings = HookFixture::hook(
         "PreToolUse",
         json!({ "type": "command", "command": "touch", "args": ["${CLAUDE_PROJECT_DIR}/a b; $(c)"] }),
     );
-    assert!(HookDesk::call(&desk.toolgate(&settings), "ship").result.is_ok());
-    assert!(desk.path("a b; $(c)").exists());
-    let settings =
-        HookDesk::hook("PreToolUse", json!({ "type": "command", "command": "/no/such/program", "args": [] }));
-    let closed = HookDesk::call(&desk.toolgate(&settings), "ship");
-    assert_eq!(closed.result.unwrap_err().code, Code::HookMissing);
+    assert!(HookFixture::call(&fixture.toolgate(&settings), "ship").result.is_ok());
+    assert!(fixture.path("a b; $(c)").exists());
+    let settings = HookFixture::hook(
+        "PreToolUse",
+        json!({ "type": "command", "command": "/no/such/program", "args": [] }),
+    );
+    let outcome = HookFixture::call(&fixture.toolgate(&settings), "ship");
+    assert_eq!(outcome.result.unwrap_err().code, Code::HookMissing);
 }
 
 #[test]
-fn kinds_that_cannot_be_told_here_refuse_and_are_noted() {
-    let desk = HookDesk::new();
+fn hooks_that_cannot_run_refuse_calls_and_are_reported() {
+    let fixture = HookFixture::new();
     for handler in [
         json!({ "type": "prompt", "prompt": "is this fine?" }),
         json!({ "type": "agent", "prompt": "look into it" }),
@@ -302,12 +311,16 @@ fn kinds_that_cannot_be_told_here_refuse_and_are_noted() {
         json!({ "type": "command" }),
         json!({ "type": "http", "url": "https://example.com/" }),
     ] {
-        let toolgate = desk.toolgate(&HookDesk::hook("PreToolUse", handler.clone()));
-        assert!(toolgate.notes().0.iter().any(|note| note.message.contains("cannot work")), "{handler}");
-        let closed = HookDesk::call(&toolgate, "ship");
-        assert_eq!(closed.result.unwrap_err().code, Code::HookFailed, "{handler}");
+        let toolgate = fixture.toolgate(&HookFixture::hook("PreToolUse", handler.clone()));
+        assert!(toolgate.notes().0.iter().any(|note| note.message.contains("cannot run")), "{handler}");
+        let outcome = HookFixture::call(&toolgate, "ship");
+        assert_eq!(outcome.result.unwrap_err().code, Code::HookFailed, "{handler}");
         let mut advisory = handler;
         advisory["onFailure"] = json!("continue");
-        assert!(HookDesk::call(&desk.toolgate(&HookDesk::hook("PreToolUse", advisory)), "x").result.is_ok());
+        assert!(
+            HookFixture::call(&fixture.toolgate(&HookFixture::hook("PreToolUse", advisory)), "x")
+                .result
+                .is_ok()
+        );
     }
 }

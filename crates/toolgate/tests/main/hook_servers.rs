@@ -1,13 +1,13 @@
-//! Servers as hooks: what each kind of answer means.
+//! HTTP hooks: the effect of each kind of response.
 
-use super::hook_desk::{HookDesk, text};
+use super::hook_fixture::{HookFixture, text};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use toolgate::Code;
 
-/// Answers every request with these bytes, and remembers the requests.
+/// Answers every request with these bytes, and records the requests.
 fn serve(answer: impl Into<Vec<u8>>) -> (String, Arc<Mutex<Vec<String>>>) {
     let answer = answer.into();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -40,12 +40,12 @@ fn ok(body: &str) -> String {
 fn hook(url: &str, more: Value) -> Value {
     let mut handler = json!({ "type": "http", "url": url, "timeout": 20 });
     handler.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    HookDesk::hook("PreToolUse", handler)
+    HookFixture::hook("PreToolUse", handler)
 }
 
 #[test]
-fn only_a_success_with_json_decides_and_every_break_refuses() {
-    let desk = HookDesk::new();
+fn only_a_successful_json_response_decides_and_every_error_refuses() {
+    let fixture = HookFixture::new();
     let redirect = "HTTP/1.1 302 Found\r\nlocation: http://example.com/\r\ncontent-length: 0\r\n\r\n";
     let cases: Vec<(String, Option<Code>)> = vec![
         (ok("{}"), None),
@@ -65,41 +65,44 @@ fn only_a_success_with_json_decides_and_every_break_refuses() {
     for (answer, code) in cases {
         let shown: String = answer.chars().take(80).collect();
         let (url, _) = serve(answer);
-        let closed = HookDesk::call(&desk.toolgate(&hook(&url, json!({}))), "ship");
+        let outcome = HookFixture::call(&fixture.toolgate(&hook(&url, json!({}))), "ship");
         assert_eq!(
-            closed.result.as_ref().err().map(|refusal| refusal.code),
+            outcome.result.as_ref().err().map(|refusal| refusal.code),
             code,
             "{shown}: {}",
-            text(&closed)
+            text(&outcome)
         );
     }
 }
 
 #[test]
-fn a_server_that_is_not_there_or_does_not_answer_refuses_unless_it_does_not_matter() {
-    let desk = HookDesk::new();
+fn an_unreachable_or_silent_server_refuses_unless_on_failure_is_continue() {
+    let fixture = HookFixture::new();
     let gone = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", gone.local_addr().unwrap());
     let silent = hook(&url, json!({ "timeout": 0.1 }));
-    assert_eq!(HookDesk::call(&desk.toolgate(&silent), "x").result.unwrap_err().code, Code::HookTimedOut);
+    assert_eq!(
+        HookFixture::call(&fixture.toolgate(&silent), "x").result.unwrap_err().code,
+        Code::HookTimedOut
+    );
     drop(gone);
-    let closed = HookDesk::call(&desk.toolgate(&hook(&url, json!({}))), "x");
-    assert_eq!(closed.record.hooks[0].ended, "unreachable");
-    assert_eq!(closed.result.unwrap_err().code, Code::HookFailed);
+    let outcome = HookFixture::call(&fixture.toolgate(&hook(&url, json!({}))), "x");
+    assert_eq!(outcome.record.hooks[0].ended, "unreachable");
+    assert_eq!(outcome.result.unwrap_err().code, Code::HookFailed);
     let advisory = hook(&url, json!({ "onFailure": "continue" }));
-    assert!(HookDesk::call(&desk.toolgate(&advisory), "x").result.is_ok());
+    assert!(HookFixture::call(&fixture.toolgate(&advisory), "x").result.is_ok());
 }
 
 #[test]
-fn it_is_told_as_a_program_is_with_headers_that_its_settings_allow() {
-    let desk = HookDesk::new();
+fn an_http_hook_gets_the_event_and_only_allowed_headers() {
+    let fixture = HookFixture::new();
     let (url, seen) = serve(ok("{}"));
     let mut settings = hook(
         &url,
         json!({ "headers": { "x-key": "k=$KEY", "x-other": "o=$OTHER" }, "allowedEnvVars": ["KEY"] }),
     );
     settings["env"] = json!({ "KEY": "secret", "OTHER": "hidden" });
-    assert!(HookDesk::call(&desk.toolgate(&settings), "ship").result.is_ok());
+    assert!(HookFixture::call(&fixture.toolgate(&settings), "ship").result.is_ok());
     let request = seen.lock().unwrap().join("");
     for part in [
         "POST /hook HTTP/1.1",
@@ -110,14 +113,14 @@ fn it_is_told_as_a_program_is_with_headers_that_its_settings_allow() {
         assert!(request.contains(part), "{part} is not in {request}");
     }
     assert!(!request.contains("hidden"), "{request}");
-    // The list of the settings narrows what a hook may name.
+    // The list in the settings restricts the hook's own list.
     settings["httpHookAllowedEnvVars"] = json!([]);
-    assert!(HookDesk::call(&desk.toolgate(&settings), "ship").result.is_ok());
+    assert!(HookFixture::call(&fixture.toolgate(&settings), "ship").result.is_ok());
     assert!(!seen.lock().unwrap()[1].contains("secret"));
     settings["allowedHttpHookUrls"] = json!(["http://127.0.0.1:1/*"]);
     assert_eq!(
-        HookDesk::call(&desk.toolgate(&settings), "ship").result.unwrap_err().code,
+        HookFixture::call(&fixture.toolgate(&settings), "ship").result.unwrap_err().code,
         Code::HookFailed,
-        "an address that is not on the list is not told"
+        "a URL that is not on the list is not used"
     );
 }

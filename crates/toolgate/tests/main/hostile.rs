@@ -1,4 +1,4 @@
-//! The seeds of the fuzz target for settings, put to the same checks without a fuzzer.
+//! The seeds of the fuzz target for settings, checked without a fuzzer.
 
 #[path = "../../../../fuzz/src/desk.rs"]
 #[expect(dead_code, reason = "the other targets judge more kinds of calls")]
@@ -12,7 +12,7 @@ fn any_text_is_a_settings_file_or_refused() {
     for line in include_str!("../../../../fuzz/seeds/settings.jsonl").lines() {
         let text: String = serde_json::from_str(line).unwrap();
         settings::check(&text);
-        // A file that was cut off is refused or means the same; it never loses a deny rule silently.
+        // A truncated file is refused or has the same meaning; it never loses a deny rule silently.
         for (at, _) in text.char_indices().step_by(7) {
             settings::check(text.split_at(at).0);
         }

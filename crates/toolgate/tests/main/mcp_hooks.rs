@@ -1,10 +1,10 @@
-//! Tools of MCP servers as hooks and as the one who is asked, with a real server process.
+//! Tools of a real MCP server as hooks and as the prompt tool.
 
-use super::desk::Desk;
+use super::cli_fixture::CliFixture;
 use serde_json::{Value, json};
 
-/// A server of the older era: `guard` denies whatever mentions a secret, `approve` says yes to one directory, and
-/// `odd` cannot be asked.
+/// A server with an older protocol version: `guard` denies inputs that contain `secret`, `approve` allows one
+/// directory, and the input schema of `odd` does not fit a question.
 const SERVER: &str = r#"
 import json, sys
 def tool(name, fields):
@@ -24,31 +24,31 @@ for line in sys.stdin:
         given = asked["params"]["arguments"]
         if asked["params"]["name"] == "guard":
             no = "secret" in json.dumps(given)
-            said = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny",
+            output = {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny",
                     "permissionDecisionReason": "it speaks of a secret"}} if no else {}
         else:
             yes = given["input"].get("path") == "/etc"
-            said = {"behavior": "allow"} if yes else {"behavior": "deny", "message": "not there"}
-        result = {"content": [{"type": "text", "text": json.dumps(said)}]}
+            output = {"behavior": "allow"} if yes else {"behavior": "deny", "message": "not there"}
+        result = {"content": [{"type": "text", "text": json.dumps(output)}]}
     else:
         print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32601, "message": "no"}}), flush=True)
         continue
     print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 "#;
 
-fn desk() -> (Desk, String) {
-    let desk = Desk::new();
-    let script = desk.beside("server.py");
+fn fixture() -> (CliFixture, String) {
+    let fixture = CliFixture::new();
+    let script = fixture.beside("server.py");
     std::fs::write(&script, SERVER).unwrap();
     let servers = json!({ "mcpServers": { "t": { "command": "python3", "args": [script] } } });
-    (desk, servers.to_string())
+    (fixture, servers.to_string())
 }
 
 #[test]
-fn a_tool_of_a_server_guards_as_a_hook() {
-    let (desk, servers) = desk();
-    desk.write("secret.txt", "x");
-    desk.write("plain.txt", "y");
+fn an_mcp_tool_can_be_a_hook() {
+    let (fixture, servers) = fixture();
+    fixture.write("secret.txt", "x");
+    fixture.write("plain.txt", "y");
     let handler = |more: Value| {
         let mut handler = json!({ "type": "mcp_tool", "server": "t", "tool": "guard",
             "input": { "what": "${tool_input.path}" } });
@@ -61,16 +61,16 @@ fn a_tool_of_a_server_guards_as_a_hook() {
         let input = json!({ "path": path }).to_string();
         let mut args = vec!["--toolset", "plain", "--settings", settings, "call", "read_file", &input];
         args.extend(more);
-        desk.run(&args)
+        fixture.run(&args)
     };
     let servers = ["--mcp-config", servers.as_str()];
-    let said = call(&handler(json!({})), "plain.txt", &servers);
-    assert_eq!((said.code, said.out.trim()), (0, "y"), "{}", said.err);
-    let said = call(&handler(json!({})), "secret.txt", &servers);
-    assert_eq!(said.code, 3, "{}", said.err);
-    assert!(said.err.contains("it speaks of a secret"), "{}", said.err);
+    let output = call(&handler(json!({})), "plain.txt", &servers);
+    assert_eq!((output.code, output.stdout.trim()), (0, "y"), "{}", output.stderr);
+    let output = call(&handler(json!({})), "secret.txt", &servers);
+    assert_eq!(output.code, 3, "{}", output.stderr);
+    assert!(output.stderr.contains("it speaks of a secret"), "{}", output.stderr);
 
-    // A server that is not there, a tool that is not there, and one that no rule allows: the guard could not guard.
+    // A missing server, a missing tool, and a tool that no rule allows: the hook fails, so the call is refused.
     assert_eq!(call(&handler(json!({})), "plain.txt", &[]).code, 3);
     assert_eq!(call(&handler(json!({ "tool": "none" })), "plain.txt", &servers).code, 3);
     assert_eq!(
@@ -82,11 +82,11 @@ fn a_tool_of_a_server_guards_as_a_hook() {
 }
 
 #[test]
-fn a_tool_of_a_server_is_asked_in_a_persons_place() {
-    let (desk, servers) = desk();
+fn an_mcp_tool_can_answer_permission_requests() {
+    let (fixture, servers) = fixture();
     let call = |prompt: &str, path: &str| {
         let input = json!({ "path": path }).to_string();
-        desk.run(&[
+        fixture.run(&[
             "--mcp-config",
             &servers,
             "--allowed-tools",
@@ -98,20 +98,30 @@ fn a_tool_of_a_server_is_asked_in_a_persons_place() {
             &input,
         ])
     };
-    let said = call("mcp__t__approve", "/etc");
-    assert!(said.code == 0 && said.out.contains("passwd"), "{}{}", said.out, said.err);
-    let said = call("mcp__t__approve", "/usr");
-    assert!(said.code == 3 && said.err.contains("not there"), "{}", said.err);
+    let output = call("mcp__t__approve", "/etc");
+    assert!(output.code == 0 && output.stdout.contains("passwd"), "{}{}", output.stdout, output.stderr);
+    let output = call("mcp__t__approve", "/usr");
+    assert!(output.code == 3 && output.stderr.contains("not there"), "{}", output.stderr);
     for (prompt, why) in [
-        ("mcp__t__nothing", "is not there, so nobody could be asked"),
-        ("mcp__x__approve", "is not there, so nobody could be asked"),
-        ("mcp__t__odd", "wants `colour`"),
-        ("nonsense", "is not there, so nobody could be asked"),
+        ("mcp__t__nothing", "does not exist, so no question could be answered"),
+        ("mcp__x__approve", "does not exist, so no question could be answered"),
+        ("mcp__t__odd", "requires the input field `colour`"),
+        ("nonsense", "does not exist, so no question could be answered"),
     ] {
-        let said = call(prompt, "/etc");
-        assert!(said.code == 2 && said.err.contains(why), "{prompt}: {} {}", said.code, said.err);
+        let output = call(prompt, "/etc");
+        assert!(
+            output.code == 2 && output.stderr.contains(why),
+            "{prompt}: {} {}",
+            output.code,
+            output.stderr
+        );
         let served =
-            desk.run(&["--mcp-config", &servers, "--permission-prompt-tool", prompt, "mcp", "serve"]);
-        assert!(served.code == 2 && served.err.contains(why), "{prompt}: {} {}", served.code, served.err);
+            fixture.run(&["--mcp-config", &servers, "--permission-prompt-tool", prompt, "mcp", "serve"]);
+        assert!(
+            served.code == 2 && served.stderr.contains(why),
+            "{prompt}: {} {}",
+            served.code,
+            served.stderr
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! Faults that other servers were seen to have, as things that must not happen here.
+//! Faults observed in other MCP servers, as regression tests.
 
-use super::desk::Desk;
+use super::cli_fixture::CliFixture;
 use super::mcp_serve::{answered, opening, reply, request};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -9,12 +9,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-/// Searching many files needs no more descriptors than searching few.
+/// A search needs a constant number of file descriptors.
 #[test]
 fn sixty_two_thousand_files_are_searched_with_sixty_four_descriptors() {
-    let desk = Desk::new();
+    let fixture = CliFixture::new();
     for dir in 0..62 {
-        let path = desk.path(&format!("d{dir}"));
+        let path = fixture.path(&format!("d{dir}"));
         std::fs::create_dir(&path).unwrap();
         for file in 0..1000 {
             let text = if file == 500 { "the needle\n" } else { "" };
@@ -26,9 +26,9 @@ fn sixty_two_thousand_files_are_searched_with_sixty_four_descriptors() {
         .args(["-c", "ulimit -n 64 && exec \"$0\" mcp serve --quiet", env!("CARGO_BIN_EXE_toolgate")])
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-        .env("HOME", desk.beside("home"))
-        .env("TOOLGATE_STATE_DIR", desk.beside("state"))
-        .current_dir(desk.path(""));
+        .env("HOME", fixture.beside("home"))
+        .env("TOOLGATE_STATE_DIR", fixture.beside("state"))
+        .current_dir(fixture.path(""));
     let grep = json!({ "name": "Grep", "arguments": { "pattern": "the needle", "output_mode": "count" } });
     let glob = json!({ "name": "Glob", "arguments": { "pattern": "**/f500.txt" } });
     let input = opening() + &request(1, "tools/call", grep) + &request(2, "tools/call", glob);
@@ -42,9 +42,9 @@ fn sixty_two_thousand_files_are_searched_with_sixty_four_descriptors() {
     }
 }
 
-/// Keeps 64 calls in flight over these two streams, and counts the answers.
-fn sixty_four_in_flight(desk: &Desk, mut write: impl Write, read: impl Read) {
-    let file = desk.write("a.txt", &"0123456789abcdef\n".repeat(256));
+/// Keeps 64 calls in flight over two streams until every call is answered once.
+fn sixty_four_in_flight(fixture: &CliFixture, mut write: impl Write, read: impl Read) {
+    let file = fixture.write("a.txt", &"0123456789abcdef\n".repeat(256));
     let call = |id: u64| match id % 4 {
         0 => request(id, "tools/call", json!({ "name": "ls", "arguments": {} })),
         1 => request(id, "tools/call", json!({ "name": "Grep", "arguments": { "pattern": "9ab" } })),
@@ -72,46 +72,46 @@ fn sixty_four_in_flight(desk: &Desk, mut write: impl Write, read: impl Read) {
 
 #[test]
 fn sixty_four_calls_in_flight_are_all_answered_over_pipes() {
-    let desk = Desk::new();
-    let mut child = desk
+    let fixture = CliFixture::new();
+    let mut child = fixture
         .command(&["mcp", "serve", "--quiet"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    sixty_four_in_flight(&desk, child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    sixty_four_in_flight(&fixture, child.stdin.take().unwrap(), child.stdout.take().unwrap());
     assert!(child.wait().unwrap().success());
 }
 
-/// Hosts that run on Node hand out sockets.
+/// Hosts that run on Node use sockets as standard streams.
 #[test]
 fn sixty_four_calls_in_flight_are_all_answered_over_sockets() {
-    let desk = Desk::new();
+    let fixture = CliFixture::new();
     let (input, theirs) = UnixStream::pair().unwrap();
     let (output, back) = UnixStream::pair().unwrap();
-    let mut command = desk.command(&["mcp", "serve", "--quiet"]);
+    let mut command = fixture.command(&["mcp", "serve", "--quiet"]);
     command.stdin(OwnedFd::from(theirs)).stdout(OwnedFd::from(back));
     let mut child = command.spawn().unwrap();
     drop(command);
-    sixty_four_in_flight(&desk, input, output);
+    sixty_four_in_flight(&fixture, input, output);
     assert!(child.wait().unwrap().success());
 }
 
-/// Calls that arrive together are shared out among threads, and still begin in their order: an edit finds its file read,
-/// and the edit before it made.
+/// Calls that arrive together run on two threads and still start in order: an edit finds its file read and the previous
+/// edit made.
 #[test]
 fn reads_and_edits_that_are_sent_together_begin_one_after_the_other() {
-    let desk = Desk::new();
+    let fixture = CliFixture::new();
     let call =
         |id, name, arguments| request(id, "tools/call", json!({ "name": name, "arguments": arguments }));
-    let other = desk.write("other.txt", "something else\n");
+    let other = fixture.write("other.txt", "something else\n");
     let (mut input, mut files, mut id) = (opening(), Vec::new(), 0);
     let mut add = |name, arguments| {
         id += 1;
         input += &call(id, name, arguments);
     };
     for number in 0..24 {
-        let file = desk.write(&format!("{number}.txt"), "step 0\n");
+        let file = fixture.write(&format!("{number}.txt"), "step 0\n");
         for _ in 0..number % 6 {
             add("Read", json!({ "file_path": other }));
         }
@@ -122,9 +122,9 @@ fn reads_and_edits_that_are_sent_together_begin_one_after_the_other() {
         }
         files.push(file);
     }
-    let said = desk.run_with_input(&["mcp", "serve", "--quiet", "--allowed-tools", "Edit"], &input);
+    let output = fixture.run_with_input(&["mcp", "serve", "--quiet", "--allowed-tools", "Edit"], &input);
     for id in 1..=id {
-        let answer = reply(&said.out, id);
+        let answer = reply(&output.stdout, id);
         assert_ne!(answer["result"]["isError"], true, "{answer}");
     }
     for file in files {
@@ -132,11 +132,11 @@ fn reads_and_edits_that_are_sent_together_begin_one_after_the_other() {
     }
 }
 
-/// What a call opens to a server behind the gate must outlive the call, and the second thread may not.
+/// A connection to an upstream server must outlive the call that opened it, and the second thread may end before.
 #[test]
-fn calls_are_shared_with_a_second_thread_unless_servers_are_behind_the_gate() {
-    let desk = Desk::new();
-    let file = desk.write("a.txt", "hello\n");
+fn calls_run_on_two_threads_unless_upstream_servers_are_configured() {
+    let fixture = CliFixture::new();
+    let file = fixture.write("a.txt", "hello\n");
     let mut input = opening();
     for id in 1..=64 {
         input += &request(id, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }));
@@ -144,7 +144,7 @@ fn calls_are_shared_with_a_second_thread_unless_servers_are_behind_the_gate() {
     let script = format!("{}/../mcp/tests/main/fake_server.py", env!("CARGO_MANIFEST_DIR"));
     let servers = json!({ "mcpServers": { "one": { "command": "python3", "args": [script, "good"] } } });
     let second = |more: &[&str]| {
-        let mut command = desk.command(&[&["mcp", "serve", "--quiet"], more].concat());
+        let mut command = fixture.command(&[&["mcp", "serve", "--quiet"], more].concat());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(input.as_bytes()).unwrap();
@@ -163,16 +163,16 @@ fn calls_are_shared_with_a_second_thread_unless_servers_are_behind_the_gate() {
     assert_eq!(second(&["--mcp-config", &servers.to_string()]), 0);
 }
 
-/// A stack larger than all memory is not to be had, and so no thread to share the calls with.
+/// With a stack size larger than memory no second thread can be started.
 #[test]
-fn where_no_thread_can_be_had_calls_that_arrive_together_are_answered_by_one() {
-    let desk = Desk::new();
-    let file = desk.write("a.txt", "hello\n");
+fn calls_run_on_one_thread_if_no_second_one_can_be_started() {
+    let fixture = CliFixture::new();
+    let file = fixture.write("a.txt", "hello\n");
     let mut input = opening();
     for id in 1..=40 {
         input += &request(id, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }));
     }
-    let mut command = desk.command(&["mcp", "serve", "--quiet"]);
+    let mut command = fixture.command(&["mcp", "serve", "--quiet"]);
     command.env("RUST_MIN_STACK", (1_u64 << 50).to_string()).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
@@ -182,34 +182,36 @@ fn where_no_thread_can_be_had_calls_that_arrive_together_are_answered_by_one() {
     }
 }
 
-/// A result is one text, not the same text in two places.
+/// A result contains its text once, not also as structured content.
 #[test]
 fn text_is_sent_once() {
-    let desk = Desk::new();
-    let file = desk.write("big.txt", &"0123456789abcde\n".repeat(256));
+    let fixture = CliFixture::new();
+    let file = fixture.write("big.txt", &"0123456789abcde\n".repeat(256));
     let input =
         opening() + &request(1, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }));
-    let said = desk.run_with_input(&["mcp", "serve", "--quiet"], &input);
-    assert_eq!(said.out.matches("0123456789abcde").count(), 256);
+    let output = fixture.run_with_input(&["mcp", "serve", "--quiet"], &input);
+    assert_eq!(output.stdout.matches("0123456789abcde").count(), 256);
 }
 
-/// What was asked before the input ended is answered, and the program ends although a server behind it does not want to.
+/// Requests before the end of the input are answered, and the program ends although an upstream server does not.
 #[test]
 fn it_ends_with_its_input_and_loses_no_answer() {
-    let desk = Desk::new();
-    let file = desk.write("a.txt", "hello\n");
+    let fixture = CliFixture::new();
+    let file = fixture.write("a.txt", "hello\n");
     let script = format!("{}/../mcp/tests/main/fake_server.py", env!("CARGO_MANIFEST_DIR"));
-    let mark = desk.path("mark").display().to_string();
+    let mark = fixture.path("mark").display().to_string();
     let servers = json!({ "mcpServers": { "deaf": { "command": "python3", "args": [script, "breeds", mark], "alwaysLoad": true } } });
     let mut input = opening() + &request(1, "tools/list", json!({}));
     for id in 2..66 {
         input += &request(id, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }));
     }
-    let said =
-        desk.run_with_input(&["mcp", "serve", "--quiet", "--mcp-config", &servers.to_string()], &input);
-    assert_eq!(said.code, 0, "{}", said.err);
+    let output =
+        fixture.run_with_input(&["mcp", "serve", "--quiet", "--mcp-config", &servers.to_string()], &input);
+    assert_eq!(output.code, 0, "{}", output.stderr);
     for id in 2..66 {
-        assert!(reply(&said.out, id)["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));
+        assert!(
+            reply(&output.stdout, id)["result"]["content"][0]["text"].as_str().unwrap().contains("hello")
+        );
     }
     let left = || -> Vec<_> {
         let all = std::fs::read_dir("/proc").unwrap().flatten();

@@ -1,6 +1,6 @@
-//! `toolgate mcp serve`, over real pipes, alone and with a server behind it.
+//! `toolgate mcp serve` over pipes, HTTP and Unix sockets, alone and with an upstream server.
 
-use super::desk::Desk;
+use super::cli_fixture::CliFixture;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Stdio;
@@ -23,7 +23,7 @@ pub(super) fn reply(out: &str, id: u64) -> Value {
         .unwrap_or_else(|| panic!("no reply to {id} in {out}"))
 }
 
-/// Sends, and ends the input once that many answers are there: how long they take is the machine's business.
+/// Sends the input and closes it after this many answers, so that the test does not depend on timing.
 pub(super) fn answered(mut command: std::process::Command, input: &str, answers: usize) -> String {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -38,33 +38,37 @@ pub(super) fn answered(mut command: std::process::Command, input: &str, answers:
 
 #[test]
 fn it_answers_and_ends_with_its_input() {
-    let desk = Desk::new();
-    let file = desk.write("a.txt", "hello\n");
+    let fixture = CliFixture::new();
+    let file = fixture.write("a.txt", "hello\n");
     let input = opening()
         + &request(1, "tools/list", json!({}))
         + &request(2, "tools/call", json!({ "name": "Read", "arguments": { "file_path": file } }))
         + &request(3, "tools/call", json!({ "name": "Read", "arguments": { "file_path": "/etc/hostname" } }));
-    let said = desk.run_with_input(&["mcp", "serve", "--quiet"], &input);
-    assert_eq!(said.code, 0, "{}", said.err);
+    let output = fixture.run_with_input(&["mcp", "serve", "--quiet"], &input);
+    assert_eq!(output.code, 0, "{}", output.stderr);
     assert!(
-        reply(&said.out, 1)["result"]["tools"].as_array().unwrap().iter().any(|tool| tool["name"] == "Read")
+        reply(&output.stdout, 1)["result"]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|tool| tool["name"] == "Read")
     );
-    assert!(reply(&said.out, 2)["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));
-    assert_eq!(reply(&said.out, 3)["result"]["isError"], true);
-    let log = desk.run(&["log", "--json"]);
-    assert_eq!(log.out.lines().count(), 2, "both calls are in the ledger: {}", log.out);
+    assert!(reply(&output.stdout, 2)["result"]["content"][0]["text"].as_str().unwrap().contains("hello"));
+    assert_eq!(reply(&output.stdout, 3)["result"]["isError"], true);
+    let log = fixture.run(&["log", "--json"]);
+    assert_eq!(log.stdout.lines().count(), 2, "both calls are in the ledger: {}", log.stdout);
 }
 
 #[test]
-fn a_server_behind_it_is_under_the_same_rules() {
-    let desk = Desk::new();
-    let file = desk.write("a.txt", "hello\n");
+fn rules_apply_to_the_tools_of_an_upstream_server() {
+    let fixture = CliFixture::new();
+    let file = fixture.write("a.txt", "hello\n");
     let program = env!("CARGO_BIN_EXE_toolgate");
     // It must be there for the list, however busy the machine is.
     let entry =
         json!({ "command": program, "args": ["mcp", "serve", "--quiet"], "alwaysLoad": true }).to_string();
-    let added = desk.run(&["mcp", "add-json", "inner", &entry]);
-    assert_eq!(added.code, 0, "{}", added.err);
+    let added = fixture.run(&["mcp", "add-json", "inner", &entry]);
+    assert_eq!(added.code, 0, "{}", added.stderr);
     let call = |tool: &str| json!({ "name": tool, "arguments": { "file_path": file } });
     let input = opening()
         + &request(1, "tools/list", json!({}))
@@ -80,7 +84,7 @@ fn a_server_behind_it_is_under_the_same_rules() {
         "--disallowed-tools",
         "mcp__inner__ls",
     ];
-    let out = answered(desk.command(&args), &input, 4);
+    let out = answered(fixture.command(&args), &input, 4);
     let names: Vec<Value> = reply(&out, 1)["result"]["tools"]
         .as_array()
         .unwrap()
@@ -93,7 +97,7 @@ fn a_server_behind_it_is_under_the_same_rules() {
     assert_eq!(reply(&out, 3)["error"]["code"], -32602, "denied by a bare rule: it is not there");
 }
 
-/// One request as bytes, and the status that comes back.
+/// Sends one HTTP request and returns the status of the response.
 fn status(mut stream: impl Read + Write, headers: &[&str]) -> String {
     let body = request(
         1,
@@ -114,7 +118,7 @@ fn status(mut stream: impl Read + Write, headers: &[&str]) -> String {
     first.split(' ').nth(1).unwrap_or_default().to_owned()
 }
 
-/// A program that serves, until it is dropped.
+/// A running server, killed on drop.
 struct Serving(std::process::Child);
 
 impl Drop for Serving {
@@ -125,27 +129,28 @@ impl Drop for Serving {
     }
 }
 
-/// Starts the program and waits until it says that it serves.
+/// Starts the program and waits until it prints that it serves.
 fn serving(mut command: std::process::Command) -> (Serving, Vec<String>) {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     for line in BufReader::new(child.stderr.take().unwrap()).lines() {
-        said.push(line.unwrap());
-        if said.last().unwrap().contains("serving on") {
+        output.push(line.unwrap());
+        if output.last().unwrap().contains("serving on") {
             break;
         }
     }
-    (Serving(child), said)
+    (Serving(child), output)
 }
 
 #[test]
-fn a_port_is_guarded() {
-    let desk = Desk::new();
-    let mut command = desk.command(&["mcp", "serve", "--http", "127.0.0.1:0", "--allow-host", "gate.test"]);
+fn http_requests_need_the_token_and_a_known_host_and_origin() {
+    let fixture = CliFixture::new();
+    let mut command =
+        fixture.command(&["mcp", "serve", "--http", "127.0.0.1:0", "--allow-host", "gate.test"]);
     command.env("TOOLGATE_MCP_TOKEN", "s3cret");
-    let (_serving, said) = serving(command);
-    let last = said.last().unwrap();
-    assert!(!said.concat().contains("s3cret"), "{said:?}");
+    let (_serving, output) = serving(command);
+    let last = output.last().unwrap();
+    assert!(!output.concat().contains("s3cret"), "{output:?}");
     let address = last.split("http://").nth(1).unwrap().split('/').next().unwrap();
     let host = format!("Host: {address}");
     let token = "Authorization: Bearer s3cret";
@@ -165,13 +170,13 @@ fn a_port_is_guarded() {
 }
 
 #[test]
-fn a_token_is_made_where_none_is_given() {
-    let desk = Desk::new();
-    let (_serving, said) = serving(desk.command(&["mcp", "serve", "--http", "127.0.0.1:0"]));
-    let token = said.iter().find_map(|line| line.split("Bearer ").nth(1)).unwrap();
+fn a_token_is_generated_if_none_is_configured() {
+    let fixture = CliFixture::new();
+    let (_serving, output) = serving(fixture.command(&["mcp", "serve", "--http", "127.0.0.1:0"]));
+    let token = output.iter().find_map(|line| line.split("Bearer ").nth(1)).unwrap();
     let token = token.split('`').next().unwrap();
-    assert!(token.len() >= 32, "{said:?}");
-    let address = said.last().unwrap().split("http://").nth(1).unwrap().split('/').next().unwrap();
+    assert!(token.len() >= 32, "{output:?}");
+    let address = output.last().unwrap().split("http://").nth(1).unwrap().split('/').next().unwrap();
     let host = format!("Host: {address}");
     let given = format!("Authorization: Bearer {token}");
     assert_eq!(status(std::net::TcpStream::connect(address).unwrap(), &[&host, &given]), "200");
@@ -179,11 +184,11 @@ fn a_token_is_made_where_none_is_given() {
 }
 
 #[test]
-fn a_socket_is_for_its_owner_alone() {
+fn a_unix_socket_is_accessible_only_to_its_owner() {
     use std::os::unix::fs::PermissionsExt;
-    let desk = Desk::new();
-    let path = desk.beside("door");
-    let (_serving, _) = serving(desk.command(&["mcp", "serve", "--unix", path.to_str().unwrap()]));
+    let fixture = CliFixture::new();
+    let path = fixture.beside("door");
+    let (_serving, _) = serving(fixture.command(&["mcp", "serve", "--unix", path.to_str().unwrap()]));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let stream = std::os::unix::net::UnixStream::connect(&path).unwrap();
     assert_eq!(status(stream, &["Host: anything"]), "200");

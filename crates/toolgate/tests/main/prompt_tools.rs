@@ -1,6 +1,6 @@
-//! A tool that is asked in a person's place.
+//! The prompt tool: a tool that answers permission requests.
 
-use super::hook_desk::HookDesk;
+use super::hook_fixture::HookFixture;
 use serde_json::{Value, json};
 use toolgate::{Code, FnTool, Output, PromptTool, Refusal, ToolSpec, Toolgate};
 
@@ -15,35 +15,38 @@ struct Asked {
     tool_use_id: String,
 }
 
-/// Calls `ls /etc` behind a prompt tool that answers so, and tells how that ended.
+/// Calls `ls /etc` with a prompt tool that gives this answer, and returns how the call ended.
 fn answered(answer: Result<&'static str, &'static str>, allow_prompt: bool) -> Result<String, Code> {
-    let desk = HookDesk::new();
+    let fixture = HookFixture::new();
     let asks = FnTool::new(ToolSpec::new("Approve", "Approves."), move |asked: Asked, _| async move {
         assert_eq!((asked.tool_name.as_str(), asked.tool_use_id.as_str()), ("ls", "c"));
         assert!(asked.input.contains_key("path"));
         match answer {
-            Ok("panic") => panic!("told to panic"),
+            Ok("panic") => panic!("panics on request"),
             Ok(text) => Ok(Output::text(text)),
             Err(reason) => Err(Refusal::new(Code::ToolFailed, reason)),
         }
     });
     let prompt = PromptTool::new("Approve");
-    let mut builder = Toolgate::builder(desk.path("")).tool(asks).approver(prompt.clone());
+    let mut builder = Toolgate::builder(fixture.path("")).tool(asks).approver(prompt.clone());
     if allow_prompt {
         builder = builder.allow("Approve");
     }
     let toolgate = builder.build().unwrap();
     prompt.connect(&toolgate);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let closed = runtime.block_on(toolgate.call("c", "ls", r#"{"path":"/etc"}"#));
-    closed.result.map(|output| output.model_text()).map_err(|refusal| refusal.code)
+    let outcome = runtime.block_on(toolgate.call("c", "ls", r#"{"path":"/etc"}"#));
+    outcome.result.map(|output| output.model_text()).map_err(|refusal| refusal.code)
 }
 
 #[test]
-fn its_answer_counts_and_every_fault_is_a_no() {
+fn the_answer_of_a_prompt_tool_decides_and_every_failure_refuses() {
     let echo = json!({ "behavior": "allow", "updatedInput": { "path": "/etc" } }).to_string();
     assert!(answered(Ok(r#"{"behavior":"allow"}"#), true).unwrap().contains("passwd"));
-    assert!(answered(Ok(echo.leak()), true).unwrap().contains("passwd"), "an echo is a yes");
+    assert!(
+        answered(Ok(echo.leak()), true).unwrap().contains("passwd"),
+        "the same input as an update allows the call"
+    );
     let inside = r#"{"behavior":"allow","updatedInput":{"path":"."}}"#;
     assert!(!answered(Ok(inside), true).unwrap().contains("passwd"), "a revised input is what runs");
     for (answer, code) in [
@@ -61,6 +64,6 @@ fn its_answer_counts_and_every_fault_is_a_no() {
     ] {
         assert_eq!(answered(answer, true), Err(code), "{answer:?}");
     }
-    // A prompt tool that may not run itself is not asked about itself.
+    // A prompt tool that no rule allows is not asked about its own call.
     assert_eq!(answered(Ok(r#"{"behavior":"allow"}"#), false), Err(Code::ApprovalLost));
 }

@@ -1,4 +1,4 @@
-//! Telemetry, received by a small collector on loopback that reads OTLP off the wire by itself.
+//! Telemetry, received by a small OTLP collector on loopback with its own protobuf decoder.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use toolgate::Toolgate;
 use toolgate::telemetry::{TelemetryOptions, TelemetrySink};
 
-/// What a collector got: the body of each request, by path.
+/// The path and body of each request to the collector.
 type Got = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
 fn collector() -> (String, Got) {
@@ -52,7 +52,7 @@ fn serve(stream: TcpStream, got: &Got) {
     }
 }
 
-/// A message of protocol buffers, without knowing its kind.
+/// A field of a protobuf message, decoded without its schema.
 #[derive(Debug, Clone)]
 enum Field {
     Number(u64),
@@ -147,7 +147,7 @@ impl Message {
     }
 }
 
-/// The things of one kind in all requests to a path: resource, scope, thing are fields 1/2/2 of each other.
+/// The spans or metrics of all requests to a path: resource, scope and item are the fields 1, 2 and 2.
 fn things(got: &Got, path: &str) -> Vec<Message> {
     let got = got.lock().unwrap();
     let bodies = got.iter().filter(|(at, _)| at == path);

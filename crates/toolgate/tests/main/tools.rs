@@ -1,6 +1,6 @@
-//! `toolgate tools`, and the laws of the tools that ship.
+//! `toolgate tools`, and the properties that every built-in tool has.
 
-use super::desk::Desk;
+use super::cli_fixture::CliFixture;
 use serde_json::Value;
 use toolgate::{Toolgate, Toolset};
 use toolgate_testkit::{check_source_laws, check_tool_laws, tool_names};
@@ -16,25 +16,25 @@ fn every_builtin_tool_keeps_the_laws() {
 }
 
 #[test]
-fn definitions_are_the_same_bytes_run_after_run() {
-    let desk = Desk::new();
+fn definitions_are_the_same_bytes_in_every_run() {
+    let fixture = CliFixture::new();
     for format in ["anthropic", "openai", "gemini", "mcp", "json"] {
-        let said = desk.run(&["tools", "--format", format]);
-        assert_eq!(said.code, 0, "{}", said.err);
-        assert_eq!(said.out, desk.run(&["tools", "--format", format]).out);
-        let value: Value = serde_json::from_str(&said.out).unwrap();
+        let output = fixture.run(&["tools", "--format", format]);
+        assert_eq!(output.code, 0, "{}", output.stderr);
+        assert_eq!(output.stdout, fixture.run(&["tools", "--format", format]).stdout);
+        let value: Value = serde_json::from_str(&output.stdout).unwrap();
         assert!(value.to_string().contains("\"Read\""));
     }
 }
 
 #[test]
-fn a_list_for_people_and_one_tool_in_full() {
-    let desk = Desk::new();
-    let said = desk.run(&["tools"]);
-    assert!(said.out.lines().any(|line| line.starts_with("Read ")), "{}", said.out);
-    let said = desk.run(&["tools", "LS"]);
-    assert!(said.out.contains("toolgate call ls '"), "{}", said.out);
-    assert_eq!(desk.run(&["tools", "nothing"]).code, 2);
+fn tools_lists_all_tools_or_describes_one() {
+    let fixture = CliFixture::new();
+    let output = fixture.run(&["tools"]);
+    assert!(output.stdout.lines().any(|line| line.starts_with("Read ")), "{}", output.stdout);
+    let output = fixture.run(&["tools", "LS"]);
+    assert!(output.stdout.contains("toolgate call ls '"), "{}", output.stdout);
+    assert_eq!(fixture.run(&["tools", "nothing"]).code, 2);
 }
 
 #[tokio::test]

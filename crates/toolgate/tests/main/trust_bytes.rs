@@ -1,7 +1,7 @@
-//! Trust holds for bytes: what a project would run is bound down to the files, and a change of any of them ends it.
+//! Trust is bound to file contents: a change to any file that a project's hooks and servers execute ends it.
 
-use super::desk::Desk;
-use super::hook_desk::{HookDesk, text};
+use super::cli_fixture::CliFixture;
+use super::hook_fixture::{HookFixture, text};
 use serde_json::{Value, json};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -17,14 +17,14 @@ fn executable(path: &Path) {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// A project that runs its own code in every way that can be bound.
-fn project(desk: &HookDesk) -> SettingsOptions {
+/// A project whose hooks and servers execute its files in every way that can be bound.
+fn project(fixture: &HookFixture) -> SettingsOptions {
     for (name, content) in [
         ("guard.sh", "#!/bin/sh\n. ./lib/common.sh\nexit 0\n"),
         ("lib/common.sh", "check() { return 0; }\n"),
         ("hooks/screen.py", "#!/usr/bin/env python3\nimport json\nimport helper\nhelper.run()\n"),
         ("hooks/helper.py", "def run():\n    pass\n"),
-        ("hooks/say.sh", "echo said\n"),
+        ("hooks/say.sh", "echo output\n"),
         ("hooks/inner.sh", "echo inner\n"),
         ("hooks/words.sh", "exit 0\n"),
         ("tools/serve", "#!/bin/sh\nexec cat\n"),
@@ -32,9 +32,9 @@ fn project(desk: &HookDesk) -> SettingsOptions {
         ("real/linked.sh", "exit 0\n"),
         ("preload.txt", "x\n"),
     ] {
-        executable(&desk.write(name, content));
+        executable(&fixture.write(name, content));
     }
-    symlink("real/linked.sh", desk.path("linked.sh")).unwrap();
+    symlink("real/linked.sh", fixture.path("linked.sh")).unwrap();
     let settings = json!({
         "permissions": { "allow": ["Deploy"], "deny": ["Nothing"] },
         "env": { "EXTRA_FILE": "preload.txt" },
@@ -47,19 +47,19 @@ fn project(desk: &HookDesk) -> SettingsOptions {
             { "hooks": [{ "type": "command", "command": "sh", "args": ["${CLAUDE_PROJECT_DIR}/hooks/words.sh"] }] },
         ] },
     });
-    desk.write(".toolgate/settings.json", &settings.to_string());
-    desk.write(".claude/settings.local.json", "{ \"permissions\": { \"ask\": [\"Other\"] } }\n");
-    desk.write(
+    fixture.write(".toolgate/settings.json", &settings.to_string());
+    fixture.write(".claude/settings.local.json", "{ \"permissions\": { \"ask\": [\"Other\"] } }\n");
+    fixture.write(
         ".mcp.json",
         &json!({ "mcpServers": { "own": { "command": "./tools/serve", "args": ["--config=tools/config.txt"] } } }).to_string(),
     );
-    let mut options = desk.options();
-    options.state_dir = Some(AbsPath::new(desk.path("state")).unwrap());
+    let mut options = fixture.options();
+    options.state_dir = Some(AbsPath::new(fixture.path("state")).unwrap());
     options.search_path = Some(std::env::var("PATH").unwrap_or_default());
     options
 }
 
-fn standing(options: &SettingsOptions) -> TrustStatus {
+fn trust_status(options: &SettingsOptions) -> TrustStatus {
     LoadedSettings::load(options).unwrap().trust_status
 }
 
@@ -69,7 +69,7 @@ fn trust(options: &SettingsOptions) -> TrustManifest {
     brought
 }
 
-/// The bytes that matter: every one of these files, wherever a byte changes.
+/// The files that trust is bound to.
 const BOUND: &[&str] = &[
     ".toolgate/settings.json",
     ".claude/settings.local.json",
@@ -88,17 +88,17 @@ const BOUND: &[&str] = &[
 ];
 
 #[test]
-fn a_change_of_any_byte_that_matters_ends_the_trust() {
-    let desk = HookDesk::new();
-    let options = project(&desk);
+fn changing_any_byte_of_a_bound_file_ends_trust() {
+    let fixture = HookFixture::new();
+    let options = project(&fixture);
     let brought = trust(&options);
     assert_eq!(brought.unresolved, [], "everything here can be bound");
-    assert_eq!(standing(&options), TrustStatus::Trusted);
+    assert_eq!(trust_status(&options), TrustStatus::Trusted);
     let mut changes = 0;
     for name in BOUND {
-        let path = desk.path(name);
+        let path = fixture.path(name);
         let before = std::fs::read(&path).unwrap();
-        // Blanks between tokens, so that a settings file stays one that can be read.
+        // In JSON only blanks between tokens change, so that the file stays valid.
         let is_json = name.ends_with(".json");
         let mut variants: Vec<Vec<u8>> = vec![[&before[..], b"\n"].concat(), [b" ", &before[..]].concat()];
         if !is_json {
@@ -112,7 +112,7 @@ fn a_change_of_any_byte_that_matters_ends_the_trust() {
         for changed in variants {
             std::fs::write(&path, &changed).unwrap();
             assert_eq!(
-                standing(&options),
+                trust_status(&options),
                 TrustStatus::Changed,
                 "{name}: {}",
                 String::from_utf8_lossy(&changed)
@@ -120,68 +120,68 @@ fn a_change_of_any_byte_that_matters_ends_the_trust() {
             changes += 1;
         }
         std::fs::write(&path, &before).unwrap();
-        assert_eq!(standing(&options), TrustStatus::Trusted, "{name}: as it was");
+        assert_eq!(trust_status(&options), TrustStatus::Trusted, "{name}: as it was");
     }
     assert!(changes > 250, "{changes}");
 }
 
 #[test]
-fn another_file_in_the_place_of_a_bound_one_ends_the_trust() {
-    let desk = HookDesk::new();
-    let options = project(&desk);
+fn replacing_a_bound_file_ends_trust() {
+    let fixture = HookFixture::new();
+    let options = project(&fixture);
     trust(&options);
-    let changed = |what: &str| assert_eq!(standing(&options), TrustStatus::Changed, "{what}");
-    let same = |what: &str| assert_eq!(standing(&options), TrustStatus::Trusted, "{what}");
-    // A symlink that leads elsewhere, even to the same bytes.
-    std::fs::copy(desk.path("real/linked.sh"), desk.path("real/twin.sh")).unwrap();
-    std::fs::remove_file(desk.path("linked.sh")).unwrap();
-    symlink("real/twin.sh", desk.path("linked.sh")).unwrap();
+    let changed = |what: &str| assert_eq!(trust_status(&options), TrustStatus::Changed, "{what}");
+    let same = |what: &str| assert_eq!(trust_status(&options), TrustStatus::Trusted, "{what}");
+    // A symlink to another file with the same content.
+    std::fs::copy(fixture.path("real/linked.sh"), fixture.path("real/twin.sh")).unwrap();
+    std::fs::remove_file(fixture.path("linked.sh")).unwrap();
+    symlink("real/twin.sh", fixture.path("linked.sh")).unwrap();
     changed("the target of a symlink");
-    std::fs::remove_file(desk.path("linked.sh")).unwrap();
-    symlink("real/linked.sh", desk.path("linked.sh")).unwrap();
+    std::fs::remove_file(fixture.path("linked.sh")).unwrap();
+    symlink("real/linked.sh", fixture.path("linked.sh")).unwrap();
     same("the symlink as it was");
     // A directory that becomes a symlink.
-    std::fs::rename(desk.path("hooks"), desk.path("hooks2")).unwrap();
-    symlink("hooks2", desk.path("hooks")).unwrap();
+    std::fs::rename(fixture.path("hooks"), fixture.path("hooks2")).unwrap();
+    symlink("hooks2", fixture.path("hooks")).unwrap();
     changed("a directory behind a symlink");
-    std::fs::remove_file(desk.path("hooks")).unwrap();
-    std::fs::rename(desk.path("hooks2"), desk.path("hooks")).unwrap();
+    std::fs::remove_file(fixture.path("hooks")).unwrap();
+    std::fs::rename(fixture.path("hooks2"), fixture.path("hooks")).unwrap();
     same("the directory as it was");
-    // A script that is no longer there, or no longer a program.
-    std::fs::rename(desk.path("hooks/say.sh"), desk.path("hooks/gone.sh")).unwrap();
+    // A script that is missing or not executable.
+    std::fs::rename(fixture.path("hooks/say.sh"), fixture.path("hooks/gone.sh")).unwrap();
     changed("a missing script");
-    std::fs::rename(desk.path("hooks/gone.sh"), desk.path("hooks/say.sh")).unwrap();
-    std::fs::set_permissions(desk.path("guard.sh"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    std::fs::rename(fixture.path("hooks/gone.sh"), fixture.path("hooks/say.sh")).unwrap();
+    std::fs::set_permissions(fixture.path("guard.sh"), std::fs::Permissions::from_mode(0o644)).unwrap();
     changed("a program that may not be executed");
-    executable(&desk.path("guard.sh"));
+    executable(&fixture.path("guard.sh"));
     same("executable again");
-    // A module that python would take before its own.
-    desk.write("hooks/json.py", "print('planted')\n");
+    // A module that takes precedence over the standard library.
+    fixture.write("hooks/json.py", "print('planted')\n");
     changed("a module beside a script");
-    std::fs::remove_file(desk.path("hooks/json.py")).unwrap();
-    desk.write("hooks/re/__init__.py", "");
+    std::fs::remove_file(fixture.path("hooks/json.py")).unwrap();
+    fixture.write("hooks/re/__init__.py", "");
     changed("a package beside a script");
-    std::fs::remove_dir_all(desk.path("hooks/re")).unwrap();
+    std::fs::remove_dir_all(fixture.path("hooks/re")).unwrap();
     // A new settings file.
-    desk.write(".claude/settings.json", "{}");
+    fixture.write(".claude/settings.json", "{}");
     changed("a new settings file");
-    std::fs::remove_file(desk.path(".claude/settings.json")).unwrap();
+    std::fs::remove_file(fixture.path(".claude/settings.json")).unwrap();
     same("without it");
-    // A program that would be found first.
+    // A program earlier in the search path.
     let mut other = options.clone();
-    desk.write("bin/python3", "#!/bin/sh\n");
-    executable(&desk.path("bin/python3"));
+    fixture.write("bin/python3", "#!/bin/sh\n");
+    executable(&fixture.path("bin/python3"));
     other.search_path =
-        Some(format!("{}:{}", desk.path("bin").display(), options.search_path.clone().unwrap()));
-    assert_eq!(standing(&other), TrustStatus::Changed, "another python3 comes first");
-    // What does not run may change.
-    desk.write("src/main.rs", "fn main() {}\n");
-    desk.write("README.md", "changed\n");
+        Some(format!("{}:{}", fixture.path("bin").display(), options.search_path.clone().unwrap()));
+    assert_eq!(trust_status(&other), TrustStatus::Changed, "another python3 comes first");
+    // Files that are not executed may change.
+    fixture.write("src/main.rs", "fn main() {}\n");
+    fixture.write("README.md", "changed\n");
     same("other files");
 }
 
 #[test]
-fn what_cannot_be_resolved_to_bytes_is_named_and_not_trusted() {
+fn a_command_that_cannot_be_resolved_to_files_is_reported_and_not_trusted() {
     for (command, why) in [
         ("npx some-guard", "`npx` runs code that the command does not name"),
         ("make guard", "`make` runs code"),
@@ -193,204 +193,208 @@ fn what_cannot_be_resolved_to_bytes_is_named_and_not_trusted() {
         ("$GUARD", "is not known before it runs"),
         ("python3 \"$SCRIPT\"", "is not known before it runs"),
         ("python3 missing.py", "is not a file"),
-        ("./missing.sh", "there is no program"),
-        ("no-such-program-anywhere", "there is no program"),
+        ("./missing.sh", "program `./missing.sh` not found"),
+        ("no-such-program-anywhere", "program `no-such-program-anywhere` not found"),
         ("sh hooks", "is not a file"),
         ("eval \"$(cat)\"", ""),
         ("PATH=./bin guard", "PATH"),
         ("bash -c 'npx x'", "`npx` runs code"),
         ("cat | sh", "runs what it reads"),
     ] {
-        let desk = HookDesk::new();
-        desk.write("hooks/x.sh", "");
-        desk.write(
+        let fixture = HookFixture::new();
+        fixture.write("hooks/x.sh", "");
+        fixture.write(
             ".toolgate/settings.json",
             &json!({ "permissions": { "allow": ["Deploy"] }, "hooks": { "PreToolUse": [hook(command)] } })
                 .to_string(),
         );
-        let mut options = desk.options();
-        options.state_dir = Some(AbsPath::new(desk.path("state")).unwrap());
+        let mut options = fixture.options();
+        options.state_dir = Some(AbsPath::new(fixture.path("state")).unwrap());
         options.search_path = Some(std::env::var("PATH").unwrap_or_default());
         let brought = trust(&options);
         assert_eq!(brought.unresolved.len(), 1, "{command}");
         assert!(brought.unresolved[0].why.contains(why), "{command}: {}", brought.unresolved[0].why);
-        // The rest is trusted; the calls that the hook is for are refused.
-        let toolgate = desk.build(options);
-        let closed = HookDesk::call(&toolgate, "ship");
+        // The rest is trusted; the calls that the hook screens are refused.
+        let toolgate = fixture.build(options);
+        let outcome = HookFixture::call(&toolgate, "ship");
         assert_eq!(
-            closed.result.as_ref().unwrap_err().code,
+            outcome.result.as_ref().unwrap_err().code,
             Code::HookFailed,
             "{command}: {}",
-            text(&closed)
+            text(&outcome)
         );
-        assert!(text(&closed).contains("cannot be bound to bytes"), "{command}: {}", text(&closed));
+        assert!(text(&outcome).contains("trust does not cover this hook"), "{command}: {}", text(&outcome));
     }
 }
 
 #[test]
-fn a_form_that_cannot_be_bound_is_said_when_a_project_is_trusted() {
-    let desk = Desk::new();
-    desk.write(
+fn trust_add_lists_the_commands_that_it_does_not_cover() {
+    let fixture = CliFixture::new();
+    fixture.write(
         ".mcp.json",
         &json!({ "mcpServers": { "far": { "command": "npx", "args": ["-y", "server"] }, "near": { "command": "cat" } } }).to_string(),
     );
-    desk.write(
+    fixture.write(
         ".toolgate/settings.json",
         &json!({ "hooks": { "PreToolUse": [hook("npx guard")] } }).to_string(),
     );
-    let said = desk.run(&["trust", "add", "--yes"]);
-    assert_eq!(said.code, 0, "{}", said.err);
+    let output = fixture.run(&["trust", "add", "--yes"]);
+    assert_eq!(output.code, 0, "{}", output.stderr);
     for part in ["not trusted: hook `npx guard`", "not trusted: server `far`", "your own settings"] {
-        assert!(said.out.contains(part), "{part}: {}", said.out);
+        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
     }
-    let listed = desk.run(&["mcp", "list"]);
-    let line = |name: &str| listed.out.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
-    assert!(line("far").contains("held back"), "{}", listed.out);
-    assert!(!line("near").contains("held back"), "{}", listed.out);
+    let listed = fixture.run(&["mcp", "list"]);
+    let line = |name: &str| listed.stdout.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(line("far").contains("not approved"), "{}", listed.stdout);
+    assert!(!line("near").contains("not approved"), "{}", listed.stdout);
 }
 
 #[test]
-fn calls_that_a_projects_hooks_screen_are_refused_while_its_trust_has_lapsed() {
-    let desk = HookDesk::new();
-    let mut options = desk.options();
-    options.state_dir = Some(AbsPath::new(desk.path("state")).unwrap());
+fn calls_that_a_projects_hooks_screen_are_refused_after_trust_lapsed() {
+    let fixture = HookFixture::new();
+    let mut options = fixture.options();
+    options.state_dir = Some(AbsPath::new(fixture.path("state")).unwrap());
     options.search_path = Some(std::env::var("PATH").unwrap_or_default());
-    // The rule is the user's own, so that only the hook stands in the way.
+    // The user's own rule allows the call, so that only the hook can refuse it.
     options.extra = Some(json!({ "permissions": { "allow": ["Deploy"] } }).to_string());
-    executable(&desk.write("guard.sh", "#!/bin/sh\nexit 0\n"));
+    executable(&fixture.write("guard.sh", "#!/bin/sh\nexit 0\n"));
     let settings = json!({ "hooks": { "PreToolUse": [hook("./guard.sh")] } }).to_string();
-    desk.write(".toolgate/settings.json", &settings);
+    fixture.write(".toolgate/settings.json", &settings);
     trust(&options);
-    let toolgate = desk.build(options.clone());
-    assert!(HookDesk::call(&toolgate, "a").result.is_ok());
+    let toolgate = fixture.build(options.clone());
+    assert!(HookFixture::call(&toolgate, "a").result.is_ok());
     let refused = |what: &str| {
-        let closed = HookDesk::call(&toolgate, "b");
-        assert_eq!(closed.result.as_ref().unwrap_err().code, Code::HookFailed, "{what}: {}", text(&closed));
-        assert!(text(&closed).contains("toolgate trust add"), "{what}: {}", text(&closed));
+        let outcome = HookFixture::call(&toolgate, "b");
+        assert_eq!(outcome.result.as_ref().unwrap_err().code, Code::HookFailed, "{what}: {}", text(&outcome));
+        assert!(text(&outcome).contains("toolgate trust add"), "{what}: {}", text(&outcome));
     };
-    desk.write("guard.sh", "#!/bin/sh\nexit 0 # changed\n");
+    fixture.write("guard.sh", "#!/bin/sh\nexit 0 # changed\n");
     refused("the script changed");
-    // A hook that was taken out in the meantime screens all the same.
-    desk.write(".toolgate/settings.json", "{}");
+    // A hook that was removed in the meantime still refuses.
+    fixture.write(".toolgate/settings.json", "{}");
     refused("the hook is gone");
-    std::fs::remove_file(desk.path(".toolgate/settings.json")).unwrap();
+    std::fs::remove_file(fixture.path(".toolgate/settings.json")).unwrap();
     refused("the file is gone");
-    desk.write(".toolgate/settings.json", &settings);
+    fixture.write(".toolgate/settings.json", &settings);
     refused("the file is back, the script is not");
     // Another session refuses as well.
-    let other = desk.build(options.clone());
-    assert!(HookDesk::call(&other, "c").result.is_err());
+    let other = fixture.build(options.clone());
+    assert!(HookFixture::call(&other, "c").result.is_err());
     trust(&options);
-    assert!(HookDesk::call(&toolgate, "d").result.is_ok(), "trusted again");
+    assert!(HookFixture::call(&toolgate, "d").result.is_ok(), "trusted again");
 }
 
 #[test]
-fn a_rule_granted_at_a_prompt_keeps_the_trust() {
-    let desk = HookDesk::new();
-    let options = project(&desk);
+fn granting_a_rule_at_a_prompt_keeps_trust() {
+    let fixture = HookFixture::new();
+    let options = project(&fixture);
     trust(&options);
     let store = toolgate::settings::grants::GrantFile::in_dir(options.state_dir.as_ref().unwrap());
     store.add(&options.root, &["WebSearch".to_owned()]).unwrap();
-    assert_eq!(standing(&options), TrustStatus::Trusted, "toolgate wrote it itself");
+    assert_eq!(trust_status(&options), TrustStatus::Trusted, "toolgate wrote it itself");
     assert!(store.revoke(&options.root, "WebSearch").unwrap());
-    assert_eq!(standing(&options), TrustStatus::Trusted);
-    // Not if it had changed before.
-    desk.write(".toolgate/settings.local.json", "{ }");
-    assert_eq!(standing(&options), TrustStatus::Changed);
+    assert_eq!(trust_status(&options), TrustStatus::Trusted);
+    // The write does not renew trust if the file had changed before.
+    fixture.write(".toolgate/settings.local.json", "{ }");
+    assert_eq!(trust_status(&options), TrustStatus::Changed);
     store.add(&options.root, &["WebSearch".to_owned()]).unwrap();
-    assert_eq!(standing(&options), TrustStatus::Changed);
+    assert_eq!(trust_status(&options), TrustStatus::Changed);
 }
 
 #[test]
-fn what_hooks_run_and_what_toolgate_keeps_is_protected_from_writing() {
-    let desk = Desk::new();
-    executable(&desk.write("hooks/guard.sh", "#!/bin/sh\n. ./hooks/lib.sh\n"));
-    desk.write("hooks/lib.sh", "true\n");
-    desk.write("hooks/other.txt", "x\n");
-    desk.write(
+fn scripts_of_hooks_and_state_of_toolgate_are_protected_from_writing() {
+    let fixture = CliFixture::new();
+    executable(&fixture.write("hooks/guard.sh", "#!/bin/sh\n. ./hooks/lib.sh\n"));
+    fixture.write("hooks/lib.sh", "true\n");
+    fixture.write("hooks/other.txt", "x\n");
+    fixture.write(
         ".toolgate/settings.json",
         &json!({ "hooks": { "PreToolUse": [hook("hooks/guard.sh")] } }).to_string(),
     );
-    assert_eq!(desk.run(&["trust", "add", "--yes"]).code, 0);
+    assert_eq!(fixture.run(&["trust", "add", "--yes"]).code, 0);
     let write = |path: &std::path::Path| {
         let input = json!({ "file_path": path, "content": "x" }).to_string();
-        desk.run(&[
+        fixture.run(&[
             "check",
             "Write",
             &input,
             "--permission-mode",
             "acceptEdits",
             "--add-dir",
-            desk.beside("").to_str().unwrap(),
+            fixture.beside("").to_str().unwrap(),
         ])
     };
-    assert_eq!(write(&desk.path("hooks/other.txt")).code, 0);
+    assert_eq!(write(&fixture.path("hooks/other.txt")).code, 0);
     for path in [
-        desk.path("hooks/guard.sh"),
-        desk.path("hooks/lib.sh"),
-        desk.beside("state/trust.json"),
-        desk.beside("state/grants.json"),
-        desk.beside("state/mcp-servers.json"),
-        desk.beside("state/ledger/ledger.jsonl"),
-        desk.beside("home/.config/toolgate/mcp.json"),
-        desk.beside("home/.local/state/toolgate/trust.json"),
-        desk.beside("home/.claude/settings.json"),
-        desk.path(".mcp.json"),
+        fixture.path("hooks/guard.sh"),
+        fixture.path("hooks/lib.sh"),
+        fixture.beside("state/trust.json"),
+        fixture.beside("state/grants.json"),
+        fixture.beside("state/mcp-servers.json"),
+        fixture.beside("state/ledger/ledger.jsonl"),
+        fixture.beside("home/.config/toolgate/mcp.json"),
+        fixture.beside("home/.local/state/toolgate/trust.json"),
+        fixture.beside("home/.claude/settings.json"),
+        fixture.path(".mcp.json"),
     ] {
-        let said = write(&path);
-        assert_eq!(said.code, 4, "{}: {} {}", path.display(), said.out, said.err);
+        let output = write(&path);
+        assert_eq!(output.code, 4, "{}: {} {}", path.display(), output.stdout, output.stderr);
     }
 }
 
 #[test]
-fn a_workspace_as_wide_as_home_is_asked_about_once() {
-    let desk = Desk::new();
-    std::fs::write(desk.beside("home/notes.txt"), "x\n").unwrap();
-    let read = json!({ "file_path": desk.beside("home/notes.txt") }).to_string();
-    let home = desk.beside("home");
-    let above = desk.beside("");
+fn a_workspace_that_contains_the_home_directory_needs_acceptance_once() {
+    let fixture = CliFixture::new();
+    std::fs::write(fixture.beside("home/notes.txt"), "x\n").unwrap();
+    let read = json!({ "file_path": fixture.beside("home/notes.txt") }).to_string();
+    let home = fixture.beside("home");
+    let above = fixture.beside("");
     for cwd in [home.to_str().unwrap(), above.to_str().unwrap(), "/"] {
         for mode in ["default", "acceptEdits", "bypass"] {
-            let said = desk.run(&["--cwd", cwd, "check", "Read", &read, "--permission-mode", mode]);
-            assert_eq!(said.code, 4, "{cwd} {mode}: {}", said.out);
-            assert!(said.out.contains("toolgate trust workspace"), "{cwd}: {}", said.out);
+            let output = fixture.run(&["--cwd", cwd, "check", "Read", &read, "--permission-mode", mode]);
+            assert_eq!(output.code, 4, "{cwd} {mode}: {}", output.stdout);
+            assert!(output.stdout.contains("toolgate trust workspace"), "{cwd}: {}", output.stdout);
         }
-        let said = desk.run(&["--cwd", cwd, "call", "Read", &read]);
-        assert_ne!(said.code, 0, "{cwd}");
-        assert!(said.err.contains("toolgate trust workspace"), "{cwd}: {}", said.err);
-        assert_eq!(desk.run(&["--cwd", cwd, "trust", "workspace"]).code, 2, "there is no terminal to ask at");
-        assert_eq!(desk.run(&["--cwd", cwd, "trust", "workspace", "--yes"]).code, 0, "{cwd}");
-        let said = desk.run(&["--cwd", cwd, "call", "Read", &read]);
-        assert_eq!(said.code, 0, "{cwd}: {}", said.err);
-        assert_eq!(desk.run(&["--cwd", cwd, "trust", "remove"]).code, 0);
-        assert_ne!(desk.run(&["--cwd", cwd, "call", "Read", &read]).code, 0, "{cwd}: taken back");
+        let output = fixture.run(&["--cwd", cwd, "call", "Read", &read]);
+        assert_ne!(output.code, 0, "{cwd}");
+        assert!(output.stderr.contains("toolgate trust workspace"), "{cwd}: {}", output.stderr);
         assert_eq!(
-            desk.run(&["--cwd", cwd, "--trust-workspace", "call", "Read", &read]).code,
+            fixture.run(&["--cwd", cwd, "trust", "workspace"]).code,
+            2,
+            "there is no terminal to ask at"
+        );
+        assert_eq!(fixture.run(&["--cwd", cwd, "trust", "workspace", "--yes"]).code, 0, "{cwd}");
+        let output = fixture.run(&["--cwd", cwd, "call", "Read", &read]);
+        assert_eq!(output.code, 0, "{cwd}: {}", output.stderr);
+        assert_eq!(fixture.run(&["--cwd", cwd, "trust", "remove"]).code, 0);
+        assert_ne!(fixture.run(&["--cwd", cwd, "call", "Read", &read]).code, 0, "{cwd}: removed");
+        assert_eq!(
+            fixture.run(&["--cwd", cwd, "--trust-workspace", "call", "Read", &read]).code,
             0,
             "for one run"
         );
     }
-    assert_eq!(desk.run(&["check", "ls"]).code, 0, "a project is not asked about");
+    assert_eq!(fixture.run(&["check", "ls"]).code, 0, "a project is not asked about");
 }
 
 #[test]
-fn the_users_hooks_screen_calls_in_the_home_directory_too() {
-    let desk = Desk::new();
-    std::fs::create_dir(desk.beside("home/.claude")).unwrap();
+fn the_users_hooks_run_in_the_home_directory_too() {
+    let fixture = CliFixture::new();
+    std::fs::create_dir(fixture.beside("home/.claude")).unwrap();
     let settings = json!({ "hooks": { "PreToolUse": [hook("echo no >&2; exit 2")] } }).to_string();
-    std::fs::write(desk.beside("home/.claude/settings.json"), settings).unwrap();
-    let home = desk.beside("home");
+    std::fs::write(fixture.beside("home/.claude/settings.json"), settings).unwrap();
+    let home = fixture.beside("home");
     let home = home.to_str().unwrap();
-    assert_eq!(desk.run(&["--cwd", home, "trust", "workspace", "--yes"]).code, 0);
-    for cwd in [home, desk.path("").to_str().unwrap()] {
-        let said = desk.run(&["--cwd", cwd, "call", "ls"]);
-        assert!(said.err.contains("TG-301"), "{cwd}: {}", said.err);
+    assert_eq!(fixture.run(&["--cwd", home, "trust", "workspace", "--yes"]).code, 0);
+    for cwd in [home, fixture.path("").to_str().unwrap()] {
+        let output = fixture.run(&["--cwd", cwd, "call", "ls"]);
+        assert!(output.stderr.contains("TG-301"), "{cwd}: {}", output.stderr);
     }
 }
 
 #[test]
-fn processes_that_approve_at_once_lose_nothing() {
-    let desk = Desk::new();
+fn concurrent_approvals_of_processes_lose_nothing() {
+    let fixture = CliFixture::new();
     let names: Vec<String> = (0..8).map(|index| format!("server{index}")).collect();
     let rounds = 4;
     for round in 0..rounds {
@@ -398,7 +402,8 @@ fn processes_that_approve_at_once_lose_nothing() {
             .iter()
             .map(|name| {
                 let name = format!("{name}-{round}");
-                desk.command(&["mcp", "add", &name, "cat"])
+                fixture
+                    .command(&["mcp", "add", &name, "cat"])
                     .stdout(std::process::Stdio::null())
                     .spawn()
                     .unwrap()
@@ -409,9 +414,9 @@ fn processes_that_approve_at_once_lose_nothing() {
         }
     }
     let pins: Value =
-        serde_json::from_str(&std::fs::read_to_string(desk.beside("state/mcp-servers.json")).unwrap())
+        serde_json::from_str(&std::fs::read_to_string(fixture.beside("state/mcp-servers.json")).unwrap())
             .unwrap();
-    let list = desk.beside("home/.config/toolgate/mcp.json");
+    let list = fixture.beside("home/.config/toolgate/mcp.json");
     let list: Value = serde_json::from_str(&std::fs::read_to_string(list).unwrap()).unwrap();
     assert_eq!(pins.as_object().unwrap().len(), names.len() * rounds);
     assert_eq!(list["mcpServers"].as_object().unwrap().len(), names.len() * rounds);
@@ -422,12 +427,13 @@ fn processes_that_approve_at_once_lose_nothing() {
             .iter()
             .map(|name| {
                 let dir = format!("{name}-{round}");
-                desk.write(
+                fixture.write(
                     &format!("{dir}/.toolgate/settings.json"),
                     r#"{"permissions":{"allow":["WebSearch"]}}"#,
                 );
-                let cwd = desk.path(&dir);
-                desk.command(&["--cwd", cwd.to_str().unwrap(), "trust", "add", "--yes"])
+                let cwd = fixture.path(&dir);
+                fixture
+                    .command(&["--cwd", cwd.to_str().unwrap(), "trust", "add", "--yes"])
                     .stdout(std::process::Stdio::null())
                     .spawn()
                     .unwrap()
@@ -437,8 +443,8 @@ fn processes_that_approve_at_once_lose_nothing() {
             assert!(child.wait().unwrap().success());
         }
     }
-    assert_eq!(desk.run(&["trust", "list"]).out.lines().count(), names.len() * rounds);
-    let left: Vec<String> = std::fs::read_dir(desk.beside("state"))
+    assert_eq!(fixture.run(&["trust", "list"]).stdout.lines().count(), names.len() * rounds);
+    let left: Vec<String> = std::fs::read_dir(fixture.beside("state"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
         .filter(|name| name.starts_with(".toolgate-"))
@@ -447,10 +453,10 @@ fn processes_that_approve_at_once_lose_nothing() {
 }
 
 #[test]
-fn threads_that_grant_at_once_lose_nothing() {
-    let desk = HookDesk::new();
-    let state = AbsPath::new(desk.path("state")).unwrap();
-    let root = AbsPath::new(desk.path("")).unwrap();
+fn concurrent_grants_of_threads_lose_nothing() {
+    let fixture = HookFixture::new();
+    let state = AbsPath::new(fixture.path("state")).unwrap();
+    let root = AbsPath::new(fixture.path("")).unwrap();
     std::thread::scope(|scope| {
         for index in 0..8 {
             let (state, root) = (state.clone(), root.clone());
@@ -465,13 +471,13 @@ fn threads_that_grant_at_once_lose_nothing() {
     });
     let store = toolgate::settings::grants::GrantFile::in_dir(&state);
     assert_eq!(store.list_for_workspace(&root).unwrap().len(), 32);
-    let file = std::fs::read_to_string(desk.path(".toolgate/settings.local.json")).unwrap();
+    let file = std::fs::read_to_string(fixture.path(".toolgate/settings.local.json")).unwrap();
     let file: Value = serde_json::from_str(&file).unwrap();
     assert_eq!(file["permissions"]["allow"].as_array().unwrap().len(), 32);
 }
 
 #[test]
-fn a_damaged_state_file_is_named_and_never_replaced() {
+fn a_damaged_state_file_is_reported_and_never_replaced() {
     for (file, args) in [
         ("trust.json", &["trust", "add", "--yes"][..]),
         ("trust.json", &["check", "ls"]),
@@ -479,21 +485,21 @@ fn a_damaged_state_file_is_named_and_never_replaced() {
         ("wide-workspaces.json", &["trust", "remove"]),
         ("mcp-servers.json", &["mcp", "add", "x", "cat"]),
     ] {
-        let desk = Desk::new();
-        desk.write(".toolgate/settings.json", r#"{"permissions":{"allow":["WebSearch"]}}"#);
+        let fixture = CliFixture::new();
+        fixture.write(".toolgate/settings.json", r#"{"permissions":{"allow":["WebSearch"]}}"#);
         let damaged = "[{\"root\": \"/x\", ";
-        std::fs::write(desk.beside("state").join(file), damaged).unwrap();
-        let said = desk.run(args);
-        assert_ne!(said.code, 0, "{file}");
+        std::fs::write(fixture.beside("state").join(file), damaged).unwrap();
+        let output = fixture.run(args);
+        assert_ne!(output.code, 0, "{file}");
         for part in [file, "damaged", "move it away"] {
-            assert!(said.err.contains(part), "{file}: {part}: {}", said.err);
+            assert!(output.stderr.contains(part), "{file}: {part}: {}", output.stderr);
         }
-        assert_eq!(std::fs::read_to_string(desk.beside("state").join(file)).unwrap(), damaged, "{file}");
+        assert_eq!(std::fs::read_to_string(fixture.beside("state").join(file)).unwrap(), damaged, "{file}");
     }
 }
 
 #[test]
-fn an_untrusted_project_lifts_neither_a_mode_nor_a_book_nor_a_switch() {
+fn an_untrusted_project_relaxes_no_mode_rule_or_switch() {
     for (user, project, call, wanted) in [
         (
             json!({ "permissions": { "defaultMode": "plan" } }),
@@ -544,16 +550,16 @@ fn an_untrusted_project_lifts_neither_a_mode_nor_a_book_nor_a_switch() {
             Mode::Default,
         ),
     ] {
-        let desk = HookDesk::new();
-        desk.write("config/settings.json", &user.to_string());
-        desk.write(".toolgate/settings.json", &project.to_string());
-        let mut options = desk.options();
-        options.config_dir = Some(AbsPath::new(desk.path("config")).unwrap());
+        let fixture = HookFixture::new();
+        fixture.write("config/settings.json", &user.to_string());
+        fixture.write(".toolgate/settings.json", &project.to_string());
+        let mut options = fixture.options();
+        options.config_dir = Some(AbsPath::new(fixture.path("config")).unwrap());
         let settings = LoadedSettings::load(&options).unwrap();
         assert_eq!(settings.policy(None).mode, wanted, "{user} {project}");
-        let toolgate = desk.build(options);
+        let toolgate = fixture.build(options);
         let input = match call {
-            "Write" => json!({ "file_path": desk.path("x"), "content": "x" }),
+            "Write" => json!({ "file_path": fixture.path("x"), "content": "x" }),
             _ => json!({ "command": "npm test" }),
         };
         let judged = toolgate.check(call, &input.to_string()).unwrap();
@@ -562,10 +568,10 @@ fn an_untrusted_project_lifts_neither_a_mode_nor_a_book_nor_a_switch() {
 }
 
 #[test]
-fn a_mode_on_the_command_line_lifts_no_managed_mode() {
-    let desk = HookDesk::new();
-    desk.write("managed/managed-settings.json", r#"{"permissions":{"defaultMode":"plan"}}"#);
-    let settings = LoadedSettings::load(&desk.options()).unwrap();
+fn a_mode_on_the_command_line_does_not_relax_a_managed_mode() {
+    let fixture = HookFixture::new();
+    fixture.write("managed/managed-settings.json", r#"{"permissions":{"defaultMode":"plan"}}"#);
+    let settings = LoadedSettings::load(&fixture.options()).unwrap();
     assert_eq!(settings.policy(Some(Mode::Bypass)).mode, Mode::Plan);
     assert_eq!(settings.policy(Some(Mode::Deny)).mode, Mode::Deny);
     assert_eq!(settings.policy(None).mode, Mode::Plan);

@@ -1,7 +1,7 @@
-//! `toolgate mcp`: serving over MCP, and the servers behind the gate.
+//! `toolgate mcp`: serves the tools over MCP, and manages the upstream MCP servers whose tools toolgate offers.
 
-mod entries;
 mod serve;
+mod server_list;
 mod test;
 mod upstreams;
 
@@ -12,57 +12,51 @@ use super::output::CliOutput;
 use super::{CliError, CliExitCode};
 use clap::Subcommand;
 
+/// Arguments of `toolgate mcp`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpArgs {
     #[command(subcommand)]
     command: McpCommand,
 }
 
+/// The commands of `toolgate mcp`.
 #[derive(Debug, Subcommand)]
-#[command(defer = true)]
 enum McpCommand {
-    /// Serve the tools over standard input and output, or over HTTP
+    /// Serve the tools to an MCP client, over standard input and output or over HTTP
     Serve(serve::McpServeArgs),
-    /// Put a server behind the gate
-    Add(entries::McpAddArgs),
-    /// The same, from a JSON object
-    AddJson(entries::McpAddJsonArgs),
-    /// Take a server away
-    Remove(entries::McpRemoveArgs),
+    /// Add a server whose tools toolgate offers under the same rules
+    Add(server_list::McpAddArgs),
+    /// Add a server given as a JSON object
+    AddJson(server_list::McpAddJsonArgs),
+    /// Remove a server
+    Remove(server_list::McpRemoveArgs),
     /// List the servers
     List,
-    /// Show one server
-    Get(entries::McpNameArgs),
-    /// Connect to a server and say how it is
+    /// Show the configuration of one server
+    Get(server_list::McpNameArgs),
+    /// Connect to a server and show its tools and problems
     Test(test::McpTestArgs),
-    /// Sign in to a server that wants it, in your browser
-    Login(entries::McpNameArgs),
-    /// Approve a server as it is now: how it is launched, and what its tools say
-    Approve(entries::McpNameArgs),
+    /// Sign in to a server with your browser (OAuth)
+    Login(server_list::McpNameArgs),
+    /// Approve a server as it is now: its launch command, and the definitions of its tools
+    Approve(server_list::McpNameArgs),
 }
 
-/// Of the commands above, the one that clients start and wait for.
-#[derive(Debug, Subcommand)]
-pub(crate) enum McpServeOnlyCommand {
-    Serve(serve::McpServeArgs),
-}
-
-impl From<McpServeOnlyCommand> for McpArgs {
-    fn from(McpServeOnlyCommand::Serve(args): McpServeOnlyCommand) -> Self {
-        Self { command: McpCommand::Serve(args) }
-    }
-}
-
-pub(crate) fn run(world: &CliContext, args: &McpArgs, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+/// Runs one of the commands.
+pub(crate) fn run(
+    context: &CliContext,
+    args: &McpArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
     match &args.command {
-        McpCommand::Serve(args) => serve::run(world, args, out),
-        McpCommand::Add(args) => entries::add(world, args, out),
-        McpCommand::AddJson(args) => entries::add_json(world, args, out),
-        McpCommand::Remove(args) => entries::remove(world, args, out),
-        McpCommand::List => entries::list(world, out),
-        McpCommand::Get(args) => entries::get(world, &args.name, out),
-        McpCommand::Test(args) => test::run(world, args, out),
-        McpCommand::Login(args) => test::login(world, &args.name, out),
-        McpCommand::Approve(args) => entries::approve(world, &args.name, out),
+        McpCommand::Serve(args) => serve::run(context, args, out),
+        McpCommand::Add(args) => server_list::add(context, args, out),
+        McpCommand::AddJson(args) => server_list::add_json(context, args, out),
+        McpCommand::Remove(args) => server_list::remove(context, args, out),
+        McpCommand::List => server_list::list(context, out),
+        McpCommand::Get(args) => server_list::get(context, &args.name, out),
+        McpCommand::Test(args) => test::run(context, args, out),
+        McpCommand::Login(args) => test::login(context, &args.name, out),
+        McpCommand::Approve(args) => server_list::approve(context, &args.name, out),
     }
 }

@@ -1,4 +1,6 @@
-//! `toolgate mcp serve`: the gate as an MCP server, with other servers behind it.
+//! `toolgate mcp serve`: an MCP server whose tools are the built-in ones and those of the upstream servers.
+//!
+//! Questions go to the client as elicitations, because the terminal, if there is one, belongs to the client.
 
 use super::super::context::{CliContext, RecordingToolgate};
 use super::super::output::CliOutput;
@@ -18,94 +20,99 @@ use toolgate_proto::Principal;
 /// More threads than this gain nothing: calls mostly wait for files and processes.
 const MAX_WORKER_THREADS: usize = 4;
 
-/// The variable that holds the token for HTTP, so that it need not be typed where others can see it.
+/// Environment variable with the bearer token for HTTP. An option would be visible in the process list.
 const TOKEN_ENV: &str = "TOOLGATE_MCP_TOKEN";
 
+/// How long the command waits for the runtime's tasks at its end: a tool that ignores cancellation must not block it.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Arguments of `toolgate mcp serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpServeArgs {
-    /// Serve streamable HTTP on this address instead, such as 127.0.0.1:8765
+    /// Serve streamable HTTP on this address instead of standard input and output, such as 127.0.0.1:8765
     #[arg(long, value_name = "ADDR", conflicts_with = "unix")]
     http: Option<SocketAddr>,
-    /// Serve streamable HTTP on a Unix socket instead
+    /// Serve streamable HTTP on a Unix socket that only you can access
     #[arg(long, value_name = "PATH")]
     unix: Option<String>,
-    /// Take requests without a token (anyone on this machine can make calls)
+    /// Accept requests without a token; any program on this machine can then make calls
     #[arg(long, requires = "http")]
     no_token: bool,
-    /// Let other machines reach the address
+    /// Accept connections from other machines
     #[arg(long, requires = "http")]
     allow_remote: bool,
-    /// A host that requests may be addressed to, beside loopback (repeatable)
+    /// Value of the Host header to accept besides loopback names (repeatable)
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
-    /// An origin that pages may have, such as http://localhost:* (repeatable)
+    /// Value of the Origin header to accept, such as http://localhost:* (repeatable)
     #[arg(long, value_name = "ORIGIN")]
     allow_origin: Vec<String>,
-    /// Serve only the tools of the servers behind the gate
+    /// Serve only the tools of the configured MCP servers
     #[arg(long)]
     no_builtin_tools: bool,
 }
 
+/// Serves until the client disconnects or a signal arrives.
 pub(crate) fn run(
-    world: &CliContext,
+    context: &CliContext,
     args: &McpServeArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let name = world.ambient.env.get("USER").cloned();
-    let recording = world.build_recording_with(out, |builder| {
-        let builder =
-            builder.principal(Principal::new("mcp").with_optional_name(name)).approver(ClientApprover);
+    let name = context.ambient.env.get("USER").cloned();
+    let recording = context.build_recording_with(out, |builder| {
+        let builder = builder.principal(Principal::new("mcp").with_optional_name(name)).approver(ClientApprover);
         if args.no_builtin_tools { builder.no_builtin_tools() } else { builder }
     })?;
     let toolgate = &recording.toolgate;
-    let mut behind = UpstreamServers::discover(world, &toolgate.settings(), out)?;
-    let needed = behind.mark_required(world, &toolgate.settings());
+    let mut upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
+    let required = upstreams.mark_required(context, &toolgate.settings());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(toolgate_files::available_cores().clamp(1, MAX_WORKER_THREADS))
         .enable_all()
         .build()?;
     let served = runtime.block_on(async {
-        let coordinator = behind.into_coordinator(world, &toolgate.settings())?;
+        let coordinator = upstreams.into_coordinator(context, &toolgate.settings())?;
         toolgate.add_source(coordinator.clone()).map_err(|error| CliError::Usage(error.to_string()))?;
         let cancel = CancellationToken::new();
         tokio::spawn(cancel_on_signal(cancel.clone()));
-        if !needed.is_empty() {
+        if !required.is_empty() {
             coordinator.wait_until_ready().await;
         }
         let served = match recording.check_prompt_tool() {
-            Ok(()) => serve(world, args, toolgate, &coordinator, cancel, out).await,
-            Err(failure) => Err(failure),
+            Ok(()) => serve(context, args, toolgate, &coordinator, cancel, out).await,
+            Err(error) => Err(error),
         };
         coordinator.close().await;
         served
     });
-    // A tool that does not end must not keep the program.
-    runtime.shutdown_timeout(Duration::from_millis(100));
-    let RecordingToolgate { ledger, telemetry: watched, .. } = recording;
-    watched.finish(out);
-    if let Some(trouble) = ledger.and_then(|ledger| ledger.last_error()) {
-        out.print_note(&format!("not every call is in the ledger: {trouble}"));
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
+    let RecordingToolgate { ledger, telemetry, .. } = recording;
+    telemetry.finish(out);
+    if let Some(error) = ledger.and_then(|ledger| ledger.last_error()) {
+        out.print_note(&format!("some records could not be written to the ledger: {error}"));
     }
     served.map(|()| CliExitCode::Ok)
 }
 
+/// Serves on the transport that the options select.
 async fn serve(
-    world: &CliContext,
+    context: &CliContext,
     args: &McpServeArgs,
     toolgate: &Toolgate,
     coordinator: &McpCoordinator,
     cancel: CancellationToken,
     out: &mut CliOutput,
 ) -> Result<(), CliError> {
-    let mut about = ServerDescription::new("toolgate", env!("CARGO_PKG_VERSION"));
-    about.instructions = Some(
-        "Every call crosses a policy. A refusal says why and what to do next; do not repeat a refused call unchanged."
+    let mut description = ServerDescription::new("toolgate", env!("CARGO_PKG_VERSION"));
+    description.instructions = Some(
+        "Every call is checked against a policy. A refusal says why and what to do next; do not repeat a refused call \
+         unchanged."
             .to_owned(),
     );
     let (gate, session) = (toolgate.shared_gate(), toolgate.session().clone());
     let gateway = GatewayFeatures::new(coordinator.clone(), Arc::clone(&gate), session.clone());
-    let server = GateServer::new(gate, session, Arc::new(gateway), about)?;
-    let door = match (&args.http, &args.unix) {
+    let server = GateServer::new(gate, session, Arc::new(gateway), description)?;
+    let listener = match (&args.http, &args.unix) {
         (None, None) => {
             tokio::select! {
                 served = serve_stdio(server) => served?,
@@ -116,14 +123,14 @@ async fn serve(
         (Some(address), _) => {
             if !address.ip().is_loopback() && !args.allow_remote {
                 return Err(CliError::Usage(format!(
-                    "{address} can be reached from other machines; add --allow-remote if that is meant, and \
-                     --allow-host for the name they use"
+                    "{address} is reachable from other machines; add --allow-remote to permit that, and --allow-host \
+                     with the name that clients use"
                 )));
             }
             HttpListener::Tcp(toolgate_net::listen_tcp(*address).await?)
         }
         (None, Some(path)) => {
-            HttpListener::Unix(toolgate_net::listen_unix(&world.ambient.absolute_path(path))?)
+            HttpListener::Unix(toolgate_net::listen_unix(&context.ambient.absolute_path(path))?)
         }
     };
     let mut options = HttpOptions::default().with_origins(args.allow_origin.clone()).with_cancel(cancel);
@@ -131,34 +138,37 @@ async fn serve(
         options.hosts = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
         options.hosts.extend(args.allow_host.iter().cloned());
     }
-    match &door {
+    match &listener {
         HttpListener::Tcp(listener) => {
             let address = listener.local_addr()?;
             if !args.no_token {
-                let (token, said) = choose_token(world)?;
+                let (token, note) = choose_token(context)?;
                 options.token = Some(token);
-                out.print_note(&said);
+                out.print_note(&note);
             }
             out.print_note(&format!("serving on http://{address}{}", options.path));
         }
-        HttpListener::Unix(_) => out.print_note("serving on a Unix socket that only you can reach"),
+        HttpListener::Unix(_) => out.print_note("serving on a Unix socket that only you can access"),
     }
-    serve_http(server, door, options).await?;
+    serve_http(server, listener, options).await?;
     Ok(())
 }
 
-/// The token, and what to tell the person about it.
-fn choose_token(world: &CliContext) -> Result<(String, String), CliError> {
-    if let Some(token) = world.ambient.env.get(TOKEN_ENV).filter(|token| !token.is_empty()) {
+/// The bearer token, from the environment or random, and the note about it. A token from the environment is not
+/// printed.
+fn choose_token(context: &CliContext) -> Result<(String, String), CliError> {
+    if let Some(token) = context.ambient.env.get(TOKEN_ENV).filter(|token| !token.is_empty()) {
         return Ok((token.clone(), format!("requests need the bearer token from {TOKEN_ENV}")));
     }
     let bytes = toolgate_files::random_bytes::<24>()?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    let said = format!("requests need `Authorization: Bearer {token}` (set {TOKEN_ENV} for one of your own)");
-    Ok((token, said))
+    let note = format!(
+        "requests need the header `Authorization: Bearer {token}` (set {TOKEN_ENV} to choose the token)"
+    );
+    Ok((token, note))
 }
 
-/// Ends the serving in order: servers that were started must not be left behind.
+/// Cancels serving at SIGINT and SIGTERM, so that the upstream servers are stopped before the process exits.
 async fn cancel_on_signal(cancel: CancellationToken) {
     use tokio::signal::unix::{SignalKind, signal};
     let Ok(mut terminate) = signal(SignalKind::terminate()) else { return };

@@ -1,44 +1,49 @@
-//! A line that is typed and edited, as a value; drawing it is the prompt's business.
+//! The state of a line editor: text, cursor and key bindings. The prompt draws it.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A line under edit.
+/// A line with a cursor. Two stacks make every edit at the cursor a push or a pop.
 #[derive(Debug, Default, Clone)]
 pub(super) struct LineEditor {
+    /// The characters before the cursor.
     before: Vec<char>,
-    /// What follows the cursor, last character first.
+    /// The characters after the cursor, the last one first.
     after: Vec<char>,
 }
 
-/// What a key did.
+/// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineEditResult {
-    /// The line may look different.
+    /// The text or the cursor may have changed; draw the line again.
     Changed,
-    /// The line is finished.
+    /// Enter: the line is complete.
     Entered,
-    /// The person wants out of it.
+    /// Escape: the line is discarded.
     Cancelled,
 }
 
 impl LineEditor {
+    /// A line with this text and the cursor at its end.
     pub(super) fn with_text(text: &str) -> Self {
         Self { before: text.chars().collect(), after: Vec::new() }
     }
 
+    /// The whole text.
     pub(super) fn text(&self) -> String {
         self.before.iter().chain(self.after.iter().rev()).collect()
     }
 
-    /// How many characters stand before the cursor, and how many there are.
+    /// The position of the cursor and the length of the text, in characters.
     pub(super) fn cursor_and_len(&self) -> (usize, usize) {
         (self.before.len(), self.before.len() + self.after.len())
     }
 
+    /// Inserts pasted text without its control characters, so that a line break in it does not enter the line.
     pub(super) fn insert(&mut self, text: &str) {
         self.before.extend(text.chars().filter(|c| !c.is_control()));
     }
 
+    /// Applies a key, with the bindings of Emacs for start, end and deletion.
     pub(super) fn handle_key(&mut self, key: &KeyEvent) -> LineEditResult {
         match (key.code, key.modifiers.contains(KeyModifiers::CONTROL)) {
             (KeyCode::Enter, _) => return LineEditResult::Entered,
@@ -57,10 +62,12 @@ impl LineEditor {
         LineEditResult::Changed
     }
 
+    /// Moves the cursor left; false at the start.
     fn move_left(&mut self) -> bool {
         self.before.pop().map(|c| self.after.push(c)).is_some()
     }
 
+    /// Moves the cursor right; false at the end.
     fn move_right(&mut self) -> bool {
         self.after.pop().map(|c| self.before.push(c)).is_some()
     }

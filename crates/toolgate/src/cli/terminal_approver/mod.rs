@@ -1,9 +1,9 @@
-//! Asking at the terminal.
+//! The approver at the terminal.
 //!
-//! One question at a time; the others wait and are named.
-//! A yes is only ever a key that was pressed after the question stood there: what was typed ahead is thrown away, the
-//! keys are offered only after a moment, Enter alone and pasted text mean nothing, and there is no default.
-//! When somebody else answers, or the time is up, the question goes away and the terminal is as it was.
+//! It asks one question at a time; the others wait in a queue, and the prompt names them.
+//! A key approves a call only if it was pressed after the question was displayed: type-ahead is discarded, keys count
+//! after a short delay, Enter alone and pasted text have no effect, and there is no default answer.
+//! When another approver answers first or the question times out, the prompt closes and the terminal mode is restored.
 
 mod line_editor;
 mod prompt;
@@ -16,80 +16,90 @@ use tokio_util::sync::CancellationToken;
 use toolgate::{ApprovalAnswer, ApprovalRequest, Approver};
 use toolgate_process::{ControllingTerminal, StandardStream, is_terminal};
 
-/// Whether a person seems to be there: a standard stream is a terminal, and the terminal opens.
+/// Whether the user can be asked: a standard stream is a terminal, and the controlling terminal can be opened.
 pub(crate) fn is_interactive() -> bool {
     [StandardStream::Stdin, StandardStream::Stdout, StandardStream::Stderr].into_iter().any(is_terminal)
         && ControllingTerminal::open().is_ok()
 }
 
-/// Somebody at the terminal.
+/// Asks the user at the controlling terminal, also while the standard streams are pipes.
 #[derive(Debug)]
 pub(crate) struct TerminalApprover {
+    /// Whether the prompt uses colors.
     color: bool,
-    /// Cancelled by Ctrl-C at the prompt, which the terminal does not turn into a signal there.
+    /// Cancelled by Ctrl-C at the prompt: in raw mode the terminal sends no SIGINT.
     interrupt: CancellationToken,
-    /// Whose turn it is.
-    turn: tokio::sync::Mutex<()>,
-    /// What waits, in order of arrival.
+    /// Held while a question is displayed.
+    prompt_lock: tokio::sync::Mutex<()>,
+    /// Id and description of each open question, in order of arrival.
     queue: Mutex<Vec<(String, String)>>,
-    /// Told when another question joins the queue.
+    /// Notified when a question joins the queue.
     queue_changed: Notify,
 }
 
 impl TerminalApprover {
-    /// Somebody to ask, if there seems to be one.
+    /// An approver, if the program runs at a terminal.
     pub(crate) fn detect(color: bool, interrupt: CancellationToken) -> Option<Self> {
         is_interactive().then(|| Self {
             color,
             interrupt,
-            turn: tokio::sync::Mutex::default(),
+            prompt_lock: tokio::sync::Mutex::default(),
             queue: Mutex::default(),
             queue_changed: Notify::new(),
         })
     }
 
+    /// Waits for the terminal and asks. Every failure is an answer that allows nothing.
     async fn prompt_user(&self, request: &ApprovalRequest) -> ApprovalAnswer {
-        let _ticket = PromptQueueGuard::enqueue(self, request);
-        let _turn = self.turn.lock().await;
+        let _queued = PromptQueueGuard::enqueue(self, request);
+        let _prompt = self.prompt_lock.lock().await;
         let terminal = match ControllingTerminal::open() {
             Ok(terminal) => terminal,
-            Err(error) => return ApprovalAnswer::Lost { why: format!("the terminal is gone: {error}") },
+            Err(error) => {
+                return ApprovalAnswer::Lost { why: format!("the terminal cannot be opened: {error}") };
+            }
         };
-        let others = || self.waiting_questions(&request.id);
-        let show = prompt::PromptOptions {
+        let waiting_questions = || self.waiting_questions(&request.id);
+        let options = prompt::PromptOptions {
             color: self.color,
-            waiting_questions: &others,
+            waiting_questions: &waiting_questions,
             queue_changed: &self.queue_changed,
         };
-        match prompt::ask(terminal, request, &show).await {
+        match prompt::ask(terminal, request, &options).await {
             Ok(prompt::PromptOutcome::Answer(answer)) => answer,
             Ok(prompt::PromptOutcome::Interrupt) => {
                 self.interrupt.cancel();
-                ApprovalAnswer::Lost { why: "the person interrupted".to_owned() }
+                ApprovalAnswer::Lost { why: "the user pressed Ctrl-C".to_owned() }
             }
             Err(error) => ApprovalAnswer::Lost { why: format!("the terminal failed: {error}") },
         }
     }
 
+    /// The descriptions of the other open questions.
     fn waiting_questions(&self, id: &str) -> Vec<String> {
-        self.lock_queue().iter().filter(|(other, _)| other != id).map(|(_, words)| words.clone()).collect()
+        let queue = self.lock_queue();
+        queue.iter().filter(|(other, _)| other != id).map(|(_, description)| description.clone()).collect()
     }
 
+    /// The queue; a panic of another thread cannot leave it inconsistent.
     fn lock_queue(&self) -> MutexGuard<'_, Vec<(String, String)>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A place in the queue, given up when the question is over.
+/// An entry in the queue, removed on drop: also when the question is cancelled while it waits.
 struct PromptQueueGuard<'a> {
+    /// The owner of the queue.
     approver: &'a TerminalApprover,
+    /// The id of the question.
     id: String,
 }
 
 impl<'a> PromptQueueGuard<'a> {
+    /// Adds a question to the queue, and notifies the prompt that is open.
     fn enqueue(approver: &'a TerminalApprover, request: &ApprovalRequest) -> Self {
-        let words = format!("{} ({})", request.question.description, request.question.tool);
-        approver.lock_queue().push((request.id.clone(), words));
+        let description = format!("{} ({})", request.question.description, request.question.tool);
+        approver.lock_queue().push((request.id.clone(), description));
         approver.queue_changed.notify_one();
         Self { approver, id: request.id.clone() }
     }
@@ -111,7 +121,7 @@ impl Approver for TerminalApprover {
     }
 }
 
-/// The same person, for several askers.
+/// A terminal approver with several owners.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedTerminalApprover(pub(crate) Arc<TerminalApprover>);
 

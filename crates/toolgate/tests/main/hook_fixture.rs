@@ -1,4 +1,4 @@
-//! A place to try hooks: a project, a tool that says what it was given, and settings made for the case.
+//! A fixture for hooks: a project, a tool that repeats its input, and settings.
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -6,19 +6,19 @@ use std::time::Duration;
 use toolgate::settings::SettingsOptions;
 use toolgate::{AbsPath, CallOptions, CallOutcome, FnTool, Output, Refusal, ToolCall, ToolSpec, Toolgate};
 
-pub(super) struct HookDesk {
+pub(super) struct HookFixture {
     dir: tempfile::TempDir,
 }
 
-/// What the tool of the tests is given.
+/// Input of the tool `Deploy`.
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Given {
-    /// What to do; `fail` fails.
+    /// The result repeats it; `fail` fails.
     command: String,
 }
 
-impl HookDesk {
+impl HookFixture {
     pub(super) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
@@ -40,7 +40,7 @@ impl HookDesk {
         options
     }
 
-    /// A toolgate with the tool `DeployInput` behind these settings, given as on the command line.
+    /// A toolgate with the tool `Deploy` and these settings, as if given with `--settings`.
     pub(super) fn toolgate(&self, settings: &Value) -> Toolgate {
         let mut options = self.options();
         options.extra = Some(settings.to_string());
@@ -51,13 +51,13 @@ impl HookDesk {
         let path = std::env::var("PATH").unwrap_or_default();
         let tool = FnTool::new(ToolSpec::new("Deploy", "Deploys."), |given: Given, _| async move {
             match given.command.as_str() {
-                "fail" => Err(Refusal::new(toolgate::Code::ToolFailed, "told to fail")),
-                said => Ok(Output::text(format!("did {said}"))),
+                "fail" => Err(Refusal::new(toolgate::Code::ToolFailed, "failed on request")),
+                command => Ok(Output::text(format!("did {command}"))),
             }
         });
         Toolgate::builder(self.path(""))
             .settings(options)
-            .session("ses_desk")
+            .session("ses_test")
             .env([("PATH".to_owned(), path)].into())
             .approval_timeout(Duration::from_secs(20))
             .tool(tool)
@@ -65,7 +65,7 @@ impl HookDesk {
             .unwrap()
     }
 
-    /// Settings with one hook that runs this line of shell.
+    /// Settings with one hook.
     pub(super) fn hook(event: &str, handler: Value) -> Value {
         json!({ "permissions": { "allow": ["Deploy"] }, "hooks": { event: [{ "hooks": [handler] }] } })
     }
@@ -75,16 +75,16 @@ impl HookDesk {
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let call = ToolCall::new("call_1", "Deploy", json!({ "command": command }).to_string());
         runtime.block_on(async {
-            let closed = toolgate.call_with_options(call, CallOptions::default()).await;
+            let outcome = toolgate.call_with_options(call, CallOptions::default()).await;
             assert!(toolgate.wait_for_background_hooks(Duration::from_secs(20)).await);
-            closed
+            outcome
         })
     }
 }
 
-/// Everything that the model gets.
-pub(super) fn text(closed: &CallOutcome) -> String {
-    match &closed.result {
+/// The text that the model gets.
+pub(super) fn text(outcome: &CallOutcome) -> String {
+    match &outcome.result {
         Ok(output) => output.model_text(),
         Err(refusal) => {
             let partial = refusal.partial.as_ref().map(|partial| partial.model_text()).unwrap_or_default();

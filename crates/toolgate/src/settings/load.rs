@@ -1,4 +1,7 @@
-//! Which settings files there are, and in which order they count.
+//! Loading: the paths of the settings files, their order, and reading them all.
+//!
+//! The order is: managed files, `--settings`, the project's local files, its shared files, the user's files. In each
+//! place the files of toolgate come before those of Claude Code.
 
 use super::grants::{GrantFile, SavedGrant};
 use super::read::{CORRECT_FILE_HINT, SettingsOrigin, read_settings};
@@ -11,19 +14,19 @@ use toolgate_policy::Layer;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::JsonLimits;
 
-/// A group of settings files that can be left out by `--setting-sources`.
+/// A group of settings files that `--setting-sources` selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingSource {
-    /// The person's settings for all projects.
+    /// The user's settings for all projects.
     User,
-    /// The project's shared settings.
+    /// The project's settings, usually under version control.
     Project,
-    /// The person's own settings for this project.
+    /// The user's settings for this project, usually not under version control.
     Local,
 }
 
 impl SettingSource {
-    /// All of them.
+    /// All groups, which is the default.
     pub const ALL: [Self; 3] = [Self::User, Self::Project, Self::Local];
 }
 
@@ -35,41 +38,41 @@ impl std::str::FromStr for SettingSource {
             "user" => Ok(Self::User),
             "project" => Ok(Self::Project),
             "local" => Ok(Self::Local),
-            _ => Err(format!("`{text}` is no setting source; use user, project, local or none")),
+            _ => Err(format!("unknown setting source `{text}`; use user, project, local or none")),
         }
     }
 }
 
-/// The folders of a project that hold settings, toolgate's own first.
-const PROJECT_FOLDERS: [&str; 2] = [".toolgate", ".claude"];
+/// The directories of a project that contain settings, the stronger one first.
+const PROJECT_SETTINGS_DIRS: [&str; 2] = [".toolgate", ".claude"];
 
-/// Where to look.
+/// Where the settings files are.
 #[derive(Debug, Clone)]
 pub struct SettingsOptions {
     /// The workspace root.
     pub root: AbsPath,
-    /// The home directory.
+    /// The home directory, for `~/` and the user's Claude Code settings.
     pub home: Option<AbsPath>,
-    /// Where the person's toolgate settings live.
+    /// The directory of the user's toolgate settings.
     pub config_dir: Option<AbsPath>,
-    /// Where toolgate remembers what was trusted and granted.
+    /// The directory that stores trust and grants; without it no project is trusted.
     pub state_dir: Option<AbsPath>,
-    /// Where the organisation's settings live.
+    /// The directories of managed settings, the strongest first.
     pub managed_dirs: Vec<AbsPath>,
-    /// Which groups to read. The managed files are always read.
+    /// The groups to read. Managed files are always read.
     pub sources: Vec<SettingSource>,
-    /// `--settings`: a file, or JSON itself.
+    /// The value of `--settings`: a file, or a JSON object.
     pub extra: Option<String>,
-    /// What relative names in `extra` are seen from.
+    /// The directory that a relative path in `extra` starts from.
     pub extra_base: AbsPath,
-    /// What the project brings may loosen as well as tighten.
+    /// Treat the project as trusted.
     pub trust_workspace: bool,
-    /// Where hooks look their programs up, as `PATH` has it.
+    /// The `PATH` in which hooks find their programs.
     pub search_path: Option<String>,
 }
 
 impl SettingsOptions {
-    /// The usual places for a workspace.
+    /// The workspace and the managed directories; no directory of the user.
     pub fn new(root: AbsPath) -> Self {
         Self {
             extra_base: root.clone(),
@@ -88,11 +91,12 @@ impl SettingsOptions {
         }
     }
 
+    /// Whether a group is read.
     fn includes(&self, source: SettingSource) -> bool {
         self.sources.contains(&source)
     }
 
-    /// The project's own files, strongest first, with the layer of each.
+    /// The project's files with their layers, the strongest first.
     fn project_files(&self) -> Vec<(Layer, AbsPath)> {
         let mut files = Vec::new();
         let own = self.user_files_in_root();
@@ -101,14 +105,14 @@ impl SettingsOptions {
             (SettingSource::Project, Layer::Project, "settings.json"),
         ] {
             if self.includes(source) {
-                let all = PROJECT_FOLDERS.map(|folder| (layer, self.root.join(folder).join(name)));
+                let all = PROJECT_SETTINGS_DIRS.map(|folder| (layer, self.root.join(folder).join(name)));
                 files.extend(all.into_iter().filter(|(_, file)| !own.contains(file)));
             }
         }
         files
     }
 
-    /// The person's files, with what each is anchored at.
+    /// The user's files, each with its anchor.
     fn user_files(&self) -> Vec<(AbsPath, AbsPath)> {
         let mut files = Vec::new();
         if !self.includes(SettingSource::User) {
@@ -124,8 +128,8 @@ impl SettingsOptions {
         files
     }
 
-    /// Files of the user's own that lie where a project's would: in a workspace that is the home directory they stay
-    /// the user's, and the hooks in them go on screening calls.
+    /// The user's files that are at the path of a project's file, because the workspace is the home directory. They
+    /// stay in the user layer, so that their hooks keep running without trust.
     fn user_files_in_root(&self) -> Vec<AbsPath> {
         let Some(home) = self.home.as_ref().filter(|_| self.includes(SettingSource::User)) else {
             return Vec::new();
@@ -136,7 +140,7 @@ impl SettingsOptions {
         vec![self.root.join(".claude").join("settings.json")]
     }
 
-    /// What the project brings that could loosen, whether it is trusted or not.
+    /// The manifest of what needs trust, whether the project is trusted or not.
     pub fn load_trust_manifest(&self) -> Result<TrustManifest, SettingsError> {
         let mut texts = Vec::new();
         for (_, path) in self.project_files() {
@@ -147,10 +151,12 @@ impl SettingsOptions {
         TrustManifest::collect(self.project_paths(), &texts, &self.load_grants()?)
     }
 
+    /// The paths that are needed to find the files of commands.
     fn project_paths(&self) -> ProjectPaths<'_> {
         ProjectPaths { root: &self.root, home: self.home.as_ref(), search_path: self.search_path.as_deref() }
     }
 
+    /// The rules that the user granted in this workspace.
     fn load_grants(&self) -> Result<Vec<SavedGrant>, SettingsError> {
         match &self.state_dir {
             Some(dir) => GrantFile::in_dir(dir).list_for_workspace(&self.root),
@@ -158,10 +164,10 @@ impl SettingsOptions {
         }
     }
 
-    /// Says what changed since the project was trusted.
-    fn changed_trust_note(&self, brought: &TrustManifest) -> Result<SettingsNote, SettingsError> {
+    /// The note that trust has lapsed, with the paths that changed.
+    fn changed_trust_note(&self, manifest: &TrustManifest) -> Result<SettingsNote, SettingsError> {
         let changes = match &self.state_dir {
-            Some(dir) => TrustStore::in_dir(dir).changes(&self.root, brought)?,
+            Some(dir) => TrustStore::in_dir(dir).changes(&self.root, manifest)?,
             None => Vec::new(),
         };
         let named: Vec<String> = changes.iter().take(3).map(|name| format!("`{name}`")).collect();
@@ -174,14 +180,14 @@ impl SettingsOptions {
             file: self.root.to_string(),
             line: 1,
             message: format!(
-                "what this project brings has changed since it was trusted{what}: it is off, and calls that its hooks \
-                 screen are refused; look at it with `toolgate trust show` and run `toolgate trust add`"
+                "this project changed after you trusted it{what}; its settings and hooks are off, and the calls that \
+                 its hooks screen are refused; check it with `toolgate trust show`, then run `toolgate trust add`"
             ),
         })
     }
 
-    /// The directories of toolgate's own settings and state, where this process looks and where another would with other
-    /// variables. The files of a project are protected by name.
+    /// The directories of toolgate's settings and state: those of this process, and the default ones, which a process
+    /// without the same environment variables would use. The files of a project are protected by their names.
     fn own_paths(&self) -> Vec<AbsPath> {
         let mut paths: Vec<AbsPath> = self.managed_dirs.clone();
         paths.extend(self.config_dir.iter().chain(&self.state_dir).cloned());
@@ -191,7 +197,7 @@ impl SettingsOptions {
         paths
     }
 
-    /// What is so wide about the workspace, where the user has not said yes to it.
+    /// Why the workspace needs acceptance, if the user has not given it.
     fn unaccepted_width(&self) -> Result<Option<&'static str>, SettingsError> {
         let Some(width) = describe_wide_workspace(&self.root, self.home.as_ref()) else { return Ok(None) };
         let accepted = match &self.state_dir {
@@ -202,19 +208,20 @@ impl SettingsOptions {
         Ok((!accepted).then_some(width))
     }
 
-    fn trust_status(&self, brought: &TrustManifest) -> Result<TrustStatus, SettingsError> {
+    /// Whether the project is trusted.
+    fn trust_status(&self, manifest: &TrustManifest) -> Result<TrustStatus, SettingsError> {
         if self.trust_workspace {
             return Ok(TrustStatus::Trusted);
         }
         match &self.state_dir {
-            Some(dir) => TrustStore::in_dir(dir).trust_status(&self.root, brought),
+            Some(dir) => TrustStore::in_dir(dir).trust_status(&self.root, manifest),
             None => Ok(TrustStatus::Unknown),
         }
     }
 }
 
 impl LoadedSettings {
-    /// Reads every settings file there is. One that is there and cannot be used is an error.
+    /// Reads every settings file. A file that exists and cannot be used is an error.
     pub fn load(options: &SettingsOptions) -> Result<Self, SettingsError> {
         let read_at = i128::from(toolgate_files::now_millis()) * 1_000_000;
         let mut settings = Self { read_at, ..Self::default() };
@@ -223,67 +230,79 @@ impl LoadedSettings {
             settings.watch(&TrustStore::in_dir(dir).wide);
             settings.watch(&GrantFile::in_dir(dir).file);
         }
-        let mut loading =
+        let mut loader =
             SettingsLoader { settings, granted: options.load_grants()?, home: options.home.clone() };
         for dir in &options.managed_dirs {
-            loading.load_file(Layer::Managed, &dir.join("managed-settings.json"), dir, true)?;
-            let folder = dir.join("managed-settings.d");
-            loading.settings.watch(&folder);
-            for name in list_names_with_suffix(&folder, ".json")
-                .map_err(|problem| unreadable_error(&folder, &problem))?
-            {
-                loading.load_file(Layer::Managed, &folder.join(name), dir, true)?;
-            }
+            loader.load_managed_dir(dir)?;
         }
         if let Some(extra) = &options.extra {
-            loading.load_extra(extra, options)?;
+            loader.load_extra(extra, options)?;
         }
-        // Read once: what is trusted is what is used.
+        // Each file is read once: the bytes whose trust is checked must be the bytes that are used.
         let (mut layers, mut texts) = (Vec::new(), Vec::new());
         for (layer, path) in options.project_files() {
-            loading.settings.watch(&path);
+            loader.settings.watch(&path);
             if let Some(text) = read(&path)? {
                 layers.push(layer);
                 texts.push((path, text));
             }
         }
-        let brought = TrustManifest::collect(options.project_paths(), &texts, &loading.granted)?;
-        let standing = options.trust_status(&brought)?;
+        let manifest = TrustManifest::collect(options.project_paths(), &texts, &loader.granted)?;
+        let trust_status = options.trust_status(&manifest)?;
         for (layer, (path, text)) in layers.into_iter().zip(&texts) {
-            // The local file is kept out of version control by convention only, so it is no more trusted.
-            loading.load_file_text(layer, path, &options.root, standing == TrustStatus::Trusted, text)?;
+            // Only a convention keeps the local file out of version control, so it needs trust like the project file.
+            let trusted = trust_status == TrustStatus::Trusted;
+            loader.load_file_text(layer, path, &options.root, trusted, text)?;
         }
         for (path, anchor) in options.user_files() {
-            loading.load_file(Layer::User, &path, &anchor, true)?;
+            loader.load_file(Layer::User, &path, &anchor, true)?;
         }
-        let mut settings = loading.settings;
-        settings.watched.extend(brought.files.clone());
-        if standing == TrustStatus::Changed {
-            settings.notes.insert(0, options.changed_trust_note(&brought)?);
+        let mut settings = loader.settings;
+        settings.watched.extend(manifest.files.clone());
+        if trust_status == TrustStatus::Changed {
+            settings.notes.insert(0, options.changed_trust_note(&manifest)?);
         }
         settings.own_paths = options.own_paths();
         settings.wide = options.unaccepted_width()?;
         settings.resolved_by_bytes = !options.trust_workspace;
-        settings.trust_manifest = brought;
-        settings.trust_status = standing;
+        settings.trust_manifest = manifest;
+        settings.trust_status = trust_status;
         settings.merge_files()?;
-        let counting =
+        let with_hooks =
             settings.files.iter().filter(|file| settings.are_hooks_active(file)).map(|file| &file.values);
-        settings.scripts = collect_hook_scripts(options.project_paths(), counting);
-        if standing != TrustStatus::Unknown {
+        settings.scripts = collect_hook_scripts(options.project_paths(), with_hooks);
+        if trust_status != TrustStatus::Unknown {
             settings.scripts.extend(settings.trust_manifest.scripts.clone());
         }
         Ok(settings)
     }
 }
 
+/// Collects files while they are read.
 struct SettingsLoader {
+    /// What was read so far.
     settings: LoadedSettings,
+    /// The rules that the user granted in this workspace.
     granted: Vec<SavedGrant>,
+    /// The home directory, for `~/`.
     home: Option<AbsPath>,
 }
 
 impl SettingsLoader {
+    /// Adds `managed-settings.json` of a directory, then the files in `managed-settings.d` in the order of their names,
+    /// so that an administrator can split settings into files that packages install.
+    fn load_managed_dir(&mut self, dir: &AbsPath) -> Result<(), SettingsError> {
+        self.load_file(Layer::Managed, &dir.join("managed-settings.json"), dir, true)?;
+        let drop_in_dir = dir.join("managed-settings.d");
+        self.settings.watch(&drop_in_dir);
+        let names = list_names_with_suffix(&drop_in_dir, ".json");
+        for name in names.map_err(|problem| unreadable_error(&drop_in_dir, &problem))? {
+            self.load_file(Layer::Managed, &drop_in_dir.join(name), dir, true)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a file, if it exists.
     fn load_file(
         &mut self,
         layer: Layer,
@@ -298,6 +317,7 @@ impl SettingsLoader {
         }
     }
 
+    /// Adds a file whose text was read already.
     fn load_file_text(
         &mut self,
         layer: Layer,
@@ -316,6 +336,7 @@ impl SettingsLoader {
         )
     }
 
+    /// Adds the value of `--settings`. A file that it names must exist.
     fn load_extra(&mut self, extra: &str, options: &SettingsOptions) -> Result<(), SettingsError> {
         if extra.trim_start().starts_with('{') {
             let origin = SettingsOrigin {
@@ -336,13 +357,14 @@ impl SettingsLoader {
             return Err(SettingsError {
                 file: path.to_string(),
                 line: 1,
-                message: "there is no such file".to_owned(),
+                message: "no such file".to_owned(),
                 fix: "give --settings a file that exists, or a JSON object".to_owned(),
             });
         }
         Ok(())
     }
 
+    /// Reads a text and adds it.
     fn load_text(&mut self, text: &str, origin: &SettingsOrigin<'_>) -> Result<(), SettingsError> {
         let file = read_settings(text, origin, &mut self.settings.notes)?;
         self.settings.files.push(file);
@@ -350,23 +372,34 @@ impl SettingsLoader {
     }
 }
 
-/// Reads a file, if it is there.
+/// The text of a file, or `None` if it does not exist.
 pub(super) fn read(path: &AbsPath) -> Result<Option<String>, SettingsError> {
     read_settings_text(path, JsonLimits::SETTINGS.bytes as u64)
         .map_err(|problem| unreadable_error(path, &problem))
 }
 
+/// The error for a file that exists and cannot be read.
 fn unreadable_error(path: &AbsPath, problem: &toolgate_files::FileProblem) -> SettingsError {
     SettingsError {
         file: path.to_string(),
         line: 1,
-        message: format!("cannot be read: {problem}"),
-        fix: "make it readable or remove it; nothing runs until then, because it may hold a deny rule"
+        message: format!("cannot read the file: {problem}"),
+        fix: "make it readable or remove it; no call runs until then, because it may contain a deny rule"
             .to_owned(),
     }
 }
 
-/// Checks a text as a settings file would be, without using it: for whoever is about to write one.
+/// Validates the text of a settings file, including its rules, without using it.
+///
+/// ```
+/// use toolgate::settings::check_text;
+///
+/// assert!(check_text("settings.json", r#"{ "permissions": { "deny": ["Read(.env)"] } }"#).is_ok());
+///
+/// let error = check_text("settings.json", "{\n  \"permissions\": { \"deny\": \"Read\" }\n}").unwrap_err();
+/// assert_eq!(error.line, 2);
+/// assert!(error.message.contains("`permissions.deny` is the string"));
+/// ```
 pub fn check_text(name: &str, text: &str) -> Result<(), SettingsError> {
     let root = AbsPath::root();
     let origin =

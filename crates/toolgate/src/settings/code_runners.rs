@@ -1,8 +1,9 @@
-//! What is known of programs that run other code: runners, interpreters, what the shell does itself.
+//! Tables of programs that run other code, and of shell builtins, which trust needs to find the files of a command.
 
 use toolgate_proto::AbsPath;
 
-/// Programs that run code which their command line does not name.
+/// Programs that run code whose files their command line does not name: package runners, task runners, container and
+/// remote shells. Commands of these cannot be bound to files.
 pub(super) const CODE_RUNNERS: &[&str] = &[
     "npx",
     "npm",
@@ -51,7 +52,11 @@ pub(super) const CODE_RUNNERS: &[&str] = &[
     "ssh",
 ];
 
-/// Programs that run a script, and the options after which code follows as text.
+/// Programs that run the command in their arguments.
+pub(super) const COMMAND_WRAPPERS: &[&str] =
+    &["env", "nohup", "nice", "timeout", "time", "stdbuf", "setsid", "sudo", "command", "exec"];
+
+/// Interpreters, and their options that take code as text.
 pub(super) const INTERPRETERS: &[(&str, &[&str])] = &[
     ("bash", &["-c"]),
     ("sh", &["-c"]),
@@ -78,11 +83,11 @@ pub(super) const INTERPRETERS: &[(&str, &[&str])] = &[
     ("tclsh", &[]),
 ];
 
-/// Options of interpreters whose value is a word of its own.
+/// Options of interpreters whose value is the next argument, which is then not the script.
 pub(super) const OPTIONS_WITH_VALUE: &[&str] =
     &["-W", "-X", "-I", "-r", "--require", "--import", "--loader", "-O", "-cp", "-classpath"];
 
-/// What the shell does itself.
+/// Commands that the shell executes itself, so that no program is looked up.
 pub(super) const SHELL_BUILTINS: &[&str] = &[
     "echo",
     "printf",
@@ -126,7 +131,7 @@ pub(super) const SHELL_BUILTINS: &[&str] = &[
     "ulimit",
 ];
 
-/// Endings of files that hold code.
+/// File extensions of code.
 pub(super) const CODE_EXTENSIONS: &[&str] = &[
     "sh", "bash", "zsh", "py", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "rb", "pl", "pm", "php",
     "lua", "r", "ps1", "awk", "sed", "jq", "tcl",
@@ -155,18 +160,19 @@ pub(super) const LOADER_VARIABLES: &[&str] = &[
     "PATH",
 ];
 
+/// Whether a file contains code, by its extension or a `#!` line.
 pub(super) fn is_code(path: &AbsPath, text: &str) -> bool {
     let ending = path.as_path().extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
     ending.is_some_and(|ending| CODE_EXTENSIONS.contains(&ending.as_str())) || text.starts_with("#!")
 }
 
-/// The interpreter that a program is, whatever its version.
+/// The entry of [`INTERPRETERS`] for a program name, without a version such as `python3.12`.
 pub(super) fn find_interpreter(name: &str) -> Option<(&'static str, &'static [&'static str])> {
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.iter().find(|(known, _)| *known == name || *known == plain).copied()
 }
 
-/// The assignments before a command.
+/// The variable assignments at the start of a simple command.
 pub(super) fn parse_assignments(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.split_whitespace().map_while(|word| {
         let (name, value) = word.split_once('=')?;

@@ -1,21 +1,26 @@
-//! A place to try the program: a temporary workspace, home and state directory.
+//! A fixture for the program: a temporary workspace, home and state directory.
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-pub(super) struct Desk {
+/// Directories for one test, removed at its end.
+pub(super) struct CliFixture {
     dir: tempfile::TempDir,
 }
 
+/// The result of one run of the program.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct CliRun {
+    /// The exit code; -1 after a signal.
     pub(super) code: i32,
-    pub(super) out: String,
-    pub(super) err: String,
+    /// Standard output.
+    pub(super) stdout: String,
+    /// Standard error.
+    pub(super) stderr: String,
 }
 
-impl Desk {
+impl CliFixture {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         for name in ["ws", "home", "state"] {
@@ -34,6 +39,7 @@ impl Desk {
         self.dir.path().canonicalize().unwrap().join(name)
     }
 
+    /// Writes a file in the workspace.
     pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -41,6 +47,7 @@ impl Desk {
         path
     }
 
+    /// The program with an environment that contains only these directories.
     pub(super) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_toolgate"));
         command
@@ -54,17 +61,19 @@ impl Desk {
         command
     }
 
-    pub(super) fn run(&self, args: &[&str]) -> Said {
-        said(self.command(args).output().unwrap())
+    /// Runs the program without standard input.
+    pub(super) fn run(&self, args: &[&str]) -> CliRun {
+        cli_run(self.command(args).output().unwrap())
     }
 
-    /// Runs a tool without questions, as root may only inside a sandbox.
-    pub(super) fn run_unasked(&self, tool: &str, input: &str) -> Said {
+    /// Calls a tool in mode bypass, which root may use only in a sandbox.
+    pub(super) fn run_unasked(&self, tool: &str, input: &str) -> CliRun {
         let args = ["call", tool, input, "--permission-mode", "bypass"];
-        said(self.command(&args).env("TOOLGATE_SANDBOXED", "1").output().unwrap())
+        cli_run(self.command(&args).env("TOOLGATE_SANDBOXED", "1").output().unwrap())
     }
 
-    pub(super) fn run_with_input(&self, args: &[&str], input: &str) -> Said {
+    /// Runs the program with standard input.
+    pub(super) fn run_with_input(&self, args: &[&str], input: &str) -> CliRun {
         let mut child = self
             .command(args)
             .stdin(Stdio::piped())
@@ -74,18 +83,18 @@ impl Desk {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = input.to_owned();
-        // The program may end before it has read everything.
+        // The program may end before it has read its whole input.
         let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
-        said(output)
+        cli_run(output)
     }
 }
 
-fn said(output: std::process::Output) -> Said {
-    Said {
+fn cli_run(output: std::process::Output) -> CliRun {
+    CliRun {
         code: output.status.code().unwrap_or(-1),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }

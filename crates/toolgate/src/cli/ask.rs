@@ -1,6 +1,5 @@
-//! `toolgate ask`: puts questions to the person, for programs that have none of their own.
+//! `toolgate ask`: asks for approval at the terminal on behalf of programs that have no prompt of their own.
 
-use super::args::AskArgs;
 use super::context::CliContext;
 use super::output::CliOutput;
 use super::terminal_approver::{SharedTerminalApprover, TerminalApprover};
@@ -15,54 +14,76 @@ use toolgate_gate::{CallContext, Session};
 use toolgate_proto::json::{JsonLimits, parse_object};
 use toolgate_proto::{AbsPath, Principal, RiskLevel, RiskWarning, RuleSuggestion, VerdictReason, Workspace};
 
-/// A question, as a program writes it.
+/// How long all questions together wait for answers.
+const DEFAULT_ASK_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Arguments of `toolgate ask`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AskArgs {
+    /// The questions, one JSON object per line; `-` reads them from standard input
+    #[arg(default_value = "-")]
+    pub(crate) questions: String,
+    /// Stop after this many seconds (default: 300)
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) timeout: Option<f64>,
+}
+
+/// One question in the input. All fields except `tool` are optional; an unknown field is an error.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AskQuestion {
+    /// The tool that would be called.
     tool: String,
+    /// The input of the call, which the user can edit.
     #[serde(default)]
     input: Map<String, Value>,
+    /// What the call does, as the object of "wants to"; `run` if absent.
     #[serde(default)]
     description: Option<String>,
+    /// How risky the call is; high if absent, because the program did not judge it.
     #[serde(default)]
     risk: Option<RiskLevel>,
+    /// Why approval is needed.
     #[serde(default)]
     reason: Option<String>,
+    /// The real paths and addresses that the call would access.
     #[serde(default)]
     locations: Vec<String>,
+    /// Dangers that the prompt displays.
     #[serde(default)]
     warnings: Vec<RiskWarning>,
+    /// Rules that the user can allow for the session or permanently.
     #[serde(default)]
     suggestions: Vec<String>,
+    /// A unified diff, displayed instead of the input.
     #[serde(default)]
     diff: Option<String>,
+    /// The commands of a command line, displayed one by one.
     #[serde(default)]
     commands: Vec<String>,
 }
 
-pub(crate) fn run(world: &CliContext, args: &AskArgs, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+/// Asks every question and prints the answers in the order of the questions, once all are answered.
+pub(crate) fn run(
+    context: &CliContext,
+    args: &AskArgs,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
     let timeout = match args.timeout {
-        Some(seconds) => Duration::try_from_secs_f64(seconds)
-            .map_err(|_| CliError::Usage(format!("--timeout {seconds} is no length of time")))?,
-        None => Duration::from_secs(300),
+        Some(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| {
+            CliError::Usage(format!("invalid --timeout `{seconds}`; give seconds, such as 30"))
+        })?,
+        None => DEFAULT_ASK_TIMEOUT,
     };
-    let text = world.read_argument(&args.questions)?;
-    let mut requests = Vec::new();
-    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let wrong = |problem: String| CliError::Usage(format!("line {}: {problem}", index + 1));
-        let object = parse_object(line, JsonLimits::CALL).map_err(|problem| wrong(problem.to_string()))?;
-        let asked: AskQuestion =
-            serde_json::from_value(Value::Object(object)).map_err(|error| wrong(error.to_string()))?;
-        requests.push(build_request(asked, &world.ambient.cwd));
-    }
+    let requests = parse_questions(&context.read_argument(&args.questions)?)?;
     let cancel = CancellationToken::new();
-    let Some(person) = TerminalApprover::detect(out.is_colorful(), cancel.clone()) else {
+    let Some(terminal) = TerminalApprover::detect(out.is_colorful(), cancel.clone()) else {
         return Ok(CliExitCode::NeedsApproval);
     };
-    let person = SharedTerminalApprover(Arc::new(person));
+    let approver = SharedTerminalApprover(Arc::new(terminal));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answers = runtime.block_on(async {
-        let asking = requests.iter().map(|request| person.ask(request));
+        let asking = requests.iter().map(|request| approver.ask(request));
         tokio::select! {
             () = cancel.cancelled() => None,
             () = tokio::time::sleep(timeout) => Some(Vec::new()),
@@ -75,21 +96,33 @@ pub(crate) fn run(world: &CliContext, args: &AskArgs, out: &mut CliOutput) -> Re
     }
     let mut exit = CliExitCode::Ok;
     for answer in answers {
-        let (value, yes) = render_answer(answer);
+        let (value, allowed) = render_answer(answer);
         out.print_line(&value.to_string())?;
-        if !yes {
+        if !allowed {
             exit = CliExitCode::Denied;
         }
     }
     Ok(exit)
 }
 
+/// Parses the questions; one that cannot be parsed fails the command before anything is asked.
+fn parse_questions(text: &str, cwd: &AbsPath) -> Result<Vec<ApprovalRequest>, CliError> {
+    let mut requests = Vec::new();
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let usage_error = |problem: String| CliError::Usage(format!("line {}: {problem}", index + 1));
+        let object =
+            parse_object(line, JsonLimits::CALL).map_err(|problem| usage_error(problem.to_string()))?;
+        let question: AskQuestion =
+            serde_json::from_value(Value::Object(object)).map_err(|error| usage_error(error.to_string()))?;
+        requests.push(build_request(question, cwd));
+    }
+    Ok(requests)
+}
+
+/// The request that the terminal approver displays.
 fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
     let input = asked.input;
-    let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
-    let principal = Principal::new("ask");
-    let session = Session::new("ask".into(), principal, workspace);
-    let reason = asked.reason.unwrap_or_else(|| "a program asks".to_owned());
+    let reason = asked.reason.unwrap_or_else(|| "another program asks for approval".to_owned());
     let mut question = ApprovalQuestion::new(
         asked.tool.into(),
         asked.description.unwrap_or_else(|| "run".to_owned()),
@@ -99,6 +132,8 @@ fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
     question.locations = asked.locations;
     question.warnings = asked.warnings;
     question.suggestions = asked.suggestions.into_iter().map(RuleSuggestion::new).collect();
+    let workspace = Workspace { cwd: cwd.clone(), roots: vec![cwd.clone()], home: None };
+    let session = Session::new("ask".into(), Principal::new("ask"), workspace);
     ApprovalRequest {
         id: toolgate_files::generate_id("ask_"),
         call: toolgate_files::generate_id("call_").into(),
@@ -114,13 +149,13 @@ fn build_request(asked: AskQuestion, cwd: &AbsPath) -> ApprovalRequest {
     }
 }
 
-/// An answer in the words that hooks and hosts use.
+/// An answer in the format of the `PermissionRequest` hook, and whether it allows the call.
 fn render_answer(answer: ApprovalAnswer) -> (Value, bool) {
-    let rules = |rules: Vec<String>, destination: &str| json!({ "behavior": "allow", "rules": rules, "destination": destination });
+    let with_rules = |rules: Vec<String>, destination: &str| json!({ "behavior": "allow", "rules": rules, "destination": destination });
     match answer {
         ApprovalAnswer::Once => (json!({ "behavior": "allow" }), true),
-        ApprovalAnswer::Session { rules: kept } => (rules(kept, "session"), true),
-        ApprovalAnswer::Always { rules: kept } => (rules(kept, "localSettings"), true),
+        ApprovalAnswer::Session { rules } => (with_rules(rules, "session"), true),
+        ApprovalAnswer::Always { rules } => (with_rules(rules, "localSettings"), true),
         ApprovalAnswer::Revise { input } => (json!({ "behavior": "allow", "updatedInput": input }), true),
         ApprovalAnswer::No { message: Some(message) } => {
             (json!({ "behavior": "deny", "message": message }), false)
@@ -128,7 +163,7 @@ fn render_answer(answer: ApprovalAnswer) -> (Value, bool) {
         ApprovalAnswer::No { message: None } => (json!({ "behavior": "deny" }), false),
         ApprovalAnswer::Lost { why } => (json!({ "behavior": "deny", "message": why, "lost": true }), false),
         ApprovalAnswer::Pass | ApprovalAnswer::Later => {
-            (json!({ "behavior": "deny", "message": "nobody answered", "lost": true }), false)
+            (json!({ "behavior": "deny", "message": "no answer was given", "lost": true }), false)
         }
     }
 }

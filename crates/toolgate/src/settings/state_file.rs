@@ -1,40 +1,39 @@
-//! A small private file of toolgate's own: changed under a lock, replaced wholly or not at all.
+//! Lists in toolgate's own state files: updated under a lock and replaced atomically, so that concurrent processes lose
+//! no change.
 
 use super::SettingsError;
-use super::locate::read;
+use super::load::read;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use toolgate_proto::AbsPath;
 
-/// Reads a list; a file that is not there is an empty one.
-pub(super) fn load<T: DeserializeOwned>(file: &AbsPath) -> Result<Vec<T>, SettingsError> {
+/// Reads a list; a missing file is an empty list.
+pub(super) fn load_state_file<T: DeserializeOwned>(file: &AbsPath) -> Result<Vec<T>, SettingsError> {
     let Some(text) = read(file)? else { return Ok(Vec::new()) };
     serde_json::from_str(&text).map_err(|error| SettingsError {
         file: file.to_string(),
         line: error.line(),
         message: format!("the file is damaged: {error}"),
-        fix: "repair it, or move it away; what it remembered must then be trusted and granted again"
-            .to_owned(),
+        fix: "repair it, or move it away and grant what it contained again".to_owned(),
     })
 }
 
-/// Changes a list as it is in the file now. Several processes may do so at once, and no change is lost; a file that is
-/// damaged stays as it is.
-pub(super) fn update<T: Serialize + DeserializeOwned, R>(
+/// Applies a change to the current content of a list. A damaged file is an error and stays unchanged.
+pub(super) fn update_state_file<T: Serialize + DeserializeOwned, R>(
     file: &AbsPath,
     change: impl FnOnce(&mut Vec<T>) -> R,
 ) -> Result<R, SettingsError> {
-    update_with(file, |list| Ok(change(list)))
+    try_update_state_file(file, |list| Ok(change(list)))
 }
 
-/// The same for a change that can fail; nothing is written then. The lock is held until the change is done.
-pub(super) fn update_with<T: Serialize + DeserializeOwned, R>(
+/// Applies a change that can fail; then nothing is written. The lock is held while `change` runs.
+pub(super) fn try_update_state_file<T: Serialize + DeserializeOwned, R>(
     file: &AbsPath,
     change: impl FnOnce(&mut Vec<T>) -> Result<R, SettingsError>,
 ) -> Result<R, SettingsError> {
     let _lock =
         toolgate_files::lock_state_file(file).map_err(|problem| write_error(file, &problem.to_string()))?;
-    let mut list = load(file)?;
+    let mut list = load_state_file(file)?;
     let before = render_list(file, &list)?;
     let out = change(&mut list)?;
     let after = render_list(file, &list)?;
@@ -45,6 +44,7 @@ pub(super) fn update_with<T: Serialize + DeserializeOwned, R>(
     Ok(out)
 }
 
+/// A list as the text of its file.
 fn render_list<T: Serialize>(file: &AbsPath, list: &[T]) -> Result<String, SettingsError> {
     let mut text =
         serde_json::to_string_pretty(list).map_err(|error| write_error(file, &error.to_string()))?;
@@ -52,11 +52,12 @@ fn render_list<T: Serialize>(file: &AbsPath, list: &[T]) -> Result<String, Setti
     Ok(text)
 }
 
+/// The error for a file that cannot be locked or written.
 fn write_error(file: &AbsPath, problem: &str) -> SettingsError {
     SettingsError {
         file: file.to_string(),
         line: 1,
-        message: format!("it cannot be written: {problem}"),
+        message: format!("cannot write the file: {problem}"),
         fix: "make the state directory writable, or set TOOLGATE_STATE_DIR".to_owned(),
     }
 }

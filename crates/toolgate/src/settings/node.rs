@@ -1,42 +1,50 @@
-//! A settings file as a tree that knows its lines.
+//! The syntax tree of a settings file, with line numbers for messages.
 //!
-//! Comments and trailing commas are taken, since people write these files by hand.
-//! Everything else is as strict as for calls: a duplicate key could turn a deny into an allow.
+//! Comments and trailing commas are accepted, because users write these files by hand.
+//! Everything else is as strict as for calls: of two equal keys, one could hide the deny rules of the other.
 
 use jsonc_parser::ast::{ObjectPropName, Value as Ast};
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::{Map, Number, Value};
 use toolgate_proto::json::JsonLimits;
 
-/// A value and the line it starts on.
+/// A value and the line on which it starts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SettingsNode {
+    /// The line, from 1.
     pub(crate) line: usize,
+    /// The value.
     pub(crate) kind: SettingsNodeKind,
 }
 
-/// What a node is.
+/// The value of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum SettingsNodeKind {
+    /// A string, number, boolean or null.
     Scalar(Value),
+    /// An array.
     List(Vec<SettingsNode>),
+    /// An object, in the order of the file; each key occurs once.
     Object(Vec<(String, SettingsNode)>),
 }
 
-/// Why a text is no settings file.
+/// Why a text cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SettingsParseError {
+    /// The line, from 1.
     pub(crate) line: usize,
+    /// The message for the user.
     pub(crate) message: String,
 }
 
 impl SettingsNode {
+    /// Parses JSON with comments and trailing commas, and nothing else.
     pub(crate) fn parse(text: &str) -> Result<Self, SettingsParseError> {
         let limits = JsonLimits::SETTINGS;
         if text.len() > limits.bytes {
             return Err(SettingsParseError {
                 line: 1,
-                message: format!("it is {} bytes, more than the {} allowed", text.len(), limits.bytes),
+                message: format!("the file has {} bytes; the limit is {}", text.len(), limits.bytes),
             });
         }
         let options = ParseOptions {
@@ -60,10 +68,14 @@ impl SettingsNode {
         let lines = SettingsLineIndex::of(text);
         match parsed.value {
             Some(value) => convert(&value, &lines, limits.depth),
-            None => Err(SettingsParseError { line: 1, message: "it is empty; write at least {}".to_owned() }),
+            None => Err(SettingsParseError {
+                line: 1,
+                message: "the file is empty; it must contain at least {}".to_owned(),
+            }),
         }
     }
 
+    /// The value of a key, if this is an object that has it.
     pub(crate) fn get(&self, key: &str) -> Option<&SettingsNode> {
         match &self.kind {
             SettingsNodeKind::Object(fields) => {
@@ -84,7 +96,7 @@ impl SettingsNode {
         }
     }
 
-    /// The node at a JSON pointer's steps, or the deepest one on the way.
+    /// The node at a path of keys and indices, or its deepest ancestor that exists.
     pub(crate) fn nearest_node(&self, steps: &[&str]) -> &SettingsNode {
         let Some((step, rest)) = steps.split_first() else { return self };
         let below = match &self.kind {
@@ -95,16 +107,18 @@ impl SettingsNode {
         below.map_or(self, |node| node.nearest_node(rest))
     }
 
+    /// Whether this is neither an array nor an object.
     pub(crate) fn is_scalar(&self) -> bool {
         matches!(self.kind, SettingsNodeKind::Scalar(_))
     }
 
-    /// What it is, for messages.
+    /// The value in a message, such as `the string "x"` or `an array`.
     pub(crate) fn describe(&self) -> String {
         toolgate_proto::json::describe(&self.value())
     }
 }
 
+/// Converts the parser's tree, and refuses duplicate keys and deep nesting.
 fn convert(
     ast: &Ast<'_>,
     lines: &SettingsLineIndex,
@@ -156,6 +170,7 @@ fn convert(
     Ok(SettingsNode { line, kind })
 }
 
+/// The byte offset at which a value starts.
 fn start_offset(ast: &Ast<'_>) -> usize {
     match ast {
         Ast::StringLit(node) => node.range.start,
@@ -167,15 +182,19 @@ fn start_offset(ast: &Ast<'_>) -> usize {
     }
 }
 
+/// Maps byte offsets to lines.
 struct SettingsLineIndex {
+    /// The offset of each line except the first.
     starts: Vec<usize>,
 }
 
 impl SettingsLineIndex {
+    /// The lines of a text.
     fn of(text: &str) -> Self {
         Self { starts: text.match_indices('\n').map(|(at, _)| at + 1).collect() }
     }
 
+    /// The line of an offset, from 1.
     fn line_at(&self, offset: usize) -> usize {
         1 + self.starts.partition_point(|start| *start <= offset)
     }
@@ -196,7 +215,7 @@ mod tests {
 
     #[test]
     fn what_could_be_read_two_ways_is_refused() {
-        for (text, line, says) in [
+        for (text, line, expected) in [
             ("{\n\"a\":1,\n\"\\u0061\":2}", 3, "`a` appears more than once"),
             ("{\"a\":1}{", 1, "not valid JSON"),
             ("{'a':1}", 1, "not valid JSON"),
@@ -206,7 +225,7 @@ mod tests {
         ] {
             let problem = SettingsNode::parse(text).unwrap_err();
             assert_eq!(problem.line, line, "{text}: {}", problem.message);
-            assert!(problem.message.contains(says), "{text}: {}", problem.message);
+            assert!(problem.message.contains(expected), "{text}: {}", problem.message);
         }
         let deep = "[".repeat(5000) + &"]".repeat(5000);
         assert!(SettingsNode::parse(&deep).is_err());

@@ -1,4 +1,7 @@
-//! `toolgate mcp add`, `add-json`, `remove`, `list`, `get`, `approve`: the entries of servers.
+//! `toolgate mcp add`, `add-json`, `remove`, `list`, `get` and `approve`: the configured MCP servers.
+//!
+//! There are two lists: the user's, in the configuration directory, and the project's, in `.mcp.json`. A server starts
+//! only after its launch command was approved; adding one with this command approves it.
 
 use super::super::context::CliContext;
 use super::super::output::{CliOutput, paint, style};
@@ -8,79 +11,85 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use toolgate::mcp::client::{ServerEntry, ServerListOrigin, ServerTransport, read_server};
-use toolgate::mcp_servers::PROJECT_SERVERS_FILE;
+use toolgate::mcp_servers::PROJECT_MCP_SERVERS_FILE;
 use toolgate::render::escape_invisible;
 use toolgate_proto::AbsPath;
 use toolgate_proto::json::{JsonLimits, parse};
 
-/// Whose list an entry goes to.
+/// Which list an entry belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum McpScopeArg {
-    /// Yours, for all projects
+    /// Your list, for all projects
     User,
-    /// The project's, in .mcp.json
+    /// The project's list, in .mcp.json
     Project,
 }
 
+/// How toolgate connects to a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum McpTransportArg {
-    /// A program, over its standard streams
+    /// Start a program and use its standard streams
     Stdio,
-    /// An address
+    /// Connect to a URL
     Http,
 }
 
+/// Arguments of `toolgate mcp add`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpAddArgs {
-    /// The server's name
+    /// Name of the server
     name: String,
-    /// The program, or the address
+    /// Program to start, or URL to connect to
     command: String,
-    /// The program's arguments
+    /// Arguments of the program
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<String>,
-    /// Whose list it goes to
+    /// List to add the server to
     #[arg(long, short, default_value = "user")]
     scope: McpScopeArg,
-    /// How it is reached; an address is recognised
+    /// How to connect (default: http for a URL, else stdio)
     #[arg(long, short)]
     transport: Option<McpTransportArg>,
-    /// A variable for the program, as NAME=VALUE (repeatable)
+    /// Environment variable for the program (repeatable)
     #[arg(long, short, value_name = "NAME=VALUE")]
     env: Vec<String>,
-    /// A header for the address, as `Name: value` (repeatable)
+    /// HTTP header, such as `Name: value` (repeatable)
     #[arg(long, short = 'H', value_name = "HEADER")]
     header: Vec<String>,
 }
 
+/// Arguments of `toolgate mcp add-json`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpAddJsonArgs {
-    /// The server's name
+    /// Name of the server
     name: String,
-    /// The entry, such as {"command": "npx", "args": ["-y", "server"]}
+    /// Its configuration, such as {"command": "npx", "args": ["-y", "server"]}
     entry: String,
-    /// Whose list it goes to
+    /// List to add the server to
     #[arg(long, short, default_value = "user")]
     scope: McpScopeArg,
 }
 
+/// Arguments of `toolgate mcp remove`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpRemoveArgs {
-    /// The server's name
+    /// Name of the server
     name: String,
-    /// From whose list; where absent, from the one that has it
+    /// List to remove it from (default: the first that contains it)
     #[arg(long, short)]
     scope: Option<McpScopeArg>,
 }
 
+/// Arguments of the commands that take only a name.
 #[derive(Debug, clap::Args)]
 pub(crate) struct McpNameArgs {
-    /// The server's name
+    /// Name of the server
     pub(crate) name: String,
 }
 
+/// Builds an entry from the options and adds it.
 pub(crate) fn add(
-    world: &CliContext,
+    context: &CliContext,
     args: &McpAddArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
@@ -94,34 +103,36 @@ pub(crate) fn add(
             json!({ "type": "http", "url": args.command, "headers": parse_pairs(&args.header, ':')? })
         }
     };
-    put_entry(world, &args.name, &entry, args.scope, out)
+    put_entry(context, &args.name, &entry, args.scope, out)
 }
 
+/// Adds an entry that is given as JSON.
 pub(crate) fn add_json(
-    world: &CliContext,
+    context: &CliContext,
     args: &McpAddJsonArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     let entry =
         parse(&args.entry, JsonLimits::SETTINGS).map_err(|problem| CliError::Usage(problem.to_string()))?;
-    put_entry(world, &args.name, &entry, args.scope, out)
+    put_entry(context, &args.name, &entry, args.scope, out)
 }
 
+/// Validates an entry, writes it to a list and approves it. The order matters: an invalid entry changes no file.
 fn put_entry(
-    world: &CliContext,
+    context: &CliContext,
     name: &str,
     entry: &Value,
     scope: McpScopeArg,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
-    let path = server_list_path(world, scope)?;
-    let root = toolgate_files::resolve(&world.cwd()).real;
+    let path = server_list_path(context, scope)?;
+    let root = toolgate_files::resolve(&context.cwd()).real;
     let file = path.to_string();
-    let origin = ServerListOrigin { file: &file, base: &root, env: &world.ambient.env, trusted: true };
+    let origin = ServerListOrigin { file: &file, base: &root, env: &context.ambient.env, trusted: true };
     let mut notes = Vec::new();
     let server = read_server(name, entry, &origin, &mut notes)
         .map_err(|problem| CliError::Usage(format!("server `{name}`: {problem}")))?;
-    let lock = lock(world, &path)?;
+    let lock = lock(context, &path)?;
     let mut whole = read(&path)?;
     let servers = whole.entry("mcpServers").or_insert_with(|| json!({}));
     let Some(servers) = servers.as_object_mut() else {
@@ -133,24 +144,25 @@ fn put_entry(
     for note in notes {
         out.print_note(&note);
     }
-    // Whoever adds it has seen it.
+    // The user who added the server has seen its launch command.
     if let Some(server) = server {
-        open_pins(world)?.approve(&pin_key(&server), &server.launch_digest()).map_err(CliError::Usage)?;
+        open_pins(context)?.approve(&pin_key(&server), &server.launch_digest()).map_err(CliError::Usage)?;
     }
-    out.print_line(&format!("added `{name}` to {path}; see `toolgate mcp test {name}`"))?;
+    out.print_line(&format!("added server `{name}` to {path}; `toolgate mcp test {name}` connects to it"))?;
     Ok(CliExitCode::Ok)
 }
 
+/// Removes an entry and forgets its approval.
 pub(crate) fn remove(
-    world: &CliContext,
+    context: &CliContext,
     args: &McpRemoveArgs,
     out: &mut CliOutput,
 ) -> Result<CliExitCode, CliError> {
     let scopes =
         args.scope.map_or_else(|| vec![McpScopeArg::User, McpScopeArg::Project], |scope| vec![scope]);
     for scope in scopes {
-        let path = server_list_path(world, scope)?;
-        let _lock = lock(world, &path)?;
+        let path = server_list_path(context, scope)?;
+        let _lock = lock(context, &path)?;
         let mut whole = read(&path)?;
         let removed = whole
             .get_mut("mcpServers")
@@ -158,65 +170,79 @@ pub(crate) fn remove(
             .and_then(|servers| servers.shift_remove(&args.name));
         if removed.is_some() {
             write(&path, &whole)?;
-            open_pins(world)?.forget(&format!("{path}#{}", args.name)).map_err(CliError::Usage)?;
-            out.print_line(&format!("removed `{}` from {path}", args.name))?;
+            open_pins(context)?.forget(&format!("{path}#{}", args.name)).map_err(CliError::Usage)?;
+            out.print_line(&format!("removed server `{}` from {path}", args.name))?;
             return Ok(CliExitCode::Ok);
         }
     }
-    Err(CliError::Usage(format!("no list of yours has a server `{}`; see `toolgate mcp list`", args.name)))
+    Err(CliError::Usage(format!(
+        "no server `{}` in your list or the project's; `toolgate mcp list` lists the servers",
+        args.name
+    )))
 }
 
-pub(crate) fn list(world: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
-    let toolgate = world.builder()?.build()?;
-    let behind = UpstreamServers::discover(world, &toolgate.settings(), out)?;
-    if world.global.json {
+/// Prints the servers of all lists and settings, and marks those that do not start before they are approved.
+pub(crate) fn list(context: &CliContext, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let toolgate = context.builder()?.build()?;
+    let upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
+    if context.global.json {
         let list: Vec<Value> =
-            behind.servers.iter().map(|server| server_json(world, server)).collect::<Result<_, _>>()?;
+            upstreams.servers.iter().map(|server| server_json(context, server)).collect::<Result<_, _>>()?;
         out.print_line(&json!({ "servers": list }).to_string())?;
         return Ok(CliExitCode::Ok);
     }
-    if behind.servers.is_empty() {
-        out.print_line("no servers; add one with `toolgate mcp add NAME COMMAND`")?;
+    if upstreams.servers.is_empty() {
+        out.print_line("no servers are configured; add one with `toolgate mcp add NAME COMMAND`")?;
     }
-    let width = behind.servers.iter().map(|server| server.name.len()).max().unwrap_or(0);
-    for server in &behind.servers {
-        let held = match open_pins(world)?.check_may_start(
+    let width = upstreams.servers.iter().map(|server| server.name.len()).max().unwrap_or(0);
+    for server in &upstreams.servers {
+        let approval = match open_pins(context)?.check_may_start(
             &pin_key(server),
             &server.launch_digest(),
             server.trusted,
         ) {
             Ok(()) => String::new(),
-            Err(_) => format!("  {}", paint(style::ASK, "held back: toolgate mcp approve")),
+            Err(_) => {
+                let hint = format!("not approved: run `toolgate mcp approve {}`", server.name);
+                format!("  {}", paint(style::ASK, &hint))
+            }
         };
         let name = paint(style::BOLD, &format!("{:width$}", server.name));
-        out.print_line(&format!("{name}  {}{held}", escape_invisible(&describe_transport(server))))?;
+        out.print_line(&format!("{name}  {}{approval}", escape_invisible(&describe_transport(server))))?;
     }
     Ok(CliExitCode::Ok)
 }
 
-pub(crate) fn get(world: &CliContext, name: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
-    let toolgate = world.builder()?.build()?;
-    let behind = UpstreamServers::discover(world, &toolgate.settings(), out)?;
-    let value = server_json(world, behind.find_server(name)?)?;
+/// Prints the configuration of one server as JSON.
+pub(crate) fn get(context: &CliContext, name: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
+    let toolgate = context.builder()?.build()?;
+    let upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
+    let value = server_json(context, upstreams.find_server(name)?)?;
     let text = serde_json::to_string_pretty(&value).map_err(|error| CliError::Usage(error.to_string()))?;
     out.print_line(&escape_invisible(&text))?;
     Ok(CliExitCode::Ok)
 }
 
-pub(crate) fn approve(world: &CliContext, name: &str, out: &mut CliOutput) -> Result<CliExitCode, CliError> {
-    let toolgate = world.builder()?.build()?;
-    let behind = UpstreamServers::discover(world, &toolgate.settings(), out)?;
-    let server = behind.find_server(name)?;
-    open_pins(world)?.approve(&pin_key(server), &server.launch_digest()).map_err(CliError::Usage)?;
-    out.print_line(&format!("approved `{name}`: {}", escape_invisible(&describe_transport(server))))?;
+/// Approves the launch command of a server as it is now.
+pub(crate) fn approve(
+    context: &CliContext,
+    name: &str,
+    out: &mut CliOutput,
+) -> Result<CliExitCode, CliError> {
+    let toolgate = context.builder()?.build()?;
+    let upstreams = UpstreamServers::discover(context, &toolgate.settings(), out)?;
+    let server = upstreams.find_server(name)?;
+    open_pins(context)?.approve(&pin_key(server), &server.launch_digest()).map_err(CliError::Usage)?;
+    out.print_line(&format!("approved server `{name}`: {}", escape_invisible(&describe_transport(server))))?;
     Ok(CliExitCode::Ok)
 }
 
+/// The key of an approval: the same name in another file is another server.
 fn pin_key(server: &ServerEntry) -> String {
     format!("{}#{}", server.origin, server.name)
 }
 
-/// How a server is reached, in one line. Values of variables and headers may be secrets and are not shown.
+/// The command line or URL of a server. Values of variables and headers are omitted, because they may be secrets.
 fn describe_transport(server: &ServerEntry) -> String {
     match &server.transport {
         ServerTransport::Stdio(launch) => {
@@ -226,11 +252,13 @@ fn describe_transport(server: &ServerEntry) -> String {
     }
 }
 
-fn server_json(world: &CliContext, server: &ServerEntry) -> Result<Value, CliError> {
-    let held =
-        open_pins(world)?.check_may_start(&pin_key(server), &server.launch_digest(), server.trusted).is_err();
+/// The configuration of a server for `--json`, with the names of variables and headers but not their values.
+fn server_json(context: &CliContext, server: &ServerEntry) -> Result<Value, CliError> {
+    let not_approved = open_pins(context)?
+        .check_may_start(&pin_key(server), &server.launch_digest(), server.trusted)
+        .is_err();
     let mut value = json!({
-        "name": server.name, "origin": server.origin, "held": held, "alwaysLoad": server.always_load,
+        "name": server.name, "origin": server.origin, "held": not_approved, "alwaysLoad": server.always_load,
         "timeout": u64::try_from(server.call_timeout.as_millis()).unwrap_or(u64::MAX),
     });
     let names = |map: &BTreeMap<String, String>| map.keys().cloned().collect::<Vec<_>>();
@@ -249,39 +277,45 @@ fn server_json(world: &CliContext, server: &ServerEntry) -> Result<Value, CliErr
     Ok(value)
 }
 
-fn server_list_path(world: &CliContext, scope: McpScopeArg) -> Result<AbsPath, CliError> {
+/// The file of a list.
+fn server_list_path(context: &CliContext, scope: McpScopeArg) -> Result<AbsPath, CliError> {
     match scope {
-        McpScopeArg::Project => Ok(toolgate_files::resolve(&world.cwd()).real.join(PROJECT_SERVERS_FILE)),
-        McpScopeArg::User => match &world.ambient.config_dir {
+        McpScopeArg::Project => {
+            Ok(toolgate_files::resolve(&context.cwd()).real.join(PROJECT_MCP_SERVERS_FILE))
+        }
+        McpScopeArg::User => match &context.ambient.config_dir {
             Some(dir) => Ok(dir.join("mcp.json")),
             None => Err(CliError::Usage(
-                "there is no home directory for your list; use --scope project".to_owned(),
+                "there is no home directory that could hold your list; use --scope project".to_owned(),
             )),
         },
     }
 }
 
+/// Reads a list; a missing file is an empty one.
 fn read(path: &AbsPath) -> Result<Map<String, Value>, CliError> {
     let text = toolgate_files::read_settings_text(path, JsonLimits::SETTINGS.bytes as u64)
         .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))?;
     let Some(text) = text else { return Ok(Map::new()) };
     match parse(&text, JsonLimits::SETTINGS) {
         Ok(Value::Object(whole)) => Ok(whole),
-        Ok(_) => Err(CliError::Usage(format!("{path}: it must be a JSON object"))),
+        Ok(_) => Err(CliError::Usage(format!("{path}: the file must contain a JSON object"))),
         Err(problem) => Err(CliError::Usage(format!("{path}: {problem}"))),
     }
 }
 
-/// Keeps other processes from changing the lists. The lock is beside toolgate's own state, so that it leaves no file in
-/// a project.
-fn lock(world: &CliContext, path: &AbsPath) -> Result<toolgate_files::StateFileLock, CliError> {
-    let held = match &world.ambient.state_dir {
+/// Locks the lists against other processes. The lock file is in the state directory: beside the list it would leave a
+/// file in the project.
+fn lock(context: &CliContext, path: &AbsPath) -> Result<toolgate_files::StateFileLock, CliError> {
+    let lock_file = match &context.ambient.state_dir {
         Some(dir) => dir.join("mcp-lists"),
         None => path.clone(),
     };
-    toolgate_files::lock_state_file(&held).map_err(|problem| CliError::Usage(format!("{path}: {problem}")))
+    toolgate_files::lock_state_file(&lock_file)
+        .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))
 }
 
+/// Replaces a list.
 fn write(path: &AbsPath, whole: &Map<String, Value>) -> Result<(), CliError> {
     let mut text = serde_json::to_string_pretty(whole).map_err(|error| CliError::Usage(error.to_string()))?;
     text.push('\n');
@@ -289,14 +323,15 @@ fn write(path: &AbsPath, whole: &Map<String, Value>) -> Result<(), CliError> {
         .map_err(|problem| CliError::Usage(format!("{path}: {problem}")))
 }
 
-fn parse_pairs(given: &[String], between: char) -> Result<BTreeMap<String, String>, CliError> {
+/// Parses `NAME=VALUE` or `Name: value`, by the separator.
+fn parse_pairs(given: &[String], separator: char) -> Result<BTreeMap<String, String>, CliError> {
     given
         .iter()
-        .map(|pair| match pair.split_once(between) {
+        .map(|pair| match pair.split_once(separator) {
             Some((name, value)) if !name.trim().is_empty() => {
                 Ok((name.trim().to_owned(), value.trim_start().to_owned()))
             }
-            _ => Err(CliError::Usage(format!("`{pair}` must be NAME{between}VALUE"))),
+            _ => Err(CliError::Usage(format!("invalid `{pair}`; write NAME{separator}VALUE"))),
         })
         .collect()
 }

@@ -1,0 +1,204 @@
+//! Comparison of the outcomes with and without a project: what the project would grant.
+
+use super::settings_generator::SettingsGenerator;
+use super::{SettingsOutcome, SettingsTestCall};
+use serde_json::Value;
+use toolgate_gate::IntendedCall;
+use toolgate_policy::{HookOpinion, PolicyRequest, RuleAction, Workspace};
+use toolgate_process::sandbox::ProcessLimits;
+use toolgate_proto::{CommandRights, GitUse, NetworkAccess, PathScope, Terms, Verdict, WriteRight};
+use toolgate_tools::{SandboxSettings, ShellConfig};
+
+/// How strict a verdict is; without approvers, ask is a denial.
+fn rank(verdict: &Verdict, deny_questions: bool) -> u8 {
+    match verdict {
+        Verdict::Allow(_) => 0,
+        Verdict::Ask(_) if deny_questions => 2,
+        Verdict::Ask(_) => 1,
+        Verdict::Deny(_) => 2,
+    }
+}
+
+/// Whether every item of the first list is in the second.
+fn is_within<T: PartialEq>(few: &[T], many: &[T]) -> bool {
+    few.iter().all(|one| many.contains(one))
+}
+
+/// Whether a write right includes another: the same entry, or a tree that contains it.
+fn covers(one: &WriteRight, other: &WriteRight) -> bool {
+    one == other || one.scope == PathScope::Tree && other.path.is_under(&one.path)
+}
+
+/// The first term that grants more with the project than without it.
+fn freer_terms(with: &Terms, without: &Terms) -> Option<&'static str> {
+    let Terms { reason: _, unsandboxed, rights, protected, unreadable, network, git } = with;
+    let CommandRights { level, read, write, execute, named, git_data } = rights;
+    let before = &without.rights;
+    let listed = |with: bool, without: bool| with || !without;
+    let network_within = match (network, &without.network) {
+        (NetworkAccess::None, _) | (_, NetworkAccess::Full) => true,
+        (NetworkAccess::Hosts(with), NetworkAccess::Hosts(without)) => is_within(with, without),
+        (NetworkAccess::Hosts(_) | NetworkAccess::Full, _) => false,
+    };
+    [
+        ("unsandboxed", !*unsandboxed || without.unsandboxed),
+        ("level", *level <= before.level),
+        ("read", listed(read.is_some(), before.read.is_some())),
+        ("write", write.iter().all(|right| before.write.iter().any(|other| covers(other, right)))),
+        ("execute", listed(execute.is_some(), before.execute.is_some())),
+        ("named", is_within(named, &before.named)),
+        ("git data", !*git_data || before.git_data),
+        ("git", *git == without.git || git.usage != GitUse::Granted),
+        ("protected", is_within(&without.protected, protected)),
+        ("unreadable", is_within(&without.unreadable, unreadable)),
+        ("network", network_within),
+    ]
+    .into_iter()
+    .find(|(_, holds)| !holds)
+    .map(|(what, _)| what)
+}
+
+/// The first field of the shell configuration that grants more with the project than without it. The patterns name every
+/// field, so a new field does not compile until it is compared.
+fn freer_shell_config(with: &ShellConfig, without: &ShellConfig) -> Option<&'static str> {
+    let ShellConfig {
+        environment,
+        pass,
+        set,
+        temp_dir,
+        output_dir,
+        git,
+        max_output_bytes,
+        max_shown_bytes,
+        on_timeout,
+        grace,
+        max_background_tasks,
+        sandbox,
+    } = with;
+    let SandboxSettings {
+        enabled,
+        required,
+        allow_unsandboxed,
+        writable,
+        protected,
+        unreadable,
+        hosts,
+        denied_hosts,
+        local_binding,
+        sockets,
+        backend,
+        limits,
+    } = sandbox;
+    let before = &without.sandbox;
+    let same = *environment == without.environment
+        && *temp_dir == without.temp_dir
+        && *output_dir == without.output_dir
+        && *git == without.git
+        && *max_output_bytes == without.max_output_bytes
+        && *max_shown_bytes == without.max_shown_bytes
+        && *on_timeout == without.on_timeout
+        && *grace == without.grace
+        && *max_background_tasks == without.max_background_tasks;
+    [
+        ("the shell's settings", same),
+        ("sandbox.environment.pass", is_within(pass, &without.pass)),
+        ("env", *set == without.set),
+        ("sandbox.enabled", *enabled || !before.enabled),
+        ("sandbox.required", *required || !before.required),
+        ("sandbox.allowUnsandboxedCommands", !*allow_unsandboxed || before.allow_unsandboxed),
+        ("sandbox.filesystem.allowWrite", is_within(writable, &before.writable)),
+        ("sandbox.filesystem.denyWrite", is_within(&before.protected, protected)),
+        ("sandbox.filesystem.denyRead", is_within(&before.unreadable, unreadable)),
+        ("sandbox.network.allowedDomains", is_within(hosts, &before.hosts)),
+        ("sandbox.network.deniedDomains", is_within(&before.denied_hosts, denied_hosts)),
+        ("sandbox.network.allowLocalBinding", !*local_binding || before.local_binding),
+        ("sandbox.network.allowUnixSockets", is_within(sockets, &before.sockets)),
+        ("sandbox.backend", *backend == before.backend),
+        ("sandbox.limits", are_limits_within(limits, &before.limits)),
+    ]
+    .into_iter()
+    .find(|(_, holds)| !holds)
+    .map(|(what, _)| what)
+}
+
+/// Whether no resource limit is higher than without the project.
+fn are_limits_within(with: &ProcessLimits, without: &ProcessLimits) -> bool {
+    let ProcessLimits { memory, processes, file_size, cpu_seconds } = with;
+    let within = |with: &Option<u64>, without: &Option<u64>| match (with, without) {
+        (_, None) => true,
+        (Some(with), Some(without)) => with <= without,
+        (None, Some(_)) => false,
+    };
+    within(memory, &without.memory)
+        && within(processes, &without.processes)
+        && within(file_size, &without.file_size)
+        && within(cpu_seconds, &without.cpu_seconds)
+}
+
+/// The verdict about a test call.
+fn judge(
+    outcome: &SettingsOutcome,
+    workspace: &Workspace,
+    call: &SettingsTestCall,
+    opinions: &[HookOpinion],
+) -> Verdict {
+    let SettingsTestCall { intended: IntendedCall { tool, input, intent }, survey, facts } = call;
+    outcome.policy.decide(&PolicyRequest { tool, input, intent, survey, workspace, facts, opinions }).verdict
+}
+
+/// What the project would grant, or `None` if it only restricts.
+pub(super) fn compare_outcomes(
+    with: &SettingsOutcome,
+    without: &SettingsOutcome,
+    workspace: &Workspace,
+    calls: &[SettingsTestCall],
+    draw: &mut SettingsGenerator,
+) -> Option<String> {
+    let deny_questions = |outcome: &SettingsOutcome| outcome.settings.denies_instead_of_asking();
+    let opinion = |action| HookOpinion { by: "hook".to_owned(), action, reason: None };
+    for call in calls {
+        // A third of the calls per case, with and without a hook that approves: more cases find more than more calls.
+        let opinions = match draw.below(6) {
+            0 => vec![],
+            1 => vec![opinion(RuleAction::Allow)],
+            _ => continue,
+        };
+        let name = || format!("{} {}", call.intended.tool.name, Value::Object(call.intended.input.clone()));
+        let now = judge(with, workspace, call, &opinions);
+        let before = judge(without, workspace, call, &opinions);
+        if rank(&now, deny_questions(with)) < rank(&before, deny_questions(without)) {
+            return Some(format!(
+                "{}: {} with the project, {} without it",
+                name(),
+                now.as_str(),
+                before.as_str()
+            ));
+        }
+        if let (Verdict::Allow(now), Verdict::Allow(before)) = (&now, &before)
+            && let Some(what) = freer_terms(now, before)
+        {
+            return Some(format!("{}: the project extends its terms: {what}", name()));
+        }
+    }
+    if let Some(what) = freer_shell_config(&with.shell_config, &without.shell_config) {
+        return Some(what.to_owned());
+    }
+    // A project may disable the servers of its own list.
+    let own = |outcome: &SettingsOutcome| -> Vec<String> {
+        outcome.servers.iter().filter(|server| !server.contains("/.mcp.json ")).cloned().collect()
+    };
+    let dirs = (with.settings.additional_directories(), without.settings.additional_directories());
+    let hidden = (with.settings.disabled_tools(), without.settings.disabled_tools());
+    [
+        ("additional directories", is_within(&dirs.0, &dirs.1)),
+        ("disabled tools", is_within(&hidden.1, &hidden.0)),
+        ("hooks", with.hooks == without.hooks),
+        ("addresses and variables of hooks", with.hook_lists == without.hook_lists),
+        ("servers that start without approval", is_within(&with.servers, &without.servers)),
+        ("the user's servers", is_within(&own(without), &own(with))),
+        ("environment", with.settings.env() == without.settings.env()),
+    ]
+    .into_iter()
+    .find(|(_, holds)| !holds)
+    .map(|(what, _)| what.to_owned())
+}
