@@ -75,7 +75,7 @@ pub(crate) fn run(
         })?,
         None => DEFAULT_ASK_TIMEOUT,
     };
-    let requests = parse_questions(&context.read_argument(&args.questions)?)?;
+    let requests = parse_questions(&context.read_argument(&args.questions)?, &context.ambient.cwd)?;
     let cancel = CancellationToken::new();
     let Some(terminal) = TerminalApprover::detect(out.is_colorful(), cancel.clone()) else {
         return Ok(CliExitCode::NeedsApproval);
