@@ -335,7 +335,7 @@ impl ServerConnection {
                     Err(error) => {
                         let mut why = describe_initialize_error(&error);
                         let mut process = process;
-                        if let Some(ended) = process.exit_status() {
+                        if let Some(ended) = process.exit_status().await {
                             why = format!("it ended ({ended})");
                         }
                         if let Some(last) =

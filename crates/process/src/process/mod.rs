@@ -16,7 +16,9 @@ mod exec;
 mod git;
 mod monitor;
 mod output_text;
+mod piped_process;
 mod program;
+mod supervised_child;
 mod supervisor;
 
 pub use capture::{CaptureOptions, OutputSnapshot};
@@ -25,22 +27,28 @@ pub use git::find_git_referenced_files;
 pub use output_text::to_plain_text;
 pub use program::{FoundProgram, find_programs};
 
-use crate::sandbox::{SandboxDenial, SandboxEnforcement, SandboxProfile};
-pub(crate) use exec::last_errno;
-use exec::{CWD_REPORT_FD, ExecRequest, describe_step};
+use crate::sandbox::{PreparedSandbox, SandboxDenial, SandboxEnforcement, SandboxProfile};
+pub(crate) use exec::{ExecFailure, ExecStep, last_errno};
+pub(crate) use piped_process::{PipedCommand, PipedProcess, PipedStreams};
+pub(crate) use supervised_child::{ChildStartError, dup_to_high_fd};
+
+use exec::{ChildStdio, ExecRequest};
 use monitor::{ProcessMonitor, SharedProcessState};
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use std::ffi::CString;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
-use supervisor::{SupervisorArgs, SupervisorMessage, stop_message};
+use supervised_child::{PendingChild, SupervisedChild};
 use toolgate_proto::AbsPath;
+
+/// The size of the pipe for a command's output.
+const OUTPUT_PIPE_BYTES: usize = 1 << 20;
+/// The stack of the thread that reads the output of a command.
+const MONITOR_STACK_BYTES: usize = 512 * 1024;
 
 /// A shell command to be started.
 pub struct ProcessSpec {
@@ -115,108 +123,104 @@ impl From<rustix::io::Errno> for ProcessStartError {
     }
 }
 
-/// A command that was started. Dropping it ends every process of it.
+impl From<ChildStartError> for ProcessStartError {
+    fn from(error: ChildStartError) -> Self {
+        let sandbox = matches!(&error, ChildStartError::Exec(failure) if failure.step.is_sandbox());
+        Self { message: error.to_string(), sandbox }
+    }
+}
+
+/// A running command. Dropping it ends every process of it.
 #[derive(Debug)]
 pub struct SupervisedProcess {
     shared: Arc<SharedProcessState>,
-    /// Closing it, or losing it with toolgate's life, ends the command.
-    lifeline: Arc<OwnedFd>,
-    pid: i32,
+    child: Arc<SupervisedChild>,
     started: Instant,
     enforced: Option<SandboxEnforcement>,
 }
 
+/// toolgate's ends of a command's pipes, and the command's ends.
+struct CommandPipes {
+    /// The read end of the command's output; does not block.
+    output: OwnedFd,
+    /// The read end of the report of the working directory; does not block.
+    cwd_report: OwnedFd,
+    stdio: ChildStdio,
+}
+
+impl CommandPipes {
+    fn open() -> io::Result<Self> {
+        let (output, output_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        // A larger pipe saves wake-ups; an unprivileged user may have used up the allowance.
+        let _ = fcntl_setpipe_size(&output, OUTPUT_PIPE_BYTES);
+        rustix::io::ioctl_fionbio(&output, true)?;
+        let (cwd_report, cwd_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let stdin = openat(CWD, c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let stdio = ChildStdio {
+            stdin: dup_to_high_fd(stdin)?,
+            stdout: dup_to_high_fd(output_end)?,
+            stderr: None,
+            cwd_report: Some(dup_to_high_fd(cwd_end)?),
+        };
+        Ok(Self { output, cwd_report, stdio })
+    }
+}
+
 impl SupervisedProcess {
-    /// Starts a command. `changed` is called, on another thread, whenever there is more output or the phase changed.
+    /// Starts a command. `on_change` is called, on another thread, whenever there is more output or the phase changed.
     pub fn start(
         command: ProcessSpec,
-        changed: impl Fn() + Send + Sync + 'static,
+        on_change: impl Fn() + Send + Sync + 'static,
     ) -> Result<Self, ProcessStartError> {
-        let ProcessSpec { text, cwd, mut environment, startup, capture: keeping, sandbox: confinement } =
-            command;
+        let ProcessSpec { text, cwd, mut environment, startup, capture, sandbox } = command;
         let started = Instant::now();
         let shell = find_shell(&environment)?;
-        // Without this, bash looks the user up at every start.
+        // Without this, bash looks the user up in the password database at every start.
         if environment.get("SHELL").is_none() {
             environment.set("SHELL", shell.clone());
         }
         if let Some(startup) = startup {
             environment.set("BASH_ENV", startup.to_string());
         }
-        let (output, output_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        // A larger pipe spares wake-ups; an unprivileged user may have used up the allowance.
-        let _ = fcntl_setpipe_size(&output, 1 << 20);
-        rustix::io::ioctl_fionbio(&output, true)?;
-        let (cwd_report, cwd_end) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        let (status, status_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (lifeline_end, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
-        let nothing = openat(CWD, c"/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-
-        let confinement = confinement.map(|mut confinement| {
-            if let Some(programs) = &mut confinement.executable {
+        let CommandPipes { output, cwd_report, stdio } = CommandPipes::open()?;
+        let sandbox = sandbox.map(|mut profile| {
+            if let Some(programs) = &mut profile.executable {
                 let path = environment.get("PATH").unwrap_or_default();
                 programs.extend(find_programs(std::slice::from_ref(&shell), path, &cwd, &[]));
             }
-            confinement
+            profile.prepare()
         });
-        let prepared = confinement.map(SandboxProfile::prepare).transpose()?;
-        let (wrapping, cage, warden, enforced) = match prepared {
-            Some(prepared) => {
-                (prepared.argv_prefix, Some(prepared.setup), prepared.notify_handler, Some(prepared.enforced))
+        let (argv_prefix, setup, notify_handler, enforced) = match sandbox.transpose()? {
+            Some(PreparedSandbox { argv_prefix, setup, notify_handler, enforced }) => {
+                (argv_prefix, Some(setup), notify_handler, Some(enforced))
             }
             None => (Vec::new(), None, None, None),
         };
 
         let call = [shell.as_bytes(), b"--norc", b"--noprofile", b"-c", text.as_bytes()];
-        let argv = wrapping.iter().map(String::as_bytes).chain(call);
-        let launch = ExecRequest::new(
-            argv.map(to_c_string).collect::<Result<_, _>>()?,
-            environment.to_envp(),
-            to_c_string(cwd.as_path().as_os_str().as_bytes())?,
-            [dup_to_high_fd(nothing)?, dup_to_high_fd(output_end)?, dup_to_high_fd(cwd_end)?],
-            cage,
-        );
-        let charge = SupervisorArgs::new(launch, dup_to_high_fd(lifeline_end)?, dup_to_high_fd(status_end)?);
-        std::thread::Builder::new()
-            .name("toolgate-vigil".to_owned())
-            .stack_size(64 * 1024)
-            .spawn(move || supervisor::run_supervisor(charge))?;
+        let argv = argv_prefix.iter().map(String::as_bytes).chain(call);
+        let argv: Vec<CString> = argv.map(to_c_string).collect::<Result<_, _>>()?;
+        let cwd = to_c_string(cwd.as_path().as_os_str().as_bytes())?;
+        let program = argv.first().cloned().unwrap_or_default();
+        let exec = ExecRequest::new(program, argv, environment.to_envp(), cwd, stdio, setup);
+        let pending = PendingChild::spawn(exec, Duration::ZERO)?;
+        // Before the wait: executing the shell may be a system call that the handler answers.
+        let denials = notify_handler.map(|handler| handler.start()).transpose()?;
+        let (child, status) = pending.wait_started()?;
 
-        let lifeline = Arc::new(lifeline);
-        let shared = Arc::new(SharedProcessState::new(keeping, Arc::downgrade(&lifeline), changed));
-        let refused = warden.map(|warden| warden.start()).transpose()?;
-        let (tell, told) = sync_channel(1);
-        let pump = ProcessMonitor {
-            shared: Arc::clone(&shared),
-            output,
-            status,
-            cwd_report,
-            denials: refused,
-            started: tell,
-        };
+        let child = Arc::new(child);
+        let shared = Arc::new(SharedProcessState::new(capture, Arc::downgrade(&child), denials, on_change));
+        let monitor = ProcessMonitor { shared: Arc::clone(&shared), output, status, cwd_report };
         std::thread::Builder::new()
-            .name("toolgate-pump".to_owned())
-            .stack_size(512 * 1024)
-            .spawn(move || pump.run())?;
-        match told.recv() {
-            Ok(SupervisorMessage::Started { pid }) => Ok(Self { shared, lifeline, pid, started, enforced }),
-            Ok(SupervisorMessage::Failed { step, errno }) => Err(ProcessStartError {
-                message: format!("{}: {}", describe_step(step), io::Error::from_raw_os_error(errno)),
-                sandbox: (3..=7).contains(&step),
-            }),
-            Ok(
-                SupervisorMessage::Exited { .. } | SupervisorMessage::Ended { .. } | SupervisorMessage::Gone,
-            )
-            | Err(_) => Err(ProcessStartError {
-                message: "its keeper could not be started".to_owned(),
-                sandbox: false,
-            }),
-        }
+            .name("tg-monitor".to_owned())
+            .stack_size(MONITOR_STACK_BYTES)
+            .spawn(move || monitor.run())?;
+        Ok(Self { shared, child, started, enforced })
     }
 
     /// The process id of its shell.
     pub fn pid(&self) -> i32 {
-        self.pid
+        self.child.pid()
     }
 
     /// How far it is.
@@ -261,24 +265,13 @@ impl SupervisedProcess {
 
     /// Asks every process of it to end, and kills what is left after the grace.
     pub fn send_stop(&self, grace: Duration) {
-        stop(&self.lifeline, grace);
+        self.child.send_stop(grace);
     }
 
     /// Waits until nothing of it is left, but not longer than this. Says whether that is so.
     pub fn wait_all_exited(&self, most: Duration) -> bool {
         self.shared.wait_all_exited(most)
     }
-}
-
-fn stop(lifeline: &OwnedFd, grace: Duration) {
-    let millis = u32::try_from(grace.as_millis()).unwrap_or(u32::MAX);
-    // A keeper that is gone has nothing left to stop.
-    let _ = rustix::io::write(lifeline, &stop_message(millis));
-}
-
-/// Out of the way of the standard streams and of what a command may use.
-pub(crate) fn dup_to_high_fd(handle: OwnedFd) -> io::Result<OwnedFd> {
-    Ok(fcntl_dupfd_cloexec(handle, CWD_REPORT_FD + 10)?)
 }
 
 fn to_c_string(bytes: &[u8]) -> Result<CString, ProcessStartError> {

@@ -1,10 +1,10 @@
 //! The files that must be executable for a program to start: itself, its interpreters, its loader.
 
-use rustix::fs::{Access, AtFlags, CWD, access, statat};
+use rustix::fs::{Access, AtFlags, CWD, access, accessat, statat};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use toolgate_proto::{AbsPath, EntryKind};
 
@@ -72,6 +72,22 @@ fn find_toolchain_programs(file: &AbsPath, name: &str) -> Vec<FoundProgram> {
             FoundProgram { file, interpreters }
         })
         .collect()
+}
+
+/// The file that `execvp` would execute for this name, search path and working directory; `None` if there is none.
+/// A file that exists and is not executable is returned if there is no better one: executing it gives the reason.
+pub(super) fn find_executable(name: &str, search_path: &str, cwd: &AbsPath) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name));
+    }
+    // An empty entry of the search path is the working directory.
+    let candidates = search_path.split(':').map(|directory| cwd.as_path().join(directory).join(name));
+    let mut existing = candidates.filter(|path| !name.is_empty() && path.exists());
+    let first = existing.next()?;
+    let is_executable = |path: &PathBuf| {
+        path.is_file() && accessat(CWD, path.as_path(), Access::EXEC_OK, AtFlags::EACCESS).is_ok()
+    };
+    if is_executable(&first) { Some(first) } else { existing.find(is_executable).or(Some(first)) }
 }
 
 fn find_file(name: &str, search_path: &str, cwd: &AbsPath) -> Option<AbsPath> {

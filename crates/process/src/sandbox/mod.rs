@@ -43,7 +43,7 @@ pub use self_test::{SelfTest, run_self_test};
 pub(crate) use denials::SandboxDenialLog;
 pub(crate) use seccomp_notify::SeccompNotifyHandler;
 
-use crate::process::{FoundProgram, ProcessStartError};
+use crate::process::{ExecFailure, ExecStep, FoundProgram, ProcessStartError};
 use mask::FileMasks;
 use path_access::SandboxPathAccess;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
@@ -254,28 +254,30 @@ impl SandboxSetup {
     }
 
     /// Enters the box. INVARIANT: makes system calls and nothing else. The error is a step and an error number.
-    pub(crate) fn apply(&self) -> Result<(), (i32, c_int)> {
-        self.limits.apply().map_err(|errno| (3, errno.raw_os_error()))?;
+    pub(crate) fn apply(&self) -> Result<(), ExecFailure> {
+        let failed = |step| move |errno| ExecFailure { step, errno };
+        self.limits.apply().map_err(|errno| failed(ExecStep::Limits)(errno.raw_os_error()))?;
         if let Some(masks) = &self.masks {
-            masks.apply().map_err(|errno| (5, errno))?;
+            masks.apply().map_err(failed(ExecStep::FileSandbox))?;
         }
         // Bubblewrap needs the system administrator's privileges to set up, and drops them itself.
         if self.filter_file.is_none() {
-            limits::drop_privileges().map_err(|errno| (4, errno.raw_os_error()))?;
+            limits::drop_privileges().map_err(|errno| failed(ExecStep::Privileges)(errno.raw_os_error()))?;
         }
-        rustix::thread::set_no_new_privs(true).map_err(|errno| (4, errno.raw_os_error()))?;
+        rustix::thread::set_no_new_privs(true)
+            .map_err(|errno| failed(ExecStep::Privileges)(errno.raw_os_error()))?;
         if let Some(file) = &self.filter_file {
-            dup_filter_fd(file).map_err(|errno| (6, errno))?;
+            dup_filter_fd(file).map_err(failed(ExecStep::SeccompFilter))?;
         }
         if let Some(ruleset) = &self.ruleset {
-            restrict_self(ruleset).map_err(|errno| (5, errno))?;
+            restrict_self(ruleset).map_err(failed(ExecStep::FileSandbox))?;
         }
         if let Some(program) = &self.program {
             let listener = install_seccomp_filter(program, self.listener_socket.is_some())
-                .map_err(|errno| (6, errno))?;
+                .map_err(failed(ExecStep::SeccompFilter))?;
             if let (Some(messenger), Some(listener)) = (&self.listener_socket, listener) {
                 seccomp_notify::send_listener(messenger.as_fd(), listener.as_fd())
-                    .map_err(|errno| (7, errno))?;
+                    .map_err(failed(ExecStep::SeccompListener))?;
             }
         }
         Ok(())

@@ -107,6 +107,15 @@ impl Desk {
         assert!(self.alive().len() >= count, "{:?}", self.alive());
     }
 
+    /// Waits until no process carries the mark.
+    pub(super) fn wait_none_alive(&self, what: &str) {
+        let started = std::time::Instant::now();
+        while !self.alive().is_empty() {
+            assert!(started.elapsed() < LONG, "{what}: {:?}", self.alive());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// The processes that carry the mark.
     pub(super) fn alive(&self) -> Vec<String> {
         let mark = format!("TOOLGATE_TEST_MARK={}", self.mark);

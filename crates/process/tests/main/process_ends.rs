@@ -1,8 +1,17 @@
 //! Nothing of a command outlives its end.
 
 use super::bench_desk::{Desk, LONG};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::io::BufRead;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
-use toolgate_process::{ProcessExit, ProcessPhase};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::unix::pipe::{Receiver, Sender};
+use toolgate_process::{
+    HookCommand, HookProcessError, HookProgram, ProcessExit, ProcessPhase, ServerLaunch, ServerProcess,
+    run_hook,
+};
 
 /// Commands whose processes do not want to go.
 const STUBBORN: &[&str] = &[
@@ -38,7 +47,7 @@ fn dropping_the_handle_ends_everything() {
         started.until_text("ready");
         let changed = started.changed;
         drop(started.process);
-        // The pump ends with the keeper, and the channel with the pump.
+        // The monitor thread ends after the supervisor, and drops the channel.
         while changed.recv_timeout(LONG).is_ok() {}
         assert_eq!(desk.alive(), Vec::<String>::new(), "{text}");
     }
@@ -104,38 +113,136 @@ fn hold() -> std::path::PathBuf {
     tests.parent().unwrap().parent().unwrap().join("examples/hold")
 }
 
+/// Hooks and servers are started without a shell of toolgate's, and by async code.
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn hook(desk: &Desk, text: &str, timeout: Duration) -> HookCommand {
+    HookCommand {
+        program: HookProgram::Shell(text.to_owned()),
+        cwd: desk.ws(),
+        env: vec![
+            ("PATH".to_owned(), std::env::var("PATH").unwrap()),
+            ("TOOLGATE_TEST_MARK".to_owned(), desk.mark.clone()),
+        ],
+        stdin: Vec::new(),
+        timeout,
+        fault: None,
+    }
+}
+
+fn start_server(desk: &Desk, text: &str) -> (ServerProcess, Receiver, Sender) {
+    let launch = ServerLaunch {
+        command: "bash".to_owned(),
+        args: vec!["-c".to_owned(), text.to_owned()],
+        env: [("TOOLGATE_TEST_MARK".to_owned(), desk.mark.clone())].into(),
+        cwd: desk.ws(),
+    };
+    let ambient = [("PATH".to_owned(), std::env::var("PATH").unwrap())].into();
+    ServerProcess::start(&launch, &ambient).unwrap()
+}
+
+async fn wait_ready(stdout: Receiver) {
+    let mut lines = BufReader::new(stdout).lines();
+    while lines.next_line().await.unwrap().unwrap() != "ready" {}
+}
+
 #[test]
-fn toolgates_own_death_ends_everything() {
-    use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-    use std::io::{BufRead, BufReader};
-    use std::os::unix::process::CommandExt;
-    use std::process::{Command, Stdio};
-    for (index, text) in STUBBORN.iter().enumerate() {
+fn a_hook_that_starts_a_daemon_leaves_no_process() {
+    for daemon in [
+        "setsid sleep 1000 >/dev/null 2>&1 & echo '{}'",
+        "(setsid bash -c 'trap \"\" TERM; while :; do sleep 1; done' &); echo '{}'",
+        "python3 -c 'import os,time\nif os.fork()==0:\n os.setsid()\n if os.fork()==0:\n  time.sleep(1000)\n os._exit(0)'; echo '{}'",
+    ] {
         let desk = Desk::new();
-        let mut child = Command::new(hold())
-            .args([desk.ws().to_string().as_str(), text, &desk.mark])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .process_group(0)
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        assert_eq!(line, "ready\n", "{text}");
-        desk.wait_alive(1);
-        let pid = Pid::from_child(&child);
-        match index % 4 {
-            0 => kill_process(pid, Signal::KILL).unwrap(),
-            1 => kill_process_group(pid, Signal::KILL).unwrap(),
-            2 => kill_process(pid, Signal::TERM).unwrap(),
-            _ => drop(child.stdin.take()),
-        }
-        child.wait().unwrap();
-        // The keeper works on after toolgate's death; it has no one left to tell.
-        let started = std::time::Instant::now();
-        while !desk.alive().is_empty() {
-            assert!(started.elapsed() < LONG, "{text}: {:?}", desk.alive());
-            std::thread::yield_now();
+        let output = runtime().block_on(run_hook(hook(&desk, daemon, LONG))).unwrap();
+        assert_eq!((output.code, output.stdout.as_slice()), (Some(0), &b"{}\n"[..]), "{daemon}");
+        desk.wait_none_alive(daemon);
+    }
+}
+
+#[test]
+fn a_hook_that_times_out_leaves_no_process() {
+    for text in STUBBORN {
+        let desk = Desk::new();
+        let ended = runtime().block_on(run_hook(hook(&desk, text, Duration::from_millis(300))));
+        assert_eq!(ended.unwrap_err(), HookProcessError::TimedOut, "{text}");
+        desk.wait_none_alive(text);
+    }
+}
+
+#[test]
+fn a_server_that_is_stopped_leaves_no_process() {
+    for text in STUBBORN {
+        let desk = Desk::new();
+        runtime().block_on(async {
+            let (process, stdout, stdin) = start_server(&desk, text);
+            wait_ready(stdout).await;
+            drop(stdin);
+            process.stop().await;
+        });
+        assert_eq!(desk.alive(), Vec::<String>::new(), "{text}");
+    }
+}
+
+#[test]
+fn a_server_that_is_dropped_leaves_no_process() {
+    for text in STUBBORN {
+        let desk = Desk::new();
+        runtime().block_on(async {
+            let (process, stdout, _stdin) = start_server(&desk, text);
+            wait_ready(stdout).await;
+            drop(process);
+        });
+        desk.wait_none_alive(text);
+    }
+}
+
+#[test]
+fn the_death_of_toolgate_ends_everything() {
+    for kind in ["command", "hook", "server"] {
+        for (index, text) in STUBBORN.iter().enumerate() {
+            let desk = Desk::new();
+            let mut child = Command::new(hold())
+                .args([kind, desk.ws().to_string().as_str(), text, &desk.mark])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .process_group(0)
+                .spawn()
+                .unwrap();
+            let mut line = String::new();
+            std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            assert_eq!(line, "ready\n", "{kind}: {text}");
+            desk.wait_alive(1);
+            let pid = Pid::from_child(&child);
+            match index % 4 {
+                0 => kill_process(pid, Signal::KILL).unwrap(),
+                1 => kill_process_group(pid, Signal::KILL).unwrap(),
+                2 => kill_process(pid, Signal::TERM).unwrap(),
+                _ => drop(child.stdin.take()),
+            }
+            child.wait().unwrap();
+            // The supervisor works on after toolgate's death, and has no process to report to.
+            desk.wait_none_alive(&format!("{kind}: {text}"));
         }
     }
+}
+
+/// A server may need a moment to clean up, such as removing a container it started.
+#[test]
+fn a_server_can_clean_up_after_the_death_of_toolgate() {
+    let desk = Desk::new();
+    let text = "trap 'echo bye > farewell; exit' TERM; echo ready; while :; do sleep 0.01; done";
+    let mut child = Command::new(hold())
+        .args(["server", desk.ws().to_string().as_str(), text, &desk.mark])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    desk.wait_none_alive(text);
+    assert_eq!(std::fs::read_to_string(desk.path("ws/farewell")).unwrap(), "bye\n");
 }
