@@ -1,9 +1,10 @@
-//! Staying awake for a moment after an answer.
+//! A short busy wait for the next request after a response.
 //!
-//! A client that makes one call after the other sends the next some microseconds after an answer.
-//! A thread that sleeps by then has to be woken, on a processor that was put to rest and has forgotten what it was
-//! doing; on a virtual machine that takes longer than the call itself.
-//! So after an answer, and only then, a thread that is about to sleep first looks out for the next call.
+//! A client that makes one call after the other sends the next some microseconds after a response.
+//! A thread that blocks meanwhile has to be woken on an idle CPU with cold caches; on a virtual machine that takes
+//! longer than the call itself.
+//! So after a response, and only then, a thread that is about to block first polls standard input. The cost is CPU time
+//! of at most [`SPIN_TIMEOUT`] for each response.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::pin::Pin;
@@ -13,22 +14,22 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWrite;
 use toolgate_files::available_cores;
 
-/// How long it looks out: what a client needs to wake up, read the answer and write the next call.
+/// How long to poll: the time a client needs to wake up, read the response and write the next request.
 const SPIN_TIMEOUT: Duration = Duration::from_micros(150);
 
-/// Something was written to standard output, and nobody has looked out since.
+/// A response was flushed to standard output, and no thread has polled since.
 static OUTPUT_FLUSHED: AtomicBool = AtomicBool::new(false);
 
-/// How much is being done by other threads for whoever answers.
+/// How many [`BackgroundWorkGuard`]s exist.
 static BACKGROUND_WORK_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// While this is held, another thread does something that will be answered here: whoever only looked out for the next
-/// call would not hear of it, and would take a processor from it.
+/// While one exists, another thread works on a response: the busy wait would not notice its result, and would take a CPU
+/// from it.
 #[derive(Debug)]
 pub struct BackgroundWorkGuard(());
 
 impl BackgroundWorkGuard {
-    /// From now on.
+    /// Disables the busy wait until the guard is dropped.
     pub fn begin() -> Self {
         BACKGROUND_WORK_COUNT.fetch_add(1, Ordering::Relaxed);
         Self(())
@@ -41,12 +42,12 @@ impl Drop for BackgroundWorkGuard {
     }
 }
 
-/// Looks out for something on standard input, for a moment, if something was just written to standard output.
-/// To be called when a thread that serves the two is about to sleep.
+/// Polls standard input for a moment if a response was just flushed to standard output.
+/// To be called when the thread that serves both is about to block.
 pub fn spin_for_input() {
-    // With one processor the client could not run meanwhile.
-    let alone = BACKGROUND_WORK_COUNT.load(Ordering::Relaxed) == 0;
-    if !OUTPUT_FLUSHED.swap(false, Ordering::Relaxed) || !alone || available_cores() == 1 {
+    // With one CPU the client could not run meanwhile.
+    let is_idle = BACKGROUND_WORK_COUNT.load(Ordering::Relaxed) == 0;
+    if !OUTPUT_FLUSHED.swap(false, Ordering::Relaxed) || !is_idle || available_cores() == 1 {
         return;
     }
     let (stdin, at_once) = (std::io::stdin(), Timespec { tv_sec: 0, tv_nsec: 0 });
@@ -60,7 +61,7 @@ pub fn spin_for_input() {
     }
 }
 
-/// Standard output: what is flushed is an answer.
+/// A writer that notes each flush, which ends a response.
 pub(crate) struct FlushTracker<S>(pub(crate) S);
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for FlushTracker<S> {

@@ -1,17 +1,17 @@
-//! What a repository could make git run or show, and settings that take it away.
+//! Overrides for the git configuration by which a repository could make git run programs or show files.
 //!
-//! A repository's own configuration comes with an archive as any other file does, and names programs: a watcher for
-//! `git status`, a pager, a diff, a filter.
-//! Settings given by the environment come after every file, so most are simply set.
-//! Those with a name of the repository's choosing are taken from the effective configuration, as git itself lists it
-//! with everything that is included, and overridden one by one.
+//! The configuration of a repository can come with an archive like any other file, and names programs: a file system
+//! monitor for `git status`, a pager, an external diff, a filter.
+//! Configuration in environment variables takes precedence over every file, so most overrides are constant.
+//! Keys whose names the repository chooses (`filter.NAME.clean`) are taken from the effective configuration, as git lists
+//! it with everything that is included, and overridden one by one.
 //!
-//! How much is taken away depends on what git does in the line ([`GitUse`]):
-//! where it only reads, neither the system's nor the user's configuration counts (a few harmless settings apart),
-//! attributes come from an empty tree, no transport is allowed, and no repository but this one is accepted.
-//! Where a rule or a person allowed git to change something, the user's own helpers stay.
+//! How much is overridden depends on what git does in the command line ([`GitUse`]):
+//! if it only reads, neither the system's nor the user's configuration applies (except some harmless keys), attributes
+//! come from an empty tree, no transport is allowed, and no other repository is accepted.
+//! If a rule or the user allowed git to change something, the user's own helpers stay.
 //!
-//! The configuration may change between the question and the run; then the sandbox is what bounds git.
+//! The configuration may change between the query and the run (a TOCTOU race); then the sandbox is what restricts git.
 
 mod query;
 mod referenced_files;
@@ -27,19 +27,21 @@ use std::collections::BTreeMap;
 use std::fs;
 use toolgate_proto::{AbsPath, Code, GitTerms, GitUse, Refusal};
 
-/// More overrides than this are not put into an environment.
+/// The most overrides: the environment of a process is limited.
 const MAX_OVERRIDES: usize = 2_000;
 
-/// A program that cannot be started.
+/// A program that cannot be executed.
 const NO_PROGRAM: &str = "/dev/null";
 
-/// A file with nothing in it.
+/// An empty file.
 const NO_FILE: &str = "/dev/null";
 
-/// The tree without entries, by the two kinds of names.
+/// The hash of the tree without entries, in SHA-1.
 const EMPTY_TREE: &str = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+/// The hash of the tree without entries, in SHA-256.
 const EMPTY_TREE_SHA256: &str = "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321";
 
+/// Overrides for every command.
 const BASE_SETTINGS: [(&str, &str); 14] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -57,11 +59,12 @@ const BASE_SETTINGS: [(&str, &str); 14] = [
     ("uploadpack.packObjectsHook", ""),
 ];
 
-/// An external diff cannot be unset, only replaced: by git's own, on the two files it is handed.
+/// An external diff cannot be unset, only replaced: by git's own diff of the two files.
 const BUILTIN_DIFF_COMMAND: &str =
     "f() { git --no-pager diff --no-index --no-ext-diff --no-textconv -- \"$2\" \"$5\"; true; }; f";
 
-/// Set as well where a part of the line passes because git only reads: submodules have settings of their own.
+/// Further overrides if a part of the command line was allowed because git only reads: submodules have configuration of
+/// their own.
 const PARTIAL_READ_SETTINGS: &[(&str, &str)] = &[
     ("diff.ignoreSubmodules", "dirty"),
     ("diff.submodule", "short"),
@@ -70,7 +73,7 @@ const PARTIAL_READ_SETTINGS: &[(&str, &str)] = &[
     ("status.submoduleSummary", "false"),
 ];
 
-/// Set as well where git only reads.
+/// Further overrides if git only reads.
 const READ_ONLY_SETTINGS: &[(&str, &str)] = &[
     ("core.attributesFile", NO_FILE),
     ("core.excludesFile", NO_FILE),
@@ -90,7 +93,7 @@ const READ_ONLY_SETTINGS: &[(&str, &str)] = &[
     ("stash.showPatch", "false"),
 ];
 
-/// Variables that are set where git only reads.
+/// Environment variables that are set if git only reads.
 const READ_ONLY_VARIABLES: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_SYSTEM", NO_FILE),
@@ -100,14 +103,14 @@ const READ_ONLY_VARIABLES: &[(&str, &str)] = &[
     ("SSH_ASKPASS", NO_PROGRAM),
     ("GIT_SSH_COMMAND", NO_PROGRAM),
     ("GIT_SEQUENCE_EDITOR", "true"),
-    // No object is fetched because it is missing, and no transport would do it.
+    // Missing objects are not fetched, and no transport is allowed.
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_ALLOW_PROTOCOL", "none"),
-    // git trusts no repository then but those that `safe.directory` names, which is this one alone.
+    // git then accepts only repositories in `safe.directory`, which names this one alone.
     ("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1"),
 ];
 
-/// The user's own settings that keep their meaning where git only reads: they name no program and no file.
+/// Keys of the user's configuration that still apply if git only reads: they name no program and no file.
 const PRESERVED_USER_SETTINGS: &[&str] = &[
     "advice.*",
     "blame.blankboundary",
@@ -158,18 +161,18 @@ const PRESERVED_USER_SETTINGS: &[&str] = &[
     "versionsort.suffix",
 ];
 
-/// What git is started with.
+/// The overrides for one command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct GitSetup {
-    /// Settings, in the order in which git takes them.
+    /// Configuration keys and values, in order; git uses the last value of a key.
     pub(super) settings: Vec<(String, String)>,
-    /// Variables.
+    /// Environment variables.
     pub(super) variables: Vec<(String, String)>,
     /// Files and directories outside the workspace that git needs to read.
     pub(super) reads: Vec<AbsPath>,
 }
 
-/// How git is started in a directory, for what it does there.
+/// The overrides for a command in a directory, by what git does in it.
 pub(super) fn prepare_git(
     terms: GitTerms,
     cwd: &AbsPath,
@@ -184,14 +187,15 @@ pub(super) fn prepare_git(
                 .unwrap_or_else(|_| prepare_granted(cwd, environment)))
         }
         GitUse::Mixed | GitUse::Reads => prepare_read_only(terms, cwd, roots, environment).map_err(|why| {
-            let message = format!("git may not read here without being allowed to: {why}");
+            let message = format!("git cannot be limited to reading here: {why}");
             Refusal::new(Code::ShellFailed, message)
-                .hint("add the directory to the workspace, or allow the command by a rule of its own")
+                .hint("add the directory to the workspace, or add an allow rule for this command")
         }),
     }
 }
 
-/// A rule or a person allowed git: the user's helpers stay, those of the repository go.
+/// The overrides for a command that a rule or the user allowed: the user's helpers stay, those of the repository are
+/// overridden.
 fn prepare_granted(cwd: &AbsPath, environment: &BTreeMap<String, String>) -> GitSetup {
     let rows = find_git(environment.get("PATH").map_or("", String::as_str))
         .and_then(|git| GitQuery::start(&git, CONFIG_LIST_ARGS, cwd, environment, ("", MAX_CONFIG_BYTES)))
@@ -208,6 +212,7 @@ fn prepare_granted(cwd: &AbsPath, environment: &BTreeMap<String, String>) -> Git
     GitSetup { settings, ..GitSetup::default() }
 }
 
+/// Lists the effective configuration with the origin of each entry.
 const CONFIG_LIST_ARGS: &[&str] = &["config", "-z", "--list", "--includes", "--show-scope", "--show-origin"];
 
 fn prepare_read_only(
@@ -221,21 +226,22 @@ fn prepare_read_only(
     if let Some(why) = repository.as_ref().and_then(|repository| repository.layout_problem(&roots)) {
         return Err(why);
     }
-    let mut asking = environment.clone();
-    asking.extend(READ_ONLY_VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    let mut query_env = environment.clone();
+    query_env
+        .extend(READ_ONLY_VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
     for own in
         ["GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL", "GIT_TEST_ASSUME_DIFFERENT_OWNER"]
     {
-        asking.remove(own);
+        query_env.remove(own);
     }
-    asking.insert("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned());
-    // The question must not run what it asks about: git asks a file watcher before it looks into the index.
-    asking.extend(as_variables(&base_settings()));
-    let git = find_git(environment.get("PATH").map_or("", String::as_str)).ok_or("there is no git")?;
+    query_env.insert("GIT_OPTIONAL_LOCKS".to_owned(), "0".to_owned());
+    // The query must not run what it asks about: git runs the file system monitor before it reads the index.
+    query_env.extend(as_variables(&base_settings()));
+    let git = find_git(environment.get("PATH").map_or("", String::as_str)).ok_or("git is not installed")?;
     let ask = |args: &[&str], input: &str, max: u64| {
-        GitQuery::start(&git, args, cwd, &asking, (input, max)).ok_or("git could not be started")
+        GitQuery::start(&git, args, cwd, &query_env, (input, max)).ok_or("git could not be started")
     };
-    // Both questions at once: each costs little more than the start of a process.
+    // Both queries at once: each costs little more than the start of a process.
     let listed = ask(CONFIG_LIST_ARGS, "", MAX_CONFIG_BYTES)?;
     let submodules = match &repository {
         Some(repository) => list_submodules(repository, &ask)?,
@@ -292,7 +298,7 @@ fn prepare_read_only(
     Ok(out)
 }
 
-/// The names of the submodules: what `.gitmodules` says of them would otherwise make git look into them.
+/// The names of the submodules, whose `ignore` key must be overridden so that git does not enter them.
 fn list_submodules(
     repository: &GitRepository,
     ask: &impl Fn(&[&str], &str, u64) -> Result<GitQuery, &'static str>,
@@ -302,10 +308,10 @@ fn list_submodules(
     let list = |from: &[&str]| {
         ask(&[&["config", "-z", "--name-only", "--list"], from].concat(), "", MAX_CONFIG_BYTES)
     };
-    // As git does: the file, or else that of the index, or else that of the last commit.
+    // In git's order: the file, else that of the index, else that of the last commit.
     let queries = if let Ok(found) = fs::symlink_metadata(&file) {
         if !found.is_file() || found.len() > MAX_CONFIG_BYTES {
-            return Err("its `.gitmodules` is no file, or too large");
+            return Err("its `.gitmodules` is not a file, or too large");
         }
         vec![list(&["--file", &file.to_string()])?]
     } else {
@@ -320,14 +326,14 @@ fn list_submodules(
     };
     let mut names = Vec::new();
     for query in queries {
-        // A file that git cannot read to its end still counts up to there.
+        // If git fails in the middle of the file, the part before that still counts.
         let answer = query.finish().ok_or(TOO_LONG_MESSAGE)?;
         names.extend(parse_submodules(&answer.output).ok_or("its `.gitmodules` is not text")?);
     }
     Ok(names)
 }
 
-/// Settings as git takes them from its environment.
+/// Configuration as environment variables (`GIT_CONFIG_COUNT`).
 pub(super) fn as_variables(settings: &[(String, String)]) -> Vec<(String, String)> {
     let mut out = vec![("GIT_CONFIG_COUNT".to_owned(), settings.len().to_string())];
     for (index, (key, value)) in settings.iter().enumerate() {
@@ -341,17 +347,17 @@ fn base_settings() -> Vec<(String, String)> {
     BASE_SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
-/// What a setting of the repository's is overridden with.
+/// What a key of the repository's configuration is overridden with.
 enum ConfigOverride {
-    /// A value that runs and names nothing.
+    /// A harmless value.
     Value(&'static str),
-    /// The user's own file, or else none.
+    /// The user's own file, else none.
     UserFile,
-    /// The user's own program, or else this; none where git only reads.
+    /// The user's own program, else this one; none if git only reads.
     UserProgram(&'static str),
 }
 
-/// What takes the meaning from a setting that makes git run a program or read a file; `None` for all others.
+/// The override for a key that makes git run a program or read a file; `None` for other keys.
 fn find_override(row: &GitConfigEntry) -> Option<ConfigOverride> {
     use ConfigOverride::{UserFile, UserProgram, Value};
     let named = row.subsection.is_some();
@@ -361,7 +367,7 @@ fn find_override(row: &GitConfigEntry) -> Option<ConfigOverride> {
         ("diff", true, "cachetextconv") | ("filter", true, "required") => Value("false"),
         ("diff", false, "orderfile") | ("mailmap", false, "file") | ("commit", false, "template") => UserFile,
         ("core", false, "excludesfile" | "attributesfile") => UserFile,
-        // An empty filter is none, and so is an empty list of helpers.
+        // An empty value disables a filter and a list of helpers.
         ("filter", true, "clean" | "smudge" | "process") | ("credential", _, "helper") => Value(""),
         ("merge", false, "default") => Value("text"),
         ("remote", true, "uploadpack") => Value("git-upload-pack"),
@@ -382,7 +388,7 @@ fn find_override(row: &GitConfigEntry) -> Option<ConfigOverride> {
         }
         ("web" | "help" | "instaweb", false, "browser" | "httpd") => UserProgram("false"),
         ("core" | "interactive" | "uploadpack", false, _) => return None,
-        // Whatever later versions of git call a program.
+        // Names that git, or a later version of it, may use for a program.
         (
             _,
             _,
@@ -392,7 +398,7 @@ fn find_override(row: &GitConfigEntry) -> Option<ConfigOverride> {
     })
 }
 
-/// The overrides for what the repository chose.
+/// The overrides for the keys of the repository's configuration.
 fn override_repository_settings(rows: &[GitConfigEntry], usage: GitUse) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> = Vec::new();
     for row in rows.iter().filter(|row| row.of_repository) {
@@ -418,7 +424,7 @@ fn override_repository_settings(rows: &[GitConfigEntry], usage: GitUse) -> Vec<(
     out
 }
 
-/// The user's settings that count where the repository says nothing of the same.
+/// The user's harmless keys that the repository does not set.
 fn preserved_user_settings(rows: &[GitConfigEntry]) -> Vec<(String, String)> {
     let listed = |key: &str| {
         PRESERVED_USER_SETTINGS.iter().any(|known| match known.strip_suffix('*') {
@@ -433,7 +439,7 @@ fn preserved_user_settings(rows: &[GitConfigEntry]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The file of names that the user ignores everywhere, if there is one.
+/// The user's global ignore file, if it exists.
 fn user_excludes(rows: &[GitConfigEntry], environment: &BTreeMap<String, String>) -> Option<AbsPath> {
     let home = environment.get("HOME").and_then(|home| AbsPath::new(home).ok());
     let set = rows.iter().rfind(|row| !row.of_repository && row.key() == "core.excludesfile");
@@ -461,7 +467,7 @@ fn is_trusted(rows: &[GitConfigEntry], top: &AbsPath) -> bool {
     let mut trusted = false;
     for row in rows.iter().filter(|row| !row.of_repository && row.key() == "safe.directory") {
         trusted = match row.value.as_str() {
-            // An empty value forgets what stands before.
+            // An empty value clears the list.
             "" => false,
             "*" => true,
             value => {
@@ -475,7 +481,7 @@ fn is_trusted(rows: &[GitConfigEntry], top: &AbsPath) -> bool {
     trusted
 }
 
-/// The settings for a command in which git is not named: found without asking git.
+/// The overrides for a command line without git, read from the configuration files without starting git.
 fn read_settings_without_git(cwd: &AbsPath) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> =
         BASE_SETTINGS.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
@@ -491,7 +497,7 @@ fn read_settings_without_git(cwd: &AbsPath) -> Vec<(String, String)> {
     out
 }
 
-/// What a configuration names for itself.
+/// The overrides for one configuration file.
 fn parse_overrides(config: &str) -> Vec<(String, String)> {
     let mut out = Vec::new();
     let mut section = String::new();
@@ -518,7 +524,7 @@ fn parse_overrides(config: &str) -> Vec<(String, String)> {
         let value = match (section.as_str(), name.is_empty(), key.as_str()) {
             ("diff", true, "external") | ("diff", false, "command") => BUILTIN_DIFF_COMMAND,
             ("diff", false, "textconv") => "cat",
-            // An empty filter is none.
+            // An empty value disables a filter.
             ("filter", false, "clean" | "smudge" | "process") => "",
             ("filter", false, "required") => "false",
             ("merge", false, "driver") => "false",
@@ -539,7 +545,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_under_names_of_the_repositorys_choice_are_found() {
+    fn programs_in_keys_that_the_repository_names_are_found() {
         let config = "[core]\n\teditor = x\n[diff]\n external = evil\n[diff \"Weird \\\"name\"]\n\tTextConv=evil\n\
                       [filter \"f\"] clean = evil\nprocess\t= evil\n[merge \"m\"]\ndriver=evil\n[credential]\nhelper = !evil\n";
         let found: Vec<String> = parse_overrides(config).into_iter().map(|(key, _)| key).collect();

@@ -1,13 +1,15 @@
-//! Commands: started, followed, ended with everything they started.
+//! Supervised processes: commands, and the parts that hooks and MCP servers share with them.
 //!
-//! [`SupervisedProcess::start`] runs a shell command in a session of its own, below a keeper that owns every process the
-//! command ever starts (`keeper.rs` says how, and what is not covered).
-//! Its output goes through one pipe, so that standard output and error stay in the order in which they were written.
-//! Dropping a [`SupervisedProcess`] ends all of it at once.
+//! Every program starts as a `SupervisedChild` under a supervisor, which owns every process that the program ever starts
+//! (`supervisor.rs` says how, and what is not covered).
+//! [`SupervisedProcess`] is a shell command on top of it, with captured output; `PipedProcess` is a program with piped
+//! standard streams, for hooks and MCP servers.
 //!
-//! The text that was judged is the text that runs: it is handed to `bash -c` as it is.
-//! A startup file of toolgate's own sets a trap that tells the shell's working directory when it exits, on a handle
-//! that the command does not otherwise use.
+//! The output of a command goes through one pipe, so that standard output and error keep the order in which they were
+//! written.
+//! The text that was judged is the text that runs: it is passed to `bash -c` unchanged.
+//! A startup file of toolgate sets an exit trap that reports the shell's working directory on a file descriptor that
+//! commands do not use.
 
 mod capture;
 mod descendants;
@@ -15,8 +17,8 @@ mod environment;
 mod exec;
 mod git;
 mod monitor;
-mod output_text;
 mod piped_process;
+mod plain_text;
 mod program;
 mod supervised_child;
 mod supervisor;
@@ -24,7 +26,7 @@ mod supervisor;
 pub use capture::{CaptureOptions, OutputSnapshot};
 pub use environment::{CommandEnvironment, GitHelpers, is_secret_name};
 pub use git::find_git_referenced_files;
-pub use output_text::to_plain_text;
+pub use plain_text::to_plain_text;
 pub use program::{FoundProgram, find_programs};
 
 use crate::sandbox::{PreparedSandbox, SandboxDenial, SandboxEnforcement, SandboxProfile};
@@ -52,48 +54,48 @@ const MONITOR_STACK_BYTES: usize = 512 * 1024;
 
 /// A shell command to be started.
 pub struct ProcessSpec {
-    /// The exact text, for `bash -c`.
+    /// The command line, passed to `bash -c` unchanged.
     pub text: String,
-    /// Where it starts.
+    /// The working directory.
     pub cwd: AbsPath,
-    /// What it knows.
+    /// The environment variables.
     pub environment: CommandEnvironment,
-    /// toolgate's startup file for shells, see [`STARTUP_SCRIPT`].
+    /// The path of a file with [`STARTUP_SCRIPT`]; without it [`SupervisedProcess::cwd`] is unknown.
     pub startup: Option<AbsPath>,
-    /// How much of its output is kept.
+    /// How much of its output is kept, and where.
     pub capture: CaptureOptions,
-    /// The box it runs in; `None` runs it as it is.
+    /// Its sandbox; `None` runs it with the rights of the user.
     pub sandbox: Option<SandboxProfile>,
 }
 
-/// What toolgate's startup file for shells says.
-/// The trap is silent under `set -x`, and leaves the exit status as it is.
+/// The content of the startup file for shells (`BASH_ENV`): an exit trap that reports the working directory.
+/// The trap prints nothing under `set -x`, and keeps the exit status.
 pub const STARTUP_SCRIPT: &str = "unset BASH_ENV\ntrap '{ set +x; builtin pwd -P >&250; } 2>&-' EXIT\n";
 
-/// How a command's shell ended.
+/// How the shell of a command exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessExit {
-    /// With this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal.
+    /// This signal killed it.
     Signal(i32),
-    /// Its keeper was killed, so nobody knows.
+    /// Its supervisor was killed before it could report the exit.
     Unknown,
 }
 
-/// How far a command is.
+/// Which processes of a command still run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessPhase {
     /// The shell runs.
     Running,
-    /// The shell has ended; processes that it started still run.
+    /// The shell has exited; processes that it started still run.
     ShellExited(ProcessExit),
-    /// Nothing of it is left.
+    /// No process of the command is left.
     AllExited(ProcessExit),
 }
 
 impl ProcessPhase {
-    /// How the shell ended, if it has.
+    /// How the shell exited, if it has.
     pub fn exit(self) -> Option<ProcessExit> {
         match self {
             Self::Running => None,
@@ -105,9 +107,9 @@ impl ProcessPhase {
 /// Why a command could not be started.
 #[derive(Debug)]
 pub struct ProcessStartError {
-    /// In words.
+    /// The reason for the user.
     pub message: String,
-    /// The sandbox is what was missing.
+    /// The sandbox could not be set up; without one the command could start.
     pub sandbox: bool,
 }
 
@@ -133,9 +135,12 @@ impl From<ChildStartError> for ProcessStartError {
 /// A running command. Dropping it ends every process of it.
 #[derive(Debug)]
 pub struct SupervisedProcess {
+    /// The state that the monitor thread updates.
     shared: Arc<SharedProcessState>,
+    /// Dropping the last reference ends every process.
     child: Arc<SupervisedChild>,
     started: Instant,
+    /// `None` without a sandbox.
     enforced: Option<SandboxEnforcement>,
 }
 
@@ -223,81 +228,82 @@ impl SupervisedProcess {
         self.child.pid()
     }
 
-    /// How far it is.
+    /// Which of its processes still run.
     pub fn phase(&self) -> ProcessPhase {
         self.shared.phase()
     }
 
-    /// What it wrote so far.
+    /// Its output so far.
     pub fn output_snapshot(&self) -> OutputSnapshot {
         self.shared.output_snapshot()
     }
 
-    /// What it wrote from an offset on.
-    pub fn read_output_from(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
-        self.shared.read_output_from(offset, most)
+    /// At most `limit` bytes of its output from an offset on.
+    pub fn read_output_from(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+        self.shared.read_output_from(offset, limit)
     }
 
-    /// Where the shell was when it exited, if it told.
+    /// The working directory of the shell at its exit, if the exit trap ran.
     pub fn cwd(&self) -> Option<AbsPath> {
         self.shared.cwd()
     }
 
-    /// It was stopped because it wrote too much.
+    /// It was ended because it wrote more than [`CaptureOptions::max_bytes`].
     pub fn is_over_output_limit(&self) -> bool {
         self.shared.is_over_limit()
     }
 
-    /// How long ago it was started, or how long the shell ran.
+    /// How long the shell ran, or has been running.
     pub fn duration(&self) -> Duration {
         self.shared.ended().unwrap_or_else(Instant::now).saturating_duration_since(self.started)
     }
 
-    /// What its sandbox holds it to; `None` where it runs without one.
+    /// What its sandbox enforces; `None` without a sandbox.
     pub fn enforcement(&self) -> Option<&SandboxEnforcement> {
         self.enforced.as_ref()
     }
 
-    /// What the sandbox was seen to refuse so far.
+    /// The accesses that the sandbox refused so far.
     pub fn denials(&self) -> Vec<SandboxDenial> {
         self.shared.denials()
     }
 
-    /// Asks every process of it to end, and kills what is left after the grace.
+    /// Sends SIGTERM to every process of it, and SIGKILL to those that are left after the grace; with no grace only
+    /// SIGKILL. Returns at once.
     pub fn send_stop(&self, grace: Duration) {
         self.child.send_stop(grace);
     }
 
-    /// Waits until nothing of it is left, but not longer than this. Says whether that is so.
-    pub fn wait_all_exited(&self, most: Duration) -> bool {
-        self.shared.wait_all_exited(most)
+    /// Waits until no process of it is left. Returns false at the timeout.
+    pub fn wait_all_exited(&self, timeout: Duration) -> bool {
+        self.shared.wait_all_exited(timeout)
     }
 }
 
 fn to_c_string(bytes: &[u8]) -> Result<CString, ProcessStartError> {
     CString::new(bytes).map_err(|_| ProcessStartError {
-        message: "the command has a zero byte in it".to_owned(),
+        message: "the command contains a null byte".to_owned(),
         sandbox: false,
     })
 }
 
-/// Bash, on the command's own search path, else where it usually is.
+/// The path of bash: in a usual directory, else in the command's `PATH`.
 fn find_shell(environment: &CommandEnvironment) -> Result<String, ProcessStartError> {
     let path = environment.get("PATH").unwrap_or_default();
-    let usual = ["/bin", "/usr/bin", "/usr/local/bin"];
-    // The usual places first: a search path may lead into the workspace.
-    usual
+    let usual_dirs = ["/bin", "/usr/bin", "/usr/local/bin"];
+    // The usual directories first: the `PATH` may contain a directory of the workspace.
+    usual_dirs
         .into_iter()
         .chain(path.split(':').filter(|dir| dir.starts_with('/')))
         .map(|dir| format!("{dir}/bash"))
         .find(|candidate| rustix::fs::access(candidate.as_str(), rustix::fs::Access::EXEC_OK).is_ok())
         .ok_or_else(|| ProcessStartError {
-            message: "there is no bash on this machine".to_owned(),
+            message: "bash is not installed; commands need it".to_owned(),
             sandbox: false,
         })
 }
 
-/// Writes toolgate's startup file for shells into a private directory.
+/// Writes [`STARTUP_SCRIPT`] to a file in a private directory.
 pub fn write_startup_file(dir: &AbsPath) -> io::Result<AbsPath> {
     use std::os::unix::fs::OpenOptionsExt;
     let path = dir.join("startup.sh");

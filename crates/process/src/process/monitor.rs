@@ -84,8 +84,8 @@ impl SharedProcessState {
         self.lock_state().capture.snapshot()
     }
 
-    pub(super) fn read_output_from(&self, offset: u64, most: usize) -> io::Result<Vec<u8>> {
-        self.lock_state().capture.read_from(offset, most)
+    pub(super) fn read_output_from(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+        self.lock_state().capture.read_from(offset, limit)
     }
 
     pub(super) fn cwd(&self) -> Option<AbsPath> {
