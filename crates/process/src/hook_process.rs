@@ -269,26 +269,26 @@ mod tests {
     }
 
     fn shell(line: &str) -> HookCommand {
-        command(HookProgram::Shell(line.to_owned()), "told")
+        command(HookProgram::Shell(line.to_owned()), "input")
     }
 
     #[tokio::test]
-    async fn a_program_reads_its_input_and_is_read_to_the_end() {
+    async fn a_program_gets_its_input_and_its_whole_output_is_read() {
         let run = run_hook(shell("cat; echo oh >&2; exit 3")).await.unwrap();
         assert_eq!(
             (run.code, run.stdout.as_slice(), run.stderr.as_slice()),
-            (Some(3), &b"told"[..], &b"oh\n"[..])
+            (Some(3), &b"input"[..], &b"oh\n"[..])
         );
         let run = run_hook(shell("kill -9 $$")).await.unwrap();
         assert_eq!((run.code, run.signal), (None, Some(9)));
-        // Not reading its input is no failure, however long that is.
+        // A program need not read its input, however long it is.
         let run =
             run_hook(command(HookProgram::Shell("exec <&-; true".to_owned()), &"x".repeat(1 << 20))).await;
         assert_eq!(run.unwrap().code, Some(0));
     }
 
     #[tokio::test]
-    async fn each_way_of_not_starting_is_told_apart() {
+    async fn each_failure_to_start_has_its_own_error() {
         let exec = |program: &str| HookProgram::Exec { program: program.to_owned(), args: Vec::new() };
         let dir = tempfile::tempdir().unwrap();
         let plain = dir.path().join("plain");
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_does_not_end_is_killed_with_all_it_started() {
+    async fn a_program_that_times_out_is_killed_with_all_it_started() {
         let dir = tempfile::tempdir().unwrap();
         let pids = dir.path().join("pids");
         let line = format!("sleep 1000 & echo $! > {0}; echo $$ >> {0}; wait", pids.display());
@@ -315,18 +315,18 @@ mod tests {
         endless.timeout = Duration::from_secs(2);
         assert_eq!(run_hook(endless).await.unwrap_err(), HookProcessError::TimedOut);
         for pid in std::fs::read_to_string(&pids).unwrap().lines() {
-            gone(pid);
+            wait_dead(pid);
         }
-        // So is what stays behind when the program itself has ended, and it does not hold up the answer.
+        // Processes that the program leaves running are killed as well, and do not delay the answer.
         let run = run_hook(shell(&format!("sleep 1000 & echo $! > {}; echo '{{}}'", pids.display())))
             .await
             .unwrap();
         assert_eq!(run.stdout, b"{}\n");
-        gone(std::fs::read_to_string(&pids).unwrap().trim());
+        wait_dead(std::fs::read_to_string(&pids).unwrap().trim());
     }
 
-    /// Waits until a process is dead: a zombie that nobody has collected yet counts as dead.
-    fn gone(pid: &str) {
+    /// Waits until a process is dead; a zombie counts as dead.
+    fn wait_dead(pid: &str) {
         loop {
             match std::fs::read_to_string(format!("/proc/{pid}/stat")) {
                 Ok(stat) if !stat.contains(") Z ") => std::thread::yield_now(),
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fault_at_any_step_is_a_problem() {
+    async fn a_fault_at_any_step_is_an_error() {
         for step in HookStep::ALL {
             let mut command = shell("echo '{}'");
             command.fault = Some(step);

@@ -163,14 +163,13 @@ mod tests {
         }
     }
 
-    fn alive(id: &str) -> bool {
-        // Not by its command line: one that is just becoming another program shows none.
+    fn is_alive(id: &str) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
     }
 
     #[tokio::test]
-    async fn what_a_server_started_ends_with_it() {
+    async fn processes_of_a_server_end_with_it() {
         let ambient = BTreeMap::from([
             ("PATH".to_owned(), "/usr/bin:/bin".to_owned()),
             ("API_KEY".to_owned(), "secret".to_owned()),
@@ -181,15 +180,15 @@ mod tests {
         let mut lines = tokio::io::BufReader::new(stdout).lines();
         assert_eq!(lines.next_line().await.unwrap().unwrap(), "yes");
         let grandchild = lines.next_line().await.unwrap().unwrap();
-        let runaway = lines.next_line().await.unwrap().unwrap();
-        assert!(alive(&grandchild) && alive(&runaway));
+        let daemon = lines.next_line().await.unwrap().unwrap();
+        assert!(is_alive(&grandchild) && is_alive(&daemon));
         while process.stderr_tail().is_empty() {
             tokio::task::yield_now().await;
         }
         assert_eq!(process.stderr_tail(), "trouble\n");
         drop(stdin);
         process.stop().await;
-        while alive(&grandchild) || alive(&runaway) {
+        while is_alive(&grandchild) || is_alive(&daemon) {
             tokio::task::yield_now().await;
         }
     }

@@ -158,7 +158,7 @@ mod tests {
 
     /// A blocking socket stays blocking for other processes, and is read and written without blocking here.
     #[tokio::test]
-    async fn a_socket_is_used_without_changing_its_flags() {
+    async fn a_socket_is_used_without_touching_its_flags() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let copy = ours.try_clone().unwrap();
         let mut socket = SharedSocket::new(OwnedFd::from(ours)).unwrap();

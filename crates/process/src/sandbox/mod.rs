@@ -215,21 +215,10 @@ impl SandboxProfile {
             (None, None)
         };
         let ruleset = ruleset.map(crate::process::dup_to_high_fd).transpose()?;
-        let setup = SandboxSetup {
-            ruleset,
-            program,
-            listener_socket,
-            filter_file: None,
-            masks,
-            limits: self.limits,
-        };
+        let setup =
+            SandboxSetup { ruleset, program, listener_socket, filter_file: None, masks, limits: self.limits };
         let enforced = SandboxEnforcement { observed: kernel.seccomp_notify, missing };
-        Ok(PreparedSandbox {
-            argv_prefix: Vec::new(),
-            setup,
-            notify_handler,
-            enforced,
-        })
+        Ok(PreparedSandbox { argv_prefix: Vec::new(), setup, notify_handler, enforced })
     }
 }
 

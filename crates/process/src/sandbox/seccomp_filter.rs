@@ -352,7 +352,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn the_program_matches_the_rules(
+        fn the_program_does_what_the_rules_say(
             rules in prop::collection::vec(rule(), 0..12),
             number in 0u32..7,
             arguments in prop::array::uniform6(0u32..8),
@@ -363,7 +363,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn numbers_of_other_architectures_do_not_bypass_the_rules() {
+    fn other_numberings_do_not_walk_around_the_rules() {
         let program = assemble_program(&[]);
         assert_eq!(run(&program, 0x4000_0003, 1, [0; 6]), libc::SECCOMP_RET_KILL_PROCESS);
         #[cfg(target_arch = "x86_64")]

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_property_holds_on_a_kernel_with_every_feature() {
+    fn everything_holds_on_a_machine_with_every_part() {
         let dir = tempfile::tempdir().unwrap();
         let tests = run_self_test(&AbsPath::new(dir.path().canonicalize().unwrap()).unwrap()).unwrap();
         let kernel = super::super::KernelSupport::detect();

@@ -1,6 +1,6 @@
-//! Nothing of a command outlives its end.
+//! No process of a command, a hook or a server outlives it.
 
-use super::bench_desk::{Desk, LONG};
+use super::process_bench::{ProcessBench, TEST_TIMEOUT};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::io::BufRead;
 use std::os::unix::process::CommandExt;
@@ -13,8 +13,8 @@ use toolgate_process::{
     run_hook,
 };
 
-/// Commands whose processes do not want to go.
-const STUBBORN: &[&str] = &[
+/// Commands whose processes ignore signals, leave the process group or the session, or stop themselves.
+const STUBBORN_COMMANDS: &[&str] = &[
     "echo ready; sleep 1000",
     "sleep 1000 & echo ready; wait",
     "trap '' TERM INT HUP; echo ready; while :; do sleep 1; done",
@@ -28,59 +28,59 @@ const STUBBORN: &[&str] = &[
 ];
 
 #[test]
-fn a_stop_reaches_every_process() {
-    for text in STUBBORN {
-        let desk = Desk::new();
-        let started = desk.start(text);
-        started.until_text("ready");
+fn a_stop_ends_every_process() {
+    for text in STUBBORN_COMMANDS {
+        let bench = ProcessBench::new();
+        let started = bench.start(text);
+        started.wait_text("ready");
         started.process.send_stop(Duration::from_millis(50));
-        assert!(started.process.wait_all_exited(LONG), "{text}");
-        assert_eq!(desk.alive(), Vec::<String>::new(), "{text}");
+        assert!(started.process.wait_all_exited(TEST_TIMEOUT), "{text}");
+        assert_eq!(bench.alive(), Vec::<String>::new(), "{text}");
     }
 }
 
 #[test]
-fn dropping_the_handle_ends_everything() {
-    for text in STUBBORN {
-        let desk = Desk::new();
-        let started = desk.start(text);
-        started.until_text("ready");
+fn dropping_the_process_ends_everything() {
+    for text in STUBBORN_COMMANDS {
+        let bench = ProcessBench::new();
+        let started = bench.start(text);
+        started.wait_text("ready");
         let changed = started.changed;
         drop(started.process);
         // The monitor thread ends after the supervisor, and drops the channel.
-        while changed.recv_timeout(LONG).is_ok() {}
-        assert_eq!(desk.alive(), Vec::<String>::new(), "{text}");
+        while changed.recv_timeout(TEST_TIMEOUT).is_ok() {}
+        assert_eq!(bench.alive(), Vec::<String>::new(), "{text}");
     }
 }
 
 #[test]
-fn a_polite_command_may_clean_up_after_itself() {
-    let desk = Desk::new();
-    let started = desk.start("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done");
-    started.until_text("ready");
-    started.process.send_stop(LONG);
-    let (exit, text) = started.ended();
+fn a_command_can_clean_up_after_sigterm() {
+    let bench = ProcessBench::new();
+    let started = bench.start("trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.01; done");
+    started.wait_text("ready");
+    started.process.send_stop(TEST_TIMEOUT);
+    let (exit, text) = started.wait_exit();
     assert_eq!(exit, ProcessExit::Code(5));
     assert!(text.ends_with("bye\n"), "{text}");
 }
 
 #[test]
-fn what_a_shell_leaves_behind_is_still_owned() {
-    let desk = Desk::new();
-    let started = desk.start("(setsid sleep 1000 >/dev/null 2>&1 &); echo done");
-    assert_eq!(started.ended(), (ProcessExit::Code(0), "done\n".to_owned()));
+fn processes_that_outlive_the_shell_are_still_owned() {
+    let bench = ProcessBench::new();
+    let started = bench.start("(setsid sleep 1000 >/dev/null 2>&1 &); echo done");
+    assert_eq!(started.wait_exit(), (ProcessExit::Code(0), "done\n".to_owned()));
     assert_eq!(started.process.phase(), ProcessPhase::ShellExited(ProcessExit::Code(0)));
-    desk.wait_alive(1);
+    bench.wait_alive(1);
     started.process.send_stop(Duration::ZERO);
-    assert!(started.process.wait_all_exited(LONG));
-    assert_eq!(desk.alive(), Vec::<String>::new());
+    assert!(started.process.wait_all_exited(TEST_TIMEOUT));
+    assert_eq!(bench.alive(), Vec::<String>::new());
 }
 
-/// One process that is always another: it forks, leaves its session and exits, over and over.
+/// The process forks, starts a session and exits, in a loop.
 #[test]
-fn a_process_that_hops_is_caught() {
-    let desk = Desk::new();
-    let hopper = "python3 -c '
+fn a_process_that_forks_and_exits_in_a_loop_is_killed() {
+    let bench = ProcessBench::new();
+    let command = "python3 -c '
 import os, time
 print(\"ready\", flush=True)
 end = time.time() + 50
@@ -88,43 +88,42 @@ while time.time() < end:
     if os.fork(): os._exit(0)
     os.setsid()
 '";
-    let started = desk.start(hopper);
-    started.until_text("ready");
+    let started = bench.start(command);
+    started.wait_text("ready");
     started.process.send_stop(Duration::from_millis(5));
-    assert!(started.process.wait_all_exited(LONG));
-    assert_eq!(desk.alive(), Vec::<String>::new());
+    assert!(started.process.wait_all_exited(TEST_TIMEOUT));
+    assert_eq!(bench.alive(), Vec::<String>::new());
 }
 
-/// A tree of about a hundred processes that is still growing when it is told to end.
+/// A tree of about a hundred processes that is still growing when it is ended.
 #[test]
 fn a_growing_tree_ends() {
-    let desk = Desk::new();
+    let bench = ProcessBench::new();
     let tree = "f() { echo x; if [ $1 -gt 0 ]; then for i in 1 2 3; do (f $(($1 - 1))) & done; fi; wait; sleep 1000; }; f 4";
-    let started = desk.start(tree);
-    started.until(|process| process.output_snapshot().total > 20);
+    let started = bench.start(tree);
+    started.wait_until(|process| process.output_snapshot().total > 20);
     started.process.send_stop(Duration::from_millis(5));
-    assert!(started.process.wait_all_exited(LONG));
-    assert_eq!(desk.alive(), Vec::<String>::new());
+    assert!(started.process.wait_all_exited(TEST_TIMEOUT));
+    assert_eq!(bench.alive(), Vec::<String>::new());
 }
 
-/// The program of the example `hold`, which cargo builds beside the tests.
+/// The executable of the example `hold`, which cargo builds with the tests.
 fn hold() -> std::path::PathBuf {
     let tests = std::env::current_exe().unwrap();
     tests.parent().unwrap().parent().unwrap().join("examples/hold")
 }
 
-/// Hooks and servers are started without a shell of toolgate's, and by async code.
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-fn hook(desk: &Desk, text: &str, timeout: Duration) -> HookCommand {
+fn hook(bench: &ProcessBench, text: &str, timeout: Duration) -> HookCommand {
     HookCommand {
         program: HookProgram::Shell(text.to_owned()),
-        cwd: desk.ws(),
+        cwd: bench.ws(),
         env: vec![
             ("PATH".to_owned(), std::env::var("PATH").unwrap()),
-            ("TOOLGATE_TEST_MARK".to_owned(), desk.mark.clone()),
+            ("TOOLGATE_TEST_MARK".to_owned(), bench.mark.clone()),
         ],
         stdin: Vec::new(),
         timeout,
@@ -132,12 +131,12 @@ fn hook(desk: &Desk, text: &str, timeout: Duration) -> HookCommand {
     }
 }
 
-fn start_server(desk: &Desk, text: &str) -> (ServerProcess, Receiver, Sender) {
+fn start_server(bench: &ProcessBench, text: &str) -> (ServerProcess, Receiver, Sender) {
     let launch = ServerLaunch {
         command: "bash".to_owned(),
         args: vec!["-c".to_owned(), text.to_owned()],
-        env: [("TOOLGATE_TEST_MARK".to_owned(), desk.mark.clone())].into(),
-        cwd: desk.ws(),
+        env: [("TOOLGATE_TEST_MARK".to_owned(), bench.mark.clone())].into(),
+        cwd: bench.ws(),
     };
     let ambient = [("PATH".to_owned(), std::env::var("PATH").unwrap())].into();
     ServerProcess::start(&launch, &ambient).unwrap()
@@ -155,57 +154,57 @@ fn a_hook_that_starts_a_daemon_leaves_no_process() {
         "(setsid bash -c 'trap \"\" TERM; while :; do sleep 1; done' &); echo '{}'",
         "python3 -c 'import os,time\nif os.fork()==0:\n os.setsid()\n if os.fork()==0:\n  time.sleep(1000)\n os._exit(0)'; echo '{}'",
     ] {
-        let desk = Desk::new();
-        let output = runtime().block_on(run_hook(hook(&desk, daemon, LONG))).unwrap();
+        let bench = ProcessBench::new();
+        let output = runtime().block_on(run_hook(hook(&bench, daemon, TEST_TIMEOUT))).unwrap();
         assert_eq!((output.code, output.stdout.as_slice()), (Some(0), &b"{}\n"[..]), "{daemon}");
-        desk.wait_none_alive(daemon);
+        bench.wait_none_alive(daemon);
     }
 }
 
 #[test]
 fn a_hook_that_times_out_leaves_no_process() {
-    for text in STUBBORN {
-        let desk = Desk::new();
-        let ended = runtime().block_on(run_hook(hook(&desk, text, Duration::from_millis(300))));
+    for text in STUBBORN_COMMANDS {
+        let bench = ProcessBench::new();
+        let ended = runtime().block_on(run_hook(hook(&bench, text, Duration::from_millis(300))));
         assert_eq!(ended.unwrap_err(), HookProcessError::TimedOut, "{text}");
-        desk.wait_none_alive(text);
+        bench.wait_none_alive(text);
     }
 }
 
 #[test]
 fn a_server_that_is_stopped_leaves_no_process() {
-    for text in STUBBORN {
-        let desk = Desk::new();
+    for text in STUBBORN_COMMANDS {
+        let bench = ProcessBench::new();
         runtime().block_on(async {
-            let (process, stdout, stdin) = start_server(&desk, text);
+            let (process, stdout, stdin) = start_server(&bench, text);
             wait_ready(stdout).await;
             drop(stdin);
             process.stop().await;
         });
-        assert_eq!(desk.alive(), Vec::<String>::new(), "{text}");
+        assert_eq!(bench.alive(), Vec::<String>::new(), "{text}");
     }
 }
 
 #[test]
 fn a_server_that_is_dropped_leaves_no_process() {
-    for text in STUBBORN {
-        let desk = Desk::new();
+    for text in STUBBORN_COMMANDS {
+        let bench = ProcessBench::new();
         runtime().block_on(async {
-            let (process, stdout, _stdin) = start_server(&desk, text);
+            let (process, stdout, _stdin) = start_server(&bench, text);
             wait_ready(stdout).await;
             drop(process);
         });
-        desk.wait_none_alive(text);
+        bench.wait_none_alive(text);
     }
 }
 
 #[test]
 fn the_death_of_toolgate_ends_everything() {
     for kind in ["command", "hook", "server"] {
-        for (index, text) in STUBBORN.iter().enumerate() {
-            let desk = Desk::new();
+        for (index, text) in STUBBORN_COMMANDS.iter().enumerate() {
+            let bench = ProcessBench::new();
             let mut child = Command::new(hold())
-                .args([kind, desk.ws().to_string().as_str(), text, &desk.mark])
+                .args([kind, bench.ws().to_string().as_str(), text, &bench.mark])
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .process_group(0)
@@ -214,7 +213,7 @@ fn the_death_of_toolgate_ends_everything() {
             let mut line = String::new();
             std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
             assert_eq!(line, "ready\n", "{kind}: {text}");
-            desk.wait_alive(1);
+            bench.wait_alive(1);
             let pid = Pid::from_child(&child);
             match index % 4 {
                 0 => kill_process(pid, Signal::KILL).unwrap(),
@@ -224,7 +223,7 @@ fn the_death_of_toolgate_ends_everything() {
             }
             child.wait().unwrap();
             // The supervisor works on after toolgate's death, and has no process to report to.
-            desk.wait_none_alive(&format!("{kind}: {text}"));
+            bench.wait_none_alive(&format!("{kind}: {text}"));
         }
     }
 }
@@ -232,10 +231,10 @@ fn the_death_of_toolgate_ends_everything() {
 /// A server may need a moment to clean up, such as removing a container it started.
 #[test]
 fn a_server_can_clean_up_after_the_death_of_toolgate() {
-    let desk = Desk::new();
+    let bench = ProcessBench::new();
     let text = "trap 'echo bye > farewell; exit' TERM; echo ready; while :; do sleep 0.01; done";
     let mut child = Command::new(hold())
-        .args(["server", desk.ws().to_string().as_str(), text, &desk.mark])
+        .args(["server", bench.ws().to_string().as_str(), text, &bench.mark])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -243,6 +242,6 @@ fn a_server_can_clean_up_after_the_death_of_toolgate() {
     std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    desk.wait_none_alive(text);
-    assert_eq!(std::fs::read_to_string(desk.path("ws/farewell")).unwrap(), "bye\n");
+    bench.wait_none_alive(text);
+    assert_eq!(std::fs::read_to_string(bench.path("ws/farewell")).unwrap(), "bye\n");
 }
