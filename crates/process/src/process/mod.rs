@@ -12,6 +12,7 @@
 //! commands do not use.
 
 mod capture;
+mod clone_stacks;
 mod descendants;
 mod environment;
 mod exec;
@@ -22,6 +23,7 @@ mod plain_text;
 mod program;
 mod supervised_child;
 mod supervisor;
+mod termination;
 
 pub use capture::{CaptureOptions, OutputSnapshot};
 pub use environment::{CommandEnvironment, GitHelpers, is_secret_name};

@@ -49,6 +49,7 @@ pub(super) struct BubblewrapCommand {
     pub(super) missing: Vec<MissingFeature>,
 }
 
+/// The `bwrap` command line for some path rights and network access.
 pub(super) fn build_command(
     bounds: &SandboxPathAccess,
     net: SandboxNetworkAccess,
@@ -65,33 +66,7 @@ pub(super) fn build_command(
         argv.push("--unshare-net".to_owned());
     }
     let mut missing = Vec::new();
-    for path in bounds.writable() {
-        argv.extend(["--bind".to_owned(), path.to_string(), path.to_string()]);
-    }
-    for path in find_parents_of_protected(bounds) {
-        argv.extend(["--bind".to_owned(), path.to_string(), path.to_string()]);
-    }
-    for path in bounds.write_protected() {
-        if path.as_path().exists() {
-            argv.extend(["--ro-bind".to_owned(), path.to_string(), path.to_string()]);
-        } else if bounds.writable().any(|root| path.is_under(root))
-            && !missing.contains(&MissingFeature::AbsentPaths)
-        {
-            missing.push(MissingFeature::AbsentPaths);
-        }
-    }
-    for path in bounds.unreadable().iter().filter(|path| path.as_path().exists()) {
-        if path.as_path().is_dir() {
-            argv.extend([
-                "--tmpfs".to_owned(),
-                path.to_string(),
-                "--remount-ro".to_owned(),
-                path.to_string(),
-            ]);
-        } else {
-            argv.extend(["--ro-bind".to_owned(), "/dev/null".to_owned(), path.to_string()]);
-        }
-    }
+    add_mounts(bounds, &mut argv, &mut missing);
     argv.extend(["--seccomp".to_owned(), FILTER_FD.to_string(), "--".to_owned()]);
     // A network namespace keeps the command from the ports of others, but not from Unix sockets in the file system.
     let dropped_calls: &[c_long] = if net == SandboxNetworkAccess::None {
@@ -113,6 +88,31 @@ pub(super) fn build_command(
     let mut table = build_rules(options);
     table.retain(|rule| rule.action == SyscallAction::Allow || !dropped_calls.contains(&rule.call));
     Ok(BubblewrapCommand { argv, filter: write_filter_file(&assemble_program(&table))?, missing })
+}
+
+/// Adds the mounts: writable trees, protected paths in them, and covers for unreadable paths. A later mount covers an
+/// earlier one.
+fn add_mounts(bounds: &SandboxPathAccess, argv: &mut Vec<String>, missing: &mut Vec<MissingFeature>) {
+    for path in bounds.writable().chain(&find_parents_of_protected(bounds)) {
+        argv.extend(["--bind".to_owned(), path.to_string(), path.to_string()]);
+    }
+    for path in bounds.write_protected() {
+        if path.as_path().exists() {
+            argv.extend(["--ro-bind".to_owned(), path.to_string(), path.to_string()]);
+        } else if bounds.writable().any(|root| path.is_under(root))
+            && !missing.contains(&MissingFeature::AbsentPaths)
+        {
+            missing.push(MissingFeature::AbsentPaths);
+        }
+    }
+    for path in bounds.unreadable().iter().filter(|path| path.as_path().exists()) {
+        let text = path.to_string();
+        if path.as_path().is_dir() {
+            argv.extend(["--tmpfs".to_owned(), text.clone(), "--remount-ro".to_owned(), text]);
+        } else {
+            argv.extend(["--ro-bind".to_owned(), "/dev/null".to_owned(), text]);
+        }
+    }
 }
 
 /// The directories between a writable tree and a protected path in it. Renaming one would move the protected path; a

@@ -68,18 +68,15 @@ struct WriteProtectedPaths {
 pub(super) type DeviceInode = (u64, u64);
 
 impl SandboxPathAccess {
+    /// Resolves the paths of a profile, and scans its trees for hidden files.
     pub(super) fn new(profile: &SandboxProfile) -> Self {
         let writable = resolve_existing(&profile.writable);
         let private = resolve_existing(&profile.private);
         let readable = profile.readable.as_ref().map(|paths| {
-            let mut paths: Vec<AbsPath> =
-                paths.iter().map(|path| toolgate_files::resolve(path).real).collect();
             // The command may read what it writes.
-            paths.extend(writable.iter().chain(&private).cloned());
-            paths
+            resolve_all(paths).into_iter().chain(writable.iter().chain(&private).cloned()).collect::<Vec<_>>()
         });
-        let named: Vec<AbsPath> =
-            profile.named.iter().map(|path| toolgate_files::resolve(path).real).collect();
+        let named = resolve_all(&profile.named);
         // A missing path matters only in a writable tree, where it could be created.
         let is_relevant = |path: &&AbsPath| {
             writable.iter().any(|root| path.is_under(root))
@@ -100,7 +97,7 @@ impl SandboxPathAccess {
         let hidden = unreadable.iter().filter_map(read_device_inode).collect();
         Self {
             missing: resolve_missing(&profile.writable),
-            entries: profile.entries.iter().map(|path| toolgate_files::resolve(path).real).collect(),
+            entries: resolve_all(&profile.entries),
             executable: profile
                 .executable
                 .as_ref()
@@ -111,7 +108,7 @@ impl SandboxPathAccess {
                 .flatten()
                 .flat_map(|program| program.interpreters.iter().cloned())
                 .collect(),
-            sockets: profile.sockets.iter().map(|path| toolgate_files::resolve(path).real).collect(),
+            sockets: resolve_all(&profile.sockets),
             guard: profile.guard.clone(),
             masked: false,
             unsearched: !found.complete,
@@ -354,6 +351,11 @@ fn matches_mkstemp_template(path: &AbsPath, template: &AbsPath) -> bool {
         && path.parent() == template.parent()
 }
 
+fn resolve_all(paths: &[AbsPath]) -> Vec<AbsPath> {
+    paths.iter().map(|path| toolgate_files::resolve(path).real).collect()
+}
+
+/// The real paths of those that do not exist.
 fn resolve_missing(paths: &[AbsPath]) -> Vec<AbsPath> {
     paths
         .iter()
@@ -363,6 +365,7 @@ fn resolve_missing(paths: &[AbsPath]) -> Vec<AbsPath> {
         .collect()
 }
 
+/// The real paths of those that exist.
 fn resolve_existing(paths: &[AbsPath]) -> Vec<AbsPath> {
     paths
         .iter()

@@ -348,61 +348,41 @@ fn add_file_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
     opening(libc::SYS_open, 1);
 }
 
+/// A condition on the first argument of `socket`.
+fn socket_family(family: i32) -> SyscallArgCheck {
+    SyscallArgCheck::Is(0, bits(family))
+}
+
+/// A condition on the second argument of `socket`, without its flags.
+fn socket_type(kind: i32) -> SyscallArgCheck {
+    SyscallArgCheck::Masked(1, SOCKET_TYPE_MASK, bits(kind))
+}
+
+/// A condition on the third argument of `socket`.
+fn socket_protocol(protocol: i32) -> SyscallArgCheck {
+    SyscallArgCheck::Is(2, bits(protocol))
+}
+
 fn add_socket_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
-    let family = |family: i32| SyscallArgCheck::Is(0, bits(family));
-    let kind = |kind: i32| SyscallArgCheck::Masked(1, SOCKET_TYPE_MASK, bits(kind));
-    let protocol = |protocol: i32| SyscallArgCheck::Is(2, bits(protocol));
     let denied = if options.notify { SyscallAction::Notify } else { SyscallAction::FailWith(libc::EACCES) };
     let socket = libc::SYS_socket;
     // Only types that must connect before they send: a datagram can name any receiver, and the kernel makes a datagram
     // socket of a raw one of this family.
     for call in [socket, libc::SYS_socketpair] {
         for connected in [libc::SOCK_STREAM, libc::SOCK_SEQPACKET] {
-            out.push(make_rule(call, &[family(libc::AF_UNIX), kind(connected)], SyscallAction::Allow));
+            let checks = [socket_family(libc::AF_UNIX), socket_type(connected)];
+            out.push(make_rule(call, &checks, SyscallAction::Allow));
         }
-        out.push(make_rule(call, &[family(libc::AF_UNIX)], SyscallAction::FailWith(libc::EACCES)));
+        out.push(make_rule(call, &[socket_family(libc::AF_UNIX)], SyscallAction::FailWith(libc::EACCES)));
     }
     // Reading interfaces and routes; changing them needs a capability that was dropped.
-    for looking in [libc::SOCK_RAW, libc::SOCK_DGRAM] {
-        let checks = [family(libc::AF_NETLINK), kind(looking), protocol(libc::NETLINK_ROUTE)];
+    for kind in [libc::SOCK_RAW, libc::SOCK_DGRAM] {
+        let checks =
+            [socket_family(libc::AF_NETLINK), socket_type(kind), socket_protocol(libc::NETLINK_ROUTE)];
         out.push(make_rule(socket, &checks, SyscallAction::Allow));
     }
-    for (internet, echo) in [(libc::AF_INET, libc::IPPROTO_ICMP), (libc::AF_INET6, libc::IPPROTO_ICMPV6)] {
-        let mut pass = |of: i32, protocols: &[i32]| {
-            let fits = |number: &i32| [family(internet), kind(of), protocol(*number)];
-            out.extend(protocols.iter().map(|number| make_rule(socket, &fits(number), SyscallAction::Allow)));
-        };
-        // Landlock and the handler know TCP. Other stream protocols (MPTCP, SCTP, SMC) would bypass them, and programs
-        // that try one fall back to TCP.
-        match options.net {
-            SandboxNetworkAccess::None => {}
-            SandboxNetworkAccess::Loopback(_) => pass(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]),
-            SandboxNetworkAccess::Full => {
-                pass(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]);
-                pass(libc::SOCK_DGRAM, &[0, libc::IPPROTO_UDP, echo]);
-            }
-        }
-        match options.net {
-            SandboxNetworkAccess::None => out.push(make_rule(socket, &[family(internet)], denied)),
-            SandboxNetworkAccess::Loopback(_) => {
-                let other = [family(internet), kind(libc::SOCK_STREAM)];
-                out.push(make_rule(socket, &other, SyscallAction::FailWith(libc::EPROTONOSUPPORT)));
-                out.push(make_rule(socket, &[family(internet)], denied));
-            }
-            SandboxNetworkAccess::Full => {
-                out.push(make_rule(
-                    socket,
-                    &[family(internet), kind(libc::SOCK_RAW)],
-                    SyscallAction::FailWith(libc::EPERM),
-                ));
-                out.push(make_rule(
-                    socket,
-                    &[family(internet)],
-                    SyscallAction::FailWith(libc::EPROTONOSUPPORT),
-                ));
-            }
-        }
-    }
+    add_internet_rules(options.net, (libc::AF_INET, libc::IPPROTO_ICMP), denied, out);
+    add_internet_rules(options.net, (libc::AF_INET6, libc::IPPROTO_ICMPV6), denied, out);
     out.push(make_rule(socket, &[], SyscallAction::FailWith(libc::EAFNOSUPPORT)));
     out.push(make_rule(libc::SYS_socketpair, &[], SyscallAction::FailWith(libc::EAFNOSUPPORT)));
     out.push(make_rule(libc::SYS_connect, &[], denied));
@@ -413,14 +393,52 @@ fn add_socket_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
             // `listen` on a socket that was never bound gets a port on every interface.
             out.push(make_rule(libc::SYS_listen, &[], denied));
             // TCP Fast Open connects while it sends.
-            let fast = bits(libc::MSG_FASTOPEN);
             for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2), (libc::SYS_sendmmsg, 3)] {
-                out.push(make_rule(
-                    call,
-                    &[SyscallArgCheck::Any(flags, fast)],
-                    SyscallAction::FailWith(libc::EOPNOTSUPP),
-                ));
+                let checks = [SyscallArgCheck::Any(flags, bits(libc::MSG_FASTOPEN))];
+                out.push(make_rule(call, &checks, SyscallAction::FailWith(libc::EOPNOTSUPP)));
             }
+        }
+    }
+}
+
+/// The rules for sockets of one internet family, of which `echo` is the protocol of `ping`.
+fn add_internet_rules(
+    net: SandboxNetworkAccess,
+    (family, echo): (i32, i32),
+    denied: SyscallAction,
+    out: &mut Vec<SyscallRule>,
+) {
+    let socket = libc::SYS_socket;
+    let mut allow = |kind: i32, protocols: &[i32]| {
+        let checks = |protocol: &i32| [socket_family(family), socket_type(kind), socket_protocol(*protocol)];
+        let rules =
+            protocols.iter().map(|protocol| make_rule(socket, &checks(protocol), SyscallAction::Allow));
+        out.extend(rules);
+    };
+    // Landlock and the handler know TCP. Other stream protocols (MPTCP, SCTP, SMC) would bypass them, and programs that
+    // try one fall back to TCP.
+    match net {
+        SandboxNetworkAccess::None => {}
+        SandboxNetworkAccess::Loopback(_) => allow(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]),
+        SandboxNetworkAccess::Full => {
+            allow(libc::SOCK_STREAM, &[0, libc::IPPROTO_TCP]);
+            allow(libc::SOCK_DGRAM, &[0, libc::IPPROTO_UDP, echo]);
+        }
+    }
+    let mut refuse = |kind: Option<i32>, action: SyscallAction| {
+        let checks: Vec<SyscallArgCheck> =
+            [socket_family(family)].into_iter().chain(kind.map(socket_type)).collect();
+        out.push(make_rule(socket, &checks, action));
+    };
+    match net {
+        SandboxNetworkAccess::None => refuse(None, denied),
+        SandboxNetworkAccess::Loopback(_) => {
+            refuse(Some(libc::SOCK_STREAM), SyscallAction::FailWith(libc::EPROTONOSUPPORT));
+            refuse(None, denied);
+        }
+        SandboxNetworkAccess::Full => {
+            refuse(Some(libc::SOCK_RAW), SyscallAction::FailWith(libc::EPERM));
+            refuse(None, SyscallAction::FailWith(libc::EPROTONOSUPPORT));
         }
     }
 }

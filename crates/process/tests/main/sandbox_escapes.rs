@@ -511,7 +511,7 @@ fn no_command_gets_out_of_bubblewrap() {
     let inside = "echo in > inside && cat inside && bash -c 'exit 3'";
     let profile = SandboxProfile { backend: SandboxMechanism::Bubblewrap, ..world.profile() };
     let profile = SandboxProfile { required: false, ..profile };
-    let (exit, output) = world.bench.start_in(inside, confinement).wait_exit();
+    let (exit, output) = world.bench.start_in(inside, profile).wait_exit();
     assert_eq!((exit, output.as_str()), (toolgate_process::ProcessExit::Code(3), "in\n"));
     let mut out = Vec::new();
     for text in COMMANDS {
@@ -552,7 +552,7 @@ fn loopback_reaches_this_machine_and_nothing_else() {
     let fetch = |target: &str| format!("exec 3<>/dev/tcp/{target} && echo connected");
     let run = |text: &str, net: SandboxNetworkAccess| {
         let profile = SandboxProfile { net, ..world.profile() };
-        world.bench.start_in(text, confinement).wait_exit().1
+        world.bench.start_in(text, profile).wait_exit().1
     };
     let here = format!("127.0.0.1/{}", world.port);
     assert_eq!(run(&fetch(&here), SandboxNetworkAccess::Loopback(None)), "connected\n");

@@ -31,6 +31,7 @@ pub(super) fn decide(
     Some(result.unwrap_or_else(SeccompResponse::Fail))
 }
 
+/// `connect`, on another thread, because it may block.
 fn connect(
     context: &SeccompNotifyContext,
     caller: &CallerThread,
@@ -42,27 +43,11 @@ fn connect(
     let mut socket_path_fd = None;
     let address = match address_family(&address) {
         libc::AF_UNIX => {
-            let path = address.get(2..).unwrap_or_default();
-            let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
-            // An abstract socket has no path, so that no rule can tell whose it is.
-            if path.is_empty() {
-                context.record_denial(caller, SandboxAccess::UnixSocket, "an abstract socket");
-                return Err(Errno::ACCESS);
-            }
-            let path = caller.base_directory(libc::AT_FDCWD)?.join(std::ffi::OsStr::from_bytes(path));
-            let place = SyscallPath::of(&path, FinalSymlink::Follow).ok_or(Errno::ACCESS)?;
-            if place.kind == toolgate_proto::EntryKind::Missing {
-                return Err(Errno::NOENT);
-            }
-            if !context.bounds.may_connect(&place.real) {
-                context.record_denial(caller, SandboxAccess::UnixSocket, &place.real);
-                return Err(Errno::ACCESS);
-            }
-            let fd = place.open_entry()?;
-            let mut through = libc::AF_UNIX.to_ne_bytes().get(..2).unwrap_or_default().to_vec();
-            through.extend(format!("/proc/self/fd/{}\0", fd.as_raw_fd()).into_bytes());
+            let fd = open_unix_socket(context, caller, &address)?;
+            let mut proc_address = libc::AF_UNIX.to_ne_bytes().get(..2).unwrap_or_default().to_vec();
+            proc_address.extend(format!("/proc/self/fd/{}\0", fd.as_raw_fd()).into_bytes());
             socket_path_fd = Some(fd);
-            through
+            proc_address
         }
         libc::AF_INET | libc::AF_INET6 => {
             let (ip, port) = parse_internet_address(&address).ok_or(Errno::INVAL)?;
@@ -85,15 +70,41 @@ fn connect(
     };
     let socket = dup_caller_socket(caller, notification)?;
     deferred.respond_on_thread(move |_| {
-        let answer = match call_with_address(libc::connect, &socket, &address) {
+        let response = match call_with_address(libc::connect, &socket, &address) {
             Ok(()) => SeccompResponse::Done(0),
             Err(errno) => SeccompResponse::Fail(errno),
         };
         drop(socket_path_fd);
-        answer
+        response
     })
 }
 
+/// Opens the socket file of a Unix address, if the caller may connect to it.
+fn open_unix_socket(
+    context: &SeccompNotifyContext,
+    caller: &CallerThread,
+    address: &[u8],
+) -> Result<OwnedFd, Errno> {
+    let path = address.get(2..).unwrap_or_default();
+    let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
+    // An abstract socket has no path, so that no rule can tell whose it is.
+    if path.is_empty() {
+        context.record_denial(caller, SandboxAccess::UnixSocket, "an abstract socket");
+        return Err(Errno::ACCESS);
+    }
+    let path = caller.base_directory(libc::AT_FDCWD)?.join(std::ffi::OsStr::from_bytes(path));
+    let place = SyscallPath::of(&path, FinalSymlink::Follow).ok_or(Errno::ACCESS)?;
+    if place.kind == toolgate_proto::EntryKind::Missing {
+        return Err(Errno::NOENT);
+    }
+    if !context.bounds.may_connect(&place.real) {
+        context.record_denial(caller, SandboxAccess::UnixSocket, &place.real);
+        return Err(Errno::ACCESS);
+    }
+    place.open_entry()
+}
+
+/// `bind`: an internet socket is bound to loopback only.
 fn bind(
     context: &SeccompNotifyContext,
     caller: &CallerThread,
