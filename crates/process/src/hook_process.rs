@@ -140,6 +140,8 @@ pub async fn run_hook(command: HookCommand) -> Result<HookProcessOutput, HookPro
     Ok(HookProcessOutput { code: status.code(), signal: status.signal(), stdout, stderr })
 }
 
+/// Starts the program under a supervisor, and maps the failures that a user can fix to their own errors: a missing program
+/// and a missing working directory.
 fn spawn(command: &HookCommand) -> Result<(PipedProcess, PipedStreams), HookProcessError> {
     inject_fault(command.fault, HookStep::Spawn)?;
     let (program, args) = match &command.program {
@@ -175,6 +177,7 @@ fn find_shell() -> &'static str {
     })
 }
 
+/// Fails at the step that a test asked for.
 fn inject_fault(fault: Option<HookStep>, step: HookStep) -> Result<(), HookProcessError> {
     match fault {
         Some(fault) if fault == step && step == HookStep::Spawn => {
@@ -233,6 +236,7 @@ enum OutputOverflow {
     Drop,
 }
 
+/// Reads to the end of file, and keeps at most `limit` bytes.
 async fn read_bounded(
     mut from: impl AsyncRead + Unpin,
     into: &mut Vec<u8>,

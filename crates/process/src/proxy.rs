@@ -65,6 +65,7 @@ impl RefusedHost {
     }
 }
 
+/// The rules about hosts and ports.
 type HostDecisionFn = Box<dyn Fn(&str, u16) -> HostDecision + Send + Sync>;
 
 /// What the threads of a proxy share.
@@ -157,6 +158,7 @@ impl Drop for SandboxProxy {
     }
 }
 
+/// Accepts connections until the proxy is dropped, and serves each on its own thread.
 fn accept(listener: &TcpListener, state: &Arc<ProxyState>) {
     for client in listener.incoming() {
         if state.ended.load(Ordering::SeqCst) {
@@ -188,6 +190,7 @@ struct ProxyRequest {
     head: String,
 }
 
+/// Serves one connection: reads the request, checks the host, connects and relays.
 fn serve(client: &TcpStream, state: &ProxyState) -> io::Result<()> {
     client.set_read_timeout(Some(HEAD_TIMEOUT))?;
     let mut reader = BufReader::new(client.take(MAX_HEAD_BYTES));
@@ -239,6 +242,7 @@ fn serve(client: &TcpStream, state: &ProxyState) -> io::Result<()> {
     relay(client, &server)
 }
 
+/// Parses a `CONNECT` request, or one with an absolute `http://` address; `None` for anything else.
 fn parse_request(lines: &[String]) -> Option<ProxyRequest> {
     let (first, headers) = lines.split_first()?;
     let mut parts = first.split(' ');
@@ -306,6 +310,7 @@ fn matches_host(hosts: &[String], host: &str) -> bool {
     })
 }
 
+/// Resolves the host once and connects to the first of its addresses that is allowed.
 fn connect(request: &ProxyRequest, is_exact: bool) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "no address");
     // One lookup: the address that was checked is the address that is connected to (no DNS rebinding).
@@ -330,6 +335,7 @@ fn may_reach(host: &str, is_exact: bool, ip: IpAddr) -> bool {
     is_public(ip) || (is_exact && itself)
 }
 
+/// Copies bytes both ways until one side closes.
 fn relay(client: &TcpStream, server: &TcpStream) -> io::Result<()> {
     let (mut from_client, mut to_server) = (client.try_clone()?, server.try_clone()?);
     let up = std::thread::Builder::new().stack_size(64 * 1024).spawn(move || {
@@ -344,6 +350,7 @@ fn relay(client: &TcpStream, server: &TcpStream) -> io::Result<()> {
     Ok(())
 }
 
+/// Sends a short text response, which programs show or log.
 fn send_response(mut client: &TcpStream, status: &str, message: &str) -> io::Result<()> {
     let length = message.len() + 1;
     let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");

@@ -135,6 +135,7 @@ fn is_allowed_variable(name: &str) -> bool {
     ALLOWED_VARIABLES.contains(&name) || name.starts_with("LC_")
 }
 
+/// Reads standard error to the end, and keeps its last bytes.
 async fn capture_stderr(mut stderr: pipe::Receiver, tail: Arc<Mutex<VecDeque<u8>>>) {
     let mut buffer = [0; 4096];
     // Read to the end even though little is kept: a full pipe would block the server.

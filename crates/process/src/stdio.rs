@@ -70,6 +70,7 @@ enum StdioKind {
     Other,
 }
 
+/// What a standard stream is, by `fstat`.
 fn stdio_kind(fd: impl AsFd) -> io::Result<StdioKind> {
     Ok(match FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) {
         FileType::Fifo => StdioKind::Pipe,
@@ -95,6 +96,7 @@ impl SharedSocket {
     }
 }
 
+/// The error for `AsyncFd::try_io`.
 fn to_io_error(errno: Errno) -> io::Error {
     // `AsyncFd::try_io` waits again on this kind, and only on this kind.
     io::Error::from(errno)

@@ -59,6 +59,7 @@ impl OutputSnapshot {
 }
 
 impl OutputCapture {
+    /// Starts with no output, and creates the file at once if the options ask for it.
     pub(super) fn new(options: CaptureOptions) -> Self {
         let mut capture =
             Self { options, head: Vec::new(), tail: VecDeque::new(), total: 0, file: None, problem: None };
@@ -115,6 +116,7 @@ impl OutputCapture {
         }
     }
 
+    /// Copies what is in memory; the file is only named.
     pub(super) fn snapshot(&self) -> OutputSnapshot {
         OutputSnapshot {
             head: self.head.clone(),

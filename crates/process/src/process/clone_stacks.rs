@@ -7,6 +7,7 @@ use std::ptr::null_mut;
 
 /// The stack of each cloned process: the largest buffer on it has 16 KiB.
 const STACK_BYTES: usize = 128 * 1024;
+/// The size of a guard page, below which a stack overflow is a segmentation fault instead of a silent overwrite.
 const PAGE_BYTES: usize = 4096;
 /// Memory for the stacks of the supervisor and of its first child, each above a guard page.
 pub(super) struct CloneStacks {
@@ -15,6 +16,7 @@ pub(super) struct CloneStacks {
 }
 
 impl CloneStacks {
+    /// The size of the whole mapping.
     const BYTES: usize = 2 * (STACK_BYTES + PAGE_BYTES);
 
     #[expect(unsafe_code, reason = "a cloned process needs a stack of its own")]

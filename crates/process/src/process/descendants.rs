@@ -42,6 +42,7 @@ enum ProcessMark {
 }
 
 impl ProcessRow {
+    /// Encodes the row as numbers.
     fn to_row(self) -> [i32; 3] {
         let mark = match self.mark {
             ProcessMark::Unrelated => 0,
@@ -52,6 +53,7 @@ impl ProcessRow {
         [self.pid, self.parent, mark]
     }
 
+    /// Decodes the row; unknown marks count as unrelated.
     fn from_row([pid, parent, mark]: [i32; 3]) -> Self {
         let mark = match mark {
             1 => ProcessMark::Descendant,
@@ -171,6 +173,7 @@ fn send_signal(seen: ProcessRow, root: i32, signal: Signal) {
     }
 }
 
+/// Reads the state and the parent of a process; `None` if it has been reaped.
 fn read_stat(proc: &OwnedFd, pid: i32) -> Option<ProcStat> {
     let mut path = [0u8; 32];
     let path = stat_path(pid, &mut path)?;
@@ -210,6 +213,7 @@ fn parse_stat(text: &[u8]) -> Option<ProcStat> {
     Some(ProcStat { state, parent: parse_number(fields.next()?)? })
 }
 
+/// Parses a decimal number without allocating.
 fn parse_number(digits: &[u8]) -> Option<i32> {
     if digits.is_empty() {
         return None;

@@ -45,6 +45,7 @@ pub(super) struct ExecRequest {
 }
 
 impl ExecRequest {
+    /// Prepares the pointers that `execve` needs.
     pub(super) fn new(
         program: CString,
         argv: Vec<CString>,
@@ -144,6 +145,7 @@ pub(crate) enum ExecStep {
 }
 
 impl ExecStep {
+    /// Every step, in the order in which they are made.
     const ALL: [Self; 9] = [
         Self::Clone,
         Self::Stdio,
@@ -161,6 +163,7 @@ impl ExecStep {
         self as i32
     }
 
+    /// The step of a number; `None` if the number is not one of a step.
     pub(super) fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|step| step.to_number() == number)
     }
@@ -257,6 +260,7 @@ pub(super) fn exec_program(request: &ExecRequest) -> ExecFailure {
     }
 }
 
+/// The error number of the last failed system call of this thread.
 pub(crate) fn last_errno() -> c_int {
     Errno::from_io_error(&io::Error::last_os_error()).map_or(libc::EIO, Errno::raw_os_error)
 }

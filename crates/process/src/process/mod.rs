@@ -156,6 +156,7 @@ struct CommandPipes {
 }
 
 impl CommandPipes {
+    /// Opens the pipes; standard input is `/dev/null`.
     fn open() -> io::Result<Self> {
         let (output, output_end) = pipe_with(PipeFlags::CLOEXEC)?;
         // A larger pipe saves wake-ups; an unprivileged user may have used up the allowance.
@@ -282,6 +283,7 @@ impl SupervisedProcess {
     }
 }
 
+/// Converts an argument for `execve`.
 fn to_c_string(bytes: &[u8]) -> Result<CString, ProcessStartError> {
     CString::new(bytes).map_err(|_| ProcessStartError {
         message: "the command contains a null byte".to_owned(),

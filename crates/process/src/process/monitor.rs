@@ -32,6 +32,7 @@ pub(super) struct SharedProcessState {
     on_change: Box<dyn Fn() + Send + Sync>,
 }
 
+/// What is known of a command at one moment.
 struct ProcessState {
     capture: OutputCapture,
     phase: ProcessPhase,
@@ -50,6 +51,7 @@ impl std::fmt::Debug for SharedProcessState {
 }
 
 impl SharedProcessState {
+    /// The state of a command that has just started.
     pub(super) fn new(
         options: CaptureOptions,
         child: Weak<SupervisedChild>,
@@ -72,44 +74,54 @@ impl SharedProcessState {
         }
     }
 
+    /// Locks the state. A panic of the callback of another thread leaves it consistent, so poisoning is ignored.
     fn lock_state(&self) -> MutexGuard<'_, ProcessState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// See [`super::SupervisedProcess::phase`].
     pub(super) fn phase(&self) -> ProcessPhase {
         self.lock_state().phase
     }
 
+    /// See [`super::SupervisedProcess::output_snapshot`].
     pub(super) fn output_snapshot(&self) -> OutputSnapshot {
         self.lock_state().capture.snapshot()
     }
 
+    /// See [`super::SupervisedProcess::read_output_from`].
     pub(super) fn read_output_from(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
         self.lock_state().capture.read_from(offset, limit)
     }
 
+    /// See [`super::SupervisedProcess::cwd`].
     pub(super) fn cwd(&self) -> Option<AbsPath> {
         self.lock_state().cwd.clone()
     }
 
+    /// See [`super::SupervisedProcess::is_over_output_limit`].
     pub(super) fn is_over_limit(&self) -> bool {
         self.lock_state().over_limit
     }
 
+    /// When the shell exited, if it has.
     pub(super) fn ended(&self) -> Option<Instant> {
         self.lock_state().ended
     }
 
+    /// See [`super::SupervisedProcess::denials`].
     pub(super) fn denials(&self) -> Vec<SandboxDenial> {
         self.denials.as_ref().map(SandboxDenialLog::all).unwrap_or_default()
     }
 
+    /// See [`super::SupervisedProcess::wait_all_exited`].
     pub(super) fn wait_all_exited(&self, timeout: Duration) -> bool {
         let running = |state: &mut ProcessState| !matches!(state.phase, ProcessPhase::AllExited(_));
         let waited = self.all_exited.wait_timeout_while(self.lock_state(), timeout, running);
         !running(&mut waited.unwrap_or_else(PoisonError::into_inner).0)
     }
 
+    /// Changes the state, wakes the waiting threads and calls `on_change` without the lock.
     fn update(&self, write: impl FnOnce(&mut ProcessState)) {
         write(&mut self.lock_state());
         self.all_exited.notify_all();
@@ -127,6 +139,7 @@ pub(super) struct ProcessMonitor {
     pub(super) cwd_report: OwnedFd,
 }
 
+/// Whether the output pipe has reached its end of file.
 #[derive(PartialEq, Eq)]
 enum OutputReadStatus {
     /// There may be more later.
@@ -136,6 +149,7 @@ enum OutputReadStatus {
 }
 
 impl ProcessMonitor {
+    /// Runs until no process of the command is left, or the supervisor was killed.
     pub(super) fn run(self) {
         // Pages of the buffer that are never written cost nothing, and most commands write little.
         let mut buffer = Vec::with_capacity(256 * 1024);
@@ -169,6 +183,7 @@ impl ProcessMonitor {
         }
     }
 
+    /// Records the exit of the shell; with `is_last`, no other process is left.
     fn set_shell_exited(&self, wait_status: i32, is_last: bool) {
         let exit = parse_wait_status(wait_status);
         let cwd = self.read_cwd();
@@ -188,6 +203,7 @@ impl ProcessMonitor {
         });
     }
 
+    /// Moves what is in the pipe to the capture, and ends the command at the output limit.
     fn read_output(&self, buffer: &mut Vec<u8>) -> OutputReadStatus {
         // Bounded, so that a command that writes without end does not delay the supervisor's messages.
         for _ in 0..MAX_READS {
@@ -213,6 +229,7 @@ impl ProcessMonitor {
         OutputReadStatus::WouldBlock
     }
 
+    /// The working directory that the exit trap wrote; `None` if it did not run or the path is not absolute.
     fn read_cwd(&self) -> Option<AbsPath> {
         let mut bytes = vec![0; 8192];
         let count = read(&self.cwd_report, &mut bytes[..]).ok()?;
@@ -222,6 +239,7 @@ impl ProcessMonitor {
     }
 }
 
+/// Decodes the status of `wait` (`WIFEXITED` and `WTERMSIG` of the C library).
 fn parse_wait_status(status: i32) -> ProcessExit {
     match status & 0x7f {
         0 => ProcessExit::Code((status >> 8) & 0xff),

@@ -118,6 +118,8 @@ impl PipedProcess {
         self.send_stop(Duration::ZERO);
     }
 
+    /// Waits for one message of the supervisor and applies it. The end of the status pipe without a message means that the
+    /// supervisor was killed, and the program with it.
     async fn receive_message(&mut self) -> io::Result<()> {
         let mut bytes = [0; SupervisorMessage::BYTES];
         let count = loop {
@@ -148,6 +150,7 @@ impl Drop for PipedProcess {
     }
 }
 
+/// Converts an argument or a variable for `execve`.
 fn to_c_string(bytes: &[u8]) -> io::Result<CString> {
     CString::new(bytes).map_err(|_| {
         io::Error::new(io::ErrorKind::InvalidInput, "an argument or a variable contains a null byte")

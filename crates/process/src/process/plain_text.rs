@@ -22,6 +22,7 @@ pub fn to_plain_text(bytes: &[u8]) -> String {
     escape_invisible(&out)
 }
 
+/// Applies each backspace to the character before it, as a terminal does.
 fn remove_backspaces(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {

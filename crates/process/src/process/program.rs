@@ -90,6 +90,8 @@ pub(super) fn find_executable(name: &str, search_path: &str, cwd: &AbsPath) -> O
     if is_executable(&first) { Some(first) } else { existing.find(is_executable).or(Some(first)) }
 }
 
+/// The real path of a program that can be executed. Relative entries of the search path are skipped: they depend on where
+/// the command runs.
 fn find_file(name: &str, search_path: &str, cwd: &AbsPath) -> Option<AbsPath> {
     if name.contains('/') {
         return resolve_program(&cwd.join(name));
@@ -101,6 +103,7 @@ fn find_file(name: &str, search_path: &str, cwd: &AbsPath) -> Option<AbsPath> {
         .find_map(|directory| resolve_program(&directory.join(name)))
 }
 
+/// Resolves symlinks; `None` unless the result is an executable file.
 fn resolve_program(path: &AbsPath) -> Option<AbsPath> {
     let fact = toolgate_files::resolve(path);
     let usable = fact.problem.is_none()
@@ -109,6 +112,7 @@ fn resolve_program(path: &AbsPath) -> Option<AbsPath> {
     usable.then_some(fact.real)
 }
 
+/// Adds the interpreters of a file, and theirs up to a depth.
 fn collect_interpreters(
     file: &AbsPath,
     search_path: &str,
@@ -154,6 +158,7 @@ fn read_interpreters(path: &Path) -> Vec<String> {
 /// The version of a file: device, inode, modification time, size.
 type ProgramCacheKey = (u64, u64, i64, i64);
 
+/// The interpreter of a `#!` line; for `env`, also the program that it looks up.
 fn parse_shebang(line: &[u8]) -> Vec<String> {
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = String::from_utf8_lossy(line.get(..MAX_FIRST_LINE_BYTES).unwrap_or(line)).into_owned();

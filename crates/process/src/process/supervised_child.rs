@@ -127,15 +127,18 @@ impl StatusPipe {
         }
     }
 
+    /// For polling.
     pub(super) fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         std::os::fd::AsFd::as_fd(&self.0)
     }
 
+    /// For reading in async code, which sets `O_NONBLOCK`.
     pub(super) fn into_fd(self) -> OwnedFd {
         self.0
     }
 }
 
+/// Milliseconds for a message to the supervisor; a longer duration is the longest possible.
 fn to_millis(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }

@@ -65,8 +65,10 @@ pub(super) enum SupervisorMessage {
 }
 
 impl SupervisorMessage {
+    /// The size of an encoded message: a tag and two numbers.
     pub(super) const BYTES: usize = 12;
 
+    /// Encodes the message without allocating.
     pub(super) fn to_bytes(self) -> [u8; Self::BYTES] {
         let (tag, a, b) = match self {
             Self::Started { pid } => (1, pid, 0),
@@ -82,6 +84,7 @@ impl SupervisorMessage {
         out
     }
 
+    /// Decodes a message; `None` for an unknown tag or step.
     pub(super) fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let mut values = bytes.chunks_exact(4).map(|chunk| chunk.try_into().map(i32::from_ne_bytes));
         let mut next = || values.next()?.ok();
@@ -103,6 +106,7 @@ pub(super) fn stop_message(grace_millis: u32) -> [u8; 4] {
 }
 
 impl SupervisorArgs {
+    /// Allocates everything that the supervisor will use.
     pub(super) fn new(exec: ExecRequest, lifeline: OwnedFd, status: OwnedFd, orphan_grace_ms: u32) -> Self {
         Self {
             exec,
@@ -166,6 +170,7 @@ fn close_pipe_ends(args: *const SupervisorArgs) {
     }
 }
 
+/// Blocks every signal on this thread, and so in the processes that it clones until they execute a program.
 #[expect(unsafe_code, reason = "signal masks have no safe form")]
 fn block_signals() {
     // SAFETY: the set is filled in before it is used.
@@ -228,6 +233,7 @@ fn start_program(args: &mut SupervisorArgs) -> Result<i32, ExecFailure> {
     }
 }
 
+/// The first child of the supervisor until it executes its program. On failure the reason is in shared memory.
 #[expect(unsafe_code, reason = "the entry point of a cloned process")]
 extern "C" fn child_main(args: *mut c_void) -> c_int {
     // SAFETY: the supervisor is suspended while this runs, and no other process uses `args`.
@@ -243,12 +249,14 @@ fn pack_failure(failure: ExecFailure) -> u64 {
     step << 32 | errno
 }
 
+/// The inverse of [`pack_failure`]; `None` for 0.
 fn unpack_failure(packed: u64) -> Option<ExecFailure> {
     let number = |value: u64| i32::try_from(value).ok();
     let step = ExecStep::from_number(number(packed >> 32)?)?;
     number(packed & 0xffff_ffff).filter(|errno| *errno != 0).map(|errno| ExecFailure { step, errno })
 }
 
+/// Writes a message to the status pipe. A message is shorter than `PIPE_BUF`, so that it is never split.
 pub(super) fn send_message(args: &SupervisorArgs, message: SupervisorMessage) {
     // An error means that toolgate has closed the status pipe or died, which the lifeline reports as well.
     let _ = write(&args.status, &message.to_bytes());
@@ -276,6 +284,7 @@ fn close_inherited_fds(args: &SupervisorArgs) {
     close_range(from, u32::MAX);
 }
 
+/// Closes a range of file descriptors; one by one on kernels before 5.9.
 #[expect(unsafe_code, reason = "closes file descriptors by number")]
 fn close_range(first: u32, last: u32) {
     // SAFETY: the supervisor has its own file descriptor table, of which it uses only the kept ones again.

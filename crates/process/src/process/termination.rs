@@ -117,6 +117,7 @@ fn poll_events(
     SupervisorEvents { parent_died: parent.is_some() && parent_ready, lifeline }
 }
 
+/// The state after the events of one poll. A stop message during a grace starts a new grace.
 fn next_state(
     args: &mut SupervisorArgs,
     state: TerminationState,
@@ -164,6 +165,7 @@ fn end_orphans(args: &mut SupervisorArgs, state: TerminationState) -> Terminatio
     TerminationState::GraceUntil { deadline, orphaned: true }
 }
 
+/// Sends SIGTERM to every descendant, also to stopped ones.
 fn send_term(descendants: &mut DescendantTable) {
     let own_pid = getpid().as_raw_nonzero().get();
     descendants.signal(own_pid, Signal::TERM);
@@ -171,11 +173,13 @@ fn send_term(descendants: &mut DescendantTable) {
     descendants.signal(own_pid, Signal::CONT);
 }
 
+/// The monotonic clock, which continues when the system time is changed.
 fn now_millis() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec.saturating_mul(1000) + now.tv_nsec / 1_000_000
 }
 
+/// Reads pending SIGCHLD records, so that the next poll waits for a new one.
 fn drain_signalfd(children: BorrowedFd<'_>) {
     let mut record = [0u8; 128];
     while read(children, &mut record[..]).is_ok_and(|length| length > 0) {}

@@ -18,6 +18,7 @@ use toolgate_proto::AbsPath;
 /// The file descriptor from which Bubblewrap reads the seccomp filter.
 pub(super) const FILTER_FD: i32 = 251;
 
+/// Where `bwrap` is looked for. Not in `PATH`, which may contain directories of the workspace.
 const BWRAP_PATHS: [&str; 3] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"];
 
 /// Namespaces that are always new, and a read-only view of the file system.

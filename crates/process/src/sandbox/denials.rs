@@ -96,10 +96,12 @@ pub(crate) struct SandboxDenialLog {
 const MAX_DENIALS: usize = 20;
 
 impl SandboxDenialLog {
+    /// The denials so far, in order.
     pub(crate) fn all(&self) -> Vec<SandboxDenial> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Adds a denial unless it is known or the log is full.
     pub(super) fn add(&self, denial: SandboxDenial) {
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
         if list.len() < MAX_DENIALS && !list.contains(&denial) {

@@ -36,22 +36,27 @@ impl FileGuard {
         Self(Some(guard))
     }
 
+    /// Whether there is a guard.
     pub(super) fn is_some(&self) -> bool {
         self.0.is_some()
     }
 
+    /// See [`PathGuard::hides`]; false without a guard.
     pub(super) fn hides(&self, real: &AbsPath) -> bool {
         self.0.as_ref().is_some_and(|guard| guard.hides(real))
     }
 
+    /// See [`PathGuard::protects`]; false without a guard.
     pub(super) fn protects(&self, real: &AbsPath) -> bool {
         self.0.as_ref().is_some_and(|guard| guard.protects(real))
     }
 
+    /// See [`PathGuard::hides_only_by_name`]; true without a guard, which hides nothing.
     pub(super) fn hides_only_by_name(&self, directory: &AbsPath) -> bool {
         self.0.as_ref().is_none_or(|guard| guard.hides_only_by_name(directory))
     }
 
+    /// See [`PathGuard::may_hide_name`]; false without a guard.
     pub(super) fn may_hide_name(&self, name: &str) -> bool {
         self.0.as_ref().is_some_and(|guard| guard.may_hide_name(name))
     }

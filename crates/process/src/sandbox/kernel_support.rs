@@ -111,6 +111,7 @@ impl KernelSupport {
     }
 }
 
+/// The version of the Landlock ABI; 0 if the system call does not exist or Landlock is disabled.
 #[expect(unsafe_code, reason = "the version query has no safe form")]
 fn landlock_version() -> u32 {
     // SAFETY: with no attributes and this flag the call only returns a number.

@@ -63,10 +63,12 @@ fn to_absolute(path: &str) -> AbsPath {
     AbsPath::root().join(path)
 }
 
+/// Whether a path is in one of the trees that every command may read.
 fn is_in_system_tree(path: &AbsPath) -> bool {
     READABLE_TREES.iter().any(|tree| path.is_under(&to_absolute(tree)))
 }
 
+/// Adds rules to a ruleset.
 struct LandlockRulesetBuilder {
     ruleset: RulesetCreated,
     /// Hidden files: a hard link to one gets no rule either.
@@ -236,6 +238,7 @@ impl LandlockRulesetBuilder {
         Ok(())
     }
 
+    /// Adds a rule for a path, if it exists.
     fn grant(&mut self, path: &AbsPath, access: BitFlags<AccessFs>) -> Result<(), String> {
         self.grant_as(path, None, access)
     }
@@ -265,6 +268,7 @@ impl LandlockRulesetBuilder {
         self.add_rule(fd.as_fd(), kind, access)
     }
 
+    /// Adds a rule for an open path.
     fn add_rule(
         &mut self,
         fd: BorrowedFd<'_>,

@@ -110,6 +110,7 @@ impl FileMasks {
     }
 }
 
+/// Gives this process a mount namespace of its own.
 #[expect(unsafe_code, reason = "unshare has no safe form here")]
 fn unshare_mounts() -> Result<(), c_int> {
     // SAFETY: changes the mount namespace of this process, and no memory.
@@ -119,6 +120,7 @@ fn unshare_mounts() -> Result<(), c_int> {
     }
 }
 
+/// `mount` without data.
 #[expect(unsafe_code, reason = "mount has no safe form here")]
 fn mount(source: Option<&CStr>, target: &CStr, kind: Option<&CStr>, flags: u64) -> Result<(), c_int> {
     let pointer = |text: Option<&CStr>| text.map_or(std::ptr::null(), CStr::as_ptr);
@@ -128,6 +130,7 @@ fn mount(source: Option<&CStr>, target: &CStr, kind: Option<&CStr>, flags: u64) 
     if done == 0 { Ok(()) } else { Err(crate::process::last_errno()) }
 }
 
+/// Writes a file of `/proc` in one call, as user namespace maps require.
 fn write_file(path: &CStr, text: &CStr) -> Result<(), c_int> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
     let number = |errno: Errno| errno.raw_os_error();

@@ -144,6 +144,7 @@ pub(crate) struct PreparedSandbox {
 }
 
 impl SandboxProfile {
+    /// Turns the profile into what starting a command needs, with the mechanism it names.
     pub(crate) fn prepare(self) -> Result<PreparedSandbox, ProcessStartError> {
         match self.backend {
             SandboxMechanism::Landlock => self.prepare_landlock(),
@@ -151,6 +152,7 @@ impl SandboxProfile {
         }
     }
 
+    /// Prepares a `bwrap` command line; there is no seccomp notification handler then.
     fn prepare_bubblewrap(self) -> Result<PreparedSandbox, ProcessStartError> {
         let bounds = SandboxPathAccess::new(&self);
         let bubblewrap::BubblewrapCommand { argv, filter, missing } =
@@ -168,6 +170,7 @@ impl SandboxProfile {
         Ok(PreparedSandbox { argv_prefix: argv, setup, notify_handler: None, enforced })
     }
 
+    /// Fails if the profile must be enforced as a whole, and cannot be.
     fn check_required(&self, missing: &[MissingFeature]) -> Result<(), ProcessStartError> {
         if !self.required || missing.is_empty() {
             return Ok(());
@@ -180,6 +183,7 @@ impl SandboxProfile {
         Err(ProcessStartError { message, sandbox: true })
     }
 
+    /// Prepares Landlock rules, masks, a seccomp filter and its notification handler, as far as the kernel has them.
     fn prepare_landlock(self) -> Result<PreparedSandbox, ProcessStartError> {
         let kernel = KernelSupport::detect();
         let missing = kernel.missing_features(&self);
@@ -238,6 +242,7 @@ pub(crate) struct SandboxSetup {
 }
 
 impl SandboxSetup {
+    /// The file descriptors that the command's process needs until it has entered the sandbox.
     pub(crate) fn raw_fds(&self) -> [Option<RawFd>; 3] {
         [&self.ruleset, &self.listener_socket, &self.filter_file]
             .map(|fd| fd.as_ref().map(AsRawFd::as_raw_fd))
@@ -248,6 +253,7 @@ impl SandboxSetup {
         self.masks.as_ref().map_or(0, FileMasks::clone_flags)
     }
 
+    /// Gives up the ownership of file descriptors that were closed by number.
     pub(crate) fn forget_fds(self) {
         for fd in [self.ruleset, self.listener_socket, self.filter_file].into_iter().flatten() {
             let _ = fd.into_raw_fd();
@@ -299,6 +305,7 @@ fn dup_filter_fd(file: &OwnedFd) -> Result<(), c_int> {
     unsafe_code,
     reason = "landlock_restrict_self has no safe form that does not close the file descriptor"
 )]
+/// Restricts this thread with Landlock. Needs `no_new_privs`.
 fn restrict_self(ruleset: &OwnedFd) -> Result<(), c_int> {
     // SAFETY: plain numbers.
     match unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) } {

@@ -136,6 +136,7 @@ impl SandboxPathAccess {
         }
     }
 
+    /// Whether the entry at a path, or a parent of it, was replaced.
     fn is_replaced(&self, real: &AbsPath) -> bool {
         let Ok(replaced) = self.replaced.lock() else { return false };
         let mut ancestor = Some(real.clone()).filter(|_| !replaced.is_empty());
@@ -158,22 +159,27 @@ impl SandboxPathAccess {
         self.writable.iter().chain(&self.private)
     }
 
+    /// Its own temporary directories.
     pub(super) fn private(&self) -> &[AbsPath] {
         &self.private
     }
 
+    /// The only trees and files that it may read; `None` permits all that are not hidden.
     pub(super) fn readable(&self) -> Option<&[AbsPath]> {
         self.readable.as_deref()
     }
 
+    /// The only program files that it may execute; `None` permits any.
     pub(super) fn executable(&self) -> Option<&[AbsPath]> {
         self.executable.as_deref()
     }
 
+    /// Interpreters and loaders that the kernel executes with those programs.
     pub(super) fn interpreters(&self) -> &[AbsPath] {
         &self.interpreters
     }
 
+    /// The paths that may not be changed, with symlinks resolved.
     pub(super) fn write_protected(&self) -> &[AbsPath] {
         &self.write_protected_paths().paths
     }
@@ -185,6 +191,7 @@ impl SandboxPathAccess {
         if any { self.write_protected() } else { &[] }
     }
 
+    /// Computes the write-protected paths at the first use.
     fn write_protected_paths(&self) -> &WriteProtectedPaths {
         self.write_protected.get_or_init(|| {
             let mut paths = resolve_links_and_targets(&self.protected);
@@ -197,6 +204,7 @@ impl SandboxPathAccess {
         })
     }
 
+    /// The hidden paths.
     pub(super) fn unreadable(&self) -> &[AbsPath] {
         &self.unreadable
     }
@@ -206,6 +214,7 @@ impl SandboxPathAccess {
         self.explicitly_hidden.iter().any(|path| real.is_under(path))
     }
 
+    /// The files that were granted by name.
     pub(super) fn named(&self) -> &[AbsPath] {
         &self.named
     }
@@ -234,6 +243,7 @@ impl SandboxPathAccess {
         &self.hidden
     }
 
+    /// Whether a tree was too large to scan for hidden files.
     pub(super) fn is_unsearched(&self) -> bool {
         self.unsearched
     }
@@ -278,6 +288,7 @@ impl SandboxPathAccess {
             && !self.write_protected().iter().any(|path| path.is_under(real))
     }
 
+    /// Whether a path is one of the single files that may be written.
     fn is_entry(&self, real: &AbsPath) -> bool {
         self.entries.iter().any(|entry| entry == real || matches_mkstemp_template(real, entry))
     }
@@ -332,6 +343,7 @@ impl SandboxPathAccess {
         self.guard.is_some() && is_repository_setting(real) && !named() && !is_below_dot_git()
     }
 
+    /// Whether a path, or the file at it under another name, may not be changed.
     fn is_write_protected(&self, real: &AbsPath) -> bool {
         let protected = self.write_protected_paths();
         protected.paths.iter().any(|path| real.is_under(path))
@@ -351,6 +363,7 @@ fn matches_mkstemp_template(path: &AbsPath, template: &AbsPath) -> bool {
         && path.parent() == template.parent()
 }
 
+/// The real paths; for a missing path, its resolved parent and its name.
 fn resolve_all(paths: &[AbsPath]) -> Vec<AbsPath> {
     paths.iter().map(|path| toolgate_files::resolve(path).real).collect()
 }

@@ -33,6 +33,7 @@ struct DirectoryStamp {
     changed: [(i64, i64); 2],
 }
 
+/// The cached ruleset, and what its construction recorded in the path rights.
 struct CachedRuleset {
     key: RulesetCacheKey,
     ruleset: OwnedFd,
@@ -103,6 +104,7 @@ fn cache_key(bounds: &SandboxPathAccess, net: SandboxNetworkAccess) -> Option<Ru
     })
 }
 
+/// The state of a directory; with `entries`, a change of its entries changes the stamp.
 fn read_stamp(path: &AbsPath, entries: bool) -> Option<DirectoryStamp> {
     let stat = statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let nanos = |value: u64| i64::try_from(value).unwrap_or(0);

@@ -72,6 +72,7 @@ fn is_object_store(path: &AbsPath) -> bool {
     path.as_path().ends_with(".git/objects")
 }
 
+/// Whether a path is a directory, and not a symlink to one.
 fn is_directory(path: &AbsPath) -> bool {
     statat(CWD, path.as_path(), AtFlags::SYMLINK_NOFOLLOW)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory)

@@ -125,6 +125,7 @@ fn emit_binary_search(segments: &[SyscallRange]) -> BpfProgram {
     out
 }
 
+/// The first system call number of some ranges.
 fn range_start(segments: &[SyscallRange]) -> u32 {
     segments.first().map_or(0, |(start, _)| *start)
 }
@@ -162,6 +163,7 @@ fn emit_block(segments: &[SyscallRange]) -> BpfProgram {
     tests.chain(answers.into_iter().flatten().copied()).collect()
 }
 
+/// Builds the comparisons of a binary search; returns the target of the first one.
 fn build_comparisons<'s>(
     segments: &'s [SyscallRange],
     answers: &mut Vec<&'s BpfProgram>,
@@ -185,6 +187,7 @@ fn build_comparisons<'s>(
     BpfJumpTarget::Comparison(place)
 }
 
+/// `libc::sock_filter` has no `PartialEq`.
 fn is_same_program(one: &[libc::sock_filter], other: &[libc::sock_filter]) -> bool {
     let parts = |step: &libc::sock_filter| (step.code, step.jt, step.jf, step.k);
     one.iter().map(parts).eq(other.iter().map(parts))
@@ -213,6 +216,7 @@ fn emit_rules(rules: &[&SyscallRule]) -> BpfProgram {
 }
 
 impl SyscallArgCheck {
+    /// How many instructions the condition takes, for the jumps over it.
     fn instruction_count(self) -> u8 {
         match self {
             Self::Is(..) | Self::Not(..) | Self::Any(..) => 2,
@@ -244,27 +248,33 @@ impl SyscallArgCheck {
 /// The result if no rule matches.
 const UNKNOWN_CALL_ACTION: u32 = errno_action(libc::ENOSYS);
 
+/// The return value of a filter for an error number.
 const fn errno_action(errno: i32) -> u32 {
     libc::SECCOMP_RET_ERRNO | (errno.cast_unsigned() & libc::SECCOMP_RET_DATA)
 }
 
+/// Loads the lower half of an argument.
 fn bpf_load_argument(index: u8) -> libc::sock_filter {
     // Little-endian: the lower half comes first.
     bpf_load(offset_of!(libc::seccomp_data, args) + 8 * usize::from(index))
 }
 
+/// Loads a 32-bit word of `seccomp_data`.
 fn bpf_load(offset: usize) -> libc::sock_filter {
     bpf_statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, u32::try_from(offset).unwrap_or(0))
 }
 
+/// Ends the filter with an action.
 fn bpf_return(value: u32) -> libc::sock_filter {
     bpf_statement(libc::BPF_RET | libc::BPF_K, value)
 }
 
+/// An instruction without a condition.
 fn bpf_statement(code: u32, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt: 0, jf: 0, k }
 }
 
+/// A conditional jump over `jt` or `jf` instructions.
 fn bpf_jump(test: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     let code = libc::BPF_JMP | test | libc::BPF_K;
     libc::sock_filter { code: u16::try_from(code).unwrap_or(0), jt, jf, k }

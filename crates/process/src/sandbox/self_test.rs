@@ -75,6 +75,7 @@ pub fn run_self_test(parent: &AbsPath) -> Result<Vec<SelfTest>, String> {
     Ok(tests)
 }
 
+/// Whether the command exited with 0 in the sandbox.
 fn run_attempt(text: String, cwd: &AbsPath, profile: SandboxProfile) -> Result<bool, ProcessStartError> {
     let file = cwd.join("output");
     let command = ProcessSpec {

@@ -160,6 +160,7 @@ const METADATA_CALLS: &[c_long] = &[
 /// The flags with which an open may change something.
 pub(super) const WRITE_OPEN_FLAGS: i32 = libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC;
 
+/// The flags of `clone` that create namespaces.
 const NAMESPACE_FLAGS: i32 = libc::CLONE_NEWUSER
     | libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
@@ -264,6 +265,7 @@ pub(super) fn build_rules(options: SyscallRuleOptions) -> Vec<SyscallRule> {
     out
 }
 
+/// Rules for commands that may execute only some programs.
 fn add_program_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
     if !options.programs {
         return;
@@ -280,6 +282,7 @@ fn add_program_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
     }
 }
 
+/// Rules by the request of `ioctl`.
 fn add_ioctl_rules(out: &mut Vec<SyscallRule>) {
     let request = |request: u32| SyscallArgCheck::Is(1, request);
     out.extend(
@@ -294,6 +297,7 @@ fn add_ioctl_rules(out: &mut Vec<SyscallRule>) {
     out.extend(kinds.map(|kind| make_rule(libc::SYS_ioctl, &[kind], SyscallAction::FailWith(libc::ENOTTY))));
 }
 
+/// Rules for opening and changing files. Without a seccomp notification handler, Landlock alone decides.
 fn add_file_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
     // A new set-user-ID program would take the user's rights outside the sandbox.
     let setuid = |flags: u8| {
@@ -363,6 +367,7 @@ fn socket_protocol(protocol: i32) -> SyscallArgCheck {
     SyscallArgCheck::Is(2, bits(protocol))
 }
 
+/// Rules for sockets. Everything that is not allowed here fails with an error that programs expect.
 fn add_socket_rules(options: SyscallRuleOptions, out: &mut Vec<SyscallRule>) {
     let denied = if options.notify { SyscallAction::Notify } else { SyscallAction::FailWith(libc::EACCES) };
     let socket = libc::SYS_socket;

@@ -126,6 +126,7 @@ pub(super) fn open_paths_except(exceptions: &[AbsPath]) -> Vec<SystemPathFd> {
     out
 }
 
+/// Opens a path with `O_PATH`; `None` if it does not exist.
 fn open_path_fd(path: &AbsPath) -> Option<SystemPathFd> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let fd = openat(CWD, path.as_path(), flags, Mode::empty()).ok()?;
@@ -133,6 +134,7 @@ fn open_path_fd(path: &AbsPath) -> Option<SystemPathFd> {
     Some(SystemPathFd { fd, kind: FileType::from_raw_mode(stat.st_mode) })
 }
 
+/// Opens every path of both lists that exists, once.
 fn open_readable_paths() -> Vec<SystemPathFd> {
     let mut known: Vec<AbsPath> = Vec::new();
     let mut out = Vec::new();

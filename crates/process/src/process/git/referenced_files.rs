@@ -104,6 +104,7 @@ fn find_worktree(git_dir: &AbsPath) -> Option<AbsPath> {
     canonicalize(&git_dir.as_path().join(value))
 }
 
+/// Adds the files that one configuration file and its includes refer to. `left` counts down the files that may be read.
 fn read_config(file: &AbsPath, top: &AbsPath, left: &mut usize, out: &mut Vec<AbsPath>) {
     let Some(rest) = left.checked_sub(1) else { return };
     *left = rest;
@@ -151,6 +152,7 @@ fn parse_entries(text: &str) -> impl Iterator<Item = (String, String, String)> {
     })
 }
 
+/// Reads a small text file; invalid UTF-8 is replaced, because only paths and keys are of interest.
 fn read_text(path: &AbsPath) -> Option<String> {
     let meta = fs::metadata(Path::new(path.as_path())).ok()?;
     if !meta.is_file() || meta.len() > MAX_CONFIG_BYTES {

@@ -68,6 +68,7 @@ impl GitRepository {
         Ok(None)
     }
 
+    /// Resolves `commondir` of a git directory.
     fn from_dirs(top: AbsPath, git_dir: AbsPath, gitfile: bool) -> Result<Self, String> {
         let pointer = git_dir.join("commondir");
         let common_dir = if fs::symlink_metadata(&pointer).is_ok() {
@@ -131,6 +132,7 @@ impl GitRepository {
         false
     }
 
+    /// Finds a symlink in the git directory that points outside: git would follow it to objects or configuration.
     fn find_outside_symlink(&self, roots: &[AbsPath]) -> Option<String> {
         let directories = [
             self.git_dir.clone(),
@@ -158,6 +160,7 @@ impl GitRepository {
         None
     }
 
+    /// Finds an alternate object store outside: git would show objects of another repository.
     fn find_outside_alternate(&self, roots: &[AbsPath]) -> Option<String> {
         let mut stores = vec![self.common_dir.join("objects")];
         let mut at = 0;

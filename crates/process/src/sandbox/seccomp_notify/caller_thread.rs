@@ -8,7 +8,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use toolgate_proto::AbsPath;
 
+/// `PATH_MAX` of the kernel: a longer path fails with `ENAMETOOLONG`.
 const MAX_PATH_BYTES: usize = 4096;
+/// The smallest page size: a read within one page fails as a whole or not at all.
 const PAGE_BYTES: u64 = 4096;
 
 /// The thread that made a system call. Everything read here may belong to another thread with the same number, until the
@@ -25,6 +27,7 @@ impl CallerThread {
         Self { thread, status: OnceCell::new() }
     }
 
+    /// A path below the thread's directory in `/proc`.
     fn proc_path(&self, name: &str) -> String {
         format!("/proc/{}/{name}", self.thread)
     }
@@ -126,6 +129,7 @@ impl CallerThread {
         Some(line.trim_start_matches(':').trim())
     }
 
+    /// The process id as `/proc` shows it.
     fn process_id_text(&self) -> Option<&str> {
         self.status_value("Tgid")
     }

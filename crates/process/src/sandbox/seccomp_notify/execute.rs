@@ -27,6 +27,7 @@ pub(super) fn decide(
     Some(execute(context, caller, (directory, address, flags)).unwrap_or_else(SeccompResponse::Fail))
 }
 
+/// Decides an `execve` by the resolved path of the program.
 fn execute(
     context: &SeccompNotifyContext,
     caller: &CallerThread,

@@ -93,6 +93,7 @@ impl FileChangeCall<'_> {
         self.caller.is_same_user()
     }
 
+    /// Records a refused change, and refuses it.
     fn deny_write(&self, place: &SyscallPath) -> SeccompResponse {
         let inside = self.context.bounds.writable().any(|root| place.real.is_under(root));
         let access = if inside { SandboxAccess::WriteProtected } else { SandboxAccess::Write };
@@ -100,6 +101,7 @@ impl FileChangeCall<'_> {
         self.context.deny()
     }
 
+    /// `open`, `openat` and `creat`. Opens the file on behalf of the caller if the profile allows what Landlock does not.
     fn open(&self, directory: i32, address: u64, flags: i32, mode: u64) -> Result<SeccompResponse, Errno> {
         let fresh = flags & (libc::O_CREAT | libc::O_EXCL) == libc::O_CREAT | libc::O_EXCL;
         let last = if fresh || flags & libc::O_NOFOLLOW != 0 {
@@ -183,11 +185,13 @@ impl FileChangeCall<'_> {
         }
     }
 
+    /// The mode of a new file: without the bits of the caller's umask, and without set-user-ID and set-group-ID.
     fn masked_mode(&self, mode: u64) -> Mode {
         let mode = u32::try_from(mode & 0o1777).unwrap_or(0);
         Mode::from_raw_mode(mode & !self.caller.umask())
     }
 
+    /// `mkdir`: also creates the parents of an entry that may be written.
     fn mkdir(&self, directory: i32, address: u64, mode: u64) -> Result<SeccompResponse, Errno> {
         let Some(place) = self.resolve_argument(directory, address, FinalSymlink::NoFollow)? else {
             return Ok(SeccompResponse::Continue);
@@ -206,6 +210,7 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `unlink` and `rmdir`.
     fn remove(&self, directory: i32, address: u64, is_directory: bool) -> Result<SeccompResponse, Errno> {
         let Some(place) = self.resolve_argument(directory, address, FinalSymlink::NoFollow)? else {
             return Ok(SeccompResponse::Continue);
@@ -228,6 +233,7 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `rename`: both paths must be replaceable, and no protected name may be gained or lost below them.
     fn rename(&self, from: (i32, u64), to: (i32, u64), flags: u64) -> Result<SeccompResponse, Errno> {
         let Some(old) = self.resolve_argument(from.0, from.1, FinalSymlink::NoFollow)? else {
             return Ok(self.context.deny());
@@ -277,6 +283,7 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `link`: a hard link of a protected file would make it writable under another name.
     fn link(&self, from: (i32, u64), to: (i32, u64), follow: bool) -> Result<SeccompResponse, Errno> {
         let last = if follow { FinalSymlink::Follow } else { FinalSymlink::NoFollow };
         let Some(old) = self.resolve_argument(from.0, from.1, last)? else { return Ok(self.context.deny()) };
@@ -310,6 +317,7 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `symlink`: its content is read once, and checked against the private directories.
     fn symlink(&self, content: u64, directory: i32, address: u64) -> Result<SeccompResponse, Errno> {
         let content = std::ffi::OsString::from_vec(self.caller.read_string(content)?);
         let Some(place) = self.resolve_argument(directory, address, FinalSymlink::NoFollow)? else {
@@ -332,6 +340,7 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `mknod`: named pipes, sockets and empty files; never devices.
     fn mknod(&self, directory: i32, address: u64, mode: u64) -> Result<SeccompResponse, Errno> {
         let Some(place) = self.resolve_argument(directory, address, FinalSymlink::NoFollow)? else {
             return Ok(SeccompResponse::Continue);
@@ -354,6 +363,7 @@ impl FileChangeCall<'_> {
         Ok(SeccompResponse::Done(0))
     }
 
+    /// `truncate` by path; `ftruncate` needs an open file, which was checked when it was opened.
     fn truncate(&self, address: u64, length: u64) -> Result<SeccompResponse, Errno> {
         let Some(place) = self.resolve_argument(libc::AT_FDCWD, address, FinalSymlink::Follow)? else {
             return Ok(SeccompResponse::Continue);

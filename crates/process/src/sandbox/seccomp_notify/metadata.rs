@@ -90,6 +90,7 @@ struct MetadataCall<'a> {
 }
 
 impl MetadataCall<'_> {
+    /// Opens the file, checks it, and makes the change through the same open file.
     fn apply(
         &self,
         target: &MetadataTarget,
@@ -131,6 +132,7 @@ impl MetadataCall<'_> {
         Ok(fd)
     }
 
+    /// Whether the file may be changed, by its path and by its inode.
     fn check_allowed(&self, fd: &OwnedFd, real: Option<&AbsPath>) -> Result<(), Errno> {
         let stat = fs::fstat(fd)?;
         // A file without a name is the caller's own: created and removed, or a memfd.
@@ -160,6 +162,7 @@ fn parse_fd_path(path: &AbsPath) -> Option<i32> {
     number.parse().ok()
 }
 
+/// Makes the change on a file opened with `O_PATH`.
 fn apply_change(fd: &OwnedFd, change: &MetadataChange) -> Result<(), Errno> {
     // A file descriptor with O_PATH is used through its symlink in `/proc`.
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
@@ -203,6 +206,7 @@ fn read_times(caller: &CallerThread, address: u64, nanos_per_fraction: i64) -> R
     Ok(MetadataChange::Times(Timestamps { last_access: next(), last_modification: next() }))
 }
 
+/// Reads the argument of `utime`: two times in seconds.
 #[cfg(target_arch = "x86_64")]
 fn read_utime(caller: &CallerThread, address: u64) -> Result<MetadataChange, Errno> {
     if address == 0 {
@@ -214,6 +218,7 @@ fn read_utime(caller: &CallerThread, address: u64) -> Result<MetadataChange, Err
     Ok(MetadataChange::Times(Timestamps { last_access: next(), last_modification: next() }))
 }
 
+/// Both times are now, as the kernel knows it.
 fn current_times() -> MetadataChange {
     let now = Timespec { tv_sec: 0, tv_nsec: fs::UTIME_NOW };
     MetadataChange::Times(Timestamps { last_access: now, last_modification: now })

@@ -71,6 +71,7 @@ impl SeccompNotification {
         u32::try_from(value & 0xffff_ffff).unwrap_or(0).cast_signed()
     }
 
+    /// An argument as the raw register.
     fn argument(&self, index: usize) -> u64 {
         self.arguments.get(index).copied().unwrap_or(0)
     }
@@ -90,6 +91,7 @@ impl DeferredResponse {
         is_notification_valid(&self.listener, self.notification)
     }
 
+    /// Runs `work` on a new thread and sends its response.
     fn respond_on_thread(
         self,
         work: impl FnOnce(&Self) -> SeccompResponse + Send + 'static,
@@ -127,10 +129,12 @@ pub(super) struct SeccompNotifyContext {
 }
 
 impl SeccompNotifyContext {
+    /// Adds a denial to the log of the command.
     fn record_denial(&self, caller: &CallerThread, access: SandboxAccess, on: impl std::fmt::Display) {
         self.denials.add(SandboxDenial { access, target: on.to_string(), program: caller.program_name() });
     }
 
+    /// Decides one notification, by the module that knows the system call.
     fn decide(&self, listener: &Arc<OwnedFd>, notification: SeccompNotification) -> SeccompResponse {
         let caller = CallerThread::new(notification.thread);
         let is_waiting = || is_notification_valid(listener, notification);
@@ -155,6 +159,7 @@ impl SeccompNotifyContext {
 }
 
 impl SeccompNotifyHandler {
+    /// A handler for the listener that will arrive on `socket`.
     pub(in crate::sandbox) fn new(
         socket: OwnedFd,
         bounds: SandboxPathAccess,
@@ -176,6 +181,7 @@ impl SeccompNotifyHandler {
         Ok(denials)
     }
 
+    /// Receives the listener, and serves notifications until the last process under the filter has ended.
     fn run(self) {
         let Self { socket, context } = self;
         clear_thread_umask();
@@ -225,6 +231,7 @@ pub(super) fn send_listener(socket: BorrowedFd<'_>, listener: BorrowedFd<'_>) ->
         .map_err(Errno::raw_os_error)
 }
 
+/// Receives the listener; `None` if the command's process failed before it installed the filter.
 fn receive_listener(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -236,6 +243,7 @@ fn receive_listener(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
     })
 }
 
+/// Receives one notification; `None` if its caller was killed in the meantime.
 #[expect(unsafe_code, reason = "an ioctl that fills in a structure")]
 fn receive_notification(listener: &OwnedFd) -> Option<SeccompNotification> {
     // SAFETY: all zero is a valid value, and the one that the kernel requires.
@@ -258,6 +266,7 @@ fn is_notification_valid(listener: &OwnedFd, notification: SeccompNotification) 
     unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
 }
 
+/// Sends the response, or installs a file descriptor in the caller and returns it as the result in one step.
 #[expect(unsafe_code, reason = "ioctls that read structures")]
 fn send_response(listener: &OwnedFd, notification: SeccompNotification, response: SeccompResponse) {
     const CONTINUE: u32 = 1;

@@ -193,6 +193,7 @@ fn local_address(socket: &OwnedFd) -> Result<Vec<u8>, Errno> {
     Ok(address)
 }
 
+/// Copies the socket address of the call.
 fn read_address(caller: &CallerThread, notification: SeccompNotification) -> Result<Vec<u8>, Errno> {
     let length = notification.argument(2) & 0xffff_ffff;
     if !(2..=MAX_ADDRESS_BYTES).contains(&length) {
@@ -208,11 +209,13 @@ fn dup_caller_socket(caller: &CallerThread, notification: SeccompNotification) -
     pidfd_getfd(&process, notification.int_argument(0), PidfdGetfdFlags::empty())
 }
 
+/// The first two bytes of a socket address.
 fn address_family(address: &[u8]) -> i32 {
     let bytes: [u8; 2] = address.get(..2).and_then(|bytes| bytes.try_into().ok()).unwrap_or([0; 2]);
     i32::from(u16::from_ne_bytes(bytes))
 }
 
+/// Address and port of an IPv4 or IPv6 socket address; an IPv4-mapped address counts as IPv4.
 fn parse_internet_address(address: &[u8]) -> Option<(IpAddr, u16)> {
     let port = u16::from_be_bytes(address.get(2..4)?.try_into().ok()?);
     let ip = match address_family(address) {
@@ -231,6 +234,7 @@ fn parse_internet_address(address: &[u8]) -> Option<(IpAddr, u16)> {
 /// `connect` or `bind`.
 type SocketCall = unsafe extern "C" fn(libc::c_int, *const libc::sockaddr, libc::socklen_t) -> libc::c_int;
 
+/// Calls `connect` or `bind` with a copied address.
 #[expect(unsafe_code, reason = "an address of any family, as bytes")]
 fn call_with_address(function: SocketCall, socket: &OwnedFd, address: &[u8]) -> Result<(), Errno> {
     let length = libc::socklen_t::try_from(address.len()).map_err(|_| Errno::INVAL)?;

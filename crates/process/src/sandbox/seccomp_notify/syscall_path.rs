@@ -58,6 +58,7 @@ impl SyscallPath {
         Some(Self { real: fact.real, kind: fact.kind, parent, name })
     }
 
+    /// Whether the entry is a named pipe.
     pub(super) fn is_pipe(&self) -> bool {
         statat(CWD, self.real.as_path(), AtFlags::SYMLINK_NOFOLLOW)
             .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
@@ -76,6 +77,7 @@ impl SyscallPath {
     }
 }
 
+/// The error number for a failed open; what has no better one is a permission error.
 fn to_errno(problem: toolgate_files::FileProblem) -> Errno {
     use toolgate_files::FileProblem;
     match problem {
