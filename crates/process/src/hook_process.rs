@@ -195,7 +195,9 @@ fn broken_stream_error(error: &io::Error) -> HookProcessError {
 /// What was read from a hook's program so far. It stays when the reading future is dropped at the drain timeout.
 #[derive(Default)]
 struct HookOutput {
+    /// At most [`MAX_STDOUT_BYTES`].
     stdout: Vec<u8>,
+    /// At most [`MAX_STDERR_BYTES`].
     stderr: Vec<u8>,
 }
 

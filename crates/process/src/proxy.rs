@@ -28,6 +28,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct SandboxProxy {
     /// Where it listens.
     address: SocketAddr,
+    /// Shared with the threads of the proxy.
     state: Arc<ProxyState>,
 }
 
@@ -184,7 +185,9 @@ fn accept(listener: &TcpListener, state: &Arc<ProxyState>) {
 /// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 struct ProxyRequest {
+    /// A name or an address, normalized.
     host: String,
+    /// From the request; 80 if an `http://` address has none.
     port: u16,
     /// The request line and headers for the server; empty for a `CONNECT` tunnel.
     head: String,

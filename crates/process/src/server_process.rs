@@ -59,6 +59,7 @@ pub struct ServerLaunch {
 /// A running server. Dropping it kills every process of it.
 #[derive(Debug)]
 pub struct ServerProcess {
+    /// Owns every process of the server.
     process: PipedProcess,
     /// The end of its standard error, which a task of the runtime appends to.
     stderr: Arc<Mutex<VecDeque<u8>>>,

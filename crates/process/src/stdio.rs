@@ -64,7 +64,9 @@ pub fn standard_streams() -> io::Result<(ByteSource, ByteSink)> {
 
 /// What a standard stream is.
 enum StdioKind {
+    /// Opened again through `/proc`.
     Pipe,
+    /// Read and written with `MSG_DONTWAIT`.
     Socket,
     /// A file or a terminal.
     Other,

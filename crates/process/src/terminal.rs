@@ -9,6 +9,7 @@ use std::io::{self, BufRead, BufReader, Write};
 /// The controlling terminal of this process.
 #[derive(Debug)]
 pub struct ControllingTerminal {
+    /// `/dev/tty`, opened for reading and writing.
     device: File,
 }
 

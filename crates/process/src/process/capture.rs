@@ -24,7 +24,9 @@ pub struct CaptureOptions {
 /// The output so far, written by the monitor thread.
 #[derive(Debug)]
 pub(super) struct OutputCapture {
+    /// The limits, and where the file goes.
     options: CaptureOptions,
+    /// The first bytes, at most [`CaptureOptions::head`].
     head: Vec<u8>,
     /// The last bytes beyond `head`.
     tail: VecDeque<u8>,

@@ -25,6 +25,7 @@ pub(super) struct DescendantTable {
 #[derive(Clone, Copy)]
 struct ProcessRow {
     pid: i32,
+    /// The parent process id when the row was read; reparenting changes it.
     parent: i32,
     mark: ProcessMark,
 }
@@ -34,6 +35,7 @@ struct ProcessRow {
 enum ProcessMark {
     /// Not known to be a descendant.
     Unrelated,
+    /// A descendant of the supervisor that has not been signalled in this pass.
     Descendant,
     /// A descendant that has been signalled already.
     Signalled,
@@ -68,7 +70,9 @@ impl ProcessRow {
 /// The fields of `/proc/PID/stat` that are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ProcStat {
+    /// One letter; `Z` is a zombie.
     state: u8,
+    /// The parent process id.
     parent: i32,
 }
 

@@ -111,6 +111,7 @@ pub enum GitHelpers {
 /// The environment variables of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CommandEnvironment {
+    /// Names and values, each name once.
     entries: BTreeMap<String, String>,
     /// Names of toolgate's variables that the command does not inherit.
     pub withheld: Vec<String>,

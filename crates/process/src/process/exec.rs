@@ -33,14 +33,20 @@ pub(super) struct ChildStdio {
 pub(super) struct ExecRequest {
     /// The file to execute; relative to `cwd`.
     program: CString,
+    /// Owns the strings of `argv_pointers`. The first one is the name that the program sees.
     argv: Vec<CString>,
+    /// `argv` for `execve`, with a null pointer at the end.
     argv_pointers: Vec<*const c_char>,
     /// The arguments for [`SCRIPT_SHELL`] when the kernel does not know the format of `program`.
     script_argv_pointers: Vec<*const c_char>,
+    /// Owns the strings of `envp_pointers`.
     envp: Vec<CString>,
+    /// `envp` for `execve`, with a null pointer at the end.
     envp_pointers: Vec<*const c_char>,
+    /// The working directory, entered before the sandbox, so that it need not be readable in it.
     cwd: CString,
     stdio: ChildStdio,
+    /// Entered last, because the steps before it need system calls that the sandbox refuses.
     sandbox: Option<SandboxSetup>,
 }
 

@@ -141,6 +141,7 @@ pub struct SupervisedProcess {
     shared: Arc<SharedProcessState>,
     /// Dropping the last reference ends every process.
     child: Arc<SupervisedChild>,
+    /// When [`SupervisedProcess::start`] was called.
     started: Instant,
     /// `None` without a sandbox.
     enforced: Option<SandboxEnforcement>,
@@ -152,6 +153,7 @@ struct CommandPipes {
     output: OwnedFd,
     /// The read end of the report of the working directory; does not block.
     cwd_report: OwnedFd,
+    /// The command's ends.
     stdio: ChildStdio,
 }
 

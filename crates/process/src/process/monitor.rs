@@ -29,12 +29,15 @@ pub(super) struct SharedProcessState {
     child: Weak<SupervisedChild>,
     /// What the sandbox refused; `None` without a seccomp notification handler.
     denials: Option<SandboxDenialLog>,
+    /// Called after every change of the state, on the monitor thread.
     on_change: Box<dyn Fn() + Send + Sync>,
 }
 
 /// What is known of a command at one moment.
 struct ProcessState {
+    /// The output so far.
     capture: OutputCapture,
+    /// Which processes still run.
     phase: ProcessPhase,
     /// The working directory of the shell at its exit.
     cwd: Option<AbsPath>,
@@ -134,6 +137,7 @@ pub(super) struct ProcessMonitor {
     pub(super) shared: std::sync::Arc<SharedProcessState>,
     /// The read end of the command's output; does not block.
     pub(super) output: OwnedFd,
+    /// The messages of the supervisor.
     pub(super) status: StatusPipe,
     /// The read end of the report of the working directory; does not block.
     pub(super) cwd_report: OwnedFd,

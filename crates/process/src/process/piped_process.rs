@@ -34,15 +34,20 @@ pub(crate) struct PipedCommand<'a> {
 
 /// toolgate's ends of the standard streams.
 pub(crate) struct PipedStreams {
+    /// Dropping it is the end of file for the program.
     pub(crate) stdin: pipe::Sender,
+    /// Reaches its end when every process of the program has closed it.
     pub(crate) stdout: pipe::Receiver,
+    /// Must be read, or a program that fills the pipe blocks.
     pub(crate) stderr: pipe::Receiver,
 }
 
 /// A running program. Dropping it kills every process of it.
 #[derive(Debug)]
 pub(crate) struct PipedProcess {
+    /// Owns the processes.
     child: SupervisedChild,
+    /// The messages of the supervisor.
     status: pipe::Receiver,
     /// How the first process exited; `None` while it runs.
     exit: Option<ExitStatus>,

@@ -19,12 +19,15 @@ const THREAD_STACK_BYTES: usize = 64 * 1024;
 pub(crate) struct SupervisedChild {
     /// The write end of the lifeline: when it is closed, by a drop or by toolgate's death, the processes are ended.
     lifeline: OwnedFd,
+    /// The first process, a child of the supervisor and the leader of its own session.
     pid: i32,
 }
 
 /// A program whose supervisor was cloned, and which has not been executed yet.
 pub(super) struct PendingChild {
+    /// As in [`SupervisedChild`]: giving up a start ends what was started.
     lifeline: OwnedFd,
+    /// Where the first message will arrive.
     status: StatusPipe,
 }
 

@@ -89,6 +89,7 @@ impl fmt::Display for SandboxDenial {
 /// refused the same access many times.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SandboxDenialLog {
+    /// Shared by the handler, its threads and the command's handle.
     list: Arc<Mutex<Vec<SandboxDenial>>>,
 }
 

@@ -39,6 +39,7 @@ impl MaskSupport {
 /// The mounts that cover hidden files, prepared for a process that may only make system calls.
 #[derive(Debug)]
 pub(super) struct FileMasks {
+    /// How the mount namespace is created.
     support: MaskSupport,
     /// Covered by `/dev/null`.
     files: Vec<CString>,

@@ -140,6 +140,7 @@ pub(crate) struct PreparedSandbox {
     pub(crate) setup: SandboxSetup,
     /// To be started by the caller before the command executes; `None` if the kernel has no user notification.
     pub(crate) notify_handler: Option<SeccompNotifyHandler>,
+    /// How far the profile will be enforced.
     pub(crate) enforced: SandboxEnforcement,
 }
 
@@ -238,6 +239,7 @@ pub(crate) struct SandboxSetup {
     filter_file: Option<OwnedFd>,
     /// Mounts that cover hidden files.
     masks: Option<FileMasks>,
+    /// Resource limits, with every mechanism.
     limits: ProcessLimits,
 }
 

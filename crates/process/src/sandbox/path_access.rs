@@ -59,6 +59,7 @@ pub(super) struct SandboxPathAccess {
 /// Paths that may not be changed, with symlinks resolved.
 #[derive(Debug, Clone, Default)]
 struct WriteProtectedPaths {
+    /// Everything at and below these may not be changed.
     paths: Vec<AbsPath>,
     /// The files there, by device and inode: a hard link to one may not be changed either.
     pinned: HashSet<DeviceInode>,

@@ -16,10 +16,15 @@ use toolgate_proto::AbsPath;
 /// Everything that a ruleset was built from.
 #[derive(Debug, PartialEq, Eq)]
 struct RulesetCacheKey {
+    /// Network access, which Landlock restricts as well.
     net: SandboxNetworkAccess,
+    /// Hidden paths without a rule.
     landlock_exceptions: Vec<AbsPath>,
+    /// Trees with rules for writing.
     writable: Vec<AbsPath>,
+    /// Trees that the command may write without the handler.
     private: Vec<AbsPath>,
+    /// Hidden files, whose hard links get no rule.
     hidden: HashSet<DeviceInode>,
     /// The state of the directories that were listed, and of those that have a rule.
     stamps: Vec<Option<DirectoryStamp>>,
@@ -28,6 +33,7 @@ struct RulesetCacheKey {
 /// The state of a directory: its inode, and its modification and change times.
 #[derive(Debug, PartialEq, Eq)]
 struct DirectoryStamp {
+    /// Another directory at the same path has another inode.
     identity: DeviceInode,
     /// mtime and ctime; 0 where the entries do not matter.
     changed: [(i64, i64); 2],
@@ -36,8 +42,11 @@ struct DirectoryStamp {
 /// The cached ruleset, and what its construction recorded in the path rights.
 struct CachedRuleset {
     key: RulesetCacheKey,
+    /// A ruleset can restrict any number of processes.
     ruleset: OwnedFd,
+    /// See [`SandboxPathAccess::landlock_read`].
     landlock_read: Vec<AbsPath>,
+    /// See [`SandboxPathAccess::landlock_write`].
     landlock_write: Vec<AbsPath>,
 }
 

@@ -38,6 +38,7 @@ pub(super) struct SyscallRule {
     pub(super) call: i64,
     /// Conditions on its arguments.
     pub(super) checks: Vec<SyscallArgCheck>,
+    /// What happens to a call that matches.
     pub(super) action: SyscallAction,
 }
 

@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 /// What the rules depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SyscallRuleOptions {
+    /// Which sockets are allowed.
     pub(super) net: SandboxNetworkAccess,
     /// A seccomp notification handler runs.
     pub(super) notify: bool,

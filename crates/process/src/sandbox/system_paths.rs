@@ -84,6 +84,7 @@ pub(super) const INSTALLED_BESIDE: &[&str] = &["lib", "lib64", "libexec", "share
 /// A file or tree of the system, opened with `O_PATH` for a Landlock rule.
 #[derive(Debug)]
 pub(super) struct SystemPathFd {
+    /// Opened with `O_PATH`, which needs no right to read.
     pub(super) fd: OwnedFd,
     /// Directories take more Landlock rights than files.
     pub(super) kind: FileType,

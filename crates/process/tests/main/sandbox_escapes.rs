@@ -543,7 +543,7 @@ fn the_attempts_are_real_outside_the_box() {
     }
     // Some kernels lack a socket family or a system call; nearly all attempts must succeed everywhere.
     assert!(failed.len() * 6 < tried, "{} of {tried} do nothing anywhere: {failed:?}", failed.len());
-    println!("{} of {tried} attempts work outside the box; not: {failed:?}", tried - failed.len());
+    println!("{} of {tried} attempts work outside the sandbox; not: {failed:?}", tried - failed.len());
 }
 
 #[test]

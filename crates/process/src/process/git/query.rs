@@ -47,14 +47,18 @@ impl GitConfigEntry {
 /// A running git process, and the thread that reads its output.
 pub(super) struct GitQuery {
     child: Child,
+    /// The whole output, or `None` if it is too long; sent by the reading thread.
     answer: Receiver<Option<Vec<u8>>>,
+    /// For the timeout, which includes the start.
     started: Instant,
 }
 
 /// The result of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct GitQueryOutput {
+    /// git exited with 0.
     pub(super) success: bool,
+    /// Its standard output.
     pub(super) output: Vec<u8>,
 }
 

@@ -70,6 +70,7 @@ pub(super) fn decide(
 struct FileChangeCall<'a> {
     context: &'a SeccompNotifyContext,
     caller: &'a CallerThread,
+    /// For responses that may block, and for checking that the caller still waits.
     deferred: &'a DeferredResponse,
 }
 

@@ -81,7 +81,9 @@ impl SeccompNotification {
 /// the command.
 #[derive(Clone)]
 pub(super) struct DeferredResponse {
+    /// Shared with the handler thread.
     listener: Arc<OwnedFd>,
+    /// The call that waits.
     notification: SeccompNotification,
 }
 
@@ -112,6 +114,7 @@ impl DeferredResponse {
 pub(crate) struct SeccompNotifyHandler {
     /// Where the command's process sends the listener.
     socket: OwnedFd,
+    /// Shared with the threads of deferred responses.
     context: Arc<SeccompNotifyContext>,
 }
 
@@ -125,6 +128,7 @@ pub(super) struct SeccompNotifyContext {
     pub(super) withheld: WithheldFileMode,
     /// Landlock decides about calls that continue; without it, a call that may not be made must fail here.
     pub(super) landlock: bool,
+    /// Where refused accesses are recorded.
     denials: SandboxDenialLog,
 }
 

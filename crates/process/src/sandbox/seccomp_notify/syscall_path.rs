@@ -23,6 +23,7 @@ pub(super) struct SyscallPath {
     pub(super) real: AbsPath,
     /// What exists there; a symlink that is not followed counts as a file.
     pub(super) kind: EntryKind,
+    /// The parent of `real`.
     parent: AbsPath,
     /// The last component of `real`.
     pub(super) name: OsString,
